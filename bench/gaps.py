@@ -1,0 +1,54 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""Quality and cost of plans: gap to the lower bound and CPU time, as a Markdown table.
+
+Usage: python bench/gaps.py [--microbatches 12 24 48 96] [--at 1.0x 1.02x 1.05x 1.1x]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from measure import cpu_seconds, print_header
+from oracle.binary import perseus_binary
+from oracle.cases import emulation_cases
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--microbatches", nargs="+", type=int, default=[12, 24, 48, 96])
+    parser.add_argument("--at", nargs="+", default=["1.0x", "1.02x", "1.05x", "1.1x"])
+    arguments = parser.parse_args()
+    binary = perseus_binary()
+    print_header([], binary)
+    print("Gap to the lower bound at the realised time, in per cent; saving against all-maximum")
+    print("clocks; CPU seconds of the whole process, which plans every row of its table as well.\n")
+    print("| case | at | realised s | saving % | gap % | CPU s, process | CPU s, a plan |")
+    print("|---|---|---|---|---|---|---|")
+    for case in emulation_cases(tuple(arguments.microbatches)):
+        with tempfile.TemporaryDirectory() as folder:
+            curve = [binary, "frontier", *case.arguments(), "-o", Path(folder) / "frontier.csv"]
+            frontier_seconds, _ = cpu_seconds(curve, 3)
+        for at in arguments.at:
+            with tempfile.TemporaryDirectory() as folder:
+                out = Path(folder) / "out"
+                spent, text = cpu_seconds(
+                    [binary, "plan", *case.arguments(), "--at", at, "--json", "-o", out]
+                )
+                plan = json.loads((out / "plan.json").read_text(encoding="utf-8"))
+            plans = max(len(json.loads(text).get("points", [])), 1)
+            print(
+                f"| {case} | {at} | {plan['iteration_time_s']:.5f} | {plan['saving_percent']:.3f} "
+                f"| {plan['gap_percent']:.4f} | {spent:.2f} "
+                f"| {(spent - frontier_seconds) / plans:.2f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_COMPUTATION_H_
+#define PERSEUS_COMPUTATION_H_
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace perseus {
+
+// The kinds of computation a pipeline schedule is made of. PyTorch's letters
+// in brackets.
+enum class ComputationType : std::uint8_t {
+  kForward,         // (F)
+  kBackward,        // (B) input and weight gradient in one
+  kBackwardInput,   // (I)
+  kBackwardWeight,  // (W)
+};
+
+inline constexpr int kNumComputationTypes = 4;
+
+// "forward", "backward", "backward_input", "backward_weight": the spelling of
+// profiles and plan files.
+constexpr std::string_view ComputationTypeName(ComputationType type) {
+  constexpr std::array<std::string_view, kNumComputationTypes> kNames = {
+      "forward", "backward", "backward_input", "backward_weight"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
+// 'F', 'B', 'I' or 'W'.
+constexpr char ComputationTypeLetter(ComputationType type) {
+  return "FBIW"[static_cast<std::size_t>(type)];
+}
+
+// The inverse of ComputationTypeName (exact spelling).
+constexpr std::optional<ComputationType> ParseComputationType(std::string_view name) {
+  for (int i = 0; i < kNumComputationTypes; ++i) {
+    const auto type = static_cast<ComputationType>(i);
+    if (ComputationTypeName(type) == name) return type;
+  }
+  return std::nullopt;
+}
+
+// Names one computation of an iteration. `stage` is the global model stage
+// (0-based, virtual stages counted), `microbatch` is 0-based.
+struct Action {
+  ComputationType type = ComputationType::kForward;
+  int stage = 0;
+  int microbatch = 0;
+
+  friend auto operator<=>(const Action&, const Action&) = default;
+};
+
+}  // namespace perseus
+
+#endif  // PERSEUS_COMPUTATION_H_

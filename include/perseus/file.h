@@ -1,0 +1,43 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_FILE_H_
+#define PERSEUS_FILE_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perseus/result.h"
+
+namespace perseus {
+
+// All functions here are thread-safe: they keep no state of their own.
+
+// The bytes of a regular file. Errors (kIo): missing, not permitted, a
+// directory, a pipe or a device. A file of more than `max_bytes` is
+// kInvalidInput, and at most `max_bytes` + 1 of it are read.
+Result<std::string> ReadWholeFile(const std::string& path, std::size_t max_bytes);
+
+// Replaces `path` by a file with these bytes, or leaves everything as it was:
+// writes a temporary file beside it, flushes it to the disk, renames it.
+// Errors (kIo) name the path and the reason.
+Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes);
+
+// One file of a set.
+struct OutputFile {
+  std::string name;  // Base name, without a directory.
+  std::string bytes;
+};
+
+// Writes a set of files into `directory`, which is made (with its parents)
+// where missing. Every temporary file is complete on the disk before the first
+// one is renamed, so a full disk or a missing permission leaves the old set
+// whole, and no directory that was not there before.
+Result<void> WriteFilesAtomically(const std::string& directory,
+                                  const std::vector<OutputFile>& files);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_FILE_H_

@@ -1,0 +1,119 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_FRONTIER_H_
+#define PERSEUS_FRONTIER_H_
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "perseus/result.h"
+
+// A general solver for the continuous time-cost trade-off problem ("project
+// crashing"): activities with convex time-cost curves on a precedence graph;
+// what is the least total cost for each deadline? Nothing in here knows about
+// pipelines or GPUs. Perseus puts seconds for time and effective joules for
+// cost; slopes are then watts.
+//
+//   TimeCostProblem house;
+//   house.curves = {{{2, 90}, {4, 40}, {5, 30}},   // 2 days cost 90, ...
+//                   {{3, 50}, {6, 20}}};
+//   house.curve_of = {0, 1, 1};                    // three activities
+//   house.precedences = {{0, 1, 0.0}, {0, 2, 0.0}};
+//   auto frontier = SolveFrontier(house, {});
+//   for (const auto& p : frontier->breakpoints) { p.time, p.cost, p.slope }
+//
+// The algorithm and its guarantees are described in docs/solver.md and at the
+// top of src/frontier/walk.cc.
+
+namespace perseus {
+
+// One way to do an activity. Any finite cost; time >= 0.
+struct TimeCost {
+  double time = 0;
+  double cost = 0;
+};
+
+// `to` starts no earlier than `delay` (>= 0) after `from` ends.
+struct TimeCostPrecedence {
+  int from = 0;
+  int to = 0;
+  double delay = 0;
+};
+
+// A plain value. Activities may share a curve. The options of a curve may come
+// in any order and be dominated or off the convex hull: the solver takes the
+// lower convex hull, which makes its result a lower bound for every discrete
+// choice.
+struct TimeCostProblem {
+  std::vector<std::vector<TimeCost>> curves;
+  std::vector<int> curve_of;                    // [activity] -> curves
+  std::vector<TimeCostPrecedence> precedences;  // Any order; acyclic.
+  std::vector<double> earliest_start;           // [activity], or empty for 0.
+  double end_delay = 0;                         // From the last end to the deadline.
+};
+
+// One corner of the piecewise linear, convex cost(time).
+struct FrontierBreakpoint {
+  double time = 0;
+  double cost = 0;
+  double slope = 0;  // -d(cost)/d(time) to the right; 0 in the last.
+};
+
+// An optimal schedule for one deadline, and the prices that prove it optimal:
+// sum over activities of min over options (cost + price x time), minus
+// price_of_time x deadline, plus the fixed delays' share, equals the cost.
+struct TimeCostSchedule {
+  double time = 0;
+  double cost = 0;
+  double price_of_time = 0;              // -d(cost)/d(time); the larger one at a corner.
+  std::vector<double> start;             // [activity]
+  std::vector<double> duration;          // [activity]: the time that the activity may take.
+  std::vector<double> price;             // [activity], >= 0: what a unit of its time costs.
+  std::vector<double> precedence_price;  // [precedence], >= 0
+  // Sum of prices x fixed delays (precedences, earliest starts, end delay).
+  double delay_value = 0;
+};
+
+struct FrontierOptions {
+  // Stop the walk, which goes from long times to short ones, here.
+  double stop_time = -1;
+  double stop_slope = -1;  // < 0: do not stop.
+  // Round slopes to multiples of this (0: exact). The result then holds for
+  // the rounded curves, and cost_error bounds its distance to the true one.
+  double slope_quantum = 0;
+  // Deadlines for which a schedule is wanted (any order; below the fastest
+  // time or above the slowest, the nearest is given).
+  std::vector<double> schedule_times;
+  // Called about every hundred breakpoints with the share of time covered.
+  std::function<void(double)> progress;
+};
+
+struct TimeCostFrontier {
+  std::vector<FrontierBreakpoint> breakpoints;  // Times ascending.
+  bool complete = false;                        // Down to the fastest time.
+  std::vector<TimeCostSchedule> schedules;      // One for each schedule_times.
+  // Largest |cost - true cost| over the frontier that rounding to integers or
+  // to slope_quantum can have caused.
+  double cost_error = 0;
+  long long pivots = 0;  // Work done.
+};
+
+// Walks the whole frontier. Exact in integers: the only rounding is that of
+// the input to the integer grid (relative 1e-15 or so; cost_error says it).
+// Errors: kInvalidInput (cycle, index out of range, empty curve, negative or
+// non-finite number, no activity), kOverflow (quantities further apart than
+// 62 bits can hold). Thread-safe; no state is shared.
+Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
+                                       const FrontierOptions& options);
+
+// The lower convex hulls as the solver sees them, after rounding to its
+// integer grid: one list per curve, fastest first. An independent solver that
+// is given these must find the same frontier to the last digit.
+Result<std::vector<std::vector<TimeCost>>> QuantisedCurves(const TimeCostProblem& problem,
+                                                           const FrontierOptions& options);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_FRONTIER_H_

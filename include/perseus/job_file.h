@@ -1,0 +1,74 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_JOB_FILE_H_
+#define PERSEUS_JOB_FILE_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perseus/plan.h"
+#include "perseus/result.h"
+
+namespace perseus {
+
+// How much longer than measured a computation may take; see CostSpec.
+struct TimeMargin {
+  double sigmas = 0;
+  double fraction = 0;
+
+  friend bool operator==(const TimeMargin&, const TimeMargin&) = default;
+};
+
+// "2sigma", "1%", or both with a comma between ("2sigma,1%": the larger one
+// counts).
+Result<TimeMargin> ParseTimeMargin(std::string_view text);
+
+// Everything that the flags of `perseus plan` can say, from a file. What the
+// file does not say is empty. Paths are resolved against the directory of the
+// file. A plain value.
+struct JobFile {
+  std::optional<std::string> profile;        // Path.
+  std::optional<std::string> schedule;       // Canonical name.
+  std::optional<std::string> schedule_file;  // Path; never together with `schedule`.
+  std::optional<int> stages;                 // Of the model.
+  std::optional<int> microbatches;
+  std::optional<int> virtual_stages;
+  std::optional<int> microbatch_group_size;
+  std::vector<double> blocking_power_watts;  // Empty, one, or one per rank.
+  std::optional<int> tensor_parallel;
+  std::optional<int> data_parallel;
+  std::optional<double> split_ratio;
+  std::vector<double> comm_delay_seconds;  // Empty, one, or one per boundary.
+  std::optional<double> data_loading_seconds;
+  std::optional<double> iteration_overhead_seconds;
+  std::optional<PlanTarget> at;
+  std::optional<Granularity> granularity;
+  std::optional<double> min_dwell_seconds;
+  std::optional<int> max_clocks;
+  std::optional<TimeMargin> time_margin;
+  std::optional<double> coarse_watts;
+  std::optional<bool> exponential_fit;
+  std::optional<double> effort;
+  std::optional<std::string> output;  // Directory.
+};
+
+// Reads a job file: TOML or JSON by the extension ".toml" or ".json". Errors
+// name file:line:column and the key; an unknown key is an error that names the
+// nearest known one. A file over 1 MiB is refused.
+Result<JobFile> ReadJobFile(const std::string& path);
+
+enum class JobFileFormat { kToml, kJson };
+
+// The same on text in memory; `name` stands for the path, in messages and as
+// the origin of relative paths.
+Result<JobFile> ParseJobFile(std::string_view text, const std::string& name, JobFileFormat format);
+
+// Whether `perseus plan` should read a path as a job file (by its extension).
+bool IsJobFileName(std::string_view path);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_JOB_FILE_H_

@@ -1,0 +1,96 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PIPELINE_H_
+#define PERSEUS_PIPELINE_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "perseus/computation.h"
+#include "perseus/result.h"
+#include "perseus/schedule.h"
+
+namespace perseus {
+
+// Work of fixed duration around the computations. Seconds, each >= 0.
+struct FixedTimes {
+  // Transfer of activations or gradients between neighbouring stages on
+  // different ranks: one number for all boundaries, or one per boundary
+  // (num_stages - 1). Empty = 0. Stages on one rank need no transfer.
+  std::vector<double> comm_delay_seconds;
+  // Reading a microbatch: before every forward of stage 0, on its rank, which
+  // does nothing else meanwhile.
+  double data_loading_seconds = 0;
+  // All-reduce, optimizer step: after the last computation of every rank.
+  double iteration_overhead_seconds = 0;
+};
+
+// One node of the DAG: what runs as one operation at one knob.
+struct Computation {
+  int rank = 0;
+  int position = 0;  // In the rank's order.
+  Action action;
+  std::optional<Action> fused;  // See ScheduleStep.
+};
+
+// `to` starts no earlier than `delay_seconds` after `from` ends.
+struct Precedence {
+  int from = 0;  // Index into PipelineDag::computations.
+  int to = 0;
+  double delay_seconds = 0;
+};
+
+// The computations of one iteration of one pipeline and what each waits for.
+// Invariants: `computations` is in a topological order; `precedences` is
+// sorted by (to, from) without duplicates; computations of a rank form a
+// chain. What that chain implies (F before B of one stage) has no arc of its
+// own. A plain value, immutable by convention, safe to share.
+struct PipelineDag {
+  int num_ranks = 0;
+  int num_stages = 0;
+  int num_microbatches = 0;
+  std::string schedule_name;
+  std::vector<Computation> computations;
+  std::vector<Precedence> precedences;
+  std::vector<int> first_precedence;         // Offsets by `to`, size n + 1.
+  std::vector<double> start_delay_seconds;   // Earliest start of each computation.
+  double end_delay_seconds = 0;              // From the last end to the iteration's end.
+  std::vector<std::vector<int>> rank_order;  // [rank][position] -> computation
+
+  int size() const { return static_cast<int>(computations.size()); }
+};
+
+// Errors: a schedule that is not valid (see ValidateSchedule), a wrong number of
+// communication delays, negative or non-finite times.
+Result<PipelineDag> BuildDag(const Schedule& schedule, const FixedTimes& fixed);
+
+// The earliest start and end of every computation, and the iteration time.
+struct Timing {
+  std::vector<double> start_seconds;
+  std::vector<double> end_seconds;
+  double iteration_time_seconds = 0;  // max end + end_delay_seconds
+};
+
+// Runs every computation as early as possible. This is the definition of the
+// realised iteration time: start = max(start delay, end of each predecessor +
+// its delay), end = start + duration, in IEEE doubles, in this order of
+// operations, so that any other program gets the same bits.
+// Precondition: durations.size() == dag.size().
+Timing Replay(const PipelineDag& dag, std::span<const double> durations_seconds);
+
+// Marks the computations that lie on a longest path of `timing` (slack below
+// 1e-9 of the iteration time).
+std::vector<bool> CriticalComputations(const PipelineDag& dag, const Timing& timing);
+
+// Warm-up: before the rank's first backward. Cool-down: after its last
+// forward. Steady: between.
+enum class Phase : std::uint8_t { kWarmUp, kSteady, kCoolDown };
+std::vector<Phase> ComputationPhases(const PipelineDag& dag);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_PIPELINE_H_

@@ -1,0 +1,84 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PROFILE_H_
+#define PERSEUS_PROFILE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perseus/computation.h"
+#include "perseus/result.h"
+
+namespace perseus {
+
+// A speed setting that a GPU can be given: usually an SM clock in MHz, but any
+// label will do (a power cap, "1200MHz/12SM").
+struct Knob {
+  std::string label;  // As the profile spells it.
+  double number = 0;  // Its value where every knob of the profile is a number.
+};
+
+// One measured way to run a computation.
+struct Option {
+  int knob = 0;                 // Index into Profile::knobs.
+  double time_seconds = 0;      // > 0. Maximum over the aggregated ranks.
+  double energy_joules = 0;     // >= 0. See Profile::tensor_parallel_ranks.
+  double time_std_seconds = 0;  // 0 where the profile states no spread.
+  double energy_std_joules = 0;
+};
+
+// Every option of one (stage, type), in the order of the file: options that
+// are dominated are still here. `options` is never empty.
+struct OptionTable {
+  int stage = 0;
+  ComputationType type = ComputationType::kForward;
+  std::vector<Option> options;
+  // The option that savings are measured against: the highest clock, or the
+  // first row where knobs are labels.
+  int baseline = 0;
+};
+
+// What each computation of a pipeline costs at each knob. A plain value,
+// immutable by convention, safe to share between threads.
+struct Profile {
+  std::string source;       // File name as given, for messages.
+  std::string sha256;       // Of the file's bytes, lower-case hex.
+  std::vector<Knob> knobs;  // Distinct knobs: numbers descending, or labels in file order.
+  bool knobs_are_numbers = true;
+  int num_stages = 0;               // Stages 0 .. num_stages-1 are all present.
+  std::vector<OptionTable> tables;  // Sorted by (stage, type).
+  // Number of distinct tp_rank values that were summed into each energy;
+  // 0 where the file has no tp_rank column (energies are then one GPU's).
+  int tensor_parallel_ranks = 0;
+  int rows = 0;  // Data rows read.
+
+  // The table of (stage, type), or nullptr. Lives as long as the profile.
+  const OptionTable* Find(int stage, ComputationType type) const;
+};
+
+// Reads a profile in the CSV format of Zeus and lowtime:
+// `stage,instruction,frequency,time,energy` in any column order (`knob` may
+// stand for `frequency`); optional columns `time_std`, `energy_std`, `rank`,
+// `dp_rank`, `pp_rank`, `tp_rank`. Seconds and joules. Errors name
+// file:line:column. Reading is bounded: a file over 256 MiB is refused.
+Result<Profile> ReadProfile(const std::string& path);
+
+// The same on text in memory; `name` stands for the path in messages.
+Result<Profile> ParseProfile(std::string_view text, const std::string& name);
+
+// Lower-case hex SHA-256 of `bytes` (FIPS 180-4); empty where the OpenSSL of
+// this machine has it switched off.
+std::string Sha256Hex(std::string_view bytes);
+
+// Indices of the Pareto-optimal options (no other is at least as fast and at
+// least as cheap and better in one), fastest first. Of equal options, the
+// first of the file is kept.
+std::vector<int> ParetoOptions(const OptionTable& table);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_PROFILE_H_

@@ -1,0 +1,44 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_RESULT_H_
+#define PERSEUS_RESULT_H_
+
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace perseus {
+
+// What kind of failure an Error reports. The command line maps every one of
+// them but kInternal to exit code 2.
+enum class ErrorCode {
+  kInvalidInput,  // A file, flag or argument is malformed or contradictory.
+  kInfeasible,    // The input is well formed, but no plan can satisfy it.
+  kIo,            // The operating system refused to read or write.
+  kOverflow,      // Quantities do not fit the exact integer arithmetic.
+  kInternal,      // A bug of ours; never the user's fault.
+};
+
+// One sentence for the user: what is wrong, where ("profile.csv:12:5: ..."),
+// what was expected and what to do. A plain value; safe to copy between threads.
+struct Error {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;
+};
+
+// A value or an Error. Perseus throws nothing across its public headers.
+template <typename T>
+using Result = tl::expected<T, Error>;
+
+inline tl::unexpected<Error> MakeError(ErrorCode code, std::string message) {
+  return tl::unexpected<Error>(Error{code, std::move(message)});
+}
+
+inline tl::unexpected<Error> InvalidInput(std::string message) {
+  return MakeError(ErrorCode::kInvalidInput, std::move(message));
+}
+
+}  // namespace perseus
+
+#endif  // PERSEUS_RESULT_H_

@@ -1,0 +1,88 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SCHEDULE_H_
+#define PERSEUS_SCHEDULE_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perseus/computation.h"
+#include "perseus/result.h"
+
+namespace perseus {
+
+// One step of a rank: a computation, or a forward fused with a backward
+// (PyTorch's OVERLAP_F_B), which is one operation for the GPU's clock.
+struct ScheduleStep {
+  Action action;                // The forward, where fused.
+  std::optional<Action> fused;  // The backward (B or I) that runs with it.
+
+  friend bool operator==(const ScheduleStep&, const ScheduleStep&) = default;
+};
+
+// The order in which every rank of one pipeline runs its computations. A
+// plain value. Which rank holds a stage follows from `ranks`.
+struct Schedule {
+  std::string name;    // Canonical name ("1f1b", ...), or the file it came from.
+  int num_ranks = 0;   // GPUs of one pipeline (tensor parallelism aside).
+  int num_stages = 0;  // Stages of the model = ranks x virtual stages.
+  int num_microbatches = 0;
+  std::vector<std::vector<ScheduleStep>> ranks;  // [rank][position]
+
+  int virtual_stages() const { return num_ranks == 0 ? 0 : num_stages / num_ranks; }
+};
+
+// What is needed to generate a schedule by name.
+struct ScheduleSpec {
+  std::string name;        // See ScheduleNames(); case, '-' and '_' do not matter.
+  int num_stages = 0;      // ranks x virtual stages
+  int virtual_stages = 1;  // per rank
+  int num_microbatches = 0;
+  // Megatron's interleaving only: microbatches per group, 0 = number of ranks.
+  int microbatch_group_size = 0;
+};
+
+// Canonical names, in the order of the documentation: gpipe, 1f1b, looped-bfs,
+// interleaved-1f1b, megatron-interleaved, interleaved-zero-bubble,
+// zbv-zero-bubble, dualpipev.
+const std::vector<std::string>& ScheduleNames();
+
+// The canonical spelling of `name`, or nullopt.
+std::optional<std::string> CanonicalScheduleName(std::string_view name);
+
+// Generates a schedule, in time linear in its computations. Errors: an unknown
+// name, a shape that the schedule does not accept (the message says which
+// would do), more than 4,000,000 computations.
+Result<Schedule> BuildSchedule(const ScheduleSpec& spec);
+
+// Reads PyTorch's CSV text (compute_only, compute_comms, and old files that
+// spell I as B beside W): row = rank, cell = action, empty cell = idle.
+// Communication and memory actions are left out. Stricter than PyTorch: nothing
+// may follow an action. Errors name file:line:column; a file over 64 MiB is
+// refused. The result is checked by ValidateSchedule.
+Result<Schedule> ReadSchedule(const std::string& path);
+Result<Schedule> ParseSchedule(std::string_view text, const std::string& name);
+
+// PyTorch's compute_only CSV (no idle cells, "\r\n" line ends as Python's csv
+// writer makes them).
+std::string FormatSchedule(const Schedule& schedule);
+
+// Every rank with work, every stage on one rank, every (stage, microbatch)
+// forward and backward (B, or I and W) exactly once and in that order, and a run
+// to the end without deadlock. The error names what is wrong; of a deadlock, the
+// computations that wait for each other in a circle. Linear in the computations.
+Result<void> ValidateSchedule(const Schedule& schedule);
+
+// A drawing for a terminal: one line per rank, unit-time forwards, backwards
+// twice as long (I and W one each), idle time as dots; then the time axis and a
+// legend. Fused steps are one box, "F3+B1"; labels name the stage ("2F3") where
+// a rank has several. One sentence instead where the schedule is not valid, or
+// too large for any terminal (over 64 MiB).
+std::string DrawSchedule(const Schedule& schedule);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_SCHEDULE_H_

@@ -1,0 +1,121 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/option_data.h"
+#include "cli/table.h"
+
+namespace perseus::cli {
+namespace {
+
+constexpr int kOptionColumn = 28;
+
+std::string OptionNames(const OptionData& option) {
+  if (option.positional()) return option.value;
+  std::string names = option.short_name;
+  if (!option.long_name.empty()) {
+    names = option.short_name.empty() ? "    " + option.long_name
+                                      : option.short_name + ", " + option.long_name;
+  }
+  if (!option.value.empty()) names += " " + option.value;
+  return names;
+}
+
+void AppendEntry(std::string* out, std::string_view names, std::string_view help, int columns) {
+  *out += fmt::format("  {}", names);
+  const int used = 2 + DisplayWidth(names);
+  if (used + 2 > kOptionColumn) {
+    *out += fmt::format("\n{:{}}", "", kOptionColumn);
+  } else {
+    *out += fmt::format("{:{}}", "", kOptionColumn - used);
+  }
+  *out += Wrap(help, columns, kOptionColumn);
+  *out += '\n';
+}
+
+void AppendParagraphs(std::string* out, std::string_view text, int columns) {
+  while (!text.empty()) {
+    const std::size_t end = text.find("\n\n");
+    *out += Wrap(text.substr(0, end), columns, 0);
+    *out += "\n\n";
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 2);
+  }
+}
+
+}  // namespace
+
+std::string FormatHelp(const CommandData& root, const CommandData* command, int columns) {
+  const CommandData& shown = command == nullptr ? root : *command;
+  std::string out = "Usage: " + root.name;
+  if (command != nullptr) out += " " + command->name;
+  if (!shown.commands.empty()) out += " COMMAND";
+  for (const OptionData& option : shown.options) {
+    if (option.positional()) out += " " + option.value;
+  }
+  out += " [OPTIONS]\n\n";
+  AppendParagraphs(&out, shown.description, columns);
+  if (!shown.commands.empty()) {
+    out += "Commands:\n";
+    for (const CommandData& each : shown.commands) {
+      AppendEntry(&out, each.name, each.summary, columns);
+    }
+    out += '\n';
+  }
+  std::vector<std::string> groups;
+  for (const OptionData& option : shown.options) {
+    if (std::find(groups.begin(), groups.end(), option.group) == groups.end()) {
+      groups.push_back(option.group);
+    }
+  }
+  for (const std::string& group : groups) {
+    out += group + ":\n";
+    for (const OptionData& option : shown.options) {
+      if (option.group == group) AppendEntry(&out, OptionNames(option), option.help, columns);
+    }
+    out += '\n';
+  }
+  if (!shown.examples.empty()) {
+    out += shown.examples.size() == 1 ? "Example:\n" : "Examples:\n";
+    for (const ExampleData& example : shown.examples) {
+      out += fmt::format("  # {}\n  {}\n", example.says, example.command);
+    }
+    out += '\n';
+  }
+  if (!shown.commands.empty()) {
+    out += fmt::format("'{} COMMAND --help' tells more about a command.\n", root.name);
+  }
+  while (out.size() > 1 && out.ends_with("\n\n")) out.pop_back();
+  return out;
+}
+
+std::string NearestWord(std::string_view word, const std::vector<std::string>& candidates) {
+  std::string nearest;
+  std::size_t least = word.size() / 3 + 2;  // Farther than this is another word.
+  for (const std::string& candidate : candidates) {
+    std::vector<std::size_t> row(candidate.size() + 1);
+    for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (std::size_t i = 1; i <= word.size(); ++i) {
+      std::size_t diagonal = row[0];
+      row[0] = i;
+      for (std::size_t j = 1; j < row.size(); ++j) {
+        const std::size_t replaced = diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1);
+        diagonal = row[j];
+        row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+      }
+    }
+    if (row.back() < least) {
+      least = row.back();
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,77 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+
+namespace {
+
+using perseus::Error;
+using perseus::ErrorCode;
+using perseus::Result;
+using perseus::cli::Command;
+using perseus::cli::Invocation;
+using perseus::cli::Style;
+
+constexpr int kExitInternal = 1;
+constexpr int kExitRefused = 2;
+
+Result<std::string> Run(const Invocation& invocation, const Style& style) {
+  switch (invocation.command) {
+    case Command::kPlan:
+      return perseus::cli::RunPlan(invocation, style);
+    case Command::kFrontier:
+      return perseus::cli::RunFrontier(invocation, style);
+    case Command::kSchedule:
+      return perseus::cli::RunSchedule(invocation.schedule);
+    case Command::kExplain:
+      return perseus::cli::RunExplain(invocation.explain, style);
+    case Command::kSynth:
+      return perseus::cli::RunSynth(invocation.synth, style);
+    case Command::kCompletion:
+      return perseus::cli::RunCompletion(invocation.shell);
+    case Command::kMan:
+      return perseus::cli::RunMan();
+  }
+  return perseus::MakeError(ErrorCode::kInternal, "a command without code");
+}
+
+int Fail(const Error& error) {
+  perseus::cli::WriteStandardError(fmt::format("perseus: {}\n", error.message));
+  return error.code == ErrorCode::kInternal ? kExitInternal : kExitRefused;
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  const Style style = perseus::cli::DetectStyle();
+  const auto parsed = perseus::cli::ParseCommandLine(arguments, style.columns);
+  if (!parsed) return Fail(parsed.error());
+  const Result<std::string> text =
+      parsed->text ? Result<std::string>(*parsed->text) : Run(parsed->invocation, style);
+  if (!text) return Fail(text.error());
+  const Result<void> written = perseus::cli::WriteStandardOutput(*text);
+  return written ? 0 : Fail(written.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  perseus::cli::PrepareStandardStreams();
+  try {
+    return Main(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+  } catch (const std::bad_alloc&) {
+    return Fail({ErrorCode::kInvalidInput,
+                 "out of memory; try a smaller pipeline, or a coarse frontier (--coarse 2)"});
+  } catch (const std::exception& exception) {
+    return Fail({ErrorCode::kInternal,
+                 fmt::format("internal error: {}; please report it with the command that led here",
+                             exception.what())});
+  }
+}

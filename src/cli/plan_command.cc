@@ -1,0 +1,236 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/job.h"
+#include "cli/plan_summary.h"
+#include "cli/table.h"
+#include "perseus/file.h"
+#include "perseus/plan_file.h"
+#include "perseus/report.h"
+
+namespace perseus::cli {
+namespace {
+
+// Of the effort of a plan that will be used, what a row of the table gets.
+constexpr double kRowEffort = 0.2;
+
+PlanConstraints Constraints(const JobFile& settings) {
+  PlanConstraints constraints;
+  constraints.granularity = settings.granularity.value_or(constraints.granularity);
+  constraints.min_dwell_seconds = settings.min_dwell_seconds.value_or(0);
+  constraints.max_knobs = settings.max_clocks.value_or(0);
+  const TimeMargin margin = settings.time_margin.value_or(TimeMargin{});
+  constraints.time_margin_sigmas = margin.sigmas;
+  constraints.time_margin_fraction = margin.fraction;
+  return constraints;
+}
+
+// Each constraint alone, as on the command line.
+std::vector<std::pair<std::string, PlanConstraints>> Separately(const PlanConstraints& all) {
+  std::vector<std::pair<std::string, PlanConstraints>> single;
+  if (all.granularity != Granularity::kComputation) {
+    PlanConstraints one;
+    one.granularity = all.granularity;
+    single.emplace_back(fmt::format("--granularity {}", GranularityName(all.granularity)), one);
+  }
+  if (all.min_dwell_seconds > 0) {
+    PlanConstraints one;
+    one.min_dwell_seconds = all.min_dwell_seconds;
+    single.emplace_back(fmt::format("--min-dwell {}s", all.min_dwell_seconds), one);
+  }
+  if (all.max_knobs > 0) {
+    PlanConstraints one;
+    one.max_knobs = all.max_knobs;
+    single.emplace_back(fmt::format("--max-clocks {}", all.max_knobs), one);
+  }
+  if (all.time_margin_sigmas > 0 || all.time_margin_fraction > 0) {
+    PlanConstraints one;
+    one.time_margin_sigmas = all.time_margin_sigmas;
+    one.time_margin_fraction = all.time_margin_fraction;
+    single.emplace_back("--time-margin", one);
+  }
+  return single;
+}
+
+ConstraintPrice PriceOf(std::string constraint, const Plan& with, const Plan& without) {
+  const auto percent = [](double value, double base) {
+    return base == 0 ? 0 : 100 * (value - base) / base;
+  };
+  return {std::move(constraint), percent(with.energy_joules, without.energy_joules),
+          percent(with.iteration_time_seconds, without.iteration_time_seconds)};
+}
+
+Result<std::vector<ConstraintPrice>> PriceConstraints(const Planner& planner, double seconds,
+                                                      const PlanConstraints& constraints,
+                                                      double effort, const Plan& chosen) {
+  std::vector<ConstraintPrice> prices;
+  if (!constraints.any()) return prices;
+  const Result<Plan> free = planner.PlanFor(seconds, {}, effort);
+  if (!free) return tl::unexpected(free.error());
+  const auto single = Separately(constraints);
+  if (single.size() == 1) {
+    prices.push_back(PriceOf(single.front().first, chosen, *free));
+    return prices;
+  }
+  for (const auto& [name, one] : single) {
+    const Result<Plan> plan = planner.PlanFor(seconds, one, effort);
+    if (!plan) return tl::unexpected(plan.error());
+    prices.push_back(PriceOf(name, *plan, *free));
+  }
+  prices.push_back(PriceOf("all together", chosen, *free));
+  return prices;
+}
+
+// Plans for every point of the table, each only once.
+Result<void> FillPoints(const Planner& planner, const PlanConstraints& constraints, double effort,
+                        ProgressLine* progress, PlanSummary* summary) {
+  const Plan* previous = nullptr;
+  for (std::size_t i = 0; i < summary->points.size(); ++i) {
+    PlanPoint& point = summary->points[i];
+    progress->SetWhat(fmt::format("plan {} of {}", i + 1, summary->points.size()));
+    if (SameTime(point.seconds, summary->chosen_seconds)) {
+      point.plan = summary->chosen;
+    } else if (previous != nullptr && SameTime(point.seconds, summary->points[i - 1].seconds)) {
+      point.plan = *previous;
+    } else {
+      Result<Plan> plan = planner.PlanFor(point.seconds, constraints, effort);
+      if (!plan && plan.error().code != ErrorCode::kInfeasible) {
+        return tl::unexpected(plan.error());
+      }
+      if (plan) point.plan = *std::move(plan);
+    }
+    previous = point.plan ? &*point.plan : nullptr;
+  }
+  return {};
+}
+
+bool Exists(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
+                            const PlanConstraints& constraints) {
+  ReportInput input;
+  input.pipeline = summary.pipeline;
+  input.frontier = summary.frontier;
+  input.baseline = summary.baseline;
+  input.chosen = &summary.chosen;
+  for (const PlanPoint& point : summary.points) {
+    if (!point.plan) continue;
+    input.rows.push_back(MakeReportRow(point.label, *point.plan));
+    input.rows.back().chosen = SameTime(point.seconds, summary.chosen_seconds);
+  }
+  input.profile_source = job.profile.source;
+  input.profile_sha256 = job.profile.sha256;
+  input.data_parallel = summary.data_parallel;
+  input.constraints = constraints;
+  input.notes = summary.notes;
+  return input;
+}
+
+PlanDocument MakeDocument(const Job& job, const PlanSummary& summary,
+                          const PlanConstraints& constraints, const PlannerOptions& options) {
+  PlanContext context;
+  context.profile_source = job.profile.source;
+  context.profile_sha256 = job.profile.sha256;
+  context.data_parallel = summary.data_parallel;
+  context.constraints = constraints;
+  context.fixed = job.fixed;
+  context.costs = job.costs;
+  context.slope_quantum_watts = summary.frontier->slope_quantum_watts;
+  context.exponential_fit = options.exponential_fit;
+  context.certified_error = summary.frontier->certified_error;
+  return MakePlanDocument(*summary.pipeline, summary.chosen, *summary.baseline, context);
+}
+
+// Writes all output files, or none.
+Result<void> WriteOutputs(const Job& job, const PlanConstraints& constraints,
+                          const PlannerOptions& options, PlanSummary* summary) {
+  const std::string& directory = summary->output_directory;
+  const PlanDocument document = MakeDocument(job, *summary, constraints, options);
+  std::vector<OutputFile> files = {
+      {std::string(kPlanFileName), FormatPlanJson(document)},
+      {std::string(kFrontierFileName), FormatFrontierCsv(*summary->frontier)}};
+  Result<std::string> zeus = FormatZeusPlan(document);
+  if (zeus) {
+    files.push_back({std::string(kZeusPlanFileName), *std::move(zeus)});
+  } else if (zeus.error().code == ErrorCode::kInfeasible) {
+    summary->notes.push_back(zeus.error().message + ".");
+    const std::string stale = fmt::format("{}/{}", directory, kZeusPlanFileName);
+    if (Exists(stale)) {
+      summary->notes.push_back(
+          fmt::format("{} is there from an earlier plan and does not belong to this one.", stale));
+    }
+  } else {
+    return tl::unexpected(zeus.error());
+  }
+  const ReportInput report = MakeReportInput(job, *summary, constraints);
+  files.push_back({"timeline.json", FormatTimelineJson(report)});
+  files.push_back({"report.html", FormatHtmlReport(report)});
+  for (const OutputFile& file : files) summary->files.push_back(file.name);
+  return WriteFilesAtomically(directory, files);
+}
+
+}  // namespace
+
+Result<std::string> RunPlan(const Invocation& invocation, const Style& style) {
+  Result<Job> job = LoadJob(invocation.job, "plan");
+  if (!job) return tl::unexpected(job.error());
+  const PlanTarget target = job->settings.at.value_or(PlanTarget{});
+  const PlanConstraints constraints = Constraints(job->settings);
+  const double effort = job->settings.effort.value_or(1);
+  ProgressLine progress("frontier");
+  PlannerOptions options = SolverOptions(job->settings);
+  options.progress = progress.Function();
+  const Result<Planner> planner = Planner::Create(job->pipeline, options);
+  if (!planner) return tl::unexpected(planner.error());
+
+  PlanSummary summary;
+  summary.profile = &job->profile;
+  summary.pipeline = &planner->pipeline();
+  summary.frontier = &planner->frontier();
+  summary.baseline = &planner->baseline();
+  summary.virtual_stages = job->virtual_stages;
+  summary.data_parallel = job->settings.data_parallel.value_or(1);
+  summary.split_ratio = job->costs.split_ratio;
+  summary.at = TargetText(target);
+  const Result<double> seconds = planner->TargetSeconds(target);
+  if (!seconds) return tl::unexpected(seconds.error());
+  summary.chosen_seconds = *seconds;
+  progress.SetWhat("plan");
+  Result<Plan> chosen = planner->PlanFor(*seconds, constraints, effort);
+  if (!chosen) return tl::unexpected(chosen.error());
+  summary.chosen = *std::move(chosen);
+  summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,
+                               *seconds, summary.at, &summary.beyond_tstar);
+  if (auto filled = FillPoints(*planner, constraints, kRowEffort * effort, &progress, &summary);
+      !filled) {
+    return tl::unexpected(filled.error());
+  }
+  progress.SetWhat("price of the constraints");
+  auto prices = PriceConstraints(*planner, *seconds, constraints, effort, summary.chosen);
+  if (!prices) return tl::unexpected(prices.error());
+  summary.prices = *std::move(prices);
+  if (job->settings.output) {
+    summary.output_directory = *job->settings.output;
+    if (auto written = WriteOutputs(*job, constraints, options, &summary); !written) {
+      return tl::unexpected(written.error());
+    }
+  }
+  if (!invocation.json) return FormatPlanSummary(summary, style);
+  return PlanSummaryToJson(summary).dump(2, ' ', false,
+                                         nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,330 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/plan_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "cli/table.h"
+
+namespace perseus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct OptionCounts {
+  int kept = 0;
+  int dominated = 0;
+  bool split = false;
+};
+
+OptionCounts CountOptions(const CostedPipeline& pipeline) {
+  OptionCounts counts;
+  for (const CostTable& table : pipeline.tables) {
+    counts.kept += static_cast<int>(table.options.size());
+    counts.dominated += table.dominated;
+    counts.split = counts.split || table.split;
+  }
+  return counts;
+}
+
+std::string BaseName(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+// "Profile   text", wrapped under itself.
+std::string Fact(std::string_view name, std::string_view text, const Style& style) {
+  constexpr int kIndent = 10;
+  return style.Bold(name) + std::string(kIndent - name.size(), ' ') +
+         Wrap(text, style.columns, kIndent) + "\n";
+}
+
+double PercentOver(double value, double base) {
+  return base == 0 ? 0 : 100 * (value - base) / base;
+}
+
+std::string TableSeconds(double seconds, double scale) { return WithThousands(seconds * scale, 4); }
+
+std::string PointsTable(const PlanSummary& summary, const Style& style) {
+  const bool milliseconds = summary.baseline->iteration_time_seconds < 0.1;
+  const bool millijoules = summary.baseline->energy_joules < 1;
+  const double time_scale = milliseconds ? 1e3 : 1;
+  const double energy_scale = millijoules ? 1e3 : 1;
+  Table table({"", "point", milliseconds ? "time ms" : "time s", "slower",
+               millijoules ? "energy mJ" : "energy J", "saving", "power W", "gap"},
+              {Align::kLeft, Align::kLeft});
+  for (std::size_t i = 0; i < summary.points.size(); ++i) {
+    const PlanPoint& point = summary.points[i];
+    std::string label = point.label;
+    while (i + 1 < summary.points.size() &&
+           SameTime(summary.points[i + 1].seconds, point.seconds)) {
+      label += ", " + summary.points[++i].label;
+    }
+    const bool chosen = SameTime(point.seconds, summary.chosen_seconds);
+    if (!point.plan) {
+      table.AddRow({"", label, TableSeconds(point.seconds, time_scale), "", "no plan"});
+      continue;
+    }
+    const Plan& plan = *point.plan;
+    const double slower =
+        PercentOver(plan.iteration_time_seconds, summary.baseline->iteration_time_seconds);
+    table.AddRow({chosen ? ">" : "", label, TableSeconds(plan.iteration_time_seconds, time_scale),
+                  FormatSignedPercent(slower, 2),
+                  WithThousands(plan.energy_joules * energy_scale, 1),
+                  FormatPercent(plan.saving_percent, 2), WithThousands(plan.average_power_watts, 1),
+                  FormatPercent(plan.gap_percent, 3)});
+  }
+  return table.Format(style.rule());
+}
+
+std::string NextSteps(const PlanSummary& summary, const Style& style) {
+  std::string text;
+  if (summary.output_directory.empty()) {
+    text =
+        "write this plan and its report with -o DIR; take another row with --at (1.02x, economic, "
+        "seconds).";
+  } else {
+    text = fmt::format(
+        "open {0}/report.html in a browser and {0}/timeline.json in ui.perfetto.dev; where the "
+        "savings come from: perseus explain {0}/plan.json",
+        summary.output_directory);
+  }
+  return "\n" + Fact("Next", text, style);
+}
+
+std::string JobTotal(const PlanSummary& summary, const Style& style) {
+  if (summary.data_parallel == 1) return "";
+  const double pipelines = summary.data_parallel;
+  const double before = pipelines * summary.baseline->energy_joules;
+  const double after = pipelines * summary.chosen.energy_joules;
+  return Fact("Job",
+              fmt::format("{} (--dp): {} an iteration instead of {}, {} saved; {} instead of {}.",
+                          CountOf(summary.data_parallel, "pipeline"), FormatJoules(after),
+                          FormatJoules(before), FormatJoules(before - after),
+                          FormatWatts(pipelines * summary.chosen.average_power_watts),
+                          FormatWatts(pipelines * summary.baseline->average_power_watts)),
+              style);
+}
+
+std::string Prices(const PlanSummary& summary, const Style& style) {
+  if (summary.prices.empty()) return "";
+  std::string out = "\n" + style.Bold("Price") +
+                    "     of each constraint by itself, against the unconstrained plan\n";
+  std::size_t widest = 0;
+  for (const auto& price : summary.prices) widest = std::max(widest, price.constraint.size());
+  for (const ConstraintPrice& price : summary.prices) {
+    out += fmt::format("          {:{}}  {} energy, {} time\n", price.constraint, widest,
+                       FormatSignedPercent(price.energy_percent, 3),
+                       FormatSignedPercent(price.time_percent, 3));
+  }
+  return out;
+}
+
+Json PlanFigures(const Plan& plan) {
+  return {{"requested_time_s", plan.requested_time_seconds},
+          {"iteration_time_s", plan.iteration_time_seconds},
+          {"energy_j", plan.energy_joules},
+          {"lower_bound_j", plan.lower_bound_joules},
+          {"gap_percent", plan.gap_percent},
+          {"saving_percent", plan.saving_percent},
+          {"average_power_w", plan.average_power_watts},
+          {"knob_changes", plan.knob_changes},
+          {"distinct_knobs", plan.distinct_knobs}};
+}
+
+}  // namespace
+
+bool SameTime(double a, double b) {
+  constexpr double kRelative = 1e-7;
+  return std::abs(a - b) <= kRelative * std::max(std::abs(a), std::abs(b));
+}
+
+bool IsCoarse(const Frontier& frontier) {
+  constexpr double kRounding = 1e-7;
+  return frontier.certified_error > kRounding;
+}
+
+std::vector<PlanPoint> TablePoints(const Frontier& frontier, double baseline_seconds,
+                                   double chosen_seconds, const std::string& at,
+                                   std::vector<std::string>* beyond_tstar) {
+  std::vector<PlanPoint> points = {
+      {"no_slowdown", "no slowdown", baseline_seconds, {}},
+      {"plus_1_percent", "+1 %", 1.01 * baseline_seconds, {}},
+      {"plus_2_percent", "+2 %", 1.02 * baseline_seconds, {}},
+      {"plus_5_percent", "+5 %", 1.05 * baseline_seconds, {}},
+      {"plus_10_percent", "+10 %", 1.1 * baseline_seconds, {}},
+      {"t_economic", "T_economic", frontier.economic_seconds, {}},
+      {"t_star", "T*", frontier.tstar_seconds, {}},
+  };
+  if (!SameTime(frontier.fastest_seconds, baseline_seconds)) {
+    points.push_back({"t_min", "T_min", frontier.fastest_seconds, {}});
+  }
+  const bool known = std::any_of(points.begin(), points.end(), [&](const PlanPoint& point) {
+    return SameTime(point.seconds, chosen_seconds);
+  });
+  if (!known) points.push_back({"at", "--at " + at, chosen_seconds, {}});
+  std::vector<PlanPoint> shown;
+  for (PlanPoint& point : points) {
+    const bool beyond =
+        point.seconds > frontier.tstar_seconds && !SameTime(point.seconds, frontier.tstar_seconds);
+    // What was asked for is always answered.
+    if (beyond && point.name != "no_slowdown" && !SameTime(point.seconds, chosen_seconds)) {
+      beyond_tstar->push_back(point.label);
+    } else {
+      shown.push_back(std::move(point));
+    }
+  }
+  std::stable_sort(shown.begin(), shown.end(), [](const PlanPoint& a, const PlanPoint& b) {
+    return a.seconds < b.seconds && !SameTime(a.seconds, b.seconds);
+  });
+  return shown;
+}
+
+std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, int virtual_stages,
+                        double split_ratio, const Style& style) {
+  const OptionCounts counts = CountOptions(pipeline);
+  const std::string knobs =
+      profile.knobs_are_numbers && profile.knobs.size() > 1
+          ? fmt::format("{} from {} to {}",
+                        CountOf(static_cast<long long>(profile.knobs.size()), "clock"),
+                        profile.knobs.back().label, profile.knobs.front().label)
+          : CountOf(static_cast<long long>(profile.knobs.size()), "knob");
+  std::string read =
+      fmt::format("{}: {}, {}, {}; {} kept, {} dominated.", BaseName(profile.source),
+                  CountOf(profile.rows, "row"), CountOf(profile.num_stages, "stage"), knobs,
+                  CountOf(counts.kept, "option"), WithThousands(counts.dominated, 0));
+  if (counts.split) {
+    read += fmt::format(
+        " `backward` is divided into backward_input and backward_weight at {:g} (--split-ratio).",
+        split_ratio);
+  }
+  std::string out = Fact("Profile", read, style);
+  const PipelineDag& dag = pipeline.dag;
+  out += Fact(
+      "Pipeline",
+      fmt::format("{}, {} on {}{}, {}: {}.", dag.schedule_name, CountOf(dag.num_stages, "stage"),
+                  CountOf(dag.num_ranks, "rank"),
+                  virtual_stages > 1 ? fmt::format(" ({} each)", virtual_stages) : "",
+                  CountOf(dag.num_microbatches, "microbatch"), CountOf(dag.size(), "computation")),
+      style);
+  const int gpus = pipeline.tensor_parallel * dag.num_ranks;
+  out += Fact("Waiting",
+              fmt::format("{} for the {} of one pipeline.",
+                          FormatWatts(pipeline.total_blocking_power_watts), CountOf(gpus, "GPU")),
+              style);
+  return out;
+}
+
+Json InputToJson(const Profile& profile, const CostedPipeline& pipeline, int virtual_stages,
+                 double split_ratio) {
+  const OptionCounts counts = CountOptions(pipeline);
+  Json json = {{"schema_version", 1},
+               {"schedule", pipeline.dag.schedule_name},
+               {"stages", pipeline.dag.num_stages},
+               {"virtual_stages", virtual_stages},
+               {"microbatches", pipeline.dag.num_microbatches},
+               {"computations", pipeline.dag.size()},
+               {"tensor_parallel", pipeline.tensor_parallel},
+               {"blocking_power_w", pipeline.total_blocking_power_watts}};
+  json["profile"] = {{"file", BaseName(profile.source)},
+                     {"sha256", profile.sha256},
+                     {"rows", profile.rows},
+                     {"stages", profile.num_stages},
+                     {"knobs", profile.knobs.size()},
+                     {"options_kept", counts.kept},
+                     {"options_dominated", counts.dominated}};
+  json["profile"]["split_ratio"] = counts.split ? Json(split_ratio) : Json(nullptr);
+  return json;
+}
+
+std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
+  const Plan& baseline = *summary.baseline;
+  std::string out = FormatInput(*summary.profile, *summary.pipeline, summary.virtual_stages,
+                                summary.split_ratio, style);
+  out += Fact(
+      "Today",
+      fmt::format("all clocks at maximum: {}, {}, {} for one iteration of one pipeline.",
+                  FormatSeconds(baseline.iteration_time_seconds),
+                  FormatJoules(baseline.energy_joules), FormatWatts(baseline.average_power_watts)),
+      style);
+  out += '\n';
+  out += PointsTable(summary, style) + "\n";
+  std::string legend = fmt::format(
+      "> is the plan (--at {}). Every row is a real plan, replayed on the profile's times (the "
+      "others are searched for less long); saving "
+      "is against all clocks at maximum; gap is to the lower bound that no plan can beat.",
+      summary.at);
+  if (!summary.beyond_tstar.empty()) {
+    legend += fmt::format(" Beyond T* more time saves nothing: {} left out.",
+                          fmt::join(summary.beyond_tstar, ", "));
+  }
+  if (IsCoarse(*summary.frontier)) {
+    legend += fmt::format(" The bound is coarse, within {} of the exact one.",
+                          FormatPercent(100 * summary.frontier->certified_error, 4));
+  }
+  out += Wrap(legend, style.columns, 0) + "\n";
+  out += Prices(summary, style);
+  const Plan& chosen = summary.chosen;
+  out += '\n';
+  out +=
+      Fact("Plan",
+           fmt::format("{} and {} an iteration, {} saved; {} distinct {}, {} an "
+                       "iteration.",
+                       FormatSeconds(chosen.iteration_time_seconds),
+                       FormatJoules(chosen.energy_joules), FormatPercent(chosen.saving_percent, 2),
+                       chosen.distinct_knobs, chosen.distinct_knobs == 1 ? "clock" : "clocks",
+                       CountOf(chosen.knob_changes, "change")),
+           style);
+  out += JobTotal(summary, style);
+  if (!summary.output_directory.empty()) {
+    out += Fact("Written",
+                fmt::format("{}: {}.", summary.output_directory, fmt::join(summary.files, ", ")),
+                style);
+  }
+  for (const std::string& note : summary.notes) out += Fact("Note", note, style);
+  return out + NextSteps(summary, style);
+}
+
+Json PlanSummaryToJson(const PlanSummary& summary) {
+  Json json =
+      InputToJson(*summary.profile, *summary.pipeline, summary.virtual_stages, summary.split_ratio);
+  json["baseline"] = {{"iteration_time_s", summary.baseline->iteration_time_seconds},
+                      {"energy_j", summary.baseline->energy_joules},
+                      {"average_power_w", summary.baseline->average_power_watts}};
+  json["at"] = summary.at;
+  json.update(PlanFigures(summary.chosen));
+  const Frontier& frontier = *summary.frontier;
+  json["frontier"] = {{"breakpoints", frontier.points.size()},
+                      {"t_min_s", frontier.fastest_seconds},
+                      {"t_economic_s", frontier.economic_seconds},
+                      {"t_star_s", frontier.tstar_seconds},
+                      {"certified_error", frontier.certified_error}};
+  json["points"] = Json::array();
+  for (const PlanPoint& point : summary.points) {
+    Json row = {{"name", point.name},
+                {"chosen", SameTime(point.seconds, summary.chosen_seconds)},
+                {"feasible", point.plan.has_value()},
+                {"requested_time_s", point.seconds}};
+    if (point.plan) row.update(PlanFigures(*point.plan));
+    json["points"].push_back(std::move(row));
+  }
+  json["constraints"] = Json::array();
+  for (const ConstraintPrice& price : summary.prices) {
+    json["constraints"].push_back({{"constraint", price.constraint},
+                                   {"extra_energy_percent", price.energy_percent},
+                                   {"extra_time_percent", price.time_percent}});
+  }
+  const double pipelines = summary.data_parallel;
+  json["job"] = {{"pipelines", summary.data_parallel},
+                 {"baseline_energy_j", pipelines * summary.baseline->energy_joules},
+                 {"energy_j", pipelines * summary.chosen.energy_joules}};
+  json["notes"] = summary.notes;
+  json["files"] = summary.files;
+  return json;
+}
+
+}  // namespace perseus::cli

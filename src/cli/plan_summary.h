@@ -1,0 +1,79 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_PLAN_SUMMARY_H_
+#define PERSEUS_CLI_PLAN_SUMMARY_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/terminal.h"
+#include "perseus/plan.h"
+#include "perseus/profile.h"
+#include "perseus/result.h"
+
+namespace perseus::cli {
+
+// A named point of the frontier and the plan made there.
+struct PlanPoint {
+  std::string name;          // For programs: "no_slowdown", "plus_1_percent", "t_star", ...
+  std::string label;         // For people: "no slowdown", "+1 %", "T*", ...
+  double seconds = 0;        // Asked for.
+  std::optional<Plan> plan;  // Absent where the constraints allow none.
+};
+
+// What one constraint costs by itself: the chosen point with it against the
+// chosen point without any.
+struct ConstraintPrice {
+  std::string constraint;  // As on the command line: "--granularity phase".
+  double energy_percent = 0;
+  double time_percent = 0;
+};
+
+// What `perseus plan` says. The pointers are not owned.
+struct PlanSummary {
+  const Profile* profile = nullptr;
+  const CostedPipeline* pipeline = nullptr;
+  const Frontier* frontier = nullptr;
+  const Plan* baseline = nullptr;
+  int virtual_stages = 1;
+  int data_parallel = 1;
+  double split_ratio = 0.5;
+  std::string at = "1.0x";
+  double chosen_seconds = 0;  // What `at` means.
+  Plan chosen;
+  std::vector<PlanPoint> points;          // Ascending in time.
+  std::vector<std::string> beyond_tstar;  // Labels that are left out.
+  std::vector<ConstraintPrice> prices;
+  std::vector<std::string> notes;  // Sentences.
+  std::string output_directory;    // Empty: nothing was written.
+  std::vector<std::string> files;  // Written into it.
+};
+
+// The times of the table: no slowdown, +1, +2, +5, +10 %, T_economic, T*, and
+// T_min where it differs from no slowdown; `chosen_seconds` under `at` where it
+// is none of them. Ascending; without plans. Those beyond T* go to `beyond_tstar`.
+std::vector<PlanPoint> TablePoints(const Frontier& frontier, double baseline_seconds,
+                                   double chosen_seconds, const std::string& at,
+                                   std::vector<std::string>* beyond_tstar);
+
+// Whether two times are the same but for rounding.
+bool SameTime(double a, double b);
+
+// Whether the frontier's certified error is more than that of rounding.
+bool IsCoarse(const Frontier& frontier);
+
+std::string FormatPlanSummary(const PlanSummary& summary, const Style& style);
+nlohmann::ordered_json PlanSummaryToJson(const PlanSummary& summary);
+
+// What was read, for the top of `plan` and `frontier`.
+std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, int virtual_stages,
+                        double split_ratio, const Style& style);
+nlohmann::ordered_json InputToJson(const Profile& profile, const CostedPipeline& pipeline,
+                                   int virtual_stages, double split_ratio);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_PLAN_SUMMARY_H_

@@ -1,0 +1,125 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/terminal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <system_error>
+
+namespace perseus::cli {
+namespace {
+
+std::string_view Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+bool LocaleIsUtf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    std::string value(Environment(name));
+    if (value.empty()) continue;
+    std::transform(value.begin(), value.end(), value.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+int TerminalColumns() {
+  constexpr int kNarrowest = 60;
+  constexpr int kWidest = 120;
+  int columns = 0;
+  const std::string_view variable = Environment("COLUMNS");
+  std::from_chars(variable.data(), variable.data() + variable.size(), columns);
+  winsize size{};
+  if (columns <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
+  if (columns <= 0) columns = 80;
+  return std::clamp(columns, kNarrowest, kWidest);
+}
+
+// errno of the first failure, 0 when everything was written.
+int WriteAll(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string Style::Bold(std::string_view text) const {
+  return color ? fmt::format("\x1b[1m{}\x1b[0m", text) : std::string(text);
+}
+
+std::string Style::Dim(std::string_view text) const {
+  return color ? fmt::format("\x1b[2m{}\x1b[0m", text) : std::string(text);
+}
+
+Style DetectStyle() {
+  Style style;
+  style.color = isatty(STDOUT_FILENO) == 1 && Environment("NO_COLOR").empty() &&
+                Environment("TERM") != "dumb";
+  style.utf8 = LocaleIsUtf8();
+  style.columns = TerminalColumns();
+  return style;
+}
+
+void PrepareStandardStreams() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free descriptor is the one that is missing.
+    if (open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) != descriptor) return;
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+Result<void> WriteStandardOutput(std::string_view text) {
+  const int failure = WriteAll(STDOUT_FILENO, text);
+  if (failure == 0 || failure == EPIPE) return {};
+  return MakeError(ErrorCode::kIo,
+                   fmt::format("cannot write to standard output: {}; send it to a place that "
+                               "can be written",
+                               std::generic_category().message(failure)));
+}
+
+void WriteStandardError(std::string_view text) { static_cast<void>(WriteAll(STDERR_FILENO, text)); }
+
+ProgressLine::ProgressLine(std::string_view what)
+    : what_(what), is_terminal_(isatty(STDERR_FILENO) == 1), start_(Clock::now()), last_(start_) {}
+
+ProgressLine::~ProgressLine() {
+  if (shown_) WriteStandardError("\r\x1b[K");
+}
+
+void ProgressLine::SetWhat(std::string_view what) { what_ = what; }
+
+void ProgressLine::Report(double share) {
+  constexpr std::chrono::milliseconds kPatience(1000);
+  constexpr std::chrono::milliseconds kBetweenUpdates(100);
+  if (!is_terminal_) return;
+  const Clock::time_point now = Clock::now();
+  if (now - start_ < kPatience || (shown_ && now - last_ < kBetweenUpdates)) return;
+  last_ = now;
+  shown_ = true;
+  WriteStandardError(fmt::format("\r\x1b[K{}: {:.0f} %", what_, 100 * std::clamp(share, 0.0, 1.0)));
+}
+
+ProgressFunction ProgressLine::Function() {
+  return [this](double share) { Report(share); };
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,37 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_VALUE_PARSERS_H_
+#define PERSEUS_CLI_VALUE_PARSERS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perseus/result.h"
+
+namespace perseus::cli {
+
+// Values of options, independent of the locale. The error says what was
+// expected and what was given; the caller adds the name of the option.
+
+Result<int> ParseCount(std::string_view text, int least, int most);
+
+struct Range {
+  double least = 0;
+  double most = 0;
+  bool excludes_ends = false;
+};
+// `unit` is for the message only: "watts".
+Result<double> ParseNumber(std::string_view text, const Range& range, std::string_view unit);
+
+// "0.02", "0.02s", "20ms", "500us".
+Result<double> ParseDuration(std::string_view text);
+
+// A list separated by commas.
+Result<std::vector<double>> ParseWatts(std::string_view text);
+Result<std::vector<double>> ParseDurations(std::string_view text);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_VALUE_PARSERS_H_

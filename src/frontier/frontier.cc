@@ -1,0 +1,141 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/frontier.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+
+#include "frontier/network.h"
+#include "frontier/walk.h"
+
+namespace perseus {
+namespace {
+
+using frontier::Network;
+using frontier::Walk;
+
+// Cost at the slowest time: every activity at its least cost.
+double SlowestCost(const Network& network) {
+  double cost = 0;
+  for (const int c : network.curve_of) cost += network.curves[c].slowest_cost;
+  return cost;
+}
+
+TimeCostSchedule MakeSchedule(const Network& network, const Walk& walk, std::int64_t deadline,
+                              double cost) {
+  const frontier::Scale& scale = network.scale;
+  const std::vector<std::int64_t> events = walk.EventTimes(deadline);
+  const int n = network.num_activities;
+  TimeCostSchedule schedule;
+  schedule.time = scale.Time(deadline);
+  schedule.cost = cost;
+  schedule.price_of_time = scale.Slope(walk.slope());
+  schedule.start.resize(n);
+  schedule.duration.resize(n);
+  schedule.price.resize(n);
+  for (int i = 0; i < n; ++i) {
+    const std::int64_t start = events[Network::StartNode(i)];
+    schedule.start[i] = scale.Time(start);
+    schedule.duration[i] = scale.Time(events[Network::EndNode(i)] - start);
+    schedule.price[i] = scale.Slope(walk.ArcFlow(i));
+  }
+  schedule.precedence_price.resize(network.num_precedences);
+  for (int a = n; a < static_cast<int>(network.arcs.size()); ++a) {
+    const double price = scale.Slope(walk.ArcFlow(a));
+    if (a < n + network.num_precedences) schedule.precedence_price[a - n] = price;
+    schedule.delay_value += price * scale.Time(network.arcs[a].length);
+  }
+  return schedule;
+}
+
+}  // namespace
+
+Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
+                                       const FrontierOptions& options) {
+  auto built = Network::Build(problem, options.slope_quantum);
+  if (!built) return tl::unexpected(built.error());
+  const Network& network = *built;
+  const frontier::Scale& scale = network.scale;
+  Walk walk(network);
+
+  TimeCostFrontier result;
+  for (const int c : network.curve_of) result.cost_error += network.curves[c].cost_error;
+
+  // Wanted deadlines, latest first.
+  std::vector<std::size_t> wanted(options.schedule_times.size());
+  std::iota(wanted.begin(), wanted.end(), std::size_t{0});
+  std::stable_sort(wanted.begin(), wanted.end(), [&](std::size_t a, std::size_t b) {
+    return options.schedule_times[a] > options.schedule_times[b];
+  });
+  result.schedules.resize(wanted.size());
+  std::size_t next_wanted = 0;
+
+  const double slowest_cost = SlowestCost(network);
+  const std::int64_t slowest_time = walk.time();
+  const std::int64_t fastest_time = network.LongestToSink(/*slowest=*/false)[Network::kSource];
+  std::int64_t slope_to_the_right = 0;
+  long long corners = 0;
+  for (;;) {
+    const bool last = walk.at_fastest();
+    const double cost = slowest_cost + scale.Cost(walk.cost());
+    if (last || walk.slope() != slope_to_the_right) {
+      const double time = scale.Time(walk.time());
+      if (!result.breakpoints.empty() && result.breakpoints.back().time <= time) {
+        result.breakpoints.back().cost = cost;  // Corners a few ticks apart are one double.
+      } else {
+        result.breakpoints.push_back({time, cost, scale.Slope(slope_to_the_right)});
+      }
+      slope_to_the_right = walk.slope();
+    }
+    for (; next_wanted < wanted.size(); ++next_wanted) {
+      const std::size_t index = wanted[next_wanted];
+      const double time = std::min(options.schedule_times[index], scale.Time(slowest_time));
+      const std::int64_t deadline = std::min(walk.time(), time < 0 ? 0 : scale.TicksDown(time));
+      if (!last && deadline < walk.next_time()) break;
+      const std::int64_t reached = last ? walk.time() : deadline;
+      const frontier::Int128 rise =
+          static_cast<frontier::Int128>(walk.slope()) * (walk.time() - reached);
+      result.schedules[index] =
+          MakeSchedule(network, walk, reached, slowest_cost + scale.Cost(walk.cost() + rise));
+    }
+    if (last) {
+      result.complete = true;
+      break;
+    }
+    const bool stop = (options.stop_time >= 0 && scale.Time(walk.time()) <= options.stop_time) ||
+                      (options.stop_slope >= 0 && scale.Slope(walk.slope()) >= options.stop_slope);
+    if (stop && next_wanted == wanted.size()) break;
+    if (options.progress && ++corners % 128 == 0 && slowest_time > fastest_time) {
+      options.progress(static_cast<double>(slowest_time - walk.time()) /
+                       static_cast<double>(slowest_time - fastest_time));
+    }
+    walk.Advance();
+  }
+  result.pivots = walk.pivots();
+  std::reverse(result.breakpoints.begin(), result.breakpoints.end());
+  return result;
+}
+
+Result<std::vector<std::vector<TimeCost>>> QuantisedCurves(const TimeCostProblem& problem,
+                                                           const FrontierOptions& options) {
+  auto network = Network::Build(problem, options.slope_quantum);
+  if (!network) return tl::unexpected(network.error());
+  const frontier::Scale& scale = network->scale;
+  std::vector<std::vector<TimeCost>> curves;
+  for (const frontier::Curve& curve : network->curves) {
+    std::vector<TimeCost> vertices;
+    for (std::size_t k = 0; k < curve.lengths.size(); ++k) {
+      vertices.push_back(
+          {scale.Time(curve.lengths[k]), curve.slowest_cost + scale.Cost(curve.costs[k])});
+    }
+    std::reverse(vertices.begin(), vertices.end());
+    curves.push_back(std::move(vertices));
+  }
+  return curves;
+}
+
+}  // namespace perseus

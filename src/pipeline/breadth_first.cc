@@ -1,0 +1,50 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The schedules that run one stage through all its microbatches in turn.
+
+#include <algorithm>
+
+#include "pipeline/schedule_shape.h"
+
+namespace perseus {
+
+using enum ComputationType;
+
+RankOrder GPipeOrder(const ScheduleShape& shape, int rank) {
+  RankOrder order;
+  for (int i = 0; i < shape.num_microbatches; ++i) order.push_back(Step(kForward, rank, i));
+  for (int i = 0; i < shape.num_microbatches; ++i) order.push_back(Step(kBackward, rank, i));
+  return order;
+}
+
+RankOrder OneForwardOneBackwardOrder(const ScheduleShape& shape, int rank) {
+  const int m = shape.num_microbatches;
+  const int warm_up = std::min(m, shape.num_ranks - 1 - rank);
+  RankOrder order;
+  for (int i = 0; i < warm_up; ++i) order.push_back(Step(kForward, rank, i));
+  for (int i = warm_up; i < m; ++i) {
+    order.push_back(Step(kForward, rank, i));
+    order.push_back(Step(kBackward, rank, i - warm_up));
+  }
+  for (int i = m - warm_up; i < m; ++i) order.push_back(Step(kBackward, rank, i));
+  return order;
+}
+
+RankOrder LoopedBreadthFirstOrder(const ScheduleShape& shape, int rank) {
+  const int m = shape.num_microbatches;
+  RankOrder order;
+  for (int chunk = 0; chunk < shape.virtual_stages; ++chunk) {
+    for (int i = 0; i < m; ++i) {
+      order.push_back(Step(kForward, rank + chunk * shape.num_ranks, i));
+    }
+  }
+  for (int chunk = shape.virtual_stages - 1; chunk >= 0; --chunk) {
+    for (int i = m - 1; i >= 0; --i) {
+      order.push_back(Step(kBackward, rank + chunk * shape.num_ranks, i));
+    }
+  }
+  return order;
+}
+
+}  // namespace perseus

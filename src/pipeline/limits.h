@@ -1,0 +1,26 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PIPELINE_LIMITS_H_
+#define PERSEUS_PIPELINE_LIMITS_H_
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <string>
+
+namespace perseus {
+
+// Sixty times the largest pipeline anyone trains (64 stages x 512
+// microbatches); beyond it a typing error is likelier than a wish.
+inline constexpr std::int64_t kMaxComputations = 4'000'000;
+
+inline std::string TooManyComputations() {
+  return fmt::format(
+      "the schedule would have more than {} computations: use fewer stages or microbatches",
+      kMaxComputations);
+}
+
+}  // namespace perseus
+
+#endif  // PERSEUS_PIPELINE_LIMITS_H_

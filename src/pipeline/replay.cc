@@ -1,0 +1,68 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+
+#include "perseus/pipeline.h"
+
+namespace perseus {
+
+Timing Replay(const PipelineDag& dag, std::span<const double> durations_seconds) {
+  Timing timing;
+  timing.start_seconds.reserve(dag.size());
+  timing.end_seconds.reserve(dag.size());
+  double last_end = 0;
+  for (int to = 0; to < dag.size(); ++to) {
+    double start = dag.start_delay_seconds[to];
+    for (int k = dag.first_precedence[to]; k < dag.first_precedence[to + 1]; ++k) {
+      const Precedence& precedence = dag.precedences[k];
+      start = std::max(start, timing.end_seconds[precedence.from] + precedence.delay_seconds);
+    }
+    const double end = start + durations_seconds[to];
+    timing.start_seconds.push_back(start);
+    timing.end_seconds.push_back(end);
+    last_end = std::max(last_end, end);
+  }
+  timing.iteration_time_seconds = last_end + dag.end_delay_seconds;
+  return timing;
+}
+
+std::vector<bool> CriticalComputations(const PipelineDag& dag, const Timing& timing) {
+  const double tolerance_seconds = 1e-9 * timing.iteration_time_seconds;
+  double last_end = 0;
+  for (const double end : timing.end_seconds) last_end = std::max(last_end, end);
+  // How much later each may end without delaying the last one.
+  std::vector<double> slack_seconds(dag.size());
+  for (int i = 0; i < dag.size(); ++i) slack_seconds[i] = last_end - timing.end_seconds[i];
+  for (int to = dag.size() - 1; to >= 0; --to) {
+    for (int k = dag.first_precedence[to]; k < dag.first_precedence[to + 1]; ++k) {
+      const Precedence& precedence = dag.precedences[k];
+      const double gap = timing.start_seconds[to] -
+                         (timing.end_seconds[precedence.from] + precedence.delay_seconds);
+      double& slack = slack_seconds[precedence.from];
+      slack = std::min(slack, gap + slack_seconds[to]);
+    }
+  }
+  std::vector<bool> critical(dag.size());
+  for (int i = 0; i < dag.size(); ++i) critical[i] = slack_seconds[i] <= tolerance_seconds;
+  return critical;
+}
+
+std::vector<Phase> ComputationPhases(const PipelineDag& dag) {
+  std::vector<Phase> phases(dag.size(), Phase::kSteady);
+  const auto is_forward = [&](int i) {
+    return dag.computations[i].action.type == ComputationType::kForward;
+  };
+  const auto is_backward = [&](int i) {
+    return !is_forward(i) || dag.computations[i].fused.has_value();
+  };
+  for (const std::vector<int>& order : dag.rank_order) {
+    const auto first_backward = std::find_if(order.begin(), order.end(), is_backward);
+    const auto last_forward = std::find_if(order.rbegin(), order.rend(), is_forward);
+    for (auto it = order.begin(); it != first_backward; ++it) phases[*it] = Phase::kWarmUp;
+    for (auto it = last_forward.base(); it != order.end(); ++it) phases[*it] = Phase::kCoolDown;
+  }
+  return phases;
+}
+
+}  // namespace perseus

@@ -1,0 +1,42 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PIPELINE_SCHEDULE_SHAPE_H_
+#define PERSEUS_PIPELINE_SCHEDULE_SHAPE_H_
+
+#include <vector>
+
+#include "perseus/schedule.h"
+
+namespace perseus {
+
+// The numbers that a schedule's order rules are written in.
+struct ScheduleShape {
+  int num_ranks = 0;
+  int virtual_stages = 0;  // Per rank.
+  int num_microbatches = 0;
+  int microbatch_group_size = 0;  // Megatron's interleaving only.
+
+  int num_stages() const { return num_ranks * virtual_stages; }
+};
+
+using RankOrder = std::vector<ScheduleStep>;
+
+inline ScheduleStep Step(ComputationType type, int stage, int microbatch) {
+  return {Action{type, stage, microbatch}, std::nullopt};
+}
+
+// The order of one rank under each schedule (spec: docs/schedules.md).
+// Precondition: the shape is one that the schedule accepts.
+RankOrder GPipeOrder(const ScheduleShape& shape, int rank);
+RankOrder OneForwardOneBackwardOrder(const ScheduleShape& shape, int rank);
+RankOrder LoopedBreadthFirstOrder(const ScheduleShape& shape, int rank);
+RankOrder InterleavedOrder(const ScheduleShape& shape, int rank);
+RankOrder MegatronInterleavedOrder(const ScheduleShape& shape, int rank);
+RankOrder InterleavedZeroBubbleOrder(const ScheduleShape& shape, int rank);
+RankOrder ZbvZeroBubbleOrder(const ScheduleShape& shape, int rank);
+RankOrder DualPipeVOrder(const ScheduleShape& shape, int rank);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_PIPELINE_SCHEDULE_SHAPE_H_

@@ -1,0 +1,234 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "perseus/plan.h"
+
+namespace perseus {
+namespace {
+
+// The measured options of one (stage, type) as a rank runs them, by knob.
+struct RankOptions {
+  std::vector<CostOption> options;
+  CostOption baseline;
+  bool split = false;
+};
+
+RankOptions Scaled(const OptionTable& table, double time_share, double energy_factor) {
+  RankOptions result;
+  for (const Option& option : table.options) {
+    result.options.push_back({.knob = option.knob,
+                              .time_seconds = option.time_seconds * time_share,
+                              .energy_joules = option.energy_joules * energy_factor,
+                              .time_std_seconds = option.time_std_seconds * time_share});
+  }
+  result.baseline = result.options[table.baseline];
+  std::stable_sort(result.options.begin(), result.options.end(),
+                   [](const CostOption& a, const CostOption& b) { return a.knob < b.knob; });
+  return result;
+}
+
+// Two computations that run as one, at one knob.
+std::optional<RankOptions> Joined(const RankOptions& a, const RankOptions& b) {
+  RankOptions result;
+  result.split = a.split || b.split;
+  bool has_baseline = false;
+  for (const CostOption& first : a.options) {
+    for (const CostOption& second : b.options) {
+      if (first.knob != second.knob) continue;
+      const CostOption sum = {.knob = first.knob,
+                              .time_seconds = first.time_seconds + second.time_seconds,
+                              .energy_joules = first.energy_joules + second.energy_joules,
+                              .time_std_seconds = first.time_std_seconds + second.time_std_seconds};
+      // Knobs are in order of preference for the baseline: the first of both.
+      if (!has_baseline || first.knob == a.baseline.knob) result.baseline = sum;
+      has_baseline = true;
+      result.options.push_back(sum);
+    }
+  }
+  if (!has_baseline) return std::nullopt;
+  return result;
+}
+
+// Finds, splits or joins what the profile states into what the schedule runs.
+class OptionSource {
+ public:
+  OptionSource(const Profile& profile, double energy_factor, double split_ratio)
+      : profile_(profile), energy_factor_(energy_factor), split_ratio_(split_ratio) {}
+
+  Result<RankOptions> Find(int stage, ComputationType type) const {
+    using enum ComputationType;
+    if (const OptionTable* table = profile_.Find(stage, type)) {
+      return Scaled(*table, 1.0, energy_factor_);
+    }
+    const OptionTable* backward = profile_.Find(stage, kBackward);
+    if (backward != nullptr && (type == kBackwardInput || type == kBackwardWeight)) {
+      const double share = type == kBackwardInput ? split_ratio_ : 1.0 - split_ratio_;
+      RankOptions options = Scaled(*backward, share, share * energy_factor_);
+      options.split = true;
+      return options;
+    }
+    const OptionTable* input = profile_.Find(stage, kBackwardInput);
+    const OptionTable* weight = profile_.Find(stage, kBackwardWeight);
+    if (type == kBackward && input != nullptr && weight != nullptr) {
+      auto joined =
+          Joined(Scaled(*input, 1.0, energy_factor_), Scaled(*weight, 1.0, energy_factor_));
+      if (joined) return *std::move(joined);
+      return InvalidInput(fmt::format(
+          "{}: the schedule runs {} of stage {}, and the profile's backward_input and "
+          "backward_weight of it have no knob in common; measure both at the same knobs",
+          profile_.source, ComputationTypeName(type), stage));
+    }
+    return InvalidInput(fmt::format(
+        "{}: the schedule runs {} of stage {}, but the profile has no such rows; add rows with "
+        "stage {} and instruction {}",
+        profile_.source, ComputationTypeName(type), stage, stage, ComputationTypeName(type)));
+  }
+
+ private:
+  const Profile& profile_;
+  double energy_factor_;
+  double split_ratio_;
+};
+
+// Pareto-optimal in (time, effective energy), fastest first.
+std::vector<CostOption> ParetoByEffectiveEnergy(std::vector<CostOption> options,
+                                                double blocking_power_watts) {
+  const auto effective = [blocking_power_watts](const CostOption& option) {
+    return option.energy_joules - blocking_power_watts * option.time_seconds;
+  };
+  std::stable_sort(options.begin(), options.end(), [&](const CostOption& a, const CostOption& b) {
+    if (a.time_seconds != b.time_seconds) return a.time_seconds < b.time_seconds;
+    return effective(a) < effective(b);
+  });
+  std::vector<CostOption> kept;
+  for (const CostOption& option : options) {
+    if (kept.empty() || effective(option) < effective(kept.back())) kept.push_back(option);
+  }
+  return kept;
+}
+
+Result<void> CheckSpec(const Profile& profile, const PipelineDag& dag, const CostSpec& spec) {
+  const auto powers = spec.blocking_power_watts.size();
+  if (powers != 1 && powers != static_cast<std::size_t>(dag.num_ranks)) {
+    return InvalidInput(fmt::format(
+        "{} blocking powers are given for {} ranks; give one number for all, or one per rank",
+        powers, dag.num_ranks));
+  }
+  for (const double watts : spec.blocking_power_watts) {
+    if (!(watts >= 0) || !std::isfinite(watts)) {
+      return InvalidInput(fmt::format("the blocking power is {} W; expected a number >= 0", watts));
+    }
+  }
+  if (!(spec.split_ratio > 0 && spec.split_ratio < 1)) {
+    return InvalidInput(fmt::format(
+        "the split ratio is {}; expected a number between 0 and 1, the share of backward that is "
+        "the input gradient",
+        spec.split_ratio));
+  }
+  if (spec.tensor_parallel < 0) {
+    return InvalidInput(
+        fmt::format("tensor parallelism is {}; expected at least 1", spec.tensor_parallel));
+  }
+  if (profile.tensor_parallel_ranks > 0 && spec.tensor_parallel > 0 &&
+      spec.tensor_parallel != profile.tensor_parallel_ranks) {
+    return InvalidInput(fmt::format(
+        "{}: the profile has {} tensor-parallel ranks (tp_rank), but {} are asked for; leave the "
+        "number out or give {}",
+        profile.source, profile.tensor_parallel_ranks, spec.tensor_parallel,
+        profile.tensor_parallel_ranks));
+  }
+  if (dag.num_stages != profile.num_stages) {
+    return InvalidInput(fmt::format(
+        "{}: the profile has {} stages, the schedule {}; they must agree (stages = ranks x virtual "
+        "stages)",
+        profile.source, profile.num_stages, dag.num_stages));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, const CostSpec& spec) {
+  if (auto checked = CheckSpec(profile, dag, spec); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  CostedPipeline pipeline;
+  pipeline.knobs = profile.knobs;
+  pipeline.knobs_are_numbers = profile.knobs_are_numbers;
+  pipeline.tensor_parallel = profile.tensor_parallel_ranks > 0 ? profile.tensor_parallel_ranks
+                                                               : std::max(1, spec.tensor_parallel);
+  const double gpus = pipeline.tensor_parallel;
+  for (int rank = 0; rank < dag.num_ranks; ++rank) {
+    const auto& watts = spec.blocking_power_watts;
+    pipeline.rank_blocking_power_watts.push_back((watts.size() == 1 ? watts[0] : watts[rank]) *
+                                                 gpus);
+    pipeline.total_blocking_power_watts += pipeline.rank_blocking_power_watts.back();
+  }
+
+  const OptionSource source(profile, profile.tensor_parallel_ranks > 0 ? 1.0 : gpus,
+                            spec.split_ratio);
+  using Key = std::tuple<int, ComputationType, int, int>;  // stage, type, fused stage, fused type
+  std::map<Key, int> known;
+  pipeline.table_of.reserve(dag.computations.size());
+  for (const Computation& computation : dag.computations) {
+    const Action& action = computation.action;
+    const Key key = {action.stage, action.type, computation.fused ? computation.fused->stage : -1,
+                     computation.fused ? static_cast<int>(computation.fused->type) : -1};
+    const auto [entry, added] = known.try_emplace(key, static_cast<int>(pipeline.tables.size()));
+    pipeline.table_of.push_back(entry->second);
+    if (!added) continue;
+    auto options = source.Find(action.stage, action.type);
+    if (!options) return tl::unexpected(options.error());
+    CostTable table;
+    table.stage = action.stage;
+    table.type = action.type;
+    if (computation.fused) {
+      auto other = source.Find(computation.fused->stage, computation.fused->type);
+      if (!other) return tl::unexpected(other.error());
+      auto joined = Joined(*options, *other);
+      if (!joined) {
+        return InvalidInput(fmt::format(
+            "{}: {} of stage {} and {} of stage {} run as one, but have no knob in common; measure "
+            "both at the same knobs",
+            profile.source, ComputationTypeName(action.type), action.stage,
+            ComputationTypeName(computation.fused->type), computation.fused->stage));
+      }
+      options = *std::move(joined);
+      table.fused_type = computation.fused->type;
+      table.fused_stage = computation.fused->stage;
+    }
+    table.blocking_power_watts = pipeline.rank_blocking_power_watts[computation.rank];
+    table.baseline = options->baseline;
+    table.split = options->split;
+    table.all_options = options->options;
+    table.options = ParetoByEffectiveEnergy(options->options, table.blocking_power_watts);
+    table.dominated = static_cast<int>(table.all_options.size() - table.options.size());
+    pipeline.tables.push_back(std::move(table));
+  }
+  pipeline.dag = std::move(dag);
+  return pipeline;
+}
+
+double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
+                       double iteration_time_seconds) {
+  std::vector<double> busy(pipeline.dag.num_ranks, 0);
+  double energy = 0;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    energy += chosen[i].energy_joules;
+    busy[pipeline.dag.computations[i].rank] += chosen[i].time_seconds;
+  }
+  for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
+    energy += pipeline.rank_blocking_power_watts[rank] * (iteration_time_seconds - busy[rank]);
+  }
+  return energy;
+}
+
+}  // namespace perseus

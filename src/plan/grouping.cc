@@ -1,0 +1,155 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/grouping.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace perseus::plan {
+namespace {
+
+// Disjoint sets; the root of a set is its least element.
+class Sets {
+ public:
+  explicit Sets(int size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), 0); }
+  int Root(int x) {
+    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
+    return x;
+  }
+  void Union(int a, int b) {
+    a = Root(a);
+    b = Root(b);
+    parent_[std::max(a, b)] = std::min(a, b);
+  }
+
+ private:
+  std::vector<int> parent_;
+};
+
+void MergeByGranularity(const CostedPipeline& pipeline, Granularity granularity, Sets* sets) {
+  if (granularity == Granularity::kComputation) return;
+  const std::vector<Phase> phases = ComputationPhases(pipeline.dag);
+  std::map<std::tuple<int, int, int>, int> first;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    const int rank = pipeline.dag.computations[i].rank;
+    // A table is one stage and type (or fused pair of them).
+    const int table = granularity == Granularity::kStage ? -1 : pipeline.table_of[i];
+    const int phase = granularity == Granularity::kPhase ? static_cast<int>(phases[i]) : -1;
+    const auto [entry, added] = first.try_emplace({rank, table, phase}, i);
+    if (!added) sets->Union(entry->second, i);
+  }
+}
+
+// One pass over a rank: runs of one group that may be shorter than the dwell
+// join what follows, the last one what comes before. True if anything merged.
+bool MergeShortRuns(const CostedPipeline& pipeline, const std::vector<int>& order,
+                    double dwell_seconds, Sets* sets) {
+  bool merged = false;
+  double run_seconds = 0;
+  int run_start = 0;
+  for (int k = 0; k < static_cast<int>(order.size()); ++k) {
+    run_seconds += pipeline.TableOf(order[k]).options.front().time_seconds;
+    const bool last = k + 1 == static_cast<int>(order.size());
+    if (!last && sets->Root(order[k + 1]) == sets->Root(order[k])) continue;
+    if (run_seconds < dwell_seconds) {
+      if (!last) {
+        sets->Union(order[k], order[k + 1]);
+        merged = true;
+        continue;
+      }
+      if (run_start > 0) {
+        sets->Union(order[run_start - 1], order[k]);
+        merged = true;
+      }
+    }
+    run_start = k + 1;
+    run_seconds = 0;
+  }
+  return merged;
+}
+
+}  // namespace
+
+Grouping GroupComputations(const CostedPipeline& pipeline, const PlanConstraints& constraints) {
+  const PipelineDag& dag = pipeline.dag;
+  Sets sets(dag.size());
+  MergeByGranularity(pipeline, constraints.granularity, &sets);
+  if (constraints.min_dwell_seconds > 0) {
+    for (bool merged = true; merged;) {
+      merged = false;
+      for (const std::vector<int>& order : dag.rank_order) {
+        merged |= MergeShortRuns(pipeline, order, constraints.min_dwell_seconds, &sets);
+      }
+    }
+  }
+  Grouping grouping;
+  std::vector<int> group_of(dag.size(), -1);
+  for (int i = 0; i < dag.size(); ++i) {
+    const int root = sets.Root(i);
+    if (root == i) {
+      group_of[i] = static_cast<int>(grouping.members.size());
+      grouping.members.emplace_back();
+    } else {
+      group_of[i] = group_of[root];
+    }
+    grouping.members[group_of[i]].push_back(i);
+  }
+  for (std::size_t g = 0; g < grouping.members.size(); ++g) {
+    const Computation& last = dag.computations[*std::max_element(
+        grouping.members[g].begin(), grouping.members[g].end(), [&dag](int a, int b) {
+          return dag.computations[a].position < dag.computations[b].position;
+        })];
+    const std::vector<int>& order = dag.rank_order[last.rank];
+    const bool has_next = last.position + 1 < static_cast<int>(order.size());
+    grouping.next.push_back(has_next ? group_of[order[last.position + 1]] : -1);
+  }
+  return grouping;
+}
+
+Result<std::vector<int>> CommonKnobs(const CostedPipeline& pipeline,
+                                     const std::vector<int>& members) {
+  std::vector<int> knobs;
+  if (members.size() == 1) {
+    for (const CostOption& option : pipeline.TableOf(members.front()).options) {
+      knobs.push_back(option.knob);
+    }
+    return knobs;
+  }
+  std::vector<int> uses(pipeline.tables.size(), 0);
+  for (const int i : members) ++uses[pipeline.table_of[i]];
+  std::vector<double> seconds(pipeline.knobs.size(), 0);
+  std::vector<int> tables_with(pipeline.knobs.size(), 0);
+  int tables = 0;
+  for (std::size_t t = 0; t < uses.size(); ++t) {
+    if (uses[t] == 0) continue;
+    ++tables;
+    for (const CostOption& option : pipeline.tables[t].all_options) {
+      seconds[option.knob] += uses[t] * option.time_seconds;
+      ++tables_with[option.knob];
+    }
+  }
+  for (int knob = 0; knob < static_cast<int>(pipeline.knobs.size()); ++knob) {
+    if (tables_with[knob] == tables) knobs.push_back(knob);
+  }
+  if (knobs.empty()) {
+    const Action& action = pipeline.dag.computations[members.front()].action;
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format("the computations of stage {} that have to share a knob have none in common; "
+                    "measure them at the same knobs or choose a finer granularity",
+                    action.stage));
+  }
+  // Knobs are numbered from the highest clock (or the first row) on.
+  std::stable_sort(knobs.begin() + 1, knobs.end(),
+                   [&seconds](int a, int b) { return seconds[a] < seconds[b]; });
+  return knobs;
+}
+
+}  // namespace perseus::plan

@@ -1,0 +1,33 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PLAN_GROUPING_H_
+#define PERSEUS_PLAN_GROUPING_H_
+
+#include <vector>
+
+#include "perseus/plan.h"
+#include "perseus/result.h"
+
+namespace perseus::plan {
+
+// The computations that have to share one knob under the constraints: every
+// computation in exactly one group, groups in order of their first member.
+struct Grouping {
+  std::vector<std::vector<int>> members;  // [group], ascending.
+  std::vector<int> next;  // [group] what the rank runs after its last member, or -1.
+};
+
+// Groups by granularity, then merges groups until no rank changes its knob
+// sooner than min_dwell_seconds even if everything runs at its fastest.
+Grouping GroupComputations(const CostedPipeline& pipeline, const PlanConstraints& constraints);
+
+// The knobs that every member has, the baseline's first, then fastest first.
+// For a group of one the Pareto-optimal ones, fastest first. Errors: members
+// without a knob in common.
+Result<std::vector<int>> CommonKnobs(const CostedPipeline& pipeline,
+                                     const std::vector<int>& members);
+
+}  // namespace perseus::plan
+
+#endif  // PERSEUS_PLAN_GROUPING_H_

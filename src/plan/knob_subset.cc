@@ -1,0 +1,146 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/knob_subset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "perseus/frontier.h"
+
+namespace perseus::plan {
+namespace {
+
+constexpr double kMissing = std::numeric_limits<double>::infinity();
+
+// What each computation costs at each knob, its time at the price that the
+// optimum of the relaxation puts on it.
+class PricedKnobs {
+ public:
+  PricedKnobs(const CostedPipeline& pipeline, const Guard& guard, const TimeCostSchedule& optimum)
+      : pipeline_(pipeline), guard_(guard), kept_(pipeline.knobs.size(), true) {
+    cost_.reserve(pipeline.table_of.size());
+    for (std::size_t i = 0; i < pipeline.table_of.size(); ++i) {
+      const CostTable& table = pipeline.tables[pipeline.table_of[i]];
+      std::vector<double>& row = cost_.emplace_back(pipeline.knobs.size(), kMissing);
+      for (const CostOption& option : table.all_options) {
+        const double time = guard.Seconds(table, option);
+        row[option.knob] = option.energy_joules - table.blocking_power_watts * option.time_seconds +
+                           optimum.price[i] * time;
+      }
+    }
+  }
+
+  int CountKept() const { return static_cast<int>(std::count(kept_.begin(), kept_.end(), true)); }
+  const std::vector<bool>& kept() const { return kept_; }
+
+  // Sum over computations of the least cost without `dropped`; infinite where
+  // one would have no knob left.
+  double CostWithout(int dropped) const {
+    double total = 0;
+    for (const std::vector<double>& row : cost_) {
+      double least = kMissing;
+      for (int knob = 0; knob < static_cast<int>(row.size()); ++knob) {
+        if (kept_[knob] && knob != dropped) least = std::min(least, row[knob]);
+      }
+      total += least;
+    }
+    return total;
+  }
+
+  // Iteration time with every computation at the fastest of the kept knobs
+  // but `dropped`.
+  double FastestWithout(int dropped) const {
+    std::vector<double> fastest;
+    for (const CostTable& table : pipeline_.tables) {
+      double least = kMissing;
+      for (const CostOption& option : table.all_options) {
+        if (kept_[option.knob] && option.knob != dropped) {
+          least = std::min(least, guard_.Seconds(table, option));
+        }
+      }
+      fastest.push_back(least);
+    }
+    std::vector<double> durations;
+    for (const int table : pipeline_.table_of) durations.push_back(fastest[table]);
+    return Replay(pipeline_.dag, durations).iteration_time_seconds;
+  }
+
+  void Drop(int knob) { kept_[knob] = false; }
+
+ private:
+  const CostedPipeline& pipeline_;
+  const Guard& guard_;
+  std::vector<std::vector<double>> cost_;  // [computation][knob]
+  std::vector<bool> kept_;
+};
+
+CostedPipeline Restricted(const CostedPipeline& pipeline, const std::vector<bool>& kept) {
+  CostedPipeline restricted = pipeline;
+  for (CostTable& table : restricted.tables) {
+    std::erase_if(table.all_options, [&kept](const CostOption& o) { return !kept[o.knob]; });
+    const auto effective = [&table](const CostOption& option) {
+      return option.energy_joules - table.blocking_power_watts * option.time_seconds;
+    };
+    std::vector<CostOption> options = table.all_options;
+    std::stable_sort(options.begin(), options.end(),
+                     [&effective](const CostOption& a, const CostOption& b) {
+                       if (a.time_seconds != b.time_seconds) return a.time_seconds < b.time_seconds;
+                       return effective(a) < effective(b);
+                     });
+    table.options.clear();
+    for (const CostOption& option : options) {
+      if (table.options.empty() || effective(option) < effective(table.options.back())) {
+        table.options.push_back(option);
+      }
+    }
+  }
+  return restricted;
+}
+
+}  // namespace
+
+Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard& guard,
+                                    double seconds, int max_knobs) {
+  auto problem = MakeTimeCostProblem(pipeline, guard);
+  if (!problem) return tl::unexpected(problem.error());
+  FrontierOptions options;
+  options.schedule_times = {seconds};
+  options.stop_time = seconds;
+  auto solved = SolveFrontier(*problem, options);
+  if (!solved) return tl::unexpected(solved.error());
+
+  PricedKnobs priced(pipeline, guard, solved->schedules.front());
+  std::vector<bool> needed(pipeline.knobs.size(), false);
+  while (priced.CountKept() > max_knobs) {
+    int least_missed = -1;
+    double least = kMissing;
+    for (int knob = 0; knob < static_cast<int>(needed.size()); ++knob) {
+      if (needed[knob] || !priced.kept()[knob]) continue;
+      const double cost = priced.CostWithout(knob);
+      if (cost < least) {
+        least = cost;
+        least_missed = knob;
+      }
+    }
+    if (least_missed < 0) {
+      return MakeError(ErrorCode::kInfeasible,
+                       fmt::format("{} distinct knobs are not enough for {:.6g} s: {} are needed; "
+                                   "give more time or allow more",
+                                   max_knobs, seconds, priced.CountKept()));
+    }
+    if (priced.FastestWithout(least_missed) > seconds) {
+      needed[least_missed] = true;
+    } else {
+      priced.Drop(least_missed);
+    }
+  }
+  return Restricted(pipeline, priced.kept());
+}
+
+}  // namespace perseus::plan

@@ -1,0 +1,53 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+
+#include "perseus/plan.h"
+
+namespace perseus {
+namespace {
+
+constexpr std::array<std::string_view, 4> kGranularityNames = {"computation", "phase", "stage-type",
+                                                               "stage"};
+
+}  // namespace
+
+std::string_view GranularityName(Granularity granularity) {
+  return kGranularityNames[static_cast<std::size_t>(granularity)];
+}
+
+std::optional<Granularity> ParseGranularity(std::string_view name) {
+  for (std::size_t k = 0; k < kGranularityNames.size(); ++k) {
+    if (kGranularityNames[k] == name) return static_cast<Granularity>(k);
+  }
+  return std::nullopt;
+}
+
+Result<PlanTarget> ParsePlanTarget(std::string_view text) {
+  using Kind = PlanTarget::Kind;
+  if (text == "economic") return PlanTarget{Kind::kEconomic, 0};
+  if (text == "fastest") return PlanTarget{Kind::kFastest, 0};
+  if (text == "tstar") return PlanTarget{Kind::kTStar, 0};
+  std::string_view number = text;
+  const bool factor = number.ends_with('x');
+  if (factor) number.remove_suffix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(value) ||
+      value <= 0) {
+    return InvalidInput(
+        fmt::format("'{}' is no point of the frontier; expected a factor of the all-maximum-clock "
+                    "time (1.02x), "
+                    "seconds (5.3), economic, fastest or tstar",
+                    text.substr(0, 40)));
+  }
+  return PlanTarget{factor ? Kind::kBaselineFactor : Kind::kSeconds, value};
+}
+
+}  // namespace perseus

@@ -1,0 +1,306 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "frontier/deadline_program.h"
+#include "frontier/network.h"
+#include "frontier/walk.h"
+#include "perseus/frontier.h"
+#include "perseus/plan.h"
+#include "plan/chosen_options.h"
+#include "plan/grouping.h"
+#include "plan/knob_subset.h"
+#include "plan/option_search.h"
+#include "plan/time_cost_problem.h"
+
+namespace perseus {
+namespace {
+
+using frontier::Network;
+using plan::Guard;
+
+// Units of search work that take about a second, for a pipeline of this size.
+constexpr double kWorkPerPlan = 2.0e8;
+constexpr double kComputationsPerPlan = 1536;
+
+// Sums of doubles and of ticks along a path differ by far less than this.
+constexpr double kSameTime = 1e-12;
+
+// Above this the exact walk takes minutes.
+constexpr int kCoarseComputations = 20000;
+// The advised quantum, as a share of the mean power at the highest clock.
+constexpr double kCoarseShare = 1.0 / 200;
+
+double CoarseQuantum(const CostedPipeline& pipeline) {
+  double energy = 0;
+  double seconds = 0;
+  for (const int table : pipeline.table_of) {
+    energy += pipeline.tables[table].baseline.energy_joules;
+    seconds += pipeline.tables[table].baseline.time_seconds;
+  }
+  return kCoarseShare * energy / seconds;
+}
+
+Frontier MakeFrontier(const TimeCostFrontier& solved, const CostedPipeline& pipeline,
+                      double slope_quantum, double fastest_seconds, double tstar_seconds) {
+  const double watts = pipeline.total_blocking_power_watts;
+  Frontier frontier;
+  for (const FrontierBreakpoint& corner : solved.breakpoints) {
+    frontier.points.push_back({.iteration_time_seconds = corner.time,
+                               .energy_joules = corner.cost + watts * corner.time,
+                               .slope_watts = corner.slope});
+  }
+  // The grid's ticks are finer than what doubles resolve over a path: state
+  // both ends as Replay() adds them up.
+  FrontierPoint& first = frontier.points.front();
+  FrontierPoint& last = frontier.points.back();
+  first.iteration_time_seconds = fastest_seconds;
+  if (frontier.points.size() > 1) last.iteration_time_seconds = tstar_seconds;
+  const auto is_hidden = [&first, &last](const FrontierPoint& point) {
+    return &point != &first && &point != &last &&
+           (point.iteration_time_seconds <= first.iteration_time_seconds ||
+            point.iteration_time_seconds >= last.iteration_time_seconds);
+  };
+  std::vector<FrontierPoint> points;
+  std::remove_copy_if(frontier.points.begin(), frontier.points.end(), std::back_inserter(points),
+                      is_hidden);
+  frontier.points = std::move(points);
+  frontier.fastest_seconds = fastest_seconds;
+  frontier.tstar_seconds = tstar_seconds;
+  const auto economic =
+      std::find_if(frontier.points.begin(), frontier.points.end(),
+                   [watts](const FrontierPoint& p) { return p.slope_watts <= watts; });
+  frontier.economic_seconds = economic->iteration_time_seconds;
+  frontier.slope_quantum_watts = slope_quantum;
+  // In exact mode the only error is that of doubles themselves.
+  if (slope_quantum > 0 && economic->energy_joules > 0) {
+    frontier.certified_error = solved.cost_error / economic->energy_joules;
+  }
+  return frontier;
+}
+
+}  // namespace
+
+double Frontier::EnergyAt(double seconds, double total_blocking_power_watts) const {
+  const auto right = std::lower_bound(
+      points.begin(), points.end(), seconds,
+      [](const FrontierPoint& point, double t) { return point.iteration_time_seconds < t; });
+  if (right == points.begin()) return right->energy_joules;
+  if (right == points.end()) {
+    const FrontierPoint& last = points.back();
+    return last.energy_joules +
+           total_blocking_power_watts * (seconds - last.iteration_time_seconds);
+  }
+  const FrontierPoint& a = *(right - 1);
+  const double share = (seconds - a.iteration_time_seconds) /
+                       (right->iteration_time_seconds - a.iteration_time_seconds);
+  return a.energy_joules + share * (right->energy_joules - a.energy_joules);
+}
+
+struct Planner::Impl {
+  CostedPipeline pipeline;
+  double slope_quantum = 0;
+  Frontier frontier;
+  Plan baseline;
+
+  // Fills in every figure of a plan from its options.
+  void Evaluate(Plan* plan) const {
+    std::vector<double> durations;
+    durations.reserve(plan->options.size());
+    for (const CostOption& option : plan->options) durations.push_back(option.time_seconds);
+    plan->iteration_time_seconds = Replay(pipeline.dag, durations).iteration_time_seconds;
+    plan->energy_joules = IterationEnergy(pipeline, plan->options, plan->iteration_time_seconds);
+    const double bound =
+        frontier.EnergyAt(plan->iteration_time_seconds, pipeline.total_blocking_power_watts);
+    plan->lower_bound_joules = bound * (1 - frontier.certified_error);
+    if (plan->lower_bound_joules > 0) {
+      plan->gap_percent =
+          100 * (plan->energy_joules - plan->lower_bound_joules) / plan->lower_bound_joules;
+    }
+    plan->average_power_watts =
+        plan->iteration_time_seconds > 0 ? plan->energy_joules / plan->iteration_time_seconds : 0;
+    std::set<int> knobs;
+    plan->knob_changes = 0;
+    for (const std::vector<int>& order : pipeline.dag.rank_order) {
+      for (std::size_t k = 0; k < order.size(); ++k) {
+        knobs.insert(plan->options[order[k]].knob);
+        if (k > 0 && plan->options[order[k]].knob != plan->options[order[k - 1]].knob) {
+          ++plan->knob_changes;
+        }
+      }
+    }
+    plan->distinct_knobs = static_cast<int>(knobs.size());
+  }
+
+  Result<Plan> Search(const CostedPipeline& costs, double seconds,
+                      const PlanConstraints& constraints, double effort) const;
+};
+
+Planner::Planner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Planner::Planner(Planner&&) noexcept = default;
+Planner& Planner::operator=(Planner&&) noexcept = default;
+Planner::~Planner() = default;
+
+const CostedPipeline& Planner::pipeline() const { return impl_->pipeline; }
+const Frontier& Planner::frontier() const { return impl_->frontier; }
+const Plan& Planner::baseline() const { return impl_->baseline; }
+
+Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->pipeline = std::move(pipeline);
+  const CostedPipeline& costs = impl->pipeline;
+  impl->slope_quantum = options.slope_quantum_watts;
+  if (impl->slope_quantum < 0) {
+    impl->slope_quantum = costs.dag.size() > kCoarseComputations ? CoarseQuantum(costs) : 0;
+  }
+
+  auto problem = options.exponential_fit ? plan::MakeExponentialProblem(costs)
+                                         : plan::MakeTimeCostProblem(costs, Guard{});
+  if (!problem) return tl::unexpected(problem.error());
+  FrontierOptions solver_options;
+  solver_options.slope_quantum = impl->slope_quantum;
+  solver_options.progress = options.progress;
+  auto solved = SolveFrontier(*problem, solver_options);
+  if (!solved) return tl::unexpected(solved.error());
+
+  std::vector<double> fastest;
+  std::vector<double> slowest;
+  for (const int table : costs.table_of) {
+    const auto& curve = problem->curves[table];
+    const auto by_time = [](const TimeCost& a, const TimeCost& b) { return a.time < b.time; };
+    const auto by_cost = [](const TimeCost& a, const TimeCost& b) {
+      return a.cost != b.cost ? a.cost < b.cost : a.time < b.time;
+    };
+    fastest.push_back(std::min_element(curve.begin(), curve.end(), by_time)->time);
+    slowest.push_back(std::min_element(curve.begin(), curve.end(), by_cost)->time);
+  }
+  const double fastest_seconds = Replay(costs.dag, fastest).iteration_time_seconds;
+  const double tstar_seconds = Replay(costs.dag, slowest).iteration_time_seconds;
+  impl->frontier =
+      MakeFrontier(*solved, costs, impl->slope_quantum, fastest_seconds, tstar_seconds);
+
+  Plan& baseline = impl->baseline;
+  for (const int table : costs.table_of) baseline.options.push_back(costs.tables[table].baseline);
+  impl->Evaluate(&baseline);
+  baseline.requested_time_seconds = baseline.iteration_time_seconds;
+  return Planner(std::move(impl));
+}
+
+Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
+  const Frontier& frontier = impl_->frontier;
+  const double baseline = impl_->baseline.iteration_time_seconds;
+  double seconds = 0;
+  switch (target.kind) {
+    case PlanTarget::Kind::kEconomic:
+      return frontier.economic_seconds;
+    case PlanTarget::Kind::kFastest:
+      return frontier.fastest_seconds;
+    case PlanTarget::Kind::kTStar:
+      return frontier.tstar_seconds;
+    case PlanTarget::Kind::kBaselineFactor:
+      seconds = target.value * baseline;
+      break;
+    case PlanTarget::Kind::kSeconds:
+      seconds = target.value;
+      break;
+  }
+  if (seconds < frontier.fastest_seconds) {
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format("no plan takes {:.6g} s: the fastest possible iteration takes {:.6g} s "
+                    "({:.4f}x of the all-maximum-clock time); ask for at least that, or for "
+                    "'fastest'",
+                    seconds, frontier.fastest_seconds, frontier.fastest_seconds / baseline));
+  }
+  return seconds;
+}
+
+// Searches a plan on `costs`, which has the pipeline's DAG and perhaps fewer
+// options.
+Result<Plan> Planner::Impl::Search(const CostedPipeline& costs, double seconds,
+                                   const PlanConstraints& constraints, double effort) const {
+  const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
+  auto problem = plan::MakeTimeCostProblem(costs, guard);
+  if (!problem) return tl::unexpected(problem.error());
+  auto network = Network::Build(*problem, slope_quantum);
+  if (!network) return tl::unexpected(network.error());
+
+  plan::SearchSpace space;
+  plan::Grouping grouping = plan::GroupComputations(costs, constraints);
+  for (const std::vector<int>& members : grouping.members) {
+    auto knobs = plan::CommonKnobs(costs, members);
+    if (!knobs) return tl::unexpected(knobs.error());
+    space.knobs.push_back(*std::move(knobs));
+  }
+  space.groups = std::move(grouping.members);
+  space.next_group = std::move(grouping.next);
+  for (std::size_t t = 0; t < costs.tables.size(); ++t) {
+    space.options.push_back(plan::GridOptions(costs.tables[t], costs.knobs.size(), guard,
+                                              network->scale, network->curves[t].slowest_cost));
+  }
+
+  const std::int64_t deadline = network->scale.TicksDown(seconds);
+  frontier::Walk walk(*network);
+  while (!walk.at_fastest() && walk.next_time() > deadline) walk.Advance();
+  const std::int64_t within = walk.at_fastest() ? walk.time() : std::min(walk.time(), deadline);
+  // The grid and Replay() add up a path with different roundings: the fastest
+  // time of the one may lie a hair beyond the other's. MeetDeadline() decides.
+  if (network->scale.Time(within) > seconds * (1 + kSameTime)) {
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("no plan within these constraints takes {:.6g} s; the fastest one "
+                                 "takes at least {:.6g} s",
+                                 seconds, network->scale.Time(within)));
+  }
+  const double work = effort * kWorkPerPlan *
+                      std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
+  const auto knobs =
+      plan::SearchOptions(*network, frontier::DeadlineProgram(*network, walk, within), space,
+                          static_cast<std::int64_t>(work));
+  const auto infeasible = [seconds]() {
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format("no plan within these constraints was found for {:.6g} s; give more time or "
+                    "relax them",
+                    seconds));
+  };
+  if (!knobs) return infeasible();
+
+  plan::ChosenOptions chosen(costs, guard, space.groups, space.knobs, *knobs);
+  if (!chosen.MeetDeadline(seconds)) return infeasible();
+  if (space.groups.size() == costs.table_of.size()) chosen.ReclaimSlack(seconds);
+  Plan plan;
+  plan.options = chosen.options();
+  return plan;
+}
+
+Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints,
+                              double effort) const {
+  const Impl& impl = *impl_;
+  if (!(seconds >= impl.frontier.fastest_seconds)) {
+    return tl::unexpected(TargetSeconds({PlanTarget::Kind::kSeconds, seconds}).error());
+  }
+  const auto search = [&]() -> Result<Plan> {
+    if (constraints.max_knobs == 0) return impl.Search(impl.pipeline, seconds, constraints, effort);
+    const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
+    auto few = plan::KeepFewKnobs(impl.pipeline, guard, seconds, constraints.max_knobs);
+    if (!few) return tl::unexpected(few.error());
+    return impl.Search(*few, seconds, constraints, effort);
+  };
+  Result<Plan> plan = search();
+  if (!plan) return plan;
+  plan->requested_time_seconds = seconds;
+  impl.Evaluate(&*plan);
+  plan->saving_percent =
+      100 * (impl.baseline.energy_joules - plan->energy_joules) / impl.baseline.energy_joules;
+  return plan;
+}
+
+}  // namespace perseus

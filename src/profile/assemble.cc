@@ -1,0 +1,305 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "profile/assemble.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "profile/nearest_name.h"
+
+namespace perseus {
+namespace {
+
+using RowSpan = std::span<const Row>;
+
+auto OptionKey(const Row& row) { return std::tuple(row.stage, row.type, row.knob); }
+
+// The rows at the front of `rows` that have the same key.
+template <typename Key>
+RowSpan FrontGroup(RowSpan rows, Key key) {
+  const auto end = std::find_if(rows.begin(), rows.end(),
+                                [&](const Row& row) { return key(row) != key(rows.front()); });
+  return rows.first(static_cast<std::size_t>(end - rows.begin()));
+}
+
+class Assembler {
+ public:
+  Assembler(std::string_view text, Rows rows) : text_(text), rows_(std::move(rows)) {
+    // Rows of one option become neighbours, its ranks in an order that does
+    // not depend on the file's: sums are the same for every order of rows.
+    std::sort(rows_.rows.begin(), rows_.rows.end(), [](const Row& a, const Row& b) {
+      return std::tuple(OptionKey(a), a.rank, a.offset) <
+             std::tuple(OptionKey(b), b.rank, b.offset);
+    });
+  }
+
+  Parsed<Profile> Run() {
+    if (auto checked = CheckDuplicates(); !checked) return tl::unexpected(checked.error());
+    Profile profile;
+    const RowSpan all = rows_.rows;
+    const RowSpan first_stage = FrontGroup(all, [](const Row& row) { return row.stage; });
+    if (rows_.columns.Has(Column::kTpRank)) tp_ranks_ = TpRanks(FrontGroup(first_stage, OptionKey));
+    for (RowSpan rest = all; !rest.empty(); ++profile.num_stages) {
+      const RowSpan stage = FrontGroup(rest, [](const Row& row) { return row.stage; });
+      if (auto added = AddStage(stage, &profile); !added) return tl::unexpected(added.error());
+      rest = rest.subspan(stage.size());
+    }
+    profile.rows = static_cast<int>(all.size());
+    profile.tensor_parallel_ranks = static_cast<int>(tp_ranks_.size());
+    profile.knobs = std::move(rows_.knobs);
+    profile.knobs_are_numbers = rows_.knobs_are_numbers;
+    return profile;
+  }
+
+ private:
+  std::size_t OffsetOf(const Row& row, Column column) const {
+    return CellOffset(text_, rows_.columns, row.offset, column);
+  }
+  std::size_t LineOf(const Row& row) const { return PositionOf(text_, row.offset).line; }
+
+  // "stage 0 forward at 1410".
+  std::string OptionName(const Row& row) const {
+    const std::string label = Shown(rows_.knobs[static_cast<std::size_t>(row.knob)].label);
+    return fmt::format("stage {} {} at {}", row.stage, ComputationTypeName(row.type),
+                       std::string_view(label).substr(1, label.size() - 2));
+  }
+
+  // "tp_rank 1, dp_rank 0": the columns that the profile has.
+  std::string RankName(const RankIdentity& id) const {
+    std::string name;
+    for (const auto& [column, value] :
+         {std::pair(Column::kTpRank, id.tp_rank), std::pair(Column::kDpRank, id.dp_rank),
+          std::pair(Column::kRank, id.rank), std::pair(Column::kPpRank, id.pp_rank)}) {
+      if (value < 0) continue;
+      name += fmt::format("{}{} {}", name.empty() ? "" : ", ", ColumnName(column), value);
+    }
+    return name;
+  }
+
+  static std::vector<int> TpRanks(RowSpan option) {
+    std::vector<int> ranks;
+    for (const Row& row : option) ranks.push_back(row.rank.tp_rank);
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    return ranks;
+  }
+
+  // Reports the first row of the text that repeats another.
+  Parsed<void> CheckDuplicates() const {
+    const Row* first = nullptr;
+    const Row* second = nullptr;
+    for (std::size_t i = 1; i < rows_.rows.size(); ++i) {
+      const Row& a = rows_.rows[i - 1];
+      const Row& b = rows_.rows[i];
+      if (OptionKey(a) != OptionKey(b) || a.rank != b.rank) continue;
+      if (second != nullptr && second->offset < b.offset) continue;
+      first = &a;
+      second = &b;
+    }
+    if (second == nullptr) return {};
+    const std::string rank = RankName(second->rank);
+    return ProblemAt(
+        OffsetOf(*second, Column::kStage),
+        fmt::format("{}{}{} is on line {} already; keep one row of the two", OptionName(*second),
+                    rank.empty() ? "" : ", ", rank, LineOf(*first)));
+  }
+
+  Parsed<void> AddStage(RowSpan stage, Profile* profile) const {
+    const int number = stage.front().stage;
+    if (number != profile->num_stages) {
+      return ProblemAt(OffsetOf(stage.front(), Column::kStage),
+                       fmt::format("stage {} is missing, but here is stage {} (the last is {}); "
+                                   "expected a row for every stage from 0 on",
+                                   profile->num_stages, number, rows_.rows.back().stage));
+    }
+    if (auto checked = CheckPpRank(stage); !checked) return checked;
+    const RowSpan reference = FrontGroup(stage, OptionKey);
+    if (auto checked = CheckRankGrid(reference); !checked) return checked;
+    unsigned types = 0;
+    for (RowSpan rest = stage; !rest.empty();) {
+      const RowSpan table = FrontGroup(rest, [](const Row& row) { return row.type; });
+      rest = rest.subspan(table.size());
+      types |= 1U << static_cast<unsigned>(table.front().type);
+      if (auto added = AddTable(table, reference, profile); !added) return added;
+    }
+    return CheckInstructions(stage.front(), types);
+  }
+
+  Parsed<void> AddTable(RowSpan table, RowSpan reference, Profile* profile) const {
+    struct Ordered {
+      Option option;
+      std::uint32_t offset;
+    };
+    std::vector<Ordered> options;
+    for (RowSpan rest = table; !rest.empty();) {
+      const RowSpan rows = FrontGroup(rest, OptionKey);
+      rest = rest.subspan(rows.size());
+      if (auto checked = CheckSameRanks(rows, reference); !checked) return checked;
+      std::uint32_t offset = rows.front().offset;
+      for (const Row& row : rows) offset = std::min(offset, row.offset);
+      options.push_back({Aggregate(rows), offset});
+    }
+    std::sort(options.begin(), options.end(),
+              [](const Ordered& a, const Ordered& b) { return a.offset < b.offset; });
+    OptionTable result{table.front().stage, table.front().type, {}, 0};
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      result.options.push_back(options[i].option);
+      const auto& baseline = result.options[static_cast<std::size_t>(result.baseline)];
+      if (rows_.knobs_are_numbers && options[i].option.knob < baseline.knob) {
+        result.baseline = static_cast<int>(i);
+      }
+    }
+    profile->tables.push_back(std::move(result));
+    return {};
+  }
+
+  // Tensor-parallel ranks run together: their energies add up. All others are
+  // replicas of one another: the mean. Whoever is slowest is waited for.
+  Option Aggregate(RowSpan rows) const {
+    Option option;
+    option.knob = rows.front().knob;
+    double variance = 0;
+    for (const Row& row : rows) {
+      if (std::tie(row.time_seconds, row.time_std_seconds) >
+          std::tie(option.time_seconds, option.time_std_seconds)) {
+        option.time_seconds = row.time_seconds;
+        option.time_std_seconds = row.time_std_seconds;
+      }
+      option.energy_joules += row.energy_joules;
+      variance += row.energy_std_joules * row.energy_std_joules;
+    }
+    if (rows.size() == 1) {  // Not through a square and its root.
+      option.energy_std_joules = rows.front().energy_std_joules;
+      return option;
+    }
+    const std::size_t tp = std::max<std::size_t>(tp_ranks_.size(), 1);
+    const std::size_t replica_count = rows.size() / tp;
+    const auto replicas = static_cast<double>(replica_count);
+    option.energy_joules /= replicas;
+    option.energy_std_joules = std::sqrt(variance) / replicas;
+    return option;
+  }
+
+  Parsed<void> CheckPpRank(RowSpan stage) const {
+    for (const Row& row : stage) {
+      if (row.rank.pp_rank == stage.front().rank.pp_rank) continue;
+      return ProblemAt(OffsetOf(row, Column::kPpRank),
+                       fmt::format("stage {} has pp_rank {} here and {} on line {}; expected one "
+                                   "pipeline rank for each stage",
+                                   row.stage, row.rank.pp_rank, stage.front().rank.pp_rank,
+                                   LineOf(stage.front())));
+    }
+    return {};
+  }
+
+  // Whether every tp_rank of the profile is there, each with as many replicas
+  // and the same dp_ranks.
+  Parsed<void> CheckRankGrid(RowSpan option) const {
+    if (tp_ranks_.empty()) return {};
+    const auto missing = [&](const std::string& what) {
+      return ProblemAt(option.front().offset,
+                       fmt::format("{} has no row for {}, which others have; expected every "
+                                   "tensor-parallel rank of every replica",
+                                   OptionName(option.front()), what));
+    };
+    std::vector<int> dp_ranks;
+    for (const Row& row : option) dp_ranks.push_back(row.rank.dp_rank);
+    std::sort(dp_ranks.begin(), dp_ranks.end());
+    dp_ranks.erase(std::unique(dp_ranks.begin(), dp_ranks.end()), dp_ranks.end());
+    std::vector<int> here = TpRanks(option);
+    for (const int tp_rank : tp_ranks_) {
+      if (!std::binary_search(here.begin(), here.end(), tp_rank)) {
+        return missing(fmt::format("tp_rank {}", tp_rank));
+      }
+    }
+    for (const int tp_rank : here) {
+      if (std::binary_search(tp_ranks_.begin(), tp_ranks_.end(), tp_rank)) continue;
+      return ProblemAt(option.front().offset,
+                       fmt::format("{} has tp_rank {}, which stage 0 has not; expected the same "
+                                   "tensor-parallel ranks at every stage",
+                                   OptionName(option.front()), tp_rank));
+    }
+    const std::size_t replicas =
+        FrontGroup(option, [](const Row& row) { return row.rank.tp_rank; }).size();
+    for (RowSpan rest = option; !rest.empty();) {
+      const RowSpan rows = FrontGroup(rest, [](const Row& row) { return row.rank.tp_rank; });
+      rest = rest.subspan(rows.size());
+      for (const int dp_rank : dp_ranks) {
+        const bool found = std::any_of(rows.begin(), rows.end(),
+                                       [&](const Row& row) { return row.rank.dp_rank == dp_rank; });
+        if (found) continue;
+        return missing(fmt::format("tp_rank {}, dp_rank {}", rows.front().rank.tp_rank, dp_rank));
+      }
+      if (rows.size() != replicas) {
+        return ProblemAt(
+            rows.front().offset,
+            fmt::format("{} has {} rows for tp_rank {} and {} for tp_rank {}; "
+                        "expected as many for each",
+                        OptionName(option.front()), rows.size(), rows.front().rank.tp_rank,
+                        replicas, option.front().rank.tp_rank));
+      }
+    }
+    return {};
+  }
+
+  // Whether an option was measured on the same ranks as its stage's first.
+  Parsed<void> CheckSameRanks(RowSpan rows, RowSpan reference) const {
+    for (std::size_t i = 0; i < std::max(rows.size(), reference.size()); ++i) {
+      if (i < rows.size() && i < reference.size() && rows[i].rank == reference[i].rank) continue;
+      const bool surplus =
+          i >= reference.size() || (i < rows.size() && rows[i].rank < reference[i].rank);
+      const Row& has = surplus ? rows[i] : reference[i];
+      const Row& lacks = surplus ? reference.front() : rows.front();
+      return ProblemAt(
+          lacks.offset,
+          fmt::format("{} has no row for {}, but {} has (line {}); expected every "
+                      "option of a stage measured on the same ranks",
+                      OptionName(lacks), RankName(has.rank), OptionName(has), LineOf(has)));
+    }
+    return {};
+  }
+
+  // Every schedule needs forwards, and backwards whole or in both parts.
+  Parsed<void> CheckInstructions(const Row& first, unsigned types) const {
+    const auto has = [&](ComputationType type) {
+      return (types >> static_cast<unsigned>(type) & 1U) != 0;
+    };
+    std::string_view lacks;
+    if (!has(ComputationType::kForward)) {
+      lacks = "forward";
+    } else if (has(ComputationType::kBackward)) {
+      return {};
+    } else if (!has(ComputationType::kBackwardInput) && !has(ComputationType::kBackwardWeight)) {
+      lacks = "backward";
+    } else if (!has(ComputationType::kBackwardInput)) {
+      lacks = "backward_input";
+    } else if (!has(ComputationType::kBackwardWeight)) {
+      lacks = "backward_weight";
+    } else {
+      return {};
+    }
+    return ProblemAt(OffsetOf(first, Column::kInstruction),
+                     fmt::format("stage {} has no row for {}; expected forward, and backward or "
+                                 "both backward_input and backward_weight",
+                                 first.stage, lacks));
+  }
+
+  std::string_view text_;
+  Rows rows_;
+  std::vector<int> tp_ranks_;  // Of the profile; empty without the column.
+};
+
+}  // namespace
+
+Parsed<Profile> AssembleProfile(std::string_view text, Rows rows) {
+  return Assembler(text, std::move(rows)).Run();
+}
+
+}  // namespace perseus

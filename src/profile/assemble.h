@@ -1,0 +1,21 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PROFILE_ASSEMBLE_H_
+#define PERSEUS_PROFILE_ASSEMBLE_H_
+
+#include <string_view>
+
+#include "perseus/profile.h"
+#include "profile/rows.h"
+
+namespace perseus {
+
+// Fills the tables of a profile from its rows: checks what concerns several
+// rows (duplicates, ranks, stages, instructions) and aggregates ranks. `text`
+// is that of the rows, for positions.
+Parsed<Profile> AssembleProfile(std::string_view text, Rows rows);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_PROFILE_ASSEMBLE_H_

@@ -1,0 +1,98 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/profile.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "perseus/file.h"
+#include "profile/assemble.h"
+#include "profile/rows.h"
+
+namespace perseus {
+namespace {
+
+constexpr std::size_t kMaxProfileBytes = std::size_t{256} << 20;
+
+Parsed<Profile> Parse(std::string_view text) {
+  if (text.size() > kMaxProfileBytes) {
+    return ProblemAt(0, "the profile is larger than 256 MiB; is it the right file?");
+  }
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    return ProblemAt(0, "the profile is in UTF-16; save it as UTF-8");
+  }
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    return ProblemAt(nul, "found a NUL byte, so this is a binary file; expected a CSV text");
+  }
+  auto rows = ReadRows(text);
+  if (!rows) return tl::unexpected(std::move(rows.error()));
+  return AssembleProfile(text, std::move(*rows));
+}
+
+}  // namespace
+
+const OptionTable* Profile::Find(int stage, ComputationType type) const {
+  const auto table =
+      std::lower_bound(tables.begin(), tables.end(), std::tuple(stage, type),
+                       [](const OptionTable& a, const std::tuple<int, ComputationType>& key) {
+                         return std::tuple(a.stage, a.type) < key;
+                       });
+  if (table == tables.end() || table->stage != stage || table->type != type) return nullptr;
+  return &*table;
+}
+
+Result<Profile> ReadProfile(const std::string& path) {
+  const auto text = ReadWholeFile(path, kMaxProfileBytes);
+  if (!text) return tl::unexpected(text.error());
+  return ParseProfile(*text, path);
+}
+
+Result<Profile> ParseProfile(std::string_view text, const std::string& name) {
+  auto profile = Parse(text);
+  if (!profile) {
+    const TextPosition position = PositionOf(text, profile.error().offset);
+    return InvalidInput(
+        fmt::format("{}:{}:{}: {}", name, position.line, position.column, profile.error().message));
+  }
+  profile->source = name;
+  profile->sha256 = Sha256Hex(text);
+  return std::move(*profile);
+}
+
+std::string Sha256Hex(std::string_view bytes) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
+    return "";
+  }
+  return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, ""));
+}
+
+std::vector<int> ParetoOptions(const OptionTable& table) {
+  const auto option = [&](int i) -> const Option& {
+    return table.options[static_cast<std::size_t>(i)];
+  };
+  std::vector<int> order(table.options.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return std::tuple(option(a).time_seconds, option(a).energy_joules, a) <
+           std::tuple(option(b).time_seconds, option(b).energy_joules, b);
+  });
+  std::vector<int> kept;
+  for (const int i : order) {
+    if (kept.empty() || option(i).energy_joules < option(kept.back()).energy_joules) {
+      kept.push_back(i);
+    }
+  }
+  return kept;
+}
+
+}  // namespace perseus

@@ -1,0 +1,157 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "profile/rows.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "profile/cells.h"
+#include "profile/knobs.h"
+#include "profile/nearest_name.h"
+
+namespace perseus {
+namespace {
+
+Parsed<ComputationType> ParseInstruction(const CsvCell& cell) {
+  if (const auto type = ParseComputationType(cell.text)) return *type;
+  std::vector<std::string> names;
+  names.reserve(kNumComputationTypes);
+  for (int i = 0; i < kNumComputationTypes; ++i) {
+    names.emplace_back(ComputationTypeName(static_cast<ComputationType>(i)));
+  }
+  return ProblemAt(cell.offset, fmt::format("unknown instruction {}{}; expected forward, backward, "
+                                            "backward_input or backward_weight",
+                                            Shown(cell.text), NearestHint(cell.text, names)));
+}
+
+Parsed<void> CheckCellCount(const CsvRecord& record, const Columns& columns) {
+  if (record.cells.size() == columns.count()) return {};
+  const bool surplus = record.cells.size() > columns.count();
+  return ProblemAt(
+      surplus ? record.cells[columns.count()].offset : record.end,
+      fmt::format("the row has {} cell{}, expected {} as in the header; {}", record.cells.size(),
+                  record.cells.size() == 1 ? "" : "s", columns.count(),
+                  surplus ? "put a cell that holds a comma in quotes" : "add what is missing"));
+}
+
+// Reads the cells of one row; remembers its first problem, so that a row is
+// read by plain assignments.
+class RowReader {
+ public:
+  RowReader(const CsvRecord& record, const Columns& columns) : record_(record), columns_(columns) {}
+
+  template <typename T, typename Parse>
+  T Read(Column column, T absent, Parse parse) {
+    if (problem_.has_value() || !columns_.Has(column)) return absent;
+    Parsed<T> value = parse(columns_.CellOf(record_, column));
+    if (value) return *value;
+    problem_ = std::move(value.error());
+    return absent;
+  }
+
+  int ReadRank(Column column) {
+    return Read<int>(column, -1, [&](const CsvCell& cell) {
+      return ParseIndex(cell, ColumnName(column), kHighestRank);
+    });
+  }
+
+  double ReadSpread(Column column) {
+    return Read<double>(column, 0.0, [&](const CsvCell& cell) -> Parsed<double> {
+      if (cell.text.empty()) return 0.0;  // Not measured.
+      return ParseQuantity(cell, ColumnName(column), Minimum::kZero);
+    });
+  }
+
+  const std::optional<TextProblem>& problem() const { return problem_; }
+
+ private:
+  static constexpr int kHighestRank = 16'777'215;
+
+  const CsvRecord& record_;
+  const Columns& columns_;
+  std::optional<TextProblem> problem_;
+};
+
+Parsed<Row> ReadRow(const CsvRecord& record, const Columns& columns, KnobReader* knobs) {
+  constexpr int kHighestStage = 65'535;
+  RowReader reader(record, columns);
+  Row row;
+  row.offset = static_cast<std::uint32_t>(record.offset);
+  row.stage =
+      static_cast<std::uint16_t>(reader.Read<int>(Column::kStage, 0, [](const CsvCell& cell) {
+        return ParseIndex(cell, "stage", kHighestStage);
+      }));
+  row.type = reader.Read<ComputationType>(Column::kInstruction, ComputationType::kForward,
+                                          ParseInstruction);
+  row.knob =
+      reader.Read<int>(Column::kKnob, 0, [&](const CsvCell& cell) { return knobs->Add(cell); });
+  row.time_seconds = reader.Read<double>(Column::kTime, 0.0, [](const CsvCell& cell) {
+    return ParseQuantity(cell, "time", Minimum::kAboveZero);
+  });
+  row.energy_joules = reader.Read<double>(Column::kEnergy, 0.0, [](const CsvCell& cell) {
+    return ParseQuantity(cell, "energy", Minimum::kZero);
+  });
+  row.time_std_seconds = reader.ReadSpread(Column::kTimeStd);
+  row.energy_std_joules = reader.ReadSpread(Column::kEnergyStd);
+  row.rank.rank = reader.ReadRank(Column::kRank);
+  row.rank.dp_rank = reader.ReadRank(Column::kDpRank);
+  row.rank.pp_rank = reader.ReadRank(Column::kPpRank);
+  row.rank.tp_rank = reader.ReadRank(Column::kTpRank);
+  if (reader.problem()) return tl::unexpected(*reader.problem());
+  return row;
+}
+
+}  // namespace
+
+Parsed<Rows> ReadRows(std::string_view text) {
+  CsvRecords records(text);
+  CsvRecord record;
+  Parsed<bool> more = records.Next(&record);
+  if (!more) return tl::unexpected(more.error());
+  if (!*more) {
+    return ProblemAt(text.size(),
+                     "the profile is empty; expected a header "
+                     "(stage,instruction,frequency,time,energy) and a row for each "
+                     "measurement");
+  }
+  const auto columns = Columns::FromHeader(record);
+  if (!columns) return tl::unexpected(columns.error());
+
+  Rows result{*columns, {}, {}, true};
+  KnobReader knobs;
+  while (true) {
+    more = records.Next(&record);
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) break;
+    if (auto counted = CheckCellCount(record, *columns); !counted) {
+      return tl::unexpected(counted.error());
+    }
+    const auto row = ReadRow(record, *columns, &knobs);
+    if (!row) return tl::unexpected(row.error());
+    result.rows.push_back(*row);
+  }
+  if (result.rows.empty()) {
+    return ProblemAt(text.size(),
+                     "the profile has a header but no rows; expected one for each measurement");
+  }
+  auto order = knobs.Finish();
+  if (!order) return tl::unexpected(order.error());
+  for (Row& row : result.rows) row.knob = order->index_of[static_cast<std::size_t>(row.knob)];
+  result.knobs = std::move(order->knobs);
+  result.knobs_are_numbers = order->are_numbers;
+  return result;
+}
+
+std::size_t CellOffset(std::string_view text, const Columns& columns, std::size_t offset,
+                       Column column) {
+  CsvRecords records(text, offset);
+  CsvRecord record;
+  const Parsed<bool> found = records.Next(&record);
+  return found && *found && columns.Has(column) ? columns.CellOf(record, column).offset : offset;
+}
+
+}  // namespace perseus

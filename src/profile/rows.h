@@ -1,0 +1,57 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PROFILE_ROWS_H_
+#define PERSEUS_PROFILE_ROWS_H_
+
+#include <compare>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "perseus/profile.h"
+#include "profile/columns.h"
+#include "profile/csv_records.h"
+
+namespace perseus {
+
+// Which GPU measured a row; -1 where the profile has no such column.
+struct RankIdentity {
+  int tp_rank = -1;
+  int dp_rank = -1;
+  int rank = -1;
+  int pp_rank = -1;
+
+  friend auto operator<=>(const RankIdentity&, const RankIdentity&) = default;
+};
+
+// One data row. `offset` is that of its record, for messages.
+struct Row {
+  std::uint32_t offset = 0;
+  std::uint16_t stage = 0;
+  ComputationType type = ComputationType::kForward;
+  int knob = 0;
+  RankIdentity rank;
+  double time_seconds = 0;
+  double energy_joules = 0;
+  double time_std_seconds = 0;
+  double energy_std_joules = 0;
+};
+
+// Every row of a text, each checked on its own.
+struct Rows {
+  Columns columns;
+  std::vector<Row> rows;    // In the order of the text.
+  std::vector<Knob> knobs;  // As Profile::knobs.
+  bool knobs_are_numbers = true;
+};
+
+Parsed<Rows> ReadRows(std::string_view text);
+
+// Where the cell of `column` in the record at `offset` stands.
+std::size_t CellOffset(std::string_view text, const Columns& columns, std::size_t offset,
+                       Column column);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_PROFILE_ROWS_H_

@@ -1,0 +1,17 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SRC_REPORT_ASSETS_H_
+#define PERSEUS_SRC_REPORT_ASSETS_H_
+
+#include <string_view>
+
+namespace perseus::report {
+
+// The text of assets/report.css and assets/report.js, embedded at build time.
+std::string_view ReportCss();
+std::string_view ReportJs();
+
+}  // namespace perseus::report
+
+#endif  // PERSEUS_SRC_REPORT_ASSETS_H_

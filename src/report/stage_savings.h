@@ -1,0 +1,38 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SRC_REPORT_STAGE_SAVINGS_H_
+#define PERSEUS_SRC_REPORT_STAGE_SAVINGS_H_
+
+#include <vector>
+
+#include "perseus/plan.h"
+
+namespace perseus::report {
+
+// What slowing the computations of one stage saves. A slower computation
+// takes the place of waiting, so its saving is net of the waiting that it
+// replaces: (e - P t) before - (e - P t) after. Together with
+// (time before - time after) x total blocking power the stages add up to the
+// plan's saving exactly.
+struct StageSavings {
+  int stage = 0;
+  int rank = 0;
+  double forward_joules = 0;
+  double backward_joules = 0;  // B, I, W.
+  double fused_joules = 0;     // Forward and backward in one, under the forward's stage.
+  double busy_seconds_before = 0;
+  double busy_seconds_after = 0;
+  double forward_clock = 0;   // Mean over time in the plan; numbers only.
+  double backward_clock = 0;  // Fused ones count here.
+
+  double total_joules() const { return forward_joules + backward_joules + fused_joules; }
+};
+
+// Every stage, ascending.
+std::vector<StageSavings> ComputeStageSavings(const CostedPipeline& pipeline, const Plan& baseline,
+                                              const Plan& chosen);
+
+}  // namespace perseus::report
+
+#endif  // PERSEUS_SRC_REPORT_STAGE_SAVINGS_H_

@@ -1,0 +1,129 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "report/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace perseus::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Prefix {
+  double factor;
+  std::string_view name;
+};
+
+template <std::size_t n>
+DisplayUnit ChooseUnit(double value, const Prefix (&prefixes)[n]) {
+  const double magnitude = std::abs(value);
+  DisplayUnit unit{prefixes[n - 1].factor, prefixes[n - 1].name, 3};
+  for (const Prefix& prefix : prefixes) {
+    if (magnitude >= prefix.factor) {
+      unit.factor = prefix.factor;
+      unit.name = prefix.name;
+      break;
+    }
+  }
+  unit.decimals = 4;
+  for (double bound = 10; magnitude / unit.factor >= bound && unit.decimals > 0; bound *= 10) {
+    --unit.decimals;
+  }
+  return unit;
+}
+
+}  // namespace
+
+std::string EscapeHtml(std::string_view text) {
+  // Through JSON and back: its writer replaces what is not UTF-8.
+  const std::string utf8 =
+      Json::parse(Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace))
+          .get<std::string>();
+  std::string escaped;
+  escaped.reserve(utf8.size());
+  for (const char c : utf8) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) ? ' ' : c;
+    }
+  }
+  return escaped;
+}
+
+std::string ScriptJson(const Json& json) {
+  std::string safe;
+  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+    switch (c) {
+      case '<':
+        safe += "\\u003c";
+        break;
+      case '>':
+        safe += "\\u003e";
+        break;
+      case '&':
+        safe += "\\u0026";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+double RoundSignificant(double value, int digits) {
+  if (!std::isfinite(value)) return value;
+  const std::string text = fmt::format("{:.{}e}", value, digits - 1);
+  double rounded = 0;
+  std::from_chars(text.data(), text.data() + text.size(), rounded);
+  return rounded;
+}
+
+std::string DisplayUnit::Number(double value) const {
+  return fmt::format("{:.{}f}", value / factor, decimals);
+}
+
+std::string DisplayUnit::Text(double value) const {
+  return fmt::format("{}\u00a0{}", Number(value), name);
+}
+
+DisplayUnit TimeUnit(double seconds) {
+  return ChooseUnit(seconds, {{1, "s"}, {1e-3, "ms"}, {1e-6, "\u00b5s"}});
+}
+
+DisplayUnit EnergyUnit(double joules) {
+  return ChooseUnit(joules, {{1e6, "MJ"}, {1e3, "kJ"}, {1, "J"}, {1e-3, "mJ"}, {1e-6, "\u00b5J"}});
+}
+
+DisplayUnit PowerUnit(double watts) {
+  DisplayUnit unit = ChooseUnit(watts, {{1e6, "MW"}, {1e3, "kW"}, {1, "W"}, {1e-3, "mW"}});
+  unit.decimals = std::max(0, unit.decimals - 1);
+  return unit;
+}
+
+std::string ChangePercent(double saving_percent, int decimals) {
+  const std::string digits = fmt::format("{:.{}f}", std::abs(saving_percent), decimals);
+  if (digits.find_first_not_of("0.") == std::string::npos) return digits + "\u00a0%";
+  return fmt::format("{}{}\u00a0%", saving_percent > 0 ? "\u2212" : "+", digits);
+}
+
+}  // namespace perseus::report

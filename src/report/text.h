@@ -1,0 +1,42 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SRC_REPORT_TEXT_H_
+#define PERSEUS_SRC_REPORT_TEXT_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace perseus::report {
+
+// `text` for HTML text or a quoted attribute: & < > " ' escaped, bytes that
+// are not UTF-8 replaced, control characters made spaces.
+std::string EscapeHtml(std::string_view text);
+
+// One line of JSON that is also safe inside <script>: no '<', '>' or '&'.
+std::string ScriptJson(const nlohmann::ordered_json& json);
+
+// `value` rounded to `digits` significant decimal digits.
+double RoundSignificant(double value, int digits);
+
+// A unit for all figures of one kind on a page, and how many decimals show
+// five digits of the figure that it was chosen for.
+struct DisplayUnit {
+  double factor = 1;  // Divide by it.
+  std::string_view name;
+  int decimals = 0;
+
+  std::string Number(double value) const;  // "5.6321"
+  std::string Text(double value) const;    // "5.6321 s"
+};
+DisplayUnit TimeUnit(double seconds);
+DisplayUnit EnergyUnit(double joules);
+DisplayUnit PowerUnit(double watts);
+
+// A signed percentage of energy or time saved, read as a change: 12.3 -> "−12.3 %".
+std::string ChangePercent(double saving_percent, int decimals);
+
+}  // namespace perseus::report
+
+#endif  // PERSEUS_SRC_REPORT_TEXT_H_

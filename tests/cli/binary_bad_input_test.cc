@@ -1,0 +1,131 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Every class of error: exit code 2, one sentence on standard error, nothing
+// on standard output.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/run_perseus.h"
+
+namespace perseus::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class BinaryBadInputTest : public testing::Test {
+ protected:
+  // The sentence after "perseus: ".
+  static std::string Refused(const std::vector<std::string>& arguments) {
+    const RunResult run = RunPerseus(arguments);
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_EQ(run.out, "");
+    EXPECT_TRUE(run.err.starts_with("perseus: ")) << run.err;
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    return run.err.size() < 10 ? run.err : run.err.substr(9, run.err.size() - 10);
+  }
+
+  std::vector<std::string> Plan(const std::string& profile,
+                                const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"plan",           profile, "--schedule",       "1f1b",
+                                          "--microbatches", "4",     "--blocking-power", "20"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  TemporaryFolder folder_;
+  std::string profile_ = folder_.Write("profile.csv", SampleProfile(2));
+};
+
+TEST_F(BinaryBadInputTest, Usage) {
+  EXPECT_EQ(Refused({"plam"}), "unknown command 'plam'; did you mean 'plan'?");
+  EXPECT_THAT(Refused({}), HasSubstr("the commands are plan, frontier"));
+  EXPECT_EQ(Refused({"frontier", profile_, "--jsn"}),
+            "unknown option '--jsn' of 'perseus frontier'; did you mean '--json'?");
+  EXPECT_EQ(Refused(Plan(profile_, {"--max-clocks", "0"})),
+            "--max-clocks: expected a whole number from 1 to 1000, got '0'");
+  EXPECT_EQ(Refused({"completion", "tcsh"}),
+            "there is no completion for 'tcsh'; the shells are bash, zsh and fish");
+  EXPECT_EQ(Refused({"frontier", profile_, "--csv", "--json"}),
+            "--csv and --json exclude each other; keep one of them");
+}
+
+TEST_F(BinaryBadInputTest, WhatIsMissingIsNamedWithAnExample) {
+  EXPECT_EQ(Refused({"plan"}),
+            "the profile is missing, as in 'perseus plan profile.csv --schedule 1f1b "
+            "--microbatches 96 --blocking-power 75'");
+  EXPECT_EQ(Refused({"plan", profile_, "--schedule", "1f1b"}),
+            "--microbatches, --blocking-power are missing, as in 'perseus plan " + profile_ +
+                " --schedule 1f1b --microbatches 96 --blocking-power 75' (watts that a GPU draws "
+                "while it waits)");
+  EXPECT_EQ(Refused({"schedule", "1f1b", "--stages", "2"}),
+            "--microbatches is missing: a schedule by name needs its shape, as in 'perseus "
+            "schedule 1f1b --stages 8 --microbatches 8'");
+  EXPECT_THAT(Refused({"explain"}), HasSubstr("perseus explain plan/plan.json"));
+  EXPECT_NE(Refused({"synth"}), "");
+}
+
+TEST_F(BinaryBadInputTest, ShapesThatContradict) {
+  EXPECT_EQ(Refused(Plan(profile_, {"--stages", "3"})),
+            "--stages is 3, but " + profile_ +
+                " has 2 stages; --stages counts the model's stages (ranks x virtual stages) and "
+                "may be left out");
+  const std::string schedule = folder_.Write("s.csv", "0F0,0B0\r\n1F0,1B0\r\n");
+  EXPECT_THAT(Refused({"plan", profile_, "--schedule-file", schedule, "--microbatches", "2",
+                       "--blocking-power", "20"}),
+              HasSubstr("--microbatches is 2, but " + schedule + " has 1 microbatch"));
+  EXPECT_NE(Refused(Plan(profile_, {"--blocking-power", "1"})), "");  // Given twice.
+  EXPECT_NE(Refused({"plan", profile_, "--schedule", "1f1b", "--microbatches", "4",
+                     "--blocking-power", "1,2,3"}),
+            "");
+}
+
+TEST_F(BinaryBadInputTest, FilesThatCannotBeRead) {
+  EXPECT_THAT(Refused(Plan(folder_.Path("none.csv"))), HasSubstr("none.csv"));
+  EXPECT_THAT(Refused(Plan(folder_.path())), HasSubstr(folder_.path()));
+  EXPECT_THAT(Refused(Plan(folder_.Write("empty.csv", ""))), HasSubstr("empty.csv"));
+  EXPECT_THAT(Refused(Plan(folder_.Write("nan.csv",
+                                         "stage,instruction,frequency,time,energy\n"
+                                         "0,forward,1400,nan,1\n"))),
+              HasSubstr("nan.csv:2:"));
+  EXPECT_THAT(Refused({"explain", folder_.Write("plan.json", "{\"schema_version\": 1")}),
+              HasSubstr("plan.json:1:"));
+  EXPECT_THAT(Refused({"plan", folder_.Write("job.toml", "profil = \"a\"\n")}),
+              HasSubstr("job.toml:1:"));
+  EXPECT_THAT(Refused({"schedule", folder_.Write("dead.csv", "0B0,0F0\r\n")}),
+              HasSubstr("dead.csv"));
+}
+
+TEST_F(BinaryBadInputTest, AnInfeasibleTimeSaysWhatWouldWork) {
+  for (const std::string at : {"0.5x", "0.001"}) {
+    const std::string sentence = Refused(Plan(profile_, {"--at", at}));
+    EXPECT_THAT(sentence, AllOf(HasSubstr("fastest"), HasSubstr("4.5 s"))) << sentence;
+  }
+}
+
+TEST_F(BinaryBadInputTest, AnOutputThatCannotBeWrittenLeavesNothing) {
+  const std::string file = folder_.Write("taken", "mine");
+  EXPECT_THAT(Refused(Plan(profile_, {"-o", file})), HasSubstr(file));
+  EXPECT_EQ(ReadText(file), "mine");
+  // A folder in the place of one of the files.
+  ASSERT_EQ(mkdir(folder_.Path("out").c_str(), 0755), 0);
+  ASSERT_EQ(mkdir(folder_.Path("out/report.html").c_str(), 0755), 0);
+  Refused(Plan(profile_, {"-o", folder_.Path("out")}));
+  EXPECT_EQ(access(folder_.Path("out/plan.json").c_str(), F_OK), -1);
+  EXPECT_EQ(access(folder_.Path("out/frontier.csv").c_str(), F_OK), -1);
+  EXPECT_THAT(Refused({"frontier", profile_, "--schedule", "1f1b", "--microbatches", "4",
+                       "--blocking-power", "20", "-o", "/nonexistent/frontier.csv"}),
+              HasSubstr("/nonexistent"));
+  EXPECT_THAT(folder_.List(), testing::ElementsAre("out", "profile.csv", "taken"));
+}
+
+}  // namespace
+}  // namespace perseus::cli

@@ -1,0 +1,171 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// `perseus plan`, `frontier` and `explain` from file to file.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/run_perseus.h"
+
+namespace perseus::cli {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class BinaryPlanTest : public testing::Test {
+ protected:
+  std::vector<std::string> Arguments(const std::string& command,
+                                     const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {command,          profile_, "--schedule",       "1f1b",
+                                          "--microbatches", "4",      "--blocking-power", "20"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  static RunResult Run(const std::vector<std::string>& arguments) {
+    RunResult run = RunPerseus(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(run.err, "");
+    return run;
+  }
+
+  TemporaryFolder folder_;
+  std::string profile_ = folder_.Write("profile.csv", SampleProfile(2));
+};
+
+TEST_F(BinaryPlanTest, SaysWhatWasReadAndWritesNothing) {
+  const RunResult run = Run(Arguments("plan"));
+  // Stage 1 is busy for 4 x 0.9375 s after the first forward of stage 0 and
+  // before its last backward: 0.25 + 3.75 + 0.5 s.
+  EXPECT_THAT(
+      run.out,
+      testing::StartsWith(
+          "Profile   profile.csv: 12 rows, 2 stages, 3 clocks from 1000 to 1400; 12 options kept, "
+          "0 "
+          "dominated.\n"
+          "Pipeline  1f1b, 2 stages on 2 ranks, 4 microbatches: 16 computations.\n"
+          "Waiting   40.0 W for the 2 GPUs of one pipeline.\n"
+          "Today     all clocks at maximum: 4.5000 s, 1,773.0 J, 394.0 W for one iteration of one "
+          "pipeline.\n"
+          "\n"
+          "   point           time s    slower  energy J   saving  power W      gap\n"
+          "------------------------------------------------------------------------\n"
+          ">  no slowdown     4.5000   +0.00 %   1,635.8   7.74 %    363.5  0.000 %\n"))
+      << run.out;
+  // Slowest clocks everywhere: 1.25 times as long, and no reason to wait.
+  EXPECT_THAT(
+      run.out,
+      HasSubstr("   T_economic, T*  5.6250  +25.00 %   1,406.2  20.69 %    250.0  0.000 %\n"));
+  EXPECT_THAT(run.out, HasSubstr("\nNext "));
+  EXPECT_THAT(folder_.List(), ElementsAre("profile.csv"));
+}
+
+TEST_F(BinaryPlanTest, JsonHasTheDocumentedNames) {
+  const RunResult run = Run(Arguments("plan", {"--json", "--dp", "3", "--at", "1.05x"}));
+  const json document = json::parse(run.out);
+  for (const char* name :
+       {"schema_version", "schedule", "stages", "virtual_stages", "microbatches",
+        "requested_time_s", "iteration_time_s", "energy_j", "lower_bound_j", "gap_percent",
+        "saving_percent", "average_power_w", "profile", "baseline", "frontier", "points", "job"}) {
+    EXPECT_TRUE(document.contains(name)) << name;
+  }
+  EXPECT_NEAR(document["baseline"]["iteration_time_s"].get<double>(), 4.5, 1e-9);
+  EXPECT_NEAR(document["requested_time_s"].get<double>(), 4.725, 1e-9);
+  EXPECT_LE(document["iteration_time_s"].get<double>(), document["requested_time_s"].get<double>());
+  // 4 microbatches: stage 0 192 J each, stage 1 240 J, and 20 W while waiting
+  // (4.5 - 3 s and 4.5 - 3.75 s).
+  EXPECT_NEAR(document["baseline"]["energy_j"].get<double>(), 4 * 432 + 20 * 2.25, 1e-6);
+  EXPECT_NEAR(document["job"]["baseline_energy_j"].get<double>(), 3 * 1773, 1e-6);
+  int chosen = 0;
+  for (const json& point : document["points"]) {
+    EXPECT_TRUE(point["feasible"]);
+    if (point["chosen"]) {
+      ++chosen;
+      EXPECT_EQ(point["name"], "plus_5_percent");
+      EXPECT_EQ(point["energy_j"], document["energy_j"]);
+    }
+  }
+  EXPECT_EQ(chosen, 1);
+  EXPECT_EQ(run.out, Run(Arguments("plan", {"--json", "--dp", "3", "--at", "1.05x"})).out);
+}
+
+TEST_F(BinaryPlanTest, WritesAllFilesAndExplainsThem) {
+  const std::string out = folder_.Path("out");
+  const RunResult run = Run(Arguments("plan", {"-o", out}));
+  EXPECT_THAT(run.out, HasSubstr("plan.json, frontier.csv, zeus_plan.py, timeline.json, "
+                                 "report.html."));
+  const json plan = json::parse(ReadText(out + "/plan.json"));
+  EXPECT_EQ(plan["schedule"], "1f1b");
+  EXPECT_EQ(plan["ranks"].size(), 2u);
+  EXPECT_THAT(ReadText(out + "/frontier.csv"),
+              testing::StartsWith("iteration_time_s,energy_j,slope_w\n"));
+  EXPECT_FALSE(json::parse(ReadText(out + "/timeline.json")).empty());
+  EXPECT_THAT(ReadText(out + "/report.html"), testing::StartsWith("<!"));
+  EXPECT_FALSE(ReadText(out + "/zeus_plan.py").empty());
+
+  const json explained = json::parse(Run({"explain", out + "/plan.json", "--json"}).out);
+  EXPECT_EQ(explained["critical_stage"], 1);
+  EXPECT_NEAR(explained["saving_j"].get<double>(),
+              plan["baseline"]["energy_j"].get<double>() - plan["energy_j"].get<double>(), 1e-6);
+  double by_stage = 0;
+  for (const json& share : explained["by_stage"]) by_stage += share["saving_j"].get<double>();
+  EXPECT_NEAR(by_stage, explained["computation_saving_j"].get<double>(), 1e-9);
+  const RunResult text = Run({"explain", out + "/plan.json"});
+  EXPECT_THAT(text.out, HasSubstr("Stage 1 is critical"));
+  EXPECT_THAT(text.out, HasSubstr("cool-down"));
+}
+
+TEST_F(BinaryPlanTest, AJobFileSaysWhatFlagsSayAndFlagsWin) {
+  const std::string job = folder_.Write("job.toml",
+                                        "profile = \"profile.csv\"\nschedule = \"gpipe\"\n"
+                                        "microbatches = 4\nblocking_power = 20\n");
+  EXPECT_EQ(Run({"plan", job, "--schedule", "1f1b"}).out, Run(Arguments("plan")).out);
+  EXPECT_THAT(Run({"plan", job}).out, HasSubstr("gpipe, 2 stages"));
+}
+
+TEST_F(BinaryPlanTest, ConstraintsStateTheirPrice) {
+  const RunResult run = Run(
+      Arguments("plan", {"--granularity", "stage", "--max-clocks", "1", "--at", "1.1x", "--json"}));
+  const json document = json::parse(run.out);
+  ASSERT_EQ(document["constraints"].size(), 3u);
+  EXPECT_EQ(document["constraints"][0]["constraint"], "--granularity stage");
+  for (const json& price : document["constraints"]) {
+    EXPECT_GE(price["extra_energy_percent"].get<double>(), 0);
+  }
+  EXPECT_EQ(document["distinct_knobs"], 1);
+  EXPECT_THAT(Run(Arguments("plan", {"--granularity", "stage"})).out,
+              HasSubstr("--granularity stage  +"));
+}
+
+TEST_F(BinaryPlanTest, ASplitBackwardIsSaid) {
+  const RunResult run =
+      Run({"plan", folder_.Write("four.csv", SampleProfile(4)), "--schedule", "zbv-zero-bubble",
+           "--virtual-stages", "2", "--microbatches", "4", "--blocking-power", "20,20",
+           "--split-ratio", "0.4", "-o", folder_.Path("out")});
+  EXPECT_THAT(run.out, HasSubstr("(--split-ratio)"));
+  EXPECT_THAT(run.out, HasSubstr("no Zeus plan file is written"));
+}
+
+TEST_F(BinaryPlanTest, FrontierAsTableCsvAndJson) {
+  const RunResult text = Run(Arguments("frontier"));
+  EXPECT_THAT(text.out, HasSubstr("T_economic"));
+  EXPECT_THAT(folder_.List(), ElementsAre("profile.csv"));
+  const RunResult csv = Run(Arguments("frontier", {"--csv"}));
+  EXPECT_THAT(csv.out, testing::StartsWith("iteration_time_s,energy_j,slope_w\n"));
+  const json document = json::parse(Run(Arguments("frontier", {"--json"})).out);
+  EXPECT_GE(document["frontier"].size(), 2u);
+  EXPECT_EQ(document["frontier"].back()["slope_w"], 0);
+  const std::string file = folder_.Path("f.csv");
+  Run(Arguments("frontier", {"-o", file}));
+  EXPECT_EQ(ReadText(file), csv.out);
+}
+
+}  // namespace
+}  // namespace perseus::cli

@@ -1,0 +1,121 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace perseus::cli {
+namespace {
+
+std::string ErrorOf(const std::vector<std::string>& arguments) {
+  const auto parsed = ParseCommandLine(arguments, 80);
+  return parsed ? "" : parsed.error().message;
+}
+
+TEST(CommandLineTest, ReadsThePlanCommand) {
+  const auto parsed = ParseCommandLine({"plan",       "p.csv",
+                                        "--schedule", "1F1B",
+                                        "--stages=8", "--microbatches",
+                                        "96",         "--blocking-power",
+                                        "83.64,80",   "--at",
+                                        "1.02x",      "--comm-delay",
+                                        "2ms",        "-o",
+                                        "out",        "--granularity",
+                                        "phase",      "--time-margin",
+                                        "2sigma",     "--coarse",
+                                        "auto",       "--json"},
+                                       80);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->invocation.command, Command::kPlan);
+  EXPECT_TRUE(parsed->invocation.json);
+  EXPECT_EQ(parsed->invocation.job.input, "p.csv");
+  const JobFile& flags = parsed->invocation.job.overrides;
+  EXPECT_EQ(flags.schedule, "1f1b");
+  EXPECT_EQ(flags.stages, 8);
+  EXPECT_EQ(flags.microbatches, 96);
+  EXPECT_EQ(flags.blocking_power_watts, (std::vector<double>{83.64, 80}));
+  EXPECT_EQ(flags.at->value, 1.02);
+  EXPECT_EQ(flags.comm_delay_seconds, (std::vector<double>{2 * 1e-3}));
+  EXPECT_EQ(flags.output, "out");
+  EXPECT_EQ(flags.granularity, Granularity::kPhase);
+  EXPECT_EQ(flags.time_margin->sigmas, 2);
+  EXPECT_EQ(flags.coarse_watts, -1);
+  EXPECT_FALSE(flags.tensor_parallel);
+}
+
+TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
+  const CommandData root = DescribeCommandLine();
+  std::vector<std::string> names;
+  for (const CommandData& command : root.commands) {
+    names.push_back(command.name);
+    const auto help = ParseCommandLine({command.name, "--help"}, 80);
+    ASSERT_TRUE(help);
+    EXPECT_TRUE(help->text->starts_with("Usage: perseus " + command.name)) << *help->text;
+    EXPECT_NE(help->text->find("\nExample"), std::string::npos) << command.name;
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"plan", "frontier", "schedule", "explain", "synth",
+                                             "completion", "man"}));
+}
+
+// An example of the help that the parser refuses would teach an error.
+TEST(CommandLineTest, ExamplesParse) {
+  const CommandData root = DescribeCommandLine();
+  std::vector<ExampleData> examples = root.examples;
+  for (const CommandData& command : root.commands) {
+    examples.insert(examples.end(), command.examples.begin(), command.examples.end());
+  }
+  for (const ExampleData& example : examples) {
+    std::string text = example.command;
+    if (text.starts_with("source <(")) text = text.substr(9, text.size() - 10);
+    text = text.substr(0, text.find_first_of("|>"));
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find(' ', at), text.size());
+      if (end > at) words.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+    ASSERT_EQ(words.front(), "perseus") << example.command;
+    words.erase(words.begin());
+    EXPECT_EQ(ErrorOf(words), "") << example.command;
+  }
+}
+
+TEST(CommandLineTest, SuggestsTheNearestWord) {
+  EXPECT_EQ(ErrorOf({"plam"}), "unknown command 'plam'; did you mean 'plan'?");
+  EXPECT_EQ(ErrorOf({"plan", "p.csv", "--microbatch", "3"}),
+            "unknown option '--microbatch' of 'perseus plan'; did you mean '--microbatches'?");
+  EXPECT_EQ(ErrorOf({"plan", "p.csv", "--zzzzzzzzzzz"}),
+            "unknown option '--zzzzzzzzzzz' of 'perseus plan'; 'perseus plan --help' lists them");
+  EXPECT_TRUE(ErrorOf({"plan", "p.csv", "--schedule", "1f2b"})
+                  .starts_with("--schedule: there is no schedule '1f2b', did you mean '1f1b'?"));
+}
+
+TEST(CommandLineTest, RefusesWhatItCannotUse) {
+  EXPECT_EQ(ErrorOf({"plan", "--stages", "0"}),
+            "--stages: expected a whole number from 1 to 65536, got '0'");
+  EXPECT_EQ(ErrorOf({"plan", "--blocking-power", "-3"}),
+            "--blocking-power: expected a number of watts from 0 to 1000000, got '-3'");
+  EXPECT_EQ(ErrorOf({"plan", "--split-ratio", "1"}),
+            "--split-ratio: expected a number between 0 and 1 (neither included), got '1'");
+  EXPECT_EQ(ErrorOf({"plan", "--stages"}),
+            "--stages needs a value; 'perseus plan --help' shows "
+            "which");
+  EXPECT_EQ(ErrorOf({"plan", "--stages", "3", "--stages", "4"}),
+            "--stages is given more than once; keep one of them");
+  EXPECT_EQ(ErrorOf({"plan", "a", "b"}),
+            "'perseus plan' takes no further argument 'b'; 'perseus plan --help' shows what it "
+            "takes");
+  EXPECT_EQ(ErrorOf({"plan", "--granularity", "gpu"}),
+            "--granularity: expected computation, phase, stage-type or stage, got 'gpu'");
+  EXPECT_TRUE(ErrorOf({"plan", "--at", "soon"}).starts_with("--at: "));
+  EXPECT_TRUE(ErrorOf({"plan", "--time-margin", "2"}).starts_with("--time-margin: "));
+  EXPECT_NE(ErrorOf({}), "");
+  EXPECT_NE(ErrorOf({"--"}), "");
+}
+
+}  // namespace
+}  // namespace perseus::cli

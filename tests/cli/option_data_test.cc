@@ -1,0 +1,94 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/option_data.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "cli/command_line.h"
+#include "cli/run_perseus.h"
+
+namespace perseus::cli {
+namespace {
+
+bool HasTool(const std::string& name) { return RunShell("command -v " + name, "").exit_code == 0; }
+
+TEST(OptionDataTest, NearestWordIsNearOrEmpty) {
+  EXPECT_EQ(NearestWord("explian", {"plan", "explain"}), "explain");
+  EXPECT_EQ(NearestWord("zbv", {"1f1b", "dualpipev"}), "");
+  EXPECT_EQ(NearestWord("", {}), "");
+}
+
+TEST(OptionDataTest, HelpFitsItsWidth) {
+  const CommandData root = DescribeCommandLine();
+  for (const CommandData& command : root.commands) {
+    const std::string help = FormatHelp(root, &command, 80);
+    const std::string before_examples = help.substr(0, help.find("\nExample"));
+    for (std::size_t at = 0; at < before_examples.size();) {
+      const std::size_t end = std::min(before_examples.find('\n', at), before_examples.size());
+      EXPECT_LE(end - at, 80u) << before_examples.substr(at, end - at);
+      at = end + 1;
+    }
+  }
+}
+
+TEST(OptionDataTest, EveryOptionIsInEveryText) {
+  const CommandData root = DescribeCommandLine();
+  const std::string bash = FormatBashCompletion(root);
+  const std::string zsh = FormatZshCompletion(root);
+  const std::string fish = FormatFishCompletion(root);
+  std::string man = FormatManPage(root, "1.0");
+  std::string plain;
+  for (const char c : man) {
+    if (c != '\\') plain += c;
+  }
+  for (const CommandData& command : root.commands) {
+    for (const OptionData& option : command.options) {
+      if (option.long_name.empty()) continue;
+      EXPECT_FALSE(option.help.empty()) << option.long_name;
+      EXPECT_NE(bash.find(option.long_name), std::string::npos) << option.long_name;
+      EXPECT_NE(zsh.find(option.long_name + "["), std::string::npos) << option.long_name;
+      EXPECT_NE(fish.find(" -l " + option.long_name.substr(2)), std::string::npos);
+      EXPECT_NE(plain.find(option.long_name), std::string::npos) << option.long_name;
+    }
+  }
+}
+
+TEST(OptionDataTest, BashReadsItsCompletionAndCompletes) {
+  if (!HasTool("bash")) GTEST_SKIP() << "bash is not installed";
+  const std::string script = FormatBashCompletion(DescribeCommandLine());
+  EXPECT_EQ(RunShell("bash -n", script).exit_code, 0);
+  const auto complete = [&](const std::string& words, int at) {
+    return RunShell("bash", script + "\nCOMP_WORDS=(" + words + "); COMP_CWORD=" +
+                                std::to_string(at) + "; _perseus; echo \"${COMPREPLY[*]}\"\n")
+        .out;
+  };
+  EXPECT_EQ(complete("perseus pl", 1), "plan\n");
+  EXPECT_EQ(complete("perseus plan --micro", 2), "--microbatches --microbatch-group-size\n");
+  EXPECT_EQ(complete("perseus plan --schedule dual", 3), "dualpipev\n");
+  EXPECT_EQ(complete("perseus schedule zb", 2), "zbv-zero-bubble\n");
+}
+
+TEST(OptionDataTest, ZshAndFishReadTheirCompletions) {
+  const CommandData root = DescribeCommandLine();
+  if (!HasTool("zsh") && !HasTool("fish")) GTEST_SKIP() << "neither zsh nor fish is installed";
+  if (HasTool("zsh")) {
+    EXPECT_EQ(RunShell("zsh -n /dev/stdin", FormatZshCompletion(root)).err, "");
+  }
+  if (HasTool("fish")) {
+    EXPECT_EQ(RunShell("fish -n", FormatFishCompletion(root)).err, "");
+  }
+}
+
+TEST(OptionDataTest, ManPageHasNoWarnings) {
+  if (!HasTool("groff")) GTEST_SKIP() << "groff is not installed";
+  const RunResult run =
+      RunShell("groff -ww -man -Tascii >/dev/null", FormatManPage(DescribeCommandLine(), "1.0"));
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.err, "");
+}
+
+}  // namespace
+}  // namespace perseus::cli

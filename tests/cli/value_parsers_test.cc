@@ -1,0 +1,55 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/value_parsers.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace perseus::cli {
+namespace {
+
+TEST(ValueParsersTest, CountsAreWholeAndInRange) {
+  EXPECT_EQ(ParseCount("8", 1, 10).value(), 8);
+  for (const char* text : {"", "0", "11", "1.5", "8x", " 8", "-1", "99999999999999999999"}) {
+    const Result<int> count = ParseCount(text, 1, 10);
+    ASSERT_FALSE(count) << text;
+    EXPECT_EQ(count.error().message,
+              std::string("expected a whole number from 1 to 10, got '") + text + "'");
+  }
+}
+
+TEST(ValueParsersTest, NumbersAreFiniteAndInRange) {
+  EXPECT_EQ(ParseNumber("0", {0, 2}, "watts").value(), 0);
+  EXPECT_EQ(ParseNumber("1.5e0", {0, 2}, "watts").value(), 1.5);
+  for (const char* text : {"", "nan", "inf", "1e400", "2.1", "-0.1", "1,5", "0x1"}) {
+    EXPECT_FALSE(ParseNumber(text, {0, 2}, "watts")) << text;
+  }
+  EXPECT_FALSE(ParseNumber("0", {0, 1, /*excludes_ends=*/true}, ""));
+  EXPECT_FALSE(ParseNumber("1", {0, 1, /*excludes_ends=*/true}, ""));
+  EXPECT_EQ(ParseNumber("3", {0, 2}, "watts").error().message,
+            "expected a number of watts from 0 to 2, got '3'");
+}
+
+TEST(ValueParsersTest, DurationsTakeUnits) {
+  EXPECT_EQ(ParseDuration("0.5").value(), 0.5);
+  EXPECT_EQ(ParseDuration("2s").value(), 2);
+  EXPECT_EQ(ParseDuration("20ms").value(), 20 * 1e-3);
+  EXPECT_EQ(ParseDuration("500us").value(), 500 * 1e-6);
+  for (const char* text : {"", "s", "-1", "1h", "1 s", "1e9", "nan"}) {
+    EXPECT_FALSE(ParseDuration(text)) << text;
+  }
+}
+
+TEST(ValueParsersTest, ListsAreSeparatedByCommas) {
+  EXPECT_EQ(ParseWatts("75").value(), (std::vector<double>{75}));
+  EXPECT_EQ(ParseWatts("75,80.5").value(), (std::vector<double>{75, 80.5}));
+  for (const char* text : {"", "75,", ",75", "75;80", "75, 80"}) {
+    EXPECT_FALSE(ParseWatts(text)) << text;
+  }
+  EXPECT_EQ(ParseDurations("1ms,2").value(), (std::vector<double>{1 * 1e-3, 2}));
+}
+
+}  // namespace
+}  // namespace perseus::cli

@@ -1,0 +1,190 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "common/temporary_directory.h"
+#include "perseus/file.h"
+
+namespace perseus {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// While it lives, no file can grow beyond `bytes`: writes fail half-way, as on
+// a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    old_handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
+    const rlimit limit = {bytes, old_limit_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
+    std::signal(SIGXFSZ, old_handler_);
+  }
+
+ private:
+  rlimit old_limit_{};
+  void (*old_handler_)(int) = nullptr;
+};
+
+std::string Message(const Result<void>& result) {
+  return result ? "written" : result.error().message;
+}
+
+TEST(WriteFileAtomically, WritesAndReplaces) {
+  const TemporaryDirectory directory;
+  std::string bytes = "first\n";
+  bytes[2] = '\0';
+  EXPECT_EQ(Message(WriteFileAtomically(directory.Path("file"), bytes)), "written");
+  EXPECT_TRUE(directory.Get("file") == bytes);
+  EXPECT_EQ(Message(WriteFileAtomically(directory.Path("file"), "second")), "written");
+  EXPECT_EQ(directory.Get("file"), "second");
+  EXPECT_EQ(directory.Names(), Names{"file"});
+}
+
+TEST(WriteFileAtomically, GivesThePermissionsThatTheUserWants) {
+  const TemporaryDirectory directory;
+  const mode_t old_mask = ::umask(027);
+  EXPECT_EQ(Message(WriteFileAtomically(directory.Path("file"), "x")), "written");
+  ::umask(old_mask);
+  struct stat status {};
+  ASSERT_EQ(::stat(directory.Path("file").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640U);
+}
+
+TEST(WriteFileAtomically, KeepsOthersTemporaryFiles) {
+  const TemporaryDirectory directory;
+  const std::string name = ".file." + std::to_string(::getpid()) + "-0.tmp";
+  directory.Put(name, "another thread's");
+  EXPECT_EQ(Message(WriteFileAtomically(directory.Path("file"), "x")), "written");
+  EXPECT_EQ(directory.Names(), (Names{name, "file"}));
+  EXPECT_EQ(directory.Get(name), "another thread's");
+}
+
+TEST(WriteFileAtomically, LeavesTheOldFileWhenTheDiskIsFull) {
+  const TemporaryDirectory directory;
+  directory.Put("file", "old");
+  {
+    const FileSizeLimit limit(10'000);
+    EXPECT_EQ(Message(WriteFileAtomically(directory.Path("file"), std::string(20'000, 'x'))),
+              directory.Path("file") +
+                  ": cannot write: the file would be larger than this process may write (see "
+                  "ulimit -f)");
+  }
+  EXPECT_EQ(directory.Get("file"), "old");
+  EXPECT_EQ(directory.Names(), Names{"file"});
+}
+
+TEST(WriteFileAtomically, SaysWhatIsInTheWay) {
+  const TemporaryDirectory directory;
+  directory.Put("file", "x");
+  EXPECT_EQ(Message(WriteFileAtomically("", "x")), "the name of the file to write is empty");
+  EXPECT_EQ(
+      Message(WriteFileAtomically(directory.Path(), "x")),
+      directory.Path() + ": cannot write: it is a directory; choose another name, or remove it");
+  EXPECT_EQ(Message(WriteFileAtomically("/dev/full", "x")),
+            "/dev/full: cannot write: it exists and is not a regular file; choose another name");
+  EXPECT_EQ(Message(WriteFileAtomically(directory.Path("none/file"), "x")),
+            directory.Path("none/file") +
+                ": cannot write: its directory does not exist; make it, or choose another place");
+  EXPECT_EQ(Message(WriteFileAtomically(directory.Path("file/below"), "x")),
+            directory.Path("file/below") +
+                ": cannot write: a part of its path is a file, not a directory; choose another "
+                "place");
+  EXPECT_EQ(directory.Names(), Names{"file"});
+}
+
+TEST(WriteFileAtomically, SaysThatPermissionIsMissing) {
+  if (::geteuid() == 0) GTEST_SKIP() << "the superuser may write everywhere";
+  const TemporaryDirectory directory;
+  ASSERT_EQ(::chmod(directory.Path().c_str(), 0500), 0);
+  EXPECT_EQ(Message(WriteFileAtomically(directory.Path("file"), "x")),
+            directory.Path("file") +
+                ": cannot write: permission denied; choose a place that this user may write to");
+  ASSERT_EQ(::chmod(directory.Path().c_str(), 0700), 0);
+}
+
+TEST(WriteFilesAtomically, MakesTheDirectoryWithItsParents) {
+  const TemporaryDirectory directory;
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("a/b/"), {{"x", "1"}, {"y", "2"}})),
+            "written");
+  EXPECT_EQ(directory.Get("a/b/x"), "1");
+  EXPECT_EQ(directory.Get("a/b/y"), "2");
+}
+
+TEST(WriteFilesAtomically, ReplacesTheWholeSetInAnExistingDirectory) {
+  const TemporaryDirectory directory;
+  directory.Put("x", "old");
+  directory.Put("mine", "untouched");
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path(), {{"x", "1"}, {"y", "2"}})), "written");
+  EXPECT_EQ(directory.Names(), (Names{"mine", "x", "y"}));
+  EXPECT_EQ(directory.Get("x"), "1");
+  EXPECT_EQ(directory.Get("mine"), "untouched");
+}
+
+TEST(WriteFilesAtomically, ChangesNothingWhenOneFileFails) {
+  const TemporaryDirectory directory;
+  directory.Put("first", "old");
+  const FileSizeLimit limit(10'000);
+  const Result<void> written = WriteFilesAtomically(
+      directory.Path(), {{"first", "new"}, {"second", std::string(20'000, 'x')}});
+  ASSERT_FALSE(written.has_value());
+  EXPECT_EQ(written.error().code, ErrorCode::kIo);
+  EXPECT_EQ(directory.Names(), Names{"first"});
+  EXPECT_EQ(directory.Get("first"), "old");
+}
+
+TEST(WriteFilesAtomically, RemovesTheDirectoriesThatItMadeWhenItFails) {
+  const TemporaryDirectory directory;
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path("kept")));
+  {
+    const FileSizeLimit limit(10'000);
+    EXPECT_FALSE(WriteFilesAtomically(directory.Path("kept/a/b"),
+                                      {{"x", "1"}, {"y", std::string(20'000, 'x')}}));
+  }
+  EXPECT_EQ(directory.Names(), Names{"kept"});
+  EXPECT_TRUE(std::filesystem::is_empty(directory.Path("kept")));
+}
+
+TEST(WriteFilesAtomically, ChangesNothingWhenATargetIsADirectory) {
+  const TemporaryDirectory directory;
+  directory.Put("first", "old");
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path("second")));
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path(), {{"first", "new"}, {"second", "x"}})),
+            directory.Path("second") +
+                ": cannot write: it is a directory; choose another name, or remove it");
+  EXPECT_EQ(directory.Get("first"), "old");
+  EXPECT_EQ(directory.Names(), (Names{"first", "second"}));
+}
+
+TEST(WriteFilesAtomically, SaysThatTheDirectoryCannotBeMade) {
+  const TemporaryDirectory directory;
+  directory.Put("file", "x");
+  EXPECT_EQ(Message(WriteFilesAtomically("", {{"x", "1"}})),
+            "the name of the output directory is empty");
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("file"), {{"x", "1"}})),
+            directory.Path("file") + ": cannot make the directory: " + directory.Path("file") +
+                " is a file");
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("file/below"), {{"x", "1"}})),
+            directory.Path("file/below") +
+                ": cannot make the directory: " + directory.Path("file") + " is a file");
+  EXPECT_EQ(directory.Get("file"), "x");
+}
+
+}  // namespace
+}  // namespace perseus

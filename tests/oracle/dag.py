@@ -1,0 +1,271 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""Schedules and the DAG of one iteration, and its replay."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass, field
+
+from .tables import Option, Profile, Tables, baseline_option
+
+FORWARD, BACKWARD = "forward", "backward"
+INPUT, WEIGHT = "backward_input", "backward_weight"
+_TYPE_OF_LETTER = {"F": FORWARD, "B": BACKWARD, "I": INPUT, "W": WEIGHT}
+
+
+@dataclass(frozen=True, order=True)
+class Action:
+    """One computation: what, of which model stage, on which microbatch."""
+
+    type: str
+    stage: int
+    microbatch: int
+
+
+Step = tuple[Action, ...]  # One action, or two that run as one operation.
+Schedule = list[list[Step]]  # [rank][position]
+
+
+def one_forward_one_backward(stages: int, microbatches: int) -> Schedule:
+    """Order of 1F1B: warm-up forwards, alternation, cool-down backwards."""
+    ranks: Schedule = []
+    for stage in range(stages):
+        ahead = min(stages - 1 - stage, microbatches)
+        order = [(FORWARD, m) for m in range(ahead)]
+        for m in range(microbatches - ahead):
+            order += [(FORWARD, ahead + m), (BACKWARD, m)]
+        order += [(BACKWARD, m) for m in range(microbatches - ahead, microbatches)]
+        ranks.append([(Action(kind, stage, m),) for kind, m in order])
+    return ranks
+
+
+def parse_schedule(text: str) -> Schedule:
+    """Read PyTorch's CSV text: row = rank, cell = action, empty cells idle.
+
+    A fused pair is spelled ``(0F3;7B1)OVERLAP_F_B``; cells that are not
+    computations (sends, receives, unshards) are left out.
+    """
+    ranks: Schedule = []
+    for row in csv.reader(io.StringIO(text)):
+        steps: list[Step] = []
+        for cell in row:
+            if not re.match(r"^\s*\(?\s*\d+[FBIW]\d+", cell):
+                continue
+            found = re.findall(r"(\d+)([FBIW])(\d+)", cell)
+            steps.append(
+                tuple(Action(_TYPE_OF_LETTER[kind], int(s), int(m)) for s, kind, m in found)
+            )
+        if steps:
+            ranks.append(steps)
+    return ranks
+
+
+@dataclass
+class Fixed:
+    """Work of fixed duration, in seconds."""
+
+    comm_delay: list[float] = field(default_factory=list)
+    data_loading: float = 0.0
+    iteration_overhead: float = 0.0
+
+    def boundary(self, stage: int) -> float:
+        """Delay between a stage and the next."""
+        if not self.comm_delay:
+            return 0.0
+        return self.comm_delay[0] if len(self.comm_delay) == 1 else self.comm_delay[stage]
+
+
+@dataclass
+class Dag:
+    """The computations of an iteration and what each waits for."""
+
+    steps: list[Step]
+    rank: list[int]
+    rank_order: list[list[int]]
+    precedences: list[tuple[int, int, float]]
+    release: list[float]
+    tail: float
+
+    def topological_order(self) -> list[int]:
+        """Return an order in which every computation follows what it waits for."""
+        waits = [0] * len(self.steps)
+        after: list[list[int]] = [[] for _ in self.steps]
+        for source, target, _ in self.precedences:
+            waits[target] += 1
+            after[source].append(target)
+        ready = [i for i, count in enumerate(waits) if count == 0]
+        for i in ready:
+            for j in after[i]:
+                waits[j] -= 1
+                if waits[j] == 0:
+                    ready.append(j)
+        if len(ready) != len(self.steps):
+            raise ValueError("the schedule deadlocks")
+        return ready
+
+
+def build_dag(schedule: Schedule, fixed: Fixed) -> Dag:
+    """Build the DAG of a schedule.
+
+    Parameters
+    ----------
+    schedule
+        Order of the computations of every rank.
+    fixed
+        Delays of transfers between ranks, data loading and the iteration's end.
+    """
+    steps: list[Step] = []
+    rank_of: list[int] = []
+    rank_order: list[list[int]] = []
+    node: dict[Action, int] = {}
+    for rank, order in enumerate(schedule):
+        rank_order.append([])
+        for step in order:
+            for action in step:
+                if action in node:
+                    raise ValueError(f"{action} is scheduled twice")
+                node[action] = len(steps)
+            rank_order[-1].append(len(steps))
+            steps.append(step)
+            rank_of.append(rank)
+    last_stage = max(action.stage for action in node)
+    edges: dict[tuple[int, int], float] = {}
+
+    def wait(target: int, source: int, delay: float) -> None:
+        if source != target:
+            edges[source, target] = max(delay, edges.get((source, target), 0.0))
+
+    release = [0.0] * len(steps)
+    for ids in rank_order:
+        for position, i in enumerate(ids):
+            loads = any(a.type == FORWARD and a.stage == 0 for a in steps[i])
+            delay = fixed.data_loading if loads else 0.0
+            if position == 0:
+                release[i] = delay
+            else:
+                wait(i, ids[position - 1], delay)
+    for action, i in node.items():
+        stage, microbatch = action.stage, action.microbatch
+        if action.type == FORWARD:
+            if stage > 0:
+                j = node[Action(FORWARD, stage - 1, microbatch)]
+                wait(i, j, fixed.boundary(stage - 1) if rank_of[i] != rank_of[j] else 0.0)
+        elif action.type in (BACKWARD, INPUT):
+            wait(i, node[Action(FORWARD, stage, microbatch)], 0.0)
+            if stage < last_stage:
+                above = node.get(Action(INPUT, stage + 1, microbatch))
+                if above is None:
+                    above = node[Action(BACKWARD, stage + 1, microbatch)]
+                delay = fixed.boundary(stage) if rank_of[i] != rank_of[above] else 0.0
+                wait(i, above, delay)
+        else:
+            wait(i, node[Action(INPUT, stage, microbatch)], 0.0)
+    precedences = [(a, b, delay) for (a, b), delay in sorted(edges.items())]
+    return Dag(steps, rank_of, rank_order, precedences, release, fixed.iteration_overhead)
+
+
+def replay(dag: Dag, durations: list[float]) -> float:
+    """Run every computation as early as possible and return the iteration time.
+
+    Only maxima and additions of doubles, in the documented order, so that the
+    result can be compared bit by bit.
+    """
+    incoming: list[list[tuple[int, float]]] = [[] for _ in dag.steps]
+    for source, target, delay in dag.precedences:
+        incoming[target].append((source, delay))
+    end = [0.0] * len(dag.steps)
+    for i in dag.topological_order():
+        start = dag.release[i]
+        for source, delay in incoming[i]:
+            start = max(start, end[source] + delay)
+        end[i] = start + durations[i]
+    return max(end) + dag.tail
+
+
+@dataclass
+class Pipeline:
+    """A DAG, the options of each of its computations, and blocking powers."""
+
+    dag: Dag
+    options: list[list[Option]]  # [computation]
+    blocking: list[float]  # [rank], watts, all GPUs of the rank.
+
+    def effective(self, i: int) -> list[tuple[float, float]]:
+        """(time, energy - blocking power x time) of each option of a computation."""
+        power = self.blocking[self.dag.rank[i]]
+        return [(o.time, o.energy - power * o.time) for o in self.options[i]]
+
+    def energy(self, chosen: list[Option], time: float) -> float:
+        """Energy of one pipeline over an iteration that lasts ``time`` seconds."""
+        busy = [0.0] * len(self.blocking)
+        total = 0.0
+        for i, option in enumerate(chosen):
+            total += option.energy
+            busy[self.dag.rank[i]] += option.time
+        return total + sum(p * (time - b) for p, b in zip(self.blocking, busy, strict=True))
+
+    def baseline(self) -> list[Option]:
+        """Return the highest clock of every computation."""
+        return [baseline_option(options) for options in self.options]
+
+
+def _options_of(tables: Tables, action: Action, split_ratio: float) -> list[Option]:
+    table = tables.get((action.stage, action.type))
+    if table is not None:
+        return table
+    share = {INPUT: split_ratio, WEIGHT: 1.0 - split_ratio}[action.type]
+    return [
+        Option(o.knob, share * o.time, share * o.energy) for o in tables[action.stage, BACKWARD]
+    ]
+
+
+def cost_pipeline(
+    profile: Profile,
+    dag: Dag,
+    blocking_power: list[float],
+    tensor_parallel: int = 0,
+    split_ratio: float = 0.5,
+) -> Pipeline:
+    """Give every computation of a DAG its options, scaled to one pipeline.
+
+    Parameters
+    ----------
+    profile
+        The measured options.
+    dag
+        The computations.
+    blocking_power
+        Watts of a waiting GPU: one number, or one per rank.
+    tensor_parallel
+        GPUs per rank; 0 takes the profile's number of tensor-parallel ranks.
+    split_ratio
+        Share of the input gradient where only the whole backward was measured.
+    """
+    gpus = tensor_parallel or profile.tensor_parallel_ranks or 1
+    scale = 1 if profile.tensor_parallel_ranks else gpus
+    ranks = len(dag.rank_order)
+    power = blocking_power * ranks if len(blocking_power) == 1 else blocking_power
+    cache: dict[tuple[tuple[str, int], ...], list[Option]] = {}
+    options: list[list[Option]] = []
+    for step in dag.steps:
+        key = tuple((action.type, action.stage) for action in step)
+        if key not in cache:
+            parts = [
+                {o.knob: o for o in _options_of(profile.tables, action, split_ratio)}
+                for action in step
+            ]
+            cache[key] = [
+                Option(
+                    knob,
+                    sum(part[knob].time for part in parts),
+                    scale * sum(part[knob].energy for part in parts),
+                )
+                for knob in parts[0]
+                if all(knob in part for part in parts)
+            ]
+        options.append(cache[key])
+    return Pipeline(dag, options, [gpus * p for p in power])

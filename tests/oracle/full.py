@@ -1,0 +1,150 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""The minutes-long proofs, as a command.
+
+Run in tests/: python -m oracle.full [frontier] [networks] [plans] [discrete] [--points N].
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from .binary import frontier_tool, perseus_binary, shared_data, solve_networks
+from .cases import all_cases, network_of
+from .dag import one_forward_one_backward
+from .discrete_check import compare_with_optimum
+from .frontier_check import compare, shape_errors
+from .network_check import check_project
+from .plan_check import Job, check_plan
+from .random_networks import random_networks
+from .run_plan import run_frontier, run_plan
+from .small_cases import FULL
+
+SECTIONS = ("frontier", "networks", "plans", "discrete")
+
+
+def check_frontiers(points: int) -> bool:
+    """All shared profiles x {12, 24, 48}: frontier.csv and the general solver."""
+    good = True
+    print("\nFrontier against linear programs at", points, "times per case, relative differences")
+    print("'profile': frontier.csv, program on the profile as measured (includes quantisation)")
+    print("'exact': frontier_tool, program on the quantised hulls; 'bracket': what the program")
+    print("leaves open between its recomputed bounds (HiGHS at 1e-10).\n")
+    print("| case | breakpoints | profile | exact | bracket | form | LP CPU s |")
+    print("|---|---|---|---|---|---|---|")
+    for case in all_cases():
+        begin = time.process_time()
+        pipeline = case.pipeline()
+        network = network_of(pipeline)
+        power = sum(pipeline.blocking)
+        curve = run_frontier(case.arguments())
+        errors = shape_errors(curve, network, power, 1e-8)
+        result = compare(curve, network, points, power)
+        exact_text = "not built"
+        fine = result.difference <= 1e-8 and result.bracket <= 1e-11 and not errors
+        if frontier_tool().is_file():
+            project = {
+                "activities": [pipeline.effective(i) for i in range(len(pipeline.options))],
+                "precedences": pipeline.dag.precedences,
+            }
+            (answer,) = solve_networks([project])
+            exact, _, more = check_project(project, answer, points, power)
+            errors += more
+            exact_text = f"{max(exact.difference, 0):.1e}"
+            fine = fine and exact.difference <= 1e-9 and not more
+        good = good and fine
+        print(
+            f"| {case} | {len(curve.times)} | {max(result.difference, 0):.1e} | {exact_text} "
+            f"| {result.bracket:.1e} | {'; '.join(errors[:2]) or 'right'} "
+            f"| {time.process_time() - begin:.1f} |",
+            flush=True,
+        )
+    return good
+
+
+def check_networks() -> bool:
+    """1,000 random projects through the general solver."""
+    projects = random_networks(1, 1000)
+    exact_worst = quantisation_worst = bracket_worst = 0.0
+    wrong = 0
+    for project, answer in zip(projects, solve_networks(projects), strict=True):
+        exact, quantisation, errors = check_project(project, answer)
+        exact_worst = max(exact_worst, exact.difference)
+        quantisation_worst = max(quantisation_worst, quantisation.difference)
+        bracket_worst = max(bracket_worst, exact.bracket)
+        wrong += bool(errors)
+    print(
+        f"\nRandom projects: {len(projects)}; largest relative difference {exact_worst:.1e} on"
+        f" quantised curves, {quantisation_worst:.1e} on given ones; bracket {bracket_worst:.1e};"
+        f" wrong in form {wrong}"
+    )
+    return exact_worst <= 1e-9 and quantisation_worst <= 1e-8 and wrong == 0
+
+
+def check_plans() -> bool:
+    """Recompute the plans of every case at five times."""
+    good = True
+    print("\n| case | at | realised s | saving % | gap % | recomputation |")
+    print("|---|---|---|---|---|---|")
+    for case in all_cases((12, 24, 48, 96)):
+        profile = case.profile()
+        schedule = one_forward_one_backward(profile.num_stages, case.microbatches)
+        for at in ("1.0x", "1.02x", "1.1x", "economic", "fastest"):
+            plan, _ = run_plan(case.arguments(), at)
+            errors = check_plan(plan, Job(profile, schedule, [case.blocking_power]))
+            good = good and not errors
+            print(
+                f"| {case} | {at} | {plan['iteration_time_s']:.6f} | {plan['saving_percent']:.3f} "
+                f"| {plan['gap_percent']:.4f} | {'; '.join(errors[:2]) or 'agrees'} |",
+                flush=True,
+            )
+    return good
+
+
+def check_discrete() -> bool:
+    """Compare plans with proven discrete optima."""
+    good = True
+    print("\n| case | plan over optimum % | optimum over bound % | proved | MIP CPU s |")
+    print("|---|---|---|---|---|")
+    for case in FULL:
+        result = compare_with_optimum(case, seconds=600)
+        good = good and result.proved and not result.errors and result.excess_percent <= 0.02
+        print(
+            f"| {case} | {result.excess_percent:.5f} | {result.bound_gap_percent:.4f} "
+            f"| {'yes' if result.proved else 'no'} | {result.seconds:.1f} |",
+            flush=True,
+        )
+    return good
+
+
+def main() -> int:
+    """Run the sections named on the command line; all of them by default."""
+    parser = argparse.ArgumentParser(prog="python -m oracle.full", description=__doc__)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--points", type=int, default=60, help="times per case (default 60)")
+    arguments = parser.parse_args()
+    unknown = set(arguments.sections) - set(SECTIONS)
+    if unknown:
+        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    for path in (perseus_binary(), shared_data() / "sosp24"):
+        if not path.exists():
+            parser.error(f"{path} does not exist (see PERSEUS_BINARY, PERSEUS_SHARED_DATA)")
+    good = True
+    for section in arguments.sections or SECTIONS:
+        if section == "frontier":
+            good &= check_frontiers(arguments.points)
+        elif section == "networks":
+            good &= check_networks()
+        elif section == "plans":
+            good &= check_plans()
+        else:
+            good &= check_discrete()
+    print("\nAll as it should be." if good else "\nSomething is not as it should be.")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""Profiles as the oracle reads them: options per (stage, instruction)."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Option:
+    """One measured way to run a computation.
+
+    Attributes
+    ----------
+    knob
+        Label of the setting, as the profile spells it.
+    time
+        Seconds.
+    energy
+        Joules, of all GPUs of the rank once a table is scaled.
+    """
+
+    knob: str
+    time: float
+    energy: float
+
+
+Tables = dict[tuple[int, str], list[Option]]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A profile: every option of every (stage, instruction), in file order."""
+
+    tables: Tables
+    tensor_parallel_ranks: int
+
+    @property
+    def num_stages(self) -> int:
+        """Number of stages of the model."""
+        return 1 + max(stage for stage, _ in self.tables)
+
+
+def read_profile(path: Path) -> Profile:
+    """Read a profile CSV, aggregating its tensor- and data-parallel ranks.
+
+    Parameters
+    ----------
+    path
+        CSV file with at least stage, instruction, frequency (or knob), time, energy.
+
+    Returns
+    -------
+    Profile
+        Times are maxima over ranks; energies are summed over tensor-parallel
+        ranks and averaged over data-parallel ones.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = (line for line in file if line.strip() and not line.lstrip().startswith("#"))
+        rows = [
+            {(key or "").strip(): (value or "").strip() for key, value in row.items()}
+            for row in csv.DictReader(lines)
+        ]
+    groups: dict[tuple[int, str, str], dict[str, list[tuple[float, float]]]] = {}
+    tensor_ranks: set[str] = set()
+    for row in rows:
+        knob = row["frequency"] if "frequency" in row else row["knob"]
+        key = (int(row["stage"]), row["instruction"], knob)
+        data_rank = row.get("dp_rank", "")
+        if "tp_rank" in row:
+            tensor_ranks.add(row["tp_rank"])
+        group = groups.setdefault(key, defaultdict(list))
+        group[data_rank].append((float(row["time"]), float(row["energy"])))
+    tables: Tables = defaultdict(list)
+    for (stage, instruction, knob), by_data_rank in groups.items():
+        time = max(t for cells in by_data_rank.values() for t, _ in cells)
+        sums = [sum(e for _, e in cells) for cells in by_data_rank.values()]
+        tables[stage, instruction].append(Option(knob, time, sum(sums) / len(sums)))
+    return Profile(dict(tables), len(tensor_ranks))
+
+
+def knob_is_number(knob: str) -> bool:
+    """Whether a knob reads as a number."""
+    try:
+        float(knob)
+    except ValueError:
+        return False
+    return True
+
+
+def baseline_option(options: list[Option]) -> Option:
+    """Return the option that savings are measured against: the highest clock."""
+    if all(knob_is_number(option.knob) for option in options):
+        return max(options, key=lambda option: float(option.knob))
+    return options[0]
+
+
+def write_profile(path: Path, tables: Tables) -> None:
+    """Write tables as a profile CSV, numbers to the last bit."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["stage", "instruction", "frequency", "time", "energy"])
+        for (stage, instruction), options in sorted(tables.items()):
+            for option in options:
+                writer.writerow(
+                    [stage, instruction, option.knob, repr(option.time), repr(option.energy)]
+                )

@@ -1,0 +1,47 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+
+# Run by ctest; see CMakeLists.txt beside this file. Everything it makes is in
+# WORK_DIR.
+set(consumer_dir "${CMAKE_CURRENT_LIST_DIR}/consumer")
+set(prefix "${WORK_DIR}/prefix")
+set(common -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}"
+    "-DCMAKE_CXX_COMPILER_LAUNCHER=${CXX_COMPILER_LAUNCHER}" "-DCMAKE_BUILD_TYPE=${BUILD_TYPE}"
+    "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF")
+
+function(run)
+  execute_process(COMMAND ${ARGV} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+# Builds the consumer in WORK_DIR/NAME and runs it.
+function(run_consumer name)
+  run("${CMAKE_COMMAND}" -S "${consumer_dir}" -B "${WORK_DIR}/${name}" ${common} ${ARGN})
+  run("${CMAKE_COMMAND}" --build "${WORK_DIR}/${name}")
+  run("${WORK_DIR}/${name}/consumer")
+endfunction()
+
+file(REMOVE_RECURSE "${WORK_DIR}")
+if(KIND STREQUAL "static")
+  run("${CMAKE_COMMAND}" --install "${BUILD_DIR}" --prefix "${prefix}")
+  if(EXISTS "${prefix}/bin/perseus")
+    run("${prefix}/bin/perseus" --version)
+  endif()
+else()
+  run_consumer(add_subdirectory "-DPERSEUS_SOURCE_DIR=${SOURCE_DIR}" -DBUILD_SHARED_LIBS=ON
+               -DPERSEUS_INSTALL=ON "-DPERSEUS_WERROR=${WERROR}")
+  run("${CMAKE_COMMAND}" --install "${WORK_DIR}/add_subdirectory" --prefix "${prefix}")
+  file(GLOB_RECURSE libraries "${prefix}/*/libperseus_core.so*")
+  if(NOT libraries)
+    message(FATAL_ERROR "BUILD_SHARED_LIBS=ON installed no libperseus_core.so in ${prefix}.")
+  endif()
+endif()
+run_consumer(find_package "-DCMAKE_PREFIX_PATH=${prefix}")
+
+# Before 1.0 a minor version may break: 0.1 must not pass for 0.2.
+execute_process(
+  COMMAND "${CMAKE_COMMAND}" -S "${consumer_dir}" -B "${WORK_DIR}/too_new" ${common}
+          "-DCMAKE_PREFIX_PATH=${prefix}" -DPERSEUS_WANTED_VERSION=0.2
+  RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE output)
+if(result EQUAL 0 OR NOT output MATCHES "compatible with requested version")
+  message(FATAL_ERROR "find_package(perseus 0.2) should find no compatible version:\n${output}")
+endif()

@@ -1,0 +1,212 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/job_file.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/temporary_directory.h"
+
+namespace perseus {
+namespace {
+
+constexpr std::string_view kFullToml = R"(# Everything at once.
+profile = "data/profile.csv"
+schedule = "Interleaved1F1B"
+stages = 16
+microbatches = 96
+virtual_stages = 2
+microbatch_group_size = 8
+blocking_power = [83.64, 85]
+tp = 4
+dp = 32
+split_ratio = 0.45
+comm_delay = 0.001
+data_loading = 0.002
+iteration_overhead = 0.05
+at = "1.02x"
+granularity = "stage-type"
+min_dwell = 0.02
+max_clocks = 6
+time_margin = "2sigma"
+coarse_watts = 2.5
+exponential_fit = true
+effort = 2
+output = "out"
+)";
+
+constexpr std::string_view kFullJson = R"({
+  "profile": "data/profile.csv", "schedule": "Interleaved1F1B", "stages": 16,
+  "microbatches": 96, "virtual_stages": 2, "microbatch_group_size": 8,
+  "blocking_power": [83.64, 85], "tp": 4, "dp": 32, "split_ratio": 0.45, "comm_delay": 0.001,
+  "data_loading": 0.002, "iteration_overhead": 0.05, "at": "1.02x", "granularity": "stage-type",
+  "min_dwell": 0.02, "max_clocks": 6, "time_margin": "2sigma", "coarse_watts": 2.5,
+  "exponential_fit": true, "effort": 2, "output": "out"
+})";
+
+Result<JobFile> Toml(std::string_view text, const std::string& name = "job.toml") {
+  return ParseJobFile(text, name, JobFileFormat::kToml);
+}
+
+std::string TomlError(std::string_view text) {
+  const Result<JobFile> job = Toml(text);
+  return job ? "accepted" : job.error().message;
+}
+
+std::string JsonError(std::string_view text) {
+  const Result<JobFile> job = ParseJobFile(text, "job.json", JobFileFormat::kJson);
+  return job ? "accepted" : job.error().message;
+}
+
+void ExpectFull(const Result<JobFile>& job) {
+  ASSERT_TRUE(job.has_value()) << job.error().message;
+  EXPECT_EQ(job->profile, "jobs/data/profile.csv");
+  EXPECT_EQ(job->schedule, "interleaved-1f1b");
+  EXPECT_EQ(job->schedule_file, std::nullopt);
+  EXPECT_EQ(job->stages, 16);
+  EXPECT_EQ(job->microbatches, 96);
+  EXPECT_EQ(job->virtual_stages, 2);
+  EXPECT_EQ(job->microbatch_group_size, 8);
+  EXPECT_EQ(job->blocking_power_watts, (std::vector<double>{83.64, 85}));
+  EXPECT_EQ(job->tensor_parallel, 4);
+  EXPECT_EQ(job->data_parallel, 32);
+  EXPECT_EQ(job->split_ratio, 0.45);
+  EXPECT_EQ(job->comm_delay_seconds, std::vector<double>{0.001});
+  EXPECT_EQ(job->data_loading_seconds, 0.002);
+  EXPECT_EQ(job->iteration_overhead_seconds, 0.05);
+  ASSERT_TRUE(job->at.has_value());
+  EXPECT_EQ(job->at->kind, PlanTarget::Kind::kBaselineFactor);
+  EXPECT_EQ(job->at->value, 1.02);
+  EXPECT_EQ(job->granularity, Granularity::kStageType);
+  EXPECT_EQ(job->min_dwell_seconds, 0.02);
+  EXPECT_EQ(job->max_clocks, 6);
+  EXPECT_EQ(job->time_margin, (TimeMargin{2, 0}));
+  EXPECT_EQ(job->coarse_watts, 2.5);
+  EXPECT_EQ(job->exponential_fit, true);
+  EXPECT_EQ(job->effort, 2);
+  EXPECT_EQ(job->output, "jobs/out");
+}
+
+TEST(JobFile, HoldsEveryFlagInToml) { ExpectFull(Toml(kFullToml, "jobs/job.toml")); }
+
+TEST(JobFile, HoldsEveryFlagInJson) {
+  ExpectFull(ParseJobFile(kFullJson, "jobs/job.json", JobFileFormat::kJson));
+}
+
+TEST(JobFile, MayBeEmpty) {
+  const Result<JobFile> job = Toml("");
+  ASSERT_TRUE(job.has_value());
+  EXPECT_EQ(job->profile, std::nullopt);
+  EXPECT_TRUE(job->blocking_power_watts.empty());
+  EXPECT_EQ(job->at, std::nullopt);
+}
+
+TEST(JobFile, ResolvesPathsFromItsDirectory) {
+  EXPECT_EQ(Toml("profile = 'p.csv'", "job.toml")->profile, "p.csv");
+  EXPECT_EQ(Toml("profile = 'p.csv'", "/a/b/job.toml")->profile, "/a/b/p.csv");
+  EXPECT_EQ(Toml("profile = '/c/p.csv'", "/a/b/job.toml")->profile, "/c/p.csv");
+  EXPECT_EQ(Toml("schedule_file = 's.csv'", "a/job.toml")->schedule_file, "a/s.csv");
+}
+
+TEST(JobFile, TakesSecondsForAt) {
+  const Result<JobFile> job = Toml("at = 5.25");
+  ASSERT_TRUE(job.has_value());
+  EXPECT_EQ(job->at->kind, PlanTarget::Kind::kSeconds);
+  EXPECT_EQ(job->at->value, 5.25);
+}
+
+TEST(JobFile, NamesTheNearestKey) {
+  EXPECT_EQ(TomlError("stages = 8\nblocking-power = 80\n"),
+            "job.toml:2:1: unknown key 'blocking-power'; did you mean 'blocking_power'?");
+  EXPECT_EQ(TomlError("micro_batch = 8"),
+            "job.toml:1:1: unknown key 'micro_batch'; did you mean 'microbatches'?");
+  EXPECT_EQ(JsonError("{\"tp\": 1,\n  \"Schedule\": \"1f1b\"}"),
+            "job.json:2:3: unknown key 'Schedule'; did you mean 'schedule'?");
+  EXPECT_EQ(TomlError("colour = 'red'").substr(0, 77),
+            "job.toml:1:1: unknown key 'colour'; the known keys are profile, schedule, sch");
+  // The first of the file, not of the alphabet.
+  EXPECT_EQ(TomlError("zzzzzzzz = 1\naaaaaaaa = 2\n").substr(0, 36),
+            "job.toml:1:1: unknown key 'zzzzzzzz'");
+  EXPECT_EQ(TomlError("[cluster]\ntp = 4\n").substr(0, 35), "job.toml:1:2: unknown key 'cluster'");
+}
+
+TEST(JobFile, NamesTheKeyThatIsWrong) {
+  EXPECT_EQ(TomlError("stages = 0"),
+            "job.toml:1:10: stages: expected a whole number from 1 to 1000000, found 0");
+  EXPECT_EQ(TomlError("microbatches = \"many\""),
+            "job.toml:1:16: microbatches: expected a whole number from 1 to 1000000, found 'many'");
+  EXPECT_EQ(TomlError("blocking_power = [80,\n  -1]"),
+            "job.toml:2:3: blocking_power[1]: expected a number of at least 0, found -1");
+  EXPECT_EQ(TomlError("blocking_power = []"),
+            "job.toml:1:18: blocking_power: the array is empty; remove the key, or give numbers");
+  EXPECT_EQ(TomlError("comm_delay = true"),
+            "job.toml:1:14: comm_delay: expected a number of at least 0, or an array of such "
+            "numbers, found true");
+  EXPECT_EQ(TomlError("data_loading = nan"),
+            "job.toml:1:16: data_loading: expected a number of at least 0, found nan");
+  EXPECT_EQ(TomlError("data_loading = inf"),
+            "job.toml:1:16: data_loading: expected a number of at least 0, found inf");
+  EXPECT_EQ(TomlError("effort = 2026-01-01"),
+            "job.toml:1:10: effort: expected a number above 0, found a date or time");
+  EXPECT_EQ(TomlError("split_ratio = 1.5"),
+            "job.toml:1:15: split_ratio: expected a number from 0 to 1, found 1.5");
+  EXPECT_EQ(TomlError("exponential_fit = 1"),
+            "job.toml:1:19: exponential_fit: expected true or false, found 1");
+  EXPECT_EQ(TomlError("profile = ''"), "job.toml:1:11: profile: expected a path, found ''");
+  EXPECT_EQ(TomlError("granularity = 'phrase'"),
+            "job.toml:1:15: granularity: expected computation, phase, stage-type or stage, found "
+            "'phrase'");
+  EXPECT_EQ(TomlError("at = true"),
+            "job.toml:1:6: at: expected seconds, or a string such as \"1.02x\", found true");
+  EXPECT_EQ(TomlError("time_margin = '2'"),
+            "job.toml:1:15: time_margin: expected a time margin such as \"2sigma\", \"1%\" or "
+            "\"2sigma,1%\", found '2'");
+  EXPECT_EQ(TomlError("at = 'soon'").substr(0, 18), "job.toml:1:6: at: ");
+  EXPECT_EQ(JsonError("[1]"), "job.json:1:1: expected an object, found an array");
+}
+
+TEST(JobFile, TakesOneScheduleOnly) {
+  EXPECT_EQ(TomlError("schedule = '2f2b'").substr(0, 42),
+            "job.toml:1:12: schedule: expected one of g");
+  EXPECT_EQ(TomlError("schedule = '1f1b'\nschedule_file = 's.csv'"),
+            "job.toml:2:17: schedule_file: 'schedule' is given too; keep one of them");
+}
+
+TEST(JobFile, IsReadFromDiskByItsExtension) {
+  const TemporaryDirectory directory;
+  directory.Put("job.toml", "tp = 3");
+  directory.Put("job.json", "{\"tp\": 5}");
+  EXPECT_EQ(ReadJobFile(directory.Path("job.toml"))->tensor_parallel, 3);
+  EXPECT_EQ(ReadJobFile(directory.Path("job.json"))->tensor_parallel, 5);
+  EXPECT_EQ(ReadJobFile("job.yaml").error().message,
+            "job.yaml: expected a job file with the extension .toml or .json");
+  EXPECT_EQ(ReadJobFile(directory.Path("none.toml")).error().code, ErrorCode::kIo);
+  directory.Put("big.toml", std::string(2 << 20, '#'));
+  EXPECT_EQ(ReadJobFile(directory.Path("big.toml")).error().message,
+            directory.Path("big.toml") +
+                ": is larger than the 1 MiB that such a file may have; is it the right file?");
+}
+
+TEST(JobFile, IsKnownByItsName) {
+  EXPECT_TRUE(IsJobFileName("a/job.toml"));
+  EXPECT_TRUE(IsJobFileName("job.json"));
+  EXPECT_FALSE(IsJobFileName("profile.csv"));
+  EXPECT_FALSE(IsJobFileName("toml"));
+}
+
+TEST(TimeMargin, TakesSigmasAPercentageOrBoth) {
+  EXPECT_EQ(ParseTimeMargin("2sigma"), (TimeMargin{2, 0}));
+  EXPECT_EQ(ParseTimeMargin("1%"), (TimeMargin{0, 0.01}));
+  EXPECT_EQ(ParseTimeMargin(" 0.5 % , 1.5 sigma "), (TimeMargin{1.5, 0.005}));
+  for (const std::string_view text : {"", "2", "sigma", "%", "-1%", "2sigma,", "1%,2%", "nan%",
+                                      "inf sigma", "1e999%", "0x2%", "1%%", "2Sigma"}) {
+    EXPECT_FALSE(ParseTimeMargin(text).has_value()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace perseus

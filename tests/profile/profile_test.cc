@@ -1,0 +1,427 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/profile.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace perseus {
+namespace {
+
+constexpr std::string_view kHeader = "stage,instruction,frequency,time,energy\n";
+constexpr std::string_view kSmall =
+    "stage,instruction,frequency,time,energy\n"
+    "0,forward,1200,0.2,8\n"
+    "0,forward,1410,0.1,10\n"
+    "0,backward,1410,0.3,30\n";
+
+Profile Read(std::string_view text) {
+  auto profile = ParseProfile(text, "p.csv");
+  EXPECT_TRUE(profile.has_value()) << profile.error().message;
+  return profile ? *profile : Profile();
+}
+
+std::string ErrorOf(std::string_view text) {
+  const auto profile = ParseProfile(text, "p.csv");
+  return profile ? "no error" : profile.error().message;
+}
+
+// All that a profile says, but for its hash and name.
+std::string Text(const Profile& p) {
+  std::string text = fmt::format("{} {} {} {}\n", p.knobs_are_numbers, p.num_stages,
+                                 p.tensor_parallel_ranks, p.rows);
+  for (const Knob& k : p.knobs) text += fmt::format("{}={} ", k.label, k.number);
+  for (const OptionTable& t : p.tables) {
+    text += fmt::format("\n{} {} {}:", t.stage, ComputationTypeName(t.type), t.baseline);
+    for (const Option& o : t.options) {
+      text += fmt::format(" ({} {} {} {} {})", o.knob, o.time_seconds, o.energy_joules,
+                          o.time_std_seconds, o.energy_std_joules);
+    }
+  }
+  return text;
+}
+
+std::string WithoutLineEnds(std::string text, const std::string& line_end) {
+  for (std::size_t i = 0; (i = text.find('\n', i)) != std::string::npos; i += line_end.size()) {
+    text.replace(i, 1, line_end);
+  }
+  return text;
+}
+
+TEST(ProfileTest, ReadsTablesInOrder) {
+  const Profile p = Read(kSmall);
+  EXPECT_EQ(p.source, "p.csv");
+  EXPECT_EQ(p.sha256, Sha256Hex(kSmall));
+  EXPECT_EQ(Text(p),
+            "true 1 0 3\n1410=1410 1200=1200 \n"
+            "0 forward 1: (1 0.2 8 0 0) (0 0.1 10 0 0)\n"
+            "0 backward 0: (0 0.3 30 0 0)");
+  ASSERT_NE(p.Find(0, ComputationType::kBackward), nullptr);
+  EXPECT_EQ(p.Find(0, ComputationType::kBackward)->options.size(), 1U);
+  EXPECT_EQ(p.Find(0, ComputationType::kBackwardInput), nullptr);
+  EXPECT_EQ(p.Find(1, ComputationType::kForward), nullptr);
+  EXPECT_EQ(p.Find(-1, ComputationType::kForward), nullptr);
+}
+
+TEST(ProfileTest, IgnoresWhatDoesNotMatter) {
+  const std::string expected = Text(Read(kSmall));
+  const std::string small(kSmall);
+  EXPECT_EQ(Text(Read("\xEF\xBB\xBF" + small)), expected);
+  EXPECT_EQ(Text(Read(WithoutLineEnds(small, "\r\n"))), expected);
+  EXPECT_EQ(Text(Read(WithoutLineEnds(small, "\r"))), expected);
+  EXPECT_EQ(Text(Read(WithoutLineEnds(small, "\n\n  # caf\xE9, \"\n\t\n"))), expected);
+  EXPECT_EQ(Text(Read(small.substr(0, small.size() - 1))), expected);
+  EXPECT_EQ(Text(Read("note,energy , time,\"frequency\",instruction,stage,ep_rank\n"
+                      "\"a, \"\"b\"\"\n\",8,+0.2, 1200 ,\"forward\",+0,\n"
+                      ",10,1e-1,1410,forward,0,1\n,30,.3,\" 1410\",backward,0,2\n")),
+            Text(Read("stage,instruction,frequency,time,energy\n0,forward,1200,0.2,8\n"
+                      "0,forward,1410,0.1,10\n0,backward,\" 1410\",0.3,30\n")));
+}
+
+TEST(ProfileTest, KnobsAreLabelsOrNumbers) {
+  const Profile numbers =
+      Read(std::string(kHeader) + "0,forward,900,3,1\n0,forward,1410.0,1,3\n0,backward,1410,1,3\n");
+  EXPECT_EQ(Text(numbers),
+            "true 1 0 3\n1410.0=1410 900=900 \n0 forward 1: (1 3 1 0 0) (0 1 3 0 0)\n"
+            "0 backward 0: (0 1 3 0 0)");
+  // Zero is a label like any other; the baseline is the first row of a table.
+  const Profile labels = Read(
+      "stage,instruction,knob,time,energy\n0,forward,0,3,1\n"
+      "0,forward,1200MHz/12SM,1,3\n0,backward,1200MHz/12SM,1,3\n");
+  EXPECT_EQ(Text(labels),
+            "false 1 0 3\n0=0 1200MHz/12SM=0 \n0 forward 0: (0 3 1 0 0) (1 1 3 0 0)\n"
+            "0 backward 0: (1 1 3 0 0)");
+}
+
+TEST(ProfileTest, AggregatesRanks) {
+  const Profile tp = Read(
+      "stage,instruction,frequency,time,energy,time_std,energy_std,dp_rank,tp_rank\n"
+      "0,forward,1,1,10,.1,3,0,0\n0,forward,1,2,20,.2,4,0,1\n"
+      "0,forward,1,4,30,.4,0,1,0\n0,forward,1,3,40,.3,0,1,1\n"
+      "0,backward,1,1,1,,,0,0\n0,backward,1,1,1,,,0,1\n"
+      "0,backward,1,1,1,,,1,0\n0,backward,1,1,1,,,1,1\n");
+  EXPECT_EQ(Text(tp), "true 1 2 8\n1=1 \n0 forward 0: (0 4 50 0.4 2.5)\n0 backward 0: (0 1 2 0 0)");
+  const Profile dp = Read(
+      "stage,instruction,frequency,time,energy,rank\n0,forward,1,1,10,0\n"
+      "0,forward,1,2,20,1\n0,backward,1,1,1,0\n0,backward,1,1,3,1\n");
+  EXPECT_EQ(Text(dp), "true 1 0 4\n1=1 \n0 forward 0: (0 2 15 0 0)\n0 backward 0: (0 1 2 0 0)");
+}
+
+TEST(ProfileTest, SplitBackwardIsEnough) {
+  EXPECT_EQ(Read(std::string(kHeader) + "0,forward,1,1,1\n0,backward_weight,1,1,1\n"
+                                        "0,backward_input,1,1,1\n")
+                .tables.size(),
+            3U);
+}
+
+struct BadText {
+  std::string text;
+  std::string error;
+};
+
+TEST(ProfileTest, NamesWhatIsWrongAndWhere) {
+  const std::string header(kHeader);
+  const std::string good = header + "0,forward,1,1,1\n0,backward,1,1,1\n";
+  const std::string ranks = "stage,instruction,frequency,time,energy,dp_rank,tp_rank\n";
+  const std::string pp = "stage,instruction,frequency,time,energy,pp_rank\n";
+  const std::string missing_energy =
+      "expected stage,instruction,frequency,time,energy in any order, found ";
+  const std::vector<BadText> cases = {
+      {"",
+       "p.csv:1:1: the profile is empty; expected a header "
+       "(stage,instruction,frequency,time,energy) and a row for each measurement"},
+      {"# only\n\n",
+       "p.csv:3:1: the profile is empty; expected a header "
+       "(stage,instruction,frequency,time,energy) and a row for each measurement"},
+      {header,
+       "p.csv:2:1: the profile has a header but no rows; expected one for each "
+       "measurement"},
+      {"stage,instruction,frequency,time\n", "p.csv:1:1: the header has no column 'energy'; " +
+                                                 missing_energy +
+                                                 "'stage', 'instruction', 'frequency', 'time'"},
+      {"stage,instruction,time,energy\n",
+       "p.csv:1:1: the header has no column 'frequency' (or 'knob'); " + missing_energy +
+           "'stage', 'instruction', 'time', 'energy'"},
+      {"stage;time\n", "p.csv:1:1: the header has no column 'stage'; " + missing_energy +
+                           "'stage;time'; separate cells by commas, not semicolons"},
+      {"stage,instruction,frequency,time,enery\n",
+       "p.csv:1:34: unknown column 'enery'; did you mean 'energy'?"},
+      {"\xEF\xBB\xBFStage\n", "p.csv:1:1: unknown column 'Stage'; did you mean 'stage'?"},
+      {"stage,enregy\n", "p.csv:1:7: unknown column 'enregy'; did you mean 'energy'?"},
+      {"stage,stage\n", "p.csv:1:7: column 'stage' is there twice; remove one"},
+      {"knob,frequency\n", "p.csv:1:6: columns 'knob' and 'frequency' mean the same; remove one"},
+      {header + "0,forward,1,1\n",
+       "p.csv:2:14: the row has 4 cells, expected 5 as in the header; "
+       "add what is missing"},
+      {header + "0,forward,1,1,1,7\n",
+       "p.csv:2:17: the row has 6 cells, expected 5 as in the header; put a cell that holds a "
+       "comma in quotes"},
+      {header + "0,forward,\"1,1,1\n",
+       "p.csv:2:11: this quote is never closed; end the cell with another one"},
+      {header + "0,for\"ward,1,1,1\n",
+       "p.csv:2:6: found a quote inside a cell; put the whole cell in quotes and write each quote "
+       "in it twice"},
+      {header + "0,\"forward\"x,1,1,1\n",
+       "p.csv:2:12: expected a comma or the end of the line after the quoted cell"},
+      {header + "0,forward,\xC3\xA9\xFF,1,1\n",
+       "p.csv:2:12: expected text in UTF-8, found a byte that is none; save the file as UTF-8"},
+      {header + std::string("0,for\0ward", 10),
+       "p.csv:2:6: found a NUL byte, so this is a binary file; expected a CSV text"},
+      {"\xFF\xFEs", "p.csv:1:1: the profile is in UTF-16; save it as UTF-8"},
+      {header + "0,forwrad,1,1,1\n",
+       "p.csv:2:3: unknown instruction 'forwrad'; did you mean 'forward'?; expected forward, "
+       "backward, backward_input or backward_weight"},
+      {header + "0,\x1b[2J,1,1,1\n",
+       "p.csv:2:3: unknown instruction '\\x1B[2J'; expected forward, backward, backward_input or "
+       "backward_weight"},
+      {header + "0,forward,1,fast,1\n",
+       "p.csv:2:13: time 'fast' is not a number; expected seconds, above 0"},
+      {header + "0,forward,\xC3\xA9,fast,1\n",
+       "p.csv:2:13: time 'fast' is not a number; expected seconds, above 0"},
+      {header + "0,forward,1," + std::string(100, '9') + "x,1\n",
+       "p.csv:2:13: time '" + std::string(40, '9') +
+           "...' is not a number; expected seconds, above 0"},
+      {header + "0,forward,1,0x10,1\n",
+       "p.csv:2:13: time '0x10' is not a number; expected seconds, above 0"},
+      {header + "0,forward,1,+-1,1\n",
+       "p.csv:2:13: time '+-1' is not a number; expected seconds, above 0"},
+      {header + "0,forward,1,nan,1\n",
+       "p.csv:2:13: time 'nan' is not a finite number; expected seconds, above 0"},
+      {header + "0,forward,1,-inf,1\n",
+       "p.csv:2:13: time '-inf' is not a finite number; expected seconds, above 0"},
+      {header + "0,forward,1,1e999,1\n",
+       "p.csv:2:13: time '1e999' is not a finite number; expected seconds, above 0"},
+      {header + "0,forward,1,1e13,1\n",
+       "p.csv:2:13: time '1e13' is impossibly large; expected seconds, above 0"},
+      {header + "0,forward,1,,1\n", "p.csv:2:13: time cell is empty; expected seconds, above 0"},
+      {header + "0,forward,1,0,1\n", "p.csv:2:13: time '0' is zero; expected seconds, above 0"},
+      {header + "0,forward,1,-1,1\n",
+       "p.csv:2:13: time '-1' is negative; expected seconds, above 0"},
+      {header + "0,forward,1,1, -1\n",
+       "p.csv:2:16: energy '-1' is negative; expected joules, 0 or more"},
+      {"time_std," + header + "-1,0,forward,1,1,1\n",
+       "p.csv:2:1: time_std '-1' is negative; expected seconds, 0 or more"},
+      {header + "1.5,forward,1,1,1\n",
+       "p.csv:2:1: stage '1.5' is not a whole number; expected a whole number from 0 to 65535"},
+      {header + "-1,forward,1,1,1\n",
+       "p.csv:2:1: stage '-1' is negative; expected a whole number from 0 to 65535"},
+      {header + "65536,forward,1,1,1\n",
+       "p.csv:2:1: stage '65536' is too large; expected a whole number from 0 to 65535"},
+      {header + "99999999999999999999,forward,1,1,1\n",
+       "p.csv:2:1: stage '99999999999999999999' is too large; expected a whole number from 0 to "
+       "65535"},
+      {header + ",forward,1,1,1\n",
+       "p.csv:2:1: stage cell is empty; expected a whole number from 0 to 65535"},
+      {"tp_rank," + header + "x,0,forward,1,1,1\n",
+       "p.csv:2:1: tp_rank 'x' is not a whole number; expected a whole number from 0 to 16777215"},
+      {header + "0,forward,,1,1\n",
+       "p.csv:2:11: frequency cell is empty; expected a number above 0 or a label"},
+      {good + "0,forward,0,1,1\n",
+       "p.csv:4:11: frequency '0' is no speed that a GPU can run at; expected a number above 0 (or "
+       "labels that are no numbers)"},
+      {good + "0,forward,-5,1,1\n",
+       "p.csv:4:11: frequency '-5' is negative; expected a number above 0 (or labels that are no "
+       "numbers)"},
+      {good + "0,forward,inf,1,1\n",
+       "p.csv:4:11: frequency 'inf' is not a finite number; expected a number above 0 (or labels "
+       "that are no numbers)"},
+      {good + "0,forward,1.0,2,2\n",
+       "p.csv:4:1: stage 0 forward at 1 is on line 2 already; keep one row of the two"},
+      {ranks + "0,forward,1,1,1,0,3\n0,forward,1,1,1,0,3\n",
+       "p.csv:3:1: stage 0 forward at 1, tp_rank 3, dp_rank 0 is on line 2 already; keep one row "
+       "of the two"},
+      {good + "2,forward,1,1,1\n3,forward,1,1,1\n",
+       "p.csv:4:1: stage 1 is missing, but here is stage 2 (the last is 3); expected a row for "
+       "every stage from 0 on"},
+      {header + "0,forward,1,1,1\n",
+       "p.csv:2:3: stage 0 has no row for backward; expected forward, and backward or both "
+       "backward_input and backward_weight"},
+      {header + "0,backward,1,1,1\n",
+       "p.csv:2:3: stage 0 has no row for forward; expected forward, and backward or both "
+       "backward_input and backward_weight"},
+      {header + "0,forward,1,1,1\n0,backward_input,1,1,1\n",
+       "p.csv:2:3: stage 0 has no row for backward_weight; expected forward, and backward or both "
+       "backward_input and backward_weight"},
+      {header + "0,forward,1,1,1\n0,backward_weight,1,1,1\n",
+       "p.csv:2:3: stage 0 has no row for backward_input; expected forward, and backward or both "
+       "backward_input and backward_weight"},
+      {ranks + "0,forward,1,1,1,0,0\n0,forward,1,1,1,0,1\n0,backward,1,1,1,0,0\n",
+       "p.csv:4:1: stage 0 backward at 1 has no row for tp_rank 1, dp_rank 0, but stage 0 forward "
+       "at 1 has (line 3); expected every option of a stage measured on the same ranks"},
+      {ranks + "0,forward,1,1,1,0,0\n0,backward,1,1,1,0,1\n0,backward,1,1,1,0,0\n",
+       "p.csv:2:1: stage 0 forward at 1 has no row for tp_rank 1, dp_rank 0, but stage 0 backward "
+       "at 1 has (line 3); expected every option of a stage measured on the same ranks"},
+      {ranks + "0,forward,1,1,1,0,0\n0,forward,1,1,1,0,1\n0,forward,1,1,1,1,0\n",
+       "p.csv:2:1: stage 0 forward at 1 has no row for tp_rank 1, dp_rank 1, which others have; "
+       "expected every tensor-parallel rank of every replica"},
+      {ranks + "0,forward,1,1,1,0,0\n0,forward,1,1,1,0,1\n0,backward,1,1,1,0,0\n"
+               "0,backward,1,1,1,0,1\n1,forward,1,1,1,0,0\n",
+       "p.csv:6:1: stage 1 forward at 1 has no row for tp_rank 1, which others have; expected "
+       "every tensor-parallel rank of every replica"},
+      {ranks + "0,forward,1,1,1,0,0\n0,backward,1,1,1,0,0\n1,forward,1,1,1,0,0\n"
+               "1,forward,1,1,1,0,1\n",
+       "p.csv:4:1: stage 1 forward at 1 has tp_rank 1, which stage 0 has not; expected the same "
+       "tensor-parallel ranks at every stage"},
+      {pp + "0,forward,1,1,1,0\n0,backward,1,1,1,1\n",
+       "p.csv:3:18: stage 0 has pp_rank 1 here and 0 on line 2; expected one pipeline rank for "
+       "each stage"},
+  };
+  for (const BadText& bad : cases) EXPECT_EQ(ErrorOf(bad.text), bad.error) << bad.text;
+}
+
+TEST(ProfileTest, RefusesWhatIsNoProfileFile) {
+  const auto error = [](const std::string& path) {
+    const auto profile = ReadProfile(path);
+    return profile ? std::string("no error") : profile.error().message;
+  };
+  const std::filesystem::path directory =
+      std::filesystem::path(testing::TempDir()) / fmt::format("perseus-profile-{}", ::getpid());
+  std::filesystem::create_directories(directory);
+  EXPECT_NE(error(directory).find("directory"), std::string::npos);
+  EXPECT_NE(error(directory / "none.csv").find("no such file"), std::string::npos);
+  EXPECT_NE(error("/dev/zero").find("device"), std::string::npos);
+  const std::filesystem::path pipe = directory / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_NE(error(pipe).find("pipe"), std::string::npos);
+  const std::filesystem::path huge = directory / "huge.csv";
+  std::ofstream(huge).close();
+  std::filesystem::resize_file(huge, std::uintmax_t{1} << 30);  // Sparse.
+  EXPECT_NE(error(huge).find("256 MiB"), std::string::npos);
+  const std::filesystem::path good = directory / "good.csv";
+  std::ofstream(good) << kSmall;
+  EXPECT_EQ(error(good), "no error");
+  std::filesystem::remove_all(directory);
+}
+
+TEST(ProfileTest, HashesAsPublished) {
+  EXPECT_EQ(Sha256Hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(ProfileTest, ParetoOptionsFastestFirst) {
+  const auto pareto = [](const std::vector<std::pair<double, double>>& options) {
+    OptionTable table;
+    for (const auto& [time, energy] : options) table.options.push_back({0, time, energy, 0, 0});
+    return ParetoOptions(table);
+  };
+  EXPECT_EQ(pareto({{3, 1}, {1, 3}, {2, 2}}), (std::vector<int>{1, 2, 0}));
+  EXPECT_EQ(pareto({{1, 1}, {1, 1}, {2, 1}, {1, 2}}), (std::vector<int>{0}));
+  EXPECT_EQ(pareto({{2, 0}, {1, 0}}), (std::vector<int>{1}));
+}
+
+RC_GTEST_PROP(ProfileProperty, OrderOfRowsAndColumnsDoesNotMatter, ()) {
+  const int stages = *rc::gen::inRange(1, 4);
+  const int knobs = *rc::gen::inRange(1, 5);
+  const int tp = *rc::gen::inRange(1, 4);
+  const int dp = *rc::gen::inRange(1, 4);
+  using Cells = std::array<std::string, 7>;
+  std::vector<Cells> rows;
+  double energy_sum = 0;
+  double slowest = 0;
+  for (int s = 0; s < stages; ++s) {
+    for (const std::string instruction : {"forward", "backward"}) {
+      for (int k = 0; k < knobs; ++k) {
+        for (int i = 0; i < tp * dp; ++i) {
+          const int time = *rc::gen::inRange(1, 1000);
+          const int energy = *rc::gen::inRange(0, 1000);
+          energy_sum += energy;
+          slowest = std::max<double>(slowest, time);
+          rows.push_back({std::to_string(s), instruction, std::to_string(100 + k),
+                          std::to_string(time), std::to_string(energy), std::to_string(i / tp),
+                          std::to_string(i % tp)});
+        }
+      }
+    }
+  }
+  const Cells header = {"stage", "instruction", "knob", "time", "energy", "dp_rank", "tp_rank"};
+  std::vector<std::size_t> columns = {0, 1, 2, 3, 4, 5, 6};
+  const auto text = [&](const std::string& line_end) {
+    std::string result;
+    const auto add = [&](const Cells& cells) {
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        result += (i == 0 ? "" : ",") + cells.at(columns[i]);
+      }
+      result += line_end;
+    };
+    add(header);
+    for (const Cells& row : rows) add(row);
+    return result;
+  };
+  const auto sorted = [](const std::string& bytes) {
+    auto profile = ParseProfile(bytes, "p.csv");
+    RC_ASSERT(profile.has_value());
+    for (OptionTable& table : profile->tables) {
+      const int baseline = table.options.at(static_cast<std::size_t>(table.baseline)).knob;
+      std::sort(table.options.begin(), table.options.end(),
+                [](const Option& a, const Option& b) { return a.knob < b.knob; });
+      table.baseline = 0;
+      RC_ASSERT(baseline == 0);
+    }
+    return *profile;
+  };
+  const Profile before = sorted(text("\n"));
+  double energy = 0;
+  double time = 0;
+  for (const OptionTable& table : before.tables) {
+    for (const Option& option : table.options) {
+      energy += option.energy_joules;
+      time = std::max(time, option.time_seconds);
+    }
+  }
+  RC_ASSERT(std::abs(energy - energy_sum / dp) <= 1e-9 * (1 + energy_sum));
+  RC_ASSERT(time == slowest);
+  for (std::size_t i = rows.size(); i > 1; --i) {
+    std::swap(rows[i - 1], rows[*rc::gen::inRange<std::size_t>(0, i)]);
+  }
+  for (std::size_t i = columns.size(); i > 1; --i) {
+    std::swap(columns[i - 1], columns[*rc::gen::inRange<std::size_t>(0, i)]);
+  }
+  RC_ASSERT(Text(sorted(text("\r\n"))) == Text(before));
+}
+
+struct SharedFile {
+  std::string path;
+  int stages;
+  int knobs;
+  int rows;
+};
+
+TEST(ProfileTest, ReadsTheProfilesOfThePaper) {
+  const char* shared = std::getenv("PERSEUS_SHARED_DATA");
+  const std::filesystem::path root =
+      std::filesystem::path(shared != nullptr ? shared : "../shared/data") / "sosp24";
+  if (!std::filesystem::exists(root)) {
+    GTEST_SKIP() << "no measured data at " << root << "; set PERSEUS_SHARED_DATA";
+  }
+  for (const SharedFile& file : std::vector<SharedFile>{
+           {"sosp24_data/emulation/stage_profile/gpt3-175b+a100_sxm_bf16.csv", 8, 38, 608},
+           {"sosp24_data/emulation/stage_profile/bloom+a40_bf16.csv", 8, 60, 960},
+           {"derived/A100_bert-huge-uncased_dp1_tp1_pp4_mbs8_nmb32.csv", 4, 19, 63},
+           {"derived/A100_gpt3-xl_dp1_tp1_pp4_mbs8_nmb128.csv", 4, 14, 43},
+           {"derived/A40_bloom-3b_dp1_tp1_pp8_mbs4_nmb128.csv", 8, 36, 164},
+           {"derived/A40_wide-resnet101_8_dp1_tp1_pp8_mbs32_nmb48.csv", 8, 42, 207}}) {
+    const auto profile = ReadProfile(root / file.path);
+    ASSERT_TRUE(profile.has_value()) << profile.error().message;
+    EXPECT_EQ(profile->num_stages, file.stages) << file.path;
+    EXPECT_EQ(profile->knobs.size(), static_cast<std::size_t>(file.knobs)) << file.path;
+    EXPECT_EQ(profile->rows, file.rows) << file.path;
+    EXPECT_TRUE(profile->knobs_are_numbers);
+    EXPECT_EQ(profile->tables.size(), static_cast<std::size_t>(2 * file.stages));
+  }
+}
+
+}  // namespace
+}  // namespace perseus
