@@ -49,7 +49,7 @@ struct JobFile {
   std::optional<double> min_dwell_seconds;
   std::optional<int> max_clocks;
   std::optional<TimeMargin> time_margin;
-  std::optional<double> coarse_watts;
+  std::optional<double> coarse_watts;  // 0: exact. Empty: the planner decides.
   std::optional<bool> exponential_fit;
   std::optional<double> effort;
   std::optional<std::string> output;  // Directory.

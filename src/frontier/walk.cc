@@ -40,9 +40,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstddef>
 
 namespace perseus::frontier {
 namespace {
+
+// How many nodes ahead a subtree is fetched from memory.
+constexpr std::size_t kPrefetch = 4;
 
 // Heap with the least shift on top; of equal ones the last offered, which
 // needs a third of the pivots that the first or the order of arcs would.
@@ -149,6 +153,11 @@ void Walk::MoveSubtree(int top, int new_top, int new_parent, int new_parent_arc,
   moved_.assign(1, new_top);
   for (std::size_t k = 0; k < moved_.size(); ++k) {
     const int v = moved_[k];
+    if (k + kPrefetch < moved_.size()) {
+      const int later = moved_[k + kPrefetch];
+      __builtin_prefetch(&nodes_[later]);
+      __builtin_prefetch(&network_.incidences[network_.first_incidence[later]]);
+    }
     Node& node = nodes_[v];
     node.base += change;
     sink_side_[v] = to_sink_side;
@@ -206,7 +215,8 @@ void Walk::Pivot(int entering) {
   };
   // Walking up from source_end is against the orientation: the first of equal
   // ones met here is the last on the cycle.
-  for (int v = source_end; v != Network::kSource; v = nodes_[v].parent) {
+  // Without room anywhere the search ends: on the sink side there always is.
+  for (int v = source_end; v != Network::kSource && push > 0; v = nodes_[v].parent) {
     const Arc& arc = arcs_[nodes_[v].parent_arc];
     const std::int64_t room = room_of(arc, arc.head == v);
     if (room < push) {
@@ -220,7 +230,7 @@ void Walk::Pivot(int entering) {
     push = room;
     entering_leaves = true;
   }
-  for (int v = sink_end; v != Network::kSink; v = nodes_[v].parent) {
+  for (int v = sink_end; v != Network::kSink && push > 0; v = nodes_[v].parent) {
     const Arc& arc = arcs_[nodes_[v].parent_arc];
     const std::int64_t room = room_of(arc, arc.tail == v);
     if (room != kInfinite && room <= push) {

@@ -132,7 +132,7 @@ class JobParser {
     }
     ReadNumber("min_dwell", kNotNegative, &job_.min_dwell_seconds);
     ReadCount("max_clocks", &job_.max_clocks);
-    ReadNumber("coarse_watts", kPositive, &job_.coarse_watts);
+    ReadNumber("coarse_watts", {.least = 0, .most = 1e6}, &job_.coarse_watts);
     if (const auto found = root_.Find("exponential_fit")) job_.exponential_fit = found->Bool();
     ReadNumber("effort", kPositive, &job_.effort);
     Read("output", &job_.output);

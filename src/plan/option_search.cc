@@ -14,9 +14,9 @@
 // time flows to where it is worth most. The knob is chosen by looking one step
 // further: for each candidate the next group of the rank is rounded as well,
 // and the least resulting bound wins. That is what finds the pairs of clocks
-// whose times add up to a window. Which dive ends best is luck: as long as half
-// of the work limit lasts, others follow (from the back, with more or fewer
-// candidates, in another order), each given up once its bound passes the best.
+// whose times add up to a window. Which dive ends best is luck: as long as their
+// share of the work limit lasts, others follow (rank by rank, from the back, with more
+// or fewer candidates, in another order), each given up once its bound passes the best.
 //
 // Neighbourhood search. Release a few groups, dive again inside, keep what is
 // better. Every trial stops as soon as its bound passes the best plan's cost.
@@ -46,11 +46,15 @@ constexpr std::int64_t kNoWorkLimit = std::numeric_limits<std::int64_t>::max();
 constexpr double kDiveShare = 0.4;     // Of the work limit, for dives.
 constexpr int kMostFailedDives = 100;  // In a row.
 constexpr std::size_t kMostGroupsToBranch = 64;
+constexpr std::size_t kMostPickedToBranch = 16;
+constexpr std::int64_t kBranchWorkPerGroup = 200;
 constexpr int kSmallestNeighbourhood = 8;   // Groups released at once,
 constexpr int kNeighbourhoodDoublings = 4;  // up to 8 x 2^3.
 
 // How a dive goes.
 struct DiveStyle {
+  enum class Order : std::uint8_t { kByTime, kRankByRank, kLastRankFirst };
+  Order order = Order::kByTime;
   bool backward = false;  // From the last group to the first.
   int candidates = 6;     // Knobs tried besides the neighbours of the relaxation.
   bool look_ahead = true;
@@ -75,6 +79,16 @@ class Search {
       }
       if (space.next_group[g] >= 0) previous_group_[space.next_group[g]] = static_cast<int>(g);
     }
+    // Groups that follow one another run on one rank.
+    rank_.assign(space.groups.size(), -1);
+    int ranks = 0;
+    for (std::size_t g = 0; g < space.groups.size(); ++g) {
+      if (previous_group_[g] >= 0) continue;
+      for (int h = static_cast<int>(g); h >= 0 && rank_[h] < 0; h = space.next_group[h]) {
+        rank_[h] = ranks;
+      }
+      ++ranks;
+    }
     order_.resize(space.groups.size());
     std::iota(order_.begin(), order_.end(), 0);
     std::stable_sort(order_.begin(), order_.end(),
@@ -91,7 +105,7 @@ class Search {
         ReleaseGroup(group);
       }
       Optimise(kNoLimit);
-      Branch();
+      Branch(order_, work_limit_);
     }
     return best_;
   }
@@ -258,13 +272,18 @@ class Search {
   DiveStyle StyleOfDive(int dive) {
     switch (dive) {
       case 0:
-        return {};
+        return {.candidates = 3};
       case 1:
-        return {.candidates = 0};
+        return {.order = DiveStyle::Order::kRankByRank, .candidates = 2};
       case 2:
+        return {.order = DiveStyle::Order::kLastRankFirst, .candidates = 2};
+      case 3:
         return {.backward = true, .candidates = 2};
+      case 4:
+        return {.candidates = 0};
       default:
-        return {.backward = random_() % 2 == 0,
+        return {.order = static_cast<DiveStyle::Order>(random_() % 3),
+                .backward = random_() % 2 == 0,
                 .candidates = static_cast<int>(random_() % 7),
                 .look_ahead = random_() % 4 != 0,
                 .disorder = static_cast<int>(random_() % 5)};
@@ -273,6 +292,12 @@ class Search {
 
   std::vector<int> OrderOfDive() {
     std::vector<int> order = order_;
+    if (style_.order != DiveStyle::Order::kByTime) {
+      std::stable_sort(order.begin(), order.end(), [this](int a, int b) {
+        return style_.order == DiveStyle::Order::kRankByRank ? rank_[a] < rank_[b]
+                                                             : rank_[a] > rank_[b];
+      });
+    }
     if (style_.backward) std::reverse(order.begin(), order.end());
     if (style_.disorder == 0) return order;
     std::vector<std::pair<std::uint32_t, int>> places;
@@ -339,10 +364,11 @@ class Search {
     return picked;
   }
 
-  // Depth first, children by bound. Expects an optimal program; leaves it so.
-  void Branch() {
+  // Depth first over the free ones of `groups`, children by bound. Every other
+  // group is fixed. Expects an optimal program and leaves it so.
+  void Branch(const std::vector<int>& groups, std::int64_t work_limit) {
     int group = -1;
-    for (const int g : order_) {
+    for (const int g : groups) {
       if (chosen_[g] >= 0) continue;
       if (group < 0) group = g;
       if (Neighbours(g).size() > 1) {
@@ -368,9 +394,9 @@ class Search {
     std::stable_sort(children.begin(), children.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [child_bound, knob] : children) {
-      if (child_bound >= best_cost_ || program_.work() >= work_limit_) break;
+      if (child_bound >= best_cost_ || program_.work() >= work_limit) break;
       FixGroup(group, knob);
-      if (Optimise(kNoLimit)) Branch();
+      if (Optimise(kNoLimit)) Branch(groups, work_limit);
     }
     ReleaseGroup(group);
     Optimise(kNoLimit);
@@ -392,6 +418,15 @@ class Search {
       for (const int group : picked) ReleaseGroup(group);
       Optimise(kNoLimit);
       bool better = program_.objective() < best_cost_;
+      if (better && picked.size() <= kMostPickedToBranch && random_() % 2 == 0) {
+        const Int128 before = best_cost_;
+        Branch(picked, program_.work() + kBranchWorkPerGroup *
+                                             static_cast<std::int64_t>(space_.groups.size()));
+        failures = best_cost_ < before ? 0 : failures + 1;
+        for (const int group : picked) FixGroup(group, best_[group]);
+        Optimise(kNoLimit);
+        continue;
+      }
       for (std::size_t k = 0; better && k < picked.size(); ++k) {
         better = ChooseKnob(picked[k], best_cost_ - 1);
       }
@@ -416,6 +451,7 @@ class Search {
   std::vector<int> best_;
   Int128 best_cost_ = 0;
   std::vector<int> previous_group_;
+  std::vector<int> rank_;  // [group]
   std::vector<std::int64_t> start_;
   std::vector<int> order_;  // Of the groups, by start.
   std::vector<std::pair<Int128, int>> priced_;

@@ -28,7 +28,7 @@ using frontier::Network;
 using plan::Guard;
 
 // Units of search work that take about a second, for a pipeline of this size.
-constexpr double kWorkPerPlan = 2.0e8;
+constexpr double kWorkPerPlan = 2.6e8;
 constexpr double kComputationsPerPlan = 1536;
 
 // Sums of doubles and of ticks along a path differ by far less than this.
