@@ -40,13 +40,12 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstddef>
 
 namespace perseus::frontier {
 namespace {
 
 // How many nodes ahead a subtree is fetched from memory.
-constexpr std::size_t kPrefetch = 4;
+constexpr int kPrefetch = 4;
 
 // Heap with the least shift on top; of equal ones the last offered, which
 // needs a third of the pivots that the first or the order of arcs would.
@@ -63,12 +62,14 @@ Walk::Walk(const Network& network) : network_(network) {
   const std::vector<std::int64_t> to_sink = network.LongestToSink(/*slowest=*/true);
   slowest_time_ = to_sink[Network::kSource];
   nodes_.resize(network.num_nodes());
-  sink_side_.assign(network.num_nodes(), true);
+  sink_side_.assign(network.num_nodes(), 1);
   for (int v = 0; v < network.num_nodes(); ++v) {
     nodes_[v] = {.base = slowest_time_ - to_sink[v], .parent = -1, .parent_arc = -1};
   }
   arcs_.resize(network.arcs.size());
-  in_tree_.assign(network.arcs.size(), false);
+  in_tree_.assign(network.arcs.size(), 0);
+  moved_.resize(network.num_nodes() + 1);
+  border_.resize(network.arcs.size() + 1);
   for (int a = 0; a < static_cast<int>(arcs_.size()); ++a) {
     const Network::Arc& arc = network.arcs[a];
     arcs_[a] = {.tail = arc.tail,
@@ -126,8 +127,8 @@ std::int64_t Walk::CrossingShift(int index) const {
   return arc.backward_length == kNever ? kNever : arc.backward_length - apart;
 }
 
+// Queues an arc outside the tree for the shift at which it becomes tight.
 void Walk::Offer(int index) {
-  if (in_tree_[index]) return;
   const std::int64_t shift = CrossingShift(index);
   if (shift == kNever) return;
   heap_.push_back({shift, offers_++, index});
@@ -149,28 +150,42 @@ void Walk::MoveSubtree(int top, int new_top, int new_parent, int new_parent_arc,
     arc = next_arc;
     v = next;
   }
+  // Local pointers: stores through bytes make the compiler read members again.
   const std::int64_t change = to_sink_side ? shift_ : -shift_;
-  moved_.assign(1, new_top);
-  for (std::size_t k = 0; k < moved_.size(); ++k) {
-    const int v = moved_[k];
-    if (k + kPrefetch < moved_.size()) {
-      const int later = moved_[k + kPrefetch];
-      __builtin_prefetch(&nodes_[later]);
-      __builtin_prefetch(&network_.incidences[network_.first_incidence[later]]);
+  const std::uint8_t side = to_sink_side ? 1 : 0;
+  const int* const first = network_.first_incidence.data();
+  const Network::Incidence* const incidences = network_.incidences.data();
+  const std::uint8_t* const in_tree = in_tree_.data();
+  std::uint8_t* const sink_side = sink_side_.data();
+  Node* const nodes = nodes_.data();
+  int* const moved = moved_.data();
+  Network::Incidence* const border = border_.data();
+  int moved_count = 0;
+  int border_count = 0;
+  moved[moved_count++] = new_top;
+  for (int k = 0; k < moved_count; ++k) {
+    const int v = moved[k];
+    if (k + kPrefetch < moved_count) {
+      const int later = moved[k + kPrefetch];
+      __builtin_prefetch(&nodes[later]);
+      __builtin_prefetch(&incidences[first[later]]);
     }
-    Node& node = nodes_[v];
-    node.base += change;
-    sink_side_[v] = to_sink_side;
-    for (const Network::Incidence& incidence : network_.IncidencesOf(v)) {
-      if (in_tree_[incidence.arc] && incidence.arc != node.parent_arc) {
-        moved_.push_back(incidence.other);
-      }
+    nodes[v].base += change;
+    sink_side[v] = side;
+    const int parent_arc = nodes[v].parent_arc;
+    const Network::Incidence* const end = incidences + first[v + 1];
+    for (const Network::Incidence* i = incidences + first[v]; i != end; ++i) {
+      // Written always and kept where it counts: no branch to mispredict. Arcs
+      // to nodes that have not moved yet may turn out not to cross.
+      const int tree = in_tree[i->arc];
+      moved[moved_count] = i->other;
+      moved_count += tree & static_cast<int>(i->arc != parent_arc);
+      border[border_count] = *i;
+      border_count += (tree ^ 1) & static_cast<int>(sink_side[i->other] != side);
     }
   }
-  for (const int v : moved_) {
-    for (const Network::Incidence& incidence : network_.IncidencesOf(v)) {
-      if (static_cast<bool>(sink_side_[incidence.other]) != to_sink_side) Offer(incidence.arc);
-    }
+  for (int k = 0; k < border_count; ++k) {
+    if (sink_side[border[k].other] != side) Offer(border[k].arc);
   }
 }
 
