@@ -67,7 +67,7 @@ struct FrontierBreakpoint {
 struct TimeCostSchedule {
   double time = 0;
   double cost = 0;
-  double price_of_time = 0;              // -d(cost)/d(time); the larger one at a corner.
+  double price_of_time = 0;              // -d(cost)/d(time); at a corner, on one of its sides.
   std::vector<double> start;             // [activity]
   std::vector<double> duration;          // [activity]: the time that the activity may take.
   std::vector<double> price;             // [activity], >= 0: what a unit of its time costs.

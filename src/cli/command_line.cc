@@ -55,7 +55,7 @@ class Parser {
   void AddCount(CLI::App* app, std::optional<int>* target, const std::string& names,
                 const std::string& help, int least, int most);
   void AddText(CLI::App* app, const std::string& names, const std::string& value,
-               const std::string& help, std::function<void(const std::string&)> set,
+               const std::string& help, const std::function<void(const std::string&)>& set,
                Details details);
   void AddFlag(CLI::App* app, bool* target, const std::string& names, const std::string& help);
   void AddPipelineOptions(CLI::App* app);
@@ -115,9 +115,9 @@ CLI::App* Parser::AddCommand(Command command, const std::string& name,
 }
 
 void Parser::AddText(CLI::App* app, const std::string& names, const std::string& value,
-                     const std::string& help, std::function<void(const std::string&)> set,
+                     const std::string& help, const std::function<void(const std::string&)>& set,
                      Details details) {
-  CLI::Option* option = app->add_option_function<std::string>(names, std::move(set), help);
+  CLI::Option* option = app->add_option_function<std::string>(names, set, help);
   option->type_name(value)->group(group_)->expected(1);
   details_[option] = std::move(details);
 }

@@ -341,6 +341,23 @@ void DeadlineProgram::ChangeOption(int activity) {
   }
 }
 
+void DeadlineProgram::SetDeadline(std::int64_t deadline) {
+  const int return_arc = static_cast<int>(arcs_.size()) - 1;
+  Arc& arc = arcs_[return_arc];
+  const std::int64_t change = deadline + arc.forward_length;
+  objective_ -= static_cast<Int128>(arc.flow) * change;
+  arc.forward_length = -deadline;
+  if (in_tree_[return_arc]) {
+    ShiftSubtree(Network::kSource, -change);
+  } else {
+    bool forward = false;
+    if (Violation(return_arc, &forward) > 0 && !is_candidate_[return_arc]) {
+      is_candidate_[return_arc] = 1;
+      candidates_.push_back(return_arc);
+    }
+  }
+}
+
 void DeadlineProgram::Fix(int activity, std::int64_t length, Int128 cost) {
   objective_ -= LagrangianCost(activity);
   fixed_length_[activity] = length;
@@ -350,6 +367,7 @@ void DeadlineProgram::Fix(int activity, std::int64_t length, Int128 cost) {
 }
 
 void DeadlineProgram::Release(int activity) {
+  if (!IsFixed(activity)) return;
   objective_ -= LagrangianCost(activity);
   fixed_length_[activity] = kNever;
   objective_ += LagrangianCost(activity);

@@ -12,6 +12,9 @@
 
 namespace perseus::frontier {
 
+// Above every objective.
+inline constexpr Int128 kNoLimit = static_cast<Int128>(1) << 126;
+
 // The least cost of a network for one deadline, kept optimal while activities
 // are fixed to single options and released again: what a search for a discrete
 // plan asks thousands of times. See deadline_program.cc for the algorithm.
@@ -21,6 +24,9 @@ class DeadlineProgram {
   // Takes over an optimal basis. `deadline` lies in
   // [walk.next_time(), walk.time()], or is walk.time() at the fastest.
   DeadlineProgram(const Network& network, const Walk& walk, std::int64_t deadline);
+
+  // Changes the deadline. Call Optimise() afterwards.
+  void SetDeadline(std::int64_t deadline);
 
   // An activity at its own curve, or at one option.
   bool IsFixed(int activity) const { return fixed_length_[activity] >= 0; }

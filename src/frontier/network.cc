@@ -17,6 +17,8 @@ namespace {
 // flows below 2^62.
 constexpr int kTimeBits = 58;
 constexpr int kSlopeBits = 60;
+// The same for the sum of costs.
+constexpr int kCostBits = 122;
 
 // Options whose times differ by less than this share, or by fewer ticks, are
 // one option to the solver, as fast as the faster and as cheap as the cheaper
@@ -232,17 +234,30 @@ Result<Network> Network::Build(const TimeCostProblem& problem, double slope_quan
   for (auto& hull : hulls) hull = LowerHull(std::move(hull), kSameTicks * network.scale.Time(1));
 
   double slope_sum = 0;
+  double cost_range = 0;  // Of all options, on the hull or not.
+  std::vector<bool> used(hulls.size(), false);
   for (const int c : network.curve_of) {
+    const auto by_cost = [](const TimeCost& a, const TimeCost& b) { return a.cost < b.cost; };
+    const auto [least, most] =
+        std::minmax_element(problem.curves[c].begin(), problem.curves[c].end(), by_cost);
+    cost_range += most->cost - least->cost;
+    used[c] = true;
     const std::vector<TimeCost>& hull = hulls[c];
     if (hull.size() < 2) continue;
     slope_sum += (hull[0].cost - hull[1].cost) / (hull[1].time - hull[0].time) + slope_quantum;
   }
-  if (!std::isfinite(horizon) || !std::isfinite(slope_sum)) {
+  if (!std::isfinite(horizon) || !std::isfinite(slope_sum) || !std::isfinite(cost_range)) {
     return MakeError(ErrorCode::kOverflow, "times or costs are too large to add up");
   }
   network.scale.slope_bits = kSlopeBits - (slope_sum > 0 ? ExponentAbove(slope_sum) : 0);
-  for (const auto& hull : hulls) {
-    network.curves.push_back(RoundCurve(hull, network.scale, slope_quantum));
+  if (cost_range > 0) {
+    network.scale.slope_bits = std::min(
+        network.scale.slope_bits, kCostBits - network.scale.time_bits - ExponentAbove(cost_range));
+  }
+  for (std::size_t c = 0; c < hulls.size(); ++c) {
+    // A curve that nobody uses is in none of the sums above.
+    network.curves.push_back(RoundCurve(used[c] ? hulls[c] : std::vector<TimeCost>{{0, 0}},
+                                        network.scale, slope_quantum));
   }
 
   for (int i = 0; i < n; ++i) network.arcs.push_back({StartNode(i), EndNode(i), 0});

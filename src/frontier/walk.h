@@ -81,7 +81,7 @@ class Walk {
   std::vector<std::uint8_t> sink_side_;  // [node]
   std::vector<Event> heap_;
   std::uint32_t offers_ = 0;
-  std::vector<int> moved_;               // Room for a subtree, and one more;
+  std::vector<int> moved_;                  // Room for a subtree, and one more;
   std::vector<Network::Incidence> border_;  // for the arcs around it, and one more.
   std::int64_t slowest_time_ = 0;
   std::int64_t shift_ = 0;

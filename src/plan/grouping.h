@@ -8,6 +8,7 @@
 
 #include "perseus/plan.h"
 #include "perseus/result.h"
+#include "plan/time_cost_problem.h"
 
 namespace perseus::plan {
 
@@ -23,9 +24,9 @@ struct Grouping {
 Grouping GroupComputations(const CostedPipeline& pipeline, const PlanConstraints& constraints);
 
 // The knobs that every member has, the baseline's first, then fastest first.
-// For a group of one the Pareto-optimal ones, fastest first. Errors: members
-// without a knob in common.
-Result<std::vector<int>> CommonKnobs(const CostedPipeline& pipeline,
+// For a group of one the Pareto-optimal ones in guarded time, fastest first.
+// Errors: members without a knob in common.
+Result<std::vector<int>> CommonKnobs(const CostedPipeline& pipeline, const Guard& guard,
                                      const std::vector<int>& members);
 
 }  // namespace perseus::plan

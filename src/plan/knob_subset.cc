@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <utility>
@@ -16,6 +17,7 @@
 namespace perseus::plan {
 namespace {
 
+constexpr double kTie = 1e-12;  // Relative.
 constexpr double kMissing = std::numeric_limits<double>::infinity();
 
 // What each computation costs at each knob, its time at the price that the
@@ -50,6 +52,13 @@ class PricedKnobs {
       }
       total += least;
     }
+    return total;
+  }
+
+  // Sum over computations of the cost at one knob; infinite where one lacks it.
+  double CostOfOnly(int knob) const {
+    double total = 0;
+    for (const std::vector<double>& row : cost_) total += row[knob];
     return total;
   }
 
@@ -120,11 +129,18 @@ Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard&
   while (priced.CountKept() > max_knobs) {
     int least_missed = -1;
     double least = kMissing;
+    double least_own = 0;
     for (int knob = 0; knob < static_cast<int>(needed.size()); ++knob) {
       if (needed[knob] || !priced.kept()[knob]) continue;
       const double cost = priced.CostWithout(knob);
-      if (cost < least) {
+      if (cost == kMissing) continue;
+      // Ties are common: both ends of a hull segment cost the same at its
+      // price. Of such knobs the one that costs most itself goes first.
+      const double own = priced.CostOfOnly(knob);
+      const double tie = least_missed < 0 ? 0 : kTie * std::abs(least);
+      if (least_missed < 0 || cost < least - tie || (cost <= least + tie && own > least_own)) {
         least = cost;
+        least_own = own;
         least_missed = knob;
       }
     }

@@ -39,9 +39,9 @@ namespace {
 
 using frontier::DeadlineProgram;
 using frontier::Int128;
+using frontier::kNoLimit;
 using frontier::Network;
 
-constexpr Int128 kNoLimit = static_cast<Int128>(1) << 126;
 constexpr std::int64_t kNoWorkLimit = std::numeric_limits<std::int64_t>::max();
 constexpr double kDiveShare = 0.4;     // Of the work limit, for dives.
 constexpr int kMostFailedDives = 100;  // In a row.
@@ -155,7 +155,7 @@ class Search {
         const GridOption& option = OptionOf(activity, knob);
         cost += option.cost + static_cast<Int128>(program_.Price(activity)) * option.length;
       }
-      priced_.push_back({cost, knob});
+      priced_.emplace_back(cost, knob);
     }
     std::stable_sort(priced_.begin(), priced_.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -169,7 +169,7 @@ class Search {
   std::vector<int> Neighbours(int group) {
     const std::vector<int>& knobs = space_.knobs[group];
     if (space_.groups[group].size() > 1) {
-      const std::vector<int> best = ByPrice(group);
+      std::vector<int> best = ByPrice(group);
       if (best.size() <= 2) return best;
       return {best[0], best[1]};
     }
@@ -303,7 +303,7 @@ class Search {
     std::vector<std::pair<std::uint32_t, int>> places;
     for (std::size_t k = 0; k < order.size(); ++k) {
       const auto shift = random_() % static_cast<std::uint32_t>(2 * style_.disorder + 1);
-      places.push_back({static_cast<std::uint32_t>(2 * k) + shift, order[k]});
+      places.emplace_back(static_cast<std::uint32_t>(2 * k) + shift, order[k]);
     }
     std::stable_sort(places.begin(), places.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -389,7 +389,7 @@ class Search {
     for (const auto& [price, knob] : priced) {
       if (bound + (price - priced.front().first) >= best_cost_) break;
       FixGroup(group, knob);
-      if (Optimise(best_cost_ - 1)) children.push_back({program_.objective(), knob});
+      if (Optimise(best_cost_ - 1)) children.emplace_back(program_.objective(), knob);
     }
     std::stable_sort(children.begin(), children.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -420,8 +420,8 @@ class Search {
       bool better = program_.objective() < best_cost_;
       if (better && picked.size() <= kMostPickedToBranch && random_() % 2 == 0) {
         const Int128 before = best_cost_;
-        Branch(picked, program_.work() + kBranchWorkPerGroup *
-                                             static_cast<std::int64_t>(space_.groups.size()));
+        Branch(picked, program_.work() +
+                           kBranchWorkPerGroup * static_cast<std::int64_t>(space_.groups.size()));
         failures = best_cost_ < before ? 0 : failures + 1;
         for (const int group : picked) FixGroup(group, best_[group]);
         Optimise(kNoLimit);

@@ -16,6 +16,7 @@
 #include "perseus/frontier.h"
 #include "perseus/plan.h"
 #include "plan/chosen_options.h"
+#include "plan/group_search.h"
 #include "plan/grouping.h"
 #include "plan/knob_subset.h"
 #include "plan/option_search.h"
@@ -31,13 +32,22 @@ using plan::Guard;
 constexpr double kWorkPerPlan = 2.6e8;
 constexpr double kComputationsPerPlan = 1536;
 
+// Share of the work that goes into dives where computations share knobs; the
+// rest is for ImproveGroups().
+constexpr double kSharedKnobsDiveShare = 0.3;
+
+// More time than this times the slowest frontier time is of no use to anybody.
+constexpr double kMostSlowdown = 4;
+
 // Sums of doubles and of ticks along a path differ by far less than this.
 constexpr double kSameTime = 1e-12;
+
+constexpr double kSameSlope = 1e-14;
 
 // Above this the exact walk takes minutes.
 constexpr int kCoarseComputations = 20000;
 // The advised quantum, as a share of the mean power at the highest clock.
-constexpr double kCoarseShare = 1.0 / 200;
+constexpr double kCoarseShare = 1.0 / 210;
 
 double CoarseQuantum(const CostedPipeline& pipeline) {
   double energy = 0;
@@ -72,7 +82,16 @@ Frontier MakeFrontier(const TimeCostFrontier& solved, const CostedPipeline& pipe
   std::vector<FrontierPoint> points;
   std::remove_copy_if(frontier.points.begin(), frontier.points.end(), std::back_inserter(points),
                       is_hidden);
-  frontier.points = std::move(points);
+  // Corners between slopes that are one and the same but for rounding.
+  frontier.points.clear();
+  for (const FrontierPoint& point : points) {
+    if (!frontier.points.empty() &&
+        point.slope_watts >= frontier.points.back().slope_watts * (1 - kSameSlope)) {
+      if (&point != &points.back()) continue;
+      frontier.points.pop_back();
+    }
+    frontier.points.push_back(point);
+  }
   frontier.fastest_seconds = fastest_seconds;
   frontier.tstar_seconds = tstar_seconds;
   const auto economic =
@@ -104,6 +123,17 @@ double Frontier::EnergyAt(double seconds, double total_blocking_power_watts) con
                        (right->iteration_time_seconds - a.iteration_time_seconds);
   return a.energy_joules + share * (right->energy_joules - a.energy_joules);
 }
+
+namespace {
+
+tl::unexpected<Error> NothingFound(double seconds) {
+  return MakeError(ErrorCode::kInfeasible,
+                   fmt::format("no plan within these constraints was found for {:.6g} s; give more "
+                               "time or relax them",
+                               seconds));
+}
+
+}  // namespace
 
 struct Planner::Impl {
   CostedPipeline pipeline;
@@ -138,6 +168,18 @@ struct Planner::Impl {
       }
     }
     plan->distinct_knobs = static_cast<int>(knobs.size());
+  }
+
+  // Whether all-maximum clocks are a plan under the constraints.
+  bool BaselineFits(const PlanConstraints& constraints) const {
+    if (constraints.max_knobs > 0 && baseline.distinct_knobs > constraints.max_knobs) return false;
+    const plan::Grouping grouping = plan::GroupComputations(pipeline, constraints);
+    return std::all_of(
+        grouping.members.begin(), grouping.members.end(), [this](const std::vector<int>& members) {
+          return std::all_of(members.begin(), members.end(), [&](int i) {
+            return baseline.options[i].knob == baseline.options[members.front()].knob;
+          });
+        });
   }
 
   Result<Plan> Search(const CostedPipeline& costs, double seconds,
@@ -212,7 +254,7 @@ Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
       seconds = target.value;
       break;
   }
-  if (seconds < frontier.fastest_seconds) {
+  if (!(seconds >= frontier.fastest_seconds)) {
     return MakeError(
         ErrorCode::kInfeasible,
         fmt::format("no plan takes {:.6g} s: the fastest possible iteration takes {:.6g} s "
@@ -233,49 +275,65 @@ Result<Plan> Planner::Impl::Search(const CostedPipeline& costs, double seconds,
   auto network = Network::Build(*problem, slope_quantum);
   if (!network) return tl::unexpected(network.error());
 
-  plan::SearchSpace space;
   plan::Grouping grouping = plan::GroupComputations(costs, constraints);
+  const bool shared_knobs = grouping.members.size() < costs.table_of.size();
+
+  // The grid and Replay() add up a path with different roundings: a plan that
+  // takes just `seconds` may take a hair more on the grid. ChosenOptions
+  // decides in the end. Beyond the slowest time only shared knobs have a use
+  // for more.
+  frontier::Walk walk(*network);
+  const double slowest = network->scale.Time(walk.time());
+  const std::int64_t deadline = network->scale.TicksDown(
+      std::min(seconds * (1 + kSameTime), shared_knobs ? kMostSlowdown * slowest : slowest));
+  while (!walk.at_fastest() && walk.next_time() > deadline) walk.Advance();
+  const std::int64_t start = walk.at_fastest() ? walk.time() : std::min(walk.time(), deadline);
+  if (deadline < start && network->scale.Time(start) > seconds * (1 + kSameTime)) {
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("no plan within these constraints takes {:.6g} s; the fastest one "
+                                 "takes at least {:.6g} s",
+                                 seconds, network->scale.Time(start)));
+  }
+  frontier::DeadlineProgram program(*network, walk, start);
+  const std::int64_t within = std::max(start, deadline);
+  if (within > start) {
+    program.SetDeadline(within);
+    program.Optimise(frontier::kNoLimit);
+  }
+
+  plan::SearchSpace space;
+  for (std::size_t t = 0; t < costs.tables.size(); ++t) {
+    space.options.push_back(plan::GridOptions(costs.tables[t], costs.knobs.size(), guard,
+                                              network->scale, network->curves[t].slowest_cost,
+                                              network->scale.Time(within)));
+  }
   for (const std::vector<int>& members : grouping.members) {
-    auto knobs = plan::CommonKnobs(costs, members);
+    auto knobs = plan::CommonKnobs(costs, guard, members);
     if (!knobs) return tl::unexpected(knobs.error());
+    std::erase_if(*knobs, [&](int knob) {
+      return std::any_of(members.begin(), members.end(),
+                         [&](int i) { return space.options[costs.table_of[i]][knob].length < 0; });
+    });
+    if (knobs->empty()) return NothingFound(seconds);
     space.knobs.push_back(*std::move(knobs));
   }
   space.groups = std::move(grouping.members);
   space.next_group = std::move(grouping.next);
-  for (std::size_t t = 0; t < costs.tables.size(); ++t) {
-    space.options.push_back(plan::GridOptions(costs.tables[t], costs.knobs.size(), guard,
-                                              network->scale, network->curves[t].slowest_cost));
-  }
 
-  const std::int64_t deadline = network->scale.TicksDown(seconds);
-  frontier::Walk walk(*network);
-  while (!walk.at_fastest() && walk.next_time() > deadline) walk.Advance();
-  const std::int64_t within = walk.at_fastest() ? walk.time() : std::min(walk.time(), deadline);
-  // The grid and Replay() add up a path with different roundings: the fastest
-  // time of the one may lie a hair beyond the other's. MeetDeadline() decides.
-  if (network->scale.Time(within) > seconds * (1 + kSameTime)) {
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("no plan within these constraints takes {:.6g} s; the fastest one "
-                                 "takes at least {:.6g} s",
-                                 seconds, network->scale.Time(within)));
-  }
   const double work = effort * kWorkPerPlan *
                       std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
-  const auto knobs =
-      plan::SearchOptions(*network, frontier::DeadlineProgram(*network, walk, within), space,
-                          static_cast<std::int64_t>(work));
-  const auto infeasible = [seconds]() {
-    return MakeError(
-        ErrorCode::kInfeasible,
-        fmt::format("no plan within these constraints was found for {:.6g} s; give more time or "
-                    "relax them",
-                    seconds));
-  };
-  if (!knobs) return infeasible();
+  auto knobs = plan::SearchOptions(
+      *network, std::move(program), space,
+      static_cast<std::int64_t>(shared_knobs ? work * kSharedKnobsDiveShare : work));
+  if (!knobs) return NothingFound(seconds);
+  if (shared_knobs) {
+    knobs = plan::ImproveGroups(*network, space, within, walk.slope(), *std::move(knobs),
+                                static_cast<std::int64_t>(work * (1 - kSharedKnobsDiveShare)));
+  }
 
   plan::ChosenOptions chosen(costs, guard, space.groups, space.knobs, *knobs);
-  if (!chosen.MeetDeadline(seconds)) return infeasible();
-  if (space.groups.size() == costs.table_of.size()) chosen.ReclaimSlack(seconds);
+  if (!chosen.MeetDeadline(seconds)) return NothingFound(seconds);
+  if (!shared_knobs) chosen.ReclaimSlack(seconds);
   Plan plan;
   plan.options = chosen.options();
   return plan;
@@ -295,7 +353,14 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
     return impl.Search(*few, seconds, constraints, effort);
   };
   Result<Plan> plan = search();
-  if (!plan) return plan;
+  if (!plan) {
+    // Where the search finds nothing there may still be what everybody has.
+    const bool fits = plan.error().code == ErrorCode::kInfeasible &&
+                      seconds >= impl.baseline.iteration_time_seconds &&
+                      impl.BaselineFits(constraints);
+    if (!fits) return plan;
+    plan = impl.baseline;
+  }
   plan->requested_time_seconds = seconds;
   impl.Evaluate(&*plan);
   plan->saving_percent =

@@ -72,9 +72,10 @@ Result<TimeCostProblem> MakeExponentialProblem(const CostedPipeline& pipeline) {
 
 std::vector<GridOption> GridOptions(const CostTable& table, std::size_t num_knobs,
                                     const Guard& guard, const frontier::Scale& scale,
-                                    double slowest_cost) {
+                                    double slowest_cost, double most_seconds) {
   std::vector<GridOption> options(num_knobs, GridOption{.length = -1});
   for (const CostOption& option : table.all_options) {
+    if (guard.Seconds(table, option) > most_seconds) continue;
     const double cost = EffectiveEnergy(table, option) - slowest_cost;
     options[option.knob] = {.length = scale.TicksDown(guard.Seconds(table, option)),
                             .cost = static_cast<frontier::Int128>(

@@ -33,10 +33,11 @@ Result<TimeCostProblem> MakeTimeCostProblem(const CostedPipeline& pipeline, cons
 // sampled densely. Errors: a fit that fails.
 Result<TimeCostProblem> MakeExponentialProblem(const CostedPipeline& pipeline);
 
-// Every option of a table on the solver's grid, by knob.
+// Every option of a table on the solver's grid, by knob; those that take
+// longer than `most_seconds` are left out.
 std::vector<GridOption> GridOptions(const CostTable& table, std::size_t num_knobs,
                                     const Guard& guard, const frontier::Scale& scale,
-                                    double slowest_cost);
+                                    double slowest_cost, double most_seconds);
 
 }  // namespace perseus::plan
 
