@@ -63,7 +63,15 @@ Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
   Walk walk(network);
 
   TimeCostFrontier result;
-  for (const int c : network.curve_of) result.cost_error += network.curves[c].cost_error;
+  double above = 0;
+  double below = 0;
+  for (const int c : network.curve_of) {
+    above += network.curves[c].cost_above;
+    below += network.curves[c].cost_below;
+  }
+  // The sum of rounded costs is nowhere more than `above` over the sum of true
+  // ones, nor more than `below` under it; the same holds for their minima.
+  result.cost_error = std::max(above, below);
 
   // Wanted deadlines, latest first.
   std::vector<std::size_t> wanted(options.schedule_times.size());

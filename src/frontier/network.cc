@@ -162,7 +162,8 @@ Curve RoundCurve(const std::vector<TimeCost>& hull, const Scale& scale, double s
     const auto units = static_cast<std::int64_t>(std::llround(std::ldexp(slope, scale.slope_bits)));
     const double rounded = scale.Slope(units);
     cost += rounded * width;
-    curve.cost_error = std::max(curve.cost_error, std::abs(cost - vertex->cost));
+    curve.cost_above = std::max(curve.cost_above, cost - vertex->cost);
+    curve.cost_below = std::max(curve.cost_below, vertex->cost - cost);
     if (units <= 0) {  // Free speed: the slower vertex is never used.
       curve.lengths.back() = length;
     } else if (!curve.capacities.empty() && units <= curve.capacities.back()) {

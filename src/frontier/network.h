@@ -39,7 +39,9 @@ struct Curve {
   std::vector<std::int64_t> capacities;  // Strictly increasing.
   std::vector<Int128> costs;             // At each vertex, above that at lengths[0].
   double slowest_cost = 0;               // Cost at lengths[0].
-  double cost_error = 0;                 // Largest |rounded - true| over the vertices.
+  // Largest rounding of a vertex's cost upwards and downwards.
+  double cost_above = 0;
+  double cost_below = 0;
 };
 
 // The event-on-node network of a problem. Node 0 is the source, node 1 the

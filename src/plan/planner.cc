@@ -47,7 +47,7 @@ constexpr double kSameSlope = 1e-14;
 // Above this the exact walk takes minutes.
 constexpr int kCoarseComputations = 20000;
 // The advised quantum, as a share of the mean power at the highest clock.
-constexpr double kCoarseShare = 1.0 / 210;
+constexpr double kCoarseShare = 1.0 / 160;
 
 double CoarseQuantum(const CostedPipeline& pipeline) {
   double energy = 0;
