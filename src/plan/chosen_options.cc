@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <set>
 #include <utility>
 
 namespace perseus::plan {
@@ -49,6 +50,9 @@ double ChosenOptions::GuardedSeconds() const {
 }
 
 bool ChosenOptions::MeetDeadline(double seconds) {
+  // What speeds one member of a group up may slow another down: no group is
+  // given a knob that it has had, so that this ends.
+  std::set<std::pair<int, int>> had;
   for (;;) {
     const Timing timing = Replay(pipeline_.dag, seconds_);
     if (timing.iteration_time_seconds <= seconds) return true;
@@ -60,6 +64,7 @@ bool ChosenOptions::MeetDeadline(double seconds) {
       const auto is_critical = [&critical](int i) { return critical[i]; };
       if (std::none_of(groups_[g].begin(), groups_[g].end(), is_critical)) continue;
       for (const int knob : group_knobs_[g]) {
+        if (had.contains({g, knob})) continue;
         double cost = 0;
         double gain = 0;
         for (const int i : groups_[g]) {
@@ -77,6 +82,7 @@ bool ChosenOptions::MeetDeadline(double seconds) {
       }
     }
     if (best_group < 0) return false;
+    had.insert({best_group, options_[groups_[best_group].front()].knob});
     Choose(best_group, best_knob);
   }
 }

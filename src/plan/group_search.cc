@@ -15,6 +15,7 @@ namespace {
 using frontier::Int128;
 using frontier::Network;
 
+constexpr std::int64_t kMostStepsPerChoice = 4000;
 constexpr int kLongestStep = 3;     // Knobs that a step may skip.
 constexpr double kExcessPrice = 3;  // Times the price of time.
 // The threshold falls to zero once from each of these, times the mean change of
@@ -123,7 +124,11 @@ std::vector<int> ImproveGroups(const Network& network, const SearchSpace& space,
   };
 
   std::mt19937 random;  // Its sequence is fixed by the standard.
-  const std::int64_t steps = work_limit / (2 * network.num_activities + groups);
+  std::int64_t choices = 0;
+  for (const std::vector<int>& of_group : order)
+    choices += static_cast<std::int64_t>(of_group.size());
+  const std::int64_t steps =
+      std::min(work_limit / (2 * network.num_activities + groups), kMostStepsPerChoice * choices);
   std::vector<int> best = place;
   double best_cost = total_cost();
   double mean_change = 0;
