@@ -85,9 +85,9 @@ struct FrontierOptions {
   double slope_quantum = 0;
   // Deadlines for which a schedule is wanted (any order; below the fastest
   // time or above the slowest, the nearest is given).
-  std::vector<double> schedule_times;
+  std::vector<double> schedule_times = {};
   // Called about every hundred breakpoints with the share of time covered.
-  std::function<void(double)> progress;
+  std::function<void(double)> progress = {};
 };
 
 struct TimeCostFrontier {
@@ -95,7 +95,8 @@ struct TimeCostFrontier {
   bool complete = false;                        // Down to the fastest time.
   std::vector<TimeCostSchedule> schedules;      // One for each schedule_times.
   // Largest |cost - true cost| over the frontier that rounding to integers or
-  // to slope_quantum can have caused.
+  // to slope_quantum can have caused. (Options within 1e-9 of each other in
+  // time count as one, the cheaper: the cost stays a lower bound.)
   double cost_error = 0;
   long long pivots = 0;  // Work done.
 };

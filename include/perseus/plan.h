@@ -177,7 +177,8 @@ struct PlannerOptions {
   // coarse mode). 0: exact. Negative: exact, unless the pipeline is so large
   // that coarse is advised.
   double slope_quantum_watts = 0;
-  // Replaces each table by the paper's fit a exp(b t) + c of its options.
+  // Shows the frontier of the paper's fit a exp(b t) + c of each table. Plans
+  // and their lower bounds still come from the options themselves.
   bool exponential_fit = false;
   // Called while the frontier is walked.
   ProgressFunction progress;

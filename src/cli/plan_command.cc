@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -121,6 +122,7 @@ bool Exists(const std::string& path) {
 ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
                             const PlanConstraints& constraints) {
   ReportInput input;
+  input.title = "Energy plan: " + std::filesystem::path(job.profile.source).stem().string();
   input.pipeline = summary.pipeline;
   input.frontier = summary.frontier;
   input.baseline = summary.baseline;

@@ -139,6 +139,7 @@ struct Planner::Impl {
   CostedPipeline pipeline;
   double slope_quantum = 0;
   Frontier frontier;
+  Frontier bound;  // The frontier of the options themselves, also where a fit is shown.
   Plan baseline;
 
   // Fills in every figure of a plan from its options.
@@ -148,9 +149,9 @@ struct Planner::Impl {
     for (const CostOption& option : plan->options) durations.push_back(option.time_seconds);
     plan->iteration_time_seconds = Replay(pipeline.dag, durations).iteration_time_seconds;
     plan->energy_joules = IterationEnergy(pipeline, plan->options, plan->iteration_time_seconds);
-    const double bound =
-        frontier.EnergyAt(plan->iteration_time_seconds, pipeline.total_blocking_power_watts);
-    plan->lower_bound_joules = bound * (1 - frontier.certified_error);
+    const double least =
+        bound.EnergyAt(plan->iteration_time_seconds, pipeline.total_blocking_power_watts);
+    plan->lower_bound_joules = least * (1 - bound.certified_error);
     if (plan->lower_bound_joules > 0) {
       plan->gap_percent =
           100 * (plan->energy_joules - plan->lower_bound_joules) / plan->lower_bound_joules;
@@ -204,8 +205,7 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
     impl->slope_quantum = costs.dag.size() > kCoarseComputations ? CoarseQuantum(costs) : 0;
   }
 
-  auto problem = options.exponential_fit ? plan::MakeExponentialProblem(costs)
-                                         : plan::MakeTimeCostProblem(costs, Guard{});
+  auto problem = plan::MakeTimeCostProblem(costs, Guard{});
   if (!problem) return tl::unexpected(problem.error());
   FrontierOptions solver_options;
   solver_options.slope_quantum = impl->slope_quantum;
@@ -226,8 +226,18 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
   }
   const double fastest_seconds = Replay(costs.dag, fastest).iteration_time_seconds;
   const double tstar_seconds = Replay(costs.dag, slowest).iteration_time_seconds;
-  impl->frontier =
-      MakeFrontier(*solved, costs, impl->slope_quantum, fastest_seconds, tstar_seconds);
+  const auto in_user_units = [&](const TimeCostFrontier& found) {
+    return MakeFrontier(found, costs, impl->slope_quantum, fastest_seconds, tstar_seconds);
+  };
+  impl->bound = in_user_units(*solved);
+  impl->frontier = impl->bound;
+  if (options.exponential_fit) {
+    auto fitted = plan::MakeExponentialProblem(costs);
+    if (!fitted) return tl::unexpected(fitted.error());
+    auto fitted_frontier = SolveFrontier(*fitted, solver_options);
+    if (!fitted_frontier) return tl::unexpected(fitted_frontier.error());
+    impl->frontier = in_user_units(*fitted_frontier);
+  }
 
   Plan& baseline = impl->baseline;
   for (const int table : costs.table_of) baseline.options.push_back(costs.tables[table].baseline);
