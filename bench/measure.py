@@ -26,9 +26,10 @@ def print_header(packages: Sequence[str], binary: Path) -> None:
     version = subprocess.run(
         [str(binary), "--version"], capture_output=True, text=True, check=False
     ).stdout.strip()
-    found = [f"{name} {metadata.version(name)}" for name in packages]
+    versions = [f"Python {platform.python_version()}"]
+    versions += [f"{name} {metadata.version(name)}" for name in packages]
     print(f"$ {shlex.join(['python', *sys.argv])}")
-    print(f"{version or binary.name}; Python {platform.python_version()}; {', '.join(found)}")
+    print(f"{version or binary.name}; {', '.join(versions)}")
     print(f"{_processor()}, {platform.system()} {platform.machine()}\n", flush=True)
 
 

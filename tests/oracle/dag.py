@@ -213,14 +213,34 @@ class Pipeline:
         return [baseline_option(options) for options in self.options]
 
 
-def _options_of(tables: Tables, action: Action, split_ratio: float) -> list[Option]:
+def _joined(parts: list[list[Option]]) -> list[Option]:
+    """Options of computations that run as one, at one knob."""
+    by_knob = [{option.knob: option for option in part} for part in parts]
+    return [
+        Option(
+            knob,
+            sum(part[knob].time for part in by_knob),
+            sum(part[knob].energy for part in by_knob),
+            sum(part[knob].time_std for part in by_knob),
+        )
+        for knob in by_knob[0]
+        if all(knob in part for part in by_knob)
+    ]
+
+
+def _scaled(options: list[Option], share: float, energy: float) -> list[Option]:
+    return [Option(o.knob, share * o.time, energy * o.energy, share * o.time_std) for o in options]
+
+
+def _options_of(tables: Tables, action: Action, split_ratio: float, scale: float) -> list[Option]:
     table = tables.get((action.stage, action.type))
     if table is not None:
-        return table
+        return _scaled(table, 1.0, scale)
+    if action.type == BACKWARD:
+        parts = [tables[action.stage, kind] for kind in (INPUT, WEIGHT)]
+        return _joined([_scaled(part, 1.0, scale) for part in parts])
     share = {INPUT: split_ratio, WEIGHT: 1.0 - split_ratio}[action.type]
-    return [
-        Option(o.knob, share * o.time, share * o.energy) for o in tables[action.stage, BACKWARD]
-    ]
+    return _scaled(tables[action.stage, BACKWARD], share, share * scale)
 
 
 def cost_pipeline(
@@ -254,18 +274,8 @@ def cost_pipeline(
     for step in dag.steps:
         key = tuple((action.type, action.stage) for action in step)
         if key not in cache:
-            parts = [
-                {o.knob: o for o in _options_of(profile.tables, action, split_ratio)}
-                for action in step
-            ]
-            cache[key] = [
-                Option(
-                    knob,
-                    sum(part[knob].time for part in parts),
-                    scale * sum(part[knob].energy for part in parts),
-                )
-                for knob in parts[0]
-                if all(knob in part for part in parts)
-            ]
+            cache[key] = _joined(
+                [_options_of(profile.tables, action, split_ratio, scale) for action in step]
+            )
         options.append(cache[key])
     return Pipeline(dag, options, [gpus * p for p in power])

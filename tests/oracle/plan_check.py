@@ -40,6 +40,13 @@ class Job:
     min_dwell: float = 0.0
     max_clocks: int = 0
     time_margin: float = 0.0
+    margin_sigmas: float = 0.0
+
+    def guarded(self, option: Option) -> float:
+        """Return the time that a slowed option is planned with."""
+        return option.time + max(
+            self.time_margin * option.time, self.margin_sigmas * option.time_std
+        )
 
     def pipeline(self) -> Pipeline:
         """Build the DAG with its options."""
@@ -226,11 +233,11 @@ def check_plan(plan: dict[str, Any], job: Job) -> list[str]:
     slowest = replay(
         dag,
         [
-            o.time if o.knob == top.knob else (1 + job.time_margin) * o.time
+            o.time if o.knob == top.knob else job.guarded(o)
             for o, top in zip(chosen, baseline, strict=True)
         ],
     )
-    if job.time_margin and slowest > plan["requested_time_s"] * (1 + 1e-12):
+    if slowest > plan["requested_time_s"] * (1 + 1e-12):
         errors.append(f"takes {slowest!r} s with its margin, too late")
     if plan["baseline"]["iteration_time_s"] != baseline_time:
         errors.append(
@@ -240,10 +247,14 @@ def check_plan(plan: dict[str, Any], job: Job) -> list[str]:
     errors += _differs(
         "baseline.energy_j", plan["baseline"]["energy_j"], baseline_energy, ENERGY_TOLERANCE
     )
-    saving = 100 * (1 - energy / baseline_energy)
+    saving = 100 * (1 - energy / baseline_energy) if baseline_energy else 0.0
     if abs(plan["saving_percent"] - saving) > 1e-9:
         errors.append(f"saving_percent is {plan['saving_percent']!r}, recomputed {saving!r}")
-    gap = 100 * (plan["energy_j"] / plan["lower_bound_j"] - 1)
+    # Energies are differences of sums of this size; below its digits they are 0.
+    digits = 1e-11 * (sum(abs(o.energy) for o in chosen) + sum(pipeline.blocking) * time)
+    gap = 0.0
+    if plan["lower_bound_j"] > digits:
+        gap = 100 * (plan["energy_j"] / plan["lower_bound_j"] - 1)
     if abs(plan["gap_percent"] - gap) > 1e-9:
         errors.append(f"gap_percent is {plan['gap_percent']!r}, recomputed {gap!r}")
     if "average_power_w" in plan:
@@ -254,6 +265,12 @@ def check_plan(plan: dict[str, Any], job: Job) -> list[str]:
     ):
         if plan[name] != want:
             errors.append(f"{name} is {plan[name]!r}, not {want}")
+    if "knob_changes" in plan:
+        pairs = [pair for order in dag.rank_order for pair in zip(order, order[1:], strict=False)]
+        changes = sum(chosen[a].knob != chosen[b].knob for a, b in pairs)
+        distinct = len({o.knob for o in chosen})
+        if (plan["knob_changes"], plan["distinct_knobs"]) != (changes, distinct):
+            errors.append(f"not {changes} knob changes and {distinct} distinct knobs")
     errors += _detail_errors(plan, pipeline, chosen)
     errors += _bound_errors(plan, pipeline, time)
     return errors + constraint_errors(job, pipeline, chosen)

@@ -23,11 +23,14 @@ class Option:
         Seconds.
     energy
         Joules, of all GPUs of the rank once a table is scaled.
+    time_std
+        Spread of the time, seconds; 0 where the profile states none.
     """
 
     knob: str
     time: float
     energy: float
+    time_std: float = 0.0
 
 
 Tables = dict[tuple[int, str], list[Option]]
@@ -66,7 +69,7 @@ def read_profile(path: Path) -> Profile:
             {(key or "").strip(): (value or "").strip() for key, value in row.items()}
             for row in csv.DictReader(lines)
         ]
-    groups: dict[tuple[int, str, str], dict[str, list[tuple[float, float]]]] = {}
+    groups: dict[tuple[int, str, str], dict[str, list[tuple[float, float, float]]]] = {}
     tensor_ranks: set[str] = set()
     for row in rows:
         knob = row["frequency"] if "frequency" in row else row["knob"]
@@ -75,12 +78,13 @@ def read_profile(path: Path) -> Profile:
         if "tp_rank" in row:
             tensor_ranks.add(row["tp_rank"])
         group = groups.setdefault(key, defaultdict(list))
-        group[data_rank].append((float(row["time"]), float(row["energy"])))
+        spread = float(row.get("time_std") or 0.0)
+        group[data_rank].append((float(row["time"]), float(row["energy"]), spread))
     tables: Tables = defaultdict(list)
     for (stage, instruction, knob), by_data_rank in groups.items():
-        time = max(t for cells in by_data_rank.values() for t, _ in cells)
-        sums = [sum(e for _, e in cells) for cells in by_data_rank.values()]
-        tables[stage, instruction].append(Option(knob, time, sum(sums) / len(sums)))
+        time, spread = max((t, s) for cells in by_data_rank.values() for t, _, s in cells)
+        sums = [sum(e for _, e, _ in cells) for cells in by_data_rank.values()]
+        tables[stage, instruction].append(Option(knob, time, sum(sums) / len(sums), spread))
     return Profile(dict(tables), len(tensor_ranks))
 
 

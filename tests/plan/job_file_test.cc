@@ -154,6 +154,9 @@ TEST(JobFile, NamesTheKeyThatIsWrong) {
             "job.toml:1:10: effort: expected a number above 0, found a date or time");
   EXPECT_EQ(TomlError("split_ratio = 1.5"),
             "job.toml:1:15: split_ratio: expected a number from 0 to 1, found 1.5");
+  EXPECT_EQ(TomlError("coarse_watts = 0"), "accepted");
+  EXPECT_EQ(TomlError("coarse_watts = -1"),
+            "job.toml:1:16: coarse_watts: expected a number from 0 to 1000000, found -1");
   EXPECT_EQ(TomlError("exponential_fit = 1"),
             "job.toml:1:19: exponential_fit: expected true or false, found 1");
   EXPECT_EQ(TomlError("profile = ''"), "job.toml:1:11: profile: expected a path, found ''");

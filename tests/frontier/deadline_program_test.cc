@@ -1,0 +1,208 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "frontier/deadline_program.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+
+#include "frontier/network.h"
+#include "frontier/problems.h"
+#include "frontier/walk.h"
+
+namespace perseus::frontier {
+namespace {
+
+using frontier_testing::HouseProblem;
+using frontier_testing::LongestPath;
+using frontier_testing::ProblemShape;
+using frontier_testing::RandomProblem;
+using frontier_testing::WithSchedules;
+using Outcome = DeadlineProgram::Outcome;
+
+constexpr Int128 kNoLimit = static_cast<Int128>(1) << 126;
+
+DeadlineProgram ProgramAt(const Network& network, std::int64_t deadline) {
+  Walk walk(network);
+  while (!walk.at_fastest() && walk.next_time() > deadline) walk.Advance();
+  return DeadlineProgram(network, walk, deadline);
+}
+
+// The same question, put to a fresh frontier: every fixed activity gets a curve
+// of its own with the one option. Nullopt: infeasible.
+std::optional<double> SolveAfresh(TimeCostProblem problem, const std::map<int, TimeCost>& fixed,
+                                  double deadline) {
+  for (const auto& [activity, option] : fixed) {
+    problem.curve_of[activity] = static_cast<int>(problem.curves.size());
+    problem.curves.push_back({option});
+  }
+  const auto frontier = SolveFrontier(problem, WithSchedules({deadline}));
+  if (!frontier || frontier->breakpoints.front().time > deadline) return std::nullopt;
+  return frontier->schedules[0].cost;
+}
+
+class DeadlineProgramTest : public testing::Test {
+ protected:
+  std::int64_t Ticks(double time) const { return network_.scale.TicksDown(time); }
+  Int128 CostUnits(double cost) const {
+    return static_cast<Int128>(
+        std::ldexp(cost, network_.scale.time_bits + network_.scale.slope_bits));
+  }
+  double Objective(const DeadlineProgram& program) const {
+    return network_.scale.Cost(program.objective());
+  }
+
+  Network network_ = *Network::Build(HouseProblem(), 0);
+};
+
+TEST_F(DeadlineProgramTest, FixesAndReleases) {
+  // At 8: A takes 4 (40), B and C take 4 (40 each): 120, 50 above the cheapest.
+  DeadlineProgram program = ProgramAt(network_, Ticks(8));
+  EXPECT_EQ(Objective(program), 50);
+  EXPECT_EQ(program.Duration(0), Ticks(4));
+  EXPECT_EQ(program.Price(0), 2 * program.Price(1));
+  // B at its slowest needs 6: A has to go down to 2, and C gets 6 as well.
+  program.Fix(1, Ticks(6), CostUnits(0));
+  EXPECT_TRUE(program.IsFixed(1));
+  ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
+  EXPECT_EQ(Objective(program), 60);
+  EXPECT_EQ(program.Duration(0), Ticks(2));
+  // B in 4 for 5 more than the hull asks: 15 instead of 20.
+  program.Fix(1, Ticks(4), CostUnits(25));
+  ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
+  EXPECT_EQ(Objective(program), 55);
+  program.Release(1);
+  EXPECT_FALSE(program.IsFixed(1));
+  ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
+  EXPECT_EQ(Objective(program), 50);
+  EXPECT_GT(program.work(), 0);
+}
+
+TEST_F(DeadlineProgramTest, NoticesWhatDoesNotFitAndRecovers) {
+  DeadlineProgram program = ProgramAt(network_, Ticks(8));
+  program.Fix(0, Ticks(5), 0);
+  program.Fix(2, Ticks(6), 0);
+  EXPECT_EQ(program.Optimise(kNoLimit), Outcome::kInfeasible);
+  EXPECT_EQ(program.Optimise(kNoLimit), Outcome::kInfeasible);
+  program.Release(2);
+  ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
+  EXPECT_EQ(Objective(program), 60);
+  program.Release(0);
+  ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
+  EXPECT_EQ(Objective(program), 50);
+}
+
+TEST_F(DeadlineProgramTest, StopsAboveItsLimit) {
+  DeadlineProgram program = ProgramAt(network_, Ticks(8));
+  program.Fix(1, Ticks(6), CostUnits(0));
+  EXPECT_EQ(program.Optimise(CostUnits(59)), Outcome::kAboveLimit);
+  EXPECT_EQ(program.Optimise(CostUnits(60)), Outcome::kOptimal);
+  EXPECT_EQ(program.Optimise(CostUnits(59)), Outcome::kAboveLimit);
+}
+
+TEST_F(DeadlineProgramTest, ReleasingTheFreeChangesNothing) {
+  DeadlineProgram program = ProgramAt(network_, Ticks(8));
+  for (const int activity : {0, 1, 2, 1, 0}) {
+    program.Release(activity);
+    ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
+    EXPECT_EQ(Objective(program), 50);
+  }
+  program.Fix(1, Ticks(6), CostUnits(0));
+  ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
+  EXPECT_EQ(Objective(program), 60);
+}
+
+TEST_F(DeadlineProgramTest, ACopyIsASnapshot) {
+  DeadlineProgram program = ProgramAt(network_, Ticks(8));
+  DeadlineProgram copy = program;
+  copy.Fix(1, Ticks(6), CostUnits(0));
+  ASSERT_EQ(copy.Optimise(kNoLimit), Outcome::kOptimal);
+  ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
+  EXPECT_EQ(Objective(copy), 60);
+  EXPECT_EQ(Objective(program), 50);
+}
+
+// Random fixes and releases, with and without limits, against a fresh solution
+// each time. Whole numbers: no tolerance.
+RC_GTEST_PROP(DeadlineProgramProperty, EqualsAFreshSolution, (std::uint32_t seed)) {
+  std::mt19937 random(seed);
+  ProblemShape shape;
+  shape.most_activities = 12;
+  shape.most_options = 6;
+  shape.longest = 9;
+  shape.whole_slopes = true;
+  const TimeCostProblem problem = RandomProblem(random, shape);
+  const auto network = Network::Build(problem, 0);
+  RC_ASSERT(network.has_value());
+  const bool has_choice = std::any_of(network->curves.begin(), network->curves.end(),
+                                      [](const Curve& c) { return c.lengths.size() > 1; });
+  RC_PRE(has_choice);
+  const Scale& scale = network->scale;
+  const double fastest = scale.Time(network->LongestToSink(false)[Network::kSource]);
+  const double slowest = scale.Time(network->LongestToSink(true)[Network::kSource]);
+  const double deadline =
+      fastest + std::floor((slowest - fastest) * static_cast<double>(random() % 5) / 4);
+  double least = 0;
+  for (const int c : network->curve_of) least += network->curves[c].slowest_cost;
+
+  DeadlineProgram program = ProgramAt(*network, scale.TicksDown(deadline));
+  std::map<int, TimeCost> fixed;
+  const int n = network->num_activities;
+  for (int step = 0; step < 40; ++step) {
+    for (std::uint32_t changes = 1 + random() % 3; changes > 0; --changes) {
+      const int activity = static_cast<int>(random() % static_cast<std::uint32_t>(n));
+      const Curve& curve = network->CurveOf(activity);
+      if (random() % 3 == 0) {
+        program.Release(activity);
+        fixed.erase(activity);
+        continue;
+      }
+      // On the hull, above it, faster or slower than anything on it; at most a
+      // little longer than the deadline.
+      const auto time =
+          static_cast<double>(random() % 12 % static_cast<std::uint32_t>(deadline + 2));
+      const double cost = static_cast<double>(random() % 20) - 2;
+      fixed[activity] = {time, curve.slowest_cost + cost};
+      program.Fix(activity, scale.TicksDown(time),
+                  static_cast<Int128>(std::ldexp(cost, scale.time_bits + scale.slope_bits)));
+    }
+    const std::optional<double> expected = SolveAfresh(problem, fixed, deadline);
+    const bool limited = random() % 2 == 0;
+    const double limit = static_cast<double>(random() % 200) - 20;
+    if (limited) {
+      const Outcome outcome = program.Optimise(
+          static_cast<Int128>(std::ldexp(limit, scale.time_bits + scale.slope_bits)));
+      if (outcome == Outcome::kAboveLimit) {
+        RC_ASSERT(!expected || *expected - least > limit);
+        continue;
+      }
+      RC_ASSERT((outcome == Outcome::kInfeasible) == !expected);
+      RC_ASSERT(!expected || *expected - least <= limit);
+    } else {
+      const Outcome outcome = program.Optimise(kNoLimit);
+      RC_ASSERT(outcome != Outcome::kAboveLimit);
+      RC_ASSERT((outcome == Outcome::kInfeasible) == !expected);
+    }
+    if (!expected) continue;
+    RC_ASSERT(least + scale.Cost(program.objective()) == *expected);
+    // What it says of its activities is feasible.
+    std::vector<double> durations(n);
+    for (int i = 0; i < n; ++i) durations[i] = scale.Time(program.Duration(i));
+    for (const auto& [activity, option] : fixed) {
+      RC_ASSERT(durations[activity] >= option.time);
+      durations[activity] = option.time;
+    }
+    RC_ASSERT(LongestPath(problem, durations) <= deadline);
+  }
+}
+
+}  // namespace
+}  // namespace perseus::frontier

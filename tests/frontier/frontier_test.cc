@@ -1,0 +1,426 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/frontier.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+
+#include "frontier/problems.h"
+
+namespace perseus {
+namespace {
+
+using frontier_testing::Chain;
+using frontier_testing::CheckConvex;
+using frontier_testing::CheckOptimal;
+using frontier_testing::CostAt;
+using frontier_testing::EnumerateCosts;
+using frontier_testing::HouseProblem;
+using frontier_testing::ProblemShape;
+using frontier_testing::RandomProblem;
+using frontier_testing::StopAtSlope;
+using frontier_testing::StopAtTime;
+using frontier_testing::WithQuantum;
+using frontier_testing::WithSchedules;
+
+MATCHER_P3(IsPoint, time, cost, slope, "") {
+  return arg.time == time && arg.cost == cost && arg.slope == slope;
+}
+
+TEST(FrontierTest, SolvesTheExampleOfTheHeader) {
+  // 5 -> 4 days of the first activity costs 10 a day; then the other two, in
+  // parallel, 10 + 10; then 4 -> 2 days of the first, 25.
+  const auto frontier = SolveFrontier(HouseProblem(), {});
+  ASSERT_TRUE(frontier) << frontier.error().message;
+  EXPECT_THAT(frontier->breakpoints, testing::ElementsAre(IsPoint(5, 190, 25), IsPoint(7, 140, 20),
+                                                          IsPoint(10, 80, 10), IsPoint(11, 70, 0)));
+  EXPECT_TRUE(frontier->complete);
+  EXPECT_EQ(frontier->cost_error, 0);
+}
+
+TEST(FrontierTest, UndoesACrashThatNoLongerPays) {
+  // A -> B, A -> C -> D, E -> D. The longest path is A-C-D at first. When E-D
+  // has become critical too, D alone shortens both.
+  TimeCostProblem problem;
+  problem.curves = {{{1, 60}, {3, 0}},  // A: 30 a unit
+                    {{2, 0}},           // B
+                    {{1, 10}, {2, 0}},  // C: 10
+                    {{1, 35}, {2, 0}},  // D: 35
+                    {{3, 9}, {4, 0}}};  // E: 9
+  problem.curve_of = {0, 1, 2, 3, 4};
+  problem.precedences = {{0, 1, 0}, {0, 2, 0}, {2, 3, 0}, {4, 3, 0}};
+  const auto frontier = SolveFrontier(problem, {});
+  ASSERT_TRUE(frontier);
+  // 7 -> 6: C at 10. 6 -> 5: D at 35, or A + E at 39: D. 5 -> 4: A + E at 39.
+  // 4 is E + D at their fastest.
+  EXPECT_THAT(frontier->breakpoints, testing::ElementsAre(IsPoint(4, 84, 39), IsPoint(5, 45, 35),
+                                                          IsPoint(6, 10, 10), IsPoint(7, 0, 0)));
+}
+
+TEST(FrontierTest, GivesTimeBackWhereAPathCrossesOver) {
+  // The Wheatstone bridge: A -> {M, C}, {B, M} -> D. Crashing A and D together
+  // lets the bridge M slow down again: flow runs back through it.
+  TimeCostProblem problem;
+  problem.curves = {{{0, 30}, {10, 0}},   // A: 3
+                    {{0, 50}, {10, 0}},   // B: 5
+                    {{0, 20}, {10, 0}},   // M: 2
+                    {{0, 50}, {10, 0}},   // C: 5
+                    {{0, 30}, {10, 0}}};  // D: 3
+  problem.curve_of = {0, 1, 2, 3, 4};
+  problem.precedences = {{0, 2, 0}, {0, 3, 0}, {1, 4, 0}, {2, 4, 0}};
+  FrontierOptions options;
+  options.schedule_times = {20, 15};
+  const auto frontier = SolveFrontier(problem, options);
+  ASSERT_TRUE(frontier);
+  EXPECT_THAT(frontier->schedules[0].duration, testing::ElementsAre(10, 10, 0, 10, 10));
+  EXPECT_THAT(frontier->schedules[1].duration, testing::ElementsAre(5, 10, 5, 10, 5));
+  // 30 -> 20: M at 2. 20 -> 10: A and D at 6, and M gets its time back at 2.
+  // 10 -> 0: B, C and M at 12.
+  EXPECT_THAT(frontier->breakpoints, testing::ElementsAre(IsPoint(0, 180, 12), IsPoint(10, 60, 4),
+                                                          IsPoint(20, 20, 2), IsPoint(30, 0, 0)));
+}
+
+TEST(FrontierTest, OneActivityIsItsOwnHull) {
+  // (2, 9) lies above the chord, (4, 3) is dominated by (3, 2).
+  const auto frontier = SolveFrontier(Chain({{4, 3}, {1, 10}, {2, 9}, {3, 2}, {5, 1}}, 1), {});
+  ASSERT_TRUE(frontier);
+  EXPECT_THAT(frontier->breakpoints,
+              testing::ElementsAre(IsPoint(1, 10, 4), IsPoint(3, 2, 0.5), IsPoint(5, 1, 0)));
+}
+
+TEST(FrontierTest, AChainCrashesItsCheapestSlopesFirst) {
+  // Three activities: the flat segments of all come before any steep one.
+  const auto frontier = SolveFrontier(Chain({{1, 10}, {2, 4}, {4, 0}}, 3), {});
+  ASSERT_TRUE(frontier);
+  EXPECT_THAT(frontier->breakpoints,
+              testing::ElementsAre(IsPoint(3, 30, 6), IsPoint(6, 12, 2), IsPoint(12, 0, 0)));
+}
+
+TEST(FrontierTest, DisconnectedPartsCrashTogetherOnceBothAreCritical) {
+  TimeCostProblem problem;
+  problem.curves = {{{1, 12}, {4, 0}}, {{1, 3}, {2, 0}}, {{7, -5}}};
+  problem.curve_of = {0, 1};
+  const auto frontier = SolveFrontier(problem, {});
+  ASSERT_TRUE(frontier);
+  EXPECT_THAT(frontier->breakpoints,
+              testing::ElementsAre(IsPoint(1, 15, 7), IsPoint(2, 8, 4), IsPoint(4, 0, 0)));
+}
+
+TEST(FrontierTest, DelaysAndReleasesAreFixedTime) {
+  TimeCostProblem problem = Chain({{1, 10}, {3, 0}}, 2);
+  problem.precedences[0].delay = 0.5;
+  problem.earliest_start = {0.25, 0};
+  problem.end_delay = 1;
+  const auto frontier = SolveFrontier(problem, {});
+  ASSERT_TRUE(frontier);
+  EXPECT_THAT(frontier->breakpoints,
+              testing::ElementsAre(IsPoint(3.75, 20, 5), IsPoint(7.75, 0, 0)));
+
+  // A release that is late enough hides what comes before it.
+  problem.earliest_start = {0, 10};
+  const auto late = SolveFrontier(problem, {});
+  ASSERT_TRUE(late);
+  EXPECT_THAT(late->breakpoints, testing::ElementsAre(IsPoint(12, 10, 5), IsPoint(14, 0, 0)));
+}
+
+TEST(FrontierTest, WithNothingToChooseTheFrontierIsAPoint) {
+  for (const std::vector<TimeCost>& curve : std::vector<std::vector<TimeCost>>{
+           {{2, 7}}, {{2, 7}, {2, 7}}, {{2, 9}, {2, 7}}, {{2, 7}, {3, 7}}, {{2, 7}, {3, 8}}}) {
+    const auto frontier = SolveFrontier(Chain(curve, 2), {});
+    ASSERT_TRUE(frontier);
+    EXPECT_THAT(frontier->breakpoints, testing::ElementsAre(IsPoint(4, 14, 0)));
+    EXPECT_TRUE(frontier->complete);
+  }
+  const auto nothing = SolveFrontier(Chain({{0, 0}}, 3), WithSchedules({0, 1}));
+  ASSERT_TRUE(nothing);
+  EXPECT_THAT(nothing->breakpoints, testing::ElementsAre(IsPoint(0, 0, 0)));
+  EXPECT_EQ(nothing->schedules[1].time, 0);
+}
+
+TEST(FrontierTest, ZeroDurationsAreOrdinary) {
+  const auto frontier = SolveFrontier(Chain({{0, 5}, {2, 1}}, 2), {});
+  ASSERT_TRUE(frontier);
+  EXPECT_THAT(frontier->breakpoints, testing::ElementsAre(IsPoint(0, 10, 2), IsPoint(4, 2, 0)));
+}
+
+TEST(FrontierTest, StopsAtATimeOrASlope) {
+  const TimeCostProblem house = HouseProblem();
+  const auto at_time = SolveFrontier(house, StopAtTime(8));
+  ASSERT_TRUE(at_time);
+  EXPECT_FALSE(at_time->complete);
+  EXPECT_THAT(at_time->breakpoints,
+              testing::ElementsAre(IsPoint(7, 140, 20), IsPoint(10, 80, 10), IsPoint(11, 70, 0)));
+  const auto at_corner = SolveFrontier(house, StopAtTime(10));
+  ASSERT_TRUE(at_corner);
+  EXPECT_THAT(at_corner->breakpoints,
+              testing::ElementsAre(IsPoint(10, 80, 10), IsPoint(11, 70, 0)));
+  const auto at_slope = SolveFrontier(house, StopAtSlope(15));
+  ASSERT_TRUE(at_slope);
+  EXPECT_FALSE(at_slope->complete);
+  EXPECT_THAT(at_slope->breakpoints, testing::ElementsAre(IsPoint(10, 80, 10), IsPoint(11, 70, 0)));
+  FrontierOptions both = StopAtTime(1);
+  both.stop_slope = 1000;
+  const auto beyond = SolveFrontier(house, both);
+  ASSERT_TRUE(beyond);
+  EXPECT_TRUE(beyond->complete);
+  EXPECT_EQ(beyond->breakpoints.size(), 4U);
+}
+
+TEST(FrontierTest, SchedulesComeInTheOrderAskedForAndAreClampedToTheFrontier) {
+  FrontierOptions options;
+  options.schedule_times = {7, 100, 8.5, 0, 10, -3};
+  options.stop_time = 9;  // Does not cut wanted schedules off.
+  const auto frontier = SolveFrontier(HouseProblem(), options);
+  ASSERT_TRUE(frontier);
+  const auto& schedules = frontier->schedules;
+  ASSERT_EQ(schedules.size(), 6U);
+  const std::vector<double> times = {7, 11, 8.5, 5, 10, 5};
+  const std::vector<double> costs = {140, 70, 110, 190, 80, 190};
+  // At a corner any price between the slopes on both sides.
+  const std::vector<double> least_prices = {20, 0, 20, 25, 10, 25};
+  const std::vector<double> largest_prices = {25, 10, 20, 25, 20, 25};
+  for (std::size_t k = 0; k < times.size(); ++k) {
+    EXPECT_EQ(schedules[k].time, times[k]) << k;
+    EXPECT_EQ(schedules[k].cost, costs[k]) << k;
+    EXPECT_GE(schedules[k].price_of_time, least_prices[k]) << k;
+    EXPECT_LE(schedules[k].price_of_time, largest_prices[k]) << k;
+  }
+  EXPECT_THAT(schedules[2].start, testing::ElementsAre(0, 4, 4));
+  EXPECT_THAT(schedules[2].duration, testing::ElementsAre(4, 4.5, 4.5));
+  EXPECT_THAT(schedules[2].price, testing::ElementsAre(20, 10, 10));
+  EXPECT_THAT(schedules[2].precedence_price, testing::ElementsAre(10, 10));
+  EXPECT_EQ(schedules[2].delay_value, 0);
+}
+
+TEST(FrontierTest, ProgressOnlyGrows) {
+  // Independent activities of many lengths make many breakpoints.
+  TimeCostProblem problem;
+  for (int k = 1; k <= 400; ++k) {
+    problem.curves.push_back({{1, 1.0 * k}, {2.0 + k, 0}});
+    problem.curve_of.push_back(k - 1);
+  }
+  std::vector<double> shares;
+  FrontierOptions options;
+  options.progress = [&shares](double share) { shares.push_back(share); };
+  ASSERT_TRUE(SolveFrontier(problem, options));
+  ASSERT_GE(shares.size(), 2U);
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_GT(shares.front(), 0);
+  EXPECT_LE(shares.back(), 1);
+}
+
+// The whole frontier against trying every combination of durations.
+RC_GTEST_PROP(FrontierProperty, EqualsEnumeration, (std::uint32_t seed)) {
+  std::mt19937 random(seed);
+  const TimeCostProblem problem = RandomProblem(random, {});
+  const std::vector<double> costs = EnumerateCosts(problem);
+  const auto frontier = SolveFrontier(problem, {});
+  RC_ASSERT(frontier.has_value());
+  const std::string shape = CheckConvex(*frontier, 1e-12);
+  RC_LOG(shape);
+  RC_ASSERT(shape.empty());
+  std::size_t fastest = 0;
+  while (!std::isfinite(costs[fastest])) ++fastest;
+  const double least = costs.back();
+  std::size_t slowest = fastest;
+  while (costs[slowest] > least + 1e-9) ++slowest;
+  RC_ASSERT(frontier->breakpoints.front().time == static_cast<double>(fastest));
+  RC_ASSERT(frontier->breakpoints.back().time == static_cast<double>(slowest));
+  for (std::size_t k = fastest; k < costs.size(); ++k) {
+    const double cost = CostAt(*frontier, static_cast<double>(k));
+    RC_ASSERT(std::abs(cost - costs[k]) <= 1e-11 * (1 + std::abs(costs[k])));
+  }
+  for (const FrontierBreakpoint& point : frontier->breakpoints) {
+    RC_ASSERT(point.time == std::round(point.time));
+  }
+}
+
+// With whole numbers throughout there is nothing to round: every condition of
+// optimality holds to the last bit.
+RC_GTEST_PROP(FrontierProperty, WholeNumbersAreProvedOptimalWithoutTolerance,
+              (std::uint32_t seed)) {
+  std::mt19937 random(seed);
+  ProblemShape shape;
+  shape.most_activities = 40;
+  shape.most_options = 6;
+  shape.longest = 12;
+  shape.whole_slopes = true;
+  const TimeCostProblem problem = RandomProblem(random, shape);
+  const auto whole = SolveFrontier(problem, {});
+  RC_ASSERT(whole.has_value());
+  RC_ASSERT(whole->cost_error == 0);
+  RC_ASSERT(CheckConvex(*whole, 0).empty());
+  const auto curves = QuantisedCurves(problem, {});
+  RC_ASSERT(curves.has_value());
+  FrontierOptions options;
+  const double first = whole->breakpoints.front().time;
+  const double last = whole->breakpoints.back().time;
+  for (double time = first - 1; time <= last + 1; time += 0.5) {
+    options.schedule_times.push_back(time);
+  }
+  std::shuffle(options.schedule_times.begin(), options.schedule_times.end(), random);
+  const auto frontier = SolveFrontier(problem, options);
+  RC_ASSERT(frontier.has_value());
+  for (std::size_t k = 0; k < options.schedule_times.size(); ++k) {
+    const TimeCostSchedule& schedule = frontier->schedules[k];
+    const double time = std::clamp(options.schedule_times[k], first, last);
+    RC_ASSERT(schedule.time == time);
+    RC_ASSERT(schedule.cost == CostAt(*whole, time));
+    const std::string error = CheckOptimal(problem, *curves, schedule, 0);
+    RC_LOG(error);
+    RC_ASSERT(error.empty());
+  }
+}
+
+// Fractions round to the grid, and the same conditions hold to 1e-12.
+RC_GTEST_PROP(FrontierProperty, FractionsAreProvedOptimal, (std::uint32_t seed)) {
+  std::mt19937 random(seed);
+  ProblemShape shape;
+  shape.most_activities = 30;
+  shape.most_options = 8;
+  shape.longest = 9;
+  TimeCostProblem problem = RandomProblem(random, shape);
+  const double time_unit = std::pow(10.0, static_cast<double>(random() % 10) - 6);
+  const double cost_unit = std::pow(10.0, static_cast<double>(random() % 13) - 6);
+  const auto jitter = [&random]() { return 1 + static_cast<double>(random()) / 0x1p34; };
+  for (auto& curve : problem.curves) {
+    for (TimeCost& option : curve) {
+      option.time *= time_unit * jitter();
+      option.cost *= cost_unit * jitter();
+    }
+  }
+  for (TimeCostPrecedence& p : problem.precedences) p.delay *= time_unit * jitter();
+  for (double& start : problem.earliest_start) start *= time_unit * jitter();
+  problem.end_delay *= time_unit * jitter();
+  const auto curves = QuantisedCurves(problem, {});
+  RC_ASSERT(curves.has_value());
+  const auto ends = SolveFrontier(problem, {});
+  RC_ASSERT(ends.has_value());
+  const double first = ends->breakpoints.front().time;
+  const double last = ends->breakpoints.back().time;
+  FrontierOptions options;
+  for (int k = 0; k <= 12; ++k) options.schedule_times.push_back(first + (last - first) * k / 12);
+  const auto frontier = SolveFrontier(problem, options);
+  RC_ASSERT(frontier.has_value());
+  for (const TimeCostSchedule& schedule : frontier->schedules) {
+    const std::string error = CheckOptimal(problem, *curves, schedule, 1e-12);
+    RC_LOG(error);
+    RC_ASSERT(error.empty());
+  }
+}
+
+// Scaling by powers of two changes no digit.
+RC_GTEST_PROP(FrontierProperty, ScalesExactlyWithPowersOfTwo, (std::uint32_t seed)) {
+  std::mt19937 random(seed);
+  ProblemShape shape;
+  shape.most_activities = 20;
+  const TimeCostProblem problem = RandomProblem(random, shape);
+  const double time_scale = std::ldexp(1.0, static_cast<int>(random() % 81) - 40);
+  const double cost_scale = std::ldexp(1.0, static_cast<int>(random() % 81) - 40);
+  TimeCostProblem scaled = problem;
+  for (auto& curve : scaled.curves) {
+    for (TimeCost& option : curve) {
+      option.time *= time_scale;
+      option.cost *= cost_scale;
+    }
+  }
+  for (TimeCostPrecedence& p : scaled.precedences) p.delay *= time_scale;
+  for (double& start : scaled.earliest_start) start *= time_scale;
+  scaled.end_delay *= time_scale;
+  const auto a = SolveFrontier(problem, {});
+  const auto b = SolveFrontier(scaled, {});
+  RC_ASSERT(a.has_value() && b.has_value());
+  RC_ASSERT(a->pivots == b->pivots);
+  RC_ASSERT(a->cost_error * cost_scale == b->cost_error);
+  RC_ASSERT(a->breakpoints.size() == b->breakpoints.size());
+  for (std::size_t k = 0; k < a->breakpoints.size(); ++k) {
+    RC_ASSERT(a->breakpoints[k].time * time_scale == b->breakpoints[k].time);
+    RC_ASSERT(a->breakpoints[k].cost * cost_scale == b->breakpoints[k].cost);
+    RC_ASSERT(a->breakpoints[k].slope * (cost_scale / time_scale) == b->breakpoints[k].slope);
+  }
+}
+
+// The coarse mode's curve stays within its own bound of the exact one.
+RC_GTEST_PROP(FrontierProperty, CoarseErrorIsWithinItsBound, (std::uint32_t seed)) {
+  std::mt19937 random(seed);
+  ProblemShape shape;
+  shape.most_activities = 30;
+  shape.most_options = 8;
+  shape.longest = 12;
+  const TimeCostProblem problem = RandomProblem(random, shape);
+  const auto exact = SolveFrontier(problem, {});
+  const double quantum = 0.1 * static_cast<double>(1 + random() % 40);
+  const auto coarse = SolveFrontier(problem, WithQuantum(quantum));
+  RC_ASSERT(exact.has_value() && coarse.has_value());
+  RC_ASSERT(coarse->breakpoints.front().time == exact->breakpoints.front().time);
+  for (const FrontierBreakpoint& point : coarse->breakpoints) {
+    const double multiple = point.slope / quantum;
+    RC_ASSERT(std::abs(multiple - std::round(multiple)) < 1e-6);
+  }
+  const double first = exact->breakpoints.front().time;
+  const double last = exact->breakpoints.back().time;
+  for (int k = 0; k <= 50; ++k) {
+    const double time = first + (last - first) * k / 50;
+    const double difference = std::abs(CostAt(*exact, time) - CostAt(*coarse, time));
+    RC_ASSERT(difference <= coarse->cost_error + 1e-9);
+  }
+}
+
+TEST(FrontierTest, CoarseErrorIsNotAnEmptyPromise) {
+  const TimeCostProblem problem = Chain({{1, 10.5}, {2, 4.75}, {4, 0}}, 3);
+  const auto coarse = SolveFrontier(problem, WithQuantum(2));
+  ASSERT_TRUE(coarse);
+  // Slopes 5.75 and 2.375 become 6 and 2: 4.0 for 4.75, then 10.0 for 10.5.
+  EXPECT_THAT(coarse->breakpoints,
+              testing::ElementsAre(IsPoint(3, 30, 6), IsPoint(6, 12, 2), IsPoint(12, 0, 0)));
+  EXPECT_EQ(coarse->cost_error, 3 * 0.75);
+}
+
+TEST(FrontierTest, QuantisedCurvesAreTheHullsThemselvesWhereTheyFitTheGrid) {
+  TimeCostProblem problem = Chain({{4, 3}, {1, 10}, {2, 9}, {3, 2}, {5, 1}}, 1);
+  problem.curves.push_back({{2, 8}});
+  problem.curve_of.push_back(1);
+  const auto curves = QuantisedCurves(problem, {});
+  ASSERT_TRUE(curves);
+  ASSERT_EQ(curves->size(), 2U);
+  ASSERT_EQ((*curves)[0].size(), 3U);
+  EXPECT_EQ((*curves)[0][0].time, 1);
+  EXPECT_EQ((*curves)[0][0].cost, 10);
+  EXPECT_EQ((*curves)[0][1].time, 3);
+  EXPECT_EQ((*curves)[0][2].cost, 1);
+  ASSERT_EQ((*curves)[1].size(), 1U);
+}
+
+TEST(FrontierTest, IsDeterministic) {
+  std::mt19937 random(7);
+  ProblemShape shape;
+  shape.most_activities = 200;
+  shape.most_options = 8;
+  shape.longest = 30;
+  for (int round = 0; round < 10; ++round) {
+    const TimeCostProblem problem = RandomProblem(random, shape);
+    const FrontierOptions options = WithSchedules({20, 30, 40});
+    const auto a = SolveFrontier(problem, options);
+    const auto b = SolveFrontier(problem, options);
+    ASSERT_TRUE(a && b);
+    EXPECT_EQ(a->pivots, b->pivots);
+    ASSERT_EQ(a->breakpoints.size(), b->breakpoints.size());
+    for (std::size_t k = 0; k < a->schedules.size(); ++k) {
+      EXPECT_EQ(a->schedules[k].start, b->schedules[k].start);
+      EXPECT_EQ(a->schedules[k].duration, b->schedules[k].duration);
+      EXPECT_EQ(a->schedules[k].price, b->schedules[k].price);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace perseus

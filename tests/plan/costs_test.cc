@@ -1,0 +1,206 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "perseus/plan.h"
+#include "plan/pipelines.h"
+
+namespace perseus {
+namespace {
+
+using plan_testing::Blocking;
+using plan_testing::Costed;
+using plan_testing::DagOf;
+using plan_testing::ProfileOf;
+using testing::HasSubstr;
+
+MATCHER_P3(IsOption, knob, time, energy, "") {
+  return arg.knob == knob && arg.time_seconds == time && arg.energy_joules == energy;
+}
+
+constexpr const char* kOneStage =
+    "0,forward,1400,1,100\n0,forward,1200,1.25,90\n0,forward,1000,2,60\n0,forward,800,2.5,100\n"
+    "0,backward,1400,2,200\n0,backward,1200,2.5,150\n";
+
+std::string ErrorOf(const std::string& rows, const PipelineDag& dag, const CostSpec& spec) {
+  const auto pipeline = CostPipeline(ProfileOf(rows), dag, spec);
+  if (pipeline) return "no error";
+  EXPECT_EQ(pipeline.error().code, ErrorCode::kInvalidInput);
+  return pipeline.error().message;
+}
+
+TEST(CostsTest, KeepsWhatIsParetoOptimalInEffectiveEnergy) {
+  // Effective energies at 0 W: 100, 90, 60, 100.
+  const CostedPipeline plain = Costed(kOneStage, DagOf("1f1b", 1, 1), Blocking(0));
+  const CostTable& forward = plain.TableOf(0);
+  EXPECT_EQ(forward.type, ComputationType::kForward);
+  EXPECT_THAT(forward.options,
+              testing::ElementsAre(IsOption(0, 1, 100), IsOption(1, 1.25, 90), IsOption(2, 2, 60)));
+  EXPECT_EQ(forward.dominated, 1);
+  EXPECT_EQ(forward.all_options.size(), 4U);
+  // At 80 W: 20, -10, -100, -100: as cheap and slower is dominated.
+  const CostedPipeline waiting = Costed(kOneStage, DagOf("1f1b", 1, 1), Blocking(80));
+  EXPECT_EQ(waiting.TableOf(0).options.size(), 3U);
+  // At 81 W the slowest one pays.
+  const CostedPipeline more = Costed(kOneStage, DagOf("1f1b", 1, 1), Blocking(81));
+  EXPECT_EQ(more.TableOf(0).options.size(), 4U);
+  EXPECT_EQ(more.TableOf(0).dominated, 0);
+}
+
+TEST(CostsTest, TheBaselineIsTheHighestClockEvenWhereDominated) {
+  const std::string rows = "0,forward,1000,1,90\n0,forward,1400,1.5,100\n0,backward,1400,1,1\n";
+  const CostedPipeline pipeline = Costed(rows, DagOf("1f1b", 1, 1), Blocking(0));
+  EXPECT_THAT(pipeline.TableOf(0).baseline, IsOption(0, 1.5, 100));
+  EXPECT_THAT(pipeline.TableOf(0).options, testing::ElementsAre(IsOption(1, 1, 90)));
+  EXPECT_THAT(pipeline.TableOf(0).all_options,
+              testing::ElementsAre(IsOption(0, 1.5, 100), IsOption(1, 1, 90)));
+}
+
+TEST(CostsTest, LabelsTakeTheFirstRowAsBaseline) {
+  const std::string rows =
+      "0,forward,quiet,2,50\n0,forward,loud,1,90\n0,backward,loud,1,9\n0,backward,quiet,2,5\n";
+  const CostedPipeline pipeline = Costed(rows, DagOf("1f1b", 1, 1), Blocking(0));
+  EXPECT_FALSE(pipeline.knobs_are_numbers);
+  EXPECT_EQ(pipeline.knobs[pipeline.TableOf(0).baseline.knob].label, "quiet");
+}
+
+TEST(CostsTest, TensorParallelismMultipliesEnergiesAndBlockingPower) {
+  CostSpec spec = Blocking(50);
+  spec.tensor_parallel = 4;
+  const CostedPipeline pipeline = Costed(kOneStage, DagOf("1f1b", 1, 1), spec);
+  EXPECT_EQ(pipeline.tensor_parallel, 4);
+  EXPECT_EQ(pipeline.total_blocking_power_watts, 200);
+  EXPECT_EQ(pipeline.TableOf(0).blocking_power_watts, 200);
+  EXPECT_THAT(pipeline.TableOf(0).baseline, IsOption(0, 1, 400));
+}
+
+TEST(CostsTest, RanksOfTheProfileAreSummedOnce) {
+  const std::string rows =
+      "stage,instruction,knob,time,energy,tp_rank\n"
+      "0,forward,1400,1,100,0\n0,forward,1400,1.5,110,1\n"
+      "0,backward,1400,2,200,0\n0,backward,1400,2,220,1\n";
+  const CostedPipeline pipeline = Costed(rows, DagOf("1f1b", 1, 1), Blocking(50));
+  EXPECT_EQ(pipeline.tensor_parallel, 2);
+  EXPECT_THAT(pipeline.TableOf(0).baseline, IsOption(0, 1.5, 210));
+  EXPECT_EQ(pipeline.total_blocking_power_watts, 100);
+
+  CostSpec wrong = Blocking(50);
+  wrong.tensor_parallel = 4;
+  EXPECT_THAT(ErrorOf(rows, DagOf("1f1b", 1, 1), wrong),
+              HasSubstr("p.csv: the profile has 2 tensor-parallel ranks (tp_rank), but 4"));
+}
+
+TEST(CostsTest, EveryRankMayWaitAtAPowerOfItsOwn) {
+  const std::string rows =
+      "0,forward,1400,1,100\n0,backward,1400,1,100\n1,forward,1400,1,100\n1,backward,1400,1,100\n";
+  CostSpec spec;
+  spec.blocking_power_watts = {10, 30};
+  const CostedPipeline pipeline = Costed(rows, DagOf("1f1b", 2, 1), spec);
+  EXPECT_THAT(pipeline.rank_blocking_power_watts, testing::ElementsAre(10, 30));
+  EXPECT_EQ(pipeline.total_blocking_power_watts, 40);
+  std::vector<CostOption> chosen;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    EXPECT_EQ(pipeline.TableOf(i).blocking_power_watts, pipeline.TableOf(i).stage == 0 ? 10 : 30);
+    chosen.push_back(pipeline.TableOf(i).baseline);
+  }
+  // 4 computations, and two seconds of waiting on each rank.
+  EXPECT_EQ(IterationEnergy(pipeline, chosen, 4), 400 + 2 * 10 + 2 * 30);
+}
+
+TEST(CostsTest, SplitsABackwardByTheRatio) {
+  CostSpec spec = Blocking(0);
+  spec.split_ratio = 0.25;
+  const PipelineDag dag = DagOf("zbv-zero-bubble", 2, 2, {}, 2);
+  std::string rows;
+  for (const char* stage : {"0", "1"}) {
+    rows += std::string(stage) + ",forward,1400,1,10\n" + stage + ",backward,1400,4,80\n";
+  }
+  const CostedPipeline pipeline = Costed(rows, dag, spec);
+  for (const CostTable& table : pipeline.tables) {
+    if (table.type == ComputationType::kForward) {
+      EXPECT_FALSE(table.split);
+      continue;
+    }
+    EXPECT_TRUE(table.split);
+    const bool input = table.type == ComputationType::kBackwardInput;
+    EXPECT_THAT(table.baseline, IsOption(0, input ? 1 : 3, input ? 20 : 60));
+  }
+}
+
+TEST(CostsTest, JoinsInputAndWeightWhereTheScheduleRunsThemAsOne) {
+  const std::string rows =
+      "0,forward,1400,1,10\n"
+      "0,backward_input,1400,1,10\n0,backward_input,1200,2,8\n"
+      "0,backward_weight,1200,3,5\n0,backward_weight,1000,4,4\n";
+  const CostedPipeline pipeline = Costed(rows, DagOf("1f1b", 1, 1), Blocking(0));
+  const CostTable& backward = pipeline.TableOf(1);
+  EXPECT_EQ(backward.type, ComputationType::kBackward);
+  EXPECT_THAT(backward.all_options, testing::ElementsAre(IsOption(1, 5, 13)));
+  EXPECT_THAT(backward.baseline, IsOption(1, 5, 13));
+  EXPECT_FALSE(backward.split);
+  EXPECT_THAT(ErrorOf("0,forward,1400,1,10\n0,backward_input,1400,1,10\n"
+                      "0,backward_weight,1200,3,5\n",
+                      DagOf("1f1b", 1, 1), Blocking(0)),
+              HasSubstr("no knob in common; measure both at the same knobs"));
+}
+
+TEST(CostsTest, AFusedPairRunsAtOneKnob) {
+  const PipelineDag dag = DagOf("dualpipev", 4, 4, {}, 2);
+  std::string rows;
+  for (const char* stage : {"0", "1", "2", "3"}) {
+    rows += std::string(stage) + ",forward,1400,1,10\n" + stage + ",forward,1200,2,8\n";
+    rows += std::string(stage) + ",backward,1400,2,20\n" + stage + ",backward,1200,3,12\n";
+  }
+  const CostedPipeline pipeline = Costed(rows, dag, Blocking(0));
+  int fused = 0;
+  for (const CostTable& table : pipeline.tables) {
+    if (!table.fused_type || table.fused_type != ComputationType::kBackward) continue;
+    ++fused;
+    EXPECT_THAT(table.all_options, testing::ElementsAre(IsOption(0, 3, 30), IsOption(1, 5, 20)));
+  }
+  EXPECT_GT(fused, 0);
+
+  std::string apart;
+  for (const char* stage : {"0", "1", "2", "3"}) {
+    apart += std::string(stage) + ",forward,1400,1,10\n" + stage + ",backward,1200,3,12\n";
+  }
+  EXPECT_THAT(ErrorOf(apart, dag, Blocking(0)),
+              HasSubstr("run as one, but have no knob in common"));
+}
+
+TEST(CostsTest, SaysWhatIsWrong) {
+  const PipelineDag dag = DagOf("1f1b", 1, 1);
+  CostSpec spec;
+  EXPECT_THAT(ErrorOf(kOneStage, dag, spec), HasSubstr("0 blocking powers are given for 1 ranks"));
+  spec.blocking_power_watts = {1, 2};
+  EXPECT_THAT(ErrorOf(kOneStage, dag, spec), HasSubstr("2 blocking powers are given for 1 ranks"));
+  for (const double bad :
+       {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    EXPECT_THAT(ErrorOf(kOneStage, dag, Blocking(bad)), HasSubstr("expected a number >= 0"));
+  }
+  for (const double bad : {0.0, 1.0, -0.5, std::numeric_limits<double>::quiet_NaN()}) {
+    spec = Blocking(1);
+    spec.split_ratio = bad;
+    EXPECT_THAT(ErrorOf(kOneStage, dag, spec), HasSubstr("the split ratio is"));
+  }
+  spec = Blocking(1);
+  spec.tensor_parallel = -1;
+  EXPECT_THAT(ErrorOf(kOneStage, dag, spec), HasSubstr("tensor parallelism is -1"));
+  EXPECT_THAT(ErrorOf(kOneStage, DagOf("1f1b", 2, 1), Blocking(1)),
+              HasSubstr("p.csv: the profile has 1 stages, the schedule 2"));
+  // The reader makes sure of this, but a profile may be made without it.
+  Profile forward_only = ProfileOf(kOneStage);
+  forward_only.tables.pop_back();
+  const auto lacking = CostPipeline(forward_only, dag, Blocking(1));
+  ASSERT_FALSE(lacking);
+  EXPECT_THAT(lacking.error().message,
+              HasSubstr("the schedule runs backward of stage 0, but the profile has no such rows"));
+}
+
+}  // namespace
+}  // namespace perseus

@@ -1,0 +1,171 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/grouping.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <tuple>
+
+#include "plan/pipelines.h"
+
+namespace perseus::plan {
+namespace {
+
+using plan_testing::Blocking;
+using plan_testing::Costed;
+using plan_testing::DagOf;
+using plan_testing::RandomRows;
+using testing::ElementsAre;
+
+PlanConstraints By(Granularity granularity, double dwell_seconds = 0) {
+  PlanConstraints constraints;
+  constraints.granularity = granularity;
+  constraints.min_dwell_seconds = dwell_seconds;
+  return constraints;
+}
+
+CostedPipeline Pipeline(int stages, int microbatches) {
+  std::mt19937 random(1);
+  plan_testing::ProfileShape shape;
+  shape.stages = stages;
+  return Costed(RandomRows(random, shape), DagOf("1f1b", stages, microbatches), Blocking(50));
+}
+
+// Every computation is in exactly one group, members ascend, groups are in
+// order of their first member, and `next` runs after the last member.
+void CheckForm(const CostedPipeline& pipeline, const Grouping& grouping) {
+  std::vector<int> group_of(pipeline.dag.size(), -1);
+  int previous_first = -1;
+  ASSERT_EQ(grouping.members.size(), grouping.next.size());
+  for (std::size_t g = 0; g < grouping.members.size(); ++g) {
+    const std::vector<int>& members = grouping.members[g];
+    ASSERT_FALSE(members.empty());
+    EXPECT_TRUE(std::is_sorted(members.begin(), members.end()));
+    EXPECT_GT(members.front(), previous_first);
+    previous_first = members.front();
+    for (const int i : members) {
+      EXPECT_EQ(group_of[i], -1);
+      group_of[i] = static_cast<int>(g);
+      EXPECT_EQ(pipeline.dag.computations[i].rank, pipeline.dag.computations[members[0]].rank);
+    }
+  }
+  EXPECT_EQ(std::count(group_of.begin(), group_of.end(), -1), 0);
+  for (std::size_t g = 0; g < grouping.members.size(); ++g) {
+    int last = -1;
+    for (const int i : grouping.members[g]) {
+      last = std::max(last, pipeline.dag.computations[i].position);
+    }
+    const std::vector<int>& order =
+        pipeline.dag.rank_order[pipeline.dag.computations[grouping.members[g][0]].rank];
+    const bool at_end = last + 1 == static_cast<int>(order.size());
+    EXPECT_EQ(grouping.next[g], at_end ? -1 : group_of[order[last + 1]]);
+  }
+}
+
+TEST(GroupingTest, ByComputation) {
+  const CostedPipeline pipeline = Pipeline(2, 3);
+  const Grouping grouping = GroupComputations(pipeline, By(Granularity::kComputation));
+  EXPECT_EQ(grouping.members.size(), 12U);
+  CheckForm(pipeline, grouping);
+}
+
+TEST(GroupingTest, ByWhatTheyAre) {
+  const CostedPipeline pipeline = Pipeline(3, 6);
+  const std::vector<Phase> phases = ComputationPhases(pipeline.dag);
+  for (const Granularity granularity :
+       {Granularity::kPhase, Granularity::kStageType, Granularity::kStage}) {
+    const Grouping grouping = GroupComputations(pipeline, By(granularity));
+    CheckForm(pipeline, grouping);
+    using Key = std::tuple<int, int, int>;
+    std::set<Key> keys;
+    for (const std::vector<int>& members : grouping.members) {
+      std::set<Key> of_group;
+      for (const int i : members) {
+        const Computation& c = pipeline.dag.computations[i];
+        const int type = granularity == Granularity::kStage ? 0 : static_cast<int>(c.action.type);
+        const int phase = granularity == Granularity::kPhase ? static_cast<int>(phases[i]) : 0;
+        of_group.insert({c.action.stage, type, phase});
+      }
+      EXPECT_EQ(of_group.size(), 1U);                      // A group is of one kind,
+      EXPECT_TRUE(keys.insert(*of_group.begin()).second);  // and a kind is one group.
+    }
+  }
+  EXPECT_EQ(GroupComputations(pipeline, By(Granularity::kStage)).members.size(), 3U);
+  EXPECT_EQ(GroupComputations(pipeline, By(Granularity::kStageType)).members.size(), 6U);
+}
+
+TEST(GroupingTest, AStageIsARankWhereItHasSeveral) {
+  std::mt19937 random(1);
+  plan_testing::ProfileShape shape;
+  shape.stages = 4;
+  const CostedPipeline pipeline =
+      Costed(RandomRows(random, shape), DagOf("interleaved-1f1b", 4, 4, {}, 2), Blocking(50));
+  EXPECT_EQ(GroupComputations(pipeline, By(Granularity::kStage)).members.size(), 2U);
+  EXPECT_EQ(GroupComputations(pipeline, By(Granularity::kStageType)).members.size(), 8U);
+}
+
+TEST(GroupingTest, DwellMergesNeighboursUntilEveryRunIsLongEnough) {
+  const CostedPipeline pipeline = Pipeline(3, 6);
+  for (const Granularity granularity : {Granularity::kComputation, Granularity::kPhase,
+                                        Granularity::kStageType, Granularity::kStage}) {
+    for (const double dwell : {0.5, 1.5, 2.5, 4.0, 7.0, 1000.0}) {
+      const Grouping grouping = GroupComputations(pipeline, By(granularity, dwell));
+      CheckForm(pipeline, grouping);
+      std::vector<int> group_of(pipeline.dag.size(), -1);
+      for (std::size_t g = 0; g < grouping.members.size(); ++g) {
+        for (const int i : grouping.members[g]) group_of[i] = static_cast<int>(g);
+      }
+      for (const std::vector<int>& order : pipeline.dag.rank_order) {
+        double run = 0;
+        bool whole_rank = true;
+        for (std::size_t k = 0; k < order.size(); ++k) {
+          run += pipeline.TableOf(order[k]).options.front().time_seconds;
+          const bool last = k + 1 == order.size();
+          if (!last && group_of[order[k + 1]] == group_of[order[k]]) continue;
+          if (!(last && whole_rank)) {
+            EXPECT_GE(run, dwell);
+          }
+          whole_rank = false;
+          run = 0;
+        }
+      }
+      if (dwell == 1000.0) {
+        EXPECT_EQ(grouping.members.size(), 3U);
+      }
+    }
+  }
+  EXPECT_EQ(GroupComputations(pipeline, By(Granularity::kComputation, 0.5)).members.size(), 36U);
+}
+
+TEST(CommonKnobsTest, OneComputationHasItsParetoOptimalKnobs) {
+  const CostedPipeline pipeline =
+      Costed("0,forward,3,1,10\n0,forward,2,2,20\n0,forward,1,3,5\n0,backward,3,1,1\n",
+             DagOf("1f1b", 1, 1), Blocking(0));
+  EXPECT_THAT(*CommonKnobs(pipeline, Guard{}, {0}), ElementsAre(0, 2));
+}
+
+TEST(CommonKnobsTest, GroupsHaveWhatAllHaveTheBaselineFirst) {
+  const CostedPipeline pipeline = Costed(
+      "0,forward,4,5,10\n0,forward,3,2,20\n0,forward,2,3,5\n0,forward,1,1,99\n"
+      "0,backward,4,1,1\n0,backward,2,4,1\n0,backward,1,1,1\n",
+      DagOf("1f1b", 1, 2), Blocking(0));
+  // Sums over two forwards and two backwards: 4: 12, 2: 14, 1: 4; 3 is not in both.
+  EXPECT_THAT(*CommonKnobs(pipeline, Guard{}, {0, 1, 2, 3}), ElementsAre(0, 3, 2));
+}
+
+TEST(CommonKnobsTest, SaysWhenThereAreNone) {
+  const CostedPipeline pipeline =
+      Costed("0,forward,2,1,1\n0,backward,1,1,1\n", DagOf("1f1b", 1, 1), Blocking(0));
+  const auto knobs = CommonKnobs(pipeline, Guard{}, {0, 1});
+  ASSERT_FALSE(knobs);
+  EXPECT_EQ(knobs.error().code, ErrorCode::kInfeasible);
+  EXPECT_THAT(knobs.error().message, testing::HasSubstr("of stage 0 that have to share a knob"));
+}
+
+}  // namespace
+}  // namespace perseus::plan

@@ -1,0 +1,100 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/knob_subset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "plan/pipelines.h"
+
+namespace perseus::plan {
+namespace {
+
+using plan_testing::Blocking;
+using plan_testing::Costed;
+using plan_testing::DagOf;
+
+std::set<int> KnobsOf(const CostedPipeline& pipeline) {
+  std::set<int> knobs;
+  for (const CostTable& table : pipeline.tables) {
+    for (const CostOption& option : table.all_options) knobs.insert(option.knob);
+  }
+  return knobs;
+}
+
+double Fastest(const CostedPipeline& pipeline) {
+  std::vector<double> durations;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    durations.push_back(pipeline.TableOf(i).options.front().time_seconds);
+  }
+  return Replay(pipeline.dag, durations).iteration_time_seconds;
+}
+
+TEST(KnobSubsetTest, KeepsFewKnobsThatMeetTheDeadline) {
+  std::mt19937 random(5);
+  plan_testing::ProfileShape shape;
+  shape.stages = 3;
+  shape.clocks = 8;
+  shape.noise = 0.03;
+  const CostedPipeline pipeline =
+      Costed(plan_testing::RandomRows(random, shape), DagOf("1f1b", 3, 4), Blocking(60));
+  const double seconds = 1.05 * Fastest(pipeline);
+  for (int most = 1; most <= 9; ++most) {
+    const auto few = KeepFewKnobs(pipeline, Guard{}, seconds, most);
+    ASSERT_TRUE(few) << few.error().message;
+    const std::set<int> knobs = KnobsOf(*few);
+    EXPECT_EQ(static_cast<int>(knobs.size()), std::min(most, 8));
+    EXPECT_LE(Fastest(*few), seconds);
+    for (const CostTable& table : few->tables) {
+      ASSERT_FALSE(table.options.empty());
+      // Still Pareto-optimal, and still what the profile says.
+      for (std::size_t k = 0; k < table.options.size(); ++k) {
+        const CostOption& option = table.options[k];
+        EXPECT_TRUE(knobs.contains(option.knob));
+        if (k == 0) continue;
+        const CostOption& before = table.options[k - 1];
+        const double watts = table.blocking_power_watts;
+        EXPECT_GT(option.time_seconds, before.time_seconds);
+        EXPECT_LT(option.energy_joules - watts * option.time_seconds,
+                  before.energy_joules - watts * before.time_seconds);
+      }
+    }
+  }
+}
+
+TEST(KnobSubsetTest, DropsTheKnobThatIsMissedLeast) {
+  // The slowest and cheapest where there is time, else the fastest.
+  const CostedPipeline pipeline = Costed(
+      "0,forward,3,1,10\n0,forward,2,2,11\n0,forward,1,3,5\n"
+      "0,backward,3,1,10\n0,backward,2,2,11\n0,backward,1,3,5\n",
+      DagOf("1f1b", 1, 1), Blocking(0));
+  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 6, 1)), (std::set<int>{2}));
+  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 2, 1)), (std::set<int>{0}));
+}
+
+TEST(KnobSubsetTest, AtEqualPricesTheUselessKnobGoes) {
+  // At the optimum's price both ends of a segment cost the same.
+  const CostedPipeline pipeline = Costed(
+      "0,forward,3,1,10\n0,forward,2,2,11\n0,forward,1,3,5\n"
+      "0,backward,3,1,10\n0,backward,2,2,11\n0,backward,1,3,5\n",
+      DagOf("1f1b", 1, 1), Blocking(0));
+  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 4, 2)), (std::set<int>{0, 2}));
+}
+
+TEST(KnobSubsetTest, SaysHowManyAreNeeded) {
+  const CostedPipeline pipeline =
+      Costed("0,forward,2,1,10\n0,backward,1,1,10\n", DagOf("1f1b", 1, 1), Blocking(0));
+  const auto few = KeepFewKnobs(pipeline, Guard{}, 2, 1);
+  ASSERT_FALSE(few);
+  EXPECT_EQ(few.error().code, ErrorCode::kInfeasible);
+  EXPECT_THAT(few.error().message,
+              testing::HasSubstr("1 distinct knobs are not enough for 2 s: 2 are needed"));
+}
+
+}  // namespace
+}  // namespace perseus::plan

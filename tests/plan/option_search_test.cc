@@ -1,0 +1,178 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/option_search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+
+#include "frontier/network.h"
+#include "frontier/walk.h"
+
+namespace perseus::plan {
+namespace {
+
+using frontier::DeadlineProgram;
+using frontier::Int128;
+using frontier::Network;
+
+constexpr std::int64_t kWork = 20'000'000;
+
+// Activities with whole times and costs on a random graph, knobs in groups.
+struct Case {
+  TimeCostProblem problem;
+  SearchSpace space;
+  double deadline = 0;
+};
+
+Case RandomCase(std::mt19937& random, bool grouped) {
+  const auto below = [&random](int n) {
+    return static_cast<int>(random() % static_cast<std::uint32_t>(n));
+  };
+  Case result;
+  TimeCostProblem& problem = result.problem;
+  constexpr int kKnobs = 3;
+  for (int c = 0; c < 3; ++c) {
+    auto& curve = problem.curves.emplace_back();
+    for (int k = 0; k < kKnobs; ++k) {
+      curve.push_back({2.0 + 2 * k + below(2), 30.0 - 9 * k + below(8)});
+    }
+  }
+  const int n = 4 + below(4);
+  for (int i = 0; i < n; ++i) problem.curve_of.push_back(below(3));
+  for (int i = 0; i < n; ++i) {
+    for (int j = i + 1; j < n; ++j) {
+      if (below(3) == 0) problem.precedences.push_back({i, j, 0});
+    }
+  }
+  for (int i = 0; i < n; ++i) {
+    if (grouped && !result.space.groups.empty() && below(2) == 0) {
+      result.space.groups.back().push_back(i);
+    } else {
+      result.space.groups.push_back({i});
+    }
+  }
+  for (std::size_t g = 0; g < result.space.groups.size(); ++g) {
+    result.space.knobs.push_back({0, 1, 2});
+    const bool last = g + 1 == result.space.groups.size();
+    result.space.next_group.push_back(last ? -1 : static_cast<int>(g) + 1);
+  }
+  return result;
+}
+
+double End(const TimeCostProblem& problem, const std::vector<int>& knob_of) {
+  std::vector<double> start(problem.curve_of.size(), 0);
+  double end = 0;
+  for (std::size_t i = 0; i < start.size(); ++i) {  // Precedences go up.
+    for (const TimeCostPrecedence& p : problem.precedences) {
+      if (p.to != static_cast<int>(i)) continue;
+      const auto& curve = problem.curves[problem.curve_of[p.from]];
+      start[i] = std::max(start[i], start[p.from] + curve[knob_of[p.from]].time);
+    }
+    end = std::max(end, start[i] + problem.curves[problem.curve_of[i]][knob_of[i]].time);
+  }
+  return end;
+}
+
+// Cost of a choice of knobs, infinite where it misses the deadline.
+double CostOf(const Case& c, const std::vector<int>& knobs) {
+  std::vector<int> knob_of(c.problem.curve_of.size(), -1);
+  double cost = 0;
+  for (std::size_t g = 0; g < knobs.size(); ++g) {
+    for (const int i : c.space.groups[g]) {
+      knob_of[i] = knobs[g];
+      cost += c.problem.curves[c.problem.curve_of[i]][knobs[g]].cost;
+    }
+  }
+  return End(c.problem, knob_of) <= c.deadline ? cost : std::numeric_limits<double>::infinity();
+}
+
+double LeastCost(const Case& c) {
+  std::vector<int> knobs(c.space.groups.size(), 0);
+  double least = std::numeric_limits<double>::infinity();
+  for (;;) {
+    least = std::min(least, CostOf(c, knobs));
+    std::size_t g = 0;
+    for (; g < knobs.size() && knobs[g] == 2; ++g) knobs[g] = 0;
+    if (g == knobs.size()) return least;
+    ++knobs[g];
+  }
+}
+
+std::optional<std::vector<int>> Search(Case* c, std::int64_t work) {
+  const auto network = Network::Build(c->problem, 0);
+  EXPECT_TRUE(network);
+  c->space.options.clear();
+  for (std::size_t t = 0; t < c->problem.curves.size(); ++t) {
+    auto& row = c->space.options.emplace_back();
+    for (const TimeCost& option : c->problem.curves[t]) {
+      const double cost = option.cost - network->curves[t].slowest_cost;
+      const int bits = network->scale.time_bits + network->scale.slope_bits;
+      row.push_back({.length = network->scale.TicksDown(option.time),
+                     .cost = static_cast<Int128>(std::ldexp(cost, bits))});
+    }
+  }
+  const std::int64_t deadline = network->scale.TicksDown(c->deadline);
+  frontier::Walk walk(*network);
+  while (!walk.at_fastest() && walk.next_time() > deadline) walk.Advance();
+  return SearchOptions(*network, DeadlineProgram(*network, walk, std::min(walk.time(), deadline)),
+                       c->space, work);
+}
+
+TEST(OptionSearchTest, SmallProblemsAreSolvedToTheOptimum) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 200; ++round) {
+    Case c = RandomCase(random, /*grouped=*/round % 2 == 1);
+    const std::vector<int> fast(c.problem.curve_of.size(), 0);
+    const std::vector<int> slow(c.problem.curve_of.size(), 2);
+    const double first = End(c.problem, fast);
+    const double last = End(c.problem, slow);
+    c.deadline = first + std::floor((last - first) * (round % 7) / 6);
+    const auto knobs = Search(&c, kWork);
+    ASSERT_TRUE(knobs);
+    ASSERT_EQ(knobs->size(), c.space.groups.size());
+    EXPECT_NEAR(CostOf(c, *knobs), LeastCost(c), 1e-9) << "round " << round;
+  }
+}
+
+TEST(OptionSearchTest, LittleWorkStillGivesAPlan) {
+  std::mt19937 random(12);
+  for (int round = 0; round < 100; ++round) {
+    Case c = RandomCase(random, /*grouped=*/round % 2 == 1);
+    const std::vector<int> fast(c.problem.curve_of.size(), 0);
+    c.deadline = End(c.problem, fast) + round % 5;
+    const auto knobs = Search(&c, 1);
+    ASSERT_TRUE(knobs);
+    EXPECT_TRUE(std::isfinite(CostOf(c, *knobs)));
+  }
+}
+
+TEST(OptionSearchTest, SaysWhenNothingFits) {
+  // Together only at 3 s: knob 0 is fast for one, knob 1 for the other.
+  Case c;
+  c.problem.curves = {{{1, 1}, {2, 2}}, {{2, 2}, {1, 1}}};
+  c.problem.curve_of = {0, 1};
+  c.problem.precedences = {{0, 1, 0}};
+  c.space.groups = {{0, 1}};
+  c.space.knobs = {{0, 1}};
+  c.space.next_group = {-1};
+  c.deadline = 2;
+  EXPECT_FALSE(Search(&c, kWork));
+}
+
+TEST(OptionSearchTest, IsDeterministic) {
+  std::mt19937 random(13);
+  for (int round = 0; round < 20; ++round) {
+    Case c = RandomCase(random, false);
+    const std::vector<int> fast(c.problem.curve_of.size(), 0);
+    c.deadline = End(c.problem, fast) + 2;
+    EXPECT_EQ(Search(&c, 100'000), Search(&c, 100'000));
+  }
+}
+
+}  // namespace
+}  // namespace perseus::plan

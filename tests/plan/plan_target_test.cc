@@ -1,0 +1,52 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "perseus/plan.h"
+
+namespace perseus {
+namespace {
+
+using Kind = PlanTarget::Kind;
+
+TEST(PlanTargetTest, ReadsFactorsSecondsAndNames) {
+  const auto check = [](std::string_view text, Kind kind, double value) {
+    const auto target = ParsePlanTarget(text);
+    ASSERT_TRUE(target) << target.error().message;
+    EXPECT_EQ(target->kind, kind) << text;
+    EXPECT_EQ(target->value, value) << text;
+  };
+  check("1.02x", Kind::kBaselineFactor, 1.02);
+  check("1x", Kind::kBaselineFactor, 1);
+  check("5.3", Kind::kSeconds, 5.3);
+  check("1e-3", Kind::kSeconds, 1e-3);
+  check("economic", Kind::kEconomic, 0);
+  check("fastest", Kind::kFastest, 0);
+  check("tstar", Kind::kTStar, 0);
+}
+
+TEST(PlanTargetTest, RefusesEverythingElse) {
+  for (const char* text : {"", "x", "0", "-1", "-1x", "nan", "inf", "1e999", "1.0 x", " 1", "1s",
+                           "Economic", "1.0xx", "0x10", "1,5"}) {
+    const auto target = ParsePlanTarget(text);
+    ASSERT_FALSE(target) << text;
+    EXPECT_EQ(target.error().code, ErrorCode::kInvalidInput);
+    EXPECT_THAT(target.error().message, testing::HasSubstr("is no point of the frontier"));
+  }
+  EXPECT_LT(ParsePlanTarget(std::string(1000, 'y')).error().message.size(), 250U);
+}
+
+TEST(GranularityTest, NamesRoundTrip) {
+  for (const Granularity granularity : {Granularity::kComputation, Granularity::kPhase,
+                                        Granularity::kStageType, Granularity::kStage}) {
+    EXPECT_EQ(ParseGranularity(GranularityName(granularity)), granularity);
+  }
+  EXPECT_EQ(GranularityName(Granularity::kStageType), "stage-type");
+  EXPECT_FALSE(ParseGranularity("Stage"));
+  EXPECT_FALSE(ParseGranularity(""));
+}
+
+}  // namespace
+}  // namespace perseus
