@@ -44,6 +44,7 @@ using frontier::Network;
 
 constexpr std::int64_t kNoWorkLimit = std::numeric_limits<std::int64_t>::max();
 constexpr double kDiveShare = 0.4;     // Of the work limit, for dives.
+constexpr int kBasicDives = 3;         // One in each order.
 constexpr int kMostFailedDives = 100;  // In a row.
 constexpr std::size_t kMostGroupsToBranch = 64;
 constexpr std::size_t kMostPickedToBranch = 16;
@@ -64,11 +65,12 @@ struct DiveStyle {
 class Search {
  public:
   Search(const Network& network, DeadlineProgram program, const SearchSpace& space,
-         std::int64_t work_limit)
+         std::int64_t work_limit, std::int64_t basic_work_limit)
       : network_(network),
         program_(std::move(program)),
         space_(space),
         work_limit_(program_.work() + work_limit),
+        basic_work_limit_(program_.work() + std::max(work_limit, basic_work_limit)),
         chosen_(space.groups.size(), -1),
         previous_group_(space.groups.size(), -1),
         start_(space.groups.size()) {
@@ -236,20 +238,27 @@ class Search {
 
   // Dives in different styles; the best is left in best_ and program_.
   bool Dives() {
-    const std::int64_t dive_limit =
-        program_.work() +
-        static_cast<std::int64_t>(kDiveShare * static_cast<double>(work_limit_ - program_.work()));
+    const auto share = [this](std::int64_t limit) {
+      return program_.work() +
+             static_cast<std::int64_t>(kDiveShare * static_cast<double>(limit - program_.work()));
+    };
+    const std::int64_t dive_limit = share(work_limit_);
+    const std::int64_t basic_limit = share(basic_work_limit_);
     const DeadlineProgram relaxation = program_;
     std::int64_t work = program_.work();
     DeadlineProgram best_program = program_;
     int failures = 0;
-    for (int dive = 0; dive == 0 || (work < dive_limit && failures < kMostFailedDives); ++dive) {
+    const auto go_on = [&](int dive) {
+      if (dive == 0) return true;
+      return work < (dive < kBasicDives ? basic_limit : dive_limit) && failures < kMostFailedDives;
+    };
+    for (int dive = 0; go_on(dive); ++dive) {
       const std::int64_t work_before = work;
       style_ = StyleOfDive(dive);
       if (dive > 0) program_ = relaxation;
       std::fill(chosen_.begin(), chosen_.end(), -1);
       const bool first = dive == 0;
-      if (Dive(first ? kNoLimit : best_cost_ - 1, first ? dive_limit : kNoWorkLimit) ||
+      if (Dive(first ? kNoLimit : best_cost_ - 1, first ? basic_work_limit_ : kNoWorkLimit) ||
           (first && FallBack())) {
         best_ = chosen_;
         best_cost_ = program_.objective();
@@ -446,6 +455,7 @@ class Search {
   DeadlineProgram program_;
   const SearchSpace& space_;
   std::int64_t work_limit_;
+  const std::int64_t basic_work_limit_;
   DiveStyle style_;
   std::vector<int> chosen_;  // [group]; -1 while free.
   std::vector<int> best_;
@@ -461,8 +471,9 @@ class Search {
 }  // namespace
 
 std::optional<std::vector<int>> SearchOptions(const Network& network, DeadlineProgram program,
-                                              const SearchSpace& space, std::int64_t work_limit) {
-  return Search(network, std::move(program), space, work_limit).Run();
+                                              const SearchSpace& space, std::int64_t work_limit,
+                                              std::int64_t basic_work_limit) {
+  return Search(network, std::move(program), space, work_limit, basic_work_limit).Run();
 }
 
 }  // namespace perseus::plan

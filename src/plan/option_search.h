@@ -35,11 +35,14 @@ struct SearchSpace {
 // the total cost is small. `program` is optimal with every activity free, and
 // is consumed. The search is a dive guided by exact re-optimisation, followed
 // by neighbourhood search; see option_search.cc. It does at most about
-// `work_limit` units of work (nodes touched), deterministic in its input.
+// `work_limit` units of work (nodes touched), but may use up to
+// `basic_work_limit` for the first dives, without which a plan is poor.
+// Deterministic in its input.
 // Returns the knob of every group, or nullopt when it finds none in time.
 std::optional<std::vector<int>> SearchOptions(const frontier::Network& network,
                                               frontier::DeadlineProgram program,
-                                              const SearchSpace& space, std::int64_t work_limit);
+                                              const SearchSpace& space, std::int64_t work_limit,
+                                              std::int64_t basic_work_limit);
 
 }  // namespace perseus::plan
 

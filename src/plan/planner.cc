@@ -43,11 +43,12 @@ constexpr double kMostSlowdown = 4;
 constexpr double kSameTime = 1e-12;
 
 constexpr double kSameSlope = 1e-14;
+constexpr double kSameEnergy = 1e-11;
 
 // Above this the exact walk takes minutes.
 constexpr int kCoarseComputations = 20000;
 // The advised quantum, as a share of the mean power at the highest clock.
-constexpr double kCoarseShare = 1.0 / 160;
+constexpr double kCoarseShare = 1.0 / 180;
 
 double CoarseQuantum(const CostedPipeline& pipeline) {
   double energy = 0;
@@ -152,7 +153,11 @@ struct Planner::Impl {
     const double least =
         bound.EnergyAt(plan->iteration_time_seconds, pipeline.total_blocking_power_watts);
     plan->lower_bound_joules = least * (1 - bound.certified_error);
-    if (plan->lower_bound_joules > 0) {
+    // Where energies cancel out, what is left is rounding.
+    double magnitude = pipeline.total_blocking_power_watts * plan->iteration_time_seconds;
+    for (const CostOption& option : plan->options) magnitude += option.energy_joules;
+    plan->gap_percent = 0;
+    if (plan->lower_bound_joules > kSameEnergy * magnitude) {
       plan->gap_percent =
           100 * (plan->energy_joules - plan->lower_bound_joules) / plan->lower_bound_joules;
     }
@@ -294,8 +299,11 @@ Result<Plan> Planner::Impl::Search(const CostedPipeline& costs, double seconds,
   // for more.
   frontier::Walk walk(*network);
   const double slowest = network->scale.Time(walk.time());
-  const std::int64_t deadline = network->scale.TicksDown(
-      std::min(seconds * (1 + kSameTime), shared_knobs ? kMostSlowdown * slowest : slowest));
+  const double most = seconds * (1 + kSameTime);
+  const std::int64_t deadline =
+      !shared_knobs && most >= slowest
+          ? walk.time()
+          : network->scale.TicksDown(std::min(most, kMostSlowdown * slowest));
   while (!walk.at_fastest() && walk.next_time() > deadline) walk.Advance();
   const std::int64_t start = walk.at_fastest() ? walk.time() : std::min(walk.time(), deadline);
   if (deadline < start && network->scale.Time(start) > seconds * (1 + kSameTime)) {
@@ -334,7 +342,8 @@ Result<Plan> Planner::Impl::Search(const CostedPipeline& costs, double seconds,
                       std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
   auto knobs = plan::SearchOptions(
       *network, std::move(program), space,
-      static_cast<std::int64_t>(shared_knobs ? work * kSharedKnobsDiveShare : work));
+      static_cast<std::int64_t>(shared_knobs ? work * kSharedKnobsDiveShare : work),
+      static_cast<std::int64_t>(work / effort));
   if (!knobs) return NothingFound(seconds);
   if (shared_knobs) {
     knobs = plan::ImproveGroups(*network, space, within, walk.slope(), *std::move(knobs),
@@ -373,8 +382,10 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
   }
   plan->requested_time_seconds = seconds;
   impl.Evaluate(&*plan);
-  plan->saving_percent =
-      100 * (impl.baseline.energy_joules - plan->energy_joules) / impl.baseline.energy_joules;
+  if (impl.baseline.energy_joules > 0) {
+    plan->saving_percent =
+        100 * (impl.baseline.energy_joules - plan->energy_joules) / impl.baseline.energy_joules;
+  }
   return plan;
 }
 

@@ -120,7 +120,7 @@ std::optional<std::vector<int>> Search(Case* c, std::int64_t work) {
   frontier::Walk walk(*network);
   while (!walk.at_fastest() && walk.next_time() > deadline) walk.Advance();
   return SearchOptions(*network, DeadlineProgram(*network, walk, std::min(walk.time(), deadline)),
-                       c->space, work);
+                       c->space, work, work);
 }
 
 TEST(OptionSearchTest, SmallProblemsAreSolvedToTheOptimum) {
