@@ -181,11 +181,11 @@ RC_GTEST_PROP(DeadlineProgramProperty, EqualsAFreshSolution, (std::uint32_t seed
       const Outcome outcome = program.Optimise(
           static_cast<Int128>(std::ldexp(limit, scale.time_bits + scale.slope_bits)));
       if (outcome == Outcome::kAboveLimit) {
-        RC_ASSERT(!expected || *expected - least > limit);
+        RC_ASSERT((!expected || *expected - least > limit));
         continue;
       }
       RC_ASSERT((outcome == Outcome::kInfeasible) == !expected);
-      RC_ASSERT(!expected || *expected - least <= limit);
+      RC_ASSERT((!expected || *expected - least <= limit));
     } else {
       const Outcome outcome = program.Optimise(kNoLimit);
       RC_ASSERT(outcome != Outcome::kAboveLimit);
