@@ -87,6 +87,7 @@ struct FrontierOptions {
   // time or above the slowest, the nearest is given).
   std::vector<double> schedule_times = {};
   // Called about every hundred breakpoints with the share of time covered.
+  // Must not throw.
   std::function<void(double)> progress = {};
 };
 
@@ -104,8 +105,9 @@ struct TimeCostFrontier {
 // Walks the whole frontier. Exact in integers: the only rounding is that of
 // the input to the integer grid (relative 1e-15 or so; cost_error says it).
 // Errors: kInvalidInput (cycle, index out of range, empty curve, negative or
-// non-finite number, no activity), kOverflow (quantities further apart than
-// 62 bits can hold). Thread-safe; no state is shared.
+// non-finite number, no activity), kOverflow (sums that are not finite or do
+// not fit 62 bits, more than 2^28 activities and precedences). Thread-safe; no
+// state is shared.
 Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
                                        const FrontierOptions& options);
 

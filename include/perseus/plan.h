@@ -104,6 +104,8 @@ struct Frontier {
   // Certified relative distance of `points` to the exact curve: 0 when exact,
   // else the coarse mode's bound.
   double certified_error = 0;
+  // True for the frontier of an exponential fit, which bounds nothing.
+  bool fitted = false;
   // Step of the slopes in the coarse mode; 0 when exact.
   double slope_quantum_watts = 0;
 
@@ -185,8 +187,8 @@ struct PlannerOptions {
 };
 
 // Computes the frontier of a pipeline once, then makes plans anywhere on it.
-// Owns its pipeline. Deterministic. Not thread-safe; distinct objects are
-// independent.
+// Owns its pipeline. Deterministic. Const members may be called from several
+// threads at once. A moved-from planner may only be assigned or destroyed.
 class Planner {
  public:
   // Errors: kOverflow when quantities do not fit the integer arithmetic.
@@ -203,12 +205,13 @@ class Planner {
   // The time a target means. kInfeasible when it lies below T_min.
   Result<double> TargetSeconds(const PlanTarget& target) const;
 
-  // The work bound at effort 1 takes about a second of CPU at 8 stages x 96
-  // microbatches and grows with the number of computations.
-  // A plan that ends by `seconds` (kInfeasible below T_min or when the
-  // constraints cannot be met in that time). A plan for more than T* is the
-  // one for T*. `effort` scales the work bound of the search: 1 for a plan that
-  // will be used, 0.2 for a row of a table.
+  // A plan that ends by `seconds`. For more than T* it is the one for T*,
+  // unless shared knobs have a use for more time. `effort` scales the work
+  // bound of the search: 1 for a plan that will be used (about a second of CPU
+  // at 8 stages x 96 microbatches, more with more computations), 0.2 for a row
+  // of a table. Errors: kInfeasible below T_min or when the constraints cannot
+  // be met in that time; kInvalidInput for numbers out of range, or a margin in
+  // standard deviations where the profile states none.
   Result<Plan> PlanFor(double seconds, const PlanConstraints& constraints = {},
                        double effort = 1.0) const;
 

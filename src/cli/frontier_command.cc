@@ -65,20 +65,23 @@ std::string FrontierText(const Job& job, const Planner& planner, const Style& st
   }
   out += '\n';
   out += table.Format(style.rule()) + "\n";
-  const std::string bound = IsCoarse(frontier)
-                                ? fmt::format("within {} of the exact lower bound",
-                                              FormatPercent(100 * frontier.certified_error, 4))
-                                : std::string("the exact lower bound");
-  out += Wrap(
-      fmt::format(
-          "{} of one pipeline's energy at each time: {}. Slower and saving are "
-          "against all clocks at maximum ({}, {}). Real plans come close to it: "
-          "'perseus plan' says how close. All breakpoints: --csv, or -o FILE.",
-          IsCoarse(frontier) ? "A bound" : "The frontier",
-          fmt::format("{}, {}", bound,
-                      CountOf(static_cast<long long>(frontier.points.size()), "breakpoint")),
-          FormatSeconds(baseline.iteration_time_seconds), FormatJoules(baseline.energy_joules)),
-      style.columns, 0);
+  std::string bound = "the exact lower bound";
+  if (IsCoarse(frontier)) {
+    bound = fmt::format("within {} of the exact lower bound",
+                        FormatPercent(100 * frontier.certified_error, 4));
+  }
+  if (frontier.fitted) bound = "from an exponential fit of the profile, which bounds nothing";
+  out +=
+      Wrap(fmt::format(
+               "{} of one pipeline's energy at each time: {}. Slower and saving are "
+               "against all clocks at maximum ({}, {}). {} All breakpoints: --csv, or -o FILE.",
+               IsCoarse(frontier) ? "A bound" : "The frontier",
+               fmt::format("{}, {}", bound,
+                           CountOf(static_cast<long long>(frontier.points.size()), "breakpoint")),
+               FormatSeconds(baseline.iteration_time_seconds), FormatJoules(baseline.energy_joules),
+               frontier.fitted ? "'perseus plan' makes plans from the measured options."
+                               : "Real plans come close to it: 'perseus plan' says how close."),
+           style.columns, 0);
   return out + "\n";
 }
 
@@ -92,7 +95,12 @@ nlohmann::ordered_json FrontierJson(const Job& job, const Planner& planner) {
   json["t_min_s"] = frontier.fastest_seconds;
   json["t_economic_s"] = frontier.economic_seconds;
   json["t_star_s"] = frontier.tstar_seconds;
-  json["certified_error"] = frontier.certified_error;
+  if (frontier.fitted) {
+    json["certified_error"] = nullptr;
+  } else {
+    json["certified_error"] = frontier.certified_error;
+  }
+  json["cost_curve"] = frontier.fitted ? "exponential" : "measured";
   json["frontier"] = nlohmann::ordered_json::array();
   for (const FrontierPoint& point : frontier.points) {
     json["frontier"].push_back({{"iteration_time_s", point.iteration_time_seconds},

@@ -3,7 +3,10 @@
 
 #include "perseus/frontier.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -52,10 +55,25 @@ TimeCostSchedule MakeSchedule(const Network& network, const Walk& walk, std::int
   return schedule;
 }
 
+Result<void> CheckOptions(const FrontierOptions& options) {
+  if (!(options.slope_quantum >= 0) || !std::isfinite(options.slope_quantum)) {
+    return InvalidInput(
+        fmt::format("the slope quantum is {}; expected a number >= 0", options.slope_quantum));
+  }
+  if (std::isnan(options.stop_time) || std::isnan(options.stop_slope)) {
+    return InvalidInput("a time or slope to stop at is not a number");
+  }
+  for (const double time : options.schedule_times) {
+    if (std::isnan(time)) return InvalidInput("a schedule time is not a number");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
                                        const FrontierOptions& options) {
+  if (auto checked = CheckOptions(options); !checked) return tl::unexpected(checked.error());
   auto built = Network::Build(problem, options.slope_quantum);
   if (!built) return tl::unexpected(built.error());
   const Network& network = *built;
@@ -130,6 +148,7 @@ Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
 
 Result<std::vector<std::vector<TimeCost>>> QuantisedCurves(const TimeCostProblem& problem,
                                                            const FrontierOptions& options) {
+  if (auto checked = CheckOptions(options); !checked) return tl::unexpected(checked.error());
   auto network = Network::Build(problem, options.slope_quantum);
   if (!network) return tl::unexpected(network.error());
   const frontier::Scale& scale = network->scale;

@@ -17,6 +17,7 @@ namespace {
 // flows below 2^62.
 constexpr int kTimeBits = 58;
 constexpr int kSlopeBits = 60;
+constexpr Int128 kMostFlow = static_cast<Int128>(1) << 62;
 // The same for the sum of costs.
 constexpr int kCostBits = 122;
 
@@ -56,8 +57,9 @@ std::vector<TimeCost> LowerHull(std::vector<TimeCost> options, double same_time)
       const TimeCost& a = hull[hull.size() - 3];
       const TimeCost& b = hull[hull.size() - 2];
       const TimeCost& c = hull.back();
-      const double left = (a.cost - b.cost) * (c.time - b.time);
-      const double right = (b.cost - c.cost) * (b.time - a.time);
+      // Quotients: products of such differences may overflow or underflow.
+      const double left = (a.cost - b.cost) / (b.time - a.time);
+      const double right = (b.cost - c.cost) / (c.time - b.time);
       if (left > right) break;
       hull.erase(hull.end() - 2);
     }
@@ -66,6 +68,12 @@ std::vector<TimeCost> LowerHull(std::vector<TimeCost> options, double same_time)
 }
 
 Result<void> CheckProblem(const TimeCostProblem& problem) {
+  constexpr std::size_t kMostItems = std::size_t{1} << 28;
+  if (problem.curve_of.size() + problem.precedences.size() > kMostItems) {
+    return MakeError(ErrorCode::kOverflow,
+                     fmt::format("{} activities and {} precedences are more than {} together",
+                                 problem.curve_of.size(), problem.precedences.size(), kMostItems));
+  }
   const int n = static_cast<int>(problem.curve_of.size());
   if (n == 0) return InvalidInput("the problem has no activity");
   for (std::size_t c = 0; c < problem.curves.size(); ++c) {
@@ -157,7 +165,12 @@ Curve RoundCurve(const std::vector<TimeCost>& hull, const Scale& scale, double s
     // Slopes must not fall. Aim at the vertex's own cost, so that errors do not
     // add up.
     const double floor = curve.capacities.empty() ? 0 : scale.Slope(curve.capacities.back());
-    double slope = std::max(floor, (vertex->cost - cost) / width);
+    double slope = (vertex->cost - cost) / width;
+    if (slope_quantum > 0) {
+      // What a wide neighbour was rounded by must not pile up on a narrow one.
+      slope = std::min(slope, (vertex->cost - (vertex - 1)->cost) / width + slope_quantum);
+    }
+    slope = std::max(floor, slope);
     if (slope_quantum > 0) slope = std::round(slope / slope_quantum) * slope_quantum;
     const auto units = static_cast<std::int64_t>(std::llround(std::ldexp(slope, scale.slope_bits)));
     const double rounded = scale.Slope(units);
@@ -259,6 +272,16 @@ Result<Network> Network::Build(const TimeCostProblem& problem, double slope_quan
     // A curve that nobody uses is in none of the sums above.
     network.curves.push_back(RoundCurve(used[c] ? hulls[c] : std::vector<TimeCost>{{0, 0}},
                                         network.scale, slope_quantum));
+  }
+
+  // The flow is at most the sum of the steepest slopes.
+  Int128 most_flow = 0;
+  for (const int c : network.curve_of) {
+    const std::vector<std::int64_t>& capacities = network.curves[c].capacities;
+    if (capacities.size() >= 2) most_flow += capacities[capacities.size() - 2];
+  }
+  if (most_flow > kMostFlow) {
+    return MakeError(ErrorCode::kOverflow, "the slopes are too far apart to add up in 62 bits");
   }
 
   for (int i = 0; i < n; ++i) network.arcs.push_back({StartNode(i), EndNode(i), 0});

@@ -12,6 +12,9 @@
 namespace perseus::plan {
 namespace {
 
+// Of MeetDeadline(), which mends what rounding has hidden: a few steps.
+constexpr std::size_t kMostStepsPerGroup = 4;
+
 const CostOption* FindOption(const CostTable& table, int knob) {
   const auto option = std::lower_bound(table.all_options.begin(), table.all_options.end(), knob,
                                        [](const CostOption& o, int k) { return o.knob < k; });
@@ -53,6 +56,7 @@ bool ChosenOptions::MeetDeadline(double seconds) {
   // What speeds one member of a group up may slow another down: no group is
   // given a knob that it has had, so that this ends.
   std::set<std::pair<int, int>> had;
+  const std::size_t most_steps = kMostStepsPerGroup * groups_.size();
   for (;;) {
     const Timing timing = Replay(pipeline_.dag, seconds_);
     if (timing.iteration_time_seconds <= seconds) return true;
@@ -73,7 +77,6 @@ bool ChosenOptions::MeetDeadline(double seconds) {
           cost += EffectiveEnergy(table, option) - EffectiveEnergy(table, options_[i]);
           if (critical[i]) gain += seconds_[i] - guard_.Seconds(table, option);
         }
-        // Whole steps only: no knob that trades one critical computation for another.
         if (gain > 0 && cost / gain < best_price) {
           best_price = cost / gain;
           best_group = g;
@@ -81,7 +84,7 @@ bool ChosenOptions::MeetDeadline(double seconds) {
         }
       }
     }
-    if (best_group < 0) return false;
+    if (best_group < 0 || had.size() >= most_steps) return false;
     had.insert({best_group, options_[groups_[best_group].front()].knob});
     Choose(best_group, best_knob);
   }

@@ -30,7 +30,6 @@
 #include "plan/option_search.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <random>
 
@@ -42,7 +41,6 @@ using frontier::Int128;
 using frontier::kNoLimit;
 using frontier::Network;
 
-constexpr std::int64_t kNoWorkLimit = std::numeric_limits<std::int64_t>::max();
 constexpr double kDiveShare = 0.4;     // Of the work limit, for dives.
 constexpr int kBasicDives = 3;         // One in each order.
 constexpr int kMostFailedDives = 100;  // In a row.
@@ -258,7 +256,7 @@ class Search {
       if (dive > 0) program_ = relaxation;
       std::fill(chosen_.begin(), chosen_.end(), -1);
       const bool first = dive == 0;
-      if (Dive(first ? kNoLimit : best_cost_ - 1, first ? basic_work_limit_ : kNoWorkLimit) ||
+      if (Dive(first ? kNoLimit : best_cost_ - 1, basic_work_limit_, first) ||
           (first && FallBack())) {
         best_ = chosen_;
         best_cost_ = program_.objective();
@@ -322,11 +320,13 @@ class Search {
 
   // False when its bound passes the limit, or it has painted itself into a
   // corner (knobs shared by groups on noisy tables).
-  bool Dive(Int128 limit, std::int64_t work_limit) {
+  // The same when it runs out of work, unless `round_down`.
+  bool Dive(Int128 limit, std::int64_t work_limit, bool round_down) {
     const std::vector<int> order = OrderOfDive();
     for (std::size_t k = 0; k < order.size(); ++k) {
-      if (program_.work() > work_limit && space_.groups.size() == network_.curve_of.size()) {
-        return RoundDown(order, k);
+      if (program_.work() > work_limit) {
+        return round_down && space_.groups.size() == network_.curve_of.size() &&
+               RoundDown(order, k);
       }
       if (!ChooseKnob(order[k], limit)) return false;
     }

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <iterator>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "frontier/deadline_program.h"
@@ -44,6 +46,9 @@ constexpr double kSameTime = 1e-12;
 
 constexpr double kSameSlope = 1e-14;
 constexpr double kSameEnergy = 1e-11;
+
+// More work than anybody will wait for.
+constexpr double kMostWork = 1e16;
 
 // Above this the exact walk takes minutes.
 constexpr int kCoarseComputations = 20000;
@@ -242,6 +247,7 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
     auto fitted_frontier = SolveFrontier(*fitted, solver_options);
     if (!fitted_frontier) return tl::unexpected(fitted_frontier.error());
     impl->frontier = in_user_units(*fitted_frontier);
+    impl->frontier.fitted = true;
   }
 
   Plan& baseline = impl->baseline;
@@ -250,6 +256,21 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
   baseline.requested_time_seconds = baseline.iteration_time_seconds;
   return Planner(std::move(impl));
 }
+
+namespace {
+
+// With six digits or as many more as it takes not to be less than `value`:
+// what an error advises must work.
+std::string RoundedUp(double value) {
+  for (int digits = 6; digits < 17; ++digits) {
+    const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(value)));
+    const double rounded = std::ceil(value * scale) / scale;
+    if (rounded >= value) return fmt::format("{:.{}g}", rounded, digits);
+  }
+  return fmt::format("{}", value);
+}
+
+}  // namespace
 
 Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
   const Frontier& frontier = impl_->frontier;
@@ -272,10 +293,10 @@ Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
   if (!(seconds >= frontier.fastest_seconds)) {
     return MakeError(
         ErrorCode::kInfeasible,
-        fmt::format("no plan takes {:.6g} s: the fastest possible iteration takes {:.6g} s "
-                    "({:.4f}x of the all-maximum-clock time); ask for at least that, or for "
-                    "'fastest'",
-                    seconds, frontier.fastest_seconds, frontier.fastest_seconds / baseline));
+        fmt::format("no plan takes {:.6g} s: the fastest possible iteration takes {} s ({}x of the "
+                    "all-maximum-clock time); ask for at least that, or for 'fastest'",
+                    seconds, RoundedUp(frontier.fastest_seconds),
+                    RoundedUp(frontier.fastest_seconds / baseline)));
   }
   return seconds;
 }
@@ -287,7 +308,10 @@ Result<Plan> Planner::Impl::Search(const CostedPipeline& costs, double seconds,
   const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
   auto problem = plan::MakeTimeCostProblem(costs, guard);
   if (!problem) return tl::unexpected(problem.error());
-  auto network = Network::Build(*problem, slope_quantum);
+  // Rounded slopes only where the walk would take too long: the bounds of the
+  // search are then exact.
+  auto network =
+      Network::Build(*problem, costs.dag.size() > kCoarseComputations ? slope_quantum : 0);
   if (!network) return tl::unexpected(network.error());
 
   plan::Grouping grouping = plan::GroupComputations(costs, constraints);
@@ -328,9 +352,15 @@ Result<Plan> Planner::Impl::Search(const CostedPipeline& costs, double seconds,
   for (const std::vector<int>& members : grouping.members) {
     auto knobs = plan::CommonKnobs(costs, guard, members);
     if (!knobs) return tl::unexpected(knobs.error());
+    // A group is on one rank, so its members' times add up.
     std::erase_if(*knobs, [&](int knob) {
-      return std::any_of(members.begin(), members.end(),
-                         [&](int i) { return space.options[costs.table_of[i]][knob].length < 0; });
+      frontier::Int128 length = 0;
+      for (const int i : members) {
+        const plan::GridOption& option = space.options[costs.table_of[i]][knob];
+        if (option.length < 0) return true;
+        length += option.length;
+      }
+      return length > within;
     });
     if (knobs->empty()) return NothingFound(seconds);
     space.knobs.push_back(*std::move(knobs));
@@ -338,12 +368,13 @@ Result<Plan> Planner::Impl::Search(const CostedPipeline& costs, double seconds,
   space.groups = std::move(grouping.members);
   space.next_group = std::move(grouping.next);
 
-  const double work = effort * kWorkPerPlan *
-                      std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
+  const double full_work =
+      kWorkPerPlan * std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
+  const double work = std::min(effort * full_work, kMostWork);
   auto knobs = plan::SearchOptions(
       *network, std::move(program), space,
       static_cast<std::int64_t>(shared_knobs ? work * kSharedKnobsDiveShare : work),
-      static_cast<std::int64_t>(work / effort));
+      static_cast<std::int64_t>(full_work));
   if (!knobs) return NothingFound(seconds);
   if (shared_knobs) {
     knobs = plan::ImproveGroups(*network, space, within, walk.slope(), *std::move(knobs),
@@ -358,11 +389,42 @@ Result<Plan> Planner::Impl::Search(const CostedPipeline& costs, double seconds,
   return plan;
 }
 
+namespace {
+
+Result<void> CheckConstraints(const PlanConstraints& constraints, double effort) {
+  const auto check = [](std::string_view what, double value) -> Result<void> {
+    if (value >= 0 && std::isfinite(value)) return {};
+    return InvalidInput(fmt::format("{} is {}; expected a number >= 0", what, value));
+  };
+  if (!(effort > 0) || !std::isfinite(effort)) {
+    return InvalidInput(fmt::format("the effort is {}; expected a number > 0", effort));
+  }
+  if (auto r = check("the minimum dwell", constraints.min_dwell_seconds); !r) return r;
+  if (auto r = check("the number of distinct knobs", constraints.max_knobs); !r) return r;
+  if (auto r = check("the time margin", constraints.time_margin_sigmas); !r) return r;
+  return check("the time margin", constraints.time_margin_fraction);
+}
+
+}  // namespace
+
 Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints,
                               double effort) const {
   const Impl& impl = *impl_;
+  if (auto checked = CheckConstraints(constraints, effort); !checked) {
+    return tl::unexpected(checked.error());
+  }
   if (!(seconds >= impl.frontier.fastest_seconds)) {
     return tl::unexpected(TargetSeconds({PlanTarget::Kind::kSeconds, seconds}).error());
+  }
+  const auto has_spread = [](const CostTable& table) {
+    return std::any_of(table.all_options.begin(), table.all_options.end(),
+                       [](const CostOption& option) { return option.time_std_seconds > 0; });
+  };
+  if (constraints.time_margin_sigmas > 0 &&
+      std::none_of(impl.pipeline.tables.begin(), impl.pipeline.tables.end(), has_spread)) {
+    return InvalidInput(
+        "a time margin in standard deviations needs the profile's spread, but it has no time_std "
+        "column (or only zeros); give the margin as a share, such as 1%");
   }
   const auto search = [&]() -> Result<Plan> {
     if (constraints.max_knobs == 0) return impl.Search(impl.pipeline, seconds, constraints, effort);

@@ -158,9 +158,9 @@ class Plot {
 
   std::string Description() const {
     return fmt::format(
-        "The exact lower bound of energy falls from {} at {} to {} at {}. All-maximum clocks need "
-        "{} and {}; the chosen plan {} and {}, {:.3f} % above the bound. The savings table holds "
-        "the same points.",
+        "{} falls from {} at {} to {} at {}. All-maximum clocks need {} and {}; the chosen plan {} "
+        "and {}, {:.3f} % above the lower bound. The savings table holds the same points.",
+        frontier_.fitted ? "The exponential fit of energy" : "The lower bound of energy",
         energy_unit_.Text(Bound(frontier_.fastest_seconds)),
         time_unit_.Text(frontier_.fastest_seconds),
         energy_unit_.Text(Bound(frontier_.economic_seconds)),
@@ -243,7 +243,9 @@ class Plot {
                    first, kTop, y_(curve_.front().joules), std::string_view(line).substr(1), kRight,
                    kBottom, kLeft, line);
     // Below the curve's left part there is the most room.
-    Text("region", kLeft + 16, kBottom - 14, "start", "no plan can be in the hatched region");
+    if (!frontier_.fitted) {
+      Text("region", kLeft + 16, kBottom - 14, "start", "no plan can be in the hatched region");
+    }
   }
 
   // The named times: a dashed line each, and the name in a band at the top.

@@ -111,12 +111,18 @@ class Page {
   }
 
   void FrontierSection(std::string_view svg) {
+    const std::string line =
+        input_.frontier->fitted
+            ? "an exponential fit of the profile, which bounds nothing; the gaps below are to the "
+              "exact lower bound of the measured options"
+            : fmt::format(
+                  "the {} lower bound: no assignment of the profiled clocks to "
+                  "computations uses less energy in that time",
+                  input_.frontier->certified_error > 0 ? "certified" : "exact");
     Add("<section aria-labelledby=\"h-frontier\">\n<h2 id=\"h-frontier\">Energy over iteration "
-        "time</h2>\n<p class=\"lead\">The blue line is the {} lower bound: no assignment of the "
-        "profiled clocks to computations uses less energy in that time. Circles are plans that "
-        "can be run; the diamond is the plan of this report.</p>\n<div class=\"scroll\">\n{}"
-        "</div>\n</section>\n",
-        input_.frontier->certified_error > 0 ? "certified" : "exact", svg);
+        "time</h2>\n<p class=\"lead\">The blue line is {}. Circles are plans that can be run; the "
+        "diamond is the plan of this report.</p>\n<div class=\"scroll\">\n{}</div>\n</section>\n",
+        line, svg);
   }
 
   void SavingsTable() {

@@ -422,5 +422,48 @@ TEST(FrontierTest, IsDeterministic) {
   }
 }
 
+// A wide segment whose slope is rounded to nothing next to a very narrow one.
+TEST(FrontierTest, CoarseErrorsDoNotPileUpOnNarrowSegments) {
+  for (const double gap : {2e-2, 3e-6, 3e-9}) {
+    TimeCostProblem problem;
+    problem.curves = {{{1, 104.1}, {1 + gap, 104}, {2, 100}}};
+    problem.curve_of.assign(16, 0);
+    const auto exact = SolveFrontier(problem, {});
+    const auto coarse = SolveFrontier(problem, {.slope_quantum = 10});
+    ASSERT_TRUE(exact && coarse) << gap;
+    for (const FrontierBreakpoint& point : coarse->breakpoints) EXPECT_GE(point.slope, 0);
+    EXPECT_LE(std::abs(coarse->breakpoints.back().cost - exact->breakpoints.back().cost),
+              coarse->cost_error + 1e-6);
+    EXPECT_LE(std::abs(coarse->breakpoints.front().cost - exact->breakpoints.front().cost),
+              coarse->cost_error + 1e-6);
+  }
+}
+
+TEST(FrontierTest, HullsOfExtremeNumbersKeepTheirVertices) {
+  for (const double scale : {9e300, 1e-190}) {
+    TimeCostProblem problem;
+    problem.curves = {{{1e10, scale}, {2e10, scale / 9}, {4e10, 0}}};
+    problem.curve_of = {0};
+    const auto curves = QuantisedCurves(problem, {});
+    ASSERT_TRUE(curves) << curves.error().message;
+    ASSERT_EQ((*curves)[0].size(), 3U) << scale;
+    EXPECT_NEAR((*curves)[0][1].cost / (scale / 9), 1, 1e-12);
+  }
+}
+
+TEST(FrontierTest, RefusesOptionsThatMeanNothing) {
+  TimeCostProblem problem;
+  problem.curves = {{{1, 3}, {2, 1}}};
+  problem.curve_of = {0};
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(SolveFrontier(problem, {.slope_quantum = -1}).error().message,
+            "the slope quantum is -1; expected a number >= 0");
+  EXPECT_FALSE(SolveFrontier(problem, {.slope_quantum = nan}));
+  EXPECT_FALSE(SolveFrontier(problem, {.stop_time = nan}));
+  EXPECT_FALSE(SolveFrontier(problem, {.stop_slope = nan}));
+  EXPECT_FALSE(SolveFrontier(problem, WithSchedules({1, nan})));
+  EXPECT_FALSE(QuantisedCurves(problem, {.slope_quantum = nan}));
+}
+
 }  // namespace
 }  // namespace perseus

@@ -484,13 +484,53 @@ TEST(PlannerTest, MoreEffortIsNotWorse) {
   const Planner planner =
       Plans(Costed(RandomRows(random, shape), DagOf("1f1b", 4, 10), Blocking(70)));
   const double seconds = planner.baseline().iteration_time_seconds;
-  const auto little = planner.PlanFor(seconds, {}, 0);
+  const auto little = planner.PlanFor(seconds, {}, 1e-6);
   const auto more = planner.PlanFor(seconds, {}, 0.1);
   ASSERT_TRUE(little && more);
   CheckHonest(planner, *little);
   EXPECT_LE(EffectiveEnergy(planner.pipeline(), more->options),
             EffectiveEnergy(planner.pipeline(), little->options));
   EXPECT_LT(more->gap_percent, 1.5);
+}
+
+TEST(PlannerTest, RefusesConstraintsThatMeanNothing) {
+  std::mt19937 random(32);
+  ProfileShape shape;
+  shape.stages = 2;
+  shape.clocks = 4;
+  const Planner planner =
+      Plans(Costed(RandomRows(random, shape), DagOf("1f1b", 2, 3), Blocking(70)));
+  const double seconds = planner.frontier().tstar_seconds;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto refused = [&](const PlanConstraints& constraints, double effort) {
+    const auto plan = planner.PlanFor(seconds, constraints, effort);
+    return !plan && plan.error().code == ErrorCode::kInvalidInput;
+  };
+  EXPECT_TRUE(refused({.min_dwell_seconds = nan}, 1));
+  EXPECT_TRUE(refused({.max_knobs = -1}, 1));
+  EXPECT_TRUE(refused({.time_margin_sigmas = -1}, 1));
+  EXPECT_TRUE(refused({.time_margin_fraction = -0.5}, 1));
+  EXPECT_TRUE(refused({}, 0));
+  EXPECT_TRUE(refused({}, nan));
+  EXPECT_TRUE(refused({}, std::numeric_limits<double>::infinity()));
+  EXPECT_TRUE(planner.PlanFor(seconds, {}, 1e30));
+}
+
+TEST(PlannerTest, WhatTheInfeasibleErrorAdvisesWorks) {
+  std::mt19937 random(33);
+  ProfileShape shape;
+  shape.stages = 3;
+  shape.clocks = 5;
+  for (int round = 0; round < 20; ++round) {
+    const Planner planner =
+        Plans(Costed(RandomRows(random, shape), DagOf("1f1b", 3, 4), Blocking(70)));
+    const auto none = planner.TargetSeconds({PlanTarget::Kind::kSeconds, 1e-9});
+    ASSERT_FALSE(none);
+    const std::string& message = none.error().message;
+    const std::string before = "iteration takes ";
+    const double advised = std::stod(message.substr(message.find(before) + before.size()));
+    EXPECT_TRUE(planner.TargetSeconds({PlanTarget::Kind::kSeconds, advised})) << message;
+  }
 }
 
 }  // namespace
