@@ -275,7 +275,7 @@ void Parser::AddPlan() {
       app, &flags->at, "--at", "POINT",
       "The point of the plan: 1.02x (times the all-maximum-clock time), seconds, economic (least "
       "energy), fastest, or tstar. Default 1.0x: no slowdown.",
-      ParsePlanTarget);
+      ParseTarget);
   AddText(
       app, "--granularity", "KIND",
       "What shares one clock: computation (default: nothing), phase (stage, type and warm-up / "

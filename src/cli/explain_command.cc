@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
@@ -217,7 +218,13 @@ Result<std::string> RunExplain(const ExplainFlags& flags, const Style& style) {
         "one)");
   }
   const Result<PlanDocument> plan = ReadPlan(flags.input);
-  if (!plan) return tl::unexpected(plan.error());
+  if (!plan) {
+    Error error = plan.error();
+    if (error.code == ErrorCode::kInvalidInput) {
+      error.message += "; is it a plan.json that perseus plan wrote?";
+    }
+    return tl::unexpected(std::move(error));
+  }
   const Result<ExplainInput> input = MakeInput(*plan, flags.input);
   if (!input) return tl::unexpected(input.error());
   const Explanation explanation = ExplainSaving(*input);

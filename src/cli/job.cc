@@ -52,6 +52,19 @@ void OverrideAll(const JobFile& flags, JobFile* settings) {
   Override(flags.output, &settings->output);
 }
 
+Result<Profile> LoadProfile(const JobFile& settings, const std::string& input,
+                            std::string_view command) {
+  if (settings.profile) return ReadProfile(*settings.profile);
+  if (IsJobFileName(input)) {
+    return InvalidInput(fmt::format(
+        "{}: the job file names no profile; add a line such as profile = \"profile.csv\"", input));
+  }
+  return InvalidInput(
+      fmt::format("the profile is missing, as in 'perseus {} profile.csv --schedule 1f1b "
+                  "--microbatches 96 --blocking-power 75'",
+                  command));
+}
+
 // What must be known and is not, in one sentence with an example.
 Result<void> CheckComplete(const JobFile& settings, const std::string& input,
                            std::string_view command) {
@@ -59,18 +72,7 @@ Result<void> CheckComplete(const JobFile& settings, const std::string& input,
   if (!settings.schedule && !settings.schedule_file) missing.emplace_back("--schedule");
   if (!settings.microbatches && !settings.schedule_file) missing.emplace_back("--microbatches");
   if (settings.blocking_power_watts.empty()) missing.emplace_back("--blocking-power");
-  if (missing.empty() && settings.profile) return {};
-  if (!settings.profile) {
-    if (IsJobFileName(input)) {
-      return InvalidInput(fmt::format(
-          "{}: the job file names no profile; add a line such as profile = \"profile.csv\"",
-          input));
-    }
-    return InvalidInput(
-        fmt::format("the profile is missing, as in 'perseus {} profile.csv --schedule 1f1b "
-                    "--microbatches 96 --blocking-power 75'",
-                    command));
-  }
+  if (missing.empty()) return {};
   return InvalidInput(fmt::format(
       "{} {} missing, as in 'perseus {} {} --schedule 1f1b --microbatches 96 --blocking-power 75' "
       "(watts that a GPU draws while it waits)",
@@ -143,12 +145,13 @@ Result<Job> LoadJob(const JobFlags& flags, std::string_view command) {
   Result<JobFile> settings = MergeSettings(flags);
   if (!settings) return tl::unexpected(settings.error());
   job.settings = *std::move(settings);
+  // Before the flags: whoever mistyped a path wants to hear of that first.
+  Result<Profile> profile = LoadProfile(job.settings, flags.input, command);
+  if (!profile) return tl::unexpected(profile.error());
+  job.profile = *std::move(profile);
   if (auto complete = CheckComplete(job.settings, flags.input, command); !complete) {
     return tl::unexpected(complete.error());
   }
-  Result<Profile> profile = ReadProfile(*job.settings.profile);
-  if (!profile) return tl::unexpected(profile.error());
-  job.profile = *std::move(profile);
   // Before the schedule is built, so that the sentence is about --stages.
   if (auto stages = CheckStages(job.settings, job.profile, job.profile.num_stages); !stages) {
     return tl::unexpected(stages.error());

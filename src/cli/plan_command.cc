@@ -12,6 +12,7 @@
 
 #include "cli/commands.h"
 #include "cli/job.h"
+#include "cli/plan_notes.h"
 #include "cli/plan_summary.h"
 #include "cli/table.h"
 #include "perseus/file.h"
@@ -114,6 +115,21 @@ Result<void> FillPoints(const Planner& planner, const PlanConstraints& constrain
   return {};
 }
 
+// A bare number is seconds. Whether it was probably meant as a factor: it is no
+// sensible time, and the factor would be.
+bool MeantAsFactor(const PlanTarget& target, const Planner& planner) {
+  constexpr double kLeastFactor = 0.5;
+  constexpr double kMostFactor = 3;
+  constexpr double kFarBelow = 0.8;
+  const Frontier& frontier = planner.frontier();
+  const double as_factor = target.value * planner.baseline().iteration_time_seconds;
+  return target.kind == PlanTarget::Kind::kSeconds && target.value >= kLeastFactor &&
+         target.value <= kMostFactor && as_factor >= frontier.fastest_seconds &&
+         as_factor <= frontier.tstar_seconds &&
+         (target.value < kFarBelow * frontier.fastest_seconds ||
+          target.value > frontier.tstar_seconds);
+}
+
 bool Exists(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0;
@@ -207,8 +223,19 @@ Result<std::string> RunPlan(const Invocation& invocation, const Style& style) {
   summary.split_ratio = job->costs.split_ratio;
   summary.at = TargetText(target);
   const Result<double> seconds = planner->TargetSeconds(target);
-  if (!seconds) return tl::unexpected(seconds.error());
+  const bool meant_as_factor = MeantAsFactor(target, *planner);
+  if (!seconds) {
+    Error error = seconds.error();
+    if (meant_as_factor) error.message += fmt::format("; did you mean --at {}x?", target.value);
+    return tl::unexpected(std::move(error));
+  }
   summary.chosen_seconds = *seconds;
+  summary.notes =
+      InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
+  if (meant_as_factor) {
+    summary.notes.push_back(fmt::format(
+        "--at {0} is a time of {0} s, beyond T*; did you mean --at {0}x?", target.value));
+  }
   progress.SetWhat("plan");
   Result<Plan> chosen = planner->PlanFor(*seconds, constraints, effort);
   if (!chosen) return tl::unexpected(chosen.error());

@@ -4,18 +4,71 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "perseus/file.h"
+#include "perseus/job_file.h"
+#include "perseus/schedule.h"
 #include "perseus/synth.h"
 
 namespace perseus::cli {
 
+namespace {
+
+Result<void> CheckComplete(const SynthSpec& spec) {
+  std::vector<std::string> missing;
+  // A shape that is not complete has a sentence of its own.
+  if (spec.model.empty() && spec.shape == TransformerShape{}) missing.emplace_back("--model");
+  if (spec.gpu.empty()) missing.emplace_back("--gpu");
+  if (spec.stages == 0) missing.emplace_back("--stages");
+  if (missing.empty()) return {};
+  return InvalidInput(fmt::format(
+      "{} {} missing, as in 'perseus synth --model gpt3-1.3b --gpu a100-sxm --stages 4' ('perseus "
+      "synth --help' lists models and GPUs)",
+      fmt::join(missing, ", "), missing.size() == 1 ? "is" : "are"));
+}
+
+Result<void> CheckScheduleName(const std::string& name) {
+  if (name.empty() || CanonicalScheduleName(name)) return {};
+  const std::string nearest = NearestWord(name, ScheduleNames());
+  return InvalidInput(
+      fmt::format("--schedule: there is no schedule '{}'{}; the names are {}", name,
+                  nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest),
+                  fmt::join(ScheduleNames(), ", ")));
+}
+
+// Whether `perseus plan` would take the job's schedule.
+Result<void> CheckJob(const std::string& job_toml) {
+  const Result<JobFile> job = ParseJobFile(job_toml, "job.toml", JobFileFormat::kToml);
+  if (!job) return tl::unexpected(job.error());
+  ScheduleSpec spec;
+  spec.name = job->schedule.value_or("");
+  spec.num_stages = job->stages.value_or(0);
+  spec.virtual_stages = job->virtual_stages.value_or(1);
+  spec.num_microbatches = job->microbatches.value_or(0);
+  const Result<Schedule> schedule = BuildSchedule(spec);
+  if (schedule) return {};
+  return MakeError(schedule.error().code,
+                   fmt::format("--schedule: {}; with -o the job must be one that 'perseus plan' "
+                               "takes",
+                               schedule.error().message));
+}
+
+}  // namespace
+
 Result<std::string> RunSynth(const SynthFlags& flags, const Style& style) {
+  if (auto complete = CheckComplete(flags.spec); !complete) {
+    return tl::unexpected(complete.error());
+  }
+  if (auto known = CheckScheduleName(flags.spec.schedule); !known) {
+    return tl::unexpected(known.error());
+  }
   const Result<SynthResult> synth = Synthesize(flags.spec);
   if (!synth) return tl::unexpected(synth.error());
   if (flags.output_directory.empty()) return synth->profile_csv;
+  if (auto job = CheckJob(synth->job_toml); !job) return tl::unexpected(job.error());
   const std::string& directory = flags.output_directory;
   const Result<void> written = WriteFilesAtomically(
       directory, {{"profile.csv", synth->profile_csv}, {"job.toml", synth->job_toml}});

@@ -71,9 +71,9 @@ std::string Style::Dim(std::string_view text) const {
 
 Style DetectStyle() {
   Style style;
-  style.color = isatty(STDOUT_FILENO) == 1 && Environment("NO_COLOR").empty() &&
-                Environment("TERM") != "dumb";
-  style.utf8 = LocaleIsUtf8();
+  const bool is_dumb = Environment("TERM") == "dumb";
+  style.color = isatty(STDOUT_FILENO) == 1 && Environment("NO_COLOR").empty() && !is_dumb;
+  style.utf8 = LocaleIsUtf8() && !is_dumb;
   style.columns = TerminalColumns();
   return style;
 }

@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <string>
 #include <system_error>
 
 namespace perseus::cli {
@@ -87,6 +88,19 @@ Result<double> ParseDuration(std::string_view text) {
         kMostSeconds, text));
   }
   return value * scale;
+}
+
+Result<PlanTarget> ParseTarget(std::string_view text) {
+  std::string name(text);
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (name == "t_min" || name == "tmin") name = "fastest";
+  if (name == "t_economic") name = "economic";
+  if (name == "t*" || name == "t_star") name = "tstar";
+  Result<PlanTarget> target = ParsePlanTarget(name);
+  // The error quotes what was given.
+  return target ? target : ParsePlanTarget(text);
 }
 
 Result<std::vector<double>> ParseWatts(std::string_view text) {

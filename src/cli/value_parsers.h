@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "perseus/plan.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {
@@ -27,6 +28,9 @@ Result<double> ParseNumber(std::string_view text, const Range& range, std::strin
 
 // "0.02", "0.02s", "20ms", "500us".
 Result<double> ParseDuration(std::string_view text);
+
+// ParsePlanTarget in any case, and the names of the table: T_min, T_economic, T*.
+Result<PlanTarget> ParseTarget(std::string_view text);
 
 // A list separated by commas.
 Result<std::vector<double>> ParseWatts(std::string_view text);

@@ -20,6 +20,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class BinaryBadInputTest : public testing::Test {
  protected:
@@ -70,7 +71,11 @@ TEST_F(BinaryBadInputTest, WhatIsMissingIsNamedWithAnExample) {
             "--microbatches is missing: a schedule by name needs its shape, as in 'perseus "
             "schedule 1f1b --stages 8 --microbatches 8'");
   EXPECT_THAT(Refused({"explain"}), HasSubstr("perseus explain plan/plan.json"));
-  EXPECT_NE(Refused({"synth"}), "");
+  EXPECT_EQ(Refused({"synth"}),
+            "--model, --gpu, --stages are missing, as in 'perseus synth --model gpt3-1.3b --gpu "
+            "a100-sxm --stages 4' ('perseus synth --help' lists models and GPUs)");
+  EXPECT_THAT(Refused({"synth", "--layers", "4", "--stages", "4"}),
+              testing::StartsWith("--gpu is missing, as in "));
 }
 
 TEST_F(BinaryBadInputTest, ShapesThatContradict) {
@@ -91,6 +96,9 @@ TEST_F(BinaryBadInputTest, ShapesThatContradict) {
 TEST_F(BinaryBadInputTest, FilesThatCannotBeRead) {
   EXPECT_THAT(Refused(Plan(folder_.Path("none.csv"))), HasSubstr("none.csv"));
   EXPECT_THAT(Refused(Plan(folder_.path())), HasSubstr(folder_.path()));
+  // The path comes before the flags that are missing as well.
+  EXPECT_THAT(Refused({"plan", folder_.Path("none.csv")}), HasSubstr("none.csv: cannot read"));
+  EXPECT_THAT(Refused({"frontier", folder_.path()}), HasSubstr("directory"));
   EXPECT_THAT(Refused(Plan(folder_.Write("empty.csv", ""))), HasSubstr("empty.csv"));
   EXPECT_THAT(Refused(Plan(folder_.Write("nan.csv",
                                          "stage,instruction,frequency,time,energy\n"
@@ -98,6 +106,9 @@ TEST_F(BinaryBadInputTest, FilesThatCannotBeRead) {
               HasSubstr("nan.csv:2:"));
   EXPECT_THAT(Refused({"explain", folder_.Write("plan.json", "{\"schema_version\": 1")}),
               HasSubstr("plan.json:1:"));
+  EXPECT_THAT(Refused({"explain", folder_.Write("other.json", "{}")}),
+              AllOf(HasSubstr("'schema_version' is missing"),
+                    testing::EndsWith("; is it a plan.json that perseus plan wrote?")));
   EXPECT_THAT(Refused({"plan", folder_.Write("job.toml", "profil = \"a\"\n")}),
               HasSubstr("job.toml:1:"));
   EXPECT_THAT(Refused({"schedule", folder_.Write("dead.csv", "0B0,0F0\r\n")}),
@@ -109,6 +120,33 @@ TEST_F(BinaryBadInputTest, AnInfeasibleTimeSaysWhatWouldWork) {
     const std::string sentence = Refused(Plan(profile_, {"--at", at}));
     EXPECT_THAT(sentence, AllOf(HasSubstr("fastest"), HasSubstr("4.5 s"))) << sentence;
   }
+}
+
+TEST_F(BinaryBadInputTest, SecondsThatWereMeantAsAFactor) {
+  EXPECT_THAT(Refused(Plan(profile_, {"--at", "1.02"})),
+              testing::EndsWith("; did you mean --at 1.02x?"));
+  // No factor would help, or none was meant.
+  for (const std::string at : {"0.9", "0.5x", "4"}) {
+    EXPECT_THAT(Refused(Plan(profile_, {"--at", at})), Not(HasSubstr("did you mean"))) << at;
+  }
+}
+
+TEST_F(BinaryBadInputTest, SynthWritesNoJobThatPlanRefuses) {
+  const std::vector<std::string> synth = {"synth", "--model",  "gpt3-1.3b",
+                                          "--gpu", "a100-sxm", "--stages",
+                                          "8",     "-o",       folder_.Path("job")};
+  for (const std::string schedule : {"dualpipev", "zbv-zero-bubble"}) {
+    auto arguments = synth;
+    arguments.insert(arguments.end(), {"--schedule", schedule});
+    EXPECT_THAT(Refused(arguments), AllOf(HasSubstr(schedule), HasSubstr("use 2")));
+    EXPECT_THAT(folder_.List(), testing::ElementsAre("profile.csv"));
+  }
+  auto unknown = synth;
+  unknown.insert(unknown.end(), {"--schedule", "dualpipe"});
+  EXPECT_THAT(Refused(unknown), HasSubstr("did you mean 'dualpipev'?"));
+  auto good = synth;
+  good.insert(good.end(), {"--schedule", "dualpipev", "--virtual-stages", "2"});
+  EXPECT_EQ(RunPerseus(good).exit_code, 0);
 }
 
 TEST_F(BinaryBadInputTest, AnOutputThatCannotBeWrittenLeavesNothing) {

@@ -90,6 +90,27 @@ TEST(BinaryOutputTest, NoColourAndNoUtf8ForAPlainPipe) {
   }
 }
 
+TEST(BinaryOutputTest, ADumbTerminalGetsAsciiRules) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> arguments = {"plan",
+                                              folder.Write("p.csv", SampleProfile(2)),
+                                              "--schedule",
+                                              "1f1b",
+                                              "--microbatches",
+                                              "2",
+                                              "--effort",
+                                              "0.01",
+                                              "--blocking-power",
+                                              "20"};
+  RunOptions options;
+  options.environment = {"LANG=C.UTF-8", "TERM=xterm"};
+  EXPECT_THAT(RunPerseus(arguments, options).out, HasSubstr("\u2500"));
+  options.environment = {"LANG=C.UTF-8", "TERM=dumb"};
+  const std::string dumb = RunPerseus(arguments, options).out;
+  EXPECT_THAT(dumb, testing::Not(HasSubstr("\u2500")));
+  EXPECT_THAT(dumb, HasSubstr("-----"));
+}
+
 TEST(BinaryOutputTest, AFullDiskIsReported) {
   RunOptions options;
   options.stdout_path = "/dev/full";

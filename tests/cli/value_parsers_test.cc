@@ -42,6 +42,26 @@ TEST(ValueParsersTest, DurationsTakeUnits) {
   }
 }
 
+TEST(ValueParsersTest, TargetsAreReadAsTheTableShowsThem) {
+  using Kind = PlanTarget::Kind;
+  for (const char* text : {"economic", "Economic", "T_economic", "t_economic"}) {
+    EXPECT_EQ(ParseTarget(text).value().kind, Kind::kEconomic) << text;
+  }
+  for (const char* text : {"fastest", "FASTEST", "T_min"}) {
+    EXPECT_EQ(ParseTarget(text).value().kind, Kind::kFastest) << text;
+  }
+  for (const char* text : {"tstar", "Tstar", "T*", "t*"}) {
+    EXPECT_EQ(ParseTarget(text).value().kind, Kind::kTStar) << text;
+  }
+  EXPECT_EQ(ParseTarget("1.02X").value().kind, Kind::kBaselineFactor);
+  EXPECT_EQ(ParseTarget("1.02X").value().value, 1.02);
+  EXPECT_EQ(ParseTarget("5.3").value().kind, Kind::kSeconds);
+  for (const char* text : {"", "T", "Soon", "-1X"}) {
+    ASSERT_FALSE(ParseTarget(text)) << text;
+    EXPECT_TRUE(ParseTarget(text).error().message.starts_with(std::string("'") + text + "'"));
+  }
+}
+
 TEST(ValueParsersTest, ListsAreSeparatedByCommas) {
   EXPECT_EQ(ParseWatts("75").value(), (std::vector<double>{75}));
   EXPECT_EQ(ParseWatts("75,80.5").value(), (std::vector<double>{75, 80.5}));

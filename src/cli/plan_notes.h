@@ -1,0 +1,23 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_PLAN_NOTES_H_
+#define PERSEUS_CLI_PLAN_NOTES_H_
+
+#include <string>
+#include <vector>
+
+#include "perseus/plan.h"
+#include "perseus/profile.h"
+
+namespace perseus::cli {
+
+// Sentences about an input that is valid and perhaps not what was meant: a
+// stage without the highest clock, interleaving with nothing to interleave,
+// numbers in other units. Empty where nothing is odd.
+std::vector<std::string> InputNotes(const Profile& profile, const CostedPipeline& pipeline,
+                                    const Plan& baseline, int virtual_stages);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_PLAN_NOTES_H_

@@ -1,0 +1,122 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What `perseus plan` notes about an input that is valid and odd.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/run_perseus.h"
+
+namespace perseus::cli {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+class BinaryNotesTest : public testing::Test {
+ protected:
+  std::vector<std::string> Notes(const std::string& csv,
+                                 const std::vector<std::string>& schedule = {"1f1b"},
+                                 const std::string& blocking_power = "20") const {
+    std::vector<std::string> arguments = {"plan",           folder_.Write("profile.csv", csv),
+                                          "--microbatches", "8",
+                                          "--effort",       "0.01",
+                                          "--json",         "--blocking-power",
+                                          blocking_power,   "--schedule"};
+    arguments.insert(arguments.end(), schedule.begin(), schedule.end());
+    const RunResult run = RunPerseus(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return nlohmann::json::parse(run.out)["notes"];
+  }
+
+  // One stage whose forward and backward take `seconds` and `joules` each.
+  static std::string OneStage(const std::string& seconds, const std::string& joules) {
+    const std::string rest = ",1400," + seconds + "," + joules + "\n";
+    return "stage,instruction,frequency,time,energy\n0,forward" + rest + "0,backward" + rest;
+  }
+
+  // An iteration of 0.1 s at 1400 and of 0.12 s at 1000.
+  static std::string Quick() {
+    return "stage,instruction,frequency,time,energy\n"
+           "0,forward,1400,0.05,15\n0,forward,1000,0.06,10\n"
+           "0,backward,1400,0.05,15\n0,backward,1000,0.06,10\n";
+  }
+
+  // The sample without the lines that start with one of these.
+  static std::string Without(std::string csv, const std::vector<std::string>& starts) {
+    for (const std::string& start : starts) {
+      const std::size_t at = csv.find("\n" + start);
+      EXPECT_NE(at, std::string::npos) << start;
+      csv.erase(at, csv.find('\n', at + 1) - at);
+    }
+    return csv;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(BinaryNotesTest, AnOrdinaryInputHasNone) {
+  EXPECT_THAT(Notes(SampleProfile(4)), IsEmpty());
+  EXPECT_THAT(Notes(SampleProfile(4), {"interleaved-1f1b", "--virtual-stages", "2"}), IsEmpty());
+}
+
+TEST_F(BinaryNotesTest, AStageWithoutTheHighestClock) {
+  const std::string one = Without(SampleProfile(2), {"1,forward,1400"});
+  EXPECT_THAT(Notes(one), ElementsAre("stage 1 forward has no row at 1400; its highest is 1200, "
+                                      "and savings count from there."));
+  const RunResult text = RunPerseus({"plan", folder_.Write("p.csv", one), "--schedule", "1f1b",
+                                     "--microbatches", "2", "--blocking-power", "20"});
+  EXPECT_THAT(text.out, HasSubstr("Note      stage 1 forward has no row at 1400;"));
+  EXPECT_THAT(
+      Notes(Without(SampleProfile(2), {"0,backward,1400", "1,forward,1400", "1,backward,1400"})),
+      ElementsAre(AllOf(StartsWith("stage 0 backward has no row"), HasSubstr("2 other kinds"))));
+}
+
+TEST_F(BinaryNotesTest, SecondsBeyondTStarThatWereMeantAsAFactor) {
+  const std::string quick = folder_.Write("quick.csv", Quick());
+  const auto notes = [&](const std::string& at) -> std::vector<std::string> {
+    const RunResult run = RunPerseus({"plan", quick, "--schedule", "1f1b", "--microbatches", "1",
+                                      "--blocking-power", "20", "--json", "--at", at});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return nlohmann::json::parse(run.out)["notes"];
+  };
+  EXPECT_THAT(notes("1.02"), ElementsAre(HasSubstr("did you mean --at 1.02x?")));
+  EXPECT_THAT(notes("1.02x"), IsEmpty());
+  // The factor is beyond T* as well.
+  EXPECT_THAT(notes("2.5"), IsEmpty());
+}
+
+TEST_F(BinaryNotesTest, InterleavingNeedsVirtualStages) {
+  for (const std::string schedule :
+       {"interleaved-1f1b", "megatron-interleaved", "interleaved-zero-bubble"}) {
+    EXPECT_THAT(Notes(SampleProfile(2), {schedule}),
+                ElementsAre("each rank holds one stage, so " + schedule +
+                            " has nothing to interleave; give --virtual-stages."));
+  }
+}
+
+TEST_F(BinaryNotesTest, FusedComputationsTakeTheSum) {
+  EXPECT_THAT(Notes(SampleProfile(4), {"dualpipev", "--virtual-stages", "2"}),
+              ElementsAre(HasSubstr("planned as one computation at one knob")));
+}
+
+TEST_F(BinaryNotesTest, ImplausibleUnits) {
+  EXPECT_THAT(Notes(OneStage("0.25", "750")), IsEmpty());
+  // Millijoules, and milliseconds.
+  EXPECT_THAT(Notes(OneStage("0.25", "75000")), ElementsAre(HasSubstr("check the units")));
+  EXPECT_THAT(Notes(OneStage("250", "75"), {"1f1b"}, "0"),
+              ElementsAre(StartsWith("a GPU draws 0.3 W on average at maximum clocks")));
+  EXPECT_THAT(Notes(OneStage("0.25", "10"), {"1f1b"}, "50"),
+              ElementsAre(AllOf(HasSubstr("(50 W for each GPU"), HasSubstr("(40 W on average)"))));
+}
+
+}  // namespace
+}  // namespace perseus::cli
