@@ -420,7 +420,7 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
     return std::any_of(table.all_options.begin(), table.all_options.end(),
                        [](const CostOption& option) { return option.time_std_seconds > 0; });
   };
-  if (constraints.time_margin_sigmas > 0 &&
+  if (constraints.time_margin_sigmas > 0 && constraints.time_margin_fraction == 0 &&
       std::none_of(impl.pipeline.tables.begin(), impl.pipeline.tables.end(), has_spread)) {
     return InvalidInput(
         "a time margin in standard deviations needs the profile's spread, but it has no time_std "

@@ -90,7 +90,7 @@ def compare(
         lower = bracket.lower + waiting_power * bracket.time
         upper = bracket.upper + waiting_power * bracket.time
         energy = curve.at(bracket.time, waiting_power)
-        scale = magnitude or abs(upper)
+        scale = magnitude or abs(upper) or 1.0  # All energies 0: absolute.
         worst = max(worst, (lower - energy) / scale, (energy - upper) / scale)
         width = max(width, (upper - lower) / scale)
     return Comparison(len(times), worst, width)

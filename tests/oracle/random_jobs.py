@@ -119,7 +119,8 @@ def random_job(seed: int, folder: Path, largest: int = 4, plain: bool = False) -
     )
     unit = rng.choice((1e-6, 1e-3, 0.05, 0.05, 1.0, 400.0))
     profile_path = folder / f"profile{seed}.csv"
-    profile_path.write_text("\n".join(_rows(rng, stages, parts, unit)) + "\n", encoding="utf-8")
+    rows = _rows(rng, stages, parts, unit)
+    profile_path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     profile = read_profile(profile_path)
 
     shape = ["--stages", str(stages), "--virtual-stages", str(virtual)]
@@ -172,6 +173,8 @@ def random_job(seed: int, folder: Path, largest: int = 4, plain: bool = False) -
         if "margin" in kinds:
             job.time_margin = rng.choice((0.0, 0.01, 0.05))
             job.margin_sigmas = rng.choice((0.0, 1.0, 3.0))
+            if "time_std" not in rows[0]:  # Refused: there is no spread to multiply.
+                job.margin_sigmas = 0.0
             margin = [f"{job.margin_sigmas:g}sigma"] * bool(job.margin_sigmas)
             margin += [f"{100 * job.time_margin:g}%"] * bool(job.time_margin)
             constraints += ["--time-margin", ",".join(margin)] if margin else []
