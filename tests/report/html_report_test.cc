@@ -43,7 +43,7 @@ std::string UnbalancedTag(const std::string& markup) {
     for (bool quoted = false; end < markup.size() && (quoted || markup[end] != '>'); ++end) {
       if (markup[end] == '"') quoted = !quoted;
     }
-    const std::string tag = markup.substr(at + 1, end - at - 1);
+    std::string tag = markup.substr(at + 1, end - at - 1);
     at = end;
     const bool closes = tag.starts_with('/');
     const std::string name =
