@@ -43,7 +43,7 @@ void WholeFrontier(benchmark::State& state, double slope_quantum_watts) {
   const TimeCostProblem problem = ProblemOf(*pipeline);
   FrontierOptions options;
   options.slope_quantum = slope_quantum_watts;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const auto frontier = SolveFrontier(problem, options);
     if (!frontier) {
       state.SkipWithError(frontier.error().message.c_str());

@@ -26,7 +26,7 @@ void PlanAtNoSlowdown(benchmark::State& state) {
   }
   const double seconds = planner->baseline().iteration_time_seconds;
   const double effort = static_cast<double>(state.range(2)) / 100;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const auto plan = planner->PlanFor(seconds, {}, effort);
     if (!plan) {
       state.SkipWithError(plan.error().message.c_str());
