@@ -59,6 +59,11 @@ struct CostTable {
   bool split = false;   // I or W made from B by the split ratio.
 };
 
+// Energy less what the rank would use if it waited for as long: what an
+// option really costs, since a rank that computes longer waits less
+// (docs/planning.md).
+double EffectiveEnergy(const CostTable& table, const CostOption& option);
+
 // A DAG with what each computation costs at each knob, for one pipeline. A
 // plain value, immutable by convention, safe to share.
 struct CostedPipeline {

@@ -74,11 +74,6 @@ Result<Profile> ParseProfile(std::string_view text, const std::string& name);
 // this machine has it switched off.
 std::string Sha256Hex(std::string_view bytes);
 
-// Indices of the Pareto-optimal options (no other is at least as fast and at
-// least as cheap and better in one), fastest first. Of equal options, the
-// first of the file is kept.
-std::vector<int> ParetoOptions(const OptionTable& table);
-
 }  // namespace perseus
 
 #endif  // PERSEUS_PROFILE_H_

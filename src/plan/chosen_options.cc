@@ -15,16 +15,6 @@ namespace {
 // Of MeetDeadline(), which mends what rounding has hidden: a few steps.
 constexpr std::size_t kMostStepsPerGroup = 4;
 
-const CostOption* FindOption(const CostTable& table, int knob) {
-  const auto option = std::lower_bound(table.all_options.begin(), table.all_options.end(), knob,
-                                       [](const CostOption& o, int k) { return o.knob < k; });
-  return option != table.all_options.end() && option->knob == knob ? &*option : nullptr;
-}
-
-double EffectiveEnergy(const CostTable& table, const CostOption& option) {
-  return option.energy_joules - table.blocking_power_watts * option.time_seconds;
-}
-
 }  // namespace
 
 ChosenOptions::ChosenOptions(const CostedPipeline& pipeline, const Guard& guard,

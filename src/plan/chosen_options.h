@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "perseus/plan.h"
-#include "plan/time_cost_problem.h"
+#include "plan/cost_options.h"
 
 namespace perseus::plan {
 

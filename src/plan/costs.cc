@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "perseus/plan.h"
+#include "plan/cost_options.h"
 
 namespace perseus {
 namespace {
@@ -97,23 +98,6 @@ class OptionSource {
   double energy_factor_;
   double split_ratio_;
 };
-
-// Pareto-optimal in (time, effective energy), fastest first.
-std::vector<CostOption> ParetoByEffectiveEnergy(std::vector<CostOption> options,
-                                                double blocking_power_watts) {
-  const auto effective = [blocking_power_watts](const CostOption& option) {
-    return option.energy_joules - blocking_power_watts * option.time_seconds;
-  };
-  std::stable_sort(options.begin(), options.end(), [&](const CostOption& a, const CostOption& b) {
-    if (a.time_seconds != b.time_seconds) return a.time_seconds < b.time_seconds;
-    return effective(a) < effective(b);
-  });
-  std::vector<CostOption> kept;
-  for (const CostOption& option : options) {
-    if (kept.empty() || effective(option) < effective(kept.back())) kept.push_back(option);
-  }
-  return kept;
-}
 
 Result<void> CheckSpec(const Profile& profile, const PipelineDag& dag, const CostSpec& spec) {
   const auto powers = spec.blocking_power_watts.size();
@@ -209,7 +193,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
     table.baseline = options->baseline;
     table.split = options->split;
     table.all_options = options->options;
-    table.options = ParetoByEffectiveEnergy(options->options, table.blocking_power_watts);
+    table.options = plan::ParetoOptions(table, plan::Guard{});
     table.dominated = static_cast<int>(table.all_options.size() - table.options.size());
     pipeline.tables.push_back(std::move(table));
   }

@@ -75,18 +75,6 @@ bool MergeShortRuns(const CostedPipeline& pipeline, const std::vector<int>& orde
   return merged;
 }
 
-std::vector<CostOption> ParetoByEnergy(std::vector<CostOption> options) {
-  std::stable_sort(options.begin(), options.end(), [](const CostOption& a, const CostOption& b) {
-    return a.time_seconds != b.time_seconds ? a.time_seconds < b.time_seconds
-                                            : a.energy_joules < b.energy_joules;
-  });
-  std::vector<CostOption> kept;
-  for (const CostOption& option : options) {
-    if (kept.empty() || option.energy_joules < kept.back().energy_joules) kept.push_back(option);
-  }
-  return kept;
-}
-
 }  // namespace
 
 Grouping GroupComputations(const CostedPipeline& pipeline, const PlanConstraints& constraints) {
@@ -129,14 +117,7 @@ Result<std::vector<int>> CommonKnobs(const CostedPipeline& pipeline, const Guard
                                      const std::vector<int>& members) {
   std::vector<int> knobs;
   if (members.size() == 1) {
-    const CostTable& table = pipeline.TableOf(members.front());
-    std::vector<CostOption> options = table.all_options;
-    for (CostOption& option : options) {
-      // Effective energy by measured time; order and dominance by guarded time.
-      option.energy_joules -= table.blocking_power_watts * option.time_seconds;
-      option.time_seconds = guard.Seconds(table, option);
-    }
-    for (const CostOption& option : ParetoByEnergy(std::move(options))) {
+    for (const CostOption& option : ParetoOptions(pipeline.TableOf(members.front()), guard)) {
       knobs.push_back(option.knob);
     }
     return knobs;

@@ -8,7 +8,7 @@
 
 #include "perseus/plan.h"
 #include "perseus/result.h"
-#include "plan/time_cost_problem.h"
+#include "plan/cost_options.h"
 
 namespace perseus::plan {
 

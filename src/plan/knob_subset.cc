@@ -31,9 +31,8 @@ class PricedKnobs {
       const CostTable& table = pipeline.tables[pipeline.table_of[i]];
       std::vector<double>& row = cost_.emplace_back(pipeline.knobs.size(), kMissing);
       for (const CostOption& option : table.all_options) {
-        const double time = guard.Seconds(table, option);
-        row[option.knob] = option.energy_joules - table.blocking_power_watts * option.time_seconds +
-                           optimum.price[i] * time;
+        row[option.knob] =
+            EffectiveEnergy(table, option) + optimum.price[i] * guard.Seconds(table, option);
       }
     }
   }
@@ -41,18 +40,28 @@ class PricedKnobs {
   int CountKept() const { return static_cast<int>(std::count(kept_.begin(), kept_.end(), true)); }
   const std::vector<bool>& kept() const { return kept_; }
 
-  // Sum over computations of the least cost without `dropped`; infinite where
-  // one would have no knob left.
-  double CostWithout(int dropped) const {
-    double total = 0;
+  // For each kept knob, the sum over computations of the least cost without
+  // it; infinite where one would have no knob left.
+  std::vector<double> CostsWithout() const {
+    std::vector<double> totals(kept_.size(), 0);
     for (const std::vector<double>& row : cost_) {
       double least = kMissing;
+      double second = kMissing;
+      int least_knob = -1;
       for (int knob = 0; knob < static_cast<int>(row.size()); ++knob) {
-        if (kept_[knob] && knob != dropped) least = std::min(least, row[knob]);
+        if (!kept_[knob]) continue;
+        if (row[knob] < least) {
+          second = std::exchange(least, row[knob]);
+          least_knob = knob;
+        } else {
+          second = std::min(second, row[knob]);
+        }
       }
-      total += least;
+      for (int knob = 0; knob < static_cast<int>(totals.size()); ++knob) {
+        totals[knob] += knob == least_knob ? second : least;
+      }
     }
-    return total;
+    return totals;
   }
 
   // Sum over computations of the cost at one knob; infinite where one lacks it.
@@ -93,21 +102,7 @@ CostedPipeline Restricted(const CostedPipeline& pipeline, const std::vector<bool
   CostedPipeline restricted = pipeline;
   for (CostTable& table : restricted.tables) {
     std::erase_if(table.all_options, [&kept](const CostOption& o) { return !kept[o.knob]; });
-    const auto effective = [&table](const CostOption& option) {
-      return option.energy_joules - table.blocking_power_watts * option.time_seconds;
-    };
-    std::vector<CostOption> options = table.all_options;
-    std::stable_sort(options.begin(), options.end(),
-                     [&effective](const CostOption& a, const CostOption& b) {
-                       if (a.time_seconds != b.time_seconds) return a.time_seconds < b.time_seconds;
-                       return effective(a) < effective(b);
-                     });
-    table.options.clear();
-    for (const CostOption& option : options) {
-      if (table.options.empty() || effective(option) < effective(table.options.back())) {
-        table.options.push_back(option);
-      }
-    }
+    table.options = ParetoOptions(table, Guard{});
   }
   return restricted;
 }
@@ -130,9 +125,10 @@ Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard&
     int least_missed = -1;
     double least = kMissing;
     double least_own = 0;
+    const std::vector<double> costs = priced.CostsWithout();
     for (int knob = 0; knob < static_cast<int>(needed.size()); ++knob) {
       if (needed[knob] || !priced.kept()[knob]) continue;
-      const double cost = priced.CostWithout(knob);
+      const double cost = costs[knob];
       if (cost == kMissing) continue;
       // Ties are common: both ends of a hull segment cost the same at its
       // price. Of such knobs the one that costs most itself goes first.

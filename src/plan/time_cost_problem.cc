@@ -3,7 +3,6 @@
 
 #include "plan/time_cost_problem.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "perseus/cost_curve.h"
@@ -13,10 +12,6 @@ namespace {
 
 // Points at which an exponential curve is sampled.
 constexpr int kSamples = 64;
-
-double EffectiveEnergy(const CostTable& table, const CostOption& option) {
-  return option.energy_joules - table.blocking_power_watts * option.time_seconds;
-}
 
 TimeCostProblem WithoutCurves(const CostedPipeline& pipeline) {
   TimeCostProblem problem;
@@ -31,12 +26,6 @@ TimeCostProblem WithoutCurves(const CostedPipeline& pipeline) {
 }
 
 }  // namespace
-
-double Guard::Seconds(const CostTable& table, const CostOption& option) const {
-  if (option.knob == table.baseline.knob) return option.time_seconds;
-  return option.time_seconds +
-         std::max(sigmas * option.time_std_seconds, fraction * option.time_seconds);
-}
 
 Result<TimeCostProblem> MakeTimeCostProblem(const CostedPipeline& pipeline, const Guard& guard) {
   TimeCostProblem problem = WithoutCurves(pipeline);

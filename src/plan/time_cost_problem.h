@@ -11,19 +11,10 @@
 #include "perseus/frontier.h"
 #include "perseus/plan.h"
 #include "perseus/result.h"
+#include "plan/cost_options.h"
 #include "plan/option_search.h"
 
 namespace perseus::plan {
-
-// The safety margin of PlanConstraints.
-struct Guard {
-  double sigmas = 0;
-  double fraction = 0;
-
-  // What a plan has to reckon with. The all-maximum-clock option keeps its
-  // time: it is what the iteration is compared with.
-  double Seconds(const CostTable& table, const CostOption& option) const;
-};
 
 // The pipeline as the solver takes it: one curve for each table, time in
 // (guarded) seconds, cost in effective joules.

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -74,25 +73,6 @@ std::string Sha256Hex(std::string_view bytes) {
     return "";
   }
   return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, ""));
-}
-
-std::vector<int> ParetoOptions(const OptionTable& table) {
-  const auto option = [&](int i) -> const Option& {
-    return table.options[static_cast<std::size_t>(i)];
-  };
-  std::vector<int> order(table.options.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::tuple(option(a).time_seconds, option(a).energy_joules, a) <
-           std::tuple(option(b).time_seconds, option(b).energy_joules, b);
-  });
-  std::vector<int> kept;
-  for (const int i : order) {
-    if (kept.empty() || option(i).energy_joules < option(kept.back()).energy_joules) {
-      kept.push_back(i);
-    }
-  }
-  return kept;
 }
 
 }  // namespace perseus

@@ -18,9 +18,8 @@ std::vector<StageSavings> ComputeStageSavings(const CostedPipeline& pipeline, co
     StageSavings& stage = stages[computation.action.stage];
     const CostOption& before = baseline.options[i];
     const CostOption& after = chosen.options[i];
-    const double watts = pipeline.rank_blocking_power_watts[computation.rank];
-    const double saved = (before.energy_joules - watts * before.time_seconds) -
-                         (after.energy_joules - watts * after.time_seconds);
+    const CostTable& table = pipeline.TableOf(i);
+    const double saved = EffectiveEnergy(table, before) - EffectiveEnergy(table, after);
     const double clock_seconds = pipeline.knobs[after.knob].number * after.time_seconds;
     stage.rank = computation.rank;
     stage.busy_seconds_before += before.time_seconds;

@@ -311,17 +311,6 @@ TEST(ProfileTest, HashesAsPublished) {
   EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-TEST(ProfileTest, ParetoOptionsFastestFirst) {
-  const auto pareto = [](const std::vector<std::pair<double, double>>& options) {
-    OptionTable table;
-    for (const auto& [time, energy] : options) table.options.push_back({0, time, energy, 0, 0});
-    return ParetoOptions(table);
-  };
-  EXPECT_EQ(pareto({{3, 1}, {1, 3}, {2, 2}}), (std::vector<int>{1, 2, 0}));
-  EXPECT_EQ(pareto({{1, 1}, {1, 1}, {2, 1}, {1, 2}}), (std::vector<int>{0}));
-  EXPECT_EQ(pareto({{2, 0}, {1, 0}}), (std::vector<int>{1}));
-}
-
 RC_GTEST_PROP(ProfileProperty, OrderOfRowsAndColumnsDoesNotMatter, ()) {
   const int stages = *rc::gen::inRange(1, 4);
   const int knobs = *rc::gen::inRange(1, 5);

@@ -1,0 +1,46 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/cost_options.h"
+
+#include <algorithm>
+
+namespace perseus {
+
+double EffectiveEnergy(const CostTable& table, const CostOption& option) {
+  return option.energy_joules - table.blocking_power_watts * option.time_seconds;
+}
+
+namespace plan {
+
+double Guard::Seconds(const CostTable& table, const CostOption& option) const {
+  if (option.knob == table.baseline.knob) return option.time_seconds;
+  return option.time_seconds +
+         std::max(sigmas * option.time_std_seconds, fraction * option.time_seconds);
+}
+
+std::vector<CostOption> ParetoOptions(const CostTable& table, const Guard& guard) {
+  std::vector<CostOption> options = table.all_options;
+  std::stable_sort(options.begin(), options.end(), [&](const CostOption& a, const CostOption& b) {
+    const double a_seconds = guard.Seconds(table, a);
+    const double b_seconds = guard.Seconds(table, b);
+    if (a_seconds != b_seconds) return a_seconds < b_seconds;
+    return EffectiveEnergy(table, a) < EffectiveEnergy(table, b);
+  });
+  std::vector<CostOption> kept;
+  for (const CostOption& option : options) {
+    if (kept.empty() || EffectiveEnergy(table, option) < EffectiveEnergy(table, kept.back())) {
+      kept.push_back(option);
+    }
+  }
+  return kept;
+}
+
+const CostOption* FindOption(const CostTable& table, int knob) {
+  const auto option = std::lower_bound(table.all_options.begin(), table.all_options.end(), knob,
+                                       [](const CostOption& o, int k) { return o.knob < k; });
+  return option != table.all_options.end() && option->knob == knob ? &*option : nullptr;
+}
+
+}  // namespace plan
+}  // namespace perseus

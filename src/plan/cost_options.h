@@ -1,0 +1,33 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PLAN_COST_OPTIONS_H_
+#define PERSEUS_PLAN_COST_OPTIONS_H_
+
+#include <vector>
+
+#include "perseus/plan.h"
+
+namespace perseus::plan {
+
+// The safety margin of PlanConstraints.
+struct Guard {
+  double sigmas = 0;
+  double fraction = 0;
+
+  // What a plan has to reckon with. The all-maximum-clock option keeps its
+  // time: it is what the iteration is compared with.
+  double Seconds(const CostTable& table, const CostOption& option) const;
+};
+
+// The options of table.all_options that are Pareto-optimal in (guarded time,
+// effective energy), fastest first; of equal ones the lowest knob.
+std::vector<CostOption> ParetoOptions(const CostTable& table, const Guard& guard);
+
+// The option of table.all_options at a knob, or nullptr. Lives as long as the
+// table.
+const CostOption* FindOption(const CostTable& table, int knob);
+
+}  // namespace perseus::plan
+
+#endif  // PERSEUS_PLAN_COST_OPTIONS_H_
