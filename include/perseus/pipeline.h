@@ -82,6 +82,29 @@ struct Timing {
 // Precondition: durations.size() == dag.size().
 Timing Replay(const PipelineDag& dag, std::span<const double> durations_seconds);
 
+// The same where a duration depends on when the computation may start:
+// `run(i, ready_seconds, &start_seconds, &end_seconds)` runs computation i,
+// which all that it waits for allow from `ready_seconds` on. Called in the
+// order of dag.computations, so in order on every rank. `timing` is filled in;
+// its memory is used again.
+template <typename Run>
+void ReplayBy(const PipelineDag& dag, Run&& run, Timing* timing) {
+  timing->start_seconds.resize(dag.computations.size());
+  timing->end_seconds.resize(dag.computations.size());
+  double last_end = 0;
+  for (int to = 0; to < dag.size(); ++to) {
+    double ready = dag.start_delay_seconds[to];
+    for (int k = dag.first_precedence[to]; k < dag.first_precedence[to + 1]; ++k) {
+      const Precedence& precedence = dag.precedences[k];
+      const double end = timing->end_seconds[precedence.from] + precedence.delay_seconds;
+      if (end > ready) ready = end;
+    }
+    run(to, ready, &timing->start_seconds[to], &timing->end_seconds[to]);
+    if (timing->end_seconds[to] > last_end) last_end = timing->end_seconds[to];
+  }
+  timing->iteration_time_seconds = last_end + dag.end_delay_seconds;
+}
+
 // Marks the computations that lie on a longest path of `timing` (slack below
 // 1e-9 of the iteration time).
 std::vector<bool> CriticalComputations(const PipelineDag& dag, const Timing& timing);

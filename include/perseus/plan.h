@@ -204,8 +204,16 @@ class Planner {
 
   const CostedPipeline& pipeline() const;
   const Frontier& frontier() const;
+  // The frontier of the options themselves, below which no plan can be; the
+  // same as frontier() unless that one is fitted.
+  const Frontier& lower_bound() const;
   // Every computation at its highest clock: the origin of savings.
   const Plan& baseline() const;
+
+  // The figures of a plan made elsewhere, one option for every computation:
+  // time and energy as replayed, certificate, saving.
+  // Precondition: options.size() == pipeline().dag.size().
+  Plan Evaluate(std::vector<CostOption> options) const;
 
   // The time a target means. kInfeasible when it lies below T_min.
   Result<double> TargetSeconds(const PlanTarget& target) const;

@@ -9,21 +9,11 @@ namespace perseus {
 
 Timing Replay(const PipelineDag& dag, std::span<const double> durations_seconds) {
   Timing timing;
-  timing.start_seconds.reserve(dag.size());
-  timing.end_seconds.reserve(dag.size());
-  double last_end = 0;
-  for (int to = 0; to < dag.size(); ++to) {
-    double start = dag.start_delay_seconds[to];
-    for (int k = dag.first_precedence[to]; k < dag.first_precedence[to + 1]; ++k) {
-      const Precedence& precedence = dag.precedences[k];
-      start = std::max(start, timing.end_seconds[precedence.from] + precedence.delay_seconds);
-    }
-    const double end = start + durations_seconds[to];
-    timing.start_seconds.push_back(start);
-    timing.end_seconds.push_back(end);
-    last_end = std::max(last_end, end);
-  }
-  timing.iteration_time_seconds = last_end + dag.end_delay_seconds;
+  const auto run = [&](int i, double ready, double* start, double* end) {
+    *start = ready;
+    *end = ready + durations_seconds[i];
+  };
+  ReplayBy(dag, run, &timing);
   return timing;
 }
 

@@ -5,53 +5,27 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "frontier/deadline_program.h"
-#include "frontier/network.h"
-#include "frontier/walk.h"
 #include "perseus/frontier.h"
 #include "perseus/plan.h"
-#include "plan/chosen_options.h"
-#include "plan/group_search.h"
+#include "plan/cost_options.h"
+#include "plan/frontier_points.h"
 #include "plan/grouping.h"
 #include "plan/knob_subset.h"
-#include "plan/option_search.h"
+#include "plan/plan_search.h"
 #include "plan/time_cost_problem.h"
 
 namespace perseus {
 namespace {
 
-using frontier::Network;
 using plan::Guard;
 
-// Units of search work that take about a second, for a pipeline of this size.
-constexpr double kWorkPerPlan = 2.6e8;
-constexpr double kComputationsPerPlan = 1536;
-
-// Share of the work that goes into dives where computations share knobs; the
-// rest is for ImproveGroups().
-constexpr double kSharedKnobsDiveShare = 0.3;
-
-// More time than this times the slowest frontier time is of no use to anybody.
-constexpr double kMostSlowdown = 4;
-
-// Sums of doubles and of ticks along a path differ by far less than this.
-constexpr double kSameTime = 1e-12;
-
-constexpr double kSameSlope = 1e-14;
 constexpr double kSameEnergy = 1e-11;
 
-// More work than anybody will wait for.
-constexpr double kMostWork = 1e16;
-
-// Above this the exact walk takes minutes.
-constexpr int kCoarseComputations = 20000;
 // The advised quantum, as a share of the mean power at the highest clock.
 constexpr double kCoarseShare = 1.0 / 180;
 
@@ -63,80 +37,6 @@ double CoarseQuantum(const CostedPipeline& pipeline) {
     seconds += pipeline.tables[table].baseline.time_seconds;
   }
   return kCoarseShare * energy / seconds;
-}
-
-Frontier MakeFrontier(const TimeCostFrontier& solved, const CostedPipeline& pipeline,
-                      double slope_quantum, double fastest_seconds, double tstar_seconds) {
-  const double watts = pipeline.total_blocking_power_watts;
-  Frontier frontier;
-  for (const FrontierBreakpoint& corner : solved.breakpoints) {
-    frontier.points.push_back({.iteration_time_seconds = corner.time,
-                               .energy_joules = corner.cost + watts * corner.time,
-                               .slope_watts = corner.slope});
-  }
-  // The grid's ticks are finer than what doubles resolve over a path: state
-  // both ends as Replay() adds them up.
-  FrontierPoint& first = frontier.points.front();
-  FrontierPoint& last = frontier.points.back();
-  first.iteration_time_seconds = fastest_seconds;
-  if (frontier.points.size() > 1) last.iteration_time_seconds = tstar_seconds;
-  const auto is_hidden = [&first, &last](const FrontierPoint& point) {
-    return &point != &first && &point != &last &&
-           (point.iteration_time_seconds <= first.iteration_time_seconds ||
-            point.iteration_time_seconds >= last.iteration_time_seconds);
-  };
-  std::vector<FrontierPoint> points;
-  std::remove_copy_if(frontier.points.begin(), frontier.points.end(), std::back_inserter(points),
-                      is_hidden);
-  // Corners between slopes that are one and the same but for rounding.
-  frontier.points.clear();
-  for (const FrontierPoint& point : points) {
-    if (!frontier.points.empty() &&
-        point.slope_watts >= frontier.points.back().slope_watts * (1 - kSameSlope)) {
-      if (&point != &points.back()) continue;
-      frontier.points.pop_back();
-    }
-    frontier.points.push_back(point);
-  }
-  frontier.fastest_seconds = fastest_seconds;
-  frontier.tstar_seconds = tstar_seconds;
-  const auto economic =
-      std::find_if(frontier.points.begin(), frontier.points.end(),
-                   [watts](const FrontierPoint& p) { return p.slope_watts <= watts; });
-  frontier.economic_seconds = economic->iteration_time_seconds;
-  frontier.slope_quantum_watts = slope_quantum;
-  // In exact mode the only error is that of doubles themselves.
-  if (slope_quantum > 0 && economic->energy_joules > 0) {
-    frontier.certified_error = solved.cost_error / economic->energy_joules;
-  }
-  return frontier;
-}
-
-}  // namespace
-
-double Frontier::EnergyAt(double seconds, double total_blocking_power_watts) const {
-  const auto right = std::lower_bound(
-      points.begin(), points.end(), seconds,
-      [](const FrontierPoint& point, double t) { return point.iteration_time_seconds < t; });
-  if (right == points.begin()) return right->energy_joules;
-  if (right == points.end()) {
-    const FrontierPoint& last = points.back();
-    return last.energy_joules +
-           total_blocking_power_watts * (seconds - last.iteration_time_seconds);
-  }
-  const FrontierPoint& a = *(right - 1);
-  const double share = (seconds - a.iteration_time_seconds) /
-                       (right->iteration_time_seconds - a.iteration_time_seconds);
-  return a.energy_joules + share * (right->energy_joules - a.energy_joules);
-}
-
-namespace {
-
-tl::unexpected<Error> NothingFound(double seconds) {
-  return MakeError(ErrorCode::kInfeasible,
-                   fmt::format("no plan within these constraints was found for {:.6g} s; give more "
-                               "time or relax them",
-                               seconds));
 }
 
 }  // namespace
@@ -179,6 +79,11 @@ struct Planner::Impl {
       }
     }
     plan->distinct_knobs = static_cast<int>(knobs.size());
+    plan->saving_percent = 0;
+    if (baseline.energy_joules > 0) {
+      plan->saving_percent =
+          100 * (baseline.energy_joules - plan->energy_joules) / baseline.energy_joules;
+    }
   }
 
   // Whether all-maximum clocks are a plan under the constraints.
@@ -192,9 +97,6 @@ struct Planner::Impl {
           });
         });
   }
-
-  Result<Plan> Search(const CostedPipeline& costs, double seconds,
-                      const PlanConstraints& constraints, double effort) const;
 };
 
 Planner::Planner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -204,7 +106,16 @@ Planner::~Planner() = default;
 
 const CostedPipeline& Planner::pipeline() const { return impl_->pipeline; }
 const Frontier& Planner::frontier() const { return impl_->frontier; }
+const Frontier& Planner::lower_bound() const { return impl_->bound; }
 const Plan& Planner::baseline() const { return impl_->baseline; }
+
+Plan Planner::Evaluate(std::vector<CostOption> options) const {
+  Plan plan;
+  plan.options = std::move(options);
+  impl_->Evaluate(&plan);
+  plan.requested_time_seconds = plan.iteration_time_seconds;
+  return plan;
+}
 
 Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& options) {
   auto impl = std::make_unique<Impl>();
@@ -212,7 +123,7 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
   const CostedPipeline& costs = impl->pipeline;
   impl->slope_quantum = options.slope_quantum_watts;
   if (impl->slope_quantum < 0) {
-    impl->slope_quantum = costs.dag.size() > kCoarseComputations ? CoarseQuantum(costs) : 0;
+    impl->slope_quantum = costs.dag.size() > plan::kCoarseComputations ? CoarseQuantum(costs) : 0;
   }
 
   auto problem = plan::MakeTimeCostProblem(costs, Guard{});
@@ -237,7 +148,7 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
   const double fastest_seconds = Replay(costs.dag, fastest).iteration_time_seconds;
   const double tstar_seconds = Replay(costs.dag, slowest).iteration_time_seconds;
   const auto in_user_units = [&](const TimeCostFrontier& found) {
-    return MakeFrontier(found, costs, impl->slope_quantum, fastest_seconds, tstar_seconds);
+    return plan::MakeFrontier(found, costs, impl->slope_quantum, fastest_seconds, tstar_seconds);
   };
   impl->bound = in_user_units(*solved);
   impl->frontier = impl->bound;
@@ -253,6 +164,7 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
   Plan& baseline = impl->baseline;
   for (const int table : costs.table_of) baseline.options.push_back(costs.tables[table].baseline);
   impl->Evaluate(&baseline);
+  baseline.saving_percent = 0;
   baseline.requested_time_seconds = baseline.iteration_time_seconds;
   return Planner(std::move(impl));
 }
@@ -301,94 +213,6 @@ Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
   return seconds;
 }
 
-// Searches a plan on `costs`, which has the pipeline's DAG and perhaps fewer
-// options.
-Result<Plan> Planner::Impl::Search(const CostedPipeline& costs, double seconds,
-                                   const PlanConstraints& constraints, double effort) const {
-  const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
-  auto problem = plan::MakeTimeCostProblem(costs, guard);
-  if (!problem) return tl::unexpected(problem.error());
-  // Rounded slopes only where the walk would take too long: the bounds of the
-  // search are then exact.
-  auto network =
-      Network::Build(*problem, costs.dag.size() > kCoarseComputations ? slope_quantum : 0);
-  if (!network) return tl::unexpected(network.error());
-
-  plan::Grouping grouping = plan::GroupComputations(costs, constraints);
-  const bool shared_knobs = grouping.members.size() < costs.table_of.size();
-
-  // The grid and Replay() add up a path with different roundings: a plan that
-  // takes just `seconds` may take a hair more on the grid. ChosenOptions
-  // decides in the end. Beyond the slowest time only shared knobs have a use
-  // for more.
-  frontier::Walk walk(*network);
-  const double slowest = network->scale.Time(walk.time());
-  const double most = seconds * (1 + kSameTime);
-  const std::int64_t deadline =
-      !shared_knobs && most >= slowest
-          ? walk.time()
-          : network->scale.TicksDown(std::min(most, kMostSlowdown * slowest));
-  while (!walk.at_fastest() && walk.next_time() > deadline) walk.Advance();
-  const std::int64_t start = walk.at_fastest() ? walk.time() : std::min(walk.time(), deadline);
-  if (deadline < start && network->scale.Time(start) > seconds * (1 + kSameTime)) {
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("no plan within these constraints takes {:.6g} s; the fastest one "
-                                 "takes at least {:.6g} s",
-                                 seconds, network->scale.Time(start)));
-  }
-  frontier::DeadlineProgram program(*network, walk, start);
-  const std::int64_t within = std::max(start, deadline);
-  if (within > start) {
-    program.SetDeadline(within);
-    program.Optimise(frontier::kNoLimit);
-  }
-
-  plan::SearchSpace space;
-  for (std::size_t t = 0; t < costs.tables.size(); ++t) {
-    space.options.push_back(plan::GridOptions(costs.tables[t], costs.knobs.size(), guard,
-                                              network->scale, network->curves[t].slowest_cost,
-                                              network->scale.Time(within)));
-  }
-  for (const std::vector<int>& members : grouping.members) {
-    auto knobs = plan::CommonKnobs(costs, guard, members);
-    if (!knobs) return tl::unexpected(knobs.error());
-    // A group is on one rank, so its members' times add up.
-    std::erase_if(*knobs, [&](int knob) {
-      frontier::Int128 length = 0;
-      for (const int i : members) {
-        const plan::GridOption& option = space.options[costs.table_of[i]][knob];
-        if (option.length < 0) return true;
-        length += option.length;
-      }
-      return length > within;
-    });
-    if (knobs->empty()) return NothingFound(seconds);
-    space.knobs.push_back(*std::move(knobs));
-  }
-  space.groups = std::move(grouping.members);
-  space.next_group = std::move(grouping.next);
-
-  const double full_work =
-      kWorkPerPlan * std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
-  const double work = std::min(effort * full_work, kMostWork);
-  auto knobs = plan::SearchOptions(
-      *network, std::move(program), space,
-      static_cast<std::int64_t>(shared_knobs ? work * kSharedKnobsDiveShare : work),
-      static_cast<std::int64_t>(full_work));
-  if (!knobs) return NothingFound(seconds);
-  if (shared_knobs) {
-    knobs = plan::ImproveGroups(*network, space, within, walk.slope(), *std::move(knobs),
-                                static_cast<std::int64_t>(work * (1 - kSharedKnobsDiveShare)));
-  }
-
-  plan::ChosenOptions chosen(costs, guard, space.groups, space.knobs, *knobs);
-  if (!chosen.MeetDeadline(seconds)) return NothingFound(seconds);
-  if (!shared_knobs) chosen.ReclaimSlack(seconds);
-  Plan plan;
-  plan.options = chosen.options();
-  return plan;
-}
-
 namespace {
 
 Result<void> CheckConstraints(const PlanConstraints& constraints, double effort) {
@@ -426,28 +250,27 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
         "a time margin in standard deviations needs the profile's spread, but it has no time_std "
         "column (or only zeros); give the margin as a share, such as 1%");
   }
-  const auto search = [&]() -> Result<Plan> {
-    if (constraints.max_knobs == 0) return impl.Search(impl.pipeline, seconds, constraints, effort);
+  const auto search = [&](const CostedPipeline& costs) {
+    return plan::SearchPlan(costs, impl.slope_quantum, seconds, constraints, effort);
+  };
+  const auto search_all = [&]() -> Result<std::vector<CostOption>> {
+    if (constraints.max_knobs == 0) return search(impl.pipeline);
     const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
     auto few = plan::KeepFewKnobs(impl.pipeline, guard, seconds, constraints.max_knobs);
     if (!few) return tl::unexpected(few.error());
-    return impl.Search(*few, seconds, constraints, effort);
+    return search(*few);
   };
-  Result<Plan> plan = search();
-  if (!plan) {
+  Result<std::vector<CostOption>> options = search_all();
+  if (!options) {
     // Where the search finds nothing there may still be what everybody has.
-    const bool fits = plan.error().code == ErrorCode::kInfeasible &&
+    const bool fits = options.error().code == ErrorCode::kInfeasible &&
                       seconds >= impl.baseline.iteration_time_seconds &&
                       impl.BaselineFits(constraints);
-    if (!fits) return plan;
-    plan = impl.baseline;
+    if (!fits) return tl::unexpected(options.error());
+    options = impl.baseline.options;
   }
-  plan->requested_time_seconds = seconds;
-  impl.Evaluate(&*plan);
-  if (impl.baseline.energy_joules > 0) {
-    plan->saving_percent =
-        100 * (impl.baseline.energy_joules - plan->energy_joules) / impl.baseline.energy_joules;
-  }
+  Plan plan = Evaluate(*std::move(options));
+  plan.requested_time_seconds = seconds;
   return plan;
 }
 
