@@ -30,11 +30,14 @@ class LowtimePlan:
         The iteration time that lowtime believes in.
     realised_time, energy
         Its clocks replayed on the measured table.
+    knobs
+        Its clock of every computation of the DAG.
     """
 
     planned_time: float
     realised_time: float
     energy: float
+    knobs: list[str]
 
 
 def _specification(options: list[Option], power: float, unit: float, whole: bool) -> Any:
@@ -117,5 +120,8 @@ class LowtimeRun:
                 ]
                 realised = replay(self._pipeline.dag, [o.time for o in chosen])
                 yield LowtimePlan(
-                    result.real_time, realised, self._pipeline.energy(chosen, realised)
+                    result.real_time,
+                    realised,
+                    self._pipeline.energy(chosen, realised),
+                    [o.knob for o in chosen],
                 )

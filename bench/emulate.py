@@ -1,0 +1,102 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""CPU time and memory of `perseus emulate` for 8,192 GPUs, and how they grow.
+
+Usage: python bench/emulate.py [--repeat N]
+
+128 pipelines of 8 stages with tensor parallel 8 and 12 microbatches, 1,000 iterations, noise per
+computation and per GPU, clocks that settle after 15 ms, stragglers by chance and a control plane
+that reacts after 30 s. Then twice the iterations, the pipelines and the microbatches. The profile
+is modelled (`perseus synth`: GPT-3 175B on A100 SXM), so no data is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from large import run
+from measure import print_header
+from oracle.binary import perseus_binary
+
+MODEL = "--model gpt3-175b --gpu a100-sxm --stages 8 --tp 8 --microbatches 12"
+JOB = "--schedule 1f1b --blocking-power 83.64 --tp 8"
+SCENARIO = (
+    "--noise 1% --gpu-noise 1% --switch-latency 15ms --straggler-rate 5% "
+    "--straggler-kind slow=1.2 --straggler-duration 1h --reaction-delay 30s"
+)
+
+
+@dataclass(frozen=True)
+class Size:
+    """One job to emulate."""
+
+    pipelines: int = 128
+    iterations: int = 1000
+    microbatches: int = 12
+
+
+def measure(size: Size, profile: Path, out: Path, repeat: int) -> tuple[float, float, float]:
+    """Return the least CPU seconds, the peak megabytes and the error of the energy's sum."""
+    command: list[str | Path] = [perseus_binary(), "emulate", profile, *shlex.split(JOB)]
+    command += shlex.split(SCENARIO)
+    command += ["--dp", str(size.pipelines), "--iterations", str(size.iterations)]
+    command += ["--microbatches", str(size.microbatches), "--json"]
+    runs = [run(command, out) for _ in range(repeat)]
+    found = json.loads(out.read_text(encoding="utf-8"))
+    parts = sum(
+        found[name] for name in ("useful_j", "intrinsic_bloat_j", "extrinsic_bloat_j", "blocking_j")
+    )
+    return (
+        min(seconds for seconds, _ in runs),
+        max(megabytes for _, megabytes in runs),
+        abs(parts / found["energy_j"] - 1),
+    )
+
+
+def main() -> None:
+    """Print a Markdown table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeat", type=int, default=3, help="runs; the least time counts")
+    arguments = parser.parse_args()
+    print_header([], perseus_binary())
+    print(f"`perseus emulate PROFILE {JOB} {SCENARIO} --json`, the whole process, planning and the")
+    print("baseline of maximum clocks included. CPU seconds are user + system; megabytes are the")
+    print("peak resident set; the last column is how far the four parts of the energy are from its")
+    print("total.\n")
+    print("| pipelines | GPUs | iterations | microbatches | CPU s | ratio | MB | energy |")
+    print("|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        profile, out = folder / "profile.csv", folder / "out.json"
+        with profile.open("wb") as file:
+            command = [str(perseus_binary()), "synth", *shlex.split(MODEL)]
+            subprocess.run(command, stdout=file, check=True)
+        base = Size()
+        first = 0.0
+        for size in (
+            base,
+            replace(base, iterations=2 * base.iterations),
+            replace(base, pipelines=2 * base.pipelines),
+            replace(base, microbatches=2 * base.microbatches),
+        ):
+            seconds, megabytes, error = measure(size, profile, out, arguments.repeat)
+            first = first or seconds
+            print(
+                f"| {size.pipelines} | {64 * size.pipelines:,} | {size.iterations:,} "
+                f"| {size.microbatches} | {seconds:.2f} | {seconds / first:.2f} "
+                f"| {megabytes:.0f} | {error:.0e} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
