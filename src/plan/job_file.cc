@@ -51,7 +51,8 @@ constexpr std::array<std::string_view, 23> kKeys = {"profile",
                                                     "effort",
                                                     "output"};
 
-constexpr NumberRange kShare = {.least = 0, .most = 1};
+constexpr NumberRange kInnerShare = {
+    .least = 0, .most = 1, .above_least = true, .below_most = true};
 
 std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t";
@@ -111,7 +112,7 @@ class JobParser {
     ReadNumbers("blocking_power", &job_.blocking_power_watts);
     ReadCount("tp", &job_.tensor_parallel);
     ReadCount("dp", &job_.data_parallel);
-    ReadNumber("split_ratio", kShare, &job_.split_ratio);
+    ReadNumber("split_ratio", kInnerShare, &job_.split_ratio);
     ReadNumbers("comm_delay", &job_.comm_delay_seconds);
     ReadNumber("data_loading", kNotNegative, &job_.data_loading_seconds);
     ReadNumber("iteration_overhead", kNotNegative, &job_.iteration_overhead_seconds);

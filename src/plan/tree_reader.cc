@@ -31,6 +31,9 @@ const TreeNode& NullNode() {
 std::string DescribeRange(NumberRange range, std::string_view noun) {
   const bool has_least = std::isfinite(range.least);
   const bool has_most = std::isfinite(range.most);
+  if (range.above_least && range.below_most) {
+    return fmt::format("{} above {} and below {}", noun, range.least, range.most);
+  }
   if (has_least && has_most && range.above_least) {
     return fmt::format("{} above {} and at most {}", noun, range.least, range.most);
   }
@@ -64,7 +67,8 @@ double TreeCursor::Number(NumberRange range) const {
   if (reader_->failed()) return 0;
   const auto* number = std::get_if<double>(&node_->value);
   if (number == nullptr || !std::isfinite(*number) || *number < range.least ||
-      *number > range.most || (range.above_least && *number == range.least)) {
+      *number > range.most || (range.above_least && *number == range.least) ||
+      (range.below_most && *number == range.most)) {
     FailExpected(DescribeRange(range, "a number"));
     return 0;
   }

@@ -49,6 +49,7 @@ struct NumberRange {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool above_least = false;  // `least` itself is outside.
+  bool below_most = false;   // `most` itself is outside.
 };
 inline constexpr NumberRange kAnyNumber = {};
 inline constexpr NumberRange kNotNegative = {.least = 0};

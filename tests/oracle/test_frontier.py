@@ -12,8 +12,9 @@ import pytest
 pytest.importorskip("highspy", reason="highspy is not installed (tests/requirements.txt)")
 
 from .binary import solve_networks
-from .cases import Case, all_cases, network_of
+from .cases import Case, network_of
 from .frontier_check import compare, shape_errors
+from .measured import measured
 from .network_check import check_project
 from .random_networks import random_networks
 from .run_plan import run_frontier
@@ -28,7 +29,7 @@ EXACT = 1e-9
 POINTS = 50
 
 
-@pytest.mark.parametrize("case", all_cases((12, 24)), ids=str)
+@pytest.mark.parametrize("case", measured((12, 24)), ids=str)
 def test_frontier_equals_linear_program(case: Case, perseus_program: Path) -> None:
     """frontier.csv against 50 linear programs, and its form."""
     del perseus_program
@@ -43,7 +44,7 @@ def test_frontier_equals_linear_program(case: Case, perseus_program: Path) -> No
     assert result.difference <= QUANTISATION
 
 
-@pytest.mark.parametrize("case", all_cases((12,)), ids=str)
+@pytest.mark.parametrize("case", measured((12,)), ids=str)
 def test_solver_equals_linear_program_on_pipelines(case: Case, frontier_program: Path) -> None:
     """The general solver on the same pipelines, the program given its integers."""
     del frontier_program

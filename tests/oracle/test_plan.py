@@ -12,8 +12,9 @@ import pytest
 pytest.importorskip("highspy", reason="highspy is not installed (tests/requirements.txt)")
 
 from .binary import perseus
-from .cases import A100_BLOCKING_WATTS, Case, all_cases, emulation_cases
+from .cases import A100_BLOCKING_WATTS, Case, emulation_cases
 from .dag import Fixed, one_forward_one_backward, parse_schedule
+from .measured import measured
 from .plan_check import Job, check_plan
 from .run_plan import run_plan
 from .tables import Option, Tables, read_profile, write_profile
@@ -34,7 +35,7 @@ def job_of(case: Case) -> Job:
 
 
 @pytest.mark.parametrize("at", ["1.0x", "1.05x", "economic", "fastest", "tstar"])
-@pytest.mark.parametrize("case", all_cases((12,)), ids=str)
+@pytest.mark.parametrize("case", measured((12,)), ids=str)
 def test_plan_is_honest(case: Case, at: str, perseus_program: Path) -> None:
     """Times, energies, savings and bounds of plans for measured profiles."""
     del perseus_program

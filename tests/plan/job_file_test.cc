@@ -153,7 +153,9 @@ TEST(JobFile, NamesTheKeyThatIsWrong) {
   EXPECT_EQ(TomlError("effort = 2026-01-01"),
             "job.toml:1:10: effort: expected a number above 0, found a date or time");
   EXPECT_EQ(TomlError("split_ratio = 1.5"),
-            "job.toml:1:15: split_ratio: expected a number from 0 to 1, found 1.5");
+            "job.toml:1:15: split_ratio: expected a number above 0 and below 1, found 1.5");
+  EXPECT_EQ(TomlError("split_ratio = 1"),
+            "job.toml:1:15: split_ratio: expected a number above 0 and below 1, found 1");
   EXPECT_EQ(TomlError("coarse_watts = 0"), "accepted");
   EXPECT_EQ(TomlError("coarse_watts = -1"),
             "job.toml:1:16: coarse_watts: expected a number from 0 to 1000000, found -1");
