@@ -4,6 +4,7 @@
 #ifndef PERSEUS_SYNTH_H_
 #define PERSEUS_SYNTH_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,7 +13,7 @@
 #include "perseus/result.h"
 
 // Profiles without a GPU hour: the time and energy of every pipeline stage at
-// every clock, from a transformer's numbers and an analytic GPU model. What it
+// every clock, from a model's numbers and an analytic GPU model. What it
 // makes is modelled, not measured, and says so; docs/synth.md states the
 // model, the source of every constant and the error against measured tables.
 // Pure functions of their arguments: the same bytes on every machine.
@@ -49,24 +50,37 @@ struct TransformerShape {
   friend bool operator==(const TransformerShape&, const TransformerShape&) = default;
 };
 
+// A Wide-ResNet: bottleneck blocks in four groups, each group after the first
+// with half the height and width and twice the channels of the one before; the
+// width factor widens the inner convolution (Zagoruyko and Komodakis 2016).
+struct WideResNetShape {
+  std::string name;
+  std::array<std::int64_t, 4> blocks = {};  // Of each group.
+  std::int64_t width_factor = 1;
+  std::int64_t image_size = 224;  // Pixels, height and width.
+  std::int64_t classes = 1000;
+};
+
 // What one microbatch costs in floating-point operations, forward only, on all
 // tensor-parallel GPUs together. A backward is twice as much, and as much
 // again as the forward where activations are recomputed.
-struct TransformerFlops {
-  std::vector<double> layers;  // One entry per layer.
-  double head = 0;             // Final projection onto the vocabulary.
-  double mtp = 0;              // Multi-token prediction, its projection included.
+struct ModelFlops {
+  // One entry per transformer layer, or per residual block (the first with the
+  // convolution before it).
+  std::vector<double> layers;
+  double head = 0;  // Final projection, onto the vocabulary or the classes.
+  double mtp = 0;   // Multi-token prediction, its projection included.
 };
 
 // What to model. The field names are those of the command line's options.
 struct SynthSpec {
   std::string model;                // See SynthModelNames(); empty: all from `shape`.
-  TransformerShape shape;           // Overrides, field by field.
+  TransformerShape shape;           // Overrides, field by field. Of transformers only.
   std::string gpu;                  // See SynthGpuNames().
   std::int64_t stages = 0;          // Of the model: ranks x virtual stages.
   std::int64_t virtual_stages = 1;  // Per rank.
   std::int64_t tensor_parallel = 1;
-  std::int64_t microbatch_size = 1;  // Samples.
+  std::int64_t microbatch_size = 1;  // Samples, or images.
   std::int64_t microbatches = 0;     // Of one iteration. 0: four per rank.
   // "uniform", "balanced" (least slowest stage), or layers per stage: "7,7,6,4".
   std::string partition = "balanced";
@@ -110,12 +124,17 @@ std::vector<std::string> SynthGpuNames();
 
 // The shape of a built-in model, every default filled in. Errors: no such model.
 Result<TransformerShape> FindTransformer(std::string_view name);
+Result<WideResNetShape> FindWideResNet(std::string_view name);
 
 // Operations of one microbatch of `microbatch_size` samples. The shape must be
 // complete (as FindTransformer returns it). Counts every product of matrices,
 // attention scores without the savings of a causal mask (Narayanan et al.
 // 2021, appendix), and nothing else.
-TransformerFlops CountFlops(const TransformerShape& shape, std::int64_t microbatch_size);
+ModelFlops CountFlops(const TransformerShape& shape, std::int64_t microbatch_size);
+
+// Operations of the convolutions and the classifier, of `microbatch_size`
+// images; normalization, activations and pooling are not counted.
+ModelFlops CountFlops(const WideResNetShape& shape, std::int64_t microbatch_size);
 
 }  // namespace perseus
 

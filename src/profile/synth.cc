@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "profile/nearest_name.h"
@@ -44,7 +45,32 @@ Result<void> CheckRange(const char* option, std::int64_t value, std::int64_t lea
       fmt::format("{} {} is out of range: expected {} to {}", option, value, least, most));
 }
 
-Result<void> CheckLayout(const SynthSpec& spec, const TransformerShape& shape) {
+const std::string& ModelName(const ModelShape& shape) {
+  return std::visit([](const auto& model) -> const std::string& { return model.name; }, shape);
+}
+
+std::int64_t CountLayers(const ModelShape& shape) {
+  if (const auto* transformer = std::get_if<TransformerShape>(&shape)) return transformer->layers;
+  const auto& blocks = std::get<WideResNetShape>(shape).blocks;
+  return std::accumulate(blocks.begin(), blocks.end(), std::int64_t{0});
+}
+
+Result<void> CheckTensorParallel(const SynthSpec& spec, const ModelShape& shape) {
+  const auto* transformer = std::get_if<TransformerShape>(&shape);
+  if (transformer != nullptr && transformer->heads % spec.tensor_parallel != 0) {
+    return InvalidInput(fmt::format("--tp {} does not divide the model's {} attention heads",
+                                    spec.tensor_parallel, transformer->heads));
+  }
+  if (transformer == nullptr && spec.tensor_parallel != 1) {
+    return InvalidInput(
+        fmt::format("--tp {}: tensor parallelism splits transformers, and {} is a convolutional "
+                    "network: leave it out",
+                    spec.tensor_parallel, ModelName(shape)));
+  }
+  return {};
+}
+
+Result<void> CheckLayout(const SynthSpec& spec, const ModelShape& shape) {
   for (const auto& [option, value] : {std::pair<const char*, std::int64_t>{"--stages", spec.stages},
                                       {"--virtual-stages", spec.virtual_stages},
                                       {"--tp", spec.tensor_parallel},
@@ -54,11 +80,11 @@ Result<void> CheckLayout(const SynthSpec& spec, const TransformerShape& shape) {
   if (Result<void> valid = CheckRange("--microbatches", spec.microbatches, 0, kMaxCount); !valid) {
     return valid;
   }
-  if (spec.stages > shape.layers) {
+  if (spec.stages > CountLayers(shape)) {
     return InvalidInput(
-        fmt::format("--stages {} is more than the model's {} layers: every stage "
-                    "needs at least one",
-                    spec.stages, shape.layers));
+        fmt::format("--stages {} is more than the model's {} {}: every stage needs at least one",
+                    spec.stages, CountLayers(shape),
+                    std::holds_alternative<WideResNetShape>(shape) ? "residual blocks" : "layers"));
   }
   if (spec.stages % spec.virtual_stages != 0) {
     return InvalidInput(fmt::format(
@@ -66,10 +92,7 @@ Result<void> CheckLayout(const SynthSpec& spec, const TransformerShape& shape) {
         "ranks x virtual stages",
         spec.virtual_stages, spec.stages));
   }
-  if (shape.heads % spec.tensor_parallel != 0) {
-    return InvalidInput(fmt::format("--tp {} does not divide the model's {} attention heads",
-                                    spec.tensor_parallel, shape.heads));
-  }
+  if (Result<void> valid = CheckTensorParallel(spec, shape); !valid) return valid;
   if (!(spec.efficiency == 0 || (spec.efficiency > 0 && spec.efficiency <= 1))) {
     return InvalidInput(
         fmt::format("--efficiency {:.9g}: expected a share of the peak rate, above 0 and at most 1",
@@ -208,16 +231,15 @@ std::string JobFile(const SynthSpec& spec, const GpuModel& gpu, const std::strin
 }
 
 std::string ProfileText(const SynthSpec& spec, const GpuModel& gpu, const std::string& command,
-                        const std::vector<std::int64_t>& partition,
-                        const std::vector<StageWork>& stages,
+                        std::string_view layers, const std::vector<StageWork>& stages,
                         const std::vector<std::int64_t>& clocks) {
   std::string text = fmt::format(
       "# MODELLED, not measured: an analytic model of {}.\n"
       "# Made by: {}\n"
-      "# Layers per stage: {}; the last stage also has the vocabulary head.\n"
+      "# {}\n"
       "# Seconds and joules of one GPU; the model and its error: docs/synth.md.\n"
       "stage,instruction,frequency,time,energy\n",
-      gpu.title, command, fmt::join(partition, ","));
+      gpu.title, command, layers);
   // Nine digits: the same text whatever the last bits of a machine's doubles.
   const auto row = [&text](std::size_t stage, const char* type, std::int64_t mhz,
                            const Cost& cost) {
@@ -233,6 +255,43 @@ std::string ProfileText(const SynthSpec& spec, const GpuModel& gpu, const std::s
     }
   }
   return text;
+}
+
+// Lets the GPU run convolutions, and weighs the blocks by their efficiency.
+Result<void> UseConvolutions(const WideResNetShape& shape, GpuModel& gpu, ModelFlops& flops) {
+  if (!gpu.convolutions) {
+    std::vector<std::string_view> able;
+    for (const GpuModel& other : GpuModels()) {
+      if (other.convolutions) able.push_back(other.name);
+    }
+    return InvalidInput(fmt::format(
+        "--model {} on --gpu {}: no measured table gives the efficiency of convolutions on this "
+        "card and the share of their time that follows the clock, so they are not modelled there "
+        "(nothing is guessed); sweep its clocks and plan from the measured profile, or model one "
+        "of: {}",
+        shape.name, gpu.name, fmt::join(able, ", ")));
+  }
+  gpu.forward = gpu.convolutions->forward;
+  gpu.backward = gpu.convolutions->backward;
+  auto block = flops.layers.begin();
+  for (std::size_t group = 0; group < shape.blocks.size(); ++group) {
+    for (std::int64_t i = 0; i < shape.blocks[group]; ++i) {
+      *block++ /= gpu.convolutions->group_efficiency[group];
+    }
+  }
+  return {};
+}
+
+// What the head of the profile says about the stages.
+std::string DescribeLayers(const ModelShape& shape, const std::vector<std::int64_t>& partition) {
+  if (std::holds_alternative<WideResNetShape>(shape)) {
+    return fmt::format(
+        "Residual blocks per stage: {}; the first stage also has the stem, the last the "
+        "classifier.",
+        fmt::join(partition, ","));
+  }
+  return fmt::format("Layers per stage: {}; the last stage also has the vocabulary head.",
+                     fmt::join(partition, ","));
 }
 
 void ScaleEfficiency(GpuModel& gpu, double efficiency) {
@@ -254,7 +313,7 @@ std::vector<std::string> SynthGpuNames() {
 }
 
 Result<SynthResult> Synthesize(const SynthSpec& spec) {
-  Result<TransformerShape> shape = ResolveShape(spec);
+  Result<ModelShape> shape = ResolveShape(spec);
   if (!shape) return tl::unexpected<Error>(shape.error());
   Result<GpuModel> gpu = FindGpu(spec.gpu);
   if (!gpu) return tl::unexpected<Error>(gpu.error());
@@ -263,13 +322,22 @@ Result<SynthResult> Synthesize(const SynthSpec& spec) {
   }
   const Result<std::vector<std::int64_t>> clocks = Clocks(spec, *gpu);
   if (!clocks) return tl::unexpected<Error>(clocks.error());
+
+  ModelFlops flops = std::visit(
+      [&spec](const auto& model) { return CountFlops(model, spec.microbatch_size); }, *shape);
+  const double flops_per_microbatch =
+      3 * (std::accumulate(flops.layers.begin(), flops.layers.end(), 0.0) + flops.mtp + flops.head);
+  if (const auto* convolutional = std::get_if<WideResNetShape>(&*shape)) {
+    if (Result<void> able = UseConvolutions(*convolutional, *gpu, flops); !able) {
+      return tl::unexpected<Error>(able.error());
+    }
+  }
   ScaleEfficiency(*gpu, spec.efficiency);
 
   SynthSpec canonical = spec;  // Names as they are spelled here.
   canonical.gpu = gpu->name;
-  if (!spec.model.empty()) canonical.model = shape->name;
+  if (!spec.model.empty()) canonical.model = ModelName(*shape);
 
-  const TransformerFlops flops = CountFlops(*shape, spec.microbatch_size);
   const auto per_gpu = [&spec](double total) {
     return total / static_cast<double>(spec.tensor_parallel);
   };
@@ -304,10 +372,10 @@ Result<SynthResult> Synthesize(const SynthSpec& spec) {
     sum += forward + backward;
   }
   result.imbalance = slowest / (sum / static_cast<double>(works.size()));
-  result.flops_per_microbatch =
-      3 * (std::accumulate(flops.layers.begin(), flops.layers.end(), 0.0) + flops.mtp + flops.head);
+  result.flops_per_microbatch = flops_per_microbatch;
   result.command = Command(canonical);
-  result.profile_csv = ProfileText(spec, *gpu, result.command, *partition, works, *clocks);
+  result.profile_csv =
+      ProfileText(spec, *gpu, result.command, DescribeLayers(*shape, *partition), works, *clocks);
   result.job_toml = JobFile(spec, *gpu, result.command);
   return result;
 }

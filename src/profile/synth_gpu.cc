@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@
 namespace perseus {
 namespace {
 
-constexpr std::array<GpuModel, 2> kGpus = {{
+constexpr std::array<GpuModel, 3> kGpus = {{
     {.name = "a100-sxm",
      .title = "NVIDIA A100 SXM 80 GB",
      .peak_flops_per_second = 311.87e12,
@@ -36,7 +37,31 @@ constexpr std::array<GpuModel, 2> kGpus = {{
      .backward = {.efficiency = 0.8102,
                   .clock_share = 0.8390,
                   .head_efficiency = 0.8102,
-                  .head_overhead_seconds = 0.003162}},
+                  .head_overhead_seconds = 0.003162},
+     .convolutions = std::nullopt},
+    // No knee within the clocks that were measured: one slope, up to the cap.
+    {.name = "a100-pcie",
+     .title = "NVIDIA A100 PCIe 80 GB",
+     .peak_flops_per_second = 311.87e12,
+     .lowest_modelled_mhz = 1050,
+     .max_mhz = 1410,
+     .step_mhz = 15,
+     .blocking_power_watts = 83.64,
+     .knee_mhz = 1125,
+     .knee_power_watts = 271.2,
+     .slope_below_watts_per_mhz = 0.417,
+     .slope_above_watts_per_mhz = 0.417,
+     .cap_watts = 300,
+     .head_overhead_power_share = 0,
+     .forward = {.efficiency = 0.1866,
+                 .clock_share = 0.7486,
+                 .head_efficiency = 0.2251,
+                 .head_overhead_seconds = 0},
+     .backward = {.efficiency = 0.2158,
+                  .clock_share = 0.6249,
+                  .head_efficiency = 0.2023,
+                  .head_overhead_seconds = 0},
+     .convolutions = std::nullopt},
     {.name = "a40",
      .title = "NVIDIA A40",
      .peak_flops_per_second = 149.67e12,
@@ -57,7 +82,16 @@ constexpr std::array<GpuModel, 2> kGpus = {{
      .backward = {.efficiency = 0.6815,
                   .clock_share = 0.4984,
                   .head_efficiency = 0.8061,
-                  .head_overhead_seconds = 0}},
+                  .head_overhead_seconds = 0},
+     .convolutions = GpuConvolutions{.forward = {.efficiency = 0.2912,
+                                                 .clock_share = 0.3338,
+                                                 .head_efficiency = 0.2912,
+                                                 .head_overhead_seconds = 0},
+                                     .backward = {.efficiency = 0.3044,
+                                                  .clock_share = 0.6657,
+                                                  .head_efficiency = 0.3044,
+                                                  .head_overhead_seconds = 0},
+                                     .group_efficiency = {0.6705, 0.8726, 1.0, 0.6323}}},
 }};
 
 struct Unsourced {
@@ -69,10 +103,7 @@ constexpr std::string_view kNothingKnown =
     "its blocking power, voltage knee, power slopes, power under training load and the share of "
     "time that follows the clock";
 
-constexpr std::array<Unsourced, 8> kUnsourced = {{
-    {"a100-pcie",
-     "its voltage knee and the power slope below it (public tables of real jobs end at 1035 MHz), "
-     "and the sequence length of those jobs"},
+constexpr std::array<Unsourced, 7> kUnsourced = {{
     {"h100-sxm", kNothingKnown},
     {"h100-pcie", kNothingKnown},
     {"h200-sxm", kNothingKnown},
@@ -116,8 +147,7 @@ Result<GpuModel> FindGpu(std::string_view name) {
         gpu.name, gpu.missing, known));
   }
   if (SameName(name, "a100")) {
-    return InvalidInput(
-        "--gpu a100: say which card; a100-sxm can be modelled, a100-pcie lacks sourced constants");
+    return InvalidInput("--gpu a100: say which card, a100-sxm or a100-pcie");
   }
   for (const Unsourced& gpu : kUnsourced) names.emplace_back(gpu.name);
   return InvalidInput(fmt::format("--gpu {}: no such GPU{}; expected one of: {}", Shown(name),

@@ -4,7 +4,9 @@
 #ifndef PERSEUS_PROFILE_SYNTH_GPU_H_
 #define PERSEUS_PROFILE_SYNTH_GPU_H_
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -18,6 +20,14 @@ struct GpuDirection {
   double clock_share;            // Of the time at the highest clock, what scales with 1 / clock.
   double head_efficiency;        // Of the vocabulary projection, at the highest clock.
   double head_overhead_seconds;  // Per microbatch, at the highest clock.
+};
+
+// Convolutions are other kernels than the products of a transformer. Their
+// efficiency depends on the number of pixels, which is that of the block's group.
+struct GpuConvolutions {
+  GpuDirection forward;  // Efficiency: of blocks of the third group.
+  GpuDirection backward;
+  std::array<double, 4> group_efficiency;  // Of the four groups, over the third's.
 };
 
 // An analytic GPU: time(f) = t_max (1 - share + share f_max / f), and a mean
@@ -40,6 +50,7 @@ struct GpuModel {
   double head_overhead_power_share;  // Of the power of layers, while in the head's overhead.
   GpuDirection forward;
   GpuDirection backward;
+  std::optional<GpuConvolutions> convolutions;  // Where a measured table gives them.
 
   // The clock at which the card really runs when set to `mhz`.
   double EffectiveMhz(double mhz) const;

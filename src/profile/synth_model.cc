@@ -41,18 +41,30 @@ TransformerShape Gated(const char* name, std::int64_t layers, std::int64_t hidde
   return shape;
 }
 
-TransformerShape BertHuge() {
-  TransformerShape shape = Gpt("bert-huge", 24, 2048, 16, 30522);
+TransformerShape Bert(const char* name, std::int64_t layers, std::int64_t hidden,
+                      std::int64_t heads) {
+  TransformerShape shape = Gpt(name, layers, hidden, heads, 30522);
   shape.sequence = 512;
   return shape;
 }
 
-TransformerShape T5Of3B() {
-  TransformerShape shape = Gpt("t5-3b", 48, 1024, 32, 32128);
+TransformerShape T5(const char* name, std::int64_t heads, std::int64_t head_dim, std::int64_t ffn) {
+  TransformerShape shape = Gpt(name, 48, 1024, heads, 32128);
   shape.encoder_layers = 24;
-  shape.head_dim = 128;
-  shape.ffn = 16384;
+  shape.head_dim = head_dim;
+  shape.ffn = ffn;
   shape.sequence = 512;
+  return shape;
+}
+
+// Qwen 3, mixture of experts: every layer has 128 experts, of which a token sees 8.
+TransformerShape QwenMixture(const char* name, std::int64_t layers, std::int64_t hidden,
+                             std::int64_t heads, std::int64_t expert_ffn, std::int64_t vocabulary) {
+  TransformerShape shape = Gated(name, layers, hidden, heads, expert_ffn, vocabulary, 4096);
+  shape.kv_heads = 4;
+  shape.experts = 128;
+  shape.active_experts = 8;
+  shape.expert_ffn = expert_ffn;
   return shape;
 }
 
@@ -90,13 +102,20 @@ std::vector<TransformerShape> Models() {
       Gpt("opt-30b", 48, 7168, 56, 50272),
       Gpt("bloom-3b", 30, 2560, 32, kBloomVocabulary),
       Gpt("bloom-176b", 70, 14336, 112, kBloomVocabulary),
-      BertHuge(),
-      T5Of3B(),
+      Bert("bert-base", 12, 768, 12),
+      Bert("bert-large", 24, 1024, 16),
+      Bert("bert-huge", 24, 2048, 16),
+      T5("t5-large", 16, 64, 4096),
+      T5("t5-3b", 32, 128, 16384),
+      T5("t5-11b", 128, 128, 65536),
       Gated("llama3-8b", 32, 4096, 32, 14336, kLlamaVocabulary, 8192),
       Gated("llama3-70b", 80, 8192, 64, 28672, kLlamaVocabulary, 8192),
       Gated("llama3-405b", 126, 16384, 128, 53248, kLlamaVocabulary, 8192),
       Gated("qwen3-8b", 36, 4096, 32, 12288, kQwenVocabulary, 4096),
+      Gated("qwen3-14b", 40, 5120, 40, 17408, kQwenVocabulary, 4096),
       Gated("qwen3-32b", 64, 5120, 64, 25600, kQwenVocabulary, 4096),
+      QwenMixture("qwen3-30b-a3b", 48, 2048, 32, 768, kQwenVocabulary),
+      QwenMixture("qwen3-235b-a22b", 94, 4096, 64, 1536, kQwenVocabulary),
       DeepSeekV3(),
   };
 }
@@ -148,6 +167,7 @@ double FeedForwardFlops(const TransformerShape& s, std::int64_t samples, bool de
 std::vector<std::string> SynthModelNames() {
   std::vector<std::string> names;
   for (const TransformerShape& shape : Models()) names.push_back(shape.name);
+  for (const WideResNetShape& shape : WideResNets()) names.push_back(shape.name);
   return names;
 }
 
@@ -162,21 +182,19 @@ void FillShapeDefaults(TransformerShape& shape) {
   fill(shape.expert_ffn, shape.ffn);
 }
 
-Result<TransformerShape> FindModelNumbers(std::string_view name) {
-  for (const TransformerShape& shape : Models()) {
-    if (SameName(shape.name, name)) return shape;
-  }
+tl::unexpected<Error> NoSuchModel(std::string_view name) {
   const std::vector<std::string> names = SynthModelNames();
-  if (SameName(name.substr(0, 10), "wideresnet") || SameName(name.substr(0, 11), "wide-resnet")) {
-    return InvalidInput(fmt::format(
-        "--model {}: convolutional networks are not modelled, because their stages share neither "
-        "shape nor efficiency; plan from a measured profile, or model a transformer: {}",
-        Shown(name), fmt::join(names, ", ")));
-  }
   return InvalidInput(fmt::format(
       "--model {}: no such model{}; expected one of {}, or the numbers of another transformer "
       "(--layers, --hidden, --heads, --vocabulary, --sequence)",
       Shown(name), NearestHint(name, names), fmt::join(names, ", ")));
+}
+
+Result<TransformerShape> FindModelNumbers(std::string_view name) {
+  for (const TransformerShape& shape : Models()) {
+    if (SameName(shape.name, name)) return shape;
+  }
+  return NoSuchModel(name);
 }
 
 Result<TransformerShape> FindTransformer(std::string_view name) {
@@ -185,8 +203,8 @@ Result<TransformerShape> FindTransformer(std::string_view name) {
   return shape;
 }
 
-TransformerFlops CountFlops(const TransformerShape& shape, std::int64_t microbatch_size) {
-  TransformerFlops flops;
+ModelFlops CountFlops(const TransformerShape& shape, std::int64_t microbatch_size) {
+  ModelFlops flops;
   const double attention = AttentionFlops(shape, microbatch_size);
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
     const bool dense = shape.experts == 0 || layer < shape.dense_layers;

@@ -97,8 +97,8 @@ Result<Counts> Explicit(std::string_view text, std::int64_t layers, std::int64_t
   const std::int64_t sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   if (sum != layers) {
     return InvalidInput(
-        fmt::format("--partition {} does not add up to the model's {} layers; the embedding and "
-                    "the vocabulary head are not counted",
+        fmt::format("--partition {} does not add up to the model's {} layers (of a Wide-ResNet: "
+                    "residual blocks); embedding, stem and head are not counted",
                     Shown(text), layers));
   }
   return counts;

@@ -10,6 +10,8 @@
 #include <span>
 #include <utility>
 
+#include "profile/nearest_name.h"
+
 namespace perseus {
 namespace {
 
@@ -88,15 +90,28 @@ Result<void> CheckRelations(const TransformerShape& s) {
   return {};
 }
 
+Result<ModelShape> ResolveWideResNet(const WideResNetShape& shape, const SynthSpec& spec) {
+  for (const ShapeOption& option : kShapeOptions) {
+    if (spec.shape.*option.field == 0) continue;
+    return InvalidInput(fmt::format(
+        "{} is a number of transformers, but {} is a convolutional network: leave it out",
+        option.option, shape.name));
+  }
+  return shape;
+}
+
 }  // namespace
 
 std::span<const ShapeOption> ShapeOptions() { return kShapeOptions; }
 
-Result<TransformerShape> ResolveShape(const SynthSpec& spec) {
+Result<ModelShape> ResolveShape(const SynthSpec& spec) {
+  for (const WideResNetShape& convolutional : WideResNets()) {
+    if (SameName(convolutional.name, spec.model)) return ResolveWideResNet(convolutional, spec);
+  }
   TransformerShape shape;
   if (!spec.model.empty()) {
     Result<TransformerShape> named = FindModelNumbers(spec.model);
-    if (!named) return named;
+    if (!named) return tl::unexpected<Error>(named.error());
     shape = *std::move(named);
   }
   for (const ShapeOption& option : ShapeOptions()) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "perseus/result.h"
@@ -14,14 +15,22 @@
 
 namespace perseus {
 
-// A built-in model as its source gives it, defaults left at 0.
+// A built-in transformer as its source gives it, defaults left at 0.
 Result<TransformerShape> FindModelNumbers(std::string_view name);
+
+// The built-in convolutional networks.
+std::vector<WideResNetShape> WideResNets();
+
+// The sentence for a name that no built-in model has.
+tl::unexpected<Error> NoSuchModel(std::string_view name);
 
 // Sets the fields that are 0 and have a default.
 void FillShapeDefaults(TransformerShape& shape);
 
+using ModelShape = std::variant<TransformerShape, WideResNetShape>;
+
 // The named model with the spec's overrides, checked. Errors name the option.
-Result<TransformerShape> ResolveShape(const SynthSpec& spec);
+Result<ModelShape> ResolveShape(const SynthSpec& spec);
 
 // The command-line options of a shape, with where they are kept.
 struct ShapeOption {

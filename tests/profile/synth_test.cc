@@ -8,16 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <map>
 #include <numeric>
-#include <sstream>
 #include <string>
-#include <tuple>
 #include <vector>
+
+#include "profile/synth_testing.h"
 
 namespace perseus {
 namespace {
@@ -33,71 +29,6 @@ SynthSpec SampleSpec() {
   return spec;
 }
 
-SynthSpec Gpt175BSpec() {
-  SynthSpec spec;
-  spec.model = "gpt3-175b";
-  spec.gpu = "a100-sxm";
-  spec.stages = 8;
-  spec.tensor_parallel = 8;
-  spec.partition = "uniform";
-  return spec;
-}
-
-SynthSpec Bloom176BSpec() {
-  SynthSpec spec = Gpt175BSpec();
-  spec.model = "bloom-176b";
-  spec.gpu = "a40";
-  spec.partition = "9,9,9,9,9,9,9,7";
-  return spec;
-}
-
-std::string ReadAll(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-struct Row {
-  double seconds = 0;
-  double joules = 0;
-};
-
-// (stage, instruction) -> MHz -> row, of stage,instruction,frequency,time,energy.
-using Table = std::map<std::pair<int, std::string>, std::map<int, Row>>;
-
-Table ReadTable(const std::string& text) {
-  Table table;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line[0] == '#' || line[0] == 's') continue;
-    std::replace(line.begin(), line.end(), ',', ' ');
-    std::istringstream cells(line);
-    int stage = 0;
-    int mhz = 0;
-    std::string instruction;
-    Row row;
-    cells >> stage >> instruction >> mhz >> row.seconds >> row.joules;
-    EXPECT_TRUE(cells) << line;
-    table[{stage, instruction}][mhz] = row;
-  }
-  return table;
-}
-
-Table Model(const SynthSpec& spec) {
-  const Result<SynthResult> result = Synthesize(spec);
-  EXPECT_TRUE(result) << result.error().message;
-  return result ? ReadTable(result->profile_csv) : Table{};
-}
-
-std::string ErrorOf(const SynthSpec& spec) {
-  const Result<SynthResult> result = Synthesize(spec);
-  EXPECT_FALSE(result);
-  if (result) return "";
-  EXPECT_EQ(result.error().code, ErrorCode::kInvalidInput);
-  return result.error().message;
-}
-
 double Sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
@@ -105,7 +36,7 @@ double Sum(const std::vector<double>& values) {
 // Forward operations per token, attention scores left out, of shapes whose
 // queries and values have these widths in every layer.
 double ProjectionFlopsPerToken(const TransformerShape& shape, double score_width, double layers) {
-  const TransformerFlops flops = CountFlops(shape, 1);
+  const ModelFlops flops = CountFlops(shape, 1);
   const auto tokens = static_cast<double>(shape.sequence);
   return (Sum(flops.layers) + flops.head) / tokens - layers * 2 * tokens * score_width;
 }
@@ -115,7 +46,7 @@ TEST(CountFlopsTest, MatchesNarayanansFormula) {
   // in which forward, backward and recomputation are 4 forwards, 3 for the logits.
   const TransformerShape shape = FindTransformer("gpt3-175b").value();
   const double b = 3, s = 2048, l = 96, h = 12288, v = 51200;
-  const TransformerFlops flops = CountFlops(shape, 3);
+  const ModelFlops flops = CountFlops(shape, 3);
   const double ours = 4 * Sum(flops.layers) + 3 * flops.head;
   const double published = 96 * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
   EXPECT_NEAR(ours / published, 1.0, 1e-12);
@@ -145,7 +76,7 @@ TEST(CountFlopsTest, TwoOperationsPerActiveParameterAndToken) {
 }
 
 TEST(CountFlopsTest, DecoderLayersOfT5AttendTwice) {
-  const TransformerFlops flops = CountFlops(FindTransformer("t5-3b").value(), 1);
+  const ModelFlops flops = CountFlops(FindTransformer("t5-3b").value(), 1);
   const double s = 512, h = 1024, inner = 4096, ffn = 16384;
   const double attention = 2 * s * (4 * h * inner) + 4 * s * s * inner;
   const double feed_forward = 2 * s * 2 * h * ffn;
@@ -159,8 +90,8 @@ TEST(CountFlopsTest, DecoderLayersOfT5AttendTwice) {
 
 TEST(CountFlopsTest, FollowsMicrobatchAndMixture) {
   const TransformerShape shape = FindTransformer("deepseek-v3").value();
-  const TransformerFlops one = CountFlops(shape, 1);
-  const TransformerFlops two = CountFlops(shape, 2);
+  const ModelFlops one = CountFlops(shape, 1);
+  const ModelFlops two = CountFlops(shape, 2);
   EXPECT_DOUBLE_EQ(two.layers[10], 2 * one.layers[10]);
   EXPECT_DOUBLE_EQ(one.layers[0], one.layers[2]);
   // The dense first layers are as wide as nine experts; the router comes on top.
@@ -322,10 +253,16 @@ TEST(SynthesizeTest, EveryModelOnEveryGpu) {
       spec.stages = 8;
       spec.tensor_parallel = 2;
       spec.microbatch_size = 8;
+      if (FindWideResNet(model)) {
+        spec.tensor_parallel = 1;
+        if (gpu != "a40") continue;
+      }
       const Result<SynthResult> result = Synthesize(spec);
       ASSERT_TRUE(result) << result.error().message;
       EXPECT_GE(result->imbalance, 1);
-      EXPECT_LT(result->imbalance, 2) << model;
+      // The heads of the small BERTs are more than an eighth of the model.
+      const bool small = model == "bert-base" || model == "bert-large";
+      EXPECT_LT(result->imbalance, small ? 8 : 2) << model;
     }
   }
 }
@@ -338,11 +275,11 @@ TEST(SynthesizeTest, RefusesWithASentence) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
   expect([](SynthSpec& s) { s.model = "gpt3-1.4b"; }, "did you mean 'gpt3-1.3b'?");
-  expect([](SynthSpec& s) { s.model = "wide-resnet101"; }, "convolutional");
+  expect([](SynthSpec& s) { s.model = "wide-resnet101"; }, "did you mean 'wide-resnet101_8'?");
   expect([](SynthSpec& s) { s.model = ""; }, "--layers is missing");
   expect([](SynthSpec& s) { s.gpu = "a1oo-sxm"; }, "did you mean 'a100-sxm'?");
   expect([](SynthSpec& s) { s.gpu = "H100"; }, "no public source gives its blocking power");
-  expect([](SynthSpec& s) { s.gpu = "a100-pcie"; }, "voltage knee");
+  expect([](SynthSpec& s) { s.gpu = "b200"; }, "voltage knee");
   expect([](SynthSpec& s) { s.gpu = "a100"; }, "say which card");
   expect([](SynthSpec& s) { s.gpu = std::string(100000, '\x01'); }, "no such GPU");
   expect([](SynthSpec& s) { s.stages = 25; }, "more than the model's 24 layers");
@@ -382,54 +319,6 @@ TEST(SynthSampleTest, CommittedSampleIsWhatTheCommandMakes) {
   const SynthResult result = Synthesize(SampleSpec()).value();
   EXPECT_EQ(ReadAll(examples / "gpt3-1.3b-a100-sxm.csv"), result.profile_csv);
   EXPECT_EQ(ReadAll(examples / "gpt3-1.3b-a100-sxm.toml"), result.job_toml);
-}
-
-std::filesystem::path SharedData() {
-  if (const char* given = std::getenv("PERSEUS_SHARED_DATA")) return given;
-  return std::filesystem::path(PERSEUS_SOURCE_DIR) / ".." / "shared" / "data";
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-struct Limits {
-  double median_percent;
-  double worst_percent;
-};
-
-// Against a measured table, over every stage, instruction and clock of it.
-void CheckAgainst(const char* file, const SynthSpec& spec, Limits time, Limits energy) {
-  const std::filesystem::path path =
-      SharedData() / "sosp24" / "sosp24_data" / "emulation" / "stage_profile" / file;
-  if (!std::filesystem::exists(path)) {
-    GTEST_SKIP() << "measured table " << path << " not present; set PERSEUS_SHARED_DATA";
-  }
-  const Table measured = ReadTable(ReadAll(path));
-  const Table modelled = Model(spec);
-  ASSERT_EQ(measured.size(), modelled.size());
-  std::vector<double> time_errors;
-  std::vector<double> energy_errors;
-  for (const auto& [key, rows] : measured) {
-    for (const auto& [mhz, row] : rows) {
-      const Row model = modelled.at(key).at(mhz);
-      time_errors.push_back(100 * std::abs(model.seconds / row.seconds - 1));
-      energy_errors.push_back(100 * std::abs(model.joules / row.joules - 1));
-    }
-  }
-  EXPECT_LT(Median(time_errors), time.median_percent);
-  EXPECT_LT(*std::max_element(time_errors.begin(), time_errors.end()), time.worst_percent);
-  EXPECT_LT(Median(energy_errors), energy.median_percent);
-  EXPECT_LT(*std::max_element(energy_errors.begin(), energy_errors.end()), energy.worst_percent);
-}
-
-TEST(SynthValidationTest, Gpt3OnA100Sxm) {
-  CheckAgainst("gpt3-175b+a100_sxm_bf16.csv", Gpt175BSpec(), {0.8, 1.9}, {1.0, 3.9});
-}
-
-TEST(SynthValidationTest, BloomOnA40) {
-  CheckAgainst("bloom+a40_bf16.csv", Bloom176BSpec(), {1.8, 6.9}, {1.6, 6.4});
 }
 
 }  // namespace
