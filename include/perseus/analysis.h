@@ -40,8 +40,8 @@ struct SweepSpec {
   double effort = 0.2;
 };
 
-// "microbatches=8,16,32" adds to `sweep`; "schedule=1f1b,zbh1", "stages=...",
-// "virtual-stages=...".
+// "microbatches=8,16,32" adds to `sweep`; "schedule=gpipe,1f1b", "stages=...",
+// "virtual-stages=...". A value that is there already is not added again.
 Result<void> ParseSweep(std::string_view text, SweepSpec* sweep);
 
 // One shape. Where it cannot be built (a schedule that needs two virtual
@@ -60,6 +60,7 @@ struct SweepRow {
   double joules_per_microbatch = 0;
 };
 
+// Errors: more than 1,000 shapes, or 4,000,000 computations in all of them.
 Result<std::vector<SweepRow>> SweepShapes(const JobShape& job, const SweepSpec& sweep,
                                           const ProgressFunction& progress = {});
 
@@ -67,7 +68,10 @@ Result<std::vector<SweepRow>> SweepShapes(const JobShape& job, const SweepSpec& 
 
 // A partition of the model and what comes of it.
 struct PartitionResult {
-  std::string name;         // "as measured", "best partition", "perfectly even"
+  // "as measured", "best partition" ("best partition (as measured)" where there
+  // is none better), "perfectly even"
+  std::string name;
+  std::string why_not;      // Where it cannot be costed; the figures are then 0.
   std::vector<int> layers;  // Per stage; empty where unknown or fractional.
   double imbalance = 0;     // Slowest stage over the mean, forward + backward, maximum clocks.
   double baseline_seconds = 0;
@@ -77,9 +81,9 @@ struct PartitionResult {
   double saving_percent = 0;  // Of the plan against this partition's own baseline.
 };
 
-// The job as measured; the best partition where `layers` says how many layers
-// each stage has (their costs are inferred); and the bound where work could be
-// divided at will.
+// The job as measured; the best partition (its slowest stage is fastest) where
+// `layers` says how many layers each stage has (their costs are inferred); and
+// every stage the mean of all, as if work could be divided at will.
 Result<std::vector<PartitionResult>> AnalysePartitions(const JobShape& job,
                                                        const std::vector<int>& layers,
                                                        double effort = 0.2);
@@ -87,7 +91,9 @@ Result<std::vector<PartitionResult>> AnalysePartitions(const JobShape& job,
 // --- Budgets ---------------------------------------------------------------
 
 // The fastest plan whose mean power (of one pipeline) stays within `watts`.
-// kInfeasible where waiting alone draws more, or no plan is so frugal.
+// Where even T* draws more, it is the plan for T* and a wait: then
+// iteration_time_seconds is longer than the replay of its options, and figures
+// include the wait. kInfeasible where waiting alone draws more.
 Result<Plan> FastestWithinPower(const Planner& planner, double watts,
                                 const PlanConstraints& constraints = {}, double effort = 1.0);
 

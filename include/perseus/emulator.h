@@ -163,7 +163,7 @@ struct Emulation {
   EnergySplit energy;       // Of the job, over all iterations.
   std::int64_t gpus = 0;
   double average_watts = 0;  // Of the job.
-  double peak_watts = 0;     // Highest value of `power`.
+  double peak_watts = 0;     // Highest value of `power`; at least the average.
   double gpu_average_watts = 0;
   double gpu_peak_watts = 0;            // Highest mean power of one computation on one GPU.
   std::int64_t clock_calls = 0;         // Changes of clock asked of GPUs' ranks.

@@ -1,0 +1,30 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/analysis.h"
+
+namespace perseus {
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+constexpr double kJoulesPerMwh = 3.6e9;
+constexpr double kKwhPerMwh = 1000;
+constexpr double kGramsPerKg = 1000;
+
+}  // namespace
+
+RunCost CostOfRun(const RunSpec& spec, double baseline_seconds, double seconds, double joules,
+                  int gpus) {
+  RunCost cost;
+  if (!(spec.gpu_hours > 0 && baseline_seconds > 0 && gpus > 0)) return cost;
+  // Of one pipeline: a job of several does as much in each GPU hour.
+  const double iterations = spec.gpu_hours * kSecondsPerHour / (gpus * baseline_seconds);
+  cost.gpu_hours = iterations * seconds * gpus / kSecondsPerHour;
+  cost.mwh = iterations * joules / kJoulesPerMwh;
+  const double kwh = cost.mwh * kKwhPerMwh;
+  if (spec.price_per_kwh > 0) cost.price = kwh * spec.price_per_kwh;
+  if (spec.carbon_g_per_kwh > 0) cost.carbon_kg = kwh * spec.carbon_g_per_kwh / kGramsPerKg;
+  return cost;
+}
+
+}  // namespace perseus

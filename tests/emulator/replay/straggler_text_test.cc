@@ -1,0 +1,80 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "perseus/emulator.h"
+
+namespace perseus {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ParseStragglerTest, ReadsEveryField) {
+  const auto straggler = ParseStraggler("slow=1.2,pipeline=3,rank=2,from=100,for=50");
+  ASSERT_TRUE(straggler) << straggler.error().message;
+  EXPECT_EQ(straggler->kind, StragglerKind::kSlow);
+  EXPECT_EQ(straggler->value, 1.2);
+  EXPECT_EQ(straggler->pipeline, 3);
+  EXPECT_EQ(straggler->rank, 2);
+  EXPECT_EQ(straggler->first_iteration, 100);
+  EXPECT_EQ(straggler->iterations, 50);
+}
+
+TEST(ParseStragglerTest, WhereAndWhenMayBeLeftOut) {
+  for (const auto& [text, kind, value] :
+       {std::tuple("slow=1", StragglerKind::kSlow, 1.0),
+        std::tuple("clock=1100", StragglerKind::kClockCap, 1100.0),
+        std::tuple("power=250.5", StragglerKind::kPowerCap, 250.5),
+        std::tuple("stall=0.5", StragglerKind::kDataStall, 0.5)}) {
+    const auto straggler = ParseStraggler(text);
+    ASSERT_TRUE(straggler) << straggler.error().message;
+    EXPECT_EQ(straggler->kind, kind);
+    EXPECT_EQ(straggler->value, value);
+    EXPECT_EQ(straggler->pipeline, 0);
+    EXPECT_EQ(straggler->rank, -1);
+    EXPECT_EQ(straggler->first_iteration, 0);
+    EXPECT_EQ(straggler->iterations, 0);
+    EXPECT_TRUE(std::string(text).starts_with(StragglerKindName(kind)));
+  }
+}
+
+TEST(ParseStragglerTest, SaysWhatIsWrong) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "'' has no '='"},
+      {"slow", "'slow' has no '='"},
+      {"fast=2", "begins with 'fast'"},
+      {"pipeline=1,slow=2", "begins with 'pipeline'"},
+      {"slow=", "slow is ''; expected a number"},
+      {"slow=1.2x", "slow is '1.2x'"},
+      {"slow=0.9", "the factor of slow= is 0.9; expected a number from 1"},
+      {"slow=nan", "the factor of slow= is nan"},
+      {"slow=inf", "the factor of slow= is inf"},
+      {"clock=0", "the limit of clock= is 0"},
+      {"power=-3", "the limit of power= is -3"},
+      {"stall=-1", "the time of stall= is -1"},
+      {"slow=2,", "'' has no '='"},
+      {"slow=2,pipeline=-1", "pipeline is '-1'; expected a whole number, at least 0"},
+      {"slow=2,rank=99999999999", "rank is '99999999999'"},
+      {"slow=2,from=1.5", "from is '1.5'"},
+      {"slow=2,for=0", "for is '0'; expected a whole number, at least 1"},
+      {"slow=2,until=3", "'until' is not known here"},
+      {"slow=2,slow=3", "'slow' is not known here"},
+      {"slow=2,rank=1,rank=1", "rank is given twice"}};
+  for (const auto& [text, message] : cases) {
+    const auto straggler = ParseStraggler(text);
+    ASSERT_FALSE(straggler) << text;
+    EXPECT_EQ(straggler.error().code, ErrorCode::kInvalidInput);
+    EXPECT_THAT(straggler.error().message, HasSubstr("straggler '" + text + "': "));
+    EXPECT_THAT(straggler.error().message, HasSubstr(message));
+  }
+}
+
+}  // namespace
+}  // namespace perseus
