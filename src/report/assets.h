@@ -8,7 +8,9 @@
 
 namespace perseus::report {
 
-// The text of assets/report.css and assets/report.js, embedded at build time.
+// The text of the files in assets/, embedded at build time. Reports on emulated
+// jobs and evaluations have EmulationCss() beside ReportCss().
+std::string_view EmulationCss();
 std::string_view ReportCss();
 std::string_view ReportJs();
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "report/scale.h"
 #include "report/text.h"
 
 namespace perseus::report {
@@ -23,15 +24,6 @@ constexpr double kTop = 44;
 constexpr double kBottom = 412;
 constexpr double kMarkBand = 58;      // Kept free at the top for the names of times.
 constexpr double kLetterWidth = 6.7;  // Of 12.5 px text, on the safe side.
-
-struct Scale {
-  double low = 0, high = 1;  // In data units.
-  double pixel_low = 0, pixel_high = 1;
-
-  double operator()(double value) const {
-    return pixel_low + (value - low) / (high - low) * (pixel_high - pixel_low);
-  }
-};
 
 struct Box {
   double x0, y0, x1, y1;
@@ -50,17 +42,6 @@ double TextWidth(std::string_view text) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
   });
   return static_cast<double>(letters) * kLetterWidth;
-}
-
-int TickDecimals(const std::vector<double>& ticks, double factor) {
-  if (ticks.size() < 2) return 3;
-  const double step = (ticks[1] - ticks[0]) / factor;
-  int decimals = 0;
-  for (double unit = 1; decimals < 9; unit /= 10, ++decimals) {
-    const double steps = step / unit;
-    if (std::abs(steps - std::round(steps)) < 1e-6 * steps) break;
-  }
-  return decimals;
 }
 
 class Plot {
@@ -191,15 +172,14 @@ class Plot {
     for (const double tick : energies) {
       const double y = y_(tick * energy_unit_.factor);
       Line("grid", kLeft, y, kRight, y);
-      Text("tick", kLeft - 10, y + 4, "end",
-           fmt::format("{:.{}f}", tick, TickDecimals(energies, 1)));
+      Text("tick", kLeft - 10, y + 4, "end", fmt::format("{:.{}f}", tick, TickDecimals(energies)));
     }
     const std::vector<double> times =
         RoundTicks(x_.low / time_unit_.factor, x_.high / time_unit_.factor, 9);
     for (const double tick : times) {
       const double x = x_(tick * time_unit_.factor);
       Line("grid", x, kTop, x, kBottom);
-      Text("tick", x, kBottom + 20, "middle", fmt::format("{:.{}f}", tick, TickDecimals(times, 1)));
+      Text("tick", x, kBottom + 20, "middle", fmt::format("{:.{}f}", tick, TickDecimals(times)));
     }
     // The same two quantities against the baseline.
     const double base_energy = baseline_.energy_joules;
@@ -208,7 +188,7 @@ class Plot {
     for (const double tick : savings) {
       const double y = y_(base_energy * (1 - tick / 100));
       Line("stub", kRight, y, kRight + 5, y);
-      Text("tick", kRight + 10, y + 4, "start", ChangePercent(tick, TickDecimals(savings, 1)));
+      Text("tick", kRight + 10, y + 4, "start", ChangePercent(tick, TickDecimals(savings)));
     }
     const double base_time = baseline_.iteration_time_seconds;
     const std::vector<double> factors = RoundTicks(x_.low / base_time, x_.high / base_time, 9);
@@ -216,7 +196,7 @@ class Plot {
       const double x = x_(base_time * tick);
       Line("stub", x, kTop - 5, x, kTop);
       Text("tick", x, kTop - 11, "middle",
-           fmt::format("{:.{}f}\u00d7", tick, std::max(2, TickDecimals(factors, 1))));
+           fmt::format("{:.{}f}\u00d7", tick, std::max(2, TickDecimals(factors))));
     }
     Text("axis", (kLeft + kRight) / 2, kBottom + 44, "middle",
          fmt::format("iteration time ({})", time_unit_.name));
@@ -368,27 +348,6 @@ class Plot {
 };
 
 }  // namespace
-
-std::vector<double> RoundTicks(double low, double high, int count) {
-  std::vector<double> ticks;
-  const double rough = (high - low) / count;
-  if (!(rough > 0) || !std::isfinite(rough)) return ticks;
-  double power = 1;
-  while (power > rough) power /= 10;
-  while (power * 10 <= rough) power *= 10;
-  double step = 10 * power;
-  for (const double factor : {1.0, 2.0, 2.5, 5.0}) {
-    if (factor * power >= rough) {
-      step = factor * power;
-      break;
-    }
-  }
-  const double first = std::ceil(low / step);
-  for (double k = first; k * step <= high * (1 + 1e-12) && ticks.size() < 64; ++k) {
-    ticks.push_back(RoundSignificant(k * step, 12));
-  }
-  return ticks;
-}
 
 FrontierPlot DrawFrontier(const ReportInput& input) { return Plot(input).Draw(); }
 

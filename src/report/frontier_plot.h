@@ -6,7 +6,6 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "perseus/report.h"
 
@@ -19,9 +18,6 @@ struct FrontierPlot {
 
 // Energy over iteration time: the lower bound, the baseline and the plans.
 FrontierPlot DrawFrontier(const ReportInput& input);
-
-// About `count` round numbers within [low, high], ascending.
-std::vector<double> RoundTicks(double low, double high, int count);
 
 }  // namespace perseus::report
 

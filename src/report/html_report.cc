@@ -10,8 +10,9 @@
 #include "perseus/report.h"
 #include "report/assets.h"
 #include "report/frontier_plot.h"
+#include "report/page.h"
 #include "report/page_data.h"
-#include "report/stage_savings.h"
+#include "report/stage_table.h"
 #include "report/text.h"
 #include "report/timeline.h"
 
@@ -21,16 +22,8 @@ namespace {
 using report::ChangePercent;
 using report::DisplayUnit;
 using report::EscapeHtml;
-using report::StageSavings;
-
-std::string Plural(int count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
-std::string_view FileName(std::string_view path) {
-  const std::size_t slash = path.find_last_of('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
+using report::FileName;
+using report::Plural;
 
 class Page {
  public:
@@ -48,17 +41,18 @@ class Page {
 
   std::string Format() {
     const report::FrontierPlot plot = report::DrawFrontier(input_);
-    Head();
+    html_ = report::PageHead(title_, report::ReportCss(), true);
     Header();
     FrontierSection(plot.svg);
     SavingsTable();
     Timelines();
-    StageTable();
+    html_ += report::StageTable(pipeline_, baseline_, chosen_, input_.knob_unit);
     SmallPrint();
-    Add("</main>\n<div id=\"tooltip\" role=\"tooltip\"></div>\n"
-        "<script type=\"application/json\" id=\"report-data\">{}</script>\n<script>\n{}</script>\n"
-        "</body>\n</html>\n",
-        report::ScriptJson(report::PageData(input_, plot)), report::ReportJs());
+    html_ += report::PageTail(
+        fmt::format("<div id=\"tooltip\" role=\"tooltip\"></div>\n"
+                    "<script type=\"application/json\" id=\"report-data\">{}</script>\n"
+                    "<script>\n{}</script>\n",
+                    report::ScriptJson(report::PageData(input_, plot)), report::ReportJs()));
     return std::move(html_);
   }
 
@@ -68,32 +62,11 @@ class Page {
     fmt::format_to(std::back_inserter(html_), format, std::forward<Args>(args)...);
   }
 
-  void Head() {
-    Add("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-        "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
-        "<meta name=\"generator\" content=\"Perseus\">\n"
-        "<title>{} \u2013 Perseus</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n",
-        title_, report::ReportCss());
-  }
-
-  std::string Shape() const {
-    std::string shape = fmt::format("{}, {}, {}", EscapeHtml(dag_.schedule_name),
-                                    Plural(dag_.num_ranks, "rank"), Stages());
-    return shape + fmt::format(", {}", Microbatches());
-  }
-  std::string Stages() const { return Plural(dag_.num_stages, "stage"); }
-  std::string Microbatches() const {
-    return fmt::format("{} microbatch{}", dag_.num_microbatches,
-                       dag_.num_microbatches == 1 ? "" : "es");
-  }
-
   void Header() {
     const double slower =
         100 * (chosen_.iteration_time_seconds / baseline_.iteration_time_seconds - 1);
-    Add("<header>\n<h1>{}</h1>\n<p class=\"subtitle\">{}, {}</p>\n</header>\n", title_, Shape(),
-        Plural(dag_.size(), "computation") + " per iteration");
+    Add("<header>\n<h1>{}</h1>\n<p class=\"subtitle\">{}, {}</p>\n</header>\n", title_,
+        report::ShapeOf(dag_), Plural(dag_.size(), "computation") + " per iteration");
     Add("<dl class=\"figures\">\n"
         "<div><dt>Energy per iteration</dt><dd class=\"value hero\">{}</dd>"
         "<dd class=\"detail\">{} \u2192 {}</dd></div>\n",
@@ -234,118 +207,6 @@ class Page {
         Plural(plan.knob_changes, "change") + " of clock");
   }
 
-  void StageTable() {
-    const std::vector<StageSavings> stages =
-        report::ComputeStageSavings(pipeline_, baseline_, chosen_);
-    const double stretch = (baseline_.iteration_time_seconds - chosen_.iteration_time_seconds) *
-                           pipeline_.total_blocking_power_watts;
-    const double total = baseline_.energy_joules - chosen_.energy_joules;
-    // Everything the bars have to reach, from the common zero.
-    double most = std::max(0.0, stretch);
-    double least = std::min(0.0, stretch);
-    bool any_fused = false;
-    for (const StageSavings& stage : stages) {
-      double up = 0, down = 0;
-      for (const double part : {stage.forward_joules, stage.backward_joules, stage.fused_joules}) {
-        (part > 0 ? up : down) += part;
-      }
-      most = std::max(most, up);
-      least = std::min(least, down);
-      any_fused = any_fused || stage.fused_joules != 0;
-    }
-    const bool show_stretch = std::abs(stretch) > 5e-4 * std::abs(total);
-
-    Add("<section aria-labelledby=\"h-stages\">\n<h2 id=\"h-stages\">Where the savings come from"
-        "</h2>\n<p class=\"lead\">A slower computation fills time in which its rank would have "
-        "waited at blocking power, so what counts is the energy saved net of that waiting. The "
-        "lines add up to the plan\u2019s saving.</p>\n<p>{}{}{}{}</p>\n",
-        Key("forward", "forward"), Key("backward", "backward"),
-        any_fused ? Key("fused", "overlapped") : "",
-        show_stretch ? Key("stretch", "change of iteration time") : "");
-    const bool clocks = pipeline_.knobs_are_numbers;
-    Add("<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Stage</th><th scope=\"col\">"
-        "Rank</th>{}<th scope=\"col\">Busy before</th><th scope=\"col\">after</th>"
-        "<th scope=\"col\">Saved ({})</th><th scope=\"col\">Share</th><th scope=\"col\">"
-        "<span class=\"visually-hidden\">Bar</span></th></tr></thead>\n<tbody>\n",
-        clocks ? fmt::format("<th scope=\"col\">Mean forward{0}</th><th scope=\"col\">Mean "
-                             "backward{0}</th>",
-                             input_.knob_unit.empty()
-                                 ? std::string()
-                                 : fmt::format(" ({})", EscapeHtml(input_.knob_unit)))
-               : "",
-        energy_.name);
-    for (const StageSavings& stage : stages) {
-      Add("<tr><th scope=\"row\">{}</th><td>{}</td>", stage.stage, stage.rank);
-      if (clocks)
-        Add("<td>{}</td><td>{}</td>", Clock(stage.forward_clock), Clock(stage.backward_clock));
-      Add("<td>{:.1f}\u00a0%</td><td>{:.1f}\u00a0%</td>",
-          100 * stage.busy_seconds_before / baseline_.iteration_time_seconds,
-          100 * stage.busy_seconds_after / chosen_.iteration_time_seconds);
-      Saved(stage.total_joules(), total);
-      const Part parts[] = {{"forward", stage.forward_joules},
-                            {"backward", stage.backward_joules},
-                            {"fused", stage.fused_joules}};
-      Bar(parts, least, most);
-    }
-    const int plain_columns = clocks ? 5 : 3;
-    if (show_stretch) {
-      Add("<tr><th scope=\"row\">time</th><td colspan=\"{}\">all ranks wait {} for {}</td>",
-          plain_columns, stretch < 0 ? "longer" : "less",
-          time_.Text(std::abs(chosen_.iteration_time_seconds - baseline_.iteration_time_seconds)));
-      Saved(stretch, total);
-      const Part parts[] = {{"stretch", stretch}};
-      Bar(parts, least, most);
-    }
-    Add("<tr class=\"total\"><th scope=\"row\">all</th><td colspan=\"{}\"></td>", plain_columns);
-    Saved(total, total);
-    Add("<td></td></tr>\n</tbody>\n</table></div>\n</section>\n");
-  }
-
-  static std::string Key(std::string_view css, std::string_view text) {
-    return fmt::format(
-        "<span class=\"key\"><svg viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"{}\" "
-        "width=\"12\" height=\"12\"/></svg>{}</span>",
-        css, text);
-  }
-
-  static std::string Clock(double mean) {
-    return mean > 0 ? fmt::format("{:.0f}", mean) : std::string("\u2013");
-  }
-
-  void Saved(double joules, double total) {
-    Add("<td>{}</td><td>{}</td>", energy_.Number(joules),
-        total != 0 ? fmt::format("{:.1f}\u00a0%", 100 * joules / total) : std::string("\u2013"));
-  }
-
-  struct Part {
-    std::string_view css;
-    double joules;
-  };
-
-  // Gains grow to the right of zero, losses to the left; closes the row.
-  template <std::size_t n>
-  void Bar(const Part (&parts)[n], double least, double most) {
-    const double span = most - least > 0 ? most - least : 1;
-    const double zero = -least / span * 100;
-    double right = zero, left = zero;
-    Add("<td class=\"bar\"><svg viewBox=\"0 0 100 16\" preserveAspectRatio=\"none\" "
-        "aria-hidden=\"true\">");
-    for (const Part& part : parts) {
-      const double width = std::abs(part.joules) / span * 100;
-      if (!(width > 0)) continue;
-      if (part.joules < 0) left -= width;
-      Add("<rect class=\"{}\" x=\"{:.3f}\" y=\"1\" width=\"{:.3f}\" height=\"14\"/>", part.css,
-          part.joules < 0 ? left : right, width);
-      if (part.joules > 0) right += width;
-    }
-    if (least < 0) {
-      Add("<line class=\"zero\" x1=\"{0:.3f}\" y1=\"0\" x2=\"{0:.3f}\" y2=\"16\" "
-          "vector-effect=\"non-scaling-stroke\"/>",
-          zero);
-    }
-    Add("</svg></td></tr>\n");
-  }
-
   void Fact(std::string_view name, const std::string& html) {
     Add("<dt>{}</dt><dd>{}</dd>\n", name, html);
   }
@@ -392,7 +253,7 @@ class Page {
     if (!input_.profile_sha256.empty()) {
       Fact("SHA-256", fmt::format("<code>{}</code>", EscapeHtml(input_.profile_sha256)));
     }
-    Fact("Schedule", Shape());
+    Fact("Schedule", report::ShapeOf(dag_));
     Fact("Blocking power", BlockingPower());
     Fact("Tensor parallel", Plural(pipeline_.tensor_parallel, "GPU") + " per rank");
     if (input_.data_parallel > 1) {

@@ -13,18 +13,6 @@
 namespace perseus::report {
 namespace {
 
-TEST(RoundTicksTest, AreRoundAndInside) {
-  EXPECT_EQ(RoundTicks(0.93, 2.04, 6), (std::vector<double>{1, 1.2, 1.4, 1.6, 1.8, 2}));
-  EXPECT_EQ(RoundTicks(-11, 11, 4), (std::vector<double>{-10, 0, 10}));
-  EXPECT_EQ(RoundTicks(1e-7, 4e-7, 3), (std::vector<double>{1e-7, 2e-7, 3e-7, 4e-7}));
-}
-
-TEST(RoundTicksTest, OfNothingAreNone) {
-  EXPECT_TRUE(RoundTicks(1, 1, 5).empty());
-  EXPECT_TRUE(RoundTicks(2, 1, 5).empty());
-  EXPECT_TRUE(RoundTicks(0, NAN, 5).empty());
-}
-
 // Every coordinate of the drawing is a number inside of it.
 void ExpectInside(const std::string& svg) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);

@@ -1,0 +1,142 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "report/trace_writer.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "report/text.h"
+#include "report/timeline.h"
+
+namespace perseus::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Perfetto takes thread ids as unique in a trace, shows a thread whose id is
+// its process's first, and treats id 0 as the idle task: keep clear of all.
+constexpr int kFirstThreadId = 16;
+
+// A whole number of nanoseconds in the format's microseconds.
+double Microseconds(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
+
+}  // namespace
+
+int TraceThreadId(int pid, int rank, int num_ranks) {
+  return kFirstThreadId + (pid - 1) * num_ranks + rank;
+}
+
+void TraceWriter::Emit(const Json& event) {
+  if (!empty_) text_ += ",\n";
+  empty_ = false;
+  text_ += event.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void TraceWriter::Metadata(std::string_view kind, int pid, int tid, const Json& args) {
+  Emit({{"name", kind}, {"ph", "M"}, {"pid", pid}, {"tid", tid}, {"args", args}});
+}
+
+void TraceWriter::Process(int pid, std::string_view name, const PipelineDag& dag) {
+  Metadata("process_name", pid, 0, {{"name", name}});
+  Metadata("process_sort_index", pid, 0, {{"sort_index", pid}});
+  const std::vector<std::vector<int>> stages = StagesOfRanks(dag);
+  for (int rank = 0; rank < dag.num_ranks; ++rank) {
+    const std::string rank_name = fmt::format(
+        "rank {} (stage {})", rank, fmt::join(stages[rank].begin(), stages[rank].end(), ", "));
+    const int tid = TraceThreadId(pid, rank, dag.num_ranks);
+    Metadata("thread_name", pid, tid, {{"name", rank_name}});
+    Metadata("thread_sort_index", pid, tid, {{"sort_index", rank}});
+  }
+}
+
+void TraceWriter::Counter(int pid, const std::string& name, std::int64_t ns,
+                          std::string_view series, double value) {
+  Emit({{"name", name},
+        {"ph", "C"},
+        {"pid", pid},
+        {"ts", Microseconds(ns)},
+        {"args", {{series, RoundSignificant(value, 9)}}}});
+}
+
+void TraceWriter::Instant(int pid, std::string_view name, std::int64_t ns, const Json& args) {
+  Emit({{"name", name},
+        {"ph", "i"},
+        {"s", "p"},
+        {"pid", pid},
+        {"tid", 0},
+        {"ts", Microseconds(ns)},
+        {"args", args}});
+}
+
+void TraceWriter::PipelinePower(int pid, const CostedPipeline& pipeline,
+                                const std::vector<std::int64_t>& start_ns,
+                                const std::vector<std::int64_t>& end_ns,
+                                const std::vector<double>& watts, std::int64_t iteration_ns) {
+  const PipelineDag& dag = pipeline.dag;
+  std::map<std::int64_t, std::vector<int>> changes;
+  for (int i = 0; i < dag.size(); ++i) {
+    changes[start_ns[i]].push_back(i);
+    changes[end_ns[i]].push_back(i);
+  }
+  changes[0];
+  changes[iteration_ns];
+  std::vector<double> power = pipeline.rank_blocking_power_watts;
+  std::vector<int> running(dag.num_ranks, -1);
+  for (const auto& [ns, computations] : changes) {
+    if (ns == iteration_ns) break;
+    for (const int i : computations) {
+      const int rank = dag.computations[i].rank;
+      if (start_ns[i] == ns && end_ns[i] > ns) {
+        running[rank] = i;
+        power[rank] = watts[i];
+      } else if (running[rank] == i) {
+        running[rank] = -1;
+        power[rank] = pipeline.rank_blocking_power_watts[rank];
+      }
+    }
+    double total = 0;
+    for (const double each : power) total += each;
+    Counter(pid, "pipeline power (W)", ns, "W", total);
+  }
+  Counter(pid, "pipeline power (W)", iteration_ns, "W", 0);
+}
+
+void TraceWriter::Slice(int pid, const PipelineDag& dag, int computation, std::int64_t start_ns,
+                        std::int64_t end_ns, const Json& args) {
+  const Computation& what = dag.computations[computation];
+  Emit({{"name", ComputationLabel(what)},
+        {"cat", what.fused ? "fused" : ComputationTypeName(what.action.type)},
+        {"ph", "X"},
+        {"ts", Microseconds(start_ns)},
+        {"dur", Microseconds(end_ns - start_ns)},
+        {"pid", pid},
+        {"tid", TraceThreadId(pid, what.rank, dag.num_ranks)},
+        {"args", args}});
+}
+
+std::string TraceWriter::Finish() {
+  text_ += "\n]}\n";
+  return std::move(text_);
+}
+
+Json ComputationArgs(const CostedPipeline& pipeline, int computation, int knob) {
+  const Computation& what = pipeline.dag.computations[computation];
+  Json args = {{"stage", what.action.stage},
+               {"type", ComputationTypeName(what.action.type)},
+               {"microbatch", what.action.microbatch}};
+  if (what.fused) {
+    args["fused_stage"] = what.fused->stage;
+    args["fused_type"] = ComputationTypeName(what.fused->type);
+    args["fused_microbatch"] = what.fused->microbatch;
+  }
+  if (pipeline.knobs_are_numbers) {
+    args["clock"] = pipeline.knobs[knob].number;
+  } else {
+    args["clock"] = pipeline.knobs[knob].label;
+  }
+  return args;
+}
+
+}  // namespace perseus::report

@@ -1,0 +1,52 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SRC_REPORT_TRACE_WRITER_H_
+#define PERSEUS_SRC_REPORT_TRACE_WRITER_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perseus/plan.h"
+
+namespace perseus::report {
+
+// Chrome's trace event format, one event a line. A pipeline is a process, from
+// process 1 on, and its ranks are threads.
+class TraceWriter {
+ public:
+  void Process(int pid, std::string_view name, const PipelineDag& dag);
+  void Slice(int pid, const PipelineDag& dag, int computation, std::int64_t start_ns,
+             std::int64_t end_ns, const nlohmann::ordered_json& args);
+  void Counter(int pid, const std::string& name, std::int64_t ns, std::string_view series,
+               double value);
+  // A marker through the whole process.
+  void Instant(int pid, std::string_view name, std::int64_t ns, const nlohmann::ordered_json& args);
+  // Steps of a pipeline's power: running computations at their mean power,
+  // waiting ranks at blocking power.
+  void PipelinePower(int pid, const CostedPipeline& pipeline,
+                     const std::vector<std::int64_t>& start_ns,
+                     const std::vector<std::int64_t>& end_ns, const std::vector<double>& watts,
+                     std::int64_t iteration_ns);
+
+  std::string Finish();
+
+ private:
+  void Emit(const nlohmann::ordered_json& event);
+  void Metadata(std::string_view kind, int pid, int tid, const nlohmann::ordered_json& args);
+
+  std::string text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  bool empty_ = true;
+};
+
+int TraceThreadId(int pid, int rank, int num_ranks);
+
+// What a computation is and the knob that it ran at.
+nlohmann::ordered_json ComputationArgs(const CostedPipeline& pipeline, int computation, int knob);
+
+}  // namespace perseus::report
+
+#endif  // PERSEUS_SRC_REPORT_TRACE_WRITER_H_
