@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "cli/option_data.h"
+#include "perseus/analysis.h"
+#include "perseus/emulator.h"
 #include "perseus/job_file.h"
 #include "perseus/result.h"
 #include "perseus/synth.h"
@@ -22,6 +24,8 @@ enum class Command : std::uint8_t {
   kSchedule,
   kExplain,
   kSynth,
+  kEmulate,
+  kEvaluate,
   kCompletion,
   kMan,
 };
@@ -61,16 +65,61 @@ struct SynthFlags {
   std::string output_directory;  // Empty: the profile goes to standard output.
 };
 
+// What `emulate` asks beyond the job.
+struct EmulateFlags {
+  // Pipelines and target come from the job, what is an option of its own below.
+  EmulationSpec spec;
+  std::int64_t iterations = 100;
+  std::optional<std::string> policy;
+  std::string plan_file;
+  bool compare = false;
+  bool no_reaction = false;
+  std::optional<double> straggler_rate;  // Share of GPUs a day.
+  std::optional<double> straggler_duration_seconds;
+  std::optional<Straggler> straggler_kind;
+  std::optional<double> reaction_delay_seconds;
+  std::optional<double> power_interval_seconds;
+  std::optional<std::int64_t> timeline_iteration;
+
+  RunSpec run;
+  std::string currency;
+  bool imbalance = false;
+  std::vector<int> layers;
+  bool has_sweep = false;
+  SweepSpec sweep;
+  std::optional<double> power_budget_watts;
+  std::optional<double> deadline_seconds;
+  std::optional<std::int64_t> run_iterations;
+
+  bool json = false;
+  std::string output_directory;
+};
+
+struct EvaluateFlags {
+  std::string name;  // Of the evaluation: "sosp24".
+  std::string directory;
+  std::string derived_directory;
+  std::optional<double> effort;
+  bool no_times = false;
+  bool json = false;
+  std::string output_directory;
+};
+
 // One invocation of the program.
 struct Invocation {
   Command command = Command::kPlan;
-  JobFlags job;       // plan, frontier
+  JobFlags job;       // plan, frontier, emulate
   bool json = false;  // plan
   FrontierFlags frontier;
   ScheduleFlags schedule;
   ExplainFlags explain;
   SynthFlags synth;
+  EmulateFlags emulate;
+  EvaluateFlags evaluate;
   std::string shell;  // completion
+  // What was given of what `plan` takes too, but for --at, --effort and the
+  // output: to show a command that plans the same job.
+  std::vector<std::string> plan_arguments;
 };
 
 // What the arguments ask for: to run a command, or to print a text (help or

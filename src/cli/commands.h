@@ -19,6 +19,8 @@ Result<std::string> RunFrontier(const Invocation& invocation, const Style& style
 Result<std::string> RunSchedule(const ScheduleFlags& flags);
 Result<std::string> RunExplain(const ExplainFlags& flags, const Style& style);
 Result<std::string> RunSynth(const SynthFlags& flags, const Style& style);
+Result<std::string> RunEmulate(const Invocation& invocation, const Style& style);
+Result<std::string> RunEvaluate(const EvaluateFlags& flags);
 Result<std::string> RunCompletion(const std::string& shell);
 Result<std::string> RunMan();
 

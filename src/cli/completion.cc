@@ -37,19 +37,6 @@ std::vector<std::string> CommandNames(const CommandData& root) {
   return names;
 }
 
-// What stands for the text inside single quotes of a shell.
-std::string Quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
-}
-
 std::string BashReply(const OptionData& option) {
   switch (option.kind) {
     case ValueKind::kChoice:
@@ -96,15 +83,17 @@ void AppendZshArguments(std::string* out, const CommandData& command, std::strin
     const std::string value =
         option.value.empty() ? "" : fmt::format(":{}:{}", ZshText(option.value), ZshAction(option));
     if (option.positional()) {
-      *out += fmt::format(" \\\n{}{}", indent, Quoted(fmt::format("{}{}", ++position, value)));
+      *out += fmt::format(" \\\n{}{}", indent, ShellQuoted(fmt::format("{}{}", ++position, value)));
       continue;
     }
     const std::vector<std::string> names = NamesOf(option);
-    const std::string exclusive = names.size() > 1 ? fmt::format("({})", Join(names)) : "";
+    const std::string exclusive = option.repeated    ? "*"
+                                  : names.size() > 1 ? fmt::format("({})", Join(names))
+                                                     : "";
     for (const std::string& name : names) {
       *out += fmt::format(
           " \\\n{}{}", indent,
-          Quoted(fmt::format("{}{}[{}]{}", exclusive, name, ZshText(option.help), value)));
+          ShellQuoted(fmt::format("{}{}[{}]{}", exclusive, name, ZshText(option.help), value)));
     }
   }
 }
@@ -112,7 +101,7 @@ void AppendZshArguments(std::string* out, const CommandData& command, std::strin
 std::string FishAction(const OptionData& option) {
   switch (option.kind) {
     case ValueKind::kChoice:
-      return " -x -a " + Quoted(Join(option.choices));
+      return " -x -a " + ShellQuoted(Join(option.choices));
     case ValueKind::kFile:
       return " -r -F";
     case ValueKind::kDirectory:
@@ -127,6 +116,18 @@ std::string FishAction(const OptionData& option) {
 
 }  // namespace
 
+std::string ShellQuoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
 std::string FormatBashCompletion(const CommandData& root) {
   std::string out = fmt::format(
       "# bash completion of {0}; load it with: source <({0} completion bash)\n"
@@ -139,10 +140,12 @@ std::string FormatBashCompletion(const CommandData& root) {
       root.name, Join(CommandNames(root)), Join(AllNames(root)));
   for (const CommandData& command : root.commands) {
     out += fmt::format("    {})\n      case \"$prev\" in\n", command.name);
-    std::string other = "COMPREPLY=()";
+    std::string other;
     for (const OptionData& option : command.options) {
       if (option.positional()) {
-        other = BashReply(option);
+        other = other.empty() ? BashReply(option)
+                              : fmt::format("if ((COMP_CWORD == 2)); then {}; else {}; fi", other,
+                                            BashReply(option));
       } else if (option.kind != ValueKind::kNone) {
         out += fmt::format("        {}) {}; return ;;\n", fmt::join(NamesOf(option), "|"),
                            BashReply(option));
@@ -155,7 +158,7 @@ std::string FormatBashCompletion(const CommandData& root) {
         "      else\n"
         "        {}\n"
         "      fi ;;\n",
-        Join(AllNames(command)), other);
+        Join(AllNames(command)), other.empty() ? "COMPREPLY=()" : other);
   }
   out += fmt::format("  esac\n}}\ncomplete -F _{0} {0}\n", root.name);
   return out;
@@ -169,7 +172,7 @@ std::string FormatZshCompletion(const CommandData& root) {
       "  local -a commands=(\n",
       root.name);
   for (const CommandData& command : root.commands) {
-    out += fmt::format("    {}\n", Quoted(command.name + ":" + ZshText(command.summary)));
+    out += fmt::format("    {}\n", ShellQuoted(command.name + ":" + ZshText(command.summary)));
   }
   out += "  )\n  if ((CURRENT == 2)); then\n    _arguments";
   AppendZshArguments(&out, root, "      ");
@@ -197,7 +200,7 @@ std::string FormatFishCompletion(const CommandData& root) {
       root.name);
   const auto append = [&](const CommandData& command, const std::string& condition) {
     for (const OptionData& option : command.options) {
-      out += fmt::format("complete -c {} -n {}", root.name, Quoted(condition));
+      out += fmt::format("complete -c {} -n {}", root.name, ShellQuoted(condition));
       if (option.positional()) {
         out += option.kind == ValueKind::kFile ? " -F" : FishAction(option);
         out += '\n';
@@ -205,13 +208,13 @@ std::string FormatFishCompletion(const CommandData& root) {
       }
       if (!option.short_name.empty()) out += " -s " + option.short_name.substr(1);
       if (!option.long_name.empty()) out += " -l " + option.long_name.substr(2);
-      out += FishAction(option) + " -d " + Quoted(option.help) + "\n";
+      out += FishAction(option) + " -d " + ShellQuoted(option.help) + "\n";
     }
   };
   append(root, "__fish_use_subcommand");
   for (const CommandData& command : root.commands) {
     out += fmt::format("complete -c {} -n __fish_use_subcommand -a {} -d {}\n", root.name,
-                       command.name, Quoted(command.summary));
+                       command.name, ShellQuoted(command.summary));
     append(command, "__fish_seen_subcommand_from " + command.name);
   }
   return out;

@@ -51,16 +51,13 @@ std::string FrontierText(const Job& job, const Planner& planner, const Style& st
   Table table({"", milliseconds ? "time ms" : "time s", "slower",
                millijoules ? "energy mJ" : "energy J", "saving", "power W"},
               {Align::kLeft});
-  const auto percent_over = [](double value, double base) {
-    return base == 0 ? 0 : 100 * (value - base) / base;
-  };
   for (const double seconds : TableTimes(frontier, baseline.iteration_time_seconds)) {
     const double joules = frontier.EnergyAt(seconds, watts);
     table.AddRow({NamesAt(frontier, baseline.iteration_time_seconds, seconds),
                   WithThousands(seconds * (milliseconds ? 1e3 : 1), 4),
-                  FormatSignedPercent(percent_over(seconds, baseline.iteration_time_seconds), 2),
+                  FormatSignedPercent(PercentOver(seconds, baseline.iteration_time_seconds), 2),
                   WithThousands(joules * (millijoules ? 1e3 : 1), 1),
-                  FormatPercent(-percent_over(joules, baseline.energy_joules), 2),
+                  FormatPercent(-PercentOver(joules, baseline.energy_joules), 2),
                   WithThousands(seconds == 0 ? 0 : joules / seconds, 1)});
   }
   out += '\n';

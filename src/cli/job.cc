@@ -94,7 +94,8 @@ Result<void> CheckStages(const JobFile& settings, const Profile& profile, int sc
   return {};
 }
 
-Result<Schedule> MakeSchedule(const JobFile& settings, const Profile& profile) {
+// `spec` is filled in where the schedule has a name.
+Result<Schedule> MakeSchedule(const JobFile& settings, const Profile& profile, ScheduleSpec* spec) {
   if (settings.schedule_file) {
     if (settings.schedule) {
       return InvalidInput("--schedule and --schedule-file exclude each other; keep one of them");
@@ -116,13 +117,27 @@ Result<Schedule> MakeSchedule(const JobFile& settings, const Profile& profile) {
     }
     return schedule;
   }
-  ScheduleSpec spec;
-  spec.name = *settings.schedule;
-  spec.num_stages = settings.stages.value_or(profile.num_stages);
-  spec.virtual_stages = settings.virtual_stages.value_or(1);
-  spec.num_microbatches = *settings.microbatches;
-  spec.microbatch_group_size = settings.microbatch_group_size.value_or(0);
-  return BuildSchedule(spec);
+  spec->name = *settings.schedule;
+  spec->num_stages = settings.stages.value_or(profile.num_stages);
+  spec->virtual_stages = settings.virtual_stages.value_or(1);
+  spec->num_microbatches = *settings.microbatches;
+  spec->microbatch_group_size = settings.microbatch_group_size.value_or(0);
+  return BuildSchedule(*spec);
+}
+
+// A bare number is seconds. Whether it was probably meant as a factor: it is no
+// sensible time, and the factor would be.
+bool MeantAsFactor(const PlanTarget& target, const Planner& planner) {
+  constexpr double kLeastFactor = 0.5;
+  constexpr double kMostFactor = 3;
+  constexpr double kFarBelow = 0.8;
+  const Frontier& frontier = planner.frontier();
+  const double as_factor = target.value * planner.baseline().iteration_time_seconds;
+  return target.kind == PlanTarget::Kind::kSeconds && target.value >= kLeastFactor &&
+         target.value <= kMostFactor && as_factor >= frontier.fastest_seconds &&
+         as_factor <= frontier.tstar_seconds &&
+         (target.value < kFarBelow * frontier.fastest_seconds ||
+          target.value > frontier.tstar_seconds);
 }
 
 }  // namespace
@@ -156,7 +171,7 @@ Result<Job> LoadJob(const JobFlags& flags, std::string_view command) {
   if (auto stages = CheckStages(job.settings, job.profile, job.profile.num_stages); !stages) {
     return tl::unexpected(stages.error());
   }
-  const Result<Schedule> schedule = MakeSchedule(job.settings, job.profile);
+  const Result<Schedule> schedule = MakeSchedule(job.settings, job.profile, &job.schedule);
   if (!schedule) return tl::unexpected(schedule.error());
   if (auto stages = CheckStages(job.settings, job.profile, schedule->num_stages); !stages) {
     return tl::unexpected(stages.error());
@@ -176,12 +191,37 @@ Result<Job> LoadJob(const JobFlags& flags, std::string_view command) {
   return job;
 }
 
+PlanConstraints Constraints(const JobFile& settings) {
+  PlanConstraints constraints;
+  constraints.granularity = settings.granularity.value_or(constraints.granularity);
+  constraints.min_dwell_seconds = settings.min_dwell_seconds.value_or(0);
+  constraints.max_knobs = settings.max_clocks.value_or(0);
+  const TimeMargin margin = settings.time_margin.value_or(TimeMargin{});
+  constraints.time_margin_sigmas = margin.sigmas;
+  constraints.time_margin_fraction = margin.fraction;
+  return constraints;
+}
+
 PlannerOptions SolverOptions(const JobFile& settings) {
   constexpr double kAutomatic = -1;
   PlannerOptions options;
   options.slope_quantum_watts = settings.coarse_watts.value_or(kAutomatic);
   options.exponential_fit = settings.exponential_fit.value_or(false);
   return options;
+}
+
+Result<double> TargetSeconds(const Planner& planner, const PlanTarget& target) {
+  Result<double> seconds = planner.TargetSeconds(target);
+  if (!seconds && MeantAsFactor(target, planner)) {
+    seconds.error().message += fmt::format("; did you mean --at {}x?", target.value);
+  }
+  return seconds;
+}
+
+void NoteTarget(const Planner& planner, const PlanTarget& target, std::vector<std::string>* notes) {
+  if (!MeantAsFactor(target, planner)) return;
+  notes->push_back(
+      fmt::format("--at {0} is a time of {0} s, beyond T*; did you mean --at {0}x?", target.value));
 }
 
 std::string TargetText(const PlanTarget& target) {

@@ -36,6 +36,10 @@ Result<std::string> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunExplain(invocation.explain, style);
     case Command::kSynth:
       return perseus::cli::RunSynth(invocation.synth, style);
+    case Command::kEmulate:
+      return perseus::cli::RunEmulate(invocation, style);
+    case Command::kEvaluate:
+      return perseus::cli::RunEvaluate(invocation.evaluate);
     case Command::kCompletion:
       return perseus::cli::RunCompletion(invocation.shell);
     case Command::kMan:

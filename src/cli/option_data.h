@@ -25,6 +25,7 @@ struct OptionData {
   std::string group;
   ValueKind kind = ValueKind::kNone;
   std::vector<std::string> choices;
+  bool repeated = false;  // May be given several times.
 
   bool positional() const { return long_name.empty() && short_name.empty(); }
 };
@@ -53,6 +54,9 @@ std::string FormatManPage(const CommandData& root, std::string_view version);
 std::string FormatBashCompletion(const CommandData& root);
 std::string FormatZshCompletion(const CommandData& root);
 std::string FormatFishCompletion(const CommandData& root);
+
+// The text in single quotes, as a shell reads it.
+std::string ShellQuoted(std::string_view text);
 
 // The candidate nearest to `word` by edit distance, or empty when none is near.
 std::string NearestWord(std::string_view word, const std::vector<std::string>& candidates);

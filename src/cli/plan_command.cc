@@ -25,17 +25,6 @@ namespace {
 // Of the effort of a plan that will be used, what a row of the table gets.
 constexpr double kRowEffort = 0.2;
 
-PlanConstraints Constraints(const JobFile& settings) {
-  PlanConstraints constraints;
-  constraints.granularity = settings.granularity.value_or(constraints.granularity);
-  constraints.min_dwell_seconds = settings.min_dwell_seconds.value_or(0);
-  constraints.max_knobs = settings.max_clocks.value_or(0);
-  const TimeMargin margin = settings.time_margin.value_or(TimeMargin{});
-  constraints.time_margin_sigmas = margin.sigmas;
-  constraints.time_margin_fraction = margin.fraction;
-  return constraints;
-}
-
 // Each constraint alone, as on the command line.
 std::vector<std::pair<std::string, PlanConstraints>> Separately(const PlanConstraints& all) {
   std::vector<std::pair<std::string, PlanConstraints>> single;
@@ -64,11 +53,8 @@ std::vector<std::pair<std::string, PlanConstraints>> Separately(const PlanConstr
 }
 
 ConstraintPrice PriceOf(std::string constraint, const Plan& with, const Plan& without) {
-  const auto percent = [](double value, double base) {
-    return base == 0 ? 0 : 100 * (value - base) / base;
-  };
-  return {std::move(constraint), percent(with.energy_joules, without.energy_joules),
-          percent(with.iteration_time_seconds, without.iteration_time_seconds)};
+  return {std::move(constraint), PercentOver(with.energy_joules, without.energy_joules),
+          PercentOver(with.iteration_time_seconds, without.iteration_time_seconds)};
 }
 
 Result<std::vector<ConstraintPrice>> PriceConstraints(const Planner& planner, double seconds,
@@ -113,21 +99,6 @@ Result<void> FillPoints(const Planner& planner, const PlanConstraints& constrain
     previous = point.plan ? &*point.plan : nullptr;
   }
   return {};
-}
-
-// A bare number is seconds. Whether it was probably meant as a factor: it is no
-// sensible time, and the factor would be.
-bool MeantAsFactor(const PlanTarget& target, const Planner& planner) {
-  constexpr double kLeastFactor = 0.5;
-  constexpr double kMostFactor = 3;
-  constexpr double kFarBelow = 0.8;
-  const Frontier& frontier = planner.frontier();
-  const double as_factor = target.value * planner.baseline().iteration_time_seconds;
-  return target.kind == PlanTarget::Kind::kSeconds && target.value >= kLeastFactor &&
-         target.value <= kMostFactor && as_factor >= frontier.fastest_seconds &&
-         as_factor <= frontier.tstar_seconds &&
-         (target.value < kFarBelow * frontier.fastest_seconds ||
-          target.value > frontier.tstar_seconds);
 }
 
 bool Exists(const std::string& path) {
@@ -222,20 +193,12 @@ Result<std::string> RunPlan(const Invocation& invocation, const Style& style) {
   summary.data_parallel = job->settings.data_parallel.value_or(1);
   summary.split_ratio = job->costs.split_ratio;
   summary.at = TargetText(target);
-  const Result<double> seconds = planner->TargetSeconds(target);
-  const bool meant_as_factor = MeantAsFactor(target, *planner);
-  if (!seconds) {
-    Error error = seconds.error();
-    if (meant_as_factor) error.message += fmt::format("; did you mean --at {}x?", target.value);
-    return tl::unexpected(std::move(error));
-  }
+  const Result<double> seconds = TargetSeconds(*planner, target);
+  if (!seconds) return tl::unexpected(seconds.error());
   summary.chosen_seconds = *seconds;
   summary.notes =
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
-  if (meant_as_factor) {
-    summary.notes.push_back(fmt::format(
-        "--at {0} is a time of {0} s, beyond T*; did you mean --at {0}x?", target.value));
-  }
+  NoteTarget(*planner, target, &summary.notes);
   progress.SetWhat("plan");
   Result<Plan> chosen = planner->PlanFor(*seconds, constraints, effort);
   if (!chosen) return tl::unexpected(chosen.error());

@@ -36,17 +36,6 @@ OptionCounts CountOptions(const CostedPipeline& pipeline) {
 
 std::string BaseName(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-// "Profile   text", wrapped under itself.
-std::string Fact(std::string_view name, std::string_view text, const Style& style) {
-  constexpr int kIndent = 10;
-  return style.Bold(name) + std::string(kIndent - name.size(), ' ') +
-         Wrap(text, style.columns, kIndent) + "\n";
-}
-
-double PercentOver(double value, double base) {
-  return base == 0 ? 0 : 100 * (value - base) / base;
-}
-
 std::string TableSeconds(double seconds, double scale) { return WithThousands(seconds * scale, 4); }
 
 std::string PointsTable(const PlanSummary& summary, const Style& style) {
@@ -124,6 +113,22 @@ std::string Prices(const PlanSummary& summary, const Style& style) {
   return out;
 }
 
+}  // namespace
+
+std::string Fact(std::string_view name, std::string_view text, const Style& style) {
+  constexpr int kIndent = 10;
+  return style.Bold(name) + std::string(kIndent - name.size(), ' ') +
+         Wrap(text, style.columns, kIndent) + "\n";
+}
+
+double PercentOver(double value, double base) {
+  return base == 0 ? 0 : 100 * (value - base) / base;
+}
+
+double PercentSaved(double value, double base) {
+  return base == 0 ? 0 : 100 * (base - value) / base;
+}
+
 Json PlanFigures(const Plan& plan) {
   return {{"requested_time_s", plan.requested_time_seconds},
           {"iteration_time_s", plan.iteration_time_seconds},
@@ -135,8 +140,6 @@ Json PlanFigures(const Plan& plan) {
           {"knob_changes", plan.knob_changes},
           {"distinct_knobs", plan.distinct_knobs}};
 }
-
-}  // namespace
 
 bool SameTime(double a, double b) {
   constexpr double kRelative = 1e-7;

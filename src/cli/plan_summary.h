@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/terminal.h"
@@ -58,6 +59,18 @@ struct PlanSummary {
 std::vector<PlanPoint> TablePoints(const Frontier& frontier, double baseline_seconds,
                                    double chosen_seconds, const std::string& at,
                                    std::vector<std::string>* beyond_tstar);
+
+// "Profile   text", wrapped under itself. `name` has nine letters at most.
+std::string Fact(std::string_view name, std::string_view text, const Style& style);
+
+// By how much `value` is more than `base`; 0 where that is 0.
+double PercentOver(double value, double base);
+
+// By how much it is less.
+double PercentSaved(double value, double base);
+
+// The figures of a plan under the names of plan.json.
+nlohmann::ordered_json PlanFigures(const Plan& plan);
 
 // Whether two times are the same but for rounding.
 bool SameTime(double a, double b);

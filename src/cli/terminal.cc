@@ -108,14 +108,23 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::SetWhat(std::string_view what) { what_ = what; }
 
 void ProgressLine::Report(double share) {
-  constexpr std::chrono::milliseconds kPatience(1000);
   constexpr std::chrono::milliseconds kBetweenUpdates(100);
-  if (!is_terminal_) return;
+  if (!is_terminal_ || (shown_ && Clock::now() - last_ < kBetweenUpdates)) return;
+  Show(fmt::format("{}: {:.0f} %", what_, 100 * std::clamp(share, 0.0, 1.0)));
+}
+
+void ProgressLine::Announce(std::string_view what) {
+  what_ = what;
+  if (is_terminal_) Show(what_);
+}
+
+void ProgressLine::Show(std::string_view text) {
+  constexpr std::chrono::milliseconds kPatience(1000);
   const Clock::time_point now = Clock::now();
-  if (now - start_ < kPatience || (shown_ && now - last_ < kBetweenUpdates)) return;
+  if (now - start_ < kPatience) return;
   last_ = now;
   shown_ = true;
-  WriteStandardError(fmt::format("\r\x1b[K{}: {:.0f} %", what_, 100 * std::clamp(share, 0.0, 1.0)));
+  WriteStandardError(fmt::format("\r\x1b[K{}", text));
 }
 
 ProgressFunction ProgressLine::Function() {

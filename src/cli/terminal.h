@@ -51,11 +51,14 @@ class ProgressLine {
 
   void SetWhat(std::string_view what);
   void Report(double share);
+  // Work whose share is not known.
+  void Announce(std::string_view what);
   // To be kept no longer than this object.
   ProgressFunction Function();
 
  private:
   using Clock = std::chrono::steady_clock;
+  void Show(std::string_view text);
   std::string what_;
   bool is_terminal_ = false;
   bool shown_ = false;

@@ -7,6 +7,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <system_error>
 
@@ -24,12 +27,12 @@ bool ReadNumber(std::string_view text, double* number) {
   return !text.empty() && result.ec == std::errc() && result.ptr == end && std::isfinite(*number);
 }
 
-template <typename Parser>
-Result<std::vector<double>> ParseList(std::string_view text, const Parser& parse) {
-  std::vector<double> values;
+template <typename T, typename Parser>
+Result<std::vector<T>> ParseList(std::string_view text, const Parser& parse) {
+  std::vector<T> values;
   while (true) {
     const std::size_t comma = text.find(',');
-    Result<double> value = parse(text.substr(0, comma));
+    Result<T> value = parse(text.substr(0, comma));
     if (!value) return tl::unexpected(value.error());
     values.push_back(*value);
     if (comma == std::string_view::npos) return values;
@@ -37,18 +40,118 @@ Result<std::vector<double>> ParseList(std::string_view text, const Parser& parse
   }
 }
 
+struct Unit {
+  std::string_view name;
+  double scale = 1;
+};
+
+// A number with at most one of the units after it; "ms" comes before "s".
+bool ReadNumberWithUnit(std::string_view text, std::initializer_list<Unit> units, double* number) {
+  double scale = 1;
+  for (const Unit& unit : units) {
+    if (!text.ends_with(unit.name)) continue;
+    text.remove_suffix(unit.name.size());
+    while (text.ends_with(' ')) text.remove_suffix(1);
+    scale = unit.scale;
+    break;
+  }
+  if (!ReadNumber(text, number)) return false;
+  *number *= scale;
+  return true;
+}
+
+template <typename Integer>
+bool ReadInteger(std::string_view text, Integer* number) {
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, *number);
+  return !text.empty() && result.ec == std::errc() && result.ptr == end;
+}
+
 }  // namespace
 
 Result<int> ParseCount(std::string_view text, int least, int most) {
   int value = 0;
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  if (text.empty() || result.ec != std::errc() || result.ptr != end || value < least ||
-      value > most) {
+  if (!ReadInteger(text, &value) || value < least || value > most) {
     return InvalidInput(
         fmt::format("expected a whole number from {} to {}, got '{}'", least, most, text));
   }
   return value;
+}
+
+Result<std::int64_t> ParseLongCount(std::string_view text, std::int64_t least, std::int64_t most) {
+  std::int64_t value = 0;
+  if (!ReadInteger(text, &value) || value < least || value > most) {
+    return InvalidInput(
+        fmt::format("expected a whole number from {} to {}, got '{}'", least, most, text));
+  }
+  return value;
+}
+
+Result<std::uint64_t> ParseSeed(std::string_view text) {
+  std::uint64_t value = 0;
+  if (!ReadInteger(text, &value)) {
+    return InvalidInput(
+        fmt::format("expected a whole number from 0 to {}, got '{}'", ~std::uint64_t{0}, text));
+  }
+  return value;
+}
+
+Result<double> ParseShare(std::string_view text, double most) {
+  const bool is_percent = text.ends_with('%');
+  std::string_view digits = text;
+  if (is_percent) digits.remove_suffix(1);
+  double value = 0;
+  const bool is_number = ReadNumber(digits, &value);
+  const double share = is_percent ? value / 100 : value;
+  if (is_number && share >= 0 && share <= most) return share;
+  const bool meant_percent = is_number && !is_percent && value > 0 && value / 100 <= most;
+  return InvalidInput(
+      fmt::format("expected a percentage (1%) or a share (0.01) of at most {:g}%, "
+                  "got '{}'{}",
+                  100 * most, text, meant_percent ? fmt::format("; did you mean {}%?", text) : ""));
+}
+
+Result<double> ParseLongDuration(std::string_view text) {
+  constexpr double kMostLongSeconds = 1e9;
+  double value = 0;
+  const bool is_number = ReadNumberWithUnit(
+      text, {{"us", 1e-6}, {"ms", 1e-3}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"s", 1}}, &value);
+  if (!is_number || value < 0 || value > kMostLongSeconds) {
+    return InvalidInput(fmt::format(
+        "expected seconds (90), or a number with a unit (20ms, 90s, 15min, 1h, 30d), not negative "
+        "and at most {} s, got '{}'",
+        kMostLongSeconds, text));
+  }
+  return value;
+}
+
+Result<double> ParsePower(std::string_view text) {
+  constexpr double kMostJobWatts = 1e12;
+  double value = 0;
+  if (!ReadNumberWithUnit(text, {{"MW", 1e6}, {"kW", 1e3}, {"W", 1}}, &value) || value <= 0 ||
+      value > kMostJobWatts) {
+    return InvalidInput(fmt::format(
+        "expected watts (300000), or a number with a unit (300kW, 0.3MW), more than 0, got '{}'",
+        text));
+  }
+  return value;
+}
+
+Result<Price> ParsePrice(std::string_view text) {
+  constexpr double kMostPrice = 1e9;
+  constexpr std::size_t kLongestLabel = 12;
+  Price price;
+  const std::size_t space = text.find(' ');
+  std::string_view label = space == std::string_view::npos ? "" : text.substr(space + 1);
+  while (label.starts_with(' ')) label.remove_prefix(1);
+  price.currency = label;
+  if (!ReadNumber(text.substr(0, space), &price.amount) || price.amount < 0 ||
+      price.amount > kMostPrice || label.size() > kLongestLabel) {
+    return InvalidInput(fmt::format(
+        "expected the price of a kWh, a number with or without a currency ('0.12 EUR'), got '{}'",
+        text));
+  }
+  return price;
 }
 
 Result<double> ParseNumber(std::string_view text, const Range& range, std::string_view unit) {
@@ -103,14 +206,18 @@ Result<PlanTarget> ParseTarget(std::string_view text) {
   return target ? target : ParsePlanTarget(text);
 }
 
+Result<std::vector<int>> ParseCounts(std::string_view text, int least, int most) {
+  return ParseList<int>(text, [=](std::string_view item) { return ParseCount(item, least, most); });
+}
+
 Result<std::vector<double>> ParseWatts(std::string_view text) {
-  return ParseList(text, [](std::string_view item) {
+  return ParseList<double>(text, [](std::string_view item) {
     return ParseNumber(item, {.least = 0, .most = kMostWatts}, "watts");
   });
 }
 
 Result<std::vector<double>> ParseDurations(std::string_view text) {
-  return ParseList(text, ParseDuration);
+  return ParseList<double>(text, ParseDuration);
 }
 
 }  // namespace perseus::cli

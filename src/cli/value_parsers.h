@@ -4,6 +4,7 @@
 #ifndef PERSEUS_CLI_VALUE_PARSERS_H_
 #define PERSEUS_CLI_VALUE_PARSERS_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +33,28 @@ Result<double> ParseDuration(std::string_view text);
 // ParsePlanTarget in any case, and the names of the table: T_min, T_economic, T*.
 Result<PlanTarget> ParseTarget(std::string_view text);
 
+// A whole number of 64 bits.
+Result<std::int64_t> ParseLongCount(std::string_view text, std::int64_t least, std::int64_t most);
+Result<std::uint64_t> ParseSeed(std::string_view text);
+
+// "1%" or "0.01", at most `most` (0.25).
+Result<double> ParseShare(std::string_view text, double most);
+
+// As ParseDuration, and "2min", "1h", "30d".
+Result<double> ParseLongDuration(std::string_view text);
+
+// "300kW", "0.3MW", "300000W", "300000".
+Result<double> ParsePower(std::string_view text);
+
+// "0.12", or with a label after it: "0.12 EUR".
+struct Price {
+  double amount = 0;
+  std::string currency;
+};
+Result<Price> ParsePrice(std::string_view text);
+
 // A list separated by commas.
+Result<std::vector<int>> ParseCounts(std::string_view text, int least, int most);
 Result<std::vector<double>> ParseWatts(std::string_view text);
 Result<std::vector<double>> ParseDurations(std::string_view text);
 

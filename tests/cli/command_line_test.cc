@@ -47,6 +47,102 @@ TEST(CommandLineTest, ReadsThePlanCommand) {
   EXPECT_FALSE(flags.tensor_parallel);
 }
 
+TEST(CommandLineTest, ReadsTheEmulateCommand) {
+  const auto parsed = ParseCommandLine({"emulate",
+                                        "job.toml",
+                                        "--dp",
+                                        "16",
+                                        "--at=1.1x",
+                                        "--effort",
+                                        "0.5",
+                                        "--iterations",
+                                        "7",
+                                        "--seed",
+                                        "3",
+                                        "--noise",
+                                        "1%",
+                                        "--stage-noise",
+                                        "0.02",
+                                        "--gpu-noise",
+                                        "3%",
+                                        "--switch-latency",
+                                        "15ms",
+                                        "--switch-stall",
+                                        "2ms",
+                                        "--switch-ahead",
+                                        "--straggler",
+                                        "slow=1.5",
+                                        "--straggler",
+                                        "clock=1100,pipeline=2,from=4,for=5",
+                                        "--straggler-rate",
+                                        "5%",
+                                        "--straggler-kind",
+                                        "power=250",
+                                        "--straggler-duration",
+                                        "15min",
+                                        "--reaction-delay",
+                                        "2s",
+                                        "--sweep",
+                                        "microbatches=8,16",
+                                        "--sweep",
+                                        "schedule=gpipe",
+                                        "--power-interval",
+                                        "100ms",
+                                        "--price",
+                                        "0.12 EUR",
+                                        "--layers",
+                                        "12,13",
+                                        "-o",
+                                        "out"},
+                                       80);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->invocation.command, Command::kEmulate);
+  const EmulateFlags& flags = parsed->invocation.emulate;
+  EXPECT_EQ(flags.iterations, 7);
+  EXPECT_EQ(flags.spec.seed, 3u);
+  EXPECT_EQ(flags.spec.noise.per_computation, 0.01);
+  EXPECT_EQ(flags.spec.noise.per_stage, 0.02);
+  EXPECT_EQ(flags.spec.noise.per_gpu, 0.03);
+  EXPECT_EQ(flags.spec.switching.latency_seconds, 15 * 1e-3);
+  EXPECT_EQ(flags.spec.switching.stall_seconds, 2 * 1e-3);
+  EXPECT_TRUE(flags.spec.switching.ahead);
+  ASSERT_EQ(flags.spec.stragglers.size(), 2u);
+  EXPECT_EQ(flags.spec.stragglers[0].value, 1.5);
+  EXPECT_EQ(flags.spec.stragglers[1].kind, StragglerKind::kClockCap);
+  EXPECT_EQ(flags.spec.stragglers[1].first_iteration, 4);
+  EXPECT_EQ(flags.straggler_rate, 0.05);
+  EXPECT_EQ(flags.straggler_kind->kind, StragglerKind::kPowerCap);
+  EXPECT_EQ(flags.straggler_duration_seconds, 900);
+  EXPECT_EQ(flags.reaction_delay_seconds, 2);
+  EXPECT_EQ(flags.sweep.microbatches, (std::vector<int>{8, 16}));
+  EXPECT_EQ(flags.sweep.schedules, (std::vector<std::string>{"gpipe"}));
+  EXPECT_EQ(flags.power_interval_seconds, 0.1);
+  EXPECT_EQ(flags.run.price_per_kwh, 0.12);
+  EXPECT_EQ(flags.currency, "EUR");
+  EXPECT_EQ(flags.layers, (std::vector<int>{12, 13}));
+  EXPECT_EQ(flags.output_directory, "out");
+  // The folder is not the one that `plan` would write to.
+  EXPECT_FALSE(parsed->invocation.job.overrides.output);
+  EXPECT_EQ(parsed->invocation.plan_arguments,
+            (std::vector<std::string>{"job.toml", "--dp", "16"}));
+}
+
+TEST(CommandLineTest, ReadsTheEvaluateCommand) {
+  const auto parsed = ParseCommandLine({"evaluate", "sosp24", "data", "--derived", "more",
+                                        "--effort", "0.1", "--no-times", "--json", "-o", "out"},
+                                       80);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->invocation.command, Command::kEvaluate);
+  const EvaluateFlags& flags = parsed->invocation.evaluate;
+  EXPECT_EQ(flags.name, "sosp24");
+  EXPECT_EQ(flags.directory, "data");
+  EXPECT_EQ(flags.derived_directory, "more");
+  EXPECT_EQ(flags.effort, 0.1);
+  EXPECT_TRUE(flags.no_times);
+  EXPECT_TRUE(flags.json);
+  EXPECT_EQ(flags.output_directory, "out");
+}
+
 TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
   const CommandData root = DescribeCommandLine();
   std::vector<std::string> names;
@@ -58,7 +154,7 @@ TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
     EXPECT_NE(help->text->find("\nExample"), std::string::npos) << command.name;
   }
   EXPECT_EQ(names, (std::vector<std::string>{"plan", "frontier", "schedule", "explain", "synth",
-                                             "completion", "man"}));
+                                             "emulate", "evaluate", "completion", "man"}));
 }
 
 // An example of the help that the parser refuses would teach an error.
@@ -113,6 +209,21 @@ TEST(CommandLineTest, RefusesWhatItCannotUse) {
             "--granularity: expected computation, phase, stage-type or stage, got 'gpu'");
   EXPECT_TRUE(ErrorOf({"plan", "--at", "soon"}).starts_with("--at: "));
   EXPECT_TRUE(ErrorOf({"plan", "--time-margin", "2"}).starts_with("--time-margin: "));
+  EXPECT_EQ(ErrorOf({"emulate", "--noise", "1"}),
+            "--noise: expected a percentage (1%) or a share (0.01) of at most 25%, got '1'; did "
+            "you mean 1%?");
+  EXPECT_TRUE(ErrorOf({"emulate", "--straggler", "slow=1.2", "--straggler", "fast=2"})
+                  .starts_with("--straggler: "));
+  EXPECT_TRUE(ErrorOf({"emulate", "--sweep", "clocks=2"}).starts_with("--sweep: "));
+  EXPECT_TRUE(ErrorOf({"emulate", "--straggler-kind", "slow=1.2,pipeline=1"})
+                  .starts_with("--straggler-kind: expected a kind alone"));
+  EXPECT_TRUE(ErrorOf({"emulate", "--policy", "zeus-globl"})
+                  .starts_with("--policy: there is no policy 'zeus-globl', did you mean "
+                               "'zeus-global'?"));
+  EXPECT_EQ(ErrorOf({"emulate", "--straggler"}),
+            "--straggler needs a value; 'perseus emulate --help' shows which");
+  EXPECT_EQ(ErrorOf({"evaluate", "sosp24", "data", "-o", ""}),
+            "--output: the name of the folder is empty");
   EXPECT_NE(ErrorOf({}), "");
   EXPECT_NE(ErrorOf({"--"}), "");
 }

@@ -69,7 +69,18 @@ TEST(OptionDataTest, BashReadsItsCompletionAndCompletes) {
   EXPECT_EQ(complete("perseus plan --micro", 2), "--microbatches --microbatch-group-size\n");
   EXPECT_EQ(complete("perseus plan --schedule dual", 3), "dualpipev\n");
   EXPECT_EQ(complete("perseus schedule zb", 2), "zbv-zero-bubble\n");
+  EXPECT_EQ(complete("perseus emulate --policy zeus-p", 3), "zeus-per-stage\n");
+  EXPECT_EQ(complete("perseus evaluate so", 2), "sosp24\n");
+  EXPECT_EQ(complete("perseus evaluate sosp24 doc", 3), "docs\n");
 }
+
+TEST(OptionDataTest, ZshOffersRepeatedOptionsAgain) {
+  const std::string zsh = FormatZshCompletion(DescribeCommandLine());
+  EXPECT_NE(zsh.find("'*--straggler["), std::string::npos);
+  EXPECT_NE(zsh.find("'--noise["), std::string::npos);
+}
+
+TEST(OptionDataTest, ShellQuotes) { EXPECT_EQ(ShellQuoted("it's $1"), "'it'\\''s $1'"); }
 
 TEST(OptionDataTest, ZshAndFishReadTheirCompletions) {
   const CommandData root = DescribeCommandLine();

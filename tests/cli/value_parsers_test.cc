@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace perseus::cli {
 namespace {
@@ -40,6 +42,63 @@ TEST(ValueParsersTest, DurationsTakeUnits) {
   for (const char* text : {"", "s", "-1", "1h", "1 s", "1e9", "nan"}) {
     EXPECT_FALSE(ParseDuration(text)) << text;
   }
+}
+
+TEST(ValueParsersTest, LongDurationsTakeLongUnits) {
+  EXPECT_EQ(ParseLongDuration("90").value(), 90);
+  EXPECT_EQ(ParseLongDuration("90s").value(), 90);
+  EXPECT_EQ(ParseLongDuration("20ms").value(), 20 * 1e-3);
+  EXPECT_EQ(ParseLongDuration("15min").value(), 900);
+  EXPECT_EQ(ParseLongDuration("1h").value(), 3600);
+  EXPECT_EQ(ParseLongDuration("0.5 d").value(), 43200);
+  for (const char* text : {"", "h", "-1h", "1w", "1e10", "nan", "1 2s", "40000d"}) {
+    EXPECT_FALSE(ParseLongDuration(text)) << text;
+  }
+}
+
+TEST(ValueParsersTest, SharesArePercentagesOrFractions) {
+  EXPECT_EQ(ParseShare("1%", 0.25).value(), 0.01);
+  EXPECT_EQ(ParseShare("0.01", 0.25).value(), 0.01);
+  EXPECT_EQ(ParseShare("25%", 0.25).value(), 0.25);
+  EXPECT_EQ(ParseShare("0", 0.25).value(), 0);
+  EXPECT_EQ(ParseShare("1", 0.25).error().message,
+            "expected a percentage (1%) or a share (0.01) of at most 25%, got '1'; did you mean "
+            "1%?");
+  for (const char* text : {"", "%", "26%", "30", "-1%", "1 %%", "nan"}) {
+    const Result<double> share = ParseShare(text, 0.25);
+    ASSERT_FALSE(share) << text;
+    EXPECT_EQ(share.error().message.find("did you mean"), std::string::npos) << text;
+  }
+}
+
+TEST(ValueParsersTest, PowersTakeUnits) {
+  EXPECT_EQ(ParsePower("300kW").value(), 300e3);
+  EXPECT_EQ(ParsePower("0.5 MW").value(), 5e5);
+  EXPECT_EQ(ParsePower("250W").value(), 250);
+  EXPECT_EQ(ParsePower("250").value(), 250);
+  for (const char* text : {"", "0", "-1W", "kW", "3GW", "1e13", "300 k"}) {
+    EXPECT_FALSE(ParsePower(text)) << text;
+  }
+}
+
+TEST(ValueParsersTest, PricesHaveALabelOrNone) {
+  EXPECT_EQ(ParsePrice("0.12").value().amount, 0.12);
+  EXPECT_EQ(ParsePrice("0.12").value().currency, "");
+  EXPECT_EQ(ParsePrice("0.12 EUR").value().amount, 0.12);
+  EXPECT_EQ(ParsePrice("0.12  EUR").value().currency, "EUR");
+  for (const char* text : {"", "EUR", "EUR 0.12", "-1", "0.1EUR", "0.1 a long currency"}) {
+    EXPECT_FALSE(ParsePrice(text)) << text;
+  }
+}
+
+TEST(ValueParsersTest, WholeNumbersOf64Bits) {
+  EXPECT_EQ(ParseLongCount("5000000000", 1, 10'000'000'000).value(), 5'000'000'000);
+  EXPECT_FALSE(ParseLongCount("0", 1, 10));
+  EXPECT_FALSE(ParseLongCount("1e3", 1, 10'000));
+  EXPECT_EQ(ParseSeed("18446744073709551615").value(), ~std::uint64_t{0});
+  for (const char* text : {"", "-1", "18446744073709551616", "0x1"}) EXPECT_FALSE(ParseSeed(text));
+  EXPECT_EQ(ParseCounts("12,13", 1, 20).value(), (std::vector<int>{12, 13}));
+  for (const char* text : {"", "12,", "12,x", "0,1"}) EXPECT_FALSE(ParseCounts(text, 1, 20));
 }
 
 TEST(ValueParsersTest, TargetsAreReadAsTheTableShowsThem) {

@@ -1,0 +1,37 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_COMMAND_OPTIONS_H_
+#define PERSEUS_CLI_COMMAND_OPTIONS_H_
+
+#include <string>
+
+#include "cli/command_line.h"
+#include "cli/command_parser.h"
+
+namespace perseus::cli {
+
+// The limits of flags (docs/files.md).
+inline constexpr int kMostStages = 65536;
+inline constexpr int kMostMicrobatches = 1 << 20;
+inline constexpr int kMostGpus = 1 << 20;
+
+// Each adds one command with its options, which are kept in `invocation`.
+void AddPlanCommand(CommandParser* parser, Invocation* invocation);
+void AddFrontierCommand(CommandParser* parser, Invocation* invocation);
+void AddScheduleCommand(CommandParser* parser, Invocation* invocation);
+void AddExplainCommand(CommandParser* parser, Invocation* invocation);
+void AddSynthCommand(CommandParser* parser, Invocation* invocation);
+void AddEmulateCommand(CommandParser* parser, Invocation* invocation);
+void AddEvaluateCommand(CommandParser* parser, Invocation* invocation);
+void AddCompletionCommand(CommandParser* parser, Invocation* invocation);
+void AddManCommand(CommandParser* parser, Invocation* invocation);
+
+// What commands share. `dp_help` says what --dp does.
+void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string& dp_help);
+void AddPlanOptions(CommandParser* parser, JobFlags* job, const std::string& effort_help);
+void AddSolverOptions(CommandParser* parser, JobFlags* job);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_COMMAND_OPTIONS_H_

@@ -1,0 +1,271 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/emulate_questions.h"
+#include "cli/emulation_answers.h"
+#include "cli/emulation_summary.h"
+#include "cli/job.h"
+#include "cli/option_data.h"
+#include "cli/plan_notes.h"
+#include "cli/policy_runs.h"
+#include "cli/table.h"
+#include "perseus/emulation_report.h"
+#include "perseus/emulator.h"
+#include "perseus/file.h"
+#include "perseus/policy.h"
+
+namespace perseus::cli {
+namespace {
+
+Result<void> CheckFlags(const Invocation& invocation) {
+  const EmulateFlags& flags = invocation.emulate;
+  if (!flags.plan_file.empty() && flags.policy) {
+    return InvalidInput("--plan and --policy exclude each other; keep one of them");
+  }
+  const JobFile& given = invocation.job.overrides;
+  if (!flags.plan_file.empty() && !flags.compare &&
+      (given.granularity || given.min_dwell_seconds || given.max_clocks)) {
+    return InvalidInput(
+        "--granularity, --min-dwell and --max-clocks are for making plans, and --plan replays one "
+        "that was made; leave them out");
+  }
+  if (!flags.straggler_rate && (flags.straggler_kind || flags.straggler_duration_seconds)) {
+    return InvalidInput(
+        fmt::format("{} is for --straggler-rate; give both",
+                    flags.straggler_kind ? "--straggler-kind" : "--straggler-duration"));
+  }
+  if (flags.no_reaction && flags.reaction_delay_seconds) {
+    return InvalidInput("--reaction-delay and --no-reaction exclude each other; keep one of them");
+  }
+  if (flags.timeline_iteration && *flags.timeline_iteration >= flags.iterations) {
+    return InvalidInput(
+        fmt::format("--timeline-iteration is {}, but the iterations are 0 to {} (--iterations {})",
+                    *flags.timeline_iteration, flags.iterations - 1, flags.iterations));
+  }
+  return CheckQuestions(flags);
+}
+
+// What the emulator would find as well, but after the frontier was computed.
+Result<void> CheckStragglers(const EmulationSpec& spec, const PipelineDag& dag) {
+  for (const Straggler& each : spec.stragglers) {
+    const std::string what =
+        fmt::format("--straggler {}={}", StragglerKindName(each.kind), each.value);
+    if (each.pipeline >= spec.pipelines) {
+      return InvalidInput(
+          fmt::format("{}: there is no pipeline {}; the job has {} (--dp), counted "
+                      "from 0",
+                      what, each.pipeline, CountOf(spec.pipelines, "pipeline")));
+    }
+    if (each.rank >= dag.num_ranks) {
+      return InvalidInput(fmt::format("{}: there is no rank {}; a pipeline has {}, counted from 0",
+                                      what, each.rank, CountOf(dag.num_ranks, "rank")));
+    }
+    if (each.first_iteration >= spec.iterations) {
+      return InvalidInput(fmt::format(
+          "{}: it comes in iteration {}, but only {} emulated, counted from 0 (--iterations)", what,
+          each.first_iteration,
+          spec.iterations == 1 ? "1 is" : fmt::format("{} are", spec.iterations)));
+    }
+  }
+  return {};
+}
+
+// Without the target, for which a policy may be needed.
+EmulationSpec MakeSpec(const EmulateFlags& flags, const JobFile& settings) {
+  EmulationSpec spec = flags.spec;
+  spec.pipelines = settings.data_parallel.value_or(1);
+  spec.iterations = flags.iterations;
+  RandomStragglers& random = spec.random_stragglers;
+  random.share_of_gpus_per_day = flags.straggler_rate.value_or(0);
+  random.duration_seconds = flags.straggler_duration_seconds.value_or(random.duration_seconds);
+  if (flags.straggler_kind) {
+    random.kind = flags.straggler_kind->kind;
+    random.value = flags.straggler_kind->value;
+  }
+  spec.control.reacts = !flags.no_reaction;
+  spec.control.delay_seconds = flags.reaction_delay_seconds.value_or(0);
+  spec.power_interval_seconds = flags.power_interval_seconds.value_or(0);
+  spec.timeline_iteration = flags.timeline_iteration.value_or(spec.timeline_iteration);
+  return spec;
+}
+
+// What the command line asks for; a job file's constraints bind perseus alone.
+PolicySpec MakePolicySpec(const Invocation& invocation, const Job& job, double effort,
+                          std::vector<std::string>* notes) {
+  PolicySpec spec;
+  spec.name = invocation.emulate.policy.value_or(std::string(kPerseus));
+  spec.effort = effort;
+  spec.constraints = Constraints(job.settings);
+  if (spec.name == kPerseus) return spec;
+  const bool has_more = spec.constraints.any();
+  spec.constraints = Constraints(invocation.job.overrides);
+  if (has_more && !spec.constraints.any()) {
+    notes->push_back(
+        fmt::format("the job file's constraints are for perseus; {} knows none.", spec.name));
+  }
+  return spec;
+}
+
+Result<void> WriteOutputs(const Job& job, EmulationSummary* summary) {
+  EmulationReportInput report;
+  report.pipeline = summary->pipeline;
+  report.spec = &summary->spec;
+  report.emulation = summary->emulation;
+  report.title = "Emulated job: " + std::filesystem::path(job.profile.source).stem().string();
+  report.policy = summary->label;
+  report.profile_source = job.profile.source;
+  report.profile_sha256 = job.profile.sha256;
+  report.policies = summary->policies;
+  report.partitions = summary->partitions;
+  report.sweep = summary->sweep;
+  report.run_at_max_clocks = summary->run_at_max_clocks;
+  report.run = summary->run_cost;
+  report.currency = summary->currency;
+  report.notes = summary->notes;
+  if (summary->power_budget) report.notes.push_back(PowerBudgetSentence(*summary));
+  if (summary->deadline) report.notes.push_back(DeadlineSentence(*summary));
+  summary->files = {"emulation.json", "iterations.csv", "power.csv", "timeline.json",
+                    "report.html"};
+  return WriteFilesAtomically(summary->output_directory,
+                              {{"emulation.json", FormatEmulationJson(*summary)},
+                               {"iterations.csv", FormatIterationsCsv(*summary->emulation)},
+                               {"power.csv", FormatPowerCsv(*summary->emulation)},
+                               {"timeline.json", FormatEmulationTimelineJson(report)},
+                               {"report.html", FormatEmulationHtml(report)}});
+}
+
+std::string ShellWord(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+%@";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  return ShellQuoted(word);
+}
+
+std::string PlanCommand(const std::vector<std::string>& arguments) {
+  std::string command = "perseus plan";
+  for (const std::string& argument : arguments) command += " " + ShellWord(argument);
+  return command;
+}
+
+// The policy that the user wants, under its names in `summary`.
+Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const Job& job,
+                                             const Planner& planner, double effort,
+                                             EmulationSummary* summary) {
+  const std::string& file = invocation.emulate.plan_file;
+  const PolicySpec spec = MakePolicySpec(invocation, job, effort, &summary->notes);
+  Result<std::unique_ptr<Policy>> policy =
+      file.empty() ? MakePolicy(spec, planner) : ReadPolicy(file, planner);
+  if (!policy) return policy;
+  summary->policy = (*policy)->name();
+  summary->label = file.empty() ? LabelOf(spec) : std::filesystem::path(file).filename().string();
+  summary->policy_summary = file.empty() ? SummaryOf(spec) : "A plan that was made before.";
+  return policy;
+}
+
+// A plan from a file is its own target, unless another one is given.
+Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, const Policy& policy,
+                       EmulationSummary* summary) {
+  if (is_replay && !job.settings.at) {
+    const Result<Plan> plan = policy.PlanFor(planner.baseline().iteration_time_seconds);
+    if (!plan) return tl::unexpected(plan.error());
+    summary->spec.target_seconds = plan->iteration_time_seconds;
+    summary->target = "the plan's own time";
+    return {};
+  }
+  const PlanTarget target = job.settings.at.value_or(PlanTarget{});
+  const Result<double> seconds = TargetSeconds(planner, target);
+  if (!seconds) return tl::unexpected(seconds.error());
+  summary->spec.target_seconds = *seconds;
+  summary->target = "--at " + TargetText(target);
+  NoteTarget(planner, target, &summary->notes);
+  return {};
+}
+
+std::vector<PolicyRow> RowsOfTwo(const EmulationSummary& summary) {
+  std::vector<PolicyRow> rows;
+  rows.push_back(MakeRow(std::string(kMaxClocks), PolicySummary(kMaxClocks), *summary.max_clocks,
+                         *summary.max_clocks));
+  if (summary.policy != kMaxClocks) {
+    rows.push_back(
+        MakeRow(summary.label, summary.policy_summary, *summary.emulation, *summary.max_clocks));
+  }
+  return rows;
+}
+
+}  // namespace
+
+Result<std::string> RunEmulate(const Invocation& invocation, const Style& style) {
+  constexpr double kEffort = 0.2;
+  const EmulateFlags& flags = invocation.emulate;
+  if (auto good = CheckFlags(invocation); !good) return tl::unexpected(good.error());
+  const Result<Job> job = LoadJob(invocation.job, "emulate");
+  if (!job) return tl::unexpected(job.error());
+  EmulationSummary summary;
+  summary.spec = MakeSpec(flags, job->settings);
+  if (auto good = CheckStragglers(summary.spec, job->pipeline.dag); !good) {
+    return tl::unexpected(good.error());
+  }
+  const double effort = job->settings.effort.value_or(kEffort);
+  ProgressLine progress("frontier");
+  PlannerOptions options = SolverOptions(job->settings);
+  options.progress = progress.Function();
+  const Result<Planner> planner = Planner::Create(job->pipeline, options);
+  if (!planner) return tl::unexpected(planner.error());
+
+  summary.profile = &job->profile;
+  summary.pipeline = &planner->pipeline();
+  summary.max_clocks_plan = &planner->baseline();
+  summary.virtual_stages = job->virtual_stages;
+  summary.split_ratio = job->costs.split_ratio;
+  summary.plan_command = PlanCommand(invocation.plan_arguments);
+  summary.notes =
+      InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
+  const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &summary);
+  if (!policy) return tl::unexpected(policy.error());
+  const bool is_replay = !flags.plan_file.empty();
+  if (auto set = SetTarget(*job, *planner, is_replay, **policy, &summary); !set) {
+    return tl::unexpected(set.error());
+  }
+  if (auto answered = AnswerBudgets(flags, *job, *planner, effort, &summary); !answered) {
+    return tl::unexpected(answered.error());
+  }
+
+  const Scenario scenario(*planner, summary.spec, &progress);
+  PolicySpec max_clocks_spec;
+  max_clocks_spec.name = kMaxClocks;
+  const Result<Emulation> max_clocks = scenario.Run(max_clocks_spec);
+  if (!max_clocks) return tl::unexpected(max_clocks.error());
+  const Result<Emulation> emulation =
+      summary.policy == kMaxClocks ? max_clocks : scenario.Run(summary.label, **policy);
+  if (!emulation) return tl::unexpected(emulation.error());
+  summary.max_clocks = &*max_clocks;
+  summary.emulation = &*emulation;
+  summary.compared = flags.compare;
+  Result<std::vector<PolicyRow>> rows =
+      flags.compare ? Compare(scenario, Constraints(job->settings), effort, summary)
+                    : RowsOfTwo(summary);
+  if (!rows) return tl::unexpected(rows.error());
+  summary.policies = *std::move(rows);
+  if (auto answered = AnswerQuestions(flags, *job, effort, &progress, &summary); !answered) {
+    return tl::unexpected(answered.error());
+  }
+  summary.output_directory = flags.output_directory;
+  if (!flags.output_directory.empty()) {
+    if (auto written = WriteOutputs(*job, &summary); !written) {
+      return tl::unexpected(written.error());
+    }
+  }
+  return flags.json ? FormatEmulationJson(summary) : FormatEmulationSummary(summary, style);
+}
+
+}  // namespace perseus::cli

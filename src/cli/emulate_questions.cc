@@ -1,0 +1,114 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/emulate_questions.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "cli/plan_summary.h"
+#include "perseus/analysis.h"
+
+namespace perseus::cli {
+namespace {
+
+// An analysis' error, with the option that asked for it.
+tl::unexpected<Error> AboutOption(std::string_view option, Error error) {
+  error.message = fmt::format("{}: {}", option, error.message);
+  return tl::unexpected<Error>(std::move(error));
+}
+
+PlanAnswer MakeAnswer(const Planner& planner, Plan plan) {
+  PlanAnswer answer;
+  const double own_seconds = planner.Evaluate(plan.options).iteration_time_seconds;
+  if (!SameTime(own_seconds, plan.iteration_time_seconds)) {
+    answer.wait_seconds = plan.iteration_time_seconds - own_seconds;
+  }
+  answer.plan = std::move(plan);
+  return answer;
+}
+
+// Costs of the run in the scenario, from the mean iteration of one pipeline.
+void AnswerRun(const EmulateFlags& flags, EmulationSummary* summary) {
+  const double iterations = static_cast<double>(summary->spec.iterations);
+  const int gpus = summary->pipeline->dag.num_ranks * summary->pipeline->tensor_parallel;
+  const auto cost = [&](const Emulation& emulation) {
+    return CostOfRun(flags.run, summary->max_clocks->time_seconds / iterations,
+                     emulation.time_seconds / iterations,
+                     emulation.energy.total_joules() / iterations / summary->spec.pipelines, gpus);
+  };
+  summary->run = flags.run;
+  summary->currency = flags.currency;
+  summary->run_at_max_clocks = cost(*summary->max_clocks);
+  summary->run_cost = cost(*summary->emulation);
+}
+
+}  // namespace
+
+Result<void> CheckQuestions(const EmulateFlags& flags) {
+  const bool has_run = flags.run.gpu_hours >= 0;
+  if (!has_run && (flags.run.price_per_kwh >= 0 || flags.run.carbon_g_per_kwh >= 0)) {
+    return InvalidInput(fmt::format("{} needs --gpu-hours, the GPU hours of the run",
+                                    flags.run.price_per_kwh >= 0 ? "--price" : "--carbon"));
+  }
+  if (flags.deadline_seconds.has_value() != flags.run_iterations.has_value()) {
+    return InvalidInput(
+        "--deadline and --run-iterations belong together, as in '--deadline 30d --run-iterations "
+        "500000'");
+  }
+  if (!flags.layers.empty() && !flags.imbalance) {
+    return InvalidInput("--layers is for --imbalance; give both");
+  }
+  return {};
+}
+
+Result<void> AnswerBudgets(const EmulateFlags& flags, const Job& job, const Planner& planner,
+                           double effort, EmulationSummary* summary) {
+  const PlanConstraints constraints = Constraints(job.settings);
+  if (flags.power_budget_watts) {
+    Result<Plan> plan = FastestWithinPower(
+        planner, *flags.power_budget_watts / summary->spec.pipelines, constraints, effort);
+    if (!plan) return AboutOption("--power-budget", plan.error());
+    summary->power_budget = {*flags.power_budget_watts, MakeAnswer(planner, *std::move(plan))};
+  }
+  if (flags.deadline_seconds) {
+    const double seconds = *flags.deadline_seconds / static_cast<double>(*flags.run_iterations);
+    Result<Plan> plan = CheapestWithin(planner, seconds, constraints, effort);
+    if (!plan) return AboutOption("--deadline", plan.error());
+    summary->deadline = {*flags.deadline_seconds, *flags.run_iterations,
+                         MakeAnswer(planner, *std::move(plan))};
+  }
+  return {};
+}
+
+Result<void> AnswerQuestions(const EmulateFlags& flags, const Job& job, double effort,
+                             ProgressLine* progress, EmulationSummary* summary) {
+  if (flags.run.gpu_hours >= 0) AnswerRun(flags, summary);
+  if (!flags.imbalance && !flags.has_sweep) return {};
+  if (job.schedule.name.empty()) {
+    return InvalidInput(
+        fmt::format("{} needs a schedule by name (--schedule): one from a file has no other shape",
+                    flags.imbalance ? "--imbalance" : "--sweep"));
+  }
+  const JobShape shape = {&job.profile, job.schedule, job.fixed, job.costs};
+  if (flags.imbalance) {
+    progress->SetWhat("imbalance");
+    Result<std::vector<PartitionResult>> partitions =
+        AnalysePartitions(shape, flags.layers, effort);
+    if (!partitions) return AboutOption("--imbalance", partitions.error());
+    summary->partitions = *std::move(partitions);
+  }
+  if (flags.has_sweep) {
+    progress->SetWhat("sweep");
+    SweepSpec sweep = flags.sweep;
+    sweep.effort = effort;
+    Result<std::vector<SweepRow>> rows = SweepShapes(shape, sweep, progress->Function());
+    if (!rows) return AboutOption("--sweep", rows.error());
+    summary->sweep = *std::move(rows);
+  }
+  return {};
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,29 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_EMULATE_QUESTIONS_H_
+#define PERSEUS_CLI_EMULATE_QUESTIONS_H_
+
+#include "cli/command_line.h"
+#include "cli/emulation_summary.h"
+#include "cli/job.h"
+#include "cli/terminal.h"
+#include "perseus/plan.h"
+#include "perseus/result.h"
+
+namespace perseus::cli {
+
+// Whether the flags go together; before anything is read.
+Result<void> CheckQuestions(const EmulateFlags& flags);
+
+// --power-budget and --deadline. Quick, and may be infeasible: asked first.
+Result<void> AnswerBudgets(const EmulateFlags& flags, const Job& job, const Planner& planner,
+                           double effort, EmulationSummary* summary);
+
+// --gpu-hours, --imbalance and --sweep. Precondition: `summary` has both runs.
+Result<void> AnswerQuestions(const EmulateFlags& flags, const Job& job, double effort,
+                             ProgressLine* progress, EmulationSummary* summary);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_EMULATE_QUESTIONS_H_

@@ -1,0 +1,81 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_EMULATION_SUMMARY_H_
+#define PERSEUS_CLI_EMULATION_SUMMARY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/terminal.h"
+#include "perseus/analysis.h"
+#include "perseus/emulation_report.h"
+#include "perseus/emulator.h"
+#include "perseus/plan.h"
+#include "perseus/profile.h"
+
+namespace perseus::cli {
+
+// A plan that answers a question.
+struct PlanAnswer {
+  Plan plan;
+  // At its end all GPUs wait so long before the next iteration: where even the
+  // slowest plan would draw too much.
+  double wait_seconds = 0;
+};
+
+// The answer to --power-budget.
+struct PowerBudgetAnswer {
+  double budget_watts = 0;  // Of the whole job.
+  PlanAnswer answer;
+};
+
+// The answer to --deadline.
+struct DeadlineAnswer {
+  double deadline_seconds = 0;
+  std::int64_t iterations = 0;
+  PlanAnswer answer;
+};
+
+// What `perseus emulate` says. The pointers are not owned.
+struct EmulationSummary {
+  const Profile* profile = nullptr;
+  const CostedPipeline* pipeline = nullptr;
+  const Plan* max_clocks_plan = nullptr;  // One iteration of one pipeline.
+  int virtual_stages = 1;
+  double split_ratio = 0.5;
+  std::string target;  // Where the target comes from: "--at 1.0x".
+  EmulationSpec spec;
+  std::string policy;                     // As on the command line.
+  std::string label;                      // The same for people: "perseus (phase)".
+  std::string policy_summary;             // One sentence on what it does.
+  const Emulation* max_clocks = nullptr;  // In the same scenario.
+  const Emulation* emulation = nullptr;
+  std::vector<PolicyRow> policies;  // At least maximum clocks.
+  bool compared = false;            // --compare
+
+  std::vector<PartitionResult> partitions;
+  std::vector<SweepRow> sweep;
+  std::optional<PowerBudgetAnswer> power_budget;
+  std::optional<DeadlineAnswer> deadline;
+  RunSpec run;
+  std::string currency;
+  std::optional<RunCost> run_at_max_clocks;
+  std::optional<RunCost> run_cost;
+
+  std::string plan_command;  // "perseus plan profile.csv --schedule ..."
+  std::vector<std::string> notes;
+  std::string output_directory;
+  std::vector<std::string> files;
+};
+
+std::string FormatEmulationSummary(const EmulationSummary& summary, const Style& style);
+
+// As --json prints it and emulation.json holds it.
+std::string FormatEmulationJson(const EmulationSummary& summary);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_EMULATION_SUMMARY_H_

@@ -1,0 +1,154 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What `perseus emulate` and `perseus evaluate` refuse: exit code 2, one
+// sentence on standard error, nothing on standard output, no file.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/run_perseus.h"
+
+namespace perseus::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class BinaryEmulateBadInputTest : public testing::Test {
+ protected:
+  // The sentence after "perseus: ".
+  static std::string Refused(const std::vector<std::string>& arguments) {
+    const RunResult run = RunPerseus(arguments);
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_EQ(run.out, "");
+    EXPECT_TRUE(run.err.starts_with("perseus: ")) << run.err;
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    return run.err.size() < 10 ? run.err : run.err.substr(9, run.err.size() - 10);
+  }
+
+  std::string Emulate(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {
+        "emulate", profile_, "--schedule",   "1f1b", "--microbatches",   "4",
+        "--dp",    "4",      "--iterations", "10",   "--blocking-power", "20"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Refused(arguments);
+  }
+
+  TemporaryFolder folder_;
+  std::string profile_ = folder_.Write("profile.csv", SampleProfile(2));
+};
+
+TEST_F(BinaryEmulateBadInputTest, StragglersThatCannotBe) {
+  EXPECT_THAT(Emulate({"--straggler", "slo=1.2"}), StartsWith("--straggler: straggler 'slo=1.2'"));
+  EXPECT_THAT(Emulate({"--straggler", "slow=0.5"}), StartsWith("--straggler: "));
+  EXPECT_THAT(Emulate({"--straggler", "slow=1.2,from=x"}), StartsWith("--straggler: "));
+  EXPECT_EQ(Emulate({"--straggler", "slow=1.2,pipeline=4"}),
+            "--straggler slow=1.2: there is no pipeline 4; the job has 4 pipelines (--dp), counted "
+            "from 0");
+  EXPECT_EQ(Emulate({"--straggler", "slow=1.2,rank=2"}),
+            "--straggler slow=1.2: there is no rank 2; a pipeline has 2 ranks, counted from 0");
+  EXPECT_EQ(Emulate({"--straggler", "slow=1.2,from=10"}),
+            "--straggler slow=1.2: it comes in iteration 10, but only 10 are emulated, counted "
+            "from 0 (--iterations)");
+  EXPECT_THAT(Emulate({"--straggler-kind", "slow=2"}),
+              HasSubstr("--straggler-kind is for --straggler-rate"));
+  EXPECT_THAT(Emulate({"--straggler-rate", "5"}), HasSubstr("did you mean 5%?"));
+  EXPECT_THAT(Emulate({"--no-reaction", "--reaction-delay", "1s"}), HasSubstr("exclude"));
+}
+
+TEST_F(BinaryEmulateBadInputTest, NumbersOutOfRange) {
+  EXPECT_THAT(Emulate({"--noise", "1"}), HasSubstr("did you mean 1%?"));
+  EXPECT_THAT(Emulate({"--gpu-noise", "30%"}), HasSubstr("at most 25%"));
+  EXPECT_THAT(Emulate({"--seed", "-1"}), StartsWith("--seed: expected a whole number"));
+  EXPECT_THAT(Emulate({"--iterations", "11"}), StartsWith("--iterations is given more than once"));
+  EXPECT_THAT(Emulate({"--timeline-iteration", "10"}),
+              StartsWith("--timeline-iteration is 10, but the iterations are 0 to 9"));
+  EXPECT_THAT(Emulate({"--power-interval", "1us"}), HasSubstr("interval"));
+  EXPECT_THAT(Emulate({"--at", "0.5x"}), HasSubstr("fastest"));
+  EXPECT_THAT(Emulate({"--at", "1.02"}), HasSubstr("did you mean --at 1.02x?"));
+}
+
+TEST_F(BinaryEmulateBadInputTest, PoliciesAndPlans) {
+  EXPECT_THAT(Emulate({"--policy", "perseu"}), HasSubstr("did you mean 'perseus'?"));
+  EXPECT_THAT(Emulate({"--policy", "max-clocks", "--granularity", "stage"}),
+              HasSubstr("max-clocks"));
+  EXPECT_THAT(Emulate({"--policy", "perseus", "--plan", "plan.json"}), HasSubstr("exclude"));
+  EXPECT_THAT(Emulate({"--plan", folder_.Path("none.json")}), HasSubstr("none.json"));
+  EXPECT_THAT(Emulate({"--plan", folder_.Path("none.py")}), HasSubstr("none.py"));
+  EXPECT_THAT(Emulate({"--plan", folder_.Write("p.txt", "")}), HasSubstr("expected a plan.json"));
+  EXPECT_THAT(Emulate({"--plan", folder_.Write("p.py", "[[")}), HasSubstr("p.py:1:"));
+  EXPECT_THAT(Emulate({"--plan", folder_.Write("p.json", "{}"), "--max-clocks", "2"}),
+              HasSubstr("leave them out"));
+}
+
+TEST_F(BinaryEmulateBadInputTest, APlanOfAnotherJobDoesNotFit) {
+  const std::string out = folder_.Path("out");
+  ASSERT_EQ(RunPerseus({"plan", profile_, "--schedule", "1f1b", "--microbatches", "3",
+                        "--blocking-power", "20", "-o", out})
+                .exit_code,
+            0);
+  EXPECT_THAT(Emulate({"--plan", out + "/plan.json"}), StartsWith(out + "/plan.json: "));
+  EXPECT_THAT(Emulate({"--plan", out + "/zeus_plan.py"}), StartsWith(out + "/zeus_plan.py"));
+}
+
+TEST_F(BinaryEmulateBadInputTest, QuestionsThatLackSomething) {
+  EXPECT_EQ(Emulate({"--price", "0.1"}), "--price needs --gpu-hours, the GPU hours of the run");
+  EXPECT_EQ(Emulate({"--carbon", "300"}), "--carbon needs --gpu-hours, the GPU hours of the run");
+  EXPECT_THAT(Emulate({"--deadline", "3d"}), HasSubstr("--run-iterations"));
+  EXPECT_THAT(Emulate({"--run-iterations", "3"}), HasSubstr("--deadline"));
+  EXPECT_EQ(Emulate({"--layers", "4,5"}), "--layers is for --imbalance; give both");
+  EXPECT_THAT(Emulate({"--imbalance", "--layers", "4,5,6"}),
+              AllOf(StartsWith("--imbalance: "), HasSubstr("3 stages")));
+  EXPECT_THAT(Emulate({"--sweep", "microbatches=0"}), StartsWith("--sweep: "));
+  EXPECT_THAT(Emulate({"--power-budget", "100W"}), StartsWith("--power-budget: "));
+  EXPECT_THAT(Emulate({"--deadline", "1s", "--run-iterations", "100"}), StartsWith("--deadline: "));
+  const std::string schedule = folder_.Write("s.csv", "0F0,0B0\r\n1F0,1B0\r\n");
+  EXPECT_THAT(Refused({"emulate", profile_, "--schedule-file", schedule, "--blocking-power", "20",
+                       "--imbalance"}),
+              StartsWith("--imbalance needs a schedule by name"));
+}
+
+TEST_F(BinaryEmulateBadInputTest, WhatIsMissingIsNamed) {
+  EXPECT_THAT(Refused({"emulate"}), HasSubstr("'perseus emulate profile.csv"));
+  EXPECT_THAT(Refused({"emulate", profile_}),
+              HasSubstr("--schedule, --microbatches, --blocking-power are missing"));
+  EXPECT_THAT(Refused({"emulate", folder_.Path("none.csv")}), HasSubstr("none.csv"));
+}
+
+TEST_F(BinaryEmulateBadInputTest, AnOutputThatCannotBeWrittenLeavesNothing) {
+  const std::string file = folder_.Write("taken", "mine");
+  EXPECT_THAT(Emulate({"-o", file}), HasSubstr(file));
+  EXPECT_EQ(ReadText(file), "mine");
+  ASSERT_EQ(mkdir(folder_.Path("out").c_str(), 0755), 0);
+  ASSERT_EQ(mkdir(folder_.Path("out/report.html").c_str(), 0755), 0);
+  Emulate({"-o", folder_.Path("out")});
+  EXPECT_EQ(access(folder_.Path("out/emulation.json").c_str(), F_OK), -1);
+  EXPECT_THAT(folder_.List(), testing::ElementsAre("out", "profile.csv", "taken"));
+}
+
+TEST_F(BinaryEmulateBadInputTest, Evaluations) {
+  EXPECT_EQ(Refused({"evaluate"}),
+            "the evaluation is missing, as in 'perseus evaluate sosp24 sosp24_data'");
+  EXPECT_EQ(Refused({"evaluate", "osdi24", "x"}),
+            "there is no evaluation 'osdi24'; the only one is sosp24, as in 'perseus evaluate "
+            "sosp24 sosp24_data'");
+  EXPECT_EQ(Refused({"evaluate", "sosp24"}),
+            "the folder with the data is missing, as in 'perseus evaluate sosp24 sosp24_data'");
+  EXPECT_THAT(Refused({"evaluate", "sosp24", folder_.Path("none")}), HasSubstr("none"));
+  ASSERT_EQ(mkdir(folder_.Path("empty").c_str(), 0755), 0);
+  EXPECT_THAT(Refused({"evaluate", "sosp24", folder_.Path("empty"), "-o", folder_.Path("out")}),
+              HasSubstr("empty"));
+  EXPECT_THAT(Refused({"evaluate", "sosp24", "a", "--effort", "0"}), StartsWith("--effort: "));
+  EXPECT_THAT(folder_.List(), testing::ElementsAre("empty", "profile.csv"));
+}
+
+}  // namespace
+}  // namespace perseus::cli

@@ -1,0 +1,365 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// `perseus emulate` from file to file.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/run_perseus.h"
+
+namespace perseus::cli {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class BinaryEmulateTest : public testing::Test {
+ protected:
+  std::vector<std::string> Arguments(const std::vector<std::string>& more = {},
+                                     const std::string& command = "emulate") const {
+    std::vector<std::string> arguments = {command,          profile_, "--schedule",       "1f1b",
+                                          "--microbatches", "4",      "--blocking-power", "20"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  static RunResult Run(const std::vector<std::string>& arguments, const RunOptions& options = {}) {
+    RunResult run = RunPerseus(arguments, options);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(run.err, "");
+    return run;
+  }
+
+  json Json(std::vector<std::string> more) const {
+    more.emplace_back("--json");
+    return json::parse(Run(Arguments(more)).out);
+  }
+
+  TemporaryFolder folder_;
+  std::string profile_ = folder_.Write("profile.csv", SampleProfile(2));
+};
+
+// Without disturbances every iteration is the plan's own.
+TEST_F(BinaryEmulateTest, AnUndisturbedJobIsThePlan) {
+  const json plan =
+      json::parse(Run(Arguments({"--json", "--effort", "0.2", "--at", "1.05x"}, "plan")).out);
+  const json job = Json({"--dp", "3", "--iterations", "5", "--at", "1.05x"});
+  EXPECT_EQ(job["pipelines"], 3);
+  EXPECT_EQ(job["gpus"], 6);
+  EXPECT_EQ(job["policy"], "perseus");
+  EXPECT_EQ(job["target_s"], plan["requested_time_s"]);
+  ASSERT_EQ(job["iterations"].size(), 5u);
+  for (const json& iteration : job["iterations"]) {
+    EXPECT_EQ(iteration["time_s"], plan["iteration_time_s"]);
+    EXPECT_EQ(iteration["straggling_pipelines"], 0);
+  }
+  const double energy = 15 * plan["energy_j"].get<double>();
+  const double before = 15 * plan["baseline"]["energy_j"].get<double>();
+  EXPECT_NEAR(job["energy_j"].get<double>(), energy, 1e-9 * energy);
+  EXPECT_NEAR(job["baseline"]["energy_j"].get<double>(), before, 1e-9 * before);
+  EXPECT_NEAR(job["saving_percent"].get<double>(), plan["saving_percent"].get<double>(), 1e-9);
+  EXPECT_EQ(job["replans"], 0);
+}
+
+TEST_F(BinaryEmulateTest, JsonHasTheDocumentedNames) {
+  const json job = Json({"--iterations", "2"});
+  for (const char* name : {"schema_version",
+                           "profile",
+                           "schedule",
+                           "stages",
+                           "virtual_stages",
+                           "microbatches",
+                           "tensor_parallel",
+                           "pipelines",
+                           "gpus",
+                           "policy",
+                           "seed",
+                           "target_s",
+                           "time_s",
+                           "energy_j",
+                           "useful_j",
+                           "intrinsic_bloat_j",
+                           "blocking_j",
+                           "extrinsic_bloat_j",
+                           "average_w",
+                           "peak_w",
+                           "gpu_average_w",
+                           "gpu_peak_w",
+                           "clock_calls",
+                           "late_computations",
+                           "power_interval_s",
+                           "stragglers",
+                           "replans",
+                           "baseline",
+                           "saving_percent",
+                           "slowdown_percent",
+                           "iterations",
+                           "power_w",
+                           "policies",
+                           "partitions",
+                           "sweep",
+                           "power_budget",
+                           "deadline",
+                           "run",
+                           "notes",
+                           "files"}) {
+    EXPECT_TRUE(job.contains(name)) << name;
+  }
+  EXPECT_EQ(job["profile"]["file"], "profile.csv");
+  EXPECT_TRUE(job["run"].is_null());
+  EXPECT_TRUE(job["sweep"].empty());
+}
+
+TEST_F(BinaryEmulateTest, EnergyAndPowerAddUpUnderDisturbances) {
+  const std::vector<std::string> scenario = {"--dp",
+                                             "4",
+                                             "--iterations",
+                                             "30",
+                                             "--noise",
+                                             "2%",
+                                             "--gpu-noise",
+                                             "1%",
+                                             "--tp",
+                                             "2",
+                                             "--switch-latency",
+                                             "20ms",
+                                             "--switch-stall",
+                                             "1ms",
+                                             "--straggler",
+                                             "slow=1.2,from=10,for=10",
+                                             "--reaction-delay",
+                                             "5s",
+                                             "--seed",
+                                             "7"};
+  const json job = Json(scenario);
+  const double total = job["energy_j"].get<double>();
+  double parts = 0;
+  for (const char* part : {"useful_j", "intrinsic_bloat_j", "extrinsic_bloat_j", "blocking_j"}) {
+    parts += job[part].get<double>();
+    double sum = 0;
+    for (const json& iteration : job["iterations"]) sum += iteration[part].get<double>();
+    EXPECT_NEAR(sum, job[part].get<double>(), 1e-9 * total) << part;
+  }
+  EXPECT_NEAR(parts, total, 1e-9 * total);
+  EXPECT_NEAR(job["average_w"].get<double>() * job["time_s"].get<double>(), total, 1e-9 * total);
+  EXPECT_EQ(job["stragglers"], 1);
+  EXPECT_GE(job["replans"], 2);  // There and back.
+  EXPECT_GT(job["clock_calls"], 0);
+  EXPECT_EQ(job["baseline"]["clock_calls"], 0);
+  // The straggler is there for ten iterations.
+  int straggling = 0;
+  for (const json& iteration : job["iterations"]) {
+    straggling += iteration["straggling_pipelines"].get<int>();
+  }
+  EXPECT_EQ(straggling, 10);
+  EXPECT_EQ(Json(scenario), job);
+  auto other = scenario;
+  other.back() = "8";
+  EXPECT_NE(Json(other)["time_s"], job["time_s"]);
+}
+
+TEST_F(BinaryEmulateTest, TextSaysWhatWasEmulatedAndWhatCame) {
+  const RunResult run = Run(Arguments({"--dp", "4", "--iterations", "10", "--straggler",
+                                       "slow=1.2,pipeline=3,from=2", "--power-interval", "100ms"}));
+  EXPECT_THAT(run.out,
+              StartsWith("Profile   profile.csv: 12 rows, 2 stages, 3 clocks from 1000 to 1400; 12 "
+                         "options kept, 0 dominated.\n"));
+  EXPECT_THAT(run.out, HasSubstr("\nJob       4 pipelines of 2 GPUs each, 8 GPUs in all; 10 "
+                                 "iterations. Clocks by perseus, planned for 4.5000 s"));
+  EXPECT_THAT(run.out, HasSubstr("\nScenario  pipeline 3 takes 1.2 times as long from iteration 2; "
+                                 "seed 0.\n"));
+  EXPECT_THAT(run.out, HasSubstr("\n  longest, s                    5.4000    5.4000   +0.00 %\n"));
+  EXPECT_THAT(run.out, HasSubstr("  peak over 100 ms, W "));
+  for (const char* part :
+       {"\nuseful ", "\nintrinsic bloat ", "\nextrinsic bloat ", "\nblocking "}) {
+    EXPECT_THAT(run.out, HasSubstr(part));
+  }
+  EXPECT_THAT(run.out, HasSubstr("\nStraggler 1 straggler came; the plan of the others changed 1 "
+                                 "time.\n"));
+  EXPECT_THAT(run.out, Not(HasSubstr("zeus-global")));
+  for (const char c : run.out) EXPECT_LT(static_cast<unsigned char>(c), 0x80);
+  EXPECT_THAT(folder_.List(), ElementsAre("profile.csv"));
+}
+
+TEST_F(BinaryEmulateTest, ColourAndRulesAsTheTerminalCan) {
+  RunOptions options;
+  options.environment = {"LANG=C.UTF-8", "TERM=xterm", "NO_COLOR=1"};
+  const RunResult run = Run(Arguments({"--iterations", "1"}), options);
+  EXPECT_THAT(run.out, HasSubstr("\u2500"));
+  EXPECT_THAT(run.out, Not(HasSubstr("\x1b")));
+}
+
+TEST_F(BinaryEmulateTest, NobodyReactsWhereNobodyMay) {
+  const std::vector<std::string> scenario = {"--dp", "4",           "--iterations",
+                                             "20",   "--straggler", "slow=1.3"};
+  const json reacts = Json(scenario);
+  auto more = scenario;
+  more.emplace_back("--no-reaction");
+  const json rigid = Json(more);
+  EXPECT_EQ(rigid["replans"], 0);
+  EXPECT_LT(reacts["energy_j"], rigid["energy_j"]);
+  EXPECT_LT(reacts["extrinsic_bloat_j"], rigid["extrinsic_bloat_j"]);
+}
+
+TEST_F(BinaryEmulateTest, ComparesAllPoliciesAndGranularities) {
+  const std::vector<std::string> scenario = {"--compare", "--iterations", "3", "--at", "1.1x"};
+  const json job = Json(scenario);
+  std::vector<std::string> names;
+  for (const json& row : job["policies"]) names.push_back(row["policy"]);
+  EXPECT_THAT(names,
+              ElementsAre("max-clocks", "zeus-global", "zeus-per-stage", "envpipe", "power-cap",
+                          "perseus (stage)", "perseus (stage-type)", "perseus (phase)", "perseus"));
+  EXPECT_EQ(job["policies"].front()["saving_percent"], 0);
+  EXPECT_EQ(job["policies"].back()["energy_j"], job["energy_j"]);
+  for (const json& row : job["policies"]) {
+    EXPECT_TRUE(row["why_not"].is_null()) << row["why_not"];
+    EXPECT_FALSE(row["summary"].get<std::string>().empty());
+    EXPECT_LE(job["energy_j"].get<double>(), row["energy_j"].get<double>() * (1 + 1e-9))
+        << row["policy"];
+  }
+  const RunResult text = Run(Arguments(scenario));
+  EXPECT_THAT(text.out, HasSubstr("\nzeus-per-stage  "));
+  EXPECT_THAT(text.out, HasSubstr("\nperseus (phase): As perseus, with one clock for a stage"));
+}
+
+// A rival that cannot keep the time says so in its row.
+TEST_F(BinaryEmulateTest, APolicyWithoutAPlanIsARow) {
+  const RunResult run = Run(Arguments({"--compare", "--iterations", "1", "--at", "1.0x"}));
+  const json job = Json({"--compare", "--iterations", "1", "--at", "1.0x"});
+  for (const json& row : job["policies"]) {
+    if (row["why_not"].is_null()) continue;
+    EXPECT_EQ(row["energy_j"], 0);
+    EXPECT_THAT(run.out, HasSubstr("no plan"));
+  }
+}
+
+TEST_F(BinaryEmulateTest, ReplaysPlansThatWereMade) {
+  const std::string out = folder_.Path("out");
+  Run(Arguments({"-o", out, "--at", "1.1x"}, "plan"));
+  const json plan = json::parse(ReadText(out + "/plan.json"));
+  for (const std::string file : {"/plan.json", "/zeus_plan.py"}) {
+    const json job = Json({"--plan", out + file, "--iterations", "2"});
+    EXPECT_EQ(job["target_s"], plan["iteration_time_s"]) << file;
+    EXPECT_EQ(job["iterations"][1]["time_s"], plan["iteration_time_s"]);
+    EXPECT_NEAR(job["energy_j"].get<double>(), 2 * plan["energy_j"].get<double>(), 1e-6);
+    EXPECT_EQ(job["replans"], 0);
+  }
+  const RunResult text = Run(Arguments({"--plan", out + "/plan.json", "--compare"}));
+  EXPECT_THAT(text.out, HasSubstr("(the plan's own time)"));
+  EXPECT_THAT(text.out, HasSubstr("\nplan.json: A plan that was made before.\n"));
+}
+
+TEST_F(BinaryEmulateTest, AnswersWhatItIsAsked) {
+  const std::vector<std::string> asked = {"--dp",
+                                          "2",
+                                          "--iterations",
+                                          "1",
+                                          "--gpu-hours",
+                                          "1000",
+                                          "--price",
+                                          "0.5 EUR",
+                                          "--carbon",
+                                          "100",
+                                          "--imbalance",
+                                          "--sweep",
+                                          "microbatches=2,4",
+                                          "--sweep",
+                                          "schedule=gpipe,1f1b",
+                                          "--power-budget",
+                                          "600W",
+                                          "--deadline",
+                                          "1h",
+                                          "--run-iterations",
+                                          "700"};
+  const json job = Json(asked);
+  // 1,000 GPU hours are 900,000 s of four GPUs, 200,000 iterations of 4.5 s.
+  const json& run = job["run"];
+  EXPECT_EQ(run["currency"], "EUR");
+  EXPECT_NEAR(run["max_clocks"]["gpu_hours"].get<double>(), 1000, 1e-6);
+  const double mwh = 1773.0 * 2 * 200e3 / 3.6e9;
+  EXPECT_NEAR(run["max_clocks"]["energy_mwh"].get<double>(), mwh, 1e-6);
+  EXPECT_NEAR(run["max_clocks"]["price"].get<double>(), 500 * mwh, 1e-3);
+  EXPECT_NEAR(run["max_clocks"]["carbon_kg"].get<double>(), 100 * mwh, 1e-3);
+  EXPECT_LT(run["policy"]["energy_mwh"], run["max_clocks"]["energy_mwh"]);
+  EXPECT_EQ(job["partitions"].size(), 2u);
+  EXPECT_EQ(job["sweep"].size(), 4u);
+  EXPECT_LE(job["power_budget"]["average_w"], 600);
+  EXPECT_LE(job["deadline"]["run_time_s"], 3600);
+  EXPECT_LE(job["deadline"]["iteration_time_s"], 3600.0 / 700);
+  // The command makes that plan.
+  const RunResult text = Run(Arguments(asked));
+  const std::string command = "perseus plan " + profile_ +
+                              " --schedule 1f1b --microbatches 4 --blocking-power 20 --dp 2 --at ";
+  EXPECT_THAT(text.out,
+              HasSubstr("\n          " + command + job["deadline"]["at_s"].dump() + "\n"));
+  const json plan =
+      json::parse(Run(Arguments({"--at", job["deadline"]["at_s"].dump(), "--json"}, "plan")).out);
+  EXPECT_LE(plan["energy_j"].get<double>() * 2,
+            job["deadline"]["energy_j"].get<double>() * (1 + 1e-9));
+  EXPECT_THAT(text.out, HasSubstr("\nThe whole training run\n"));
+  EXPECT_THAT(text.out, HasSubstr("\nImbalance\n"));
+  EXPECT_THAT(text.out, HasSubstr("\nOther shapes\n"));
+  // No path of this machine in what others may get.
+  EXPECT_EQ(job.dump().find(folder_.path()), std::string::npos);
+}
+
+TEST_F(BinaryEmulateTest, SearchesForABetterPartition) {
+  std::vector<std::string> arguments =
+      Arguments({"--imbalance", "--layers", "5,5,5,6", "--iterations", "1"});
+  arguments[1] = folder_.Write("four.csv", SampleProfile(4));
+  EXPECT_THAT(Run(arguments).out, HasSubstr("\nas measured "));
+  arguments.emplace_back("--json");
+  const json partitions = json::parse(Run(arguments).out)["partitions"];
+  ASSERT_EQ(partitions.size(), 3u);
+  EXPECT_EQ(partitions[0]["layers"], json({5, 5, 5, 6}));
+  EXPECT_LE(partitions[1]["baseline_time_s"], partitions[0]["baseline_time_s"]);
+}
+
+TEST_F(BinaryEmulateTest, WritesAllFiles) {
+  const std::string out = folder_.Path("out");
+  const std::vector<std::string> asked = {"--dp", "2", "--iterations", "4", "-o", out};
+  const RunResult run = Run(Arguments(asked));
+  EXPECT_THAT(run.out, HasSubstr("emulation.json, iterations.csv, power.csv, timeline.json, "
+                                 "report.html."));
+  const json job = json::parse(ReadText(out + "/emulation.json"));
+  EXPECT_EQ(job, Json(asked));
+  EXPECT_EQ(job["files"].size(), 5u);
+  const std::string iterations = ReadText(out + "/iterations.csv");
+  EXPECT_EQ(std::count(iterations.begin(), iterations.end(), '\n'), 5);
+  const std::string power = ReadText(out + "/power.csv");
+  EXPECT_EQ(std::count(power.begin(), power.end(), '\n'),
+            1 + static_cast<std::ptrdiff_t>(job["power_w"].size()));
+  EXPECT_FALSE(json::parse(ReadText(out + "/timeline.json")).empty());
+  EXPECT_THAT(ReadText(out + "/report.html"), StartsWith("<!"));
+  const std::string first = ReadText(out + "/report.html");
+  Run(Arguments(asked));
+  EXPECT_EQ(ReadText(out + "/report.html"), first);
+}
+
+// A job file is read as `plan` reads it, but its folder is for the plan.
+TEST_F(BinaryEmulateTest, AJobFileIsTheSameJob) {
+  const std::string job = folder_.Write(
+      "job.toml",
+      "profile = \"profile.csv\"\nschedule = \"1f1b\"\nmicrobatches = 4\nblocking_power = 20\n"
+      "dp = 3\ngranularity = \"stage\"\noutput = \"plan\"\n");
+  EXPECT_EQ(Run({"emulate", job, "--json"}).out,
+            Run(Arguments({"--dp", "3", "--granularity", "stage", "--json"})).out);
+  EXPECT_THAT(folder_.List(), ElementsAre("job.toml", "profile.csv"));
+  // The constraints of the file are for perseus.
+  const RunResult rival = Run({"emulate", job, "--policy", "zeus-global"});
+  EXPECT_THAT(rival.out, HasSubstr("Note      the job file's constraints are for perseus; "
+                                   "zeus-global knows none.\n"));
+}
+
+}  // namespace
+}  // namespace perseus::cli
