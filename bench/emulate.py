@@ -7,8 +7,10 @@ Usage: python bench/emulate.py [--repeat N]
 
 128 pipelines of 8 stages with tensor parallel 8 and 12 microbatches, 1,000 iterations, noise per
 computation and per GPU, clocks that settle after 15 ms, stragglers by chance and a control plane
-that reacts after 30 s. Then twice the iterations, the pipelines and the microbatches. The profile
-is modelled (`perseus synth`: GPT-3 175B on A100 SXM), so no data is needed.
+that reacts after 30 s. Then twice the iterations, the pipelines and the microbatches. How that
+grows is measured with --no-reaction, where the number of plans is always the same, less the time of
+the same command with one pipeline and one iteration. The profile is modelled (`perseus synth`:
+GPT-3 175B on A100 SXM), so no data is needed.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ MODEL = "--model gpt3-175b --gpu a100-sxm --stages 8 --tp 8 --microbatches 12"
 JOB = "--schedule 1f1b --blocking-power 83.64 --tp 8"
 SCENARIO = (
     "--noise 1% --gpu-noise 1% --switch-latency 15ms --straggler-rate 5% "
-    "--straggler-kind slow=1.2 --straggler-duration 1h --reaction-delay 30s"
+    "--straggler-kind slow=1.2 --straggler-duration 1h"
 )
 
 
@@ -42,21 +44,34 @@ class Size:
     microbatches: int = 12
 
 
-def measure(size: Size, profile: Path, out: Path, repeat: int) -> tuple[float, float, float]:
-    """Return the least CPU seconds, the peak megabytes and the error of the energy's sum."""
+def command_of(size: Size, profile: Path, *, reacts: bool = True) -> list[str | Path]:
+    """Return the command line that emulates a job."""
     command: list[str | Path] = [perseus_binary(), "emulate", profile, *shlex.split(JOB)]
     command += shlex.split(SCENARIO)
     command += ["--dp", str(size.pipelines), "--iterations", str(size.iterations)]
     command += ["--microbatches", str(size.microbatches), "--json"]
+    return [*command, *(("--reaction-delay", "30s") if reacts else ("--no-reaction",))]
+
+
+def emulation_alone(size: Size, profile: Path, out: Path, repeat: int) -> float:
+    """Return the CPU seconds without reading, planning and writing."""
+    whole, rest = (
+        min(run(command_of(s, profile, reacts=False), out)[0] for _ in range(repeat))
+        for s in (size, replace(size, pipelines=1, iterations=1))
+    )
+    return whole - rest
+
+
+def measure(size: Size, profile: Path, out: Path, repeat: int) -> tuple[float, float, float]:
+    """Return the least CPU seconds, the peak megabytes and the error of the power trace's sum."""
+    command = command_of(size, profile)
     runs = [run(command, out) for _ in range(repeat)]
     found = json.loads(out.read_text(encoding="utf-8"))
-    parts = sum(
-        found[name] for name in ("useful_j", "intrinsic_bloat_j", "extrinsic_bloat_j", "blocking_j")
-    )
+    drawn = found["power_interval_s"] * sum(found["power_w"])
     return (
         min(seconds for seconds, _ in runs),
         max(megabytes for _, megabytes in runs),
-        abs(parts / found["energy_j"] - 1),
+        abs(drawn / found["energy_j"] - 1),
     )
 
 
@@ -68,12 +83,15 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="runs; the least time counts")
     arguments = parser.parse_args()
     print_header([], perseus_binary())
-    print(f"`perseus emulate PROFILE {JOB} {SCENARIO} --json`, the whole process, planning and the")
+    print(f"`perseus emulate PROFILE {JOB} {SCENARIO}")
+    print("--reaction-delay 30s --json`, the whole process, planning and the")
     print("baseline of maximum clocks included. CPU seconds are user + system; megabytes are the")
-    print("peak resident set; the last column is how far the four parts of the energy are from its")
-    print("total.\n")
-    print("| pipelines | GPUs | iterations | microbatches | CPU s | ratio | MB | energy |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("peak resident set; `emulation` is without planning; the last column is how far the")
+    print("four parts of the energy are from the sum of the power trace.\n")
+    print(
+        "| pipelines | GPUs | iterations | microbatches | CPU s | emulation | ratio | MB | energy |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         profile, out = folder / "profile.csv", folder / "out.json"
@@ -89,11 +107,12 @@ def main() -> None:
             replace(base, microbatches=2 * base.microbatches),
         ):
             seconds, megabytes, error = measure(size, profile, out, arguments.repeat)
-            first = first or seconds
+            emulated = emulation_alone(size, profile, out, arguments.repeat)
+            first = first or emulated
             print(
                 f"| {size.pipelines} | {64 * size.pipelines:,} | {size.iterations:,} "
-                f"| {size.microbatches} | {seconds:.2f} | {seconds / first:.2f} "
-                f"| {megabytes:.0f} | {error:.0e} |",
+                f"| {size.microbatches} | {seconds:.2f} | {emulated:.2f} "
+                f"| {emulated / first:.2f} | {megabytes:.0f} | {error:.0e} |",
                 flush=True,
             )
 

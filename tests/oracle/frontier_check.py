@@ -90,7 +90,9 @@ def compare(
         lower = bracket.lower + waiting_power * bracket.time
         upper = bracket.upper + waiting_power * bracket.time
         energy = curve.at(bracket.time, waiting_power)
-        scale = magnitude or abs(upper) or 1.0  # All energies 0: absolute.
+        # Energies are sums of this size; where they cancel out, digits are lost.
+        summed = abs(upper - waiting_power * bracket.time) + waiting_power * bracket.time
+        scale = magnitude or max(abs(upper), 1e-3 * summed) or 1.0
         worst = max(worst, (lower - energy) / scale, (energy - upper) / scale)
         width = max(width, (upper - lower) / scale)
     return Comparison(len(times), worst, width)

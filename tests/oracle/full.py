@@ -3,7 +3,8 @@
 
 """The minutes-long proofs, as a command.
 
-Run in tests/: python -m oracle.full [frontier] [networks] [plans] [jobs] [discrete] [--points N].
+Run in tests/: python -m oracle.full [frontier] [networks] [plans] [jobs] [discrete] [emulation]
+[--points N].
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from .binary import frontier_tool, perseus_binary, shared_data, solve_networks
 from .cases import all_cases, network_of
 from .dag import one_forward_one_backward
 from .discrete_check import compare_with_optimum
+from .emulation_check import InfeasibleError, check_emulation
 from .frontier_check import compare, shape_errors
 from .job_check import check_job
 from .network_check import check_project
 from .plan_check import Job, check_plan
+from .random_emulations import KINDS, random_emulation
 from .random_jobs import random_job
 from .random_networks import random_networks
 from .run_plan import run_frontier, run_plan
 from .small_cases import FULL
 
-SECTIONS = ("frontier", "networks", "plans", "jobs", "discrete")
+SECTIONS = ("frontier", "networks", "plans", "jobs", "discrete", "emulation")
 
 
 def check_frontiers(points: int) -> bool:
@@ -148,6 +151,30 @@ def check_discrete() -> bool:
     return good
 
 
+def check_emulations() -> bool:
+    """Random jobs in random scenarios: perseus emulate against the simulator."""
+    good = True
+    print("\n| policy | what happens | emulations | no plan | differ |")
+    print("|---|---|---|---|---|")
+    for policy, seeds in (("perseus", 100), ("max-clocks", 40)):
+        for kind in KINDS:
+            compared = infeasible = wrong = 0
+            for seed in range(seeds):
+                with tempfile.TemporaryDirectory() as folder:
+                    try:
+                        errors = check_emulation(random_emulation(seed, Path(folder), kind, policy))
+                    except InfeasibleError:
+                        infeasible += 1
+                        continue
+                compared += 1
+                wrong += bool(errors)
+                for error in errors[:2]:
+                    print(f"seed {seed}, {kind}, {policy}: {error}", flush=True)
+            good = good and wrong == 0
+            print(f"| {policy} | {kind} | {compared} | {infeasible} | {wrong} |", flush=True)
+    return good
+
+
 def main() -> int:
     """Run the sections named on the command line; all of them by default."""
     parser = argparse.ArgumentParser(prog="python -m oracle.full", description=__doc__)
@@ -170,8 +197,10 @@ def main() -> int:
             good &= check_plans()
         elif section == "jobs":
             good &= check_jobs()
-        else:
+        elif section == "discrete":
             good &= check_discrete()
+        else:
+            good &= check_emulations()
     print("\nAll as it should be." if good else "\nSomething is not as it should be.")
     return 0 if good else 1
 

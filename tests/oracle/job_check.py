@@ -54,11 +54,12 @@ def _zeus_errors(folder: Path, plan: dict[str, Any]) -> list[str]:
     return [] if listed == wanted else ["zeus_plan.py differs from plan.json"]
 
 
-def _explain_errors(folder: Path, plan: dict[str, Any]) -> list[str]:
+def _explain_errors(folder: Path, plan: dict[str, Any], power: float) -> list[str]:
     text = perseus(["explain", folder / "plan.json", "--json"])
     explained = json.loads(text)
     saved = plan["baseline"]["energy_j"] - plan["energy_j"]
-    scale = plan["baseline"]["energy_j"]
+    # Shares are of effective energies: differences of sums of this size.
+    scale = plan["baseline"]["energy_j"] + power * plan["baseline"]["iteration_time_s"]
     errors = []
     if abs(explained["saving_j"] - saved) > 1e-9 * scale:
         errors.append(f"explain: saving_j {explained['saving_j']!r}, not {saved!r}")
@@ -112,7 +113,7 @@ def check_job(random_job: RandomJob, effort: float, optimum_seconds: float = 0.0
             if printed[key] != plan[key]:
                 errors.append(f"--json says {key} {printed[key]!r}, plan.json {plan[key]!r}")
         errors += _zeus_errors(folder, plan)
-        errors += _explain_errors(folder, plan)
+        errors += _explain_errors(folder, plan, sum(pipeline.blocking))
     errors += check_plan(plan, job)
     wanted, tolerance = requested_seconds(random_job.at, pipeline, curve)
     have = plan["requested_time_s"]
@@ -136,7 +137,8 @@ def check_job(random_job: RandomJob, effort: float, optimum_seconds: float = 0.0
         errors.append(f"frontier is off by {compared.difference!r}")
     if optimum_seconds and not random_job.constraints and len(pipeline.options) <= 64:
         optimum = DiscreteProgram(pipeline, seconds=optimum_seconds).solve(have)
-        excess = 100 * (ours - optimum.best) / max(optimum.best + power * have, 1e-300)
+        summed = abs(optimum.best) + power * have
+        excess = 100 * (ours - optimum.best) / max(optimum.best + power * have, 1e-3 * summed)
         if optimum.proved and excess > 0.02:
             errors.append(f"{excess:.4f} % above the discrete optimum")
     return errors

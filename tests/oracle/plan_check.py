@@ -282,10 +282,12 @@ def _bound_errors(plan: dict[str, Any], pipeline: Pipeline, time: float) -> list
     waiting = sum(pipeline.blocking)
     at = max(time, bracket.time)
     bound = plan["lower_bound_j"]
-    if bound > (bracket.upper + waiting * at) * (1 + BOUND_TOLERANCE):
+    # Energies are sums of this size; where they cancel out, digits are lost.
+    digits = 1e-11 * (abs(bracket.upper) + waiting * at)
+    if bound > (bracket.upper + waiting * at) * (1 + BOUND_TOLERANCE) + digits:
         return [f"lower_bound_j {bound!r} is above the optimum {bracket.upper + waiting * at!r}"]
     # A true bound that is needlessly low would hide nothing, but says that the
     # frontier is wrong: the coarse mode certifies 0.03 %.
-    if bound < (bracket.lower + waiting * at) * (1 - 1e-3):
+    if bound < (bracket.lower + waiting * at) * (1 - 1e-3) - digits:
         return [f"lower_bound_j {bound!r} is far below {bracket.lower + waiting * at!r}"]
     return []

@@ -1,0 +1,61 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""Numbers drawn by chance, as docs/emulation.md defines them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .dag import Dag
+
+SPREAD = math.sqrt(3)
+COMPUTATION_WORD, STAGE_WORD, GPU_WORD, STRAGGLER_WORD = 1, 2, 3, 4
+_MASK = (1 << 64) - 1
+
+
+def splitmix64(x: int) -> int:
+    """Return the next number of the generator of Steele, Lea and Flood 2014."""
+    x = (x + 0x9E3779B97F4A7C15) & _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return x ^ (x >> 31)
+
+
+def hash_words(seed: int, *words: int) -> int:
+    """Hash words under a seed."""
+    h = seed
+    for word in words:
+        h = splitmix64(h ^ word)
+    return h
+
+
+def draw(sigma: float, seed: int, *words: int) -> float:
+    """Return a noise factor: mean 1, standard deviation sigma."""
+    if sigma == 0:
+        return 1.0
+    h = hash_words(seed, *words)
+    u = sum((((h >> shift) & 0xFFFF) + 0.5) / 65536 for shift in (0, 16, 32, 48))
+    return 1 + sigma * (SPREAD * (u - 2))
+
+
+def computation_numbers(dag: Dag) -> list[int]:
+    """Number the computations as the noise words do.
+
+    By start when forwards, I and W take one unit, B two and fused pairs the sum of theirs; among
+    those that start together lower ranks first.
+    """
+    units = [sum(2 if a.type == "backward" else 1 for a in step) for step in dag.steps]
+    before: list[list[int]] = [[] for _ in units]
+    for source, target, _ in dag.precedences:
+        before[target].append(source)
+    start = [0] * len(units)
+    for i in dag.topological_order():
+        start[i] = max((start[j] + units[j] for j in before[i]), default=0)
+    numbers = [0] * len(units)
+    ordered = sorted(range(len(units)), key=lambda i: (start[i], dag.rank[i], i))
+    for number, i in enumerate(ordered):
+        numbers[i] = number
+    return numbers

@@ -1,0 +1,216 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""One iteration of one pipeline, event by event: clocks come into effect, computations end."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .tables import knob_is_number
+
+if TYPE_CHECKING:
+    from .dag import Pipeline
+    from .emulation_scenario import Scenario
+    from .tables import Option
+
+
+@dataclass
+class Clock:
+    """The clock of a rank: in effect, asked for last, and the call that is under way."""
+
+    knob: str
+    wanted: str
+    calling: str | None = None
+    done: float = 0.0
+
+    def call(self, now: float, latency: float) -> int:
+        """Begin a call where one is needed and none is under way; return how many began."""
+        if self.calling is not None or self.knob == self.wanted:
+            return 0
+        if latency == 0:
+            self.knob = self.wanted
+        else:
+            self.calling, self.done = self.wanted, now + latency
+        return 1
+
+    def settle(self, now: float, latency: float) -> int:
+        """Let all calls end that do by now; return how many began."""
+        began = 0
+        while self.calling is not None and self.done <= now:
+            self.knob, self.calling = self.calling, None
+            began += self.call(self.done, latency)
+        return began
+
+
+@dataclass
+class Piece:
+    """A part of a computation at one clock."""
+
+    start: float
+    end: float
+    option: Option
+    share: float
+
+
+@dataclass
+class Run:
+    """One pipeline in one iteration."""
+
+    pieces: list[list[Piece]]
+    end: float
+    calls: int = 0
+    late: int = 0
+
+
+_CALL_ENDS, _ENDS, _STARTS = range(3)
+
+
+class PipelineRun:
+    """Runs one iteration of one pipeline, event by event."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        scenario: Scenario,
+        plan: list[Option],
+        factors: list[float],
+        clocks: list[Clock],
+        before: list[str | None],
+        data_stall: list[float],
+    ) -> None:
+        self._pipeline = pipeline
+        self._scenario = scenario
+        self._plan = plan
+        self._factors = factors
+        self._clocks = clocks
+        dag = pipeline.dag
+        self._ready = list(dag.release)
+        self._waits = [0] * len(plan)
+        self._after: list[list[tuple[int, float]]] = [[] for _ in plan]
+        for source, target, delay in dag.precedences:
+            self._waits[target] += 1
+            self._after[source].append((target, delay))
+        self._next: list[int | None] = [None] * len(plan)
+        self._stall = [0.0] * len(plan)
+        for rank, order in enumerate(dag.rank_order):
+            self._ready[order[0]] = max(self._ready[order[0]], data_stall[rank])
+            knob = before[rank]
+            for position, i in enumerate(order):
+                if position:
+                    self._next[order[position - 1]] = i
+                if knob is not None and knob != plan[i].knob:
+                    self._stall[i] = scenario.stall
+                knob = plan[i].knob
+        self._events: list[tuple[float, int, int, int]] = []
+        self._running: list[int | None] = [None] * len(dag.rank_order)
+        self._share_left = [1.0] * len(plan)
+        self._since = [0.0] * len(plan)
+        self._version = [0] * len(plan)
+        self._run = Run([[] for _ in plan], 0.0)
+
+    def run(self) -> Run:
+        """Run until the last computation has ended."""
+        dag = self._pipeline.dag
+        for rank, clock in enumerate(self._clocks):
+            if clock.calling is not None:
+                heapq.heappush(self._events, (clock.done, _CALL_ENDS, rank, 0))
+        if self._scenario.ahead:
+            for order in dag.rank_order:
+                self._ask(order[0], 0.0)
+        for i, waits in enumerate(self._waits):
+            if waits == 0:
+                self._release(i)
+        left = len(self._plan)
+        last_end = 0.0
+        while left:
+            now, kind, who, version = heapq.heappop(self._events)
+            if kind == _CALL_ENDS:
+                if self._clocks[who].calling is not None and self._clocks[who].done == now:
+                    self._call_ends(who, now)
+            elif kind == _STARTS:
+                self._start(who, now)
+            elif version == self._version[who]:
+                left -= 1
+                last_end = max(last_end, now)
+                self._end(who, now)
+        self._run.end = last_end + dag.tail
+        return self._run
+
+    def _option(self, i: int, knob: str) -> Option:
+        """Return the option of a computation at a clock, or at the nearest that it has."""
+        options = self._pipeline.options[i]
+        for option in options:
+            if option.knob == knob:
+                return option
+        if not knob_is_number(knob):
+            return self._plan[i]
+        clock = float(knob)
+        return min(options, key=lambda o: (abs(float(o.knob) - clock), float(o.knob)))
+
+    def _ask(self, i: int, now: float) -> None:
+        rank = self._pipeline.dag.rank[i]
+        self._clocks[rank].wanted = self._plan[i].knob
+        self._call(rank, now)
+
+    def _call(self, rank: int, now: float) -> None:
+        clock = self._clocks[rank]
+        self._run.calls += clock.call(now, self._scenario.latency)
+        if clock.calling is not None:
+            heapq.heappush(self._events, (clock.done, _CALL_ENDS, rank, 0))
+
+    def _call_ends(self, rank: int, now: float) -> None:
+        clock = self._clocks[rank]
+        i = self._running[rank]
+        if i is not None:
+            self._close_piece(i, now)
+        assert clock.calling is not None
+        clock.knob, clock.calling = clock.calling, None
+        self._call(rank, now)
+        if i is not None:
+            self._open_piece(i, now)
+
+    def _release(self, i: int) -> None:
+        heapq.heappush(self._events, (self._ready[i] + self._stall[i], _STARTS, i, 0))
+
+    def _start(self, i: int, now: float) -> None:
+        rank = self._pipeline.dag.rank[i]
+        if not self._scenario.ahead:
+            self._ask(i, now)
+        self._run.late += self._clocks[rank].knob != self._plan[i].knob
+        self._running[rank] = i
+        self._open_piece(i, now)
+
+    def _seconds(self, i: int) -> float:
+        clock = self._clocks[self._pipeline.dag.rank[i]]
+        return self._option(i, clock.knob).time * self._factors[i]
+
+    def _open_piece(self, i: int, now: float) -> None:
+        self._since[i] = now
+        self._version[i] += 1
+        end = now + self._share_left[i] * self._seconds(i)
+        heapq.heappush(self._events, (end, _ENDS, i, self._version[i]))
+
+    def _close_piece(self, i: int, now: float, ends: bool = False) -> None:
+        share = self._share_left[i]
+        if not ends:
+            share = min(share, (now - self._since[i]) / self._seconds(i))
+        self._share_left[i] -= share
+        knob = self._clocks[self._pipeline.dag.rank[i]].knob
+        piece = Piece(self._since[i], now, self._option(i, knob), share)
+        if piece.end > piece.start:
+            self._run.pieces[i].append(piece)
+
+    def _end(self, i: int, now: float) -> None:
+        self._close_piece(i, now, ends=True)
+        self._running[self._pipeline.dag.rank[i]] = None
+        following = self._next[i]
+        if following is not None and self._scenario.ahead:
+            self._ask(following, now)
+        for j, delay in self._after[i]:
+            self._ready[j] = max(self._ready[j], now + delay)
+            self._waits[j] -= 1
+            if self._waits[j] == 0:
+                self._release(j)

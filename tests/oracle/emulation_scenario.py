@@ -1,0 +1,54 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""What happens to a job that is emulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Straggler:
+    """Something wrong with a rank (None: all of the pipeline) for some iterations (0: for good)."""
+
+    kind: str
+    value: float
+    pipeline: int = 0
+    rank: int | None = None
+    first: int = 0
+    count: int = 0
+
+    def there(self, iteration: int) -> bool:
+        """Whether it is there in an iteration."""
+        since = iteration - self.first
+        return since >= 0 and (self.count == 0 or since < self.count)
+
+    def names(self, rank: int) -> bool:
+        """Whether it makes a rank slower."""
+        if self.rank is None:
+            return rank == 0 or self.kind != "stall"
+        return self.rank == rank
+
+
+@dataclass
+class Scenario:
+    """What happens to the job; times in seconds, noise as a share."""
+
+    target: float
+    pipelines: int = 1
+    iterations: int = 1
+    seed: int = 0
+    computation_noise: float = 0.0
+    stage_noise: float = 0.0
+    gpu_noise: float = 0.0
+    latency: float = 0.0
+    stall: float = 0.0
+    ahead: bool = False
+    stragglers: list[Straggler] = field(default_factory=list)
+    random_rate: float = 0.0
+    random_kind: str = "slow"
+    random_value: float = 1.2
+    random_duration: float = 3600.0
+    reacts: bool = True
+    delay: float = 0.0
