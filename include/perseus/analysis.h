@@ -91,9 +91,11 @@ Result<std::vector<PartitionResult>> AnalysePartitions(const JobShape& job,
 // --- Budgets ---------------------------------------------------------------
 
 // The fastest plan whose mean power (of one pipeline) stays within `watts`.
-// Where even T* draws more, it is the plan for T* and a wait: then
-// iteration_time_seconds is longer than the replay of its options, and figures
-// include the wait. kInfeasible where waiting alone draws more.
+// Where even T* draws more, it is the plan for T* and a wait (at blocking power,
+// at the end, which the training loop has to make): then iteration_time_seconds
+// is longer than the replay of its options, by as much as the wait, and figures
+// include it; constraints may make a plan beyond T* that needs less of it.
+// kInfeasible where waiting alone draws more. Makes at most 12 plans.
 Result<Plan> FastestWithinPower(const Planner& planner, double watts,
                                 const PlanConstraints& constraints = {}, double effort = 1.0);
 

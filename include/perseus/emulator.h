@@ -176,9 +176,12 @@ struct Emulation {
 };
 
 // Errors: kInvalidInput for numbers out of range (it says which), kInfeasible
-// where the policy has no plan for the target. Deterministic. Uses memory for
-// iterations x 64 bytes, and time in proportion to iterations, pipelines and
-// computations; pipelines that do the same thing are computed once.
+// where the policy has no plan for the target, and what the policy says.
+// Deterministic. Time is in proportion to iterations, pipelines and
+// computations; pipelines that do the same thing are computed once. Memory is 64
+// bytes an iteration, some 100 a rank of every pipeline, 16 a value of the power
+// trace, the plans in use (that of each set of stragglers is one), and 128 MiB
+// for what is kept so as not to compute it again.
 Result<Emulation> Emulate(const Planner& planner, const Policy& policy, const EmulationSpec& spec,
                           const ProgressFunction& progress = {});
 

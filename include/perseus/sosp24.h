@@ -123,14 +123,20 @@ struct Sosp24Job {
   // predicted, against the same profile's all-maximum clocks.
   bool has_derived = false;
   double derived_baseline_seconds = 0;
-  double derived_baseline_joules = 0;
-  Plan ours;                               // At the all-maximum-clock time.
-  std::vector<Sosp24Point> ours_frontier;  // Real plans.
+  double derived_baseline_joules = 0;      // Of the whole job.
+  Plan ours;                               // At the all-maximum-clock time; of one pipeline.
+  double ours_bound_percent = 0;           // What the lower bound at its time would save.
+  std::vector<Sosp24Point> ours_frontier;  // Real plans, of the whole job.
 
   // The published plans, replayed on the derived profile, against the
-  // iteration times that were measured: below 0 where the replay is faster.
-  // One for each of `perseus`; empty where plans or profile are absent.
+  // iteration times and energies that were measured: below 0 where the replay
+  // is faster, or takes less. One for each of `perseus`; empty where plans or
+  // profile are absent.
   std::vector<double> replay_error_percent;
+  std::vector<double> replay_energy_error_percent;
+  // What the published plan of Table 3 is predicted to save, as `ours` is.
+  std::optional<double> replay_saving_percent;
+  std::optional<double> replay_slowdown_percent;
 };
 
 // Table 4: a real job with a straggler.

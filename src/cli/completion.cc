@@ -128,6 +128,13 @@ std::string ShellQuoted(std::string_view text) {
   return out + "'";
 }
 
+std::string ShellWord(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+%@";
+  const bool is_plain = !text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos;
+  return is_plain ? std::string(text) : ShellQuoted(text);
+}
+
 std::string FormatBashCompletion(const CommandData& root) {
   std::string out = fmt::format(
       "# bash completion of {0}; load it with: source <({0} completion bash)\n"

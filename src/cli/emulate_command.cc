@@ -144,13 +144,6 @@ Result<void> WriteOutputs(const Job& job, EmulationSummary* summary) {
                                {"report.html", FormatEmulationHtml(report)}});
 }
 
-std::string ShellWord(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+%@";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  return ShellQuoted(word);
-}
-
 std::string PlanCommand(const std::vector<std::string>& arguments) {
   std::string command = "perseus plan";
   for (const std::string& argument : arguments) command += " " + ShellWord(argument);
@@ -164,7 +157,8 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
   const std::string& file = invocation.emulate.plan_file;
   const PolicySpec spec = MakePolicySpec(invocation, job, effort, &summary->notes);
   Result<std::unique_ptr<Policy>> policy =
-      file.empty() ? MakePolicy(spec, planner) : ReadPolicy(file, planner);
+      file.empty() ? MakePolicy(spec, planner)
+                   : ReadPolicy(file, planner, job.profile, &summary->notes);
   if (!policy) return policy;
   summary->policy = (*policy)->name();
   summary->label = file.empty() ? LabelOf(spec) : std::filesystem::path(file).filename().string();

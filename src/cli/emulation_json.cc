@@ -51,22 +51,28 @@ Json IterationsToJson(const Emulation& emulation) {
   return rows;
 }
 
-// Null where `why_not` is empty, or where the figures mean nothing.
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+// The figures of a row that was refused mean nothing.
+Json FiguresOrNull(Json figures, const std::string& why_not) {
+  if (!why_not.empty()) {
+    for (auto& [name, value] : figures.items()) value = nullptr;
+  }
+  return figures;
+}
 
 Json PoliciesToJson(const EmulationSummary& summary) {
   Json rows = Json::array();
   for (const PolicyRow& each : summary.policies) {
-    Json row = {{"policy", each.policy},
-                {"summary", each.summary},
-                {"why_not", TextOrNull(each.why_not)},
-                {"time_s", each.time_seconds},
-                {"energy_j", each.energy.total_joules()}};
-    row.update(SplitToJson(each.energy));
-    row.update(Json{{"slowdown_percent", each.slowdown_percent},
-                    {"saving_percent", each.saving_percent},
-                    {"average_w", each.average_watts},
-                    {"peak_w", each.peak_watts}});
+    Json row = {
+        {"policy", each.policy}, {"summary", each.summary}, {"why_not", TextOrNull(each.why_not)}};
+    Json figures = {{"time_s", each.time_seconds}, {"energy_j", each.energy.total_joules()}};
+    figures.update(SplitToJson(each.energy));
+    figures.update(Json{{"slowdown_percent", each.slowdown_percent},
+                        {"saving_percent", each.saving_percent},
+                        {"average_w", each.average_watts},
+                        {"peak_w", each.peak_watts}});
+    row.update(FiguresOrNull(std::move(figures), each.why_not));
     rows.push_back(std::move(row));
   }
   return rows;
@@ -75,15 +81,16 @@ Json PoliciesToJson(const EmulationSummary& summary) {
 Json PartitionsToJson(const EmulationSummary& summary) {
   Json rows = Json::array();
   for (const PartitionResult& each : summary.partitions) {
-    rows.push_back({{"name", each.name},
-                    {"why_not", TextOrNull(each.why_not)},
-                    {"layers", each.layers},
-                    {"imbalance", each.imbalance},
-                    {"baseline_time_s", each.baseline_seconds},
-                    {"baseline_energy_j", each.baseline_joules},
-                    {"iteration_time_s", each.iteration_time_seconds},
-                    {"energy_j", each.energy_joules},
-                    {"saving_percent", each.saving_percent}});
+    Json row = {
+        {"name", each.name}, {"why_not", TextOrNull(each.why_not)}, {"layers", each.layers}};
+    row.update(FiguresOrNull({{"imbalance", each.imbalance},
+                              {"baseline_time_s", each.baseline_seconds},
+                              {"baseline_energy_j", each.baseline_joules},
+                              {"iteration_time_s", each.iteration_time_seconds},
+                              {"energy_j", each.energy_joules},
+                              {"saving_percent", each.saving_percent}},
+                             each.why_not));
+    rows.push_back(std::move(row));
   }
   return rows;
 }
@@ -91,20 +98,22 @@ Json PartitionsToJson(const EmulationSummary& summary) {
 Json SweepToJson(const EmulationSummary& summary) {
   Json rows = Json::array();
   for (const SweepRow& each : summary.sweep) {
-    rows.push_back({{"schedule", each.schedule.name},
-                    {"stages", each.schedule.num_stages},
-                    {"virtual_stages", each.schedule.virtual_stages},
-                    {"microbatches", each.schedule.num_microbatches},
-                    {"why_not", TextOrNull(each.why_not)},
-                    {"baseline_time_s", each.baseline_seconds},
-                    {"baseline_energy_j", each.baseline_joules},
-                    {"bubble_percent", each.bubble_percent},
-                    {"iteration_time_s", each.iteration_time_seconds},
-                    {"energy_j", each.energy_joules},
-                    {"lower_bound_j", each.lower_bound_joules},
-                    {"saving_percent", each.saving_percent},
-                    {"time_per_microbatch_s", each.seconds_per_microbatch},
-                    {"energy_per_microbatch_j", each.joules_per_microbatch}});
+    Json row = {{"schedule", each.schedule.name},
+                {"stages", each.schedule.num_stages},
+                {"virtual_stages", each.schedule.virtual_stages},
+                {"microbatches", each.schedule.num_microbatches},
+                {"why_not", TextOrNull(each.why_not)}};
+    row.update(FiguresOrNull({{"baseline_time_s", each.baseline_seconds},
+                              {"baseline_energy_j", each.baseline_joules},
+                              {"bubble_percent", each.bubble_percent},
+                              {"iteration_time_s", each.iteration_time_seconds},
+                              {"energy_j", each.energy_joules},
+                              {"lower_bound_j", each.lower_bound_joules},
+                              {"saving_percent", each.saving_percent},
+                              {"time_per_microbatch_s", each.seconds_per_microbatch},
+                              {"energy_per_microbatch_j", each.joules_per_microbatch}},
+                             each.why_not));
+    rows.push_back(std::move(row));
   }
   return rows;
 }

@@ -189,6 +189,16 @@ std::string ComparisonTable(const EmulationSummary& summary, const Style& style)
   return table.Format(style.rule()) + "\n" + legend;
 }
 
+std::string NextSteps(const EmulationSummary& summary) {
+  if (!summary.output_directory.empty()) {
+    return fmt::format(
+        "open {0}/report.html in a browser and {0}/timeline.json in ui.perfetto.dev.",
+        summary.output_directory);
+  }
+  return fmt::format("write this run, its power over time and a timeline with -o DIR{}",
+                     summary.compared ? "." : "; see what others would do with --compare.");
+}
+
 }  // namespace
 
 std::string FormatEmulationSummary(const EmulationSummary& summary, const Style& style) {
@@ -212,15 +222,7 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
                 style);
   }
   for (const std::string& note : summary.notes) out += Fact("Note", note, style);
-  const std::string next =
-      summary.output_directory.empty()
-          ? "write this run, its power over time and a timeline with -o DIR; see what others would "
-            "do with --compare."
-          : fmt::format(
-                "open {0}/report.html in a browser and {0}/timeline.json in "
-                "ui.perfetto.dev.",
-                summary.output_directory);
-  return out + "\n" + Fact("Next", next, style);
+  return out + "\n" + Fact("Next", NextSteps(summary), style);
 }
 
 }  // namespace perseus::cli

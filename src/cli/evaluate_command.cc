@@ -36,16 +36,17 @@ std::string BaseName(const std::string& path) {
   return name.filename().string();
 }
 
-// The command line, with folders by their last name.
+// The command line, with folders by their last name, to be copied into a shell.
 std::string CommandText(const EvaluateFlags& flags) {
-  std::string text = fmt::format("perseus evaluate {} {}", flags.name, BaseName(flags.directory));
+  std::string text =
+      fmt::format("perseus evaluate {} {}", flags.name, ShellWord(BaseName(flags.directory)));
   if (!flags.derived_directory.empty()) {
-    text += fmt::format(" --derived {}", BaseName(flags.derived_directory));
+    text += fmt::format(" --derived {}", ShellWord(BaseName(flags.derived_directory)));
   }
   if (flags.effort) text += fmt::format(" --effort {}", *flags.effort);
   if (flags.no_times) text += " --no-times";
   if (!flags.output_directory.empty()) {
-    text += fmt::format(" -o {}", BaseName(flags.output_directory));
+    text += fmt::format(" -o {}", ShellWord(BaseName(flags.output_directory)));
   }
   return text;
 }

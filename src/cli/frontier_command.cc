@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/job.h"
+#include "cli/plan_notes.h"
 #include "cli/plan_summary.h"
 #include "cli/table.h"
 #include "perseus/file.h"
@@ -40,7 +41,8 @@ std::string NamesAt(const Frontier& frontier, double baseline_seconds, double se
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string FrontierText(const Job& job, const Planner& planner, const Style& style) {
+std::string FrontierText(const Job& job, const Planner& planner,
+                         const std::vector<std::string>& notes, const Style& style) {
   const Frontier& frontier = planner.frontier();
   const Plan& baseline = planner.baseline();
   const double watts = planner.pipeline().total_blocking_power_watts;
@@ -79,10 +81,13 @@ std::string FrontierText(const Job& job, const Planner& planner, const Style& st
                frontier.fitted ? "'perseus plan' makes plans from the measured options."
                                : "Real plans come close to it: 'perseus plan' says how close."),
            style.columns, 0);
-  return out + "\n";
+  out += '\n';
+  for (const std::string& note : notes) out += Fact("Note", note, style);
+  return out;
 }
 
-nlohmann::ordered_json FrontierJson(const Job& job, const Planner& planner) {
+nlohmann::ordered_json FrontierJson(const Job& job, const Planner& planner,
+                                    const std::vector<std::string>& notes) {
   const Frontier& frontier = planner.frontier();
   nlohmann::ordered_json json =
       InputToJson(job.profile, planner.pipeline(), job.virtual_stages, job.costs.split_ratio);
@@ -104,6 +109,7 @@ nlohmann::ordered_json FrontierJson(const Job& job, const Planner& planner) {
                                 {"energy_j", point.energy_joules},
                                 {"slope_w", point.slope_watts}});
   }
+  json["notes"] = notes;
   return json;
 }
 
@@ -128,12 +134,14 @@ Result<std::string> RunFrontier(const Invocation& invocation, const Style& style
     }
   }
   if (flags.csv) return csv;
+  const std::vector<std::string> notes =
+      InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
   if (flags.json) {
-    return FrontierJson(*job, *planner)
+    return FrontierJson(*job, *planner, notes)
                .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
            "\n";
   }
-  std::string text = FrontierText(*job, *planner, style);
+  std::string text = FrontierText(*job, *planner, notes, style);
   if (!flags.output_file.empty()) text += fmt::format("Written to {}.\n", flags.output_file);
   return text;
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <exception>
 #include <new>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/table.h"
 #include "cli/terminal.h"
 
 namespace {
@@ -48,8 +50,24 @@ Result<std::string> Run(const Invocation& invocation, const Style& style) {
   return perseus::MakeError(ErrorCode::kInternal, "a command without code");
 }
 
+// A sentence with its ends: what it quotes may be as long as a whole file.
+std::string Shortened(const std::string& sentence) {
+  constexpr std::size_t kStart = 1500;
+  constexpr std::size_t kEnd = 500;
+  if (sentence.size() <= kStart + kEnd) return sentence;
+  const auto is_inside_character = [&](std::size_t at) {
+    return (static_cast<unsigned char>(sentence[at]) & 0xC0) == 0x80;
+  };
+  std::size_t first = kStart;
+  while (first > 0 && is_inside_character(first)) --first;
+  std::size_t last = sentence.size() - kEnd;
+  while (last < sentence.size() && is_inside_character(last)) ++last;
+  return fmt::format("{} ... {}", sentence.substr(0, first), sentence.substr(last));
+}
+
 int Fail(const Error& error) {
-  perseus::cli::WriteStandardError(fmt::format("perseus: {}\n", error.message));
+  perseus::cli::WriteStandardError(
+      fmt::format("perseus: {}\n", perseus::cli::Printable(Shortened(error.message))));
   return error.code == ErrorCode::kInternal ? kExitInternal : kExitRefused;
 }
 

@@ -58,6 +58,9 @@ std::string FormatFishCompletion(const CommandData& root);
 // The text in single quotes, as a shell reads it.
 std::string ShellQuoted(std::string_view text);
 
+// The same, quoted only where it must be.
+std::string ShellWord(std::string_view text);
+
 // The candidate nearest to `word` by edit distance, or empty when none is near.
 std::string NearestWord(std::string_view word, const std::vector<std::string>& candidates);
 

@@ -61,7 +61,8 @@ void AddJobOptions(CommandParser* parser, EmulateFlags* flags) {
                   {ValueKind::kFile, {}});
   parser->AddFlag(&flags->compare, "--compare",
                   "Run every policy, and perseus at every granularity, in the same scenario, and "
-                  "show them in one table.");
+                  "show them in one table. Give --at 1.05x to see what those can do that save "
+                  "nothing without slowdown.");
 }
 
 void AddNoiseOptions(CommandParser* parser, EmulationSpec* spec) {
@@ -93,7 +94,8 @@ void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
       "--straggler", "KIND=X[,KEY=N...]",
       "Something wrong with one pipeline: slow=1.2 (times as long), clock=1100 (MHz at most), "
       "power=250 (watts a GPU at most) or stall=0.5 (seconds before its first computation); then "
-      "pipeline=N, rank=N, from=N (iteration), for=N (iterations). May be given several times.",
+      "pipeline=N (default 0), rank=N (default all), from=N (iteration, default 0), for=N "
+      "(iterations, default to the end). May be given several times.",
       [flags](const std::string& text) -> Result<void> {
         const Result<Straggler> straggler = ParseStraggler(text);
         if (!straggler) return tl::unexpected(straggler.error());
@@ -104,7 +106,8 @@ void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
       &flags->straggler_rate, "--straggler-rate", "P%",
       "Share of the GPUs that become a straggler every day, by chance: 5%.",
       [](std::string_view text) { return ParseShare(text, kMostStragglerShare); });
-  parser->AddText("--straggler-kind", "KIND=X", "What those have: see --straggler (slow=1.2).",
+  parser->AddText("--straggler-kind", "KIND=X",
+                  "What those have: see --straggler (default slow=1.2).",
                   [flags](const std::string& text) -> Result<void> {
                     if (text.find(',') != std::string::npos) {
                       return InvalidInput(fmt::format(
@@ -158,15 +161,17 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
   parser->AddRepeated(
       "--sweep", "KEY=V,V,...",
       "How the saving changes with the shape: microbatches=8,16,32, stages=4,8, virtual-stages=1,2 "
-      "or schedule=1f1b,gpipe. May be given several times: every combination is tried.",
+      "or schedule=1f1b,gpipe. Stages are the model's (ranks x virtual stages), a divisor of the "
+      "profile's. May be given several times: every combination is tried.",
       [flags](const std::string& text) -> Result<void> {
         flags->has_sweep = true;
         return ParseSweep(text, &flags->sweep);
       });
-  parser->AddValue<double>(&flags->power_budget_watts, "--power-budget", "POWER",
-                           "The fastest plan with which the whole job draws no more than this on "
-                           "average: 300kW.",
-                           ParsePower);
+  parser->AddValue<double>(
+      &flags->power_budget_watts, "--power-budget", "POWER",
+      "The fastest plan with which the whole job (all --dp pipelines) draws no "
+      "more than this on average: 300kW.",
+      ParsePower);
   parser->AddValue<double>(&flags->deadline_seconds, "--deadline", "TIME",
                            "The cheapest plan that ends --run-iterations by then: 12h, 30d.",
                            ParseLongDuration);

@@ -118,7 +118,7 @@ std::string Prices(const PlanSummary& summary, const Style& style) {
 std::string Fact(std::string_view name, std::string_view text, const Style& style) {
   constexpr int kIndent = 10;
   return style.Bold(name) + std::string(kIndent - name.size(), ' ') +
-         Wrap(text, style.columns, kIndent) + "\n";
+         Wrap(Printable(text), style.columns, kIndent) + "\n";
 }
 
 double PercentOver(double value, double base) {

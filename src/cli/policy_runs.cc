@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <utility>
 
 #include "cli/plan_summary.h"
@@ -38,7 +39,9 @@ std::vector<PolicySpec> AllPolicies(const PlanConstraints& constraints, double e
 
 }  // namespace
 
-Result<std::unique_ptr<Policy>> ReadPolicy(const std::string& path, const Planner& planner) {
+Result<std::unique_ptr<Policy>> ReadPolicy(const std::string& path, const Planner& planner,
+                                           const Profile& profile,
+                                           std::vector<std::string>* notes) {
   constexpr std::size_t kMostBytes = std::size_t{64} << 20;
   if (path.ends_with(".json")) {
     const Result<PlanDocument> plan = ReadPlan(path);
@@ -46,6 +49,14 @@ Result<std::unique_ptr<Policy>> ReadPolicy(const std::string& path, const Planne
     Result<std::unique_ptr<Policy>> policy = MakePolicyFromPlan(*plan, planner);
     if (!policy && policy.error().message.find(path) == std::string::npos) {
       policy.error().message = fmt::format("{}: {}", path, policy.error().message);
+    }
+    if (policy && plan->profile_sha256 != profile.sha256) {
+      notes->push_back(
+          fmt::format("{} was made from another profile ({}): its clocks are replayed at the times "
+                      "and energies "
+                      "of {}.",
+                      std::filesystem::path(path).filename().string(), plan->profile_source,
+                      std::filesystem::path(profile.source).filename().string()));
     }
     return policy;
   }

@@ -15,6 +15,7 @@
 #include "perseus/emulator.h"
 #include "perseus/plan.h"
 #include "perseus/policy.h"
+#include "perseus/profile.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {
@@ -22,8 +23,10 @@ namespace perseus::cli {
 inline constexpr std::string_view kMaxClocks = "max-clocks";
 inline constexpr std::string_view kPerseus = "perseus";
 
-// A plan from a file: plan.json, or a Python plan (.py).
-Result<std::unique_ptr<Policy>> ReadPolicy(const std::string& path, const Planner& planner);
+// A plan from a file: plan.json, or a Python plan (.py). A note says where it
+// is known to be from another profile.
+Result<std::unique_ptr<Policy>> ReadPolicy(const std::string& path, const Planner& planner,
+                                           const Profile& profile, std::vector<std::string>* notes);
 
 // For people: "perseus (phase)".
 std::string LabelOf(const PolicySpec& spec);

@@ -33,6 +33,7 @@ Table::Table(std::vector<std::string> header, std::vector<Align> alignment)
 }
 
 void Table::AddRow(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = Printable(cell);
   cells.resize(header_.size());
   rows_.push_back(std::move(cells));
 }
@@ -86,6 +87,21 @@ std::string Wrap(std::string_view text, int width, int indent) {
     out += word;
     column += length;
     at = end + 1;
+  }
+  return out;
+}
+
+std::string Printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      out += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
   }
   return out;
 }

@@ -20,7 +20,8 @@ class Table {
  public:
   explicit Table(std::vector<std::string> header, std::vector<Align> alignment);
 
-  // `cells` may be shorter than the header; the rest stay empty.
+  // `cells` may be shorter than the header; the rest stay empty. What a terminal
+  // would obey in them is made printable.
   void AddRow(std::vector<std::string> cells);
   // `line` is what the rule is drawn with ("-" or a box-drawing dash).
   std::string Format(std::string_view line) const;
@@ -34,6 +35,9 @@ class Table {
 // Text in columns of at most `width` characters, every line after the first
 // indented by `indent` spaces; breaks at spaces only.
 std::string Wrap(std::string_view text, int width, int indent);
+
+// Text on one line that a terminal only shows: control characters as \n or \x1b.
+std::string Printable(std::string_view text);
 
 // The number of terminal columns of UTF-8 text without wide characters.
 int DisplayWidth(std::string_view text);

@@ -85,6 +85,8 @@ void PrepareStandardStreams() {
     if (open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) != descriptor) return;
   }
   std::signal(SIGPIPE, SIG_IGN);
+  // A file over `ulimit -f` is an error of its write, and not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 Result<void> WriteStandardOutput(std::string_view text) {

@@ -66,6 +66,19 @@ std::vector<Sosp24Point> ByTime(std::vector<Sosp24Point> points) {
   return points;
 }
 
+// Of errors below and above 0.
+struct MedianAndWorst {
+  explicit MedianAndWorst(std::vector<double> errors) {
+    if (errors.empty()) return;
+    std::sort(errors.begin(), errors.end());
+    const std::size_t half = errors.size() / 2;
+    median = errors.size() % 2 == 1 ? errors[half] : (errors[half - 1] + errors[half]) / 2;
+    worst = std::abs(errors.front()) > std::abs(errors.back()) ? errors.front() : errors.back();
+  }
+  double median = 0;
+  double worst = 0;
+};
+
 }  // namespace
 
 std::string Percent(double value) { return Signed(value, 2, ""); }
@@ -187,14 +200,16 @@ Table EnvPipePolicy(const Sosp24Evaluation& evaluation) {
     };
     const double published = saving(cell.envpipe_published_joules);
     const double ours = saving(cell.envpipe_joules);
+    const bool planned = cell.envpipe_joules > 0;
+    const Cell none{std::string(kNone)};
     AddRow(CaseCells(cell),
            {{Seconds(cell.envpipe_published_seconds)},
-            {Seconds(cell.envpipe_seconds)},
+            planned ? Cell{Seconds(cell.envpipe_seconds)} : none,
             {fmt::format("{:.0f}", cell.envpipe_published_joules)},
-            {fmt::format("{:.0f}", cell.envpipe_joules)},
+            planned ? Cell{fmt::format("{:.0f}", cell.envpipe_joules)} : none,
             PercentCell(published),
-            PercentCell(ours),
-            {Points(ours - published)}},
+            planned ? PercentCell(ours) : none,
+            planned ? Cell{Points(ours - published)} : none},
            &table);
   }
   return table;
@@ -212,14 +227,22 @@ Table Table3(const Sosp24Evaluation& evaluation) {
                    "slowdown (%)",
                    "Ours, predicted saving (%)",
                    "Bound, predicted (%)",
-                   "Ours less measured Perseus (points)"};
+                   "Ours less measured Perseus (points)",
+                   "The Perseus plan, predicted saving (%)",
+                   "slowdown (%)",
+                   "Ours less that (points)"};
   table.text_columns = 3;
+  const auto points = [](const std::optional<double>& ours, const std::optional<double>& theirs) {
+    return ours && theirs ? Points(*ours - *theirs) : std::string(kNone);
+  };
   for (const Sosp24Job& job : evaluation.jobs) {
     if (!job.has_derived && !job.perseus_saving_percent && !job.envpipe_saving_percent) continue;
-    const bool bounded = job.has_derived && job.derived_baseline_joules > 0;
-    const double bound =
-        bounded ? 100 * (1 - job.ours.lower_bound_joules / job.derived_baseline_joules) : 0;
-    const bool both = job.has_derived && job.perseus_saving_percent.has_value();
+    std::optional<double> ours;
+    std::optional<double> bound;
+    if (job.has_derived) {
+      ours = job.ours.saving_percent;
+      bound = job.ours_bound_percent;
+    }
     table.Add({{job.gpu},
                {job.model},
                {job.layout},
@@ -228,10 +251,12 @@ Table Table3(const Sosp24Evaluation& evaluation) {
                {Optional(job.perseus_slowdown_percent)},
                {Optional(job.envpipe_saving_percent)},
                {Optional(job.envpipe_slowdown_percent)},
-               {job.has_derived ? Percent(job.ours.saving_percent) : std::string(kNone)},
-               {bounded ? Percent(bound) : std::string(kNone)},
-               {both ? Points(job.ours.saving_percent - *job.perseus_saving_percent)
-                     : std::string(kNone)}});
+               {Optional(ours)},
+               {Optional(bound)},
+               {points(ours, job.perseus_saving_percent)},
+               {Optional(job.replay_saving_percent)},
+               {Optional(job.replay_slowdown_percent)},
+               {points(ours, job.replay_saving_percent)}});
   }
   return table;
 }
@@ -262,22 +287,25 @@ Table Table4(const Sosp24Evaluation& evaluation) {
 
 Table ReplayErrors(const Sosp24Evaluation& evaluation) {
   Table table;
-  table.columns = {"GPU", "Model", "Published plans", "Median error (%)", "Worst error (%)"};
+  table.columns = {"GPU",
+                   "Model",
+                   "Published plans",
+                   "Time, median error (%)",
+                   "worst (%)",
+                   "Energy, median error (%)",
+                   "worst (%)"};
   table.text_columns = 2;
   for (const Sosp24Job& job : evaluation.jobs) {
     if (job.replay_error_percent.empty()) continue;
-    std::vector<double> errors = job.replay_error_percent;
-    std::sort(errors.begin(), errors.end());
-    const std::size_t half = errors.size() / 2;
-    const double median =
-        errors.size() % 2 == 1 ? errors[half] : (errors[half - 1] + errors[half]) / 2;
-    const double worst =
-        std::abs(errors.front()) > std::abs(errors.back()) ? errors.front() : errors.back();
+    const MedianAndWorst time(job.replay_error_percent);
+    const MedianAndWorst energy(job.replay_energy_error_percent);
     table.Add({{job.gpu},
                {job.model},
-               {fmt::format("{}", errors.size())},
-               {Points(median)},
-               {Points(worst)}});
+               {fmt::format("{}", job.replay_error_percent.size())},
+               {Points(time.median)},
+               {Points(time.worst)},
+               {Points(energy.median)},
+               {Points(energy.worst)}});
   }
   return table;
 }

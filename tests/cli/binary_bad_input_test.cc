@@ -46,6 +46,29 @@ class BinaryBadInputTest : public testing::Test {
   std::string profile_ = folder_.Write("profile.csv", SampleProfile(2));
 };
 
+// Refused() counts the lines.
+TEST_F(BinaryBadInputTest, WhatIsQuotedIsOneShortLine) {
+  EXPECT_EQ(Refused(Plan("a\nb\x1b[31m.csv")),
+            "a\\nb\\x1b[31m.csv: cannot read: there is no such file; check the path");
+  const std::string sentence = Refused(Plan(profile_, {"--at", "1" + std::string(9999, 'x')}));
+  EXPECT_LT(sentence.size(), 2100u);
+  EXPECT_THAT(sentence, testing::StartsWith("--at: '1xxx"));
+  EXPECT_THAT(sentence, testing::EndsWith("economic, fastest or tstar"));
+  // Cut between characters.
+  const std::string wide = Refused(Plan(profile_, {"--at", std::string(2001, 'x') + "\u00e9"}));
+  EXPECT_THAT(wide, testing::EndsWith("economic, fastest or tstar"));
+}
+
+TEST_F(BinaryBadInputTest, AFileOverTheLimitLeavesNothing) {
+  std::string command = "ulimit -f 1; exec " PERSEUS_BINARY;
+  for (const std::string& word : Plan(profile_, {"-o", folder_.Path("out")})) command += " " + word;
+  const RunResult run = RunShell(command, "");
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("ulimit -f"));
+  for (const std::string& name : folder_.List()) EXPECT_FALSE(name.starts_with('.')) << name;
+  EXPECT_EQ(access(folder_.Path("out/plan.json").c_str(), F_OK), -1);
+}
+
 TEST_F(BinaryBadInputTest, Usage) {
   EXPECT_EQ(Refused({"plam"}), "unknown command 'plam'; did you mean 'plan'?");
   EXPECT_THAT(Refused({}), HasSubstr("the commands are plan, frontier"));

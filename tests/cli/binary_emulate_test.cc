@@ -236,11 +236,26 @@ TEST_F(BinaryEmulateTest, ComparesAllPoliciesAndGranularities) {
 TEST_F(BinaryEmulateTest, APolicyWithoutAPlanIsARow) {
   const RunResult run = Run(Arguments({"--compare", "--iterations", "1", "--at", "1.0x"}));
   const json job = Json({"--compare", "--iterations", "1", "--at", "1.0x"});
+  int refused = 0;
   for (const json& row : job["policies"]) {
-    if (row["why_not"].is_null()) continue;
-    EXPECT_EQ(row["energy_j"], 0);
-    EXPECT_THAT(run.out, HasSubstr("no plan"));
+    EXPECT_EQ(row["energy_j"].is_null(), row["why_not"].is_string()) << row;
+    EXPECT_EQ(row["useful_j"].is_null(), row["why_not"].is_string()) << row;
+    if (row["why_not"].is_string()) ++refused;
   }
+  EXPECT_EQ(refused, 1);  // zeus-per-stage
+  EXPECT_THAT(run.out, HasSubstr("no plan"));
+  // Nor is what was done named as the next thing to do.
+  EXPECT_THAT(run.out, Not(HasSubstr("--compare")));
+  EXPECT_THAT(Run(Arguments({"--iterations", "1"})).out, HasSubstr("--compare"));
+}
+
+TEST_F(BinaryEmulateTest, AShapeThatCannotBeIsARow) {
+  const json sweep = Json({"--iterations", "1", "--sweep", "stages=1,3"})["sweep"];
+  ASSERT_EQ(sweep.size(), 2u);
+  EXPECT_TRUE(sweep[0]["energy_j"].is_number());
+  EXPECT_THAT(sweep[1]["why_not"].get<std::string>(), HasSubstr("cannot be merged to 3"));
+  EXPECT_TRUE(sweep[1]["energy_j"].is_null());
+  EXPECT_TRUE(sweep[1]["saving_percent"].is_null());
 }
 
 TEST_F(BinaryEmulateTest, ReplaysPlansThatWereMade) {
@@ -257,6 +272,17 @@ TEST_F(BinaryEmulateTest, ReplaysPlansThatWereMade) {
   const RunResult text = Run(Arguments({"--plan", out + "/plan.json", "--compare"}));
   EXPECT_THAT(text.out, HasSubstr("(the plan's own time)"));
   EXPECT_THAT(text.out, HasSubstr("\nplan.json: A plan that was made before.\n"));
+}
+
+TEST_F(BinaryEmulateTest, APlanFromAnotherProfileIsNoted) {
+  const std::string out = folder_.Path("out");
+  Run(Arguments({"-o", out, "--at", "1.1x"}, "plan"));
+  const std::vector<std::string> replay = {"--plan", out + "/plan.json", "--iterations", "2"};
+  EXPECT_TRUE(Json(replay)["notes"].empty());
+  folder_.Write("profile.csv", ReadText(folder_.Path("profile.csv")) + "\n");
+  EXPECT_THAT(Json(replay)["notes"].get<std::vector<std::string>>(),
+              ElementsAre("plan.json was made from another profile (profile.csv): its clocks are "
+                          "replayed at the times and energies of profile.csv."));
 }
 
 TEST_F(BinaryEmulateTest, AnswersWhatItIsAsked) {

@@ -32,7 +32,7 @@ TEST(BinaryEvaluateTest, PrintsAndWritesTheSame) {
     GTEST_SKIP() << "no " << root << "; set PERSEUS_SHARED_DATA";
   }
   const TemporaryFolder folder;
-  const fs::path data = folder.Path("sosp24_data");
+  const fs::path data = folder.Path("the data");
   for (const fs::path& file : {profile, frontier}) {
     fs::create_directories((data / "emulation" / file).parent_path());
     fs::copy_file(root / file, data / "emulation" / file);
@@ -43,7 +43,7 @@ TEST(BinaryEvaluateTest, PrintsAndWritesTheSame) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.err, "");
   const std::string command =
-      "perseus evaluate sosp24 sosp24_data --effort 0.001 --no-times -o evaluation";
+      "perseus evaluate sosp24 'the data' --effort 0.001 --no-times -o evaluation";
   EXPECT_THAT(run.out, HasSubstr(command));
   EXPECT_EQ(run.out, ReadText(out + "/evaluation.md"));
   const auto document = nlohmann::json::parse(ReadText(out + "/evaluation.json"));
@@ -60,7 +60,7 @@ TEST(BinaryEvaluateTest, PrintsAndWritesTheSame) {
   for (const char* file : {"/evaluation.md", "/evaluation.json", "/evaluation.html"}) {
     EXPECT_THAT(ReadText(out + file), Not(HasSubstr(folder.path()))) << file;
   }
-  EXPECT_THAT(folder.List(), ElementsAre("evaluation", "sosp24_data"));
+  EXPECT_THAT(folder.List(), ElementsAre("evaluation", "the data"));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `perseus plan` notes about an input that is valid and odd.
+// What `perseus plan` and `perseus frontier` note about an input that is valid and odd.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,6 +78,20 @@ TEST_F(BinaryNotesTest, AStageWithoutTheHighestClock) {
   EXPECT_THAT(
       Notes(Without(SampleProfile(2), {"0,backward,1400", "1,forward,1400", "1,backward,1400"})),
       ElementsAre(AllOf(StartsWith("stage 0 backward has no row"), HasSubstr("2 other kinds"))));
+}
+
+TEST_F(BinaryNotesTest, TheFrontierHasThemToo) {
+  std::vector<std::string> arguments = {
+      "frontier",         folder_.Write("p.csv", Without(SampleProfile(2), {"1,forward,1400"})),
+      "--schedule",       "1f1b",
+      "--microbatches",   "2",
+      "--blocking-power", "20"};
+  EXPECT_THAT(RunPerseus(arguments).out,
+              HasSubstr("Note      stage 1 forward has no row at 1400;"));
+  arguments.emplace_back("--json");
+  const auto document = nlohmann::json::parse(RunPerseus(arguments).out);
+  EXPECT_THAT(document["notes"].get<std::vector<std::string>>(),
+              ElementsAre(StartsWith("stage 1 forward has no row at 1400;")));
 }
 
 TEST_F(BinaryNotesTest, SecondsBeyondTStarThatWereMeantAsAFactor) {

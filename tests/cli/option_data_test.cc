@@ -3,8 +3,10 @@
 
 #include "cli/option_data.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "cli/command_line.h"
@@ -32,6 +34,21 @@ TEST(OptionDataTest, HelpFitsItsWidth) {
       at = end + 1;
     }
   }
+}
+
+// Where a straggler is that was given without a place, and which shapes a
+// sweep takes, can be read nowhere else in the terminal.
+TEST(OptionDataTest, HelpOfEmulateNamesDefaults) {
+  const CommandData root = DescribeCommandLine();
+  const auto emulate = std::find_if(root.commands.begin(), root.commands.end(),
+                                    [](const auto& each) { return each.name == "emulate"; });
+  ASSERT_NE(emulate, root.commands.end());
+  std::string help;
+  for (const OptionData& option : emulate->options) help += option.help + "\n";
+  EXPECT_THAT(help, testing::HasSubstr("pipeline=N (default 0), rank=N (default all)"));
+  EXPECT_THAT(help, testing::HasSubstr("see --straggler (default slow=1.2)"));
+  EXPECT_THAT(help, testing::HasSubstr("ranks x virtual stages"));
+  EXPECT_THAT(help, testing::HasSubstr("--at 1.05x"));
 }
 
 TEST(OptionDataTest, EveryOptionIsInEveryText) {
@@ -80,7 +97,12 @@ TEST(OptionDataTest, ZshOffersRepeatedOptionsAgain) {
   EXPECT_NE(zsh.find("'--noise["), std::string::npos);
 }
 
-TEST(OptionDataTest, ShellQuotes) { EXPECT_EQ(ShellQuoted("it's $1"), "'it'\\''s $1'"); }
+TEST(OptionDataTest, ShellQuotes) {
+  EXPECT_EQ(ShellQuoted("it's $1"), "'it'\\''s $1'");
+  EXPECT_EQ(ShellWord("a-b_c/1.02x"), "a-b_c/1.02x");
+  EXPECT_EQ(ShellWord("a b"), "'a b'");
+  EXPECT_EQ(ShellWord(""), "''");
+}
 
 TEST(OptionDataTest, ZshAndFishReadTheirCompletions) {
   const CommandData root = DescribeCommandLine();

@@ -25,6 +25,13 @@ TEST(TableTest, WrapsAtSpacesAndIndents) {
   EXPECT_EQ(Wrap("", 8, 4), "");
 }
 
+TEST(TableTest, NothingIsLeftThatATerminalObeys) {
+  EXPECT_EQ(Printable("a\nb\x1b[31m\x7f \u00e9"), "a\\nb\\x1b[31m\\x7f \u00e9");
+  Table table({"name"}, {Align::kLeft});
+  table.AddRow({"a\nb"});
+  EXPECT_EQ(table.Format("-"), "name\n----\na\\nb\n");
+}
+
 TEST(TableTest, NumbersReadWell) {
   EXPECT_EQ(WithThousands(1234567.891, 1), "1,234,567.9");
   EXPECT_EQ(WithThousands(-1234.5, 1), "-1,234.5");

@@ -75,9 +75,12 @@ Sosp24Evaluation MakeEvaluation() {
   job.derived_baseline_seconds = 0.95;
   job.derived_baseline_joules = 99;
   job.ours.saving_percent = 13.5;
-  job.ours.lower_bound_joules = 85.14;
+  job.ours_bound_percent = 14;
   job.ours_frontier = {{0.95, 86}, {1.2, 79}};
   job.replay_error_percent = {-4, -1, -2};
+  job.replay_energy_error_percent = {-0.5, 1.5, 0.25};
+  job.replay_saving_percent = 12.25;
+  job.replay_slowdown_percent = 0.75;
   job.summarised = true;
   evaluation.jobs.push_back(job);
   evaluation.job_stragglers.push_back({"A1", "bert", 1.05, 14.7, {}, 15.2});
@@ -106,6 +109,29 @@ TEST(EvaluationReportTest, ComparesEnvPipeWhereItIsPublished) {
   EXPECT_EQ(Count(markdown, "| 900 | 905 |"), 1);
 }
 
+TEST(EvaluationReportTest, ShowsNoFiguresOfAPolicyWithoutAPlan) {
+  Sosp24Evaluation evaluation = MakeEvaluation();
+  evaluation.emulations[0].envpipe_joules = 0;
+  EXPECT_TRUE(Has(FormatEvaluationMarkdown(evaluation, "x"),
+                  "| \u2013 | 900 | \u2013 | 10.00 | \u2013 | \u2013 |"));
+}
+
+TEST(EvaluationReportTest, SaysHowOursStandsInAllSituations) {
+  Sosp24Evaluation evaluation = MakeEvaluation();
+  const std::string better = FormatEvaluationMarkdown(evaluation, "x");
+  EXPECT_TRUE(Has(better,
+                  "at most 0.04 points below the bound in all 3 situations, and below the "
+                  "published saving in 0."));
+  EXPECT_TRUE(Has(better, "ours is at most 0.10 points below it."));
+  EXPECT_FALSE(Has(better, "rounded down: no plan realises it"));
+  // One published saving that no plan realises, one that ours misses.
+  evaluation.stragglers[0].published_job_percent = 28.6;
+  evaluation.stragglers[1].published_job_percent = 28.53;
+  EXPECT_TRUE(Has(FormatEvaluationMarkdown(evaluation, "x"),
+                  "below the published saving in 2: in 1 of these the published saving is above "
+                  "the bound, in the others ours is 0.03 points less at most."));
+}
+
 TEST(EvaluationReportTest, ShowsAFewSlowdownsInTables) {
   const std::string markdown = FormatEvaluationMarkdown(MakeEvaluation(), "x");
   EXPECT_TRUE(Has(markdown, "| 12 | 1.05 | 27.01 | 27.50 | 28.50 | 28.54 | +1.49 | 12.34 |"));
@@ -118,9 +144,9 @@ TEST(EvaluationReportTest, TellsMeasuredFromPredicted) {
   const std::string markdown = FormatEvaluationMarkdown(MakeEvaluation(), "x");
   EXPECT_TRUE(Has(markdown,
                   "| A1 | bert | dp1+pp4+tp1 | 32 | 12.00 | 1.00 | \u2013 | \u2013 | "
-                  "13.50 | 14.00 | +1.50 |"));
+                  "13.50 | 14.00 | +1.50 | 12.25 | 0.75 | +1.25 |"));
   EXPECT_TRUE(Has(markdown, "| A1 | bert | 1.05 | 14.70 | \u2013 | 15.20 | +0.50 |"));
-  EXPECT_TRUE(Has(markdown, "| A1 | bert | 3 | \u22122.00 | \u22124.00 |"));
+  EXPECT_TRUE(Has(markdown, "| A1 | bert | 3 | \u22122.00 | \u22124.00 | +0.25 | +1.50 |"));
   EXPECT_TRUE(Has(markdown, "From a summary of the measurements, not from raw runs: bert on A1."));
   EXPECT_TRUE(
       Has(markdown, "| Perseus, measured | middle | 1.1000 | 84.0 | +10.00 | \u221216.00 |"));

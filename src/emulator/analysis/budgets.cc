@@ -53,12 +53,17 @@ double LeastWatts(const Frontier& bound, double blocking_watts) {
   return least;
 }
 
-// `plan`, followed by a wait until its mean power is down to `watts`.
-// Precondition: the pipeline draws less than that while it waits.
+// How long the pipeline must wait after a plan until its mean power is down to
+// `watts`. Precondition: it draws less than that while it waits.
+double WaitSeconds(const Plan& plan, double blocking_watts, double watts) {
+  const double excess_joules = plan.energy_joules - watts * plan.iteration_time_seconds;
+  return excess_joules / (watts - blocking_watts);
+}
+
+// `plan`, followed by that wait.
 Plan WithWait(const Planner& planner, Plan plan, double watts) {
   const double blocking_watts = planner.pipeline().total_blocking_power_watts;
-  const double excess_joules = plan.energy_joules - watts * plan.iteration_time_seconds;
-  const double wait_seconds = excess_joules / (watts - blocking_watts);
+  const double wait_seconds = WaitSeconds(plan, blocking_watts, watts);
   plan.iteration_time_seconds += wait_seconds;
   plan.energy_joules += blocking_watts * wait_seconds;
   plan.requested_time_seconds = plan.iteration_time_seconds;
@@ -118,8 +123,14 @@ class PowerSearch {
         seconds = Between();
         continue;
       }
-      // Beyond T* there is nothing but waiting.
-      if (seconds >= bound_.tstar_seconds) break;
+      if (seconds >= bound_.tstar_seconds) {
+        // Only constraints can have a use for more time than that, and for no
+        // more than a wait would take.
+        const double waited = constraints_.any() ? SecondsWithWait() : seconds;
+        if (waited <= (1 + kNearEnough) * seconds) break;
+        seconds = waited;
+        continue;
+      }
       aim_watts *= (1 - kPowerStep) * watts_ / plan_watts;
       const auto next = FirstTimeWithin(bound_, blocking_watts_, aim_watts);
       seconds = std::min(next.value_or(bound_.tstar_seconds), bound_.tstar_seconds);
@@ -139,6 +150,13 @@ class PowerSearch {
                     "it more",
                     watts_, pipeline.dag.num_ranks, pipeline.tensor_parallel, least_watts,
                     blocking_watts_));
+  }
+
+  // Of the plan that draws too much and the wait that makes up for it; 0 where
+  // none does.
+  double SecondsWithWait() const {
+    if (watts_ <= blocking_watts_) return 0;
+    return above_->iteration_time_seconds + WaitSeconds(*above_, blocking_watts_, watts_);
   }
 
   bool NearEnough() const {
@@ -182,9 +200,11 @@ Result<Plan> CheapestWithin(const Planner& planner, double seconds,
       std::max(planner.lower_bound().economic_seconds, planner.frontier().fastest_seconds);
   const double target = std::min(seconds, economic_seconds);
   Result<Plan> plan = planner.PlanFor(target, constraints, effort);
-  if (!plan && plan.error().code == ErrorCode::kInfeasible && seconds >= baseline_seconds &&
-      target < baseline_seconds) {
-    plan = planner.PlanFor(baseline_seconds, constraints, effort);
+  // Constraints may leave no plan as fast as T_economic, or as the baseline.
+  for (const double slower : {std::min(seconds, baseline_seconds), seconds}) {
+    if (!plan && plan.error().code == ErrorCode::kInfeasible && target < slower) {
+      plan = planner.PlanFor(slower, constraints, effort);
+    }
   }
   if (!plan) return plan;
   // Where plans that are faster than the baseline cost more than it.

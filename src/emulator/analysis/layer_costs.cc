@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -19,9 +18,6 @@ namespace {
 constexpr int kMostLayers = 1000;
 constexpr double kSameSeconds = 1e-9;  // Relative.
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-constexpr std::array kTypes = {ComputationType::kForward, ComputationType::kBackward,
-                               ComputationType::kBackwardInput, ComputationType::kBackwardWeight};
 
 const Option* BaselineOf(const Profile& profile, int stage, ComputationType type) {
   const OptionTable* table = profile.Find(stage, type);
@@ -38,7 +34,7 @@ void DivideOuterStage(const Profile& profile, int inner, LayerCosts* costs, Stag
   StagePart& layer = costs->layer[extra->stage];
   const int own_layers = costs->measured_layers[extra->stage];
   const int inner_layers = costs->measured_layers[inner];
-  for (const ComputationType type : kTypes) {
+  for (const ComputationType type : kComputationTypes) {
     const Option* a = BaselineOf(profile, extra->stage, type);
     const Option* b = BaselineOf(profile, inner, type);
     Share layers;  // All of it where there is nothing to compare with.
@@ -51,28 +47,17 @@ void DivideOuterStage(const Profile& profile, int inner, LayerCosts* costs, Stag
   }
 }
 
-double SecondsOf(const Profile& profile, const StagePart& part) {
-  using enum ComputationType;
-  const auto seconds = [&](ComputationType type) {
-    const Option* option = BaselineOf(profile, part.stage, type);
-    return option == nullptr ? 0 : part.Of(type).time * option->time_seconds;
-  };
-  const bool whole = profile.Find(part.stage, kBackward) != nullptr;
-  return seconds(kForward) +
-         (whole ? seconds(kBackward) : seconds(kBackwardInput) + seconds(kBackwardWeight));
-}
-
 // Chooses where stages end, stage after stage, by what is best up to there.
 class PartitionSearch {
  public:
   PartitionSearch(const Profile& profile, const LayerCosts& costs)
       : measured_(costs.measured_layers),
         num_stages_(static_cast<int>(measured_.size())),
-        first_extra_(SecondsOf(profile, costs.first_extra)),
-        last_extra_(SecondsOf(profile, costs.last_extra)) {
+        first_extra_(PartSeconds(profile, costs.first_extra)),
+        last_extra_(PartSeconds(profile, costs.last_extra)) {
     seconds_before_.push_back(0);
     for (int stage = 0; stage < num_stages_; ++stage) {
-      const double layer = SecondsOf(profile, costs.layer[stage]);
+      const double layer = PartSeconds(profile, costs.layer[stage]);
       for (int k = 0; k < measured_[stage]; ++k) {
         seconds_before_.push_back(seconds_before_.back() + layer);
       }

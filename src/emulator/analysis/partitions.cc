@@ -21,7 +21,7 @@ double Imbalance(const Profile& profile) {
   double slowest = 0;
   double sum = 0;
   for (int stage = 0; stage < profile.num_stages; ++stage) {
-    const double seconds = emulator::StageSeconds(profile, stage);
+    const double seconds = emulator::PartSeconds(profile, {.stage = stage});
     slowest = std::max(slowest, seconds);
     sum += seconds;
   }

@@ -14,9 +14,6 @@
 namespace perseus::emulator {
 namespace {
 
-constexpr std::array kTypes = {ComputationType::kForward, ComputationType::kBackward,
-                               ComputationType::kBackwardInput, ComputationType::kBackwardWeight};
-
 const Option* FindKnob(const OptionTable& table, int knob) {
   const auto found = std::find_if(table.options.begin(), table.options.end(),
                                   [knob](const Option& option) { return option.knob == knob; });
@@ -71,7 +68,7 @@ std::optional<OptionTable> SumOfTables(const Profile& profile, const std::vector
 Result<void> AddStage(const Profile& profile, const std::vector<StagePart>& parts, int stage,
                       Profile* composed) {
   std::array<bool, kNumComputationTypes> has = {};
-  for (const ComputationType type : kTypes) {
+  for (const ComputationType type : kComputationTypes) {
     auto table = SumOfTables(profile, parts, stage, type);
     if (!table) continue;
     const bool had_choice = std::all_of(parts.begin(), parts.end(), [&](const StagePart& part) {
@@ -134,13 +131,14 @@ Result<Profile> EvenStages(const Profile& profile) {
   return ComposeProfile(profile, std::vector(profile.num_stages, all));
 }
 
-double StageSeconds(const Profile& profile, int stage) {
-  const auto seconds = [&](ComputationType type) {
-    const OptionTable* table = profile.Find(stage, type);
-    return table == nullptr ? 0 : table->options[table->baseline].time_seconds;
-  };
+double PartSeconds(const Profile& profile, const StagePart& part) {
   using enum ComputationType;
-  const bool whole = profile.Find(stage, kBackward) != nullptr;
+  const auto seconds = [&](ComputationType type) {
+    const OptionTable* table = profile.Find(part.stage, type);
+    if (table == nullptr) return 0.0;
+    return part.Of(type).time * table->options[table->baseline].time_seconds;
+  };
+  const bool whole = profile.Find(part.stage, kBackward) != nullptr;
   return seconds(kForward) +
          (whole ? seconds(kBackward) : seconds(kBackwardInput) + seconds(kBackwardWeight));
 }

@@ -13,6 +13,11 @@
 
 namespace perseus::emulator {
 
+inline constexpr std::array kComputationTypes = {
+    ComputationType::kForward, ComputationType::kBackward, ComputationType::kBackwardInput,
+    ComputationType::kBackwardWeight};
+static_assert(kComputationTypes.size() == kNumComputationTypes);
+
 // How much of a measured stage's time and energy.
 struct Share {
   double time = 1;
@@ -43,8 +48,9 @@ Result<Profile> MergeStages(const Profile& profile, int stages);
 // As many stages, each the mean of all.
 Result<Profile> EvenStages(const Profile& profile);
 
-// Forward + backward of a stage at its highest clock.
-double StageSeconds(const Profile& profile, int stage);
+// Forward + backward of a stage's part (by default all of it) at the highest
+// clock.
+double PartSeconds(const Profile& profile, const StagePart& part);
 
 }  // namespace perseus::emulator
 

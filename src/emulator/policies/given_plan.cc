@@ -14,6 +14,7 @@
 #include "emulator/policies/zeus_plan_reader.h"
 #include "perseus/policy.h"
 #include "pipeline/action_text.h"
+#include "plan/cost_options.h"
 #include "profile/nearest_name.h"
 
 // Plans that were made before, as policies.
@@ -55,9 +56,8 @@ ScheduleStep StepOf(const Computation& computation) {
 tl::expected<CostOption, std::string> OptionOf(const CostedPipeline& pipeline, int computation,
                                                std::optional<int> knob, std::string_view label) {
   const CostTable& table = pipeline.TableOf(computation);
-  for (const CostOption& option : table.all_options) {
-    if (option.knob == knob) return option;
-  }
+  const CostOption* const found = knob ? plan::FindOption(table, *knob) : nullptr;
+  if (found != nullptr) return *found;
   const auto label_of = [&pipeline](const CostOption& option) {
     return Shown(pipeline.knobs[option.knob].label);
   };

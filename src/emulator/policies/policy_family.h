@@ -15,7 +15,7 @@
 
 namespace perseus::emulator {
 
-// A policy that has one plan, for any time.
+// A policy that has one plan, for any time. `name` has static storage.
 std::unique_ptr<Policy> MakeSinglePlanPolicy(std::string_view name, Plan plan);
 
 // A policy that has one plan for each of `choices`. `name` has static storage;

@@ -1,10 +1,11 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "emulator/replay/emulate.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -17,6 +18,7 @@
 #include "emulator/replay/clock_state.h"
 #include "emulator/replay/control_plane.h"
 #include "emulator/replay/energy_split.h"
+#include "emulator/replay/kept_runs.h"
 #include "emulator/replay/limited_plan.h"
 #include "emulator/replay/noise.h"
 #include "emulator/replay/pipeline_replay.h"
@@ -31,26 +33,12 @@ namespace {
 // Longer ones are certainly a mistake, and their seconds lose digits.
 constexpr double kLongestIteration = 1e12;
 
-// What is kept of replays and plans, so as not to make them again, is dropped
-// beyond this many bytes.
-constexpr std::size_t kMostKeptBytes = std::size_t{128} << 20;
-
-// Pipelines that have all of this in common do the same thing in an iteration,
-// unless every computation has noise of its own.
-struct ReplayKey {
-  int pipeline = 0;  // Where GPUs differ; else 0.
-  int plan = 0;      // LimitedPlan::serial
-  std::vector<ClockState> clocks;
-
-  friend auto operator<=>(const ReplayKey&, const ReplayKey&) = default;
-};
-
-// Pipelines that did the same thing in the iteration at hand.
+// Pipelines that do the same thing in the iteration at hand.
 struct Group {
   const LimitedPlan* plan = nullptr;
-  const PipelineRun* run = nullptr;  // nullptr where it is not kept.
-  RunTotals totals;
+  int first = 0;  // Of its pipelines.
   int copies = 1;
+  RunTotals totals = {};
 };
 
 double PowerInterval(const EmulationSpec& spec) {
@@ -62,8 +50,10 @@ double PowerInterval(const EmulationSpec& spec) {
 // One emulation, iteration by iteration.
 class JobEmulation {
  public:
-  JobEmulation(const Planner& planner, const Policy& policy, const EmulationSpec& spec)
-      : pipeline_(planner.pipeline()),
+  JobEmulation(std::size_t most_kept_bytes, const Planner& planner, const Policy& policy,
+               const EmulationSpec& spec)
+      : most_kept_bytes_(most_kept_bytes),
+        pipeline_(planner.pipeline()),
         ranks_(pipeline_.dag.num_ranks),
         spec_(spec),
         noise_(DrawFixedNoise(pipeline_, spec)),
@@ -77,7 +67,9 @@ class JobEmulation {
                spec.power_interval_seconds == 0 ? kAdvisedPowerValues : kMostPowerValues),
         straggler_plans_(spec.pipelines),
         before_(static_cast<std::size_t>(spec.pipelines) * ranks_),
-        after_(before_.size()) {}
+        after_(before_.size()),
+        group_of_(spec.pipelines),
+        kept_runs_(most_kept_bytes) {}
 
   Result<Emulation> Run(const ProgressFunction& progress);
 
@@ -88,8 +80,8 @@ class JobEmulation {
     const LimitedPlan* plan = straggler_plans_[pipeline];
     return plan != nullptr ? *plan : *healthy_;
   }
-  Result<void> RunEach(std::int64_t iteration);
-  Result<void> RunAlikeOnce(std::int64_t iteration);
+  void MakeGroups();
+  const PipelineRun& RunOf(const Group& group, std::int64_t iteration);
   Result<void> AddPower(std::span<const PowerSegment> segments, double seconds, int copies);
   void StartClocks();
   void EndClocks(double iteration_seconds);
@@ -105,7 +97,13 @@ class JobEmulation {
     std::copy(run.clocks.begin(), run.clocks.end(),
               after_.begin() + static_cast<std::ptrdiff_t>(pipeline) * ranks_);
   }
+  void CopyClocks(int from, int to) {
+    if (from == to) return;
+    std::copy_n(after_.begin() + static_cast<std::ptrdiff_t>(from) * ranks_, ranks_,
+                after_.begin() + static_cast<std::ptrdiff_t>(to) * ranks_);
+  }
 
+  std::size_t most_kept_bytes_;
   const CostedPipeline& pipeline_;
   int ranks_;
   const EmulationSpec& spec_;
@@ -122,10 +120,10 @@ class JobEmulation {
   const LimitedPlan* healthy_ = nullptr;             // Of all others.
   std::vector<ClockState> before_;                   // [pipeline x ranks + rank]
   std::vector<ClockState> after_;
-  std::vector<Group> groups_;
-  std::map<ReplayKey, PipelineRun> runs_;
-  std::size_t kept_bytes_ = 0;  // Of `runs_`.
-  PipelineRun run_;             // Where runs are not kept.
+  std::vector<Group> groups_;  // By first pipeline.
+  std::vector<int> group_of_;  // [pipeline]
+  KeptRuns kept_runs_;
+  PipelineRun run_;  // The last replay.
 
   int last_plan_ = kBasePlan;
   bool timeline_straggles_ = false;
@@ -165,11 +163,17 @@ Result<void> JobEmulation::Step(std::int64_t iteration) {
   if (iteration == 0) StartClocks();
 
   power_.BeginIteration(start);
-  groups_.clear();
-  const bool each = spec_.noise.per_computation > 0;
-  if (auto run = each ? RunEach(iteration) : RunAlikeOnce(iteration); !run) return run;
+  MakeGroups();
   double seconds = 0;
-  for (const Group& group : groups_) seconds = std::max(seconds, group.totals.time_seconds);
+  for (Group& group : groups_) {
+    const PipelineRun& run = RunOf(group, iteration);
+    group.totals = run.totals;
+    KeepClocks(group.first, run);
+    seconds = std::max(seconds, run.totals.time_seconds);
+    auto added = AddPower(run.segments, run.totals.time_seconds, group.copies);
+    if (!added) return added;
+  }
+  for (int p = 0; p < spec_.pipelines; ++p) CopyClocks(groups_[group_of_[p]].first, p);
   const PowerSegment waiting = {
       .end_seconds = seconds,
       .watts = pipeline_.total_blocking_power_watts * static_cast<double>(spec_.pipelines)};
@@ -182,13 +186,15 @@ Result<void> JobEmulation::Step(std::int64_t iteration) {
 
 // Keeps `straggler_plans_` up to date. Whoever straggles follows the base plan.
 void JobEmulation::UpdateStragglers() {
-  const std::size_t plan_bytes = pipeline_.dag.computations.size() * sizeof(PlannedComputation);
-  const bool full = limited_plans_.size() * plan_bytes > kMostKeptBytes;
-  if (full) limited_plans_.Clear();
-  if (full || kept_bytes_ > kMostKeptBytes) {
-    runs_.clear();
-    kept_bytes_ = 0;
+  const std::size_t plan_bytes = pipeline_.dag.computations.size() * sizeof(LimitedComputation);
+  // Those in use must be there, so only where most are not in use.
+  const bool full = limited_plans_.size() * plan_bytes > most_kept_bytes_ &&
+                    limited_plans_.size() > 2 * (calendar_.straggling().size() + 1);
+  if (full) {
+    limited_plans_.Clear();
+    kept_runs_.Clear();  // Their plans have new serials.
   }
+  kept_runs_.MakeRoom();
   const auto update = [this](int p) {
     const std::vector<RankLimits> limits = calendar_.LimitsOf(p);
     straggler_plans_[p] =
@@ -225,54 +231,56 @@ Result<void> JobEmulation::AddPower(std::span<const PowerSegment> segments, doub
                   spec_.power_interval_seconds, kMostPowerValues));
 }
 
-Result<void> JobEmulation::RunEach(std::int64_t iteration) {
+// Which pipelines do the same thing: those of one plan whose clocks are alike,
+// unless noise tells all of them apart.
+void JobEmulation::MakeGroups() {
+  const bool all_differ = spec_.noise.per_computation > 0 || spec_.noise.per_gpu > 0;
+  const auto alike = [this](int p, int q) {
+    const auto a = ClocksBefore(p);
+    return &PlanOf(p) == &PlanOf(q) && std::equal(a.begin(), a.end(), ClocksBefore(q).begin());
+  };
+  const auto less = [this](int p, int q) {
+    const int plan = PlanOf(p).serial;
+    const int other = PlanOf(q).serial;
+    if (plan != other) return plan < other;
+    const auto a = ClocksBefore(p);
+    const auto b = ClocksBefore(q);
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
+  };
+  std::map<int, int, decltype(less)> known(less);  // First pipeline -> group.
+  groups_.clear();
   for (int p = 0; p < spec_.pipelines; ++p) {
-    replay_.Run(PlanOf(p), p, iteration, ClocksBefore(p), &run_);
-    ++emulation_.replayed_pipelines;
-    KeepClocks(p, run_);
-    if (auto r = AddPower(run_.segments, run_.totals.time_seconds, 1); !r) return r;
-    groups_.push_back({.plan = &PlanOf(p), .totals = run_.totals});
+    int group = static_cast<int>(groups_.size());
+    if (!all_differ) {
+      // Most are like the one before.
+      group =
+          p > 0 && alike(p, p - 1) ? group_of_[p - 1] : known.try_emplace(p, group).first->second;
+    }
+    group_of_[p] = group;
+    if (group < static_cast<int>(groups_.size())) {
+      ++groups_[group].copies;
+    } else {
+      groups_.push_back({.plan = &PlanOf(p), .first = p});
+    }
   }
-  return {};
 }
 
-// Pipelines that do the same thing are replayed once, in all iterations.
-Result<void> JobEmulation::RunAlikeOnce(std::int64_t iteration) {
-  const bool gpus_differ = spec_.noise.per_gpu > 0;
-  const std::size_t run_bytes =
-      pipeline_.dag.computations.size() * sizeof(PowerSegment) + ranks_ * 2 * sizeof(ClockState);
-  std::map<const PipelineRun*, std::size_t> group_of;
-  std::size_t group = 0;  // Of the pipeline before.
-  for (int p = 0; p < spec_.pipelines; ++p) {
-    const LimitedPlan& plan = PlanOf(p);
-    const auto clocks = ClocksBefore(p);
-    const bool as_before = p > 0 && !gpus_differ && &plan == groups_[group].plan &&
-                           std::equal(clocks.begin(), clocks.end(), ClocksBefore(p - 1).begin());
-    if (!as_before) {
-      ReplayKey key = {.pipeline = gpus_differ ? p : 0,
-                       .plan = plan.serial,
-                       .clocks = {clocks.begin(), clocks.end()}};
-      const auto [entry, added] = runs_.try_emplace(std::move(key));
-      PipelineRun& run = entry->second;
-      if (added) {
-        replay_.Run(plan, p, iteration, clocks, &run);
-        ++emulation_.replayed_pipelines;
-        kept_bytes_ += run_bytes;
-      }
-      const auto [known, first] = group_of.try_emplace(&run, groups_.size());
-      group = known->second;
-      if (first) {
-        groups_.push_back({.plan = &plan, .run = &run, .totals = run.totals, .copies = 0});
-      }
-    }
-    KeepClocks(p, *groups_[group].run);
-    ++groups_[group].copies;
+// What a group does. It is kept for other iterations, as far as there is room,
+// unless every computation has noise of its own.
+const PipelineRun& JobEmulation::RunOf(const Group& group, std::int64_t iteration) {
+  const auto clocks = ClocksBefore(group.first);
+  const bool keep = spec_.noise.per_computation == 0;
+  ReplayKey key;
+  if (keep) {
+    key = {.pipeline = spec_.noise.per_gpu > 0 ? group.first : 0,
+           .plan = group.plan->serial,
+           .clocks = {clocks.begin(), clocks.end()}};
+    if (const PipelineRun* known = kept_runs_.Find(key)) return *known;
   }
-  for (const Group& alike : groups_) {
-    auto added = AddPower(alike.run->segments, alike.totals.time_seconds, alike.copies);
-    if (!added) return added;
-  }
-  return {};
+  replay_.Run(*group.plan, group.first, iteration, clocks, &run_);
+  ++emulation_.replayed_pipelines;
+  if (keep) kept_runs_.Keep(std::move(key), run_);
+  return run_;
 }
 
 // The clocks of the next iteration's start.
@@ -366,14 +374,21 @@ void JobEmulation::Finish() {
 }
 
 }  // namespace
+
+Result<Emulation> EmulateWithin(std::size_t most_kept_bytes, const Planner& planner,
+                                const Policy& policy, const EmulationSpec& spec,
+                                const ProgressFunction& progress) {
+  if (auto checked = CheckSpec(planner.pipeline(), spec); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  return JobEmulation(most_kept_bytes, planner, policy, spec).Run(progress);
+}
+
 }  // namespace emulator
 
 Result<Emulation> Emulate(const Planner& planner, const Policy& policy, const EmulationSpec& spec,
                           const ProgressFunction& progress) {
-  if (auto checked = emulator::CheckSpec(planner.pipeline(), spec); !checked) {
-    return tl::unexpected(checked.error());
-  }
-  return emulator::JobEmulation(planner, policy, spec).Run(progress);
+  return emulator::EmulateWithin(emulator::kMostKeptBytes, planner, policy, spec, progress);
 }
 
 }  // namespace perseus

@@ -23,8 +23,8 @@ struct TimedOption {
   double watts = 0;  // While it runs: energy / time.
 };
 
-// A computation as a plan has it.
-struct PlannedComputation {
+// A computation of a plan, as stragglers' limits leave it.
+struct LimitedComputation {
   TimedOption option;
   int knob = 0;
   int rank = 0;
@@ -56,7 +56,7 @@ class OptionsByKnob {
 struct LimitedPlan {
   int serial = 0;  // Tells limited plans apart; never used again.
   bool straggles = false;
-  std::vector<PlannedComputation> computations;  // [computation]
+  std::vector<LimitedComputation> computations;  // [computation]
   std::vector<double> slow;                      // [rank]
   std::vector<double> stall_seconds;             // [rank]
   std::vector<int> first_knob;                   // [rank]

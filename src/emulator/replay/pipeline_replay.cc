@@ -71,7 +71,7 @@ void PipelineReplay::RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun
   const bool ahead = spec_.switching.ahead;
   const double sigma = spec_.noise.per_computation;
   const auto step = [&](int i, double ready, double* start, double* end) {
-    const PlannedComputation& computation = plan.computations[i];
+    const LimitedComputation& computation = plan.computations[i];
     RankFactors& rank = ranks_[computation.rank];
     ClockState& clock = run->clocks[computation.rank];
     if (!rank.started) {
@@ -111,7 +111,7 @@ void PipelineReplay::RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun
 double PipelineReplay::RunAtChangingClocks(const LimitedPlan& plan, int i, double start,
                                            const Factors& factors, ClockState* clock,
                                            PipelineRun* run, double* joules) const {
-  const PlannedComputation& planned = plan.computations[i];
+  const LimitedComputation& planned = plan.computations[i];
   const RankFactors& rank = *factors.rank;
   double now = start;
   double left = 1;  // Share of the work.

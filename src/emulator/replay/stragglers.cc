@@ -33,16 +33,15 @@ void RankLimits::Add(StragglerKind kind, double value) {
 }
 
 StragglerCalendar::StragglerCalendar(const CostedPipeline& pipeline, const EmulationSpec& spec)
-    : pipeline_(pipeline), spec_(spec), asked_for_(spec.pipelines) {
+    : pipeline_(pipeline), spec_(spec), there_(spec.pipelines) {
   for (std::size_t i = 0; i < spec.stragglers.size(); ++i) {
     const Straggler& straggler = spec.stragglers[i];
-    asked_for_[straggler.pipeline].push_back(static_cast<int>(i));
-    changes_.push_back({straggler.first_iteration, straggler.pipeline, true});
+    const int index = static_cast<int>(i);
+    changes_.push_back({straggler.first_iteration, index, true});
     // The subtraction cannot overflow, the sum of both could.
     if (straggler.iterations > 0 &&
         straggler.iterations < spec.iterations - straggler.first_iteration) {
-      changes_.push_back(
-          {straggler.first_iteration + straggler.iterations, straggler.pipeline, false});
+      changes_.push_back({straggler.first_iteration + straggler.iterations, index, false});
     }
   }
   std::stable_sort(changes_.begin(), changes_.end(),
@@ -58,8 +57,17 @@ void StragglerCalendar::Advance(double start_seconds, double last_seconds) {
   changed_.clear();
   for (; next_change_ < changes_.size() && changes_[next_change_].iteration <= iteration_;
        ++next_change_) {
-    changed_.push_back(changes_[next_change_].pipeline);
-    if (changes_[next_change_].comes) ++came_;
+    const Change& change = changes_[next_change_];
+    const int pipeline = spec_.stragglers[change.straggler].pipeline;
+    std::vector<int>& there = there_[pipeline];
+    const auto place = std::lower_bound(there.begin(), there.end(), change.straggler);
+    if (change.comes) {
+      there.insert(place, change.straggler);
+      ++came_;
+    } else {
+      there.erase(place);
+    }
+    changed_.push_back(pipeline);
   }
   if (!random_end_seconds_.empty()) DrawRandom(start_seconds, last_seconds);
   std::sort(changed_.begin(), changed_.end());
@@ -97,18 +105,11 @@ void StragglerCalendar::DrawRandom(double start_seconds, double last_seconds) {
   }
 }
 
-bool StragglerCalendar::Active(const Straggler& straggler) const {
-  return straggler.first_iteration <= iteration_ &&
-         (straggler.iterations == 0 ||
-          iteration_ - straggler.first_iteration < straggler.iterations);
-}
-
 std::vector<RankLimits> StragglerCalendar::LimitsOf(int pipeline) const {
   const int ranks = pipeline_.dag.num_ranks;
   std::vector<RankLimits> limits;
-  for (const int index : asked_for_[pipeline]) {
+  for (const int index : there_[pipeline]) {
     const Straggler& straggler = spec_.stragglers[index];
-    if (!Active(straggler)) continue;
     limits.resize(ranks);
     if (straggler.rank >= 0) {
       limits[straggler.rank].Add(straggler.kind, straggler.value);

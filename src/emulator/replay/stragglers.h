@@ -57,20 +57,19 @@ class StragglerCalendar {
  private:
   struct Change {
     std::int64_t iteration = 0;
-    int pipeline = 0;
+    int straggler = 0;  // Index into spec.stragglers.
     bool comes = false;
   };
 
   void DrawRandom(double start_seconds, double last_seconds);
-  bool Active(const Straggler& straggler) const;
 
   const CostedPipeline& pipeline_;
   const EmulationSpec& spec_;
   std::int64_t iteration_ = -1;
   std::vector<Change> changes_;  // Of the stragglers that were asked for, by iteration.
   std::size_t next_change_ = 0;
-  std::vector<std::vector<int>> asked_for_;  // [pipeline] -> indices into spec.stragglers
-  std::vector<double> random_end_seconds_;   // [pipeline x ranks + rank]; negative: none.
+  std::vector<std::vector<int>> there_;     // [pipeline] Those of spec.stragglers, ascending.
+  std::vector<double> random_end_seconds_;  // [pipeline x ranks + rank]; negative: none.
   std::vector<int> changed_;
   std::set<int> straggling_;
   std::int64_t came_ = 0;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "emulator/sosp24/planning.h"
+#include "perseus/profile.h"
 
 namespace perseus::sosp24 {
 namespace {
@@ -18,12 +19,10 @@ namespace {
 // Plans along the curve of Figure 9, evenly spaced from T_min to T*.
 constexpr int kCurvePlans = 12;
 
-// The measured time of a computation at a clock.
-std::optional<double> SecondsAt(const Profile& profile, const Action& action, double clock) {
-  const OptionTable* table = profile.Find(action.stage, action.type);
-  if (table == nullptr) return std::nullopt;
-  for (const Option& option : table->options) {
-    if (profile.knobs[option.knob].number == clock) return option.time_seconds;
+// What a computation costs at a clock, also at one that no plan of ours takes.
+std::optional<CostOption> OptionAt(const CostedPipeline& pipeline, int computation, double clock) {
+  for (const CostOption& option : pipeline.TableOf(computation).all_options) {
+    if (pipeline.knobs[option.knob].number == clock) return option;
   }
   return std::nullopt;
 }
@@ -46,7 +45,7 @@ Result<DerivedJob> DerivedJob::Create(const Workload& workload, const std::strin
     return MakeError(planner.error().code,
                      fmt::format("{}: {}", profile_path, planner.error().message));
   }
-  return DerivedJob(workload, *std::move(profile), *std::move(planner));
+  return DerivedJob(workload, *std::move(planner));
 }
 
 Result<void> DerivedJob::FillPlans(const Sosp24Options& options, Sosp24Job* job) {
@@ -59,6 +58,7 @@ Result<void> DerivedJob::FillPlans(const Sosp24Options& options, Sosp24Job* job)
       planner_.PlanFor(baseline.iteration_time_seconds, {}, kHeadlineEffort * options.effort);
   if (!ours) return tl::unexpected(ours.error());
   job->ours = *std::move(ours);
+  job->ours_bound_percent = SavingPercent(baseline.energy_joules, job->ours.lower_bound_joules);
   plans_ = {job->ours};
 
   const Frontier& frontier = planner_.frontier();
@@ -94,26 +94,26 @@ Result<double> DerivedJob::StragglerPercent(double slowdown, double effort) {
   return SavingPercent(baseline_joules, best);
 }
 
-std::optional<double> DerivedJob::ReplaySeconds(const RankClocks& clocks) const {
-  const PipelineDag& dag = planner_.pipeline().dag;
+std::optional<Plan> DerivedJob::PlanOf(const RankClocks& clocks) const {
+  const CostedPipeline& pipeline = planner_.pipeline();
+  const PipelineDag& dag = pipeline.dag;
   // Stages are whole groups of ranks; replicas and tensor-parallel GPUs of a
   // stage have the clocks of its first.
   const std::size_t group =
       static_cast<std::size_t>(workload_.data_parallel) * workload_.tensor_parallel;
   if (clocks.size() != group * dag.num_ranks) return std::nullopt;
-  std::vector<double> seconds(dag.size());
+  std::vector<CostOption> options(dag.size());
   for (int stage = 0; stage < dag.num_ranks; ++stage) {
     const auto chosen = ClocksOfComputations(dag, stage, clocks[stage * group]);
     if (!chosen) return std::nullopt;
     for (std::size_t position = 0; position < chosen->size(); ++position) {
       const int computation = dag.rank_order[stage][position];
-      const auto time =
-          SecondsAt(profile_, dag.computations[computation].action, (*chosen)[position]);
-      if (!time) return std::nullopt;
-      seconds[computation] = *time;
+      const auto option = OptionAt(pipeline, computation, (*chosen)[position]);
+      if (!option) return std::nullopt;
+      options[computation] = *option;
     }
   }
-  return Replay(dag, seconds).iteration_time_seconds;
+  return planner_.Evaluate(std::move(options));
 }
 
 }  // namespace perseus::sosp24

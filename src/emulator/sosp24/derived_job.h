@@ -6,12 +6,12 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/sosp24/artifact.h"
 #include "emulator/sosp24/runs.h"
 #include "perseus/plan.h"
-#include "perseus/profile.h"
 #include "perseus/result.h"
 #include "perseus/sosp24.h"
 
@@ -28,17 +28,16 @@ class DerivedJob {
   // With a straggler, against all-maximum clocks that wait. After FillPlans().
   Result<double> StragglerPercent(double slowdown, double effort);
 
-  // The replayed iteration time of a published plan; nullopt where its clocks
-  // do not fit: another number of instructions than 1F1B has, or a clock that
-  // the profile lacks.
-  std::optional<double> ReplaySeconds(const RankClocks& clocks) const;
+  // A published plan, replayed, of one pipeline; nullopt where its clocks do
+  // not fit: another number of instructions than 1F1B has, or a clock that the
+  // profile lacks.
+  std::optional<Plan> PlanOf(const RankClocks& clocks) const;
 
  private:
-  DerivedJob(const Workload& workload, Profile profile, Planner planner)
-      : workload_(workload), profile_(std::move(profile)), planner_(std::move(planner)) {}
+  DerivedJob(const Workload& workload, Planner planner)
+      : workload_(workload), planner_(std::move(planner)) {}
 
   Workload workload_;
-  Profile profile_;
   Planner planner_;
   std::vector<Plan> plans_;
 };

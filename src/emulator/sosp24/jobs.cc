@@ -72,14 +72,20 @@ std::vector<Sosp24Point> Points(const std::vector<ZeusRow>& rows) {
   return points;
 }
 
+bool FastestFirst(const std::vector<Sosp24Point>& plans) {
+  return !plans.empty() &&
+         plans.front().iteration_time_seconds < plans.back().iteration_time_seconds;
+}
+
 // As the artifact's tables take them: slowest plan first, fastest last, by the
 // order in which they were run.
 std::vector<Sosp24Point> SlowToFast(std::vector<Sosp24Point> plans) {
-  if (!plans.empty() &&
-      plans.front().iteration_time_seconds < plans.back().iteration_time_seconds) {
-    std::reverse(plans.begin(), plans.end());
-  }
+  if (FastestFirst(plans)) std::reverse(plans.begin(), plans.end());
   return plans;
+}
+
+double ErrorPercent(double predicted, double measured) {
+  return 100 * (predicted - measured) / measured;
 }
 
 // Never below 0, as in the paper's Table 3.
@@ -156,6 +162,13 @@ Result<void> Job::ReadBaselines() {
                     workload_.gpu));
   } else {
     job_.baseline = highest->point;
+  }
+  // Without stages to balance it is ZeusGlobal.
+  if (local->empty() && workload_.stages > 1) {
+    Missing(
+        fmt::format("zeus/csv/{}/zeus_local.csv has no rows of it, so the curve of ZeusPerStage is "
+                    "left out of Figure 9.",
+                    workload_.gpu));
   }
   return {};
 }
@@ -238,27 +251,38 @@ Result<void> Job::PlanOurs(const Sosp24Options& options) {
 }
 
 Result<void> Job::ReplayPublished(const DerivedJob& derived) {
-  std::vector<double> errors;
-  for (std::size_t i = 0; i < plan_numbers_.size(); ++i) {
-    const int plan = plan_numbers_[i];
+  std::vector<Plan> plans;
+  for (const int plan : plan_numbers_) {
     if (!IsFile(runs_->path / fmt::format("{}.sched.json", plan))) {
       Missing(fmt::format("plan {} has no list of clocks, so no plan is replayed.", plan));
       return {};
     }
     const Result<RankClocks> clocks = ReadClocks(runs_->path, plan);
     if (!clocks) return tl::unexpected(clocks.error());
-    const auto seconds = derived.ReplaySeconds(*clocks);
-    if (!seconds) {
+    auto replayed = derived.PlanOf(*clocks);
+    if (!replayed) {
       Missing(
           fmt::format("the clocks of plan {} do not fit 1F1B or its derived profile, so no "
                       "plan is replayed.",
                       plan));
       return {};
     }
-    const double measured = job_.perseus[i].iteration_time_seconds;
-    errors.push_back(100 * (*seconds - measured) / measured);
+    plans.push_back(*std::move(replayed));
   }
-  job_.replay_error_percent = std::move(errors);
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const Sosp24Point& measured = job_.perseus[i];
+    job_.replay_error_percent.push_back(
+        ErrorPercent(plans[i].iteration_time_seconds, measured.iteration_time_seconds));
+    job_.replay_energy_error_percent.push_back(
+        ErrorPercent(workload_.data_parallel * plans[i].energy_joules, measured.energy_joules));
+  }
+  if (!plans.empty()) {
+    // The plan of Table 3.
+    const Plan& fastest = FastestFirst(job_.perseus) ? plans.front() : plans.back();
+    job_.replay_saving_percent = fastest.saving_percent;
+    job_.replay_slowdown_percent =
+        ErrorPercent(fastest.iteration_time_seconds, job_.derived_baseline_seconds);
+  }
   return {};
 }
 
@@ -280,6 +304,7 @@ std::optional<double> Job::EnvPipePercent(double slowdown) const {
 }
 
 Result<void> Job::FillTable4(const Sosp24Options& options) {
+  std::vector<double> late;
   for (const double slowdown : kSlowdowns) {
     Sosp24JobStraggler row;
     row.gpu = workload_.gpu;
@@ -287,6 +312,7 @@ Result<void> Job::FillTable4(const Sosp24Options& options) {
     row.slowdown = slowdown;
     row.perseus_percent = PerseusPercent(slowdown);
     row.envpipe_percent = EnvPipePercent(slowdown);
+    if (HasBaseline() && !job_.perseus.empty() && !row.perseus_percent) late.push_back(slowdown);
     if (derived_) {
       const Result<double> ours = derived_->StragglerPercent(slowdown, options.effort);
       if (!ours) return tl::unexpected(ours.error());
@@ -295,6 +321,12 @@ Result<void> Job::FillTable4(const Sosp24Options& options) {
     if (row.perseus_percent || row.envpipe_percent || row.ours_percent) {
       evaluation_->job_stragglers.push_back(std::move(row));
     }
+  }
+  if (!late.empty()) {
+    Missing(fmt::format(
+        "no measured plan of Perseus ends in time at slowdown {}, so its cells of Table 4 are left "
+        "out there.",
+        fmt::join(late, ", ")));
   }
   return {};
 }

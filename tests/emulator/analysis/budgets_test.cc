@@ -126,6 +126,32 @@ TEST(FastestWithinPowerTest, ConstrainedPlansKeepToTheBudgetToo) {
   }
 }
 
+// One knob for F and B: both fast (2 s, 130 J beyond waiting), or both slow (4 s, 80
+// J), although B would rather be fast: T* is 3 s.
+TEST(FastestWithinPowerTest, SharedKnobsMayBeSlowerThanTStarToSaveAWait) {
+  const auto planner = Planner::Create(
+      Costed(
+          "0,forward,1000,1,100\n0,forward,500,2,40\n0,backward,1000,1,50\n0,backward,500,2,80\n",
+          DagOf("1f1b", 1, 1), Blocking(10)),
+      {});
+  ASSERT_TRUE(planner);
+  EXPECT_DOUBLE_EQ(planner->frontier().tstar_seconds, 3);
+  PlanConstraints constraints;
+  constraints.granularity = Granularity::kStage;
+  const auto slow = FastestWithinPower(*planner, 30.1, constraints, kLittle);
+  ASSERT_TRUE(slow) << slow.error().message;
+  EXPECT_DOUBLE_EQ(slow->iteration_time_seconds, 4);
+  EXPECT_DOUBLE_EQ(slow->energy_joules, 120);
+  // Where even that takes a wait it is still the shorter one.
+  const auto waits = FastestWithinPower(*planner, 20, constraints, kLittle);
+  ASSERT_TRUE(waits);
+  EXPECT_DOUBLE_EQ(waits->iteration_time_seconds, 8);
+  // Fast and a wait of half a second.
+  const auto fast = FastestWithinPower(*planner, 62, constraints, kLittle);
+  ASSERT_TRUE(fast);
+  EXPECT_DOUBLE_EQ(fast->iteration_time_seconds, 2.5);
+}
+
 TEST(FastestWithinPowerTest, SaysTheLeastThatIsPossible) {
   const Planner planner = RandomPlanner(82, 3, 4);
   for (const double watts : {3 * kBlockingWatts, 100.0, 1e-3}) {
@@ -199,6 +225,26 @@ TEST(CheapestWithinTest, TheBaselineIsAPlanToo) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->energy_joules, baseline.energy_joules);
   EXPECT_EQ(plan->requested_time_seconds, 2 * baseline.iteration_time_seconds);
+}
+
+// F must go fast and B slow to be as fast as T_economic, which one knob for both
+// cannot: it takes 4 s (500 MHz) or 4.2 s (1000 MHz, the baseline).
+TEST(CheapestWithinTest, ConstraintsMayLeaveNoPlanAsFastAsEconomic) {
+  const auto planner =
+      Planner::Create(Costed("0,forward,1000,1,10\n0,forward,500,3,50\n0,backward,1000,3.2,50\n"
+                             "0,backward,500,1,10\n",
+                             DagOf("1f1b", 1, 1), Blocking(1)),
+                      {});
+  ASSERT_TRUE(planner);
+  ASSERT_DOUBLE_EQ(planner->frontier().economic_seconds, 2);
+  PlanConstraints constraints;
+  constraints.granularity = Granularity::kStage;
+  ASSERT_FALSE(planner->PlanFor(2, constraints));
+  const auto plan = CheapestWithin(*planner, 4.1, constraints);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_DOUBLE_EQ(plan->iteration_time_seconds, 4);
+  EXPECT_EQ(plan->requested_time_seconds, 4.1);
+  EXPECT_EQ(CheapestWithin(*planner, 3.9, constraints).error().code, ErrorCode::kInfeasible);
 }
 
 TEST(CheapestWithinTest, NoPlanIsFasterThanTheFastest) {

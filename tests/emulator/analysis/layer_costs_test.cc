@@ -54,7 +54,7 @@ Profile StageTimes(const std::vector<double>& forwards, const std::vector<double
 double Slowest(const Profile& profile) {
   double slowest = 0;
   for (int stage = 0; stage < profile.num_stages; ++stage) {
-    slowest = std::max(slowest, StageSeconds(profile, stage));
+    slowest = std::max(slowest, PartSeconds(profile, {.stage = stage}));
   }
   return slowest;
 }
@@ -69,8 +69,8 @@ TEST(LayerCostsTest, TellsTheHeadFromLayers) {
   const std::vector<int> best = BestPartition(profile, costs);
   EXPECT_THAT(best, ElementsAre(4, 4, 5, 3));
   const Profile partitioned = Partitioned(profile, costs, best);
-  EXPECT_NEAR(StageSeconds(partitioned, 2), 15, 1e-12);
-  EXPECT_NEAR(StageSeconds(partitioned, 3), 15, 1e-12);
+  EXPECT_NEAR(PartSeconds(partitioned, {.stage = 2}), 15, 1e-12);
+  EXPECT_NEAR(PartSeconds(partitioned, {.stage = 3}), 15, 1e-12);
   const OptionTable* forward = partitioned.Find(3, ComputationType::kForward);
   ASSERT_NE(forward, nullptr);
   EXPECT_NEAR(forward->options[1].time_seconds, 10, 1e-12);

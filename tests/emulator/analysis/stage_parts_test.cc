@@ -63,7 +63,7 @@ TEST(StagePartsTest, MergingAddsNeighboursAtEachKnob) {
   // Spreads add up: neighbours err together.
   EXPECT_DOUBLE_EQ(forward->options[1].time_std_seconds, 0.7);
   EXPECT_EQ(forward->options[forward->baseline].time_seconds, 4);
-  EXPECT_EQ(StageSeconds(merged, 0), 12);
+  EXPECT_EQ(PartSeconds(merged, {.stage = 0}), 12);
 }
 
 TEST(StagePartsTest, MergingKeepsTotals) {
@@ -85,7 +85,7 @@ TEST(StagePartsTest, MergingKeepsTotals) {
     EXPECT_NEAR(after.seconds, before.seconds, kRounding * before.seconds);
     EXPECT_NEAR(after.joules, before.joules, kRounding * before.joules);
     for (int stage = 1; stage < even->num_stages; ++stage) {
-      EXPECT_EQ(StageSeconds(*even, stage), StageSeconds(*even, 0));
+      EXPECT_EQ(PartSeconds(*even, {.stage = stage}), PartSeconds(*even, {.stage = 0}));
     }
   }
 }
@@ -113,7 +113,7 @@ TEST(StagePartsTest, LabelsKeepTheFirstRowAsBaseline) {
                                           "1,forward,slow,2,8\n1,forward,fast,1,9\n"
                                           "1,backward,fast,1,9\n1,backward,slow,2,8\n"),
                                 1);
-  EXPECT_EQ(StageSeconds(merged, 0), 4 + 2);
+  EXPECT_EQ(PartSeconds(merged, {.stage = 0}), 4 + 2);
 }
 
 TEST(StagePartsTest, SaysWhatCannotBePutTogether) {

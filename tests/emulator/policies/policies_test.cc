@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "perseus/policy.h"
@@ -199,6 +201,38 @@ TEST(Policies, PerseusPlansForTheTimeItIsAskedFor) {
   const auto slow = policy->PlanFor(1000);
   ASSERT_TRUE(slow) << slow.error().message;
   EXPECT_EQ(slow->iteration_time_seconds, 15);
+}
+
+// Whichever straggler the others wait for: of all plans that end by then, found
+// by trying every clock of every computation, the best. The longest wait is
+// beyond T*, where slower clocks save nothing more.
+TEST(Policies, AtEverySlowdownPerseusTakesTheBestOfAllPlans) {
+  std::mt19937 random(11);
+  for (const auto& [stages, microbatches, clocks] :
+       {std::tuple(2, 2, 4), std::tuple(3, 1, 5), std::tuple(1, 3, 6)}) {
+    ProfileShape shape;
+    shape.stages = stages;
+    shape.clocks = clocks;
+    shape.noise = 0.02;
+    const Planner planner = PlannerOf(
+        Costed(RandomRows(random, shape), DagOf("1f1b", stages, microbatches), Blocking(60)));
+    const CostedPipeline& pipeline = planner.pipeline();
+    const auto policy = PolicyOf("perseus", planner);
+    const double target = planner.baseline().iteration_time_seconds;
+    bool beyond_tstar = false;
+    for (const int percent : {0, 1, 2, 5, 8, 10, 15, 20, 30, 40, 50, 200}) {
+      SCOPED_TRACE(testing::Message() << stages << " stages, slower by " << percent << " %");
+      const double seconds = target * (100 + percent) / 100.0;
+      beyond_tstar = beyond_tstar || seconds > planner.frontier().tstar_seconds;
+      const auto plan = policy->PlanFor(seconds);
+      ASSERT_TRUE(plan) << plan.error().message;
+      EXPECT_LE(plan->iteration_time_seconds, seconds);
+      const double least =
+          plan_testing::LeastEffectiveEnergy(pipeline, plan_testing::Singles(pipeline), seconds);
+      EXPECT_NEAR(EffectiveEnergy(pipeline, plan->options), least, 1e-9 * std::abs(least));
+    }
+    EXPECT_TRUE(beyond_tstar);
+  }
 }
 
 struct Shape {

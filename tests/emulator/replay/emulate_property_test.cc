@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/replay/emulate.h"
 #include "emulator/replay/emulation_testing.h"
 #include "emulator/replay/noise.h"
 #include "perseus/emulator.h"
@@ -55,6 +56,11 @@ CostedPipeline RandomPipeline(std::mt19937& random) {
     fixed.iteration_overhead_seconds = 0.05;
   }
   CostSpec costs = plan_testing::Blocking(30 * upto(2));
+  if (upto(1) == 1) {  // Ranks that differ.
+    const bool two_stages_a_rank = shape.virtual_stages == 2;
+    costs.blocking_power_watts.resize(two_stages_a_rank ? shape.stages / 2 : shape.stages);
+    for (double& watts : costs.blocking_power_watts) watts = 20 * upto(3);
+  }
   costs.tensor_parallel = 1 + upto(2);
   return plan_testing::Costed(
       plan_testing::RandomRows(random, profile),
@@ -202,6 +208,36 @@ RC_GTEST_PROP(EmulatePropertyTest, CopiesAreLikeReplaysOfEach, (unsigned seed)) 
   RC_ASSERT(copies->power.watts.size() == each->power.watts.size());
   for (std::size_t k = 0; k < each->power.watts.size(); ++k) {
     RC_ASSERT(Near(copies->power.watts[k], each->power.watts[k], 1e-9, each->peak_watts));
+  }
+}
+
+// Whether there is room for all replays, for some or for none.
+RC_GTEST_PROP(EmulatePropertyTest, WhatIsKeptChangesNoNumber, (unsigned seed)) {
+  std::mt19937 random(seed);
+  const Planner planner = emulator_testing::Plans(RandomPipeline(random));
+  EmulationSpec spec = RandomSpec(random, planner, true);
+  spec.noise.per_computation = 0;
+  spec.iterations = 8;
+  const FakePolicy policy = CheapPlans(planner);
+  const auto all = Emulate(planner, policy, spec);
+  RC_ASSERT(all.has_value());
+  std::int64_t replayed = all->replayed_pipelines;
+  for (const std::size_t bytes : {4000, 0}) {
+    const auto some = emulator::EmulateWithin(bytes, planner, policy, spec, {});
+    RC_ASSERT(some.has_value());
+    RC_ASSERT(some->power.watts == all->power.watts);
+    RC_ASSERT(some->clock_calls == all->clock_calls);
+    RC_ASSERT(some->late_computations == all->late_computations);
+    RC_ASSERT(some->gpu_peak_watts == all->gpu_peak_watts);
+    for (std::size_t n = 0; n < all->iterations.size(); ++n) {
+      const IterationRecord& a = all->iterations[n];
+      const IterationRecord& b = some->iterations[n];
+      RC_ASSERT(a.time_seconds == b.time_seconds);
+      RC_ASSERT(a.energy.useful_joules == b.energy.useful_joules);
+      RC_ASSERT(a.energy.blocking_joules == b.energy.blocking_joules);
+    }
+    RC_ASSERT(some->replayed_pipelines >= replayed);
+    replayed = some->replayed_pipelines;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -296,6 +297,40 @@ TEST(EmulateTest, RefusesWhatCannotBeEmulated) {
   EXPECT_THAT(too_long.error().message, HasSubstr("more than 10000000 values"));
   spec.noise.per_gpu = 1;
   EXPECT_EQ(Emulate(planner, policy, spec).error().code, ErrorCode::kInvalidInput);
+}
+
+// Computations of a nanosecond and of years, with and without energy.
+TEST(EmulateTest, NumbersAtTheEnds) {
+  for (const double scale : {1e-12, 1.0, 1e8}) {
+    for (const double joules : {0.0, 1.0}) {
+      CostedPipeline pipeline = TinyPipeline(2);
+      for (CostTable& table : pipeline.tables) {
+        const auto change = [&](CostOption* option) {
+          option->time_seconds *= scale;
+          option->energy_joules *= joules;
+        };
+        for (CostOption& option : table.options) change(&option);
+        for (CostOption& option : table.all_options) change(&option);
+        change(&table.baseline);
+        table.blocking_power_watts *= joules;
+      }
+      for (double& watts : pipeline.rank_blocking_power_watts) watts *= joules;
+      pipeline.total_blocking_power_watts *= joules;
+      const Planner planner = Plans(std::move(pipeline));
+      EmulationSpec spec = SpecOf(2, 50, 6 * scale);
+      spec.stragglers = {{.value = 2, .pipeline = 1, .first_iteration = 25}};
+      const Emulation emulation = Emulated(planner, Only(PlanWith(planner, {kFast})), spec);
+      const double seconds = (25 * 6 + 25 * 12) * scale;
+      EXPECT_NEAR(emulation.time_seconds / seconds, 1, 1e-12);
+      const PowerTrace& power = emulation.power;
+      EXPECT_EQ(power.watts.size(), std::ceil((1 - 1e-12) * seconds / power.interval_seconds));
+      double drawn = 0;
+      for (const double watts : power.watts) drawn += watts * power.interval_seconds;
+      const double total = emulation.energy.total_joules();
+      EXPECT_NEAR(drawn, total, 1e-9 * total);
+      EXPECT_GE(total, joules * (25 * 1600 + 25 * 2400));
+    }
+  }
 }
 
 TEST(EmulateTest, SaysHowFarItIs) {

@@ -3,14 +3,20 @@
 
 #include "perseus/sosp24.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "emulator/sosp24/planning.h"
+#include "emulator/sosp24/protocol.h"
 #include "emulator/sosp24/sosp24_artifact.h"
+#include "perseus/emulator.h"
+#include "perseus/policy.h"
 
 namespace perseus {
 namespace {
@@ -98,6 +104,44 @@ TEST(Sosp24Test, SweepsTheSlowdowns) {
               1e-9);
 }
 
+// The evaluation adds up a job by the paper's formulas, the emulator by its
+// iterations: at a T that plans can realise they say the same.
+TEST(Sosp24Test, TheEmulatorSavesAsMuchAtMaximumClocks) {
+  const TinyArtifact artifact;
+  const Sosp24Options options = OptionsOf(artifact);
+  const Sosp24Evaluation evaluation = Evaluated(options);
+  const Sosp24Emulation& cell = evaluation.emulations.at(0);
+  const auto profile =
+      sosp24::ReadStageProfile(artifact.Root() + "/emulation/stage_profile/gpt3-175b+a40_bf16.csv");
+  ASSERT_TRUE(profile.has_value()) << profile.error().message;
+  auto pipeline = sosp24::PipelineFor(*profile, 12, sosp24::kTensorParallel, 70.38);
+  ASSERT_TRUE(pipeline.has_value()) << pipeline.error().message;
+  const auto planner = Planner::Create(*std::move(pipeline), {});
+  ASSERT_TRUE(planner.has_value()) << planner.error().message;
+
+  EmulationSpec spec;
+  spec.pipelines = cell.pipelines;
+  spec.iterations = 2;
+  spec.target_seconds = cell.max_clock_seconds;
+  Straggler straggler;
+  straggler.value = 1.2;
+  spec.stragglers = {straggler};
+  double joules[2] = {};
+  for (const bool ours : {false, true}) {
+    PolicySpec policy_spec;
+    policy_spec.name = ours ? "perseus" : "max-clocks";
+    policy_spec.effort = sosp24::kHeadlineEffort * options.effort;
+    const auto policy = MakePolicy(policy_spec, *planner);
+    ASSERT_TRUE(policy.has_value()) << policy.error().message;
+    const auto emulation = Emulate(*planner, **policy, spec);
+    ASSERT_TRUE(emulation.has_value()) << emulation.error().message;
+    EXPECT_NEAR(emulation->time_seconds, 2 * 1.2 * cell.max_clock_seconds, 1e-9);
+    joules[ours ? 1 : 0] = emulation->energy.total_joules();
+  }
+  EXPECT_NEAR(100 * (1 - joules[1] / joules[0]),
+              evaluation.stragglers.at(19).ours_max_clock_job_percent.value(), 1e-6);
+}
+
 TEST(Sosp24Test, RecomputesARealJob) {
   const TinyArtifact artifact;
   const Sosp24Evaluation evaluation = Evaluated(OptionsOf(artifact));
@@ -126,6 +170,89 @@ TEST(Sosp24Test, RecomputesARealJob) {
   ASSERT_THAT(job.replay_error_percent, SizeIs(3));
   EXPECT_NEAR(job.replay_error_percent[0], 100 * (9.6 / 12 - 1), 1e-9);
   EXPECT_NEAR(job.replay_error_percent[2], 100 * (9.6 / 10.2 - 1), 1e-9);
+  // 540 J and 580 J of computing; 12.8 of 2 x 9.6 s are not waited.
+  const double joules = 540 + 580 + 70.38 * (2 * 9.6 - 12.8);
+  ASSERT_THAT(job.replay_energy_error_percent, SizeIs(3));
+  EXPECT_NEAR(job.replay_energy_error_percent[0], 100 * (joules / 700 - 1), 1e-9);
+  EXPECT_NEAR(job.replay_energy_error_percent[2], 100 * (joules / 900 - 1), 1e-9);
+  const double baseline = 2 * (2 * 100 + 2 * 200) + 70.38 * (2 * 9 - 12);
+  EXPECT_NEAR(job.replay_saving_percent.value(), 100 * (1 - joules / baseline), 1e-9);
+  EXPECT_NEAR(job.replay_slowdown_percent.value(), 100 * (9.6 / 9 - 1), 1e-9);
+  EXPECT_LE(job.ours.saving_percent, job.ours_bound_percent + 1e-9);
+}
+
+// The layout dp2+pp2+tp2 of the tiny job: eight ranks, whose plans are in a
+// folder of their own kind that has no plans of warm-up.
+void PutThreeDimensions(const TinyArtifact& artifact) {
+  artifact.Put("sosp24_data/workloads/dp2+pp2+tp2/models_A40.csv",
+               "model,partition_method,dp,tp,pp,microbatch_size,num_microbatches\n"
+               "tiny,\"custom:0,1,2\",2,2,2,4,2\n");
+  artifact.Put("sosp24_data/zeus/csv/A40/zeus_global.csv",
+               "model_name,partition_method,batch_size,dp,tp,pp,microbatch_size,num_microbatches,"
+               "power_limit_0,time,energy\n"
+               "tiny,\"custom:0,1,2\",8,1,1,2,4,2,300,1,1\n"
+               "tiny,\"custom:0,1,2\",8,2,2,2,4,2,300,10,8000\n");
+  const std::string folder =
+      "sosp24_data/perseus/A40/dp2+pp2+tp2/"
+      "merak+tiny+custom:0,1,2+dp2+pp2+tp2+mbs4+nmb2+PointSolution3D/";
+  for (int plan = 0; plan < 2; ++plan) {
+    std::string measured;
+    std::string clocks;
+    for (int rank = 0; rank < 8; ++rank) {
+      measured += fmt::format(R"({}{{"rank": {}, "iter_time": [99, 99, {}], )"
+                              R"("iter_energy": [1, 1, {}]}})",
+                              rank == 0 ? "" : ", ", rank, rank == 5 ? 11.0 - plan : 9.0,
+                              plan == 0 ? 800 : 900);
+      clocks +=
+          fmt::format(R"({}{{"rank": {}, "power_states": [{}]}})", rank == 0 ? "" : ", ", rank,
+                      rank < 4 ? "1, 1000, 1, 1, 800, 1, 1000, 1, 800, 1, 1, 1"
+                               : "1, 1, 800, 1000, 1, 1, 1000, 1000, 1, 1, 1, 1");
+    }
+    artifact.Put(fmt::format("{}{}.prof.json", folder, plan), "[" + measured + "]");
+    artifact.Put(fmt::format("{}{}.sched.json", folder, plan), "[" + clocks + "]");
+  }
+  artifact.Put("derived/A40_tiny_dp2_tp2_pp2_mbs4_nmb2.csv",
+               "stage,instruction,frequency,time,energy\n"
+               "0,forward,1000,1,100\n0,forward,800,1.2,80\n"
+               "0,backward,1000,2,200\n0,backward,800,2.4,160\n"
+               "1,forward,1000,1,100\n1,forward,800,1.2,80\n"
+               "1,backward,1000,2,200\n1,backward,800,2.4,160\n");
+}
+
+TEST(Sosp24Test, RecomputesARealJobOfThreeDimensions) {
+  const TinyArtifact artifact;
+  artifact.Remove("sosp24_data/emulation");
+  PutThreeDimensions(artifact);
+  const Sosp24Evaluation evaluation = Evaluated(OptionsOf(artifact));
+  const auto job = std::find_if(evaluation.jobs.begin(), evaluation.jobs.end(),
+                                [](const Sosp24Job& each) { return each.layout == "dp2+pp2+tp2"; });
+  ASSERT_NE(job, evaluation.jobs.end());
+  EXPECT_DOUBLE_EQ(job->baseline.energy_joules, 8000);
+  ASSERT_THAT(job->perseus, SizeIs(2));
+  EXPECT_DOUBLE_EQ(job->perseus[0].iteration_time_seconds, 11);  // The slowest rank.
+  EXPECT_DOUBLE_EQ(job->perseus[1].energy_joules, 7200);         // All ranks.
+  EXPECT_NEAR(job->perseus_saving_percent.value(), 10, 1e-9);
+
+  // Two pipelines of two GPUs a stage.
+  const double joules = 4 * (540 + 580 + 70.38 * (2 * 9.6 - 12.8));
+  const double baseline = 4 * (1200 + 70.38 * 6);
+  EXPECT_NEAR(job->derived_baseline_joules, baseline, 1e-9);
+  ASSERT_THAT(job->replay_energy_error_percent, SizeIs(2));
+  EXPECT_NEAR(job->replay_energy_error_percent[1], 100 * (joules / 7200 - 1), 1e-9);
+  EXPECT_NEAR(job->replay_saving_percent.value(), 100 * (1 - joules / baseline), 1e-9);
+  EXPECT_GT(job->ours.saving_percent, 0);
+  EXPECT_LE(job->ours.saving_percent, job->ours_bound_percent + 1e-9);
+  EXPECT_LT(job->ours_bound_percent, job->ours.saving_percent + 5);
+  ASSERT_FALSE(job->ours_frontier.empty());
+  EXPECT_NEAR(job->ours_frontier.front().energy_joules, baseline, 0.1 * baseline);
+
+  // Waiting counts for all eight GPUs.
+  for (const Sosp24JobStraggler& row : evaluation.job_stragglers) {
+    if (row.slowdown != 1.2 || !row.perseus_percent) continue;
+    const double watts = 8 * 70.38;
+    EXPECT_NEAR(*row.perseus_percent, 100 * (1 - (6400 + watts) / (8000 + 2 * watts)), 1e-9);
+  }
+  EXPECT_THAT(evaluation.job_stragglers, SizeIs(12));
 }
 
 TEST(Sosp24Test, RecomputesARealJobWithAStraggler) {
@@ -187,6 +314,8 @@ TEST(Sosp24Test, NamesWhatIsMissingAndSkipsIt) {
                                      HasSubstr("Job tiny on A40 (dp1+pp2+tp1): no measured plans "
                                                "of EnvPipe"),
                                      HasSubstr("zeus_global.csv has no rows of it"),
+                                     HasSubstr("zeus_local.csv has no rows of it, so the curve of "
+                                               "ZeusPerStage is left out"),
                                      HasSubstr("plan 3 has no list of clocks")}));
   ASSERT_THAT(less.jobs, SizeIs(1));
   EXPECT_FALSE(less.jobs[0].perseus_saving_percent.has_value());
@@ -200,6 +329,16 @@ TEST(Sosp24Test, NamesWhatIsMissingAndSkipsIt) {
   const Sosp24Evaluation jobs_only = Evaluated(options);
   EXPECT_THAT(jobs_only.emulations, SizeIs(0));
   EXPECT_THAT(jobs_only.missing, Contains(HasSubstr("gpt3-175b+a40_bf16.csv is absent")));
+}
+
+TEST(Sosp24Test, NamesSlowdownsAtWhichNoMeasuredPlanIsInTime) {
+  const TinyArtifact artifact;
+  artifact.Remove(TinyArtifact::RunFile("perseus", "10.prof.json"));  // 11 s is left.
+  const Sosp24Evaluation evaluation = Evaluated(OptionsOf(artifact));
+  EXPECT_FALSE(evaluation.job_stragglers.at(0).perseus_percent.has_value());
+  EXPECT_TRUE(evaluation.job_stragglers.at(1).perseus_percent.has_value());
+  EXPECT_THAT(evaluation.missing,
+              Contains(HasSubstr("no measured plan of Perseus ends in time at slowdown 1.05, so")));
 }
 
 TEST(Sosp24Test, TakesSummariesWhereRawRunsAreAbsent) {
