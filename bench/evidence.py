@@ -38,6 +38,8 @@ SECTIONS: dict[str, list[str]] = {
     "lowtime": [sys.executable, "-u", str(BENCH / "compare_lowtime.py")],
     "highs": [sys.executable, "-u", str(BENCH / "compare_highs.py")],
     "large": [sys.executable, "-u", str(BENCH / "large.py")],
+    "emulation": [*PROOF, "emulation"],
+    "emulate": [sys.executable, "-u", str(BENCH / "emulate.py")],
 }
 
 

@@ -41,6 +41,9 @@ struct Sosp24Emulation {
   double published_baseline_joules = 0;  // All-maximum clocks, waiting until T.
   double published_joules = 0;
   double published_saving_percent = 0;  // Table 6.
+  // The published plans at our all-maximum-clock time: the best within it, and
+  // waiting until then, against the baseline of that time.
+  double published_at_max_clock_saving_percent = 0;
 
   // Ours.
   double max_clock_seconds = 0;      // All-maximum-clock time, replayed.

@@ -41,6 +41,7 @@ Json ToJson(const Sosp24Emulation& each) {
           {"published_baseline_j", each.published_baseline_joules},
           {"published_j", each.published_joules},
           {"published_saving_percent", each.published_saving_percent},
+          {"published_at_max_clock_saving_percent", each.published_at_max_clock_saving_percent},
           {"max_clock_time_s", each.max_clock_seconds},
           {"fastest_time_s", each.fastest_seconds},
           {"at_published", each.at_published ? PlanFigures(*each.at_published) : Json(nullptr)},
@@ -103,9 +104,13 @@ Json ToJson(const Sosp24Job& each) {
     json["derived"] = {{"baseline_time_s", each.derived_baseline_seconds},
                        {"baseline_energy_j", each.derived_baseline_joules},
                        {"plan", PlanFigures(each.ours)},
+                       {"bound_saving_percent", each.ours_bound_percent},
                        {"frontier", ToJson(each.ours_frontier)}};
   }
   json["replay_error_percent"] = each.replay_error_percent;
+  json["replay_energy_error_percent"] = each.replay_energy_error_percent;
+  json["replay_saving_percent"] = OrNull(each.replay_saving_percent);
+  json["replay_slowdown_percent"] = OrNull(each.replay_slowdown_percent);
   return json;
 }
 

@@ -25,6 +25,10 @@ class DeadlineProgram {
   // [walk.next_time(), walk.time()], or is walk.time() at the fastest.
   DeadlineProgram(const Network& network, const Walk& walk, std::int64_t deadline);
 
+  // Whether the fixed activities leave room for the others at their fastest.
+  // Where they do not, this is much cheaper than Optimise().
+  bool CanMeetDeadline();
+
   // Changes the deadline. Call Optimise() afterwards.
   void SetDeadline(std::int64_t deadline);
 
@@ -103,6 +107,7 @@ class DeadlineProgram {
   std::vector<Int128> fixed_cost_;
   std::vector<int> candidates_;
   std::vector<int> subtree_;
+  std::vector<std::int64_t> earliest_;  // [node], of CanMeetDeadline().
   Int128 objective_ = 0;
   std::int64_t work_ = 0;
 };

@@ -4,11 +4,18 @@
 #include "plan/grouped_program.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace perseus::plan {
 
 using frontier::DeadlineProgram;
 using frontier::Int128;
+
+namespace {
+
+constexpr std::size_t kLargeGroup = 64;
+
+}  // namespace
 
 GroupedProgram::GroupedProgram(const frontier::Network& network, DeadlineProgram program,
                                const SearchSpace& space)
@@ -32,6 +39,11 @@ void GroupedProgram::Release(int group) {
 
 bool GroupedProgram::Optimise(Int128 limit) {
   return program_.Optimise(limit) == DeadlineProgram::Outcome::kOptimal;
+}
+
+bool GroupedProgram::OptimiseFixed(int group, Int128 limit) {
+  if (space_.groups[group].size() > kLargeGroup && !program_.CanMeetDeadline()) return false;
+  return Optimise(limit);
 }
 
 void GroupedProgram::Assign(DeadlineProgram program, std::vector<int> chosen) {

@@ -34,8 +34,12 @@ class GroupedProgram {
 
   void Fix(int group, int knob);
   void Release(int group);
+  bool CanMeetDeadline() { return program_.CanMeetDeadline(); }
   // False when there is no optimum within `limit`.
   bool Optimise(frontier::Int128 limit);
+  // The same after Fix(group, ...). A large group that is too slow costs the
+  // simplex a long way to find that out, so that is looked at first.
+  bool OptimiseFixed(int group, frontier::Int128 limit);
 
   // Puts another state in the place of this one.
   void Assign(frontier::DeadlineProgram program, std::vector<int> chosen);

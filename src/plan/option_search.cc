@@ -64,7 +64,7 @@ class Search {
         basic_work_limit_(program_.work() + std::max(work_limit, basic_work_limit)) {}
 
   std::optional<std::vector<int>> Run() {
-    if (!Dives()) return std::nullopt;
+    if (!Dives()) return RoundUp();
     const bool small = space_.groups.size() <= kMostGroupsToBranch;
     const std::int64_t work_left = work_limit_ - program_.work();
     Improve(small ? work_limit_ - work_left / 2 : work_limit_);
@@ -92,7 +92,7 @@ class Search {
     Int128 best = kNoLimit;
     for (const int knob : knobs) {
       program_.Fix(group, knob);
-      if (program_.Optimise(std::min(best, limit))) best = program_.objective();
+      if (program_.OptimiseFixed(group, std::min(best, limit))) best = program_.objective();
     }
     program_.Release(group);
     program_.Optimise(kNoLimit);
@@ -115,7 +115,7 @@ class Search {
     // Beyond the wanted ones only until one is feasible.
     for (std::size_t k = 0; k < candidates.size() && (k < wanted || best_knob < 0); ++k) {
       program_.Fix(group, candidates[k]);
-      if (!program_.Optimise(std::min(limit, best))) continue;
+      if (!program_.OptimiseFixed(group, std::min(limit, best))) continue;
       const Int128 now = program_.objective();
       const Int128 ahead =
           style_.look_ahead ? LookAhead(Following(group), std::min(limit, best)) : now;
@@ -195,8 +195,22 @@ class Search {
     return program_.Optimise(kNoLimit);
   }
 
-  // Every group at its fastest (or the baseline's) knob.
+  // Without the simplex: what the first dive has chosen, and every other group
+  // at its fastest knob; or all at theirs.
+  std::optional<std::vector<int>> RoundUp() {
+    for (const bool keep : {true, false}) {
+      for (int g = 0; g < program_.size(); ++g) {
+        if (!keep || program_.IsFree(g)) program_.Fix(g, program_.KnobsOf(g).front());
+      }
+      if (program_.CanMeetDeadline()) return program_.chosen();
+    }
+    return std::nullopt;
+  }
+
+  // Every group at its fastest (or the baseline's) knob. Not where the work is
+  // used up: the way there is long for the simplex.
   bool FallBack() {
+    if (program_.work() > basic_work_limit_) return false;
     for (std::size_t g = 0; g < space_.groups.size(); ++g) {
       program_.Fix(static_cast<int>(g), space_.knobs[g].front());
     }
@@ -248,7 +262,8 @@ class Search {
     for (const auto& [price, knob] : priced) {
       if (bound + (price - priced.front().first) >= best_cost_) break;
       program_.Fix(group, knob);
-      if (program_.Optimise(best_cost_ - 1)) children.emplace_back(program_.objective(), knob);
+      if (program_.OptimiseFixed(group, best_cost_ - 1))
+        children.emplace_back(program_.objective(), knob);
     }
     std::stable_sort(children.begin(), children.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });

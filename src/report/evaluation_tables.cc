@@ -112,17 +112,25 @@ Table Table6AtPublished(const Sosp24Evaluation& evaluation) {
 
 Table Table6AtMaxClocks(const Sosp24Evaluation& evaluation) {
   Table table =
-      CaseTable({"T_max (s)", "Published planner, saving at T (%)", "Ours at T_max (%)",
-                 "Bound at T_max (%)", "Ours less bound (points)", "Ours less published (points)"});
+      CaseTable({"T_max (s)", "Published planner at T (%)", "Published planner at T_max (%)",
+                 "Ours at T_max (%)", "Bound at T_max (%)", "Ours less bound (points)",
+                 "Ours less published at T (points)", "at T_max (points)"});
   for (const Sosp24Emulation& cell : evaluation.emulations) {
-    AddRow(CaseCells(cell),
-           {{Seconds(cell.max_clock_seconds)},
-            {Printed(cell.published_saving_percent)},
-            PercentCell(cell.at_max_clock_saving_percent),
-            PercentCell(cell.bound_saving_percent),
-            {Points(cell.at_max_clock_saving_percent - cell.bound_saving_percent)},
-            {Points(cell.at_max_clock_saving_percent - cell.published_saving_percent)}},
-           &table);
+    AddRow(
+        CaseCells(cell),
+        {{Seconds(cell.max_clock_seconds)},
+         {Printed(cell.published_saving_percent)},
+         {Percent(cell.published_at_max_clock_saving_percent) +
+              (cell.published_at_max_clock_saving_percent > cell.bound_saving_percent
+                   ? " (above the bound)"
+                   : ""),
+          Printed(cell.published_at_max_clock_saving_percent) + " %"},
+         PercentCell(cell.at_max_clock_saving_percent),
+         PercentCell(cell.bound_saving_percent),
+         {Points(cell.at_max_clock_saving_percent - cell.bound_saving_percent)},
+         {Points(cell.at_max_clock_saving_percent - cell.published_saving_percent)},
+         {Points(cell.at_max_clock_saving_percent - cell.published_at_max_clock_saving_percent)}},
+        &table);
   }
   return table;
 }

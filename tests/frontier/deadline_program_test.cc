@@ -177,6 +177,7 @@ RC_GTEST_PROP(DeadlineProgramProperty, EqualsAFreshSolution, (std::uint32_t seed
     const std::optional<double> expected = SolveAfresh(problem, fixed, deadline);
     const bool limited = random() % 2 == 0;
     const double limit = static_cast<double>(random() % 200) - 20;
+    RC_ASSERT(program.CanMeetDeadline() == expected.has_value());
     if (limited) {
       const Outcome outcome = program.Optimise(
           static_cast<Int128>(std::ldexp(limit, scale.time_bits + scale.slope_bits)));

@@ -226,6 +226,13 @@ Result<void> EvaluateEmulation(const EmulationCase& one, const EnvPipeResults& e
                      fmt::format("{}: {}", one.profile.string(), planner.error().message));
   }
   if (options.cpu_seconds) cell.frontier_cpu_seconds = options.cpu_seconds() - before;
+  const Plan& baseline = planner->baseline();
+  if (baseline.iteration_time_seconds >= frontier.fastest_seconds()) {
+    const Sosp24Point& best = frontier.LeastEffective(baseline.iteration_time_seconds);
+    const double wait = baseline.iteration_time_seconds - best.iteration_time_seconds;
+    cell.published_at_max_clock_saving_percent =
+        SavingPercent(baseline.energy_joules, best.energy_joules + watts * wait);
+  }
   Case running(options, *planner, std::move(cell));
   if (auto filled = running.FillCell(); !filled) return filled;
   if (const auto filled = running.FillEnvPipePolicy(); !filled) {
