@@ -396,7 +396,7 @@ void DeadlineProgram::Release(int activity) {
 
 DeadlineProgram::Outcome DeadlineProgram::Optimise(Int128 limit) {
   while (!candidates_.empty()) {
-    if (objective_ > limit) return Outcome::kAboveLimit;
+    if (objective_ > limit || work_ > work_limit_) return Outcome::kAboveLimit;
     const int entering = candidates_.back();
     candidates_.pop_back();
     is_candidate_[entering] = 0;

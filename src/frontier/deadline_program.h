@@ -5,6 +5,7 @@
 #define PERSEUS_FRONTIER_DEADLINE_PROGRAM_H_
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "frontier/network.h"
@@ -24,6 +25,9 @@ class DeadlineProgram {
   // Takes over an optimal basis. `deadline` lies in
   // [walk.next_time(), walk.time()], or is walk.time() at the fastest.
   DeadlineProgram(const Network& network, const Walk& walk, std::int64_t deadline);
+
+  // Optimise() gives up, as if above its limit, once work() passes this.
+  void SetWorkLimit(std::int64_t limit) { work_limit_ = limit; }
 
   // Whether the fixed activities leave room for the others at their fastest.
   // Where they do not, this is much cheaper than Optimise().
@@ -110,6 +114,7 @@ class DeadlineProgram {
   std::vector<std::int64_t> earliest_;  // [node], of CanMeetDeadline().
   Int128 objective_ = 0;
   std::int64_t work_ = 0;
+  std::int64_t work_limit_ = std::numeric_limits<std::int64_t>::max();
 };
 
 }  // namespace perseus::frontier

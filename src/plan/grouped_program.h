@@ -35,6 +35,7 @@ class GroupedProgram {
   void Fix(int group, int knob);
   void Release(int group);
   bool CanMeetDeadline() { return program_.CanMeetDeadline(); }
+  void SetWorkLimit(std::int64_t limit) { program_.SetWorkLimit(limit); }
   // False when there is no optimum within `limit`.
   bool Optimise(frontier::Int128 limit);
   // The same after Fix(group, ...). A large group that is too slow costs the

@@ -61,7 +61,10 @@ class Search {
         order_(space, program),
         program_(network, std::move(program), space),
         work_limit_(program_.work() + work_limit),
-        basic_work_limit_(program_.work() + std::max(work_limit, basic_work_limit)) {}
+        basic_work_limit_(program_.work() + std::max(work_limit, basic_work_limit)) {
+    // A single step may be long where many activities change at once.
+    if (!program_.each_alone()) program_.SetWorkLimit(basic_work_limit_);
+  }
 
   std::optional<std::vector<int>> Run() {
     if (!Dives()) return RoundUp();

@@ -120,6 +120,16 @@ TEST_F(DeadlineProgramTest, ReleasingTheFreeChangesNothing) {
   EXPECT_EQ(Objective(program), 60);
 }
 
+TEST_F(DeadlineProgramTest, GivesUpBeyondItsWork) {
+  DeadlineProgram program = ProgramAt(network_, Ticks(8));
+  program.SetWorkLimit(-1);
+  program.Fix(0, Ticks(5), 0);
+  program.Fix(2, Ticks(6), 0);
+  EXPECT_EQ(program.Optimise(kNoLimit), Outcome::kAboveLimit);
+  program.SetWorkLimit(program.work() + 1000);
+  EXPECT_EQ(program.Optimise(kNoLimit), Outcome::kInfeasible);
+}
+
 TEST_F(DeadlineProgramTest, ACopyIsASnapshot) {
   DeadlineProgram program = ProgramAt(network_, Ticks(8));
   DeadlineProgram copy = program;

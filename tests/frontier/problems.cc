@@ -283,7 +283,9 @@ std::string CheckConvex(const TimeCostFrontier& frontier, double tolerance) {
     const FrontierBreakpoint& b = points[k + 1];
     if (!(a.time < b.time)) return fmt::format("times {} and {}", a.time, b.time);
     if (!(a.cost > b.cost)) return fmt::format("costs {} and {}", a.cost, b.cost);
-    if (!(a.slope > b.slope)) return fmt::format("slopes {} and {}", a.slope, b.slope);
+    // Slopes have more bits than a double: two may print as one.
+    const bool falls = tolerance > 0 ? a.slope >= b.slope : a.slope > b.slope;
+    if (!falls) return fmt::format("slopes {} and {}", a.slope, b.slope);
     const double rise = a.slope * (b.time - a.time);
     if (std::abs(a.cost - b.cost - rise) > tolerance * (std::abs(a.cost) + std::abs(b.cost))) {
       return fmt::format("slope {} from ({}, {}) to ({}, {})", a.slope, a.time, a.cost, b.time,

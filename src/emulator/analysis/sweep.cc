@@ -161,7 +161,12 @@ Result<void> ParseSweep(std::string_view text, SweepSpec* sweep) {
   const std::string_view name = text.substr(0, equals);
   const auto key = std::find_if(keys.begin(), keys.end(),
                                 [&](const Key& known) { return SameName(known.name, name); });
-  if (equals == std::string_view::npos || key == keys.end()) {
+  if (key != keys.end() && equals == std::string_view::npos) {
+    return InvalidInput(fmt::format(
+        "{} has no values; give them, as in {}", Shown(text),
+        key->counts != nullptr ? fmt::format("{}=8,16,32", key->name) : "schedule=1f1b,gpipe"));
+  }
+  if (key == keys.end()) {
     std::vector<std::string> names;
     std::transform(keys.begin(), keys.end(), std::back_inserter(names),
                    [](const Key& known) { return known.name; });

@@ -71,6 +71,8 @@ TEST(ParseSweepTest, SaysWhatIsWrong) {
   EXPECT_THAT(message("microbatch=8"), HasSubstr("did you mean 'microbatches'?"));
   EXPECT_THAT(message("microbatches"), HasSubstr("as in microbatches=8,16,32"));
   EXPECT_THAT(message(""), HasSubstr("cannot be swept"));
+  EXPECT_THAT(message("stages"), HasSubstr("has no values; give them, as in stages=8,16,32"));
+  EXPECT_THAT(message("schedule"), HasSubstr("as in schedule=1f1b,gpipe"));
   for (const char* text : {"stages=", "stages=4,", "stages=,4", "stages=4.5", "stages=0",
                            "stages=-2", "stages=9999999999999", "stages= 4"}) {
     EXPECT_THAT(message(text), HasSubstr("is no value of stages")) << text;
