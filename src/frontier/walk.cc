@@ -59,7 +59,7 @@ struct LaterEvent {
 
 }  // namespace
 
-Walk::Walk(const Network& network) : network_(network) {
+Walk::Walk(const Network& network) : network_(&network) {
   const std::vector<std::int64_t> to_sink = network.LongestToSink(/*slowest=*/true);
   slowest_time_ = to_sink[Network::kSource];
   nodes_.resize(network.num_nodes());
@@ -99,9 +99,9 @@ Walk::Walk(const Network& network) : network_(network) {
 // Puts an arc into the tree, an activity at the given vertex of its curve.
 void Walk::EnterTree(int index, int level) {
   in_tree_[index] = true;
-  if (index >= network_.num_activities) return;
+  if (index >= network_->num_activities) return;
   Arc& arc = arcs_[index];
-  const Curve& curve = network_.CurveOf(index);
+  const Curve& curve = network_->CurveOf(index);
   arc.level = level;
   arc.lower = level == 0 ? 0 : curve.capacities[level - 1];
   arc.upper = curve.capacities[level];
@@ -110,9 +110,9 @@ void Walk::EnterTree(int index, int level) {
 // Takes an arc out of the tree, its flow at one of its bounds.
 void Walk::LeaveTree(int index, bool at_upper) {
   in_tree_[index] = false;
-  if (index >= network_.num_activities) return;
+  if (index >= network_->num_activities) return;
   Arc& arc = arcs_[index];
-  const Curve& curve = network_.CurveOf(index);
+  const Curve& curve = network_->CurveOf(index);
   if (!at_upper) --arc.level;
   arc.forward_length = curve.lengths[arc.level + 1];
   arc.backward_length = arc.level < 0 ? kNever : curve.lengths[arc.level];
@@ -154,8 +154,8 @@ void Walk::MoveSubtree(int top, int new_top, int new_parent, int new_parent_arc,
   // Local pointers: stores through bytes make the compiler read members again.
   const std::int64_t change = to_sink_side ? shift_ : -shift_;
   const std::uint8_t side = to_sink_side ? 1 : 0;
-  const int* const first = network_.first_incidence.data();
-  const Network::Incidence* const incidences = network_.incidences.data();
+  const int* const first = network_->first_incidence.data();
+  const Network::Incidence* const incidences = network_->incidences.data();
   const std::uint8_t* const in_tree = in_tree_.data();
   std::uint8_t* const sink_side = sink_side_.data();
   Node* const nodes = nodes_.data();
@@ -185,6 +185,7 @@ void Walk::MoveSubtree(int top, int new_top, int new_parent, int new_parent_arc,
       border_count += (tree ^ 1) & static_cast<int>(sink_side[i->other] != side);
     }
   }
+  work_ += moved_count;
   for (int k = 0; k < border_count; ++k) {
     if (sink_side[border[k].other] != side) Offer(border[k].arc);
   }
@@ -307,6 +308,12 @@ void Walk::SettleCorner() {
     if (next_shift_ < 0) return;
   }
   next_shift_ = -1;
+}
+
+std::size_t Walk::bytes() const {
+  return arcs_.capacity() * sizeof(Arc) + nodes_.capacity() * sizeof(Node) + in_tree_.capacity() +
+         sink_side_.capacity() + heap_.capacity() * sizeof(Event) +
+         moved_.capacity() * sizeof(int) + border_.capacity() * sizeof(Network::Incidence);
 }
 
 void Walk::Advance() {

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_FRONTIER_WALK_H_
 #define PERSEUS_FRONTIER_WALK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -12,7 +13,8 @@
 namespace perseus::frontier {
 
 // Walks the frontier of a network from its slowest time to its fastest. See
-// walk.cc for the algorithm. Borrows the network. Not thread-safe.
+// walk.cc for the algorithm. Borrows the network. Copyable: a copy is a
+// snapshot, which goes on exactly as the original would. Not thread-safe.
 class Walk {
  public:
   explicit Walk(const Network& network);
@@ -35,6 +37,10 @@ class Walk {
   // Price of every arc's time, on the current piece.
   std::int64_t ArcFlow(int arc) const { return arcs_[arc].flow; }
   long long pivots() const { return pivots_; }
+  // Work done so far: about the nodes touched.
+  std::int64_t work() const { return work_; }
+  // Memory held, in bytes.
+  std::size_t bytes() const;
 
  private:
   friend class DeadlineProgram;  // Takes over the basis.
@@ -74,7 +80,7 @@ class Walk {
 
   static constexpr std::int64_t kNever = -1;
 
-  const Network& network_;
+  const Network* network_;
   std::vector<Arc> arcs_;
   std::vector<Node> nodes_;
   std::vector<std::uint8_t> in_tree_;    // [arc]
@@ -89,6 +95,7 @@ class Walk {
   std::int64_t flow_ = 0;
   Int128 cost_ = 0;
   long long pivots_ = 0;
+  std::int64_t work_ = 0;
 };
 
 }  // namespace perseus::frontier
