@@ -102,7 +102,8 @@ struct TimeCostFrontier {
   // to slope_quantum can have caused. (Options within 1e-9 of each other in
   // time count as one, the cheaper: the cost stays a lower bound.)
   double cost_error = 0;
-  long long pivots = 0;  // Work done.
+  long long pivots = 0;
+  long long work = 0;  // Steps done, as EstimateFrontier() counts them.
 };
 
 // Walks the whole frontier. Exact in integers: the only rounding is that of
@@ -122,23 +123,24 @@ struct FrontierSize {
   // activities, and of the curves that have a user.
   double segments = 0;
   double curve_segments = 0;
+  double longest_chain = 0;  // Activities on the longest path of precedences.
+  double slope_steps = 0;    // The steepest slope in multiples of slope_quantum; 0: exact.
 };
 
 struct FrontierEstimate {
   double breakpoints = 0;
   double work = 0;     // Steps: about nodes touched.
-  double seconds = 0;  // CPU time, where a step takes 15 ns.
+  double seconds = 0;  // CPU time, where a step takes 18 ns.
   double bytes = 0;    // Peak memory of SolveFrontier(), without the problem itself.
 };
 
-// Looks at the curves only; takes microseconds. Precondition: curve_of is in
-// range.
+// One pass over the problem; builds nothing. Preconditions: indices in range,
+// no cycle.
 FrontierSize SizeOf(const TimeCostProblem& problem, double slope_quantum);
 
 // What SolveFrontier() will take for a whole frontier, so that a caller can say
-// so, coarsen or refuse before it starts. Fitted to pipelines of 2 to 10,000
-// stages and 4 to 1,000,000 microbatches (docs/solver.md), where `work` is
-// within a factor of 3; other graphs may be far off.
+// so, coarsen or refuse before it starts. Fitted to pipelines (docs/solver.md):
+// there the work is within a factor of 3. Other graphs may be far off.
 FrontierEstimate EstimateFrontier(const FrontierSize& size);
 
 // The lower convex hulls as the solver sees them, after rounding to its

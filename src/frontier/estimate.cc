@@ -4,11 +4,13 @@
 // How much work a frontier will be.
 //
 // A pivot with flow costs its cycle and the smaller part of the side that it
-// splits: in pipelines about a quarter of the nodes. There is about one for each
+// splits: in pipelines about a fifth of the nodes. There is about one for each
 // breakpoint. Breakpoints are bounded in two ways: by the segments there are to
-// use up, of which a good quarter shows as a breakpoint of its own; and, as all
+// use up, each a breakpoint of its own where few activities share a curve; and, as all
 // microbatches of a stage share its slopes, by the sums that slopes of different
-// curves can form, which grow with the square of their number. Pivots without
+// curves can form, which grow with the square of their number. With rounded
+// slopes there are no more than steps from no slope to that at the fastest time:
+// the steepest of as many activities as go on side by side. Pivots without
 // flow are some for each segment and cheap.
 
 #include <algorithm>
@@ -25,19 +27,21 @@ namespace perseus {
 namespace {
 
 // Fitted: see docs/solver.md.
-constexpr double kBreakpointsPerSegment = 0.3;
-constexpr double kBreakpointsPerSlopePair = 0.01;
-constexpr double kNodesPerBreakpoint = 0.25;
-constexpr double kWorkPerSegment = 10;
-constexpr double kSecondsPerWork = 15e-9;
+constexpr double kBreakpointsPerSegment = 0.95;
+constexpr double kBreakpointsPerSlopePair = 0.09;
+constexpr double kStepsPerActivity = 1.2;
+constexpr double kNodesPerBreakpoint = 0.18;
+constexpr double kWorkPerSegment = 30;
+constexpr double kSecondsPerWork = 18e-9;
 // Of the network and the walk together.
-constexpr double kBytesPerActivity = 250;
-constexpr double kBytesPerArc = 110;
+constexpr double kBytesPerActivity = 160;
+constexpr double kBytesPerArc = 80;
 constexpr double kBytesPerBreakpoint = 48;
 
-// Segments of the hull once slopes are rounded: slopes of 0 vanish, equal ones
-// are one.
-double CountSegments(const std::vector<TimeCost>& options, double slope_quantum) {
+// Adds the segments of a curve that `users` activities have. Rounded slopes of 0
+// vanish, equal ones are one.
+void AddCurve(const std::vector<TimeCost>& options, double slope_quantum, double users,
+              FrontierSize* size) {
   const std::vector<TimeCost> hull = frontier::LowerHull(options, 0);
   double segments = 0;
   double last = 0;
@@ -48,7 +52,38 @@ double CountSegments(const std::vector<TimeCost>& options, double slope_quantum)
     if (slope > last) ++segments;
     last = std::max(last, slope);
   }
-  return segments;
+  size->curve_segments += segments;
+  size->segments += users * segments;
+  if (slope_quantum > 0) size->slope_steps = std::max(size->slope_steps, last);
+}
+
+double LongestChain(const TimeCostProblem& problem) {
+  const std::size_t n = problem.curve_of.size();
+  std::vector<int> waiting(n, 0);
+  std::vector<std::size_t> first(n + 1, 0);
+  for (const TimeCostPrecedence& p : problem.precedences) {
+    ++waiting[p.to];
+    ++first[p.from + 1];
+  }
+  for (std::size_t i = 0; i < n; ++i) first[i + 1] += first[i];
+  std::vector<int> successors(problem.precedences.size());
+  std::vector<std::size_t> next(first.begin(), first.end() - 1);
+  for (const TimeCostPrecedence& p : problem.precedences) successors[next[p.from]++] = p.to;
+  std::vector<int> ready;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (waiting[i] == 0) ready.push_back(static_cast<int>(i));
+  }
+  // Level by level.
+  double levels = 0;
+  for (std::vector<int> following; !ready.empty(); ready.swap(following), following.clear()) {
+    ++levels;
+    for (const int i : ready) {
+      for (std::size_t k = first[i]; k < first[i + 1]; ++k) {
+        if (--waiting[successors[k]] == 0) following.push_back(successors[k]);
+      }
+    }
+  }
+  return levels;
 }
 
 }  // namespace
@@ -61,10 +96,9 @@ FrontierSize SizeOf(const TimeCostProblem& problem, double slope_quantum) {
   size.precedences = static_cast<double>(problem.precedences.size());
   for (std::size_t c = 0; c < problem.curves.size(); ++c) {
     if (users[c] == 0) continue;
-    const double segments = CountSegments(problem.curves[c], slope_quantum);
-    size.curve_segments += segments;
-    size.segments += static_cast<double>(users[c]) * segments;
+    AddCurve(problem.curves[c], slope_quantum, static_cast<double>(users[c]), &size);
   }
+  size.longest_chain = LongestChain(problem);
   return size;
 }
 
@@ -75,6 +109,11 @@ FrontierEstimate EstimateFrontier(const FrontierSize& size) {
   estimate.breakpoints =
       1 + std::min(kBreakpointsPerSegment * size.segments,
                    kBreakpointsPerSlopePair * size.curve_segments * size.curve_segments);
+  if (size.slope_steps > 0 && size.longest_chain > 0) {
+    const double side_by_side = size.activities / size.longest_chain;
+    estimate.breakpoints =
+        std::min(estimate.breakpoints, 1 + kStepsPerActivity * side_by_side * size.slope_steps);
+  }
   estimate.work =
       kNodesPerBreakpoint * nodes * estimate.breakpoints + kWorkPerSegment * size.segments + nodes;
   estimate.seconds = kSecondsPerWork * estimate.work;

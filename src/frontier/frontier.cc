@@ -146,6 +146,7 @@ Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
     walk.Advance();
   }
   result.pivots = walk.pivots();
+  result.work = walk.work();
   std::reverse(result.breakpoints.begin(), result.breakpoints.end());
   return result;
 }

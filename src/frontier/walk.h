@@ -91,6 +91,7 @@ class Walk {
   void LeaveTree(int index, bool at_upper);
   std::int64_t CrossingShift(int index) const;
   void Offer(int index);
+  void DropOutdatedEvents();
   bool OnSinkSide(int node) const { return on_sink_side_[label_[node]] != 0; }
   // Event time; on the sink side, plus the shift.
   std::int64_t Base(int node) const { return nodes_[node].base - offset_[label_[node]]; }
@@ -122,7 +123,8 @@ class Walk {
   std::array<std::uint8_t, kMostLabels> on_sink_side_{};
   std::vector<Event> heap_;
   std::uint32_t offers_ = 0;
-  std::vector<int> subtree_;  // Room for all nodes, and one more.
+  std::size_t most_events_ = 1024;  // Before outdated ones are dropped.
+  std::vector<int> subtree_;        // Room for all nodes, and one more.
   std::vector<int> rest_;
   std::int64_t slowest_time_ = 0;
   std::int64_t shift_ = 0;
