@@ -231,10 +231,12 @@ class Assembler {
     for (RowSpan rest = option; !rest.empty();) {
       const RowSpan rows = FrontGroup(rest, [](const Row& row) { return row.rank.tp_rank; });
       rest = rest.subspan(rows.size());
+      // Both ascend; a replica of several `rank`s is in `rows` more than once.
+      auto row = rows.begin();
       for (const int dp_rank : dp_ranks) {
-        const bool found = std::any_of(rows.begin(), rows.end(),
-                                       [&](const Row& row) { return row.rank.dp_rank == dp_rank; });
-        if (found) continue;
+        row = std::find_if(row, rows.end(),
+                           [&](const Row& each) { return each.rank.dp_rank >= dp_rank; });
+        if (row != rows.end() && row->rank.dp_rank == dp_rank) continue;
         return missing(fmt::format("tp_rank {}, dp_rank {}", rows.front().rank.tp_rank, dp_rank));
       }
       if (rows.size() != replicas) {

@@ -306,6 +306,21 @@ TEST(ProfileTest, RefusesWhatIsNoProfileFile) {
   std::filesystem::remove_all(directory);
 }
 
+// A profile of many replicas is read in time that goes with its size: with a
+// search for each replica among all, this would take a minute, a legal file hours.
+TEST(ProfileTest, ManyReplicasAreNoMoreThanManyRows) {
+  constexpr int kReplicas = 250'000;
+  std::string text = "stage,instruction,frequency,time,energy,dp_rank,tp_rank\n";
+  for (const char* instruction : {"forward", "backward"}) {
+    for (int dp_rank = 0; dp_rank < kReplicas; ++dp_rank) {
+      text += fmt::format("0,{},1,1,1,{},0\n", instruction, dp_rank);
+    }
+  }
+  const Profile p = Read(text);
+  EXPECT_EQ(p.rows, 2 * kReplicas);
+  EXPECT_EQ(p.tables.size(), 2U);
+}
+
 TEST(ProfileTest, HashesAsPublished) {
   EXPECT_EQ(Sha256Hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
