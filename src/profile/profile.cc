@@ -86,7 +86,7 @@ std::string NoteText(const Profile& profile, const ProfileNote& note) {
 }
 
 Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& options) {
-  const auto text = ReadWholeFile(path, kMaxProfileBytes);
+  const auto text = ReadWholeFileOrPipe(path, kMaxProfileBytes);
   if (!text) return tl::unexpected(text.error());
   return ParseProfile(*text, path, options);
 }
