@@ -13,10 +13,10 @@
 #include <tuple>
 #include <utility>
 
-#include "profile/nearest_name.h"
+#include "common/nearest_name.h"
 #include "profile/odd_cells.h"
 
-namespace perseus {
+namespace perseus::profile {
 namespace {
 
 using RowSpan = std::span<const Row>;
@@ -387,4 +387,4 @@ Parsed<Profile> AssembleProfile(std::string_view text, Rows rows, std::string_vi
   return Assembler(text, std::move(rows)).Run(baseline);
 }
 
-}  // namespace perseus
+}  // namespace perseus::profile

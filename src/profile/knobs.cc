@@ -11,10 +11,10 @@
 #include <numeric>
 #include <string>
 
-#include "profile/cells.h"
-#include "profile/nearest_name.h"
+#include "common/cells.h"
+#include "common/nearest_name.h"
 
-namespace perseus {
+namespace perseus::profile {
 namespace {
 
 struct Unit {
@@ -157,4 +157,4 @@ Parsed<KnobOrder> KnobReader::Finish(std::string_view text) const {
   return result;
 }
 
-}  // namespace perseus
+}  // namespace perseus::profile

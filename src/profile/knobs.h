@@ -10,10 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/csv_records.h"
 #include "perseus/profile.h"
-#include "profile/csv_records.h"
 
-namespace perseus {
+namespace perseus::profile {
 
 // The knobs of a profile once all are known. The fields are the profile's.
 struct KnobOrder {
@@ -39,6 +39,6 @@ class KnobReader {
   std::unordered_map<std::string_view, int> index_;  // Never iterated.
 };
 
-}  // namespace perseus
+}  // namespace perseus::profile
 
 #endif  // PERSEUS_PROFILE_KNOBS_H_

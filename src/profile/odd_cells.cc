@@ -24,7 +24,7 @@
 #include <limits>
 #include <tuple>
 
-namespace perseus {
+namespace perseus::profile {
 namespace {
 
 constexpr std::size_t kNeighbours = 3;  // On each side.
@@ -170,4 +170,4 @@ std::vector<OddCell> FindOddCells(const Rows& all) {
   return cells;
 }
 
-}  // namespace perseus
+}  // namespace perseus::profile

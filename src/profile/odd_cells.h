@@ -10,7 +10,7 @@
 
 #include "profile/rows.h"
 
-namespace perseus {
+namespace perseus::profile {
 
 // A cell that does not fit its neighbours on the curve of its stage,
 // instruction and GPU.
@@ -41,6 +41,6 @@ struct OddPoint {
 };
 std::vector<OddPoint> FindOddPoints(std::span<const CurvePoint> curve, const Steepness& steepness);
 
-}  // namespace perseus
+}  // namespace perseus::profile
 
 #endif  // PERSEUS_PROFILE_ODD_CELLS_H_

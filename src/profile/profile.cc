@@ -20,6 +20,9 @@
 namespace perseus {
 namespace {
 
+using profile::AssembleProfile;
+using profile::ReadRows;
+
 constexpr std::size_t kMaxProfileBytes = std::size_t{256} << 20;
 
 // The text of the first comment above the header that says that the profile is

@@ -97,7 +97,7 @@ TEST(BuildScheduleTest, ZbvOfFewMicrobatchesOnManyRanksIsNoMoreWork) {
   constexpr int kRanks = 1 << 29;
   for (int i = 0; i < 1000; ++i) {
     const int rank = i * (kRanks / 1000);
-    const RankOrder order = ZbvZeroBubbleOrder({kRanks, 2, 2}, rank);
+    const pipeline::RankOrder order = pipeline::ZbvZeroBubbleOrder({kRanks, 2, 2}, rank);
     ASSERT_EQ(order.size(), 2U * 2U * 3U);
     EXPECT_EQ(order.front().action.stage, rank);
     EXPECT_EQ(order.back().action.microbatch, 1);

@@ -22,6 +22,10 @@
 namespace perseus {
 namespace {
 
+using profile::CurvePoint;
+using profile::FindOddPoints;
+using profile::OddPoint;
+using profile::Steepness;
 using ::testing::HasSubstr;
 
 // The lines of a profile, cell by cell.
@@ -59,9 +63,9 @@ class Table {
 };
 
 std::vector<ProfileNote> NotesOf(const std::string& text) {
-  const auto profile = ParseProfile(text, "p.csv");
-  EXPECT_TRUE(profile) << profile.error().message;
-  return profile ? profile->notes : std::vector<ProfileNote>();
+  const auto read = ParseProfile(text, "p.csv");
+  EXPECT_TRUE(read) << read.error().message;
+  return read ? read->notes : std::vector<ProfileNote>();
 }
 
 std::string Synthetic(const std::string& gpu, const std::string& model, int clock_step = 0) {
@@ -166,15 +170,16 @@ TEST(OddCellsTest, NamesTheCellAndTheGpu) {
       }
     }
   }
-  const auto profile = ParseProfile(text, "p.csv");
-  ASSERT_TRUE(profile);
-  ASSERT_EQ(profile->notes.size(), 1U);
-  EXPECT_EQ(NoteText(*profile, profile->notes.front()),
-            "p.csv:7:35: the energy of stage 0 forward at 1200, 0.1 J, is 0.127 times the least that "
-            "its neighbours on the curve allow; measure it again, or remove the row");
+  const auto read = ParseProfile(text, "p.csv");
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->notes.size(), 1U);
+  EXPECT_EQ(
+      NoteText(*read, read->notes.front()),
+      "p.csv:7:35: the energy of stage 0 forward at 1200, 0.1 J, is 0.127 times the least that "
+      "its neighbours on the curve allow; measure it again, or remove the row");
   const auto strict = ParseProfile(text, "p.csv", {.strict = true});
   ASSERT_FALSE(strict);
-  EXPECT_EQ(strict.error().message, NoteText(*profile, profile->notes.front()));
+  EXPECT_EQ(strict.error().message, NoteText(*read, read->notes.front()));
 }
 
 TEST(OddCellsTest, ListsTwentyAndCountsTheRest) {
