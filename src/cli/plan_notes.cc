@@ -90,10 +90,6 @@ void NotePower(const CostedPipeline& pipeline, const Plan& baseline,
 std::vector<std::string> InputNotes(const Profile& profile, const CostedPipeline& pipeline,
                                     const Plan& baseline, int virtual_stages) {
   std::vector<std::string> notes;
-  if (!profile.modelled.empty()) {
-    notes.push_back(fmt::format("the profile says of itself: {}{}", profile.modelled,
-                                profile.modelled.ends_with('.') ? "" : "."));
-  }
   for (const ProfileNote& note : profile.notes) notes.push_back(NoteText(profile, note) + ".");
   for (const std::string& note : pipeline.notes) notes.push_back(note + ".");
   NoteLowerClocks(profile, &notes);
