@@ -1,0 +1,30 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PLAN_DWELL_SEGMENTS_H_
+#define PERSEUS_PLAN_DWELL_SEGMENTS_H_
+
+#include <vector>
+
+#include "perseus/plan.h"
+
+namespace perseus::plan {
+
+// Computations in groups, each of which keeps its knob long enough: stretches
+// of a rank that last at least `dwell_seconds` with everything at its fastest,
+// or a whole rank.
+//
+// [level][group][member]. The first level has a group for each rank; each
+// group of the next is a part of one, down to stretches that are as short as
+// they may be. Stretches end where a rank's phases do, as far as they can.
+std::vector<std::vector<std::vector<int>>> DwellLevels(const CostedPipeline& pipeline,
+                                                       double dwell_seconds);
+
+// Whether every rank keeps each knob for so long, its computations' measured
+// times added up, or never changes it.
+bool KeepsDwell(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
+                double dwell_seconds);
+
+}  // namespace perseus::plan
+
+#endif  // PERSEUS_PLAN_DWELL_SEGMENTS_H_
