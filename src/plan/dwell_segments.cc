@@ -86,22 +86,4 @@ std::vector<std::vector<std::vector<int>>> DwellLevels(const CostedPipeline& pip
   return levels;
 }
 
-bool KeepsDwell(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
-                double dwell_seconds) {
-  for (const std::vector<int>& order : pipeline.dag.rank_order) {
-    double seconds = 0;
-    bool changed = false;
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      if (k > 0 && options[order[k]].knob != options[order[k - 1]].knob) {
-        if (seconds < dwell_seconds) return false;
-        seconds = 0;
-        changed = true;
-      }
-      seconds += options[order[k]].time_seconds;
-    }
-    if (changed && seconds < dwell_seconds) return false;
-  }
-  return true;
-}
-
 }  // namespace perseus::plan

@@ -14,16 +14,11 @@ namespace perseus::plan {
 // of a rank that last at least `dwell_seconds` with everything at its fastest,
 // or a whole rank.
 //
-// [level][group][member]. The first level has a group for each rank; each
-// group of the next is a part of one, down to stretches that are as short as
-// they may be. Stretches end where a rank's phases do, as far as they can.
+// [level][group][member]. The first level has a group for each rank. Those of
+// the next are parts of them, at first by phase, down to stretches that are as
+// short as they may be.
 std::vector<std::vector<std::vector<int>>> DwellLevels(const CostedPipeline& pipeline,
                                                        double dwell_seconds);
-
-// Whether every rank keeps each knob for so long, its computations' measured
-// times added up, or never changes it.
-bool KeepsDwell(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
-                double dwell_seconds);
 
 }  // namespace perseus::plan
 

@@ -39,7 +39,10 @@ constexpr int kCandidates = 6;  // Groups that are tried before a node is split.
 class Branching {
  public:
   Branching(const GroupProblem& problem, std::int64_t work_limit)
-      : problem_(problem), relaxation_(problem), work_limit_(work_limit) {
+      : problem_(problem),
+        relaxation_(problem),
+        work_limit_(work_limit),
+        forbidding_(problem.num_groups(), 0) {
     for (const GroupProblem::Group& group : problem.groups()) {
       double most = 0;
       for (const auto& option : group.options) most = std::max(most, std::abs(option.joules));
@@ -264,16 +267,15 @@ class Branching {
     if (Offer(choice)) Improve(work_limit_);
   }
 
-  // Seconds of every known path.
-  std::vector<double> PathSums(const std::vector<int>& choice) {
-    std::vector<double> sums;
-    for (const GroupProblem::Path& path : relaxation_.paths()) {
-      double seconds = path.delay_seconds;
-      for (int g = 0; g < problem_.num_groups(); ++g) seconds += SecondsOn(path, g, choice[g]);
-      sums.push_back(seconds);
+  // Adds the seconds of the paths that are known by now and not in `sums`.
+  void AddPathSums(const std::vector<int>& choice, std::vector<double>* sums) {
+    const auto& paths = relaxation_.paths();
+    for (std::size_t p = sums->size(); p < paths.size(); ++p) {
+      double seconds = paths[p].delay_seconds;
+      for (int g = 0; g < problem_.num_groups(); ++g) seconds += SecondsOn(paths[p], g, choice[g]);
+      sums->push_back(seconds);
+      work_ += problem_.num_cells();
     }
-    work_ += static_cast<std::int64_t>(sums.size()) * problem_.num_cells();
-    return sums;
   }
 
   double SecondsOn(const GroupProblem::Path& path, int g, int option) const {
@@ -289,14 +291,22 @@ class Branching {
   bool TooLong(const std::vector<double>& sums, const std::vector<int>& choice,
                const std::vector<std::pair<int, int>>& changes) {
     const double most = problem_.seconds() * (1 + kClearlyTooLong);
-    for (std::size_t p = 0; p < sums.size(); ++p) {
+    const auto too_long = [&](std::size_t p) {
+      const GroupProblem::Path& path = relaxation_.paths()[p];
       double seconds = sums[p];
       for (const auto& [g, to] : changes) {
-        const GroupProblem::Path& path = relaxation_.paths()[p];
         seconds += SecondsOn(path, g, to) - SecondsOn(path, g, choice[g]);
       }
       work_ += 4 * static_cast<std::int64_t>(changes.size());
-      if (seconds > most) return true;
+      return seconds > most;
+    };
+    // The path that forbade it last will often do so again.
+    std::size_t& last = forbidding_[changes.back().first];
+    if (last < sums.size() && too_long(last)) return true;
+    for (std::size_t p = 0; p < sums.size(); ++p) {
+      if (!too_long(p)) continue;
+      last = p;
+      return true;
     }
     return false;
   }
@@ -307,20 +317,26 @@ class Branching {
     if (TooLong(*sums, *choice, changes)) return false;
     std::vector<int> changed = *choice;
     for (const auto& [g, to] : changes) changed[g] = to;
-    const std::size_t known = relaxation_.paths().size();
     if (!IsFeasible(changed)) {
-      if (relaxation_.paths().size() > known) *sums = PathSums(*choice);
+      AddPathSums(*choice, sums);
       return false;
     }
+    for (std::size_t p = 0; p < sums->size(); ++p) {
+      const GroupProblem::Path& path = relaxation_.paths()[p];
+      for (const auto& [g, to] : changes) {
+        (*sums)[p] += SecondsOn(path, g, to) - SecondsOn(path, g, (*choice)[g]);
+      }
+    }
+    work_ += 4 * static_cast<std::int64_t>(sums->size() * changes.size());
     *choice = std::move(changed);
-    *sums = PathSums(*choice);
     return true;
   }
 
   // Gives one group after the other its cheapest feasible option, as long as
   // that saves.
   void Descend(std::vector<int>* choice) {
-    std::vector<double> sums = PathSums(*choice);
+    std::vector<double> sums;
+    AddPathSums(*choice, &sums);
     for (bool changed = true; changed;) {
       changed = false;
       for (int g = 0; g < problem_.num_groups(); ++g) {
@@ -338,7 +354,8 @@ class Branching {
   // Exchanges: one group faster by a few options, another slower.
   void Improve(std::int64_t work_limit) {
     Descend(&best_);
-    std::vector<double> sums = PathSums(best_);
+    std::vector<double> sums;
+    AddPathSums(best_, &sums);
     int unchanged = 0;
     for (int g = 0; unchanged < problem_.num_groups() && Work() <= work_limit;
          g = (g + 1) % problem_.num_groups()) {
@@ -373,6 +390,7 @@ class Branching {
   std::int64_t work_ = 0;
   double tolerance_ = 0;
   std::vector<std::vector<int>> by_joules_;  // [group] Its options, cheapest first.
+  std::vector<std::size_t> forbidding_;      // [group] Place in paths().
   std::vector<Node> open_;
   int numbers_ = 0;
   int nodes_ = 0;

@@ -63,6 +63,7 @@ GroupRelaxation::GroupRelaxation(const GroupProblem& problem)
       most = std::max(most, options[k].joules);
     }
     spread += most - least;
+    most_joules_ += most;
     least_.push_back(least);
     num_columns_ += static_cast<int>(options.size());
   }
@@ -389,12 +390,14 @@ void GroupRelaxation::BoundAlongRay(int row, double sign, double cutoff) {
   const double* const rho = &inverse_[static_cast<std::size_t>(row) * size_];
   std::vector<double> path_prices(size_ - groups);
   double step = 1;
-  for (int k = 0; k < kRayDoublings && bound_ <= cutoff; ++k, step *= 2) {
+  for (int k = 0; k < kRayDoublings && bound_ <= std::min(cutoff, most_joules_); ++k, step *= 2) {
     for (int r = groups; r < size_; ++r) {
       path_prices[r - groups] = -prices_[r] - sign * step * rho[r];
     }
     Bound(path_prices);
   }
+  // No choice costs so much, so there is none.
+  if (bound_ > most_joules_ + kZero * std::abs(most_joules_)) bound_ = kInfinite;
 }
 
 void GroupRelaxation::AddPath(const GroupProblem::Path& path) {

@@ -90,6 +90,7 @@ class GroupRelaxation {
   const GroupProblem& problem_;
   double second_scale_ = 1;  // Times are divided by these in here.
   double joule_scale_ = 1;
+  double most_joules_ = 0;  // With every group at its dearest.
   std::vector<GroupProblem::Path> pool_;
   std::vector<Column> columns_;
   std::vector<int> first_column_;  // [group]

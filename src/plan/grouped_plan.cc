@@ -12,8 +12,8 @@
 // Dwell. A plan that never changes a knob keeps any dwell: one knob per rank is
 // solved first. Then ranks are cut into ever shorter stretches that last long
 // enough (dwell_segments.h), each level begun with the plan of the one before.
-// Plans of a coarser granularity are candidates, with stretches of one knob
-// where they need them, and without where they keep the dwell anyway.
+// Plans of a coarser granularity whose groups keep the dwell, or are merged
+// until they do, are candidates.
 //
 // All searches are bounded by work and pass through the same plans however
 // large the bound is: more effort never gives a worse plan.
@@ -25,7 +25,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "plan/cost_options.h"
 #include "plan/dwell_segments.h"
@@ -72,8 +74,6 @@ class GroupSearch {
         work_(Work(kWork)) {}
 
   Result<GroupedPlan> Run(Granularity granularity) {
-    // What has to share a knob may have none in common; a finer granularity
-    // then decides.
     if (dwell_seconds_ > 0) {
       WithDwell(granularity);
     } else {
@@ -96,24 +96,29 @@ class GroupSearch {
     return static_cast<std::int64_t>(std::min(effort_ * full, kMostWork));
   }
 
-  // Solves one grouping; `starts` from the best plan so far where `go_on`.
-  void Solve(const std::vector<std::vector<int>>& groups, bool go_on, std::int64_t work,
-             GroupSolution* solution) {
+  // Solves one grouping, beginning with `start` unless that is empty.
+  GroupSolution Solve(const std::vector<std::vector<int>>& groups, std::int64_t work,
+                      std::vector<CostOption>* start = nullptr) {
     auto problem = GroupProblem::Make(pipeline_, guard_, groups, seconds_);
     if (!problem) {
       error_ = problem.error();
-      *solution = {};
-      solution->joules = kInfinite;
-      solution->bound_joules = kInfinite;
-      return;
+      GroupSolution none;
+      none.joules = kInfinite;
+      none.bound_joules = kInfinite;
+      return none;
     }
     any_solved_ = true;
     std::vector<std::vector<int>> starts = OneForAll(*problem);
-    if (go_on && !best_.options.empty()) {
-      if (auto choice = problem->ChoiceOf(best_.options)) starts.push_back(*std::move(choice));
+    if (start != nullptr && !start->empty()) {
+      if (auto choice = problem->ChoiceOf(*start)) starts.push_back(*std::move(choice));
     }
-    *solution = SolveGroups(*problem, starts, work);
-    if (!solution->choice.empty()) Offer(problem->PlanOf(solution->choice), solution->joules);
+    GroupSolution solution = SolveGroups(*problem, starts, work);
+    if (!solution.choice.empty()) {
+      std::vector<CostOption> options = problem->PlanOf(solution.choice);
+      if (start != nullptr) *start = options;
+      Offer(std::move(options), solution.joules);
+    }
+    return solution;
   }
 
   // The cheapest knob that all groups can have, where there is one.
@@ -143,8 +148,7 @@ class GroupSearch {
   void WithoutDwell(Granularity granularity) {
     PlanConstraints constraints;
     constraints.granularity = granularity;
-    GroupSolution solution;
-    Solve(GroupComputations(pipeline_, constraints).members, false, work_, &solution);
+    const GroupSolution solution = Solve(GroupComputations(pipeline_, constraints).members, work_);
     if (!solution.proven && granularity != Granularity::kStage) {
       WithoutDwell(Coarser(granularity));
     }
@@ -153,37 +157,30 @@ class GroupSearch {
   }
 
   void WithDwell(Granularity granularity) {
-    // Coarser granularities first: their plans are allowed.
-    if (granularity != Granularity::kStage) WithDwell(Coarser(granularity));
-    bound_ = -kInfinite;
-    proven_ = false;
-    GroupSolution solution;
     if (granularity == Granularity::kComputation) {
+      // Not begun with coarser plans, which depend on the effort.
+      std::vector<CostOption> chain;
       const auto levels = DwellLevels(pipeline_, dwell_seconds_);
       for (const auto& groups : levels) {
         const bool last = &groups == &levels.back();
-        Solve(groups, true, last ? Work(kShortestStretchesWork) : kLevelWork, &solution);
+        Solve(groups, last ? Work(kShortestStretchesWork) : kLevelWork, &chain);
       }
-      return;
-    }
-    PlanConstraints constraints;
-    constraints.granularity = granularity;
-    auto problem = GroupProblem::Make(pipeline_, guard_,
-                                      GroupComputations(pipeline_, constraints).members, seconds_);
-    if (problem) {
-      solution = SolveGroups(*problem, OneForAll(*problem), work_);
-      bound_ = solution.bound_joules;
-      if (!solution.choice.empty()) {
-        std::vector<CostOption> options = problem->PlanOf(solution.choice);
-        if (KeepsDwell(pipeline_, options, dwell_seconds_)) {
-          Offer(std::move(options), solution.joules);
-          proven_ = solution.proven;
-          return;
-        }
+    } else {
+      PlanConstraints constraints;
+      constraints.granularity = granularity;
+      constraints.min_dwell_seconds = dwell_seconds_;
+      const GroupSolution solution =
+          Solve(GroupComputations(pipeline_, constraints).members, work_);
+      if (granularity == Granularity::kStage) {
+        bound_ = solution.bound_joules;
+        proven_ = solution.proven;
+        return;
       }
     }
-    constraints.min_dwell_seconds = dwell_seconds_;
-    Solve(GroupComputations(pipeline_, constraints).members, true, work_, &solution);
+    WithDwell(Coarser(granularity));
+    // Where groups are merged in another way there may be better plans.
+    bound_ = -kInfinite;
+    proven_ = false;
   }
 
   const CostedPipeline& pipeline_;
