@@ -6,7 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include "modelled_pipeline.h"
-#include "perseus/plan.h"
+#include "perseus/planner.h"
 
 namespace perseus::bench {
 namespace {

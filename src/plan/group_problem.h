@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "perseus/plan.h"
+#include "perseus/costed_pipeline.h"
 #include "perseus/result.h"
 #include "plan/cost_options.h"
 

@@ -4,7 +4,7 @@
 """The minutes-long proofs, as a command.
 
 Run in tests/: python -m oracle.full [frontier] [networks] [plans] [jobs] [discrete] [grouped]
-[emulation] [--points N].
+[emulation] [--points N] [--seconds N].
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def check_discrete() -> bool:
     return good
 
 
-def check_grouped() -> bool:
+def check_grouped(seconds: float) -> bool:
     """Compare plans whose computations share knobs with proven optima, at 24 microbatches."""
     good = True
     print(
@@ -173,7 +173,7 @@ def check_grouped() -> bool:
                     case.blocking_power,
                     granularity,
                     slowdown,
-                    seconds=600,
+                    seconds=seconds,
                 )
                 short = result.best_saving - result.saving
                 good = good and result.proved and not result.errors and -1e-3 <= short <= 0.01
@@ -218,6 +218,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m oracle.full", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
     parser.add_argument("--points", type=int, default=60, help="times per case (default 60)")
+    parser.add_argument(
+        "--seconds", type=float, default=1800, help="of a grouped program (default 1800)"
+    )
     arguments = parser.parse_args()
     unknown = set(arguments.sections) - set(SECTIONS)
     if unknown:
@@ -238,7 +241,7 @@ def main() -> int:
         elif section == "discrete":
             good &= check_discrete()
         elif section == "grouped":
-            good &= check_grouped()
+            good &= check_grouped(arguments.seconds)
         else:
             good &= check_emulations()
     print("\nAll as it should be." if good else "\nSomething is not as it should be.")

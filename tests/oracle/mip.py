@@ -78,6 +78,7 @@ class DiscreteProgram:
         gap: float = 1e-7,
         seconds: float = math.inf,
         groups: Sequence[Sequence[int]] | None = None,
+        joules: float = 1e-9,
     ) -> None:
         """Take a pipeline and what counts as solved.
 
@@ -91,6 +92,8 @@ class DiscreteProgram:
             Time limit.
         groups
             Computations that share a knob; by default each has its own.
+        joules
+            Absolute gap that counts as proof.
         """
         self._pipeline = pipeline
         count = len(pipeline.options)
@@ -98,6 +101,7 @@ class DiscreteProgram:
         self._choices = [_choices(pipeline, members) for members in self._groups]
         self._place = {i: (g, k) for g, own in enumerate(self._groups) for k, i in enumerate(own)}
         self._gap = gap
+        self._joules = joules
         self._seconds = seconds
 
     def solve(self, time: float) -> DiscreteOptimum:
@@ -160,7 +164,7 @@ class DiscreteProgram:
             ("output_flag", False),
             ("threads", 1),
             ("mip_rel_gap", self._gap),
-            ("mip_abs_gap", 1e-9),
+            ("mip_abs_gap", self._joules),
             ("mip_feasibility_tolerance", 1e-9),
             ("primal_feasibility_tolerance", 1e-9),
             ("time_limit", self._seconds),

@@ -1,6 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "perseus/planner.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +14,7 @@
 #include <set>
 #include <string>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
 #include "plan/grouping.h"
 #include "plan/pipelines.h"
