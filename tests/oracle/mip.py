@@ -78,7 +78,6 @@ class DiscreteProgram:
         gap: float = 1e-7,
         seconds: float = math.inf,
         groups: Sequence[Sequence[int]] | None = None,
-        joules: float = 1e-9,
     ) -> None:
         """Take a pipeline and what counts as solved.
 
@@ -92,8 +91,6 @@ class DiscreteProgram:
             Time limit.
         groups
             Computations that share a knob; by default each has its own.
-        joules
-            Absolute gap that counts as proof.
         """
         self._pipeline = pipeline
         count = len(pipeline.options)
@@ -101,11 +98,19 @@ class DiscreteProgram:
         self._choices = [_choices(pipeline, members) for members in self._groups]
         self._place = {i: (g, k) for g, own in enumerate(self._groups) for k, i in enumerate(own)}
         self._gap = gap
-        self._joules = joules
         self._seconds = seconds
 
-    def solve(self, time: float) -> DiscreteOptimum:
-        """Find the plan of least effective energy that ends by ``time``."""
+    def solve(self, time: float, below: float = math.inf) -> DiscreteOptimum:
+        """Find the plan of least effective energy that ends by ``time``.
+
+        Parameters
+        ----------
+        time
+            Deadline in seconds.
+        below
+            Only plans of at most this effective energy count. It is the bound, and proved,
+            where there is none.
+        """
         dag = self._pipeline.dag
         count = len(dag.steps)
         cost: list[float] = [0.0] * count
@@ -145,6 +150,9 @@ class DiscreteProgram:
                 row(minus_duration(i), dag.tail - time, highspy.kHighsInf)
         for i, j, delay in dag.precedences:
             row([(j, 1.0), *minus_duration(i)], delay, highspy.kHighsInf)
+        if below < math.inf:
+            cells = [(k, c) for k, c in enumerate(cost) if c != 0.0]
+            row(cells, -highspy.kHighsInf, below - math.fsum(least))
         lp = highspy.HighsLp()
         lp.num_col_ = len(cost)
         lp.num_row_ = len(row_lower)
@@ -164,7 +172,7 @@ class DiscreteProgram:
             ("output_flag", False),
             ("threads", 1),
             ("mip_rel_gap", self._gap),
-            ("mip_abs_gap", self._joules),
+            ("mip_abs_gap", 1e-9),
             ("mip_feasibility_tolerance", 1e-9),
             ("primal_feasibility_tolerance", 1e-9),
             ("time_limit", self._seconds),
@@ -172,6 +180,8 @@ class DiscreteProgram:
             solver.setOptionValue(name, option)
         solver.passModel(lp)
         solver.run()
+        if below < math.inf and solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+            return DiscreteOptimum(best=math.inf, bound=below, proved=True, time=math.inf)
         info = solver.getInfo()
         chosen = solver.getSolution().col_value
         picked = [int(np.argmax([chosen[column] for column in own])) for own in columns]
