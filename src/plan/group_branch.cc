@@ -134,6 +134,7 @@ class Branching {
     if (node.bound >= Cutoff()) return std::nullopt;
     node.basis = relaxation_.CurrentBasis();
     std::vector<std::vector<std::pair<int, double>>> mixes;
+    mixes.reserve(problem_.num_groups());
     for (int g = 0; g < problem_.num_groups(); ++g) mixes.push_back(relaxation_.MixOf(g));
     RoundAndOffer(node.domain, mixes);
     if (node.bound >= Cutoff()) return std::nullopt;
@@ -259,6 +260,7 @@ class Branching {
   void RoundAndOffer(const GroupRelaxation::Domain& domain,
                      const std::vector<std::vector<std::pair<int, double>>>& mixes) {
     std::vector<int> choice;
+    choice.reserve(problem_.num_groups());
     for (int g = 0; g < problem_.num_groups(); ++g) {
       choice.push_back(mixes[g].empty() ? domain[g].first : mixes[g].front().first);
     }
