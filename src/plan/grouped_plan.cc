@@ -9,11 +9,12 @@
 // too. So with the same effort a finer granularity is never worse, and none is
 // worse than one knob for all.
 //
-// Dwell. A plan that never changes a knob keeps any dwell: one knob per rank is
-// solved first. Then ranks are cut into ever shorter stretches that last long
+// Dwell. A plan that never changes a knob keeps any dwell: one knob per rank
+// comes first. Then ranks are cut into ever shorter stretches that last long
 // enough (dwell_segments.h), each level begun with the plan of the one before.
-// Plans of a coarser granularity whose groups keep the dwell, or are merged
-// until they do, are candidates.
+// The coarser granularities, their groups merged until they keep the dwell, are
+// candidates, so that none of them is better. A shorter dwell may still give a
+// worse plan: nothing is promised there.
 //
 // All searches are bounded by work and pass through the same plans however
 // large the bound is: more effort never gives a worse plan.
