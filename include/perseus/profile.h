@@ -70,8 +70,7 @@ Result<Profile> ReadProfile(const std::string& path);
 // The same on text in memory; `name` stands for the path in messages.
 Result<Profile> ParseProfile(std::string_view text, const std::string& name);
 
-// Lower-case hex SHA-256 of `bytes` (FIPS 180-4); empty where the OpenSSL of
-// this machine has it switched off.
+// Lower-case hex SHA-256 of `bytes` (FIPS 180-4).
 std::string Sha256Hex(std::string_view bytes);
 
 }  // namespace perseus

@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "common/json_text.h"
 #include "common/nearest_name.h"
 #include "perseus/file.h"
 #include "perseus/schedule.h"
@@ -37,7 +38,7 @@ std::string ScheduleJson(const Schedule& schedule) {
     for (const ScheduleStep& step : rank) steps.push_back(StepText(step));
     json["order"].push_back(std::move(steps));
   }
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return FormatIndented(json);
 }
 
 Result<Schedule> LoadSchedule(const ScheduleFlags& flags) {

@@ -4,10 +4,8 @@
 #include "perseus/profile.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <tuple>
 #include <utility>
@@ -67,15 +65,6 @@ Result<Profile> ParseProfile(std::string_view text, const std::string& name) {
   profile->source = name;
   profile->sha256 = Sha256Hex(text);
   return std::move(*profile);
-}
-
-std::string Sha256Hex(std::string_view bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
-    return "";
-  }
-  return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, ""));
 }
 
 }  // namespace perseus

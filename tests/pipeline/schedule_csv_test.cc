@@ -178,8 +178,8 @@ TEST_F(ScheduleFileTest, RefusesWhatIsNoScheduleFile) {
               HasSubstr("binary:1:5: found a NUL byte"));
   EXPECT_THAT(ReadErrorOf("/dev/zero"), HasSubstr("it is a device"));
   const std::string large = Write("large", "");
-  std::filesystem::resize_file(large, (64 << 20) + 1);
-  EXPECT_THAT(ReadErrorOf(large), HasSubstr("is larger than the 64 MiB"));
+  std::filesystem::resize_file(large, (128 << 20) + 1);
+  EXPECT_THAT(ReadErrorOf(large), HasSubstr("is larger than the 128 MiB"));
 }
 
 }  // namespace
