@@ -10,7 +10,7 @@
 namespace perseus {
 
 Result<Schedule> ReadSchedule(const std::string& path) {
-  const Result<std::string> text = ReadWholeFile(path, pipeline::kMaxScheduleBytes);
+  const Result<std::string> text = ReadWholeFileOrPipe(path, pipeline::kMaxScheduleBytes);
   if (!text) return tl::unexpected(text.error());
   return ParseSchedule(*text, path);
 }
