@@ -32,6 +32,9 @@ struct TimeNoise {
 };
 inline constexpr double kMostNoise = 0.25;
 
+// Of one emulation; a record of 64 bytes is kept of each.
+inline constexpr std::int64_t kMaxIterations = 10'000'000;
+
 // What a change of clock costs. A rank has one call under way at a time;
 // newer targets wait for it, and the newest wins.
 struct ClockSwitching {

@@ -13,6 +13,7 @@
 
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "common/json_text.h"
 #include "perseus/explain.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan_document.h"
@@ -207,7 +208,7 @@ std::string ExplainJson(const Explanation& explanation, const PlanDocument& plan
     share["stage"] = std::stoi(share["stage"].get<std::string>());
   json["by_type"] = SharesJson("type", explanation.types);
   json["by_phase"] = SharesJson("phase", explanation.phases);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return FormatIndented(json);
 }
 
 }  // namespace

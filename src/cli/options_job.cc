@@ -10,6 +10,7 @@
 
 #include "cli/command_options.h"
 #include "cli/value_parsers.h"
+#include "common/nearest_name.h"
 #include "perseus/schedule.h"
 
 namespace perseus::cli {
@@ -28,7 +29,7 @@ void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string&
       [flags](const std::string& text) -> Result<void> {
         flags->schedule = CanonicalScheduleName(text);
         if (flags->schedule) return {};
-        const std::string nearest = NearestWord(text, ScheduleNames());
+        const std::string nearest = NearestName(text, ScheduleNames());
         return InvalidInput(fmt::format(
             "there is no schedule '{}'{}; the names are {} (a schedule in a file is read with "
             "--schedule-file)",

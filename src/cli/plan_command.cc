@@ -148,8 +148,15 @@ Result<void> WriteOutputs(const Job& job, const PlanConstraints& constraints,
                           const PlannerOptions& options, PlanSummary* summary) {
   const std::string& directory = summary->output_directory;
   const PlanDocument document = MakeDocument(job, *summary, constraints, options);
+  std::string plan_json = FormatPlanJson(document);
+  if (plan_json.size() > kMaxPlanFileBytes) {
+    return InvalidInput(fmt::format(
+        "{} would have {} MiB, more than the {} that can be read back; shorten the names of the "
+        "knobs, or use fewer microbatches",
+        kPlanFileName, plan_json.size() >> 20, kMaxPlanFileBytes >> 20));
+  }
   std::vector<OutputFile> files = {
-      {std::string(kPlanFileName), FormatPlanJson(document)},
+      {std::string(kPlanFileName), std::move(plan_json)},
       {std::string(kFrontierFileName), FormatFrontierCsv(*summary->frontier)}};
   Result<std::string> zeus = FormatZeusPlan(document);
   if (zeus) {

@@ -8,6 +8,8 @@
 
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "common/json_text.h"
+#include "common/nearest_name.h"
 #include "perseus/file.h"
 #include "perseus/schedule.h"
 
@@ -36,7 +38,7 @@ std::string ScheduleJson(const Schedule& schedule) {
     for (const ScheduleStep& step : rank) steps.push_back(StepText(step));
     json["order"].push_back(std::move(steps));
   }
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return FormatIndented(json);
 }
 
 Result<Schedule> LoadSchedule(const ScheduleFlags& flags) {
@@ -49,7 +51,7 @@ Result<Schedule> LoadSchedule(const ScheduleFlags& flags) {
   if (!CanonicalScheduleName(input)) {
     // A word without a dot or slash is a name that somebody misspelled.
     if (input.find_first_of("./") == std::string::npos) {
-      const std::string nearest = NearestWord(input, ScheduleNames());
+      const std::string nearest = NearestName(input, ScheduleNames());
       return InvalidInput(fmt::format(
           "there is no schedule '{}'{}; the names are {}, and a file is given by its path (./{})",
           input, nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest),

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/json_text.h"
 #include "perseus/computation.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
@@ -18,9 +19,7 @@
 namespace perseus {
 namespace {
 
-std::string Quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string Quoted(const std::string& text) { return FormatCompact(text); }
 
 std::string KnobValue(const Knob& knob, bool is_number) {
   return is_number ? fmt::format("{}", knob.number) : Quoted(knob.label);
