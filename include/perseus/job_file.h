@@ -4,6 +4,8 @@
 #ifndef PERSEUS_JOB_FILE_H_
 #define PERSEUS_JOB_FILE_H_
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,6 +56,10 @@ struct JobFile {
   std::optional<bool> exponential_fit;
   std::optional<double> effort;
   std::optional<std::string> output;  // Directory.
+
+  // Where the value of each key stands, "job.toml:3:10", for what is found
+  // wrong with it later (against the profile). Empty where there is no file.
+  std::map<std::string, std::string, std::less<>> places;
 };
 
 // Reads a job file: TOML or JSON by the extension ".toml" or ".json". Errors

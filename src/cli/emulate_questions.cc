@@ -66,7 +66,7 @@ Result<void> CheckQuestions(const EmulateFlags& flags) {
 
 Result<void> AnswerBudgets(const EmulateFlags& flags, const Job& job, const Planner& planner,
                            double effort, EmulationSummary* summary) {
-  const PlanConstraints constraints = Constraints(job.settings);
+  const PlanConstraints constraints = job.Constraints();
   if (flags.power_budget_watts) {
     Result<Plan> plan = FastestWithinPower(
         planner, *flags.power_budget_watts / summary->spec.pipelines, constraints, effort);

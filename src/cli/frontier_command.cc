@@ -120,12 +120,12 @@ Result<std::string> RunFrontier(const Invocation& invocation, const Style& style
   if (flags.csv && flags.json) {
     return InvalidInput("--csv and --json exclude each other; keep one of them");
   }
-  const Result<Job> job = LoadJob(invocation.job, "frontier");
+  Result<JobFile> settings = MergeSettings(invocation.job);
+  if (!settings) return tl::unexpected(settings.error());
+  const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "frontier");
   if (!job) return tl::unexpected(job.error());
   ProgressLine progress("frontier");
-  PlannerOptions options = SolverOptions(job->settings);
-  options.progress = progress.Function();
-  const Result<Planner> planner = Planner::Create(job->pipeline, options);
+  const Result<Planner> planner = job->MakePlanner(progress.Function());
   if (!planner) return tl::unexpected(planner.error());
   const std::string csv = FormatFrontierCsv(planner->frontier());
   if (!flags.output_file.empty()) {

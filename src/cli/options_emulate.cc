@@ -18,7 +18,6 @@
 namespace perseus::cli {
 namespace {
 
-constexpr std::int64_t kMostIterations = 1'000'000;
 constexpr std::int64_t kMostRunIterations = 1'000'000'000'000;
 constexpr int kMostLayers = 100'000;
 // More than one straggler a GPU and day is asked for as a percentage only.
@@ -33,7 +32,7 @@ void AddJobOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->SetGroup("Job");
   parser->AddValue<std::int64_t>(
       &flags->iterations, "--iterations", "N", "Iterations to replay (default 100).",
-      [](std::string_view text) { return ParseLongCount(text, 1, kMostIterations); });
+      [](std::string_view text) { return ParseLongCount(text, 1, kMaxIterations); });
   parser->AddValue<std::uint64_t>(&flags->spec.seed, "--seed", "N",
                                   "Seed of everything that is drawn by chance (default 0).",
                                   ParseSeed);
@@ -189,7 +188,7 @@ void AddOutputOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->AddValue<std::int64_t>(
       &flags->timeline_iteration, "--timeline-iteration", "N",
       "The iteration of timeline.json (default: the first with a straggler, else 0).",
-      [](std::string_view text) { return ParseLongCount(text, 0, kMostIterations - 1); });
+      [](std::string_view text) { return ParseLongCount(text, 0, kMaxIterations - 1); });
   parser->AddOutput(&flags->output_directory, ValueKind::kDirectory,
                     "Write emulation.json, iterations.csv, power.csv, timeline.json and "
                     "report.html into this folder: all of them or none.");
