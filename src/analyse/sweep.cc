@@ -5,16 +5,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <system_error>
 #include <utility>
 
 #include "analyse/planned_shape.h"
 #include "analyse/stage_parts.h"
 #include "common/nearest_name.h"
+#include "common/numbers.h"
 #include "perseus/analysis.h"
 #include "pipeline/limits.h"
 #include "pipeline/schedule_names.h"
@@ -36,15 +35,13 @@ void AddNew(T value, std::vector<T>* values) {
 }
 
 Result<void> AddCount(std::string_view key, std::string_view value, std::vector<int>* counts) {
-  int count = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
-  if (error != std::errc() || end != value.data() + value.size() || count < 1 ||
-      count > kMostCount) {
+  const std::optional<int> count = ParseInteger<int>(value);
+  if (!count || *count < 1 || *count > kMostCount) {
     return InvalidInput(
         fmt::format("{} is no value of {}; expected whole numbers from 1 to {}, as in {}=8,16,32",
                     Shown(value), key, kMostCount, key));
   }
-  AddNew(count, counts);
+  AddNew(*count, counts);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include "cli/value_parsers.h"
+#include "common/nearest_name.h"
 
 namespace perseus::cli {
 namespace {
@@ -185,7 +186,7 @@ Error CommandParser::Explain(const CLI::ParseError& error) const {
     for (const std::string& word : app_->remaining(/*recurse=*/true)) {
       if (!word.starts_with('-') || word == "-" || word == "--") continue;
       const std::string flag = word.substr(0, word.find('='));
-      const std::string nearest = NearestWord(flag, LongNames(*command));
+      const std::string nearest = NearestName(flag, LongNames(*command));
       return usage(fmt::format("unknown option '{}' of '{}'; {}", flag, name,
                                nearest.empty() ? fmt::format("'{} --help' lists them", name)
                                                : fmt::format("did you mean '{}'?", nearest)));
@@ -217,7 +218,7 @@ Result<ParsedCommandLine> CommandParser::Parse(const std::vector<std::string>& a
   }
   const std::string& first = arguments.front();
   if (!first.starts_with('-') && std::find(names.begin(), names.end(), first) == names.end()) {
-    const std::string nearest = NearestWord(first, names);
+    const std::string nearest = NearestName(first, names);
     return InvalidInput(fmt::format("unknown command '{}'; {}", first,
                                     nearest.empty()
                                         ? fmt::format("the commands are {}", fmt::join(names, ", "))

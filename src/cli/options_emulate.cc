@@ -11,6 +11,7 @@
 
 #include "cli/command_options.h"
 #include "cli/value_parsers.h"
+#include "common/nearest_name.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/policy.h"
@@ -42,7 +43,7 @@ void AddJobOptions(CommandParser* parser, EmulateFlags* flags) {
       [flags](const std::string& text) -> Result<void> {
         flags->policy = text;
         if (!PolicySummary(text).empty()) return {};
-        const std::string nearest = NearestWord(text, Policies());
+        const std::string nearest = NearestName(text, Policies());
         return InvalidInput(
             fmt::format("there is no policy '{}'{}; the names are {}", text,
                         nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest),

@@ -13,6 +13,7 @@
 #include "cli/command_options.h"
 #include "cli/job_flags.h"
 #include "cli/value_parsers.h"
+#include "common/nearest_name.h"
 #include "job/job_fields.h"
 #include "perseus/schedule.h"
 
@@ -160,7 +161,7 @@ class SetField {
 
   static Result<std::string> ParseScheduleName(std::string_view text) {
     if (auto name = CanonicalScheduleName(text)) return *std::move(name);
-    const std::string nearest = NearestWord(text, ScheduleNames());
+    const std::string nearest = NearestName(text, ScheduleNames());
     return InvalidInput(fmt::format(
         "there is no schedule '{}'{}; the names are {} (a schedule in a file is read with "
         "--schedule-file)",

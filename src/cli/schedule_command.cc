@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "common/nearest_name.h"
 #include "perseus/file.h"
 #include "perseus/schedule.h"
 
@@ -49,7 +50,7 @@ Result<Schedule> LoadSchedule(const ScheduleFlags& flags) {
   if (!CanonicalScheduleName(input)) {
     // A word without a dot or slash is a name that somebody misspelled.
     if (input.find_first_of("./") == std::string::npos) {
-      const std::string nearest = NearestWord(input, ScheduleNames());
+      const std::string nearest = NearestName(input, ScheduleNames());
       return InvalidInput(fmt::format(
           "there is no schedule '{}'{}; the names are {}, and a file is given by its path (./{})",
           input, nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest),

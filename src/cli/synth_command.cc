@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "common/nearest_name.h"
 #include "perseus/file.h"
 #include "perseus/job_file.h"
 #include "perseus/schedule.h"
@@ -32,7 +33,7 @@ Result<void> CheckComplete(const SynthSpec& spec) {
 
 Result<void> CheckScheduleName(const std::string& name) {
   if (name.empty() || CanonicalScheduleName(name)) return {};
-  const std::string nearest = NearestWord(name, ScheduleNames());
+  const std::string nearest = NearestName(name, ScheduleNames());
   return InvalidInput(
       fmt::format("--schedule: there is no schedule '{}'{}; the names are {}", name,
                   nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest),

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +12,8 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <system_error>
 
+#include "common/numbers.h"
 #include "emulate/stragglers.h"
 #include "perseus/emulator.h"
 
@@ -25,16 +24,6 @@ constexpr std::array<StragglerKind, 4> kKinds = {StragglerKind::kSlow, Straggler
                                                  StragglerKind::kPowerCap,
                                                  StragglerKind::kDataStall};
 
-// The whole of `text`; whole numbers for T = std::int64_t.
-template <typename T>
-std::optional<T> ReadNumber(std::string_view text) {
-  T value = 0;
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  if (text.empty() || result.ec != std::errc() || result.ptr != end) return std::nullopt;
-  return value;
-}
-
 std::optional<StragglerKind> KindNamed(std::string_view name) {
   for (const StragglerKind kind : kKinds) {
     if (StragglerKindName(kind) == name) return kind;
@@ -44,7 +33,7 @@ std::optional<StragglerKind> KindNamed(std::string_view name) {
 
 Result<void> ReadWhere(std::string_view key, std::string_view value, const std::string& what,
                        Straggler* straggler) {
-  const auto number = ReadNumber<std::int64_t>(value);
+  const auto number = ParseInteger<std::int64_t>(value);
   const std::int64_t least = key == "for" ? 1 : 0;
   const std::int64_t most = key == "pipeline" || key == "rank"
                                 ? std::numeric_limits<int>::max()
@@ -91,7 +80,7 @@ Result<Straggler> ParseStraggler(std::string_view text) {
             "power=WATTS or stall=SECONDS, {}",
             what, key, kExample));
       }
-      const auto number = ReadNumber<double>(value);
+      const auto number = ParseFinite(value);
       if (!number) {
         return InvalidInput(fmt::format("{}: {} is '{}'; expected a number", what, key, value));
       }

@@ -7,23 +7,27 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include "common/nearest_name.h"
+#include "common/numbers.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
+#include "job/limits.h"
 #include "perseus/file.h"
 #include "perseus/schedule.h"
 
 namespace perseus {
 namespace {
+
+using job::kMaxClocks;
+using job::kMaxGpus;
+using job::kMaxMicrobatches;
+using job::kMaxStages;
 
 constexpr std::size_t kMaxJobFileBytes = std::size_t{1} << 20;
 
@@ -53,22 +57,9 @@ constexpr std::array<std::string_view, 23> kKeys = {"profile",
 
 constexpr NumberRange kInnerShare = {
     .least = 0, .most = 1, .above_least = true, .below_most = true};
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
-// A finite number of at least 0 that is the whole text.
-std::optional<double> ParseNumber(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (!std::isfinite(value) || value < 0) return std::nullopt;
-  return value;
-}
+constexpr NumberRange kWatts = {.least = 0, .most = job::kMaxWatts};
+constexpr NumberRange kSeconds = {.least = 0, .most = job::kMaxSeconds};
+constexpr NumberRange kEffort = {.least = job::kMinEffort, .most = job::kMaxEffort};
 
 bool ConsumeSuffix(std::string_view* text, std::string_view suffix) {
   if (text->size() < suffix.size() || text->substr(text->size() - suffix.size()) != suffix) {
@@ -87,10 +78,12 @@ class JobParser {
   JobParser(const TreeNode& root, const std::string& name)
       : reader_(root, name),
         root_(reader_.Root()),
+        name_(name),
         directory_(std::filesystem::path(name).parent_path()) {}
 
   Result<JobFile> Parse() {
     root_.AllowOnly(kKeys);
+    ReadPlaces();
     ReadPipeline();
     ReadCosts();
     ReadPlan();
@@ -99,23 +92,33 @@ class JobParser {
   }
 
  private:
+  void ReadPlaces() {
+    for (const std::string_view key : kKeys) {
+      const auto found = root_.Find(key);
+      if (!found) continue;
+      const Position position = found->node().position;
+      job_.places[std::string(key)] =
+          fmt::format("{}:{}:{}", name_, position.line, position.column);
+    }
+  }
+
   void ReadPipeline() {
-    Read("profile", &job_.profile);
+    ReadPath("profile", &job_.profile);
     ReadSchedule();
-    ReadCount("stages", &job_.stages);
-    ReadCount("microbatches", &job_.microbatches);
-    ReadCount("virtual_stages", &job_.virtual_stages);
-    ReadCount("microbatch_group_size", &job_.microbatch_group_size);
+    ReadCount("stages", kMaxStages, &job_.stages);
+    ReadCount("microbatches", kMaxMicrobatches, &job_.microbatches);
+    ReadCount("virtual_stages", kMaxStages, &job_.virtual_stages);
+    ReadCount("microbatch_group_size", kMaxMicrobatches, &job_.microbatch_group_size);
   }
 
   void ReadCosts() {
-    ReadNumbers("blocking_power", &job_.blocking_power_watts);
-    ReadCount("tp", &job_.tensor_parallel);
-    ReadCount("dp", &job_.data_parallel);
+    ReadNumbers("blocking_power", kWatts, &job_.blocking_power_watts);
+    ReadCount("tp", kMaxGpus, &job_.tensor_parallel);
+    ReadCount("dp", kMaxGpus, &job_.data_parallel);
     ReadNumber("split_ratio", kInnerShare, &job_.split_ratio);
-    ReadNumbers("comm_delay", &job_.comm_delay_seconds);
-    ReadNumber("data_loading", kNotNegative, &job_.data_loading_seconds);
-    ReadNumber("iteration_overhead", kNotNegative, &job_.iteration_overhead_seconds);
+    ReadNumbers("comm_delay", kSeconds, &job_.comm_delay_seconds);
+    ReadNumber("data_loading", kSeconds, &job_.data_loading_seconds);
+    ReadNumber("iteration_overhead", kSeconds, &job_.iteration_overhead_seconds);
     if (const auto found = root_.Find("time_margin")) {
       if (const Result<TimeMargin> margin = ParseTimeMargin(found->String())) {
         job_.time_margin = *margin;
@@ -131,12 +134,12 @@ class JobParser {
       job_.granularity = ParseGranularity(found->String());
       if (!job_.granularity) found->FailExpected("computation, phase, stage-type or stage");
     }
-    ReadNumber("min_dwell", kNotNegative, &job_.min_dwell_seconds);
-    ReadCount("max_clocks", &job_.max_clocks);
-    ReadNumber("coarse_watts", {.least = 0, .most = 1e6}, &job_.coarse_watts);
+    ReadNumber("min_dwell", kSeconds, &job_.min_dwell_seconds);
+    ReadCount("max_clocks", kMaxClocks, &job_.max_clocks);
+    ReadNumber("coarse_watts", kWatts, &job_.coarse_watts);
     if (const auto found = root_.Find("exponential_fit")) job_.exponential_fit = found->Bool();
-    ReadNumber("effort", kPositive, &job_.effort);
-    Read("output", &job_.output);
+    ReadNumber("effort", kEffort, &job_.effort);
+    ReadPath("output", &job_.output);
   }
 
   void ReadSchedule() {
@@ -147,10 +150,10 @@ class JobParser {
                                         fmt::join(ScheduleNames(), ", ")));
       }
     }
-    Read("schedule_file", &job_.schedule_file);
-    if (job_.schedule && job_.schedule_file) {
-      root_.Find("schedule_file")->Fail("'schedule' is given too; keep one of them");
-    }
+    const auto file = root_.Find("schedule_file");
+    if (!file) return;
+    ReadPath(*file, &job_.schedule_file);
+    if (job_.schedule) file->Fail("'schedule' is given too; keep one of them");
   }
 
   // Seconds as a number, or any text that --at takes.
@@ -168,32 +171,35 @@ class JobParser {
     }
   }
 
+  void ReadPath(std::string_view key, std::optional<std::string>* path) {
+    if (const auto found = root_.Find(key)) ReadPath(*found, path);
+  }
+
   // A path, from the directory of the job file.
-  void Read(std::string_view key, std::optional<std::string>* path) {
-    const auto found = root_.Find(key);
-    if (!found) return;
-    const std::string text = found->String();
-    if (text.empty() || text.find('\0') != std::string::npos) found->FailExpected("a path");
+  void ReadPath(const TreeCursor& cursor, std::optional<std::string>* path) const {
+    const std::string text = cursor.String();
+    if (text.empty() || text.find('\0') != std::string::npos) cursor.FailExpected("a path");
     *path = (directory_ / text).string();
   }
 
-  void ReadCount(std::string_view key, std::optional<int>* count) {
-    if (const auto found = root_.Find(key)) *count = found->Integer(1);
+  void ReadCount(std::string_view key, int most, std::optional<int>* count) {
+    if (const auto found = root_.Find(key)) *count = found->Integer(1, most);
   }
 
   void ReadNumber(std::string_view key, NumberRange range, std::optional<double>* number) {
     if (const auto found = root_.Find(key)) *number = found->Number(range);
   }
 
-  void ReadNumbers(std::string_view key, std::vector<double>* numbers) {
+  void ReadNumbers(std::string_view key, NumberRange range, std::vector<double>* numbers) {
     const auto found = root_.Find(key);
     if (!found) return;
-    *numbers = found->Numbers(kNotNegative);
+    *numbers = found->Numbers(range);
     if (numbers->empty()) found->Fail("the array is empty; remove the key, or give numbers");
   }
 
   TreeReader reader_;
   TreeCursor root_;
+  const std::string& name_;
   std::filesystem::path directory_;
   JobFile job_;
 };
@@ -216,9 +222,9 @@ Result<TimeMargin> ParseTimeMargin(std::string_view text) {
     std::string_view part = Trimmed(rest.substr(0, comma));
     const bool is_sigmas = ConsumeSuffix(&part, "sigma");
     if (!is_sigmas && !ConsumeSuffix(&part, "%")) return malformed();
-    const std::optional<double> number = ParseNumber(part);
+    const std::optional<double> number = ParseFinite(part);
     bool& given = is_sigmas ? has_sigmas : has_fraction;
-    if (!number || given) return malformed();
+    if (!number || *number < 0 || given) return malformed();
     given = true;
     if (is_sigmas) {
       margin.sigmas = *number;
