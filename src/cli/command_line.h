@@ -99,6 +99,7 @@ struct EvaluateFlags {
   std::string name;  // Of the evaluation: "sosp24".
   std::string directory;
   std::string derived_directory;
+  std::string measured_directory;
   std::optional<double> effort;
   bool no_times = false;
   bool json = false;

@@ -116,6 +116,10 @@ PolicySpec MakePolicySpec(const Invocation& invocation, const Job& job, double e
   return spec;
 }
 
+std::vector<std::string> OutputNames() {
+  return {"emulation.json", "iterations.csv", "power.csv", "timeline.json", "report.html"};
+}
+
 Result<void> WriteOutputs(const Job& job, EmulationSummary* summary) {
   EmulationReportInput report;
   report.pipeline = summary->pipeline;
@@ -134,8 +138,7 @@ Result<void> WriteOutputs(const Job& job, EmulationSummary* summary) {
   report.notes = summary->notes;
   if (summary->power_budget) report.notes.push_back(PowerBudgetSentence(*summary));
   if (summary->deadline) report.notes.push_back(DeadlineSentence(*summary));
-  summary->files = {"emulation.json", "iterations.csv", "power.csv", "timeline.json",
-                    "report.html"};
+  summary->files = OutputNames();
   return WriteFilesAtomically(summary->output_directory,
                               {{"emulation.json", FormatEmulationJson(*summary)},
                                {"iterations.csv", FormatIterationsCsv(*summary->emulation)},
@@ -198,12 +201,18 @@ std::vector<PolicyRow> RowsOfTwo(const EmulationSummary& summary) {
 
 }  // namespace
 
-Result<std::string> RunEmulate(const Invocation& invocation, const Style& style) {
+Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   constexpr double kEffort = 0.2;
   const EmulateFlags& flags = invocation.emulate;
   if (auto good = CheckFlags(invocation); !good) return tl::unexpected(good.error());
   Result<JobFile> settings = MergeSettings(invocation.job);
   if (!settings) return tl::unexpected(settings.error());
+  if (!flags.output_directory.empty()) {
+    std::vector<InputFile> inputs = InputsOf(invocation.job, *settings);
+    if (!flags.plan_file.empty()) inputs.push_back({"the plan", flags.plan_file});
+    const auto good = CheckOutputFiles(flags.output_directory, OutputNames(), inputs);
+    if (!good) return tl::unexpected(good.error());
+  }
   const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "emulate");
   if (!job) return tl::unexpected(job.error());
   EmulationSummary summary;
@@ -258,7 +267,9 @@ Result<std::string> RunEmulate(const Invocation& invocation, const Style& style)
       return tl::unexpected(written.error());
     }
   }
-  return flags.json ? FormatEmulationJson(summary) : FormatEmulationSummary(summary, style);
+  return Printout(
+      flags.json ? FormatEmulationJson(summary) : FormatEmulationSummary(summary, style),
+      flags.output_directory);
 }
 
 }  // namespace perseus::cli

@@ -157,9 +157,17 @@ Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* s
 
 }  // namespace
 
-Result<std::string> RunPlan(const Invocation& invocation, const Style& style) {
+Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   Result<JobFile> settings = MergeSettings(invocation.job);
   if (!settings) return tl::unexpected(settings.error());
+  if (settings->output) {
+    const std::vector<std::string> names = {
+        std::string(kPlanFileName), std::string(kFrontierFileName), std::string(kZeusPlanFileName),
+        "timeline.json", "report.html"};
+    const auto good =
+        CheckOutputFiles(*settings->output, names, InputsOf(invocation.job, *settings));
+    if (!good) return tl::unexpected(good.error());
+  }
   const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "plan");
   if (!job) return tl::unexpected(job.error());
   const PlanTarget target = job->Target();
@@ -204,10 +212,13 @@ Result<std::string> RunPlan(const Invocation& invocation, const Style& style) {
       return tl::unexpected(written.error());
     }
   }
-  if (!invocation.json) return FormatPlanSummary(summary, style);
-  return PlanSummaryToJson(summary).dump(2, ' ', false,
-                                         nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  if (!invocation.json) {
+    return Printout(FormatPlanSummary(summary, style), summary.output_directory);
+  }
+  return Printout(PlanSummaryToJson(summary).dump(
+                      2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                      "\n",
+                  summary.output_directory);
 }
 
 }  // namespace perseus::cli

@@ -12,7 +12,6 @@
 #include <string>
 
 #include "common/numbers.h"
-
 #include "job/limits.h"
 
 namespace perseus::cli {

@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+#include <cstddef>
+#include <string>
 #include <utility>
 
 #include "job/job_fields.h"
@@ -73,6 +76,21 @@ Result<Schedule> ReadScheduleFile(const JobFile& settings) {
                                   Count(schedule->virtual_stages(), "stage")));
   }
   return schedule;
+}
+
+// Everything that is computed from a time and an energy can be stated.
+Result<void> CheckPower(const Profile& profile, const CostedPipeline& pipeline) {
+  for (const CostTable& table : pipeline.tables) {
+    for (const CostOption& option : table.all_options) {
+      if (std::isfinite(option.energy_joules / option.time_seconds)) continue;
+      return InvalidInput(fmt::format(
+          "{}: {} of stage {} takes {} s and {} J, a power too large to state; check the units "
+          "(seconds, joules)",
+          profile.source, ComputationTypeName(table.type), table.stage, option.time_seconds,
+          option.energy_joules));
+    }
+  }
+  return {};
 }
 
 ScheduleSpec SpecOf(const JobFile& settings, int num_stages) {
@@ -168,6 +186,7 @@ Result<Job> Job::Make(Profile profile, JobFile settings) {
                : AboutField(job.settings, "blocking_power", pipeline.error());
   }
   job.pipeline = *std::move(pipeline);
+  if (auto good = CheckPower(job.profile, job.pipeline); !good) return tl::unexpected(good.error());
   return job;
 }
 
