@@ -70,6 +70,9 @@ struct Job {
 // with those of `overrides` that are set over them.
 Result<JobFile> LoadSettings(const std::string& path, const JobFile& overrides);
 
+// How these settings want their profile read.
+ProfileOptions ProfileOptionsOf(const JobFile& settings);
+
 // The constraints of these settings.
 PlanConstraints ConstraintsOf(const JobFile& settings);
 

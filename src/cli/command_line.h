@@ -34,6 +34,7 @@ enum class Command : std::uint8_t {
 struct JobFlags {
   std::string input;  // Profile or job file.
   JobFile overrides;  // Each field that is set wins over the file's.
+  bool strict = false;
 };
 
 struct FrontierFlags {

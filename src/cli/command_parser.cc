@@ -168,7 +168,7 @@ std::vector<std::string> CommandParser::PlanArguments(const CLI::App& command) c
     } else if (plan->get_option_no_throw("--" + name) != nullptr && name != "at" &&
                name != "effort" && name != "output" && name != "json") {
       arguments.push_back("--" + name);
-      arguments.push_back(option->results().front());
+      if (option->get_expected_max() > 0) arguments.push_back(option->results().front());
     }
   }
   return arguments;

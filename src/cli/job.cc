@@ -60,7 +60,9 @@ bool MeantAsFactor(const PlanTarget& target, const Planner& planner) {
 }  // namespace
 
 Result<JobFile> MergeSettings(const JobFlags& flags) {
-  return LoadSettings(flags.input, flags.overrides);
+  JobFile overrides = flags.overrides;
+  if (flags.strict) overrides.strict = true;
+  return LoadSettings(flags.input, overrides);
 }
 
 Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view command) {
@@ -71,7 +73,7 @@ Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view co
                     command));
   }
   // Before the flags: whoever mistyped a path wants to hear of that first.
-  Result<Profile> profile = ReadProfile(*settings.profile);
+  Result<Profile> profile = ReadProfile(*settings.profile, ProfileOptionsOf(settings));
   if (!profile) return tl::unexpected(profile.error());
   if (auto complete = CheckComplete(settings, flags.input, command); !complete) {
     return tl::unexpected(complete.error());

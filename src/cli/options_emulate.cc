@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "analyse/sweep_text.h"
 #include "cli/command_options.h"
 #include "cli/value_parsers.h"
 #include "common/nearest_name.h"
+#include "emulate/straggler_text.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/policy.h"
@@ -97,7 +99,7 @@ void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
       "pipeline=N (default 0), rank=N (default all), from=N (iteration, default 0), for=N "
       "(iterations, default to the end). May be given several times.",
       [flags](const std::string& text) -> Result<void> {
-        const Result<Straggler> straggler = ParseStraggler(text);
+        const Result<Straggler> straggler = emulate::ParseStraggler(text);
         if (!straggler) return tl::unexpected(straggler.error());
         flags->spec.stragglers.push_back(*straggler);
         return {};
@@ -113,7 +115,7 @@ void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
                       return InvalidInput(fmt::format(
                           "expected a kind alone, such as slow=1.2 or clock=1100, got '{}'", text));
                     }
-                    const Result<Straggler> kind = ParseStraggler(text);
+                    const Result<Straggler> kind = emulate::ParseStraggler(text);
                     if (!kind) return tl::unexpected(kind.error());
                     flags->straggler_kind = *kind;
                     return {};
@@ -165,7 +167,7 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
       "profile's. May be given several times: every combination is tried.",
       [flags](const std::string& text) -> Result<void> {
         flags->has_sweep = true;
-        return ParseSweep(text, &flags->sweep);
+        return analyse::ParseSweep(text, &flags->sweep);
       });
   parser->AddValue<double>(
       &flags->power_budget_watts, "--power-budget", "POWER",

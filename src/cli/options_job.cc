@@ -15,6 +15,7 @@
 #include "cli/value_parsers.h"
 #include "common/nearest_name.h"
 #include "job/job_fields.h"
+#include "job/time_margin_text.h"
 #include "perseus/schedule.h"
 
 namespace perseus::cli {
@@ -30,7 +31,10 @@ struct FlagText {
   std::string_view help;
 };
 
-constexpr std::array<FlagText, 21> kFlags = {{
+constexpr std::array<FlagText, 22> kFlags = {{
+    {"baseline", "--baseline", "LABEL",
+     "The knob that savings are measured against, where the profile's knobs are labels (default: "
+     "the fastest)."},
     {"schedule", "--schedule", "NAME", "The pipeline schedule: "},  // And their names.
     {"schedule_file", "--schedule-file", "FILE",
      "A schedule in PyTorch's CSV text instead of a name: a row per rank, a cell per action."},
@@ -93,9 +97,12 @@ class SetField {
   SetField(const job::Field& field, JobFile* settings) : field_(field), settings_(settings) {}
 
   Set operator()(std::optional<std::string> JobFile::*member) const {
-    if (field_.unit != job::Unit::kPath) return Store(member, ParseScheduleName);
-    return Store(member, [](std::string_view text) -> Result<std::string> {
-      if (text.empty()) return InvalidInput("the name of the file is empty");
+    if (field_.unit == job::Unit::kScheduleName) return Store(member, ParseScheduleName);
+    const bool is_path = field_.unit == job::Unit::kPath;
+    return Store(member, [is_path](std::string_view text) -> Result<std::string> {
+      if (text.empty()) {
+        return InvalidInput(is_path ? "the name of the file is empty" : "the label is empty");
+      }
       return std::string(text);
     });
   }
@@ -126,7 +133,7 @@ class SetField {
   }
 
   Set operator()(std::optional<TimeMargin> JobFile::*member) const {
-    return Store(member, ParseTimeMargin);
+    return Store(member, job::ParseTimeMargin);
   }
 
   Set operator()(std::optional<Granularity> JobFile::*member) const {
@@ -199,6 +206,7 @@ std::string_view FlagOfField(std::string_view key) {
   for (const FlagText& flag : kFlags) {
     if (flag.key == key) return flag.flag;
   }
+  if (key == "strict") return "--strict";
   return key == "output" ? "--output" : "";
 }
 
@@ -209,6 +217,9 @@ void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string&
       "What each computation costs at each clock: the CSV of Zeus and lowtime "
       "(stage,instruction,frequency,time,energy). Or a job file that names the profile and "
       "holds everything that the options can say; an option given here wins over it.");
+  parser->AddFlag(&job->strict, "--strict",
+                  "Refuse a profile with odd cells or unused rows, instead of noting them.");
+  AddField(parser, settings, "baseline");
   parser->SetGroup("Pipeline");
   for (const std::string_view key : {"schedule", "schedule_file", "stages", "virtual_stages",
                                      "microbatches", "microbatch_group_size"}) {

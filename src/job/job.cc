@@ -122,6 +122,10 @@ Result<JobFile> LoadSettings(const std::string& path, const JobFile& overrides) 
   return settings;
 }
 
+ProfileOptions ProfileOptionsOf(const JobFile& settings) {
+  return {.baseline = settings.baseline.value_or(""), .strict = settings.strict.value_or(false)};
+}
+
 std::vector<std::string_view> MissingFields(const JobFile& settings) {
   std::vector<std::string_view> missing;
   if (!settings.schedule && !settings.schedule_file) missing.emplace_back("schedule");
@@ -139,7 +143,7 @@ Result<Job> Job::Load(const std::string& path, const JobFile& overrides) {
 Result<Job> Job::Load(JobFile settings) {
   // First of all: whoever mistyped a path wants to hear of that.
   if (!settings.profile) return InvalidInput("'profile' is missing");
-  Result<Profile> profile = ReadProfile(*settings.profile);
+  Result<Profile> profile = ReadProfile(*settings.profile, ProfileOptionsOf(settings));
   if (!profile) return tl::unexpected(profile.error());
   return Make(*std::move(profile), std::move(settings));
 }

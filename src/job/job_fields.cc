@@ -21,9 +21,11 @@ constexpr NumberRange kSeconds = {.least = 0, .most = kMaxSeconds};
 constexpr NumberRange kInnerShare = {
     .least = 0, .most = 1, .above_least = true, .below_most = true};
 
-const std::array<Field, 23> kFields = {{
+const std::array<Field, 25> kFields = {{
     {"profile", &JobFile::profile, Unit::kPath, {}},
-    {"schedule", &JobFile::schedule, Unit::kNone, {}},
+    {"baseline", &JobFile::baseline, Unit::kLabel, {}},
+    {"strict", &JobFile::strict, Unit::kNone, {}},
+    {"schedule", &JobFile::schedule, Unit::kScheduleName, {}},
     {"schedule_file", &JobFile::schedule_file, Unit::kPath, {}},
     {"stages", &JobFile::stages, Unit::kNone, kStages},
     {"microbatches", &JobFile::microbatches, Unit::kNone, kMicrobatches},

@@ -26,7 +26,7 @@ using Member =
                  std::optional<PlanTarget> JobFile::*, std::optional<Granularity> JobFile::*,
                  std::optional<TimeMargin> JobFile::*, std::optional<bool> JobFile::*>;
 
-enum class Unit : std::uint8_t { kNone, kPath, kWatts, kSeconds };
+enum class Unit : std::uint8_t { kNone, kPath, kLabel, kScheduleName, kWatts, kSeconds };
 
 struct Field {
   std::string_view key;  // In a job file.

@@ -19,6 +19,7 @@
 #include "common/tree.h"
 #include "common/tree_reader.h"
 #include "job/job_fields.h"
+#include "job/time_margin_text.h"
 #include "perseus/file.h"
 #include "perseus/schedule.h"
 
@@ -69,13 +70,18 @@ class JobParser {
     std::visit([&](auto member) { Read(field, found, &(job_.*member)); }, field.member);
   }
 
-  // A path, from the directory of the job file, or the name of a schedule.
+  // A path, from the directory of the job file, a label or the name of a schedule.
   void Read(const job::Field& field, const TreeCursor& found,
             std::optional<std::string>* value) const {
     const std::string text = found.String();
     if (field.unit == job::Unit::kPath) {
       if (text.empty() || text.find('\0') != std::string::npos) found.FailExpected("a path");
       *value = (directory_ / text).string();
+      return;
+    }
+    if (field.unit == job::Unit::kLabel) {
+      if (text.empty()) found.FailExpected("a knob of the profile");
+      *value = text;
       return;
     }
     *value = CanonicalScheduleName(text);
@@ -111,7 +117,7 @@ class JobParser {
 
   static void Read(const job::Field& /*field*/, const TreeCursor& found,
                    std::optional<TimeMargin>* value) {
-    if (const Result<TimeMargin> margin = ParseTimeMargin(found.String())) {
+    if (const Result<TimeMargin> margin = job::ParseTimeMargin(found.String())) {
       *value = *margin;
     } else {
       found.Fail(margin.error().message);
@@ -140,6 +146,8 @@ class JobParser {
 };
 
 }  // namespace
+
+namespace job {
 
 Result<TimeMargin> ParseTimeMargin(std::string_view text) {
   const auto malformed = [&] {
@@ -170,6 +178,8 @@ Result<TimeMargin> ParseTimeMargin(std::string_view text) {
     rest.remove_prefix(comma + 1);
   }
 }
+
+}  // namespace job
 
 Result<JobFile> ParseJobFile(std::string_view text, const std::string& name, JobFileFormat format) {
   const Result<TreeNode> tree =

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <variant>
@@ -102,6 +104,36 @@ TEST(JobTest, NamesTheFieldAndItsPlaceAndNoFlag) {
   EXPECT_THAT(error("microbatches = 2\nblocking_power = 1\ncomm_delay = [1, 2, 3]\n"),
               StartsWith(directory.Path("job.toml") + ":5:"));
   EXPECT_THAT(ErrorOf(Job::Load("", SmallJob())), HasSubstr("'profile'"));
+}
+
+std::string TextOf(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+TEST(JobTest, TheReadmeShowsTheExampleThatIsBuilt) {
+  const std::string example = TextOf("examples/plan_a_job.cc");
+  const std::string code = example.substr(example.find("#include"));
+  EXPECT_THAT(TextOf("README.md"), HasSubstr("```cpp\n" + code + "```"));
+}
+
+TEST(JobTest, AStrictJobRefusesWhatOthersNote) {
+  const TemporaryDirectory directory;
+  // An energy that is a tenth of its neighbours'.
+  std::string csv = "stage,instruction,frequency,time,energy\n";
+  for (int i = 0; i < 8; ++i) {
+    csv += "0,forward," + std::to_string(1400 - 50 * i) + "," + std::to_string(1 + 0.04 * i) + "," +
+           std::to_string((i == 4 ? 0.1 : 1) * (100 - 3 * i)) + "\n";
+  }
+  csv += "0,backward,1400,2,200\n0,backward,1200,2.5,140\n";
+  directory.Put("profile.csv", csv);
+  JobFile settings = SmallJob();
+  const auto noted = Job::Load(directory.Path("profile.csv"), settings);
+  ASSERT_TRUE(noted) << noted.error().message;
+  EXPECT_FALSE(noted->profile.notes.empty());
+  settings.strict = true;
+  EXPECT_THAT(ErrorOf(Job::Load(directory.Path("profile.csv"), settings)),
+              StartsWith(directory.Path("profile.csv")));
 }
 
 TEST(JobFieldsTest, HaveDistinctKeysAndAreMergedEachAlone) {
