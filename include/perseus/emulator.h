@@ -69,10 +69,6 @@ struct Straggler {
   std::int64_t iterations = 0;  // 0: until the end.
 };
 
-// "slow=1.2,pipeline=3,rank=2,from=100,for=50"; all but the first may be left
-// out. "clock=1100", "power=250", "stall=0.5".
-Result<Straggler> ParseStraggler(std::string_view text);
-
 // Stragglers that come by chance, like `kind` and `value` of the example.
 struct RandomStragglers {
   double share_of_gpus_per_day = 0;  // 0.05: one GPU in twenty every day.

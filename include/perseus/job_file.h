@@ -25,15 +25,13 @@ struct TimeMargin {
   friend bool operator==(const TimeMargin&, const TimeMargin&) = default;
 };
 
-// "2sigma", "1%", or both with a comma between ("2sigma,1%": the larger one
-// counts).
-Result<TimeMargin> ParseTimeMargin(std::string_view text);
-
 // Everything that the flags of `perseus plan` can say, from a file. What the
 // file does not say is empty. Paths are resolved against the directory of the
 // file. A plain value.
 struct JobFile {
   std::optional<std::string> profile;        // Path.
+  std::optional<std::string> baseline;       // See ProfileOptions.
+  std::optional<bool> strict;                // See ProfileOptions.
   std::optional<std::string> schedule;       // Canonical name.
   std::optional<std::string> schedule_file;  // Path; never together with `schedule`.
   std::optional<int> stages;                 // Of the model.

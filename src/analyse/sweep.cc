@@ -12,8 +12,10 @@
 
 #include "analyse/planned_shape.h"
 #include "analyse/stage_parts.h"
+#include "analyse/sweep_text.h"
 #include "common/nearest_name.h"
 #include "common/numbers.h"
+#include "job/limits.h"
 #include "perseus/analysis.h"
 #include "pipeline/limits.h"
 #include "pipeline/schedule_names.h"
@@ -24,7 +26,6 @@ namespace {
 using pipeline::kMaxComputations;
 using pipeline::UnknownScheduleName;
 
-constexpr int kMostCount = 1'000'000;
 constexpr std::int64_t kMostShapes = 1000;
 
 template <typename T>
@@ -36,10 +37,10 @@ void AddNew(T value, std::vector<T>* values) {
 
 Result<void> AddCount(std::string_view key, std::string_view value, std::vector<int>* counts) {
   const std::optional<int> count = ParseInteger<int>(value);
-  if (!count || *count < 1 || *count > kMostCount) {
+  if (!count || *count < 1 || *count > job::kMaxMicrobatches) {
     return InvalidInput(
         fmt::format("{} is no value of {}; expected whole numbers from 1 to {}, as in {}=8,16,32",
-                    Shown(value), key, kMostCount, key));
+                    Shown(value), key, job::kMaxMicrobatches, key));
   }
   AddNew(*count, counts);
   return {};
@@ -148,6 +149,8 @@ void FillIn(const analyse::PlannedShape& planned, SweepRow* row) {
 
 }  // namespace
 
+namespace analyse {
+
 Result<void> ParseSweep(std::string_view text, SweepSpec* sweep) {
   struct Key {
     std::string name;
@@ -186,6 +189,8 @@ Result<void> ParseSweep(std::string_view text, SweepSpec* sweep) {
   *sweep = std::move(more);
   return {};
 }
+
+}  // namespace analyse
 
 Result<std::vector<SweepRow>> SweepShapes(const JobShape& job, const SweepSpec& sweep,
                                           const ProgressFunction& progress) {

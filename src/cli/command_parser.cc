@@ -168,10 +168,15 @@ std::vector<std::string> CommandParser::PlanArguments(const CLI::App& command) c
     } else if (plan->get_option_no_throw("--" + name) != nullptr && name != "at" &&
                name != "effort" && name != "output" && name != "json") {
       arguments.push_back("--" + name);
-      arguments.push_back(option->results().front());
+      if (option->get_expected_max() > 0) arguments.push_back(option->results().front());
     }
   }
   return arguments;
+}
+
+bool CommandParser::FollowsDoubleDash(const std::string& word) const {
+  const auto dashes = std::find(arguments_.begin(), arguments_.end(), "--");
+  return std::find(dashes, arguments_.end(), word) != arguments_.end();
 }
 
 // CLI11's exceptions in our words.
@@ -186,6 +191,10 @@ Error CommandParser::Explain(const CLI::ParseError& error) const {
     for (const std::string& word : app_->remaining(/*recurse=*/true)) {
       if (!word.starts_with('-') || word == "-" || word == "--") continue;
       const std::string flag = word.substr(0, word.find('='));
+      if (FollowsDoubleDash(word)) {
+        return usage(fmt::format(
+            "after '--' every word is a name and no option; put '{}' before the '--'", flag));
+      }
       const std::string nearest = NearestName(flag, LongNames(*command));
       return usage(fmt::format("unknown option '{}' of '{}'; {}", flag, name,
                                nearest.empty() ? fmt::format("'{} --help' lists them", name)
@@ -224,6 +233,7 @@ Result<ParsedCommandLine> CommandParser::Parse(const std::vector<std::string>& a
                                         ? fmt::format("the commands are {}", fmt::join(names, ", "))
                                         : fmt::format("did you mean '{}'?", nearest)));
   }
+  arguments_ = arguments;
   try {
     app_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {

@@ -115,17 +115,21 @@ nlohmann::ordered_json FrontierJson(const Job& job, const Planner& planner,
 
 }  // namespace
 
-Result<std::string> RunFrontier(const Invocation& invocation, const Style& style) {
+Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
   const FrontierFlags& flags = invocation.frontier;
   if (flags.csv && flags.json) {
     return InvalidInput("--csv and --json exclude each other; keep one of them");
   }
-  const Result<Job> job = LoadJob(invocation.job, "frontier");
+  Result<JobFile> settings = MergeSettings(invocation.job);
+  if (!settings) return tl::unexpected(settings.error());
+  if (!flags.output_file.empty()) {
+    const auto good = CheckOutputFile(flags.output_file, InputsOf(invocation.job, *settings));
+    if (!good) return tl::unexpected(good.error());
+  }
+  const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "frontier");
   if (!job) return tl::unexpected(job.error());
   ProgressLine progress("frontier");
-  PlannerOptions options = SolverOptions(job->settings);
-  options.progress = progress.Function();
-  const Result<Planner> planner = Planner::Create(job->pipeline, options);
+  const Result<Planner> planner = job->MakePlanner(progress.Function());
   if (!planner) return tl::unexpected(planner.error());
   const std::string csv = FormatFrontierCsv(planner->frontier());
   if (!flags.output_file.empty()) {
@@ -133,17 +137,18 @@ Result<std::string> RunFrontier(const Invocation& invocation, const Style& style
       return tl::unexpected(written.error());
     }
   }
-  if (flags.csv) return csv;
+  if (flags.csv) return Printout(csv, flags.output_file);
   const std::vector<std::string> notes =
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
   if (flags.json) {
-    return FrontierJson(*job, *planner, notes)
-               .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-           "\n";
+    return Printout(FrontierJson(*job, *planner, notes)
+                            .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                        "\n",
+                    flags.output_file);
   }
   std::string text = FrontierText(*job, *planner, notes, style);
   if (!flags.output_file.empty()) text += fmt::format("Written to {}.\n", flags.output_file);
-  return text;
+  return Printout(std::move(text), flags.output_file);
 }
 
 }  // namespace perseus::cli

@@ -94,7 +94,11 @@ std::string ShapeText(const Schedule& schedule) {
 
 }  // namespace
 
-Result<std::string> RunSchedule(const ScheduleFlags& flags) {
+Result<Printout> RunSchedule(const ScheduleFlags& flags) {
+  if (!flags.output_file.empty()) {
+    const auto good = CheckOutputFile(flags.output_file, {{"the schedule's file", flags.input}});
+    if (!good) return tl::unexpected(good.error());
+  }
   const Result<Schedule> schedule = LoadSchedule(flags);
   if (!schedule) return tl::unexpected(schedule.error());
   std::string text;
@@ -111,7 +115,8 @@ Result<std::string> RunSchedule(const ScheduleFlags& flags) {
   if (const Result<void> written = WriteFileAtomically(flags.output_file, text); !written) {
     return tl::unexpected(written.error());
   }
-  return fmt::format("{}; written to {}.\n", ShapeText(*schedule), flags.output_file);
+  return Printout(fmt::format("{}; written to {}.\n", ShapeText(*schedule), flags.output_file),
+                  flags.output_file);
 }
 
 }  // namespace perseus::cli

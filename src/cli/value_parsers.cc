@@ -12,12 +12,13 @@
 #include <string>
 
 #include "common/numbers.h"
+#include "job/limits.h"
 
 namespace perseus::cli {
 namespace {
 
-constexpr double kMostWatts = 1e6;
-constexpr double kMostSeconds = 1e6;
+using job::kMaxSeconds;
+using job::kMaxWatts;
 
 bool ReadNumber(std::string_view text, double* number) {
   const std::optional<double> value = ParseFinite(text);
@@ -168,11 +169,11 @@ Result<double> ParseDuration(std::string_view text) {
     digits.remove_suffix(1);
   }
   double value = 0;
-  if (!ReadNumber(digits, &value) || value < 0 || value * scale > kMostSeconds) {
+  if (!ReadNumber(digits, &value) || value < 0 || value * scale > kMaxSeconds) {
     return InvalidInput(fmt::format(
         "expected seconds (0.02), or a number with a unit (20ms, 500us), not negative and at most "
         "{}, got '{}'",
-        kMostSeconds, text));
+        kMaxSeconds, text));
   }
   return value * scale;
 }
@@ -196,7 +197,7 @@ Result<std::vector<int>> ParseCounts(std::string_view text, int least, int most)
 
 Result<std::vector<double>> ParseWatts(std::string_view text) {
   return ParseList<double>(text, [](std::string_view item) {
-    return ParseNumber(item, {.least = 0, .most = kMostWatts}, "watts");
+    return ParseNumber(item, {.least = 0, .most = kMaxWatts}, "watts");
   });
 }
 

@@ -1,6 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "emulate/straggler_text.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -57,6 +59,8 @@ std::string_view StragglerKindName(StragglerKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+namespace emulate {
+
 Result<Straggler> ParseStraggler(std::string_view text) {
   constexpr std::string_view kExample = "such as slow=1.2,pipeline=3,rank=2,from=100,for=50";
   const std::string what = fmt::format("straggler '{}'", text);
@@ -86,7 +90,7 @@ Result<Straggler> ParseStraggler(std::string_view text) {
       }
       straggler.kind = *kind;
       straggler.value = *number;
-      if (auto checked = emulate::CheckStragglerValue(*kind, *number, what); !checked) {
+      if (auto checked = CheckStragglerValue(*kind, *number, what); !checked) {
         return tl::unexpected(checked.error());
       }
     } else if (key == "pipeline" || key == "rank" || key == "from" || key == "for") {
@@ -106,8 +110,6 @@ Result<Straggler> ParseStraggler(std::string_view text) {
     rest.remove_prefix(comma + 1);
   }
 }
-
-namespace emulate {
 
 std::string StragglerText(StragglerKind kind, double value) {
   return fmt::format("{}={}", StragglerKindName(kind), value);

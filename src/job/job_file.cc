@@ -6,60 +6,27 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
-#include "job/limits.h"
+#include "job/job_fields.h"
+#include "job/time_margin_text.h"
 #include "perseus/file.h"
 #include "perseus/schedule.h"
 
 namespace perseus {
 namespace {
 
-using job::kMaxClocks;
-using job::kMaxGpus;
-using job::kMaxMicrobatches;
-using job::kMaxStages;
-
 constexpr std::size_t kMaxJobFileBytes = std::size_t{1} << 20;
-
-constexpr std::array<std::string_view, 23> kKeys = {"profile",
-                                                    "schedule",
-                                                    "schedule_file",
-                                                    "stages",
-                                                    "microbatches",
-                                                    "virtual_stages",
-                                                    "microbatch_group_size",
-                                                    "blocking_power",
-                                                    "tp",
-                                                    "dp",
-                                                    "split_ratio",
-                                                    "comm_delay",
-                                                    "data_loading",
-                                                    "iteration_overhead",
-                                                    "at",
-                                                    "granularity",
-                                                    "min_dwell",
-                                                    "max_clocks",
-                                                    "time_margin",
-                                                    "coarse_watts",
-                                                    "exponential_fit",
-                                                    "effort",
-                                                    "output"};
-
-constexpr NumberRange kInnerShare = {
-    .least = 0, .most = 1, .above_least = true, .below_most = true};
-constexpr NumberRange kWatts = {.least = 0, .most = job::kMaxWatts};
-constexpr NumberRange kSeconds = {.least = 0, .most = job::kMaxSeconds};
-constexpr NumberRange kEffort = {.least = job::kMinEffort, .most = job::kMaxEffort};
 
 bool ConsumeSuffix(std::string_view* text, std::string_view suffix) {
   if (text->size() < suffix.size() || text->substr(text->size() - suffix.size()) != suffix) {
@@ -82,119 +49,93 @@ class JobParser {
         directory_(std::filesystem::path(name).parent_path()) {}
 
   Result<JobFile> Parse() {
-    root_.AllowOnly(kKeys);
-    ReadPlaces();
-    ReadPipeline();
-    ReadCosts();
-    ReadPlan();
+    std::vector<std::string_view> keys;
+    for (const job::Field& field : job::Fields()) keys.push_back(field.key);
+    root_.AllowOnly(keys);
+    for (const job::Field& field : job::Fields()) {
+      if (const auto found = root_.Find(field.key)) Read(field, *found);
+    }
+    if (job_.schedule && job_.schedule_file) {
+      root_.Find("schedule_file")->Fail("'schedule' is given too; keep one of them");
+    }
     if (reader_.failed()) return tl::unexpected(*reader_.error());
     return std::move(job_);
   }
 
  private:
-  void ReadPlaces() {
-    for (const std::string_view key : kKeys) {
-      const auto found = root_.Find(key);
-      if (!found) continue;
-      const Position position = found->node().position;
-      job_.places[std::string(key)] =
-          fmt::format("{}:{}:{}", name_, position.line, position.column);
+  void Read(const job::Field& field, const TreeCursor& found) {
+    const Position position = found.node().position;
+    job_.places[std::string(field.key)] =
+        fmt::format("{}:{}:{}", name_, position.line, position.column);
+    std::visit([&](auto member) { Read(field, found, &(job_.*member)); }, field.member);
+  }
+
+  // A path, from the directory of the job file, a label or the name of a schedule.
+  void Read(const job::Field& field, const TreeCursor& found,
+            std::optional<std::string>* value) const {
+    const std::string text = found.String();
+    if (field.unit == job::Unit::kPath) {
+      if (text.empty() || text.find('\0') != std::string::npos) found.FailExpected("a path");
+      *value = (directory_ / text).string();
+      return;
+    }
+    if (field.unit == job::Unit::kLabel) {
+      if (text.empty()) found.FailExpected("a knob of the profile");
+      *value = text;
+      return;
+    }
+    *value = CanonicalScheduleName(text);
+    if (!*value) {
+      found.FailExpected(fmt::format("one of {} (or use schedule_file for a file)",
+                                     fmt::join(ScheduleNames(), ", ")));
     }
   }
 
-  void ReadPipeline() {
-    ReadPath("profile", &job_.profile);
-    ReadSchedule();
-    ReadCount("stages", kMaxStages, &job_.stages);
-    ReadCount("microbatches", kMaxMicrobatches, &job_.microbatches);
-    ReadCount("virtual_stages", kMaxStages, &job_.virtual_stages);
-    ReadCount("microbatch_group_size", kMaxMicrobatches, &job_.microbatch_group_size);
+  static void Read(const job::Field& field, const TreeCursor& found, std::optional<int>* value) {
+    *value = found.Integer(static_cast<int>(field.range.least), static_cast<int>(field.range.most));
   }
 
-  void ReadCosts() {
-    ReadNumbers("blocking_power", kWatts, &job_.blocking_power_watts);
-    ReadCount("tp", kMaxGpus, &job_.tensor_parallel);
-    ReadCount("dp", kMaxGpus, &job_.data_parallel);
-    ReadNumber("split_ratio", kInnerShare, &job_.split_ratio);
-    ReadNumbers("comm_delay", kSeconds, &job_.comm_delay_seconds);
-    ReadNumber("data_loading", kSeconds, &job_.data_loading_seconds);
-    ReadNumber("iteration_overhead", kSeconds, &job_.iteration_overhead_seconds);
-    if (const auto found = root_.Find("time_margin")) {
-      if (const Result<TimeMargin> margin = ParseTimeMargin(found->String())) {
-        job_.time_margin = *margin;
-      } else {
-        found->Fail(margin.error().message);
-      }
-    }
+  static void Read(const job::Field& field, const TreeCursor& found, std::optional<double>* value) {
+    *value = found.Number(field.range);
   }
 
-  void ReadPlan() {
-    ReadTarget();
-    if (const auto found = root_.Find("granularity")) {
-      job_.granularity = ParseGranularity(found->String());
-      if (!job_.granularity) found->FailExpected("computation, phase, stage-type or stage");
-    }
-    ReadNumber("min_dwell", kSeconds, &job_.min_dwell_seconds);
-    ReadCount("max_clocks", kMaxClocks, &job_.max_clocks);
-    ReadNumber("coarse_watts", kWatts, &job_.coarse_watts);
-    if (const auto found = root_.Find("exponential_fit")) job_.exponential_fit = found->Bool();
-    ReadNumber("effort", kEffort, &job_.effort);
-    ReadPath("output", &job_.output);
+  static void Read(const job::Field& field, const TreeCursor& found, std::vector<double>* value) {
+    *value = found.Numbers(field.range);
+    if (value->empty()) found.Fail("the array is empty; remove the key, or give numbers");
   }
 
-  void ReadSchedule() {
-    if (const auto found = root_.Find("schedule")) {
-      job_.schedule = CanonicalScheduleName(found->String());
-      if (!job_.schedule) {
-        found->FailExpected(fmt::format("one of {} (or use schedule_file for a file)",
-                                        fmt::join(ScheduleNames(), ", ")));
-      }
-    }
-    const auto file = root_.Find("schedule_file");
-    if (!file) return;
-    ReadPath(*file, &job_.schedule_file);
-    if (job_.schedule) file->Fail("'schedule' is given too; keep one of them");
+  static void Read(const job::Field& /*field*/, const TreeCursor& found,
+                   std::optional<bool>* value) {
+    *value = found.Bool();
   }
 
-  // Seconds as a number, or any text that --at takes.
-  void ReadTarget() {
-    const auto found = root_.Find("at");
-    if (!found) return;
-    if (found->IsNumber()) {
-      job_.at = PlanTarget{PlanTarget::Kind::kSeconds, found->Number(kPositive)};
-    } else if (!found->IsString()) {
-      found->FailExpected("seconds, or a string such as \"1.02x\"");
-    } else if (const Result<PlanTarget> target = ParsePlanTarget(found->String())) {
-      job_.at = *target;
+  static void Read(const job::Field& /*field*/, const TreeCursor& found,
+                   std::optional<Granularity>* value) {
+    *value = ParseGranularity(found.String());
+    if (!*value) found.FailExpected("computation, phase, stage-type or stage");
+  }
+
+  static void Read(const job::Field& /*field*/, const TreeCursor& found,
+                   std::optional<TimeMargin>* value) {
+    if (const Result<TimeMargin> margin = job::ParseTimeMargin(found.String())) {
+      *value = *margin;
     } else {
-      found->Fail(target.error().message);
+      found.Fail(margin.error().message);
     }
   }
 
-  void ReadPath(std::string_view key, std::optional<std::string>* path) {
-    if (const auto found = root_.Find(key)) ReadPath(*found, path);
-  }
-
-  // A path, from the directory of the job file.
-  void ReadPath(const TreeCursor& cursor, std::optional<std::string>* path) const {
-    const std::string text = cursor.String();
-    if (text.empty() || text.find('\0') != std::string::npos) cursor.FailExpected("a path");
-    *path = (directory_ / text).string();
-  }
-
-  void ReadCount(std::string_view key, int most, std::optional<int>* count) {
-    if (const auto found = root_.Find(key)) *count = found->Integer(1, most);
-  }
-
-  void ReadNumber(std::string_view key, NumberRange range, std::optional<double>* number) {
-    if (const auto found = root_.Find(key)) *number = found->Number(range);
-  }
-
-  void ReadNumbers(std::string_view key, NumberRange range, std::vector<double>* numbers) {
-    const auto found = root_.Find(key);
-    if (!found) return;
-    *numbers = found->Numbers(range);
-    if (numbers->empty()) found->Fail("the array is empty; remove the key, or give numbers");
+  // Seconds as a number, or a target's text.
+  static void Read(const job::Field& /*field*/, const TreeCursor& found,
+                   std::optional<PlanTarget>* value) {
+    if (found.IsNumber()) {
+      *value = PlanTarget{PlanTarget::Kind::kSeconds, found.Number(kPositive)};
+    } else if (!found.IsString()) {
+      found.FailExpected("seconds, or a string such as \"1.02x\"");
+    } else if (const Result<PlanTarget> target = ParsePlanTarget(found.String())) {
+      *value = *target;
+    } else {
+      found.Fail(target.error().message);
+    }
   }
 
   TreeReader reader_;
@@ -205,6 +146,8 @@ class JobParser {
 };
 
 }  // namespace
+
+namespace job {
 
 Result<TimeMargin> ParseTimeMargin(std::string_view text) {
   const auto malformed = [&] {
@@ -235,6 +178,8 @@ Result<TimeMargin> ParseTimeMargin(std::string_view text) {
     rest.remove_prefix(comma + 1);
   }
 }
+
+}  // namespace job
 
 Result<JobFile> ParseJobFile(std::string_view text, const std::string& name, JobFileFormat format) {
   const Result<TreeNode> tree =

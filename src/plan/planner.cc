@@ -174,11 +174,18 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
 
 namespace {
 
+bool SameButRounding(double a, double b) {
+  constexpr double kRelative = 1e-12;
+  return std::abs(a - b) <= kRelative * std::abs(b);
+}
+
 // With six digits or as many more as it takes not to be less than `value`:
 // what an error advises must work.
 std::string RoundedUp(double value) {
   for (int digits = 6; digits < 17; ++digits) {
     const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(value)));
+    const double nearest = std::round(value * scale) / scale;
+    if (SameButRounding(nearest, value)) return fmt::format("{:.{}g}", nearest, digits);
     const double rounded = std::ceil(value * scale) / scale;
     if (rounded >= value) return fmt::format("{:.{}g}", rounded, digits);
   }
@@ -204,6 +211,10 @@ Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
     case PlanTarget::Kind::kSeconds:
       seconds = target.value;
       break;
+  }
+  // A time as it is written in decimals may miss the fastest one by its last bits.
+  if (seconds < frontier.fastest_seconds && SameButRounding(seconds, frontier.fastest_seconds)) {
+    seconds = frontier.fastest_seconds;
   }
   if (!(seconds >= frontier.fastest_seconds)) {
     return MakeError(

@@ -65,7 +65,9 @@ class BinaryNotesTest : public testing::Test {
 
 TEST_F(BinaryNotesTest, AnOrdinaryInputHasNone) {
   EXPECT_THAT(Notes(SampleProfile(4)), IsEmpty());
-  EXPECT_THAT(Notes(SampleProfile(4), {"interleaved-1f1b", "--virtual-stages", "2"}), IsEmpty());
+  // But that of stages that share a rank.
+  EXPECT_THAT(Notes(SampleProfile(4), {"interleaved-1f1b", "--virtual-stages", "2"}),
+              ElementsAre(HasSubstr("2 GPUs, not 4")));
 }
 
 TEST_F(BinaryNotesTest, AStageWithoutTheHighestClock) {
@@ -136,8 +138,9 @@ TEST_F(BinaryNotesTest, InterleavingNeedsVirtualStages) {
 }
 
 TEST_F(BinaryNotesTest, FusedComputationsTakeTheSum) {
-  EXPECT_THAT(Notes(SampleProfile(4), {"dualpipev", "--virtual-stages", "2"}),
-              ElementsAre(HasSubstr("planned as one computation at one knob")));
+  EXPECT_THAT(
+      Notes(SampleProfile(4), {"dualpipev", "--virtual-stages", "2"}),
+      ElementsAre(HasSubstr("2 GPUs, not 4"), HasSubstr("planned as one computation at one knob")));
 }
 
 TEST_F(BinaryNotesTest, ImplausibleUnits) {
