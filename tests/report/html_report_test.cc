@@ -32,7 +32,7 @@ TEST(HtmlReportTest, HasEverySection) {
   }
   EXPECT_EQ(markup.find("folder/"), std::string::npos);
   EXPECT_EQ(Count(markup, "<tr class=\"chosen\">"), 1);
-  EXPECT_EQ(Count(markup, "<th scope=\"row\">"),
+  EXPECT_EQ(Count(markup, "<th scope=\"row\" class=\"text\">"),
             1 + static_cast<int>(sample.rows.size()) + 4 + 1);  // Both tables.
   EXPECT_EQ(Count(markup, ChangePercent(sample.chosen.saving_percent, 2)), 4)
       << "key figure, plot's label and point, table";
@@ -58,11 +58,10 @@ TEST(HtmlReportTest, HostileStringsStayText) {
   sample.pipeline.dag.schedule_name = hostile;
   sample.pipeline.knobs_are_numbers = false;
   for (Knob& knob : sample.pipeline.knobs) knob.label += hostile;
+  sample.profile.source = sample.profile.sha256 = hostile;
   for (ReportRow& row : sample.rows) row.label = hostile;
   ReportInput input = sample.Input();
   input.title = hostile;
-  input.profile_source = hostile;
-  input.profile_sha256 = hostile;
   input.knob_unit = hostile;
   input.notes = {hostile};
 
@@ -135,7 +134,7 @@ TEST(HtmlReportTest, APlanThatIsInNoRowGetsItsOwn) {
   Sample sample = MakeSample("1f1b", 4, 1, 8);
   for (ReportRow& row : sample.rows) row.chosen = false;
   const std::string markup = Markup(FormatHtmlReport(sample.Input()));
-  EXPECT_NE(markup.find("<tr class=\"chosen\"><th scope=\"row\">this plan</th>"),
+  EXPECT_NE(markup.find("<tr class=\"chosen\"><th scope=\"row\" class=\"text\">this plan</th>"),
             std::string::npos);
 }
 
