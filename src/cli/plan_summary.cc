@@ -162,6 +162,7 @@ std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, 
         split_ratio);
   }
   std::string out = Fact("Profile", read, style);
+  if (!profile.modelled.empty()) out += Fact("", profile.modelled, style);
   const PipelineDag& dag = pipeline.dag;
   out += Fact(
       "Pipeline",

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 
 #include "report/assets.h"
@@ -148,10 +147,13 @@ std::string MarkdownTable(const Table& table) {
   }
   for (const Row& row : table.rows) {
     text += "\n|";
-    for (std::size_t k = 0; k < std::max(table.columns.size(), row.cells.size()); ++k) {
-      text += k < row.cells.size() ? fmt::format(" {} |", EscapeMarkdown(row.cells[k].text))
-                                   : std::string(" |");
+    std::size_t column = 0;
+    for (const Cell& cell : row.cells) {
+      text += fmt::format(" {} |", EscapeMarkdown(cell.text));
+      for (int k = 1; k < cell.columns; ++k) text += " |";
+      column += static_cast<std::size_t>(cell.columns);
     }
+    for (; column < table.columns.size(); ++column) text += " |";
   }
   return text + "\n";
 }

@@ -95,6 +95,7 @@ class Page {
 
   void Header() {
     document_.title = input_.title.empty() ? "Emulated job" : input_.title;
+    document_.warning = report::ModelledWarning(input_.pipeline->modelled);
     document_.subtitle =
         fmt::format("{}, {} of {}: {}", Plural(emulation_.gpus, "GPU"),
                     Plural(spec_.pipelines, "pipeline"), report::ShapeOf(input_.pipeline->dag),

@@ -183,6 +183,8 @@ std::string FormatEmulationJson(const EmulationReportInput& input) {
       {"policy", input.policy},
       {"seed", input.spec->seed},
       {"target_s", input.spec->target_seconds}};
+  const std::string& modelled = input.pipeline->modelled;
+  if (!modelled.empty()) json["profile"]["modelled"] = modelled;
   json.update(EmulationFigures(emulation));
   json["baseline"] = EmulationFigures(baseline);
   json["saving_percent"] =

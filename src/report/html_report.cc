@@ -75,6 +75,7 @@ class Page {
     document_.title = input_.title.empty() ? "Energy plan" : input_.title;
     document_.subtitle = fmt::format("{}, {} per iteration", report::ShapeOf(dag_),
                                      Plural(dag_.size(), "computation"));
+    document_.warning = report::ModelledWarning(pipeline_.modelled);
     document_.figures = {
         {"Energy per iteration", ChangePercent(chosen_.saving_percent, 2),
          fmt::format("{} \u2192 {}", energy_.Text(baseline_.energy_joules),

@@ -26,6 +26,12 @@ std::string Scrolled(std::string_view html) {
   return fmt::format("<div class=\"scroll\" tabindex=\"0\">\n{}</div>\n", html);
 }
 
+std::string ModelledWarning(std::string_view modelled) {
+  if (modelled.empty()) return "";
+  return fmt::format("The profile was not measured on a GPU, so no figure here was: \u201c{}\u201d",
+                     modelled);
+}
+
 std::string ClassOfSaving(double saving_percent) {
   constexpr double kShown = 0.005;  // Less is written as 0.00 %.
   if (saving_percent >= kShown) return "hero saved";

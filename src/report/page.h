@@ -24,6 +24,10 @@ std::string PageTail(std::string_view after_html = "");
 // the keyboard too.
 std::string Scrolled(std::string_view html);
 
+// What stands at the top of a page whose profile calls itself modelled
+// (Profile::modelled); "" where it does not.
+std::string ModelledWarning(std::string_view modelled);
+
 // How the key figure of a saving looks: as a gain, as a loss, or as neither.
 std::string ClassOfSaving(double saving_percent);
 

@@ -50,6 +50,7 @@ Json InputToJson(const ReportInput& input) {
                      {"options_kept", counts.kept},
                      {"options_dominated", counts.dominated}};
   json["profile"]["split_ratio"] = counts.split ? Json(input.split_ratio) : Json(nullptr);
+  if (!pipeline.modelled.empty()) json["profile"]["modelled"] = pipeline.modelled;
   json["baseline"] = {{"iteration_time_s", baseline.iteration_time_seconds},
                       {"energy_j", baseline.energy_joules},
                       {"average_power_w", baseline.average_power_watts}};

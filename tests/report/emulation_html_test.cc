@@ -53,6 +53,13 @@ TEST(EmulationHtmlTest, StatesTheFigures) {
   EXPECT_EQ(Count(markup, "<tr class=\"chosen\">"), 1);
 }
 
+TEST(EmulationHtmlTest, SaysAtTheTopThatItIsModelled) {
+  EmulatedSample made = MakeEmulatedSample(9, 50);
+  EXPECT_FALSE(Has(Markup(FormatEmulationHtml(made.Full())), "class=\"warning\""));
+  made.sample.pipeline.modelled = "MODELLED";
+  EXPECT_TRUE(Has(Markup(FormatEmulationHtml(made.Full())), "class=\"warning\""));
+}
+
 TEST(EmulationHtmlTest, LeavesOutWhatIsEmpty) {
   EmulatedSample made = MakeEmulatedSample(1, 10);
   made.emulation.timeline = {};

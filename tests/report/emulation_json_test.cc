@@ -47,6 +47,13 @@ TEST(EmulationJsonTest, AnswersAreOfTheWholeJob) {
   EXPECT_EQ(json.at("deadline").at("run_time_s"), 200);
 }
 
+TEST(EmulationJsonTest, SaysThatTheProfileIsModelled) {
+  EmulatedSample made = MakeEmulatedSample(9, 50);
+  EXPECT_FALSE(Json::parse(FormatEmulationJson(made.Full())).at("profile").contains("modelled"));
+  made.sample.pipeline.modelled = "MODELLED";
+  EXPECT_EQ(Json::parse(FormatEmulationJson(made.Full())).at("profile").at("modelled"), "MODELLED");
+}
+
 TEST(EmulationJsonTest, SameInputSameBytes) {
   const EmulatedSample made = MakeEmulatedSample(30, 300);
   EXPECT_EQ(FormatEmulationJson(made.Full()), FormatEmulationJson(made.Full()));

@@ -76,6 +76,36 @@ TEST(HtmlReportTest, HostileStringsStayText) {
             "1410</script><script>alert(1)</script><!--\"'&\ufffd");
 }
 
+// Whoever opens the file alone must learn that nobody measured this.
+TEST(HtmlReportTest, SaysAtTheTopThatItIsModelled) {
+  Sample sample = MakeSample("1f1b", 4, 1, 8);
+  EXPECT_EQ(Markup(FormatHtmlReport(sample.Input())).find("class=\"warning\""), std::string::npos);
+  sample.pipeline.modelled = "MODELLED, not measured: <a model>";
+  const std::string markup = Markup(FormatHtmlReport(sample.Input()));
+  const std::size_t warning = markup.find("class=\"warning\"");
+  ASSERT_NE(warning, std::string::npos);
+  EXPECT_LT(warning, markup.find("<dl class=\"figures\">"));
+  EXPECT_NE(markup.find("MODELLED, not measured: &lt;a model&gt;"), std::string::npos);
+}
+
+// Red is for what is wrong.
+TEST(HtmlReportTest, ASavingIsNotShownAsAnError) {
+  Sample sample = MakeSample("1f1b", 4, 1, 8);
+  EXPECT_EQ(Count(Markup(FormatHtmlReport(sample.Input())), "value hero saved\">"), 1);
+  sample.chosen.saving_percent = -1;
+  EXPECT_EQ(Count(Markup(FormatHtmlReport(sample.Input())), "value hero lost\">"), 1);
+  sample.chosen.saving_percent = 0;
+  EXPECT_EQ(Count(Markup(FormatHtmlReport(sample.Input())), "value hero\">"), 1);
+}
+
+// On a phone everything wide scrolls by itself, with the keyboard too.
+TEST(HtmlReportTest, WhatIsWideScrolls) {
+  const std::string markup = Markup(FormatHtmlReport(MakeSample("1f1b", 4, 1, 8).Input()));
+  EXPECT_EQ(Count(markup, "<table>"), 2);
+  EXPECT_EQ(Count(markup, "<div class=\"scroll\" tabindex=\"0\"><table>"), 2);
+  EXPECT_EQ(Count(markup, "<div class=\"scroll\" tabindex=\"0\">\n<svg"), 1);
+}
+
 TEST(HtmlReportTest, EmbedsThePlans) {
   const Sample sample = MakeSample("1f1b", 4, 1, 8);
   const Json data = Json::parse(EmbeddedJson(FormatHtmlReport(sample.Input())));

@@ -52,6 +52,13 @@ TEST(PlanJsonTest, TheFrontierNeedsNoPlan) {
   EXPECT_TRUE(json.at("certified_error").is_null());
 }
 
+TEST(PlanJsonTest, SaysThatTheProfileIsModelled) {
+  Sample sample = MakeSample("1f1b", 4, 1, 8);
+  sample.pipeline.modelled = "MODELLED";
+  const Json json = Json::parse(FormatPlanSummaryJson(sample.Input()));
+  EXPECT_EQ(json.at("profile").at("modelled"), "MODELLED");
+}
+
 TEST(PlanJsonTest, BytesThatAreNotUtf8AreReplaced) {
   const Sample sample = MakeSample("1f1b", 4, 1, 8);
   ReportInput input = sample.Input();
