@@ -120,31 +120,43 @@ std::vector<std::string> OutputNames() {
   return {"emulation.json", "iterations.csv", "power.csv", "timeline.json", "report.html"};
 }
 
-Result<void> WriteOutputs(const Job& job, EmulationSummary* summary) {
-  EmulationReportInput report;
-  report.pipeline = summary->pipeline;
-  report.spec = &summary->spec;
-  report.emulation = summary->emulation;
-  report.title = "Emulated job: " + std::filesystem::path(job.profile.source).stem().string();
-  report.policy = summary->label;
-  report.profile_source = job.profile.source;
-  report.profile_sha256 = job.profile.sha256;
-  report.policies = summary->policies;
-  report.partitions = summary->partitions;
-  report.sweep = summary->sweep;
-  report.run_at_max_clocks = summary->run_at_max_clocks;
-  report.run = summary->run_cost;
-  report.currency = summary->currency;
-  report.notes = summary->notes;
-  if (summary->power_budget) report.notes.push_back(PowerBudgetSentence(*summary));
-  if (summary->deadline) report.notes.push_back(DeadlineSentence(*summary));
+EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
+  EmulationReportInput input;
+  input.profile = summary.profile;
+  input.pipeline = summary.pipeline;
+  input.spec = &summary.spec;
+  input.emulation = summary.emulation;
+  input.max_clocks = summary.max_clocks;
+  input.max_clocks_plan = summary.max_clocks_plan;
+  input.title = "Emulated job: " + std::filesystem::path(summary.profile->source).stem().string();
+  input.policy = summary.policy;
+  input.label = summary.label;
+  input.policies = summary.policies;
+  input.partitions = summary.partitions;
+  input.sweep = summary.sweep;
+  input.power_budget = summary.power_budget;
+  input.deadline = summary.deadline;
+  input.run_spec = summary.run;
+  input.run_at_max_clocks = summary.run_at_max_clocks;
+  input.run = summary.run_cost;
+  input.currency = summary.currency;
+  input.notes = summary.notes;
+  input.files = summary.files;
+  return input;
+}
+
+Result<void> WriteOutputs(EmulationSummary* summary) {
   summary->files = OutputNames();
+  const EmulationReportInput report = MakeReportInput(*summary);
+  EmulationReportInput page = report;
+  if (summary->power_budget) page.notes.push_back(PowerBudgetSentence(*summary));
+  if (summary->deadline) page.notes.push_back(DeadlineSentence(*summary));
   return WriteFilesAtomically(summary->output_directory,
-                              {{"emulation.json", FormatEmulationJson(*summary)},
+                              {{"emulation.json", FormatEmulationJson(report)},
                                {"iterations.csv", FormatIterationsCsv(*summary->emulation)},
                                {"power.csv", FormatPowerCsv(*summary->emulation)},
                                {"timeline.json", FormatEmulationTimelineJson(report)},
-                               {"report.html", FormatEmulationHtml(report)}});
+                               {"report.html", FormatEmulationHtml(page)}});
 }
 
 std::string PlanCommand(const std::vector<std::string>& arguments) {
@@ -263,13 +275,13 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   }
   summary.output_directory = flags.output_directory;
   if (!flags.output_directory.empty()) {
-    if (auto written = WriteOutputs(*job, &summary); !written) {
+    if (auto written = WriteOutputs(&summary); !written) {
       return tl::unexpected(written.error());
     }
   }
-  return Printout(
-      flags.json ? FormatEmulationJson(summary) : FormatEmulationSummary(summary, style),
-      flags.output_directory);
+  return Printout(flags.json ? FormatEmulationJson(MakeReportInput(summary))
+                             : FormatEmulationSummary(summary, style),
+                  flags.output_directory);
 }
 
 }  // namespace perseus::cli

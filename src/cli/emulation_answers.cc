@@ -59,7 +59,7 @@ std::string DeadlineSentence(const EmulationSummary& summary) {
 namespace {
 
 std::string PlanCommand(const EmulationSummary& summary, const PlanAnswer& answer) {
-  return fmt::format("{} --at {}", summary.plan_command, PlanSeconds(answer));
+  return fmt::format("{} --at {}", summary.plan_command, answer.planned_seconds());
 }
 
 std::string RunTable(const EmulationSummary& summary, const Style& style) {
@@ -156,10 +156,6 @@ std::string SweepTable(const EmulationSummary& summary, const Style& style) {
 }
 
 }  // namespace
-
-double PlanSeconds(const PlanAnswer& answer) {
-  return answer.plan.iteration_time_seconds - answer.wait_seconds;
-}
 
 std::string FormatAnswers(const EmulationSummary& summary, const Style& style) {
   Style uncut = style;

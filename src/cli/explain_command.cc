@@ -192,6 +192,9 @@ std::string ExplainText(const Explanation& explanation, const ExplainInput& inpu
                   FormatJoules(plan.baseline.energy_joules),
                   FormatJoules(explanation.saving_joules), FormatPercent(plan.saving_percent, 2)),
       style.columns, 0);
+  if (!plan.profile_modelled.empty()) {
+    out += "\n" + Wrap(Printable("The profile: " + plan.profile_modelled), style.columns, 0);
+  }
   out += "\n\n" + Wrap(CriticalText(explanation, plan), style.columns, 0) + "\n";
   const auto append = [&](const std::string& heading, const std::vector<SavingShare>& shares,
                           bool with_busy) {
@@ -246,6 +249,7 @@ std::string ExplainJson(const Explanation& explanation, const PlanDocument& plan
                {"computation_saving_j", explanation.computation_saving_joules},
                {"iteration_saving_j", explanation.iteration_saving_joules},
                {"critical_stage", explanation.critical_stage}};
+  if (!plan.profile_modelled.empty()) json["profile_modelled"] = plan.profile_modelled;
   json["by_stage"] = SharesJson("stage", explanation.stages);
   for (Json& share : json["by_stage"])
     share["stage"] = std::stoi(share["stage"].get<std::string>());

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "cli/table.h"
 #include "perseus/file.h"
 #include "perseus/plan_file.h"
+#include "perseus/report.h"
 
 namespace perseus::cli {
 namespace {
@@ -86,31 +86,16 @@ std::string FrontierText(const Job& job, const Planner& planner,
   return out;
 }
 
-nlohmann::ordered_json FrontierJson(const Job& job, const Planner& planner,
-                                    const std::vector<std::string>& notes) {
-  const Frontier& frontier = planner.frontier();
-  nlohmann::ordered_json json =
-      InputToJson(job.profile, planner.pipeline(), job.virtual_stages, job.costs.split_ratio);
-  json["baseline"] = {{"iteration_time_s", planner.baseline().iteration_time_seconds},
-                      {"energy_j", planner.baseline().energy_joules},
-                      {"average_power_w", planner.baseline().average_power_watts}};
-  json["t_min_s"] = frontier.fastest_seconds;
-  json["t_economic_s"] = frontier.economic_seconds;
-  json["t_star_s"] = frontier.tstar_seconds;
-  if (frontier.fitted) {
-    json["certified_error"] = nullptr;
-  } else {
-    json["certified_error"] = frontier.certified_error;
-  }
-  json["cost_curve"] = frontier.fitted ? "exponential" : "measured";
-  json["frontier"] = nlohmann::ordered_json::array();
-  for (const FrontierPoint& point : frontier.points) {
-    json["frontier"].push_back({{"iteration_time_s", point.iteration_time_seconds},
-                                {"energy_j", point.energy_joules},
-                                {"slope_w", point.slope_watts}});
-  }
-  json["notes"] = notes;
-  return json;
+ReportInput MakeReportInput(const Job& job, const Planner& planner,
+                            const std::vector<std::string>& notes) {
+  ReportInput input;
+  input.profile = &job.profile;
+  input.pipeline = &planner.pipeline();
+  input.frontier = &planner.frontier();
+  input.baseline = &planner.baseline();
+  input.split_ratio = job.costs.split_ratio;
+  input.notes = notes;
+  return input;
 }
 
 }  // namespace
@@ -141,10 +126,7 @@ Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
   const std::vector<std::string> notes =
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
   if (flags.json) {
-    return Printout(FrontierJson(*job, *planner, notes)
-                            .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                        "\n",
-                    flags.output_file);
+    return Printout(FormatFrontierJson(MakeReportInput(*job, *planner, notes)), flags.output_file);
   }
   std::string text = FrontierText(*job, *planner, notes, style);
   if (!flags.output_file.empty()) text += fmt::format("Written to {}.\n", flags.output_file);

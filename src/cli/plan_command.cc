@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -111,20 +110,28 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
                             const PlanConstraints& constraints) {
   ReportInput input;
   input.title = "Energy plan: " + std::filesystem::path(job.profile.source).stem().string();
+  input.profile = &job.profile;
   input.pipeline = summary.pipeline;
   input.frontier = summary.frontier;
   input.baseline = summary.baseline;
   input.chosen = &summary.chosen;
   for (const PlanPoint& point : summary.points) {
-    if (!point.plan) continue;
-    input.rows.push_back(MakeReportRow(point.label, *point.plan));
-    input.rows.back().chosen = SameTime(point.seconds, summary.chosen_seconds);
+    ReportRow row;
+    if (point.plan) row = MakeReportRow(point.label, *point.plan);
+    row.label = point.label;
+    row.name = point.name;
+    row.feasible = point.plan.has_value();
+    row.requested_time_seconds = point.seconds;
+    row.chosen = SameTime(point.seconds, summary.chosen_seconds);
+    input.rows.push_back(std::move(row));
   }
-  input.profile_source = job.profile.source;
-  input.profile_sha256 = job.profile.sha256;
+  input.at = summary.at;
   input.data_parallel = summary.data_parallel;
+  input.split_ratio = summary.split_ratio;
   input.constraints = constraints;
+  input.prices = summary.prices;
   input.notes = summary.notes;
+  input.files = summary.files;
   return input;
 }
 
@@ -219,12 +226,9 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
       return tl::unexpected(written.error());
     }
   }
-  if (!invocation.json) {
-    return Printout(FormatPlanSummary(summary, style), summary.output_directory);
-  }
-  return Printout(PlanSummaryToJson(summary).dump(
-                      2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                      "\n",
+  return Printout(invocation.json
+                      ? FormatPlanSummaryJson(MakeReportInput(*job, summary, constraints))
+                      : FormatPlanSummary(summary, style),
                   summary.output_directory);
 }
 

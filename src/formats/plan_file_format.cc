@@ -79,8 +79,11 @@ void AddHead(std::string* json, const PlanDocument& plan) {
                  "  \"tensor_parallel\": {},\n  \"data_parallel\": {},\n",
                  plan.stages, plan.virtual_stages, plan.microbatches, plan.tensor_parallel,
                  plan.data_parallel);
-  fmt::format_to(out, "  \"profile\": {{\"source\": {}, \"sha256\": {}}},\n",
-                 Quoted(plan.profile_source), Quoted(plan.profile_sha256));
+  fmt::format_to(out, "  \"profile\": {{\"source\": {}, \"sha256\": {}{}}},\n",
+                 Quoted(plan.profile_source), Quoted(plan.profile_sha256),
+                 plan.profile_modelled.empty()
+                     ? ""
+                     : fmt::format(", \"modelled\": {}", Quoted(plan.profile_modelled)));
   fmt::format_to(out, "  \"knob_kind\": \"{}\",\n",
                  plan.knobs_are_numbers ? "sm_clock_mhz" : "label");
 }

@@ -124,6 +124,7 @@ class HeadParser {
     if (const auto profile = root.Find("profile")) {
       plan_.profile_source = StringOr(*profile, "source");
       plan_.profile_sha256 = StringOr(*profile, "sha256");
+      plan_.profile_modelled = StringOr(*profile, "modelled");
     }
     if (const auto kind = root.Find("knob_kind")) {
       const std::string text = kind->String();

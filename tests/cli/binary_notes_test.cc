@@ -153,5 +153,34 @@ TEST_F(BinaryNotesTest, ImplausibleUnits) {
               ElementsAre(AllOf(HasSubstr("(50 W for each GPU"), HasSubstr("(40 W on average)"))));
 }
 
+// What nobody measured says so in everything that may be passed on alone.
+TEST_F(BinaryNotesTest, AModelledProfileIsNamedInEveryOutput) {
+  const std::string says = "MODELLED, not measured: for this test.";
+  const std::string profile = folder_.Write("m.csv", "# " + says + "\n" + SampleProfile(2));
+  const std::vector<std::string> common = {profile, "--schedule",       "1f1b", "--microbatches",
+                                           "4",     "--blocking-power", "20"};
+  const auto with = [&](const std::string& command, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {command};
+    arguments.insert(arguments.end(), common.begin(), common.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const RunResult run = RunPerseus(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return run.out;
+  };
+  EXPECT_THAT(with("plan", {"-o", folder_.Path("plan")}), HasSubstr(says));
+  EXPECT_THAT(with("plan", {"--json"}), HasSubstr(says));
+  EXPECT_THAT(with("frontier", {}), HasSubstr(says));
+  EXPECT_THAT(with("emulate", {"-o", folder_.Path("job")}), HasSubstr(says));
+  for (const char* file :
+       {"plan/plan.json", "plan/report.html", "job/emulation.json", "job/report.html"}) {
+    EXPECT_THAT(ReadText(folder_.Path(file)), HasSubstr(says)) << file;
+  }
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--json"}}) {
+    std::vector<std::string> arguments = {"explain", folder_.Path("plan/plan.json")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_THAT(RunPerseus(arguments).out, HasSubstr(says));
+  }
+}
+
 }  // namespace
 }  // namespace perseus::cli

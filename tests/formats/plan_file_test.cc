@@ -100,6 +100,17 @@ TEST(PlanFile, ReadsBackEveryField) {
   EXPECT_EQ(plan->constraints.granularity, Granularity::kPhase);
 }
 
+TEST(PlanFile, SaysThatTheProfileIsModelled) {
+  PlanDocument plan = SamplePlan();
+  plan.profile_modelled = "MODELLED, not measured: \"a model\"";
+  const std::string text = FormatPlanJson(plan);
+  EXPECT_NE(text.find("\"modelled\": \"MODELLED, not measured: \\\"a model\\\"\"}"),
+            std::string::npos);
+  const auto read = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->profile_modelled, plan.profile_modelled);
+}
+
 TEST(PlanFile, WritesAFusedComputationAsTwoEntries) {
   const PlanDocument plan = FusedPlan();
   const std::string text = FormatPlanJson(plan);
