@@ -11,7 +11,9 @@
 #include "perseus/analysis.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
+#include "perseus/export.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // What one policy makes of the emulated job.
@@ -60,5 +62,6 @@ std::string FormatIterationsCsv(const Emulation& emulation);
 std::string FormatPowerCsv(const Emulation& emulation);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_EMULATION_REPORT_H_

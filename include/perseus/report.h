@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
+#include "perseus/export.h"
 #include "perseus/plan.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // One line of the savings table: a point of the frontier made real.
@@ -56,5 +58,6 @@ std::string FormatHtmlReport(const ReportInput& input);
 std::string FormatTimelineJson(const ReportInput& input);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_REPORT_H_

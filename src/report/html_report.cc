@@ -25,9 +25,9 @@ using report::EscapeHtml;
 using report::FileName;
 using report::Plural;
 
-class Page {
+class PlanPage {
  public:
-  explicit Page(const ReportInput& input)
+  explicit PlanPage(const ReportInput& input)
       : input_(input),
         pipeline_(*input.pipeline),
         dag_(input.pipeline->dag),
@@ -316,6 +316,6 @@ ReportRow MakeReportRow(std::string label, const Plan& plan) {
   return row;
 }
 
-std::string FormatHtmlReport(const ReportInput& input) { return Page(input).Format(); }
+std::string FormatHtmlReport(const ReportInput& input) { return PlanPage(input).Format(); }
 
 }  // namespace perseus
