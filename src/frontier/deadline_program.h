@@ -44,6 +44,7 @@ class DeadlineProgram {
   // The slowest vertex of the curve that the activity still has time for, or
   // where its price puts it: Duration() lies at it or between it and the next.
   int Level(int activity) const;
+  std::int64_t PriceOfTime() const { return arcs_.back().flow; }  // -d(objective)/d(deadline)
   std::int64_t StartTime(int activity) const { return nodes_[Network::StartNode(activity)].time; }
 
   // Least cost, in grid units above the cost of the slowest vertices, of what

@@ -15,7 +15,7 @@
 #include "frontier/walk.h"
 #include "plan/chosen_options.h"
 #include "plan/cost_options.h"
-#include "plan/group_search.h"
+#include "plan/grouped_plan.h"
 #include "plan/grouping.h"
 #include "plan/option_search.h"
 #include "plan/time_cost_problem.h"
@@ -28,13 +28,6 @@ using frontier::Network;
 // Units of search work that take about a second, for a pipeline of this size.
 constexpr double kWorkPerPlan = 2.6e8;
 constexpr double kComputationsPerPlan = 1536;
-
-// Share of the work that goes into dives where computations share knobs; the
-// rest is for ImproveGroups().
-constexpr double kSharedKnobsDiveShare = 0.3;
-
-// More time than this times the slowest frontier time is of no use to anybody.
-constexpr double kMostSlowdown = 4;
 
 // Sums of doubles and of ticks along a path differ by far less than this.
 constexpr double kSameTime = 1e-12;
@@ -54,6 +47,11 @@ tl::unexpected<Error> NothingFound(double seconds) {
 Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs, double slope_quantum,
                                            double seconds, const PlanConstraints& constraints,
                                            double effort) {
+  if (SharesKnobs(costs, constraints)) {
+    auto grouped = SearchGroups(costs, seconds, constraints, effort);
+    if (!grouped) return tl::unexpected(grouped.error());
+    return std::move(grouped->options);
+  }
   const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
   auto problem = MakeTimeCostProblem(costs, guard);
   if (!problem) return tl::unexpected(problem.error());
@@ -63,20 +61,13 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs, double s
       Network::Build(*problem, costs.dag.size() > kCoarseComputations ? slope_quantum : 0);
   if (!network) return tl::unexpected(network.error());
 
-  Grouping grouping = GroupComputations(costs, constraints);
-  const bool shared_knobs = grouping.members.size() < costs.table_of.size();
-
   // The grid and Replay() add up a path with different roundings: a plan that
   // takes just `seconds` may take a hair more on the grid. ChosenOptions
-  // decides in the end. Beyond the slowest time only shared knobs have a use
-  // for more.
+  // decides in the end.
   frontier::Walk walk(*network);
   const double slowest = network->scale.Time(walk.time());
   const double most = seconds * (1 + kSameTime);
-  const std::int64_t deadline =
-      !shared_knobs && most >= slowest
-          ? walk.time()
-          : network->scale.TicksDown(std::min(most, kMostSlowdown * slowest));
+  const std::int64_t deadline = most >= slowest ? walk.time() : network->scale.TicksDown(most);
   while (!walk.at_fastest() && walk.next_time() > deadline) walk.Advance();
   const std::int64_t start = walk.at_fastest() ? walk.time() : std::min(walk.time(), deadline);
   if (deadline < start && network->scale.Time(start) > seconds * (1 + kSameTime)) {
@@ -98,6 +89,7 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs, double s
                                         network->curves[t].slowest_cost,
                                         network->scale.Time(within)));
   }
+  Grouping grouping = GroupComputations(costs, {});
   for (const std::vector<int>& members : grouping.members) {
     auto knobs = CommonKnobs(costs, guard, members);
     if (!knobs) return tl::unexpected(knobs.error());
@@ -120,19 +112,13 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs, double s
   const double full_work =
       kWorkPerPlan * std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
   const double work = std::min(effort * full_work, kMostWork);
-  auto knobs =
-      SearchOptions(*network, std::move(program), space,
-                    static_cast<std::int64_t>(shared_knobs ? work * kSharedKnobsDiveShare : work),
-                    static_cast<std::int64_t>(full_work));
+  auto knobs = SearchOptions(*network, std::move(program), space, static_cast<std::int64_t>(work),
+                             static_cast<std::int64_t>(full_work));
   if (!knobs) return NothingFound(seconds);
-  if (shared_knobs) {
-    knobs = ImproveGroups(*network, space, within, walk.slope(), *std::move(knobs),
-                          static_cast<std::int64_t>(work * (1 - kSharedKnobsDiveShare)));
-  }
 
   ChosenOptions chosen(costs, guard, space.groups, space.knobs, *knobs);
   if (!chosen.MeetDeadline(seconds)) return NothingFound(seconds);
-  if (!shared_knobs) chosen.ReclaimSlack(seconds);
+  chosen.ReclaimSlack(seconds);
   return chosen.options();
 }
 

@@ -17,9 +17,10 @@ inline constexpr int kCoarseComputations = 20000;
 
 // One option for every computation, so that the pipeline ends by `seconds` at
 // little energy: walks the frontier to that time, then searches
-// (option_search.h, group_search.h) from the durations found there. Slopes are
-// rounded to `slope_quantum` only beyond kCoarseComputations. Errors:
-// kInfeasible where nothing was found; those of the integer arithmetic.
+// (option_search.h) from the durations found there; where knobs are shared see
+// grouped_plan.h. Slopes are rounded to `slope_quantum` only beyond
+// kCoarseComputations. Errors: kInfeasible where nothing was found; those of the
+// integer arithmetic.
 Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs, double slope_quantum,
                                            double seconds, const PlanConstraints& constraints,
                                            double effort);

@@ -253,17 +253,13 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
         "a time margin in standard deviations needs the profile's spread, but it has no time_std "
         "column (or only zeros); give the margin as a share, such as 1%");
   }
-  const auto search = [&](const CostedPipeline& costs) {
-    return plan::SearchPlan(costs, impl.slope_quantum, seconds, constraints, effort);
+  const auto search = [&](const CostedPipeline& costs, const PlanConstraints& with) {
+    return plan::SearchPlan(costs, impl.slope_quantum, seconds, with, effort);
   };
-  const auto search_all = [&]() -> Result<std::vector<CostOption>> {
-    if (constraints.max_knobs == 0) return search(impl.pipeline);
-    const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
-    auto few = plan::KeepFewKnobs(impl.pipeline, guard, seconds, constraints.max_knobs);
-    if (!few) return tl::unexpected(few.error());
-    return search(*few);
-  };
-  Result<std::vector<CostOption>> options = search_all();
+  Result<std::vector<CostOption>> options =
+      constraints.max_knobs == 0
+          ? search(impl.pipeline, constraints)
+          : plan::SearchFewKnobs(impl.pipeline, seconds, constraints, impl.slope_quantum, search);
   if (!options) {
     // Where the search finds nothing there may still be what everybody has.
     const bool fits = options.error().code == ErrorCode::kInfeasible &&

@@ -1,0 +1,65 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_FRONTIER_WALK_LADDER_H_
+#define PERSEUS_FRONTIER_WALK_LADDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "frontier/deadline_program.h"
+#include "frontier/network.h"
+#include "frontier/walk.h"
+
+namespace perseus::frontier {
+
+struct LadderOptions {
+  // Walk down to the first corner at or below this deadline (0: to the fastest
+  // time). A deadline further down costs the rest of the walk at each question.
+  std::int64_t until = 0;
+  // All snapshots together stay below this, but for the first. With half as
+  // many, the way from one to the next is twice as long.
+  std::size_t most_bytes = std::size_t{64} << 20;
+  // Called at every corner of the walk, slowest first; false ends the walk
+  // there, and the ladder answers like one with that `until`. Must not throw.
+  std::function<bool(const Walk&)> visit = {};
+};
+
+// Walk once, plan often: snapshots ("rungs") of one walk, evenly spaced by
+// work, from which a walk or a program at any deadline starts without walking
+// again from the slowest time. What it gives depends on the network and the
+// deadline only, not on where the rungs are: it is the basis, tie for tie, that
+// a fresh walk has there.
+//
+// Borrows the network. Immutable after construction: const members may be
+// called from several threads at once.
+class WalkLadder {
+ public:
+  explicit WalkLadder(const Network& network, const LadderOptions& options = {});
+
+  std::int64_t slowest_time() const { return rungs_.front().time(); }
+  std::int64_t fastest_time() const { return fastest_time_; }
+
+  // A walk on the piece that holds `deadline`, which is clamped to
+  // [fastest_time(), slowest_time()].
+  Walk WalkTo(std::int64_t deadline) const;
+
+  // The optimum for a deadline, which may lie above slowest_time(). Below
+  // fastest_time(): that of fastest_time().
+  DeadlineProgram ProgramAt(std::int64_t deadline) const;
+
+  std::size_t num_rungs() const { return rungs_.size(); }
+  // Memory held by the rungs.
+  std::size_t bytes() const;
+
+ private:
+  const Network* network_;
+  std::int64_t fastest_time_;
+  std::vector<Walk> rungs_;  // Slowest first; never empty.
+};
+
+}  // namespace perseus::frontier
+
+#endif  // PERSEUS_FRONTIER_WALK_LADDER_H_
