@@ -7,11 +7,7 @@ include(CMakePackageConfigHelpers)
 
 set(PERSEUS_CMAKE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/perseus")
 
-set(PERSEUS_LIBRARIES perseus_model perseus_core)
-if(TARGET perseus_report)
-  list(APPEND PERSEUS_LIBRARIES perseus_report)
-endif()
-install(TARGETS ${PERSEUS_LIBRARIES} EXPORT perseusTargets)
+install(TARGETS perseus_model perseus_core perseus_report EXPORT perseusTargets)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/perseus" TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(EXPORT perseusTargets NAMESPACE perseus:: DESTINATION "${PERSEUS_CMAKE_DIR}")
 
@@ -25,9 +21,6 @@ install(FILES "${PROJECT_BINARY_DIR}/perseusConfig.cmake"
         DESTINATION "${PERSEUS_CMAKE_DIR}")
 
 if(TARGET perseus)
-  file(RELATIVE_PATH PERSEUS_LIBRARY_FROM_BINARY "/${CMAKE_INSTALL_BINDIR}"
-       "/${CMAKE_INSTALL_LIBDIR}")
-  set_target_properties(perseus PROPERTIES INSTALL_RPATH "$ORIGIN/${PERSEUS_LIBRARY_FROM_BINARY}")
   install(TARGETS perseus)
 endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" TYPE DOC)

@@ -32,22 +32,94 @@ if(PERSEUS_BUILD_FUZZERS)
 endif()
 
 # The objects of one room (a folder of src/): the target perseus_NAME_room.
+# Only what include/perseus/ declares is visible outside of a shared library.
 # perseus_add_room(NAME SOURCES file... [DEPENDS library...])
 function(perseus_add_room name)
   cmake_parse_arguments(PARSE_ARGV 1 ROOM "" "" "SOURCES;DEPENDS")
   add_library(perseus_${name}_room OBJECT ${ROOM_SOURCES})
   set_target_properties(perseus_${name}_room PROPERTIES POSITION_INDEPENDENT_CODE ON
-                        CXX_EXTENSIONS OFF)
+                        CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+                        UNITY_BUILD ${PERSEUS_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 0)
+  # A linker that is asked to (--gc-sections) leaves out what a program never calls.
+  target_compile_options(perseus_${name}_room PRIVATE -ffunction-sections -fdata-sections)
+  if(NOT BUILD_SHARED_LIBS)
+    target_compile_definitions(perseus_${name}_room PRIVATE PERSEUS_STATIC)
+  endif()
   target_include_directories(perseus_${name}_room PUBLIC "${PROJECT_SOURCE_DIR}/include"
                              PRIVATE "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(perseus_${name}_room PUBLIC tl::expected
                         PRIVATE perseus_options ${ROOM_DEPENDS})
 endfunction()
 
+# A library of whole rooms, perseus::NAME. `ROOMS` are its own; with the rooms
+# of `BELOW`, libraries that it builds upon, they are all that it needs. Static
+# libraries link those below. A shared one holds their rooms itself: what rooms
+# share among each other stays hidden, and who links one library loads one.
+# perseus_NAME_archive is the static one in either case: for programs of this
+# repository, which use private functions, too.
+# perseus_add_library(NAME ROOMS room... [BELOW name...] [PRIVATE library...])
+function(perseus_add_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 LIBRARY "" "" "ROOMS;BELOW;PRIVATE")
+  set(own)
+  foreach(room IN LISTS LIBRARY_ROOMS)
+    list(APPEND own $<TARGET_OBJECTS:perseus_${room}_room>)
+  endforeach()
+  set(all ${own})
+  set(private ${LIBRARY_PRIVATE})
+  foreach(below IN LISTS LIBRARY_BELOW)
+    list(APPEND all ${PERSEUS_${below}_OBJECTS})
+    list(APPEND private ${PERSEUS_${below}_PRIVATE})
+  endforeach()
+  set(PERSEUS_${name}_OBJECTS ${all} PARENT_SCOPE)
+  set(PERSEUS_${name}_PRIVATE ${private} PARENT_SCOPE)
+
+  if(BUILD_SHARED_LIBS)
+    add_library(perseus_${name} SHARED ${all})
+    target_link_options(perseus_${name} PRIVATE
+      "LINKER:--gc-sections,--version-script=${PROJECT_SOURCE_DIR}/cmake/perseus.map")
+    set_target_properties(perseus_${name} PROPERTIES
+      LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/perseus.map")
+    add_library(perseus_${name}_archive STATIC EXCLUDE_FROM_ALL ${own})
+    set(archive perseus_${name}_archive)
+  else()
+    add_library(perseus_${name} STATIC ${own})
+    target_compile_definitions(perseus_${name} INTERFACE PERSEUS_STATIC)
+    add_library(perseus_${name}_archive ALIAS perseus_${name})
+    set(archive)
+  endif()
+  add_library(perseus::${name} ALIAS perseus_${name})
+  foreach(library IN ITEMS perseus_${name} ${archive})
+    set_target_properties(${library} PROPERTIES
+      EXPORT_NAME ${name} LINKER_LANGUAGE CXX
+      VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+    target_compile_features(${library} PUBLIC cxx_std_20)
+    target_include_directories(${library} PUBLIC
+      $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+      $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_link_libraries(${library} PUBLIC tl::expected
+                          PRIVATE ${private} $<BUILD_INTERFACE:perseus_options>)
+  endforeach()
+  list(TRANSFORM LIBRARY_BELOW REPLACE "(.+)" "perseus_\\1_archive" OUTPUT_VARIABLE archives)
+  list(TRANSFORM LIBRARY_BELOW PREPEND "perseus_")
+  if(BUILD_SHARED_LIBS)
+    target_link_libraries(perseus_${name}_archive PUBLIC ${archives})
+  else()
+    target_link_libraries(perseus_${name} PUBLIC ${LIBRARY_BELOW})
+  endif()
+endfunction()
+
+# Replaces perseus::NAME by the static library of this build, whose private
+# functions can be linked, in the list named `variable`.
+function(perseus_use_archives variable)
+  list(TRANSFORM ${variable} REPLACE "^perseus::(.+)$" "perseus_\\1_archive")
+  set(${variable} ${${variable}} PARENT_SCOPE)
+endfunction()
+
 # One test binary per room, run from the root of the repository.
 # perseus_add_test(NAME SOURCES file... [LIBRARIES library...])
 function(perseus_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 TEST "" "" "SOURCES;LIBRARIES")
+  perseus_use_archives(TEST_LIBRARIES)
   add_executable(${name}_test ${TEST_SOURCES})
   set_target_properties(${name}_test PROPERTIES CXX_EXTENSIONS OFF)
   target_include_directories(${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/src"
@@ -61,6 +133,7 @@ endfunction()
 # perseus_add_fuzzer(NAME SOURCES file... [LIBRARIES library...])
 function(perseus_add_fuzzer name)
   cmake_parse_arguments(PARSE_ARGV 1 FUZZER "" "" "SOURCES;LIBRARIES")
+  perseus_use_archives(FUZZER_LIBRARIES)
   add_executable(${name}_fuzzer ${FUZZER_SOURCES})
   set_target_properties(${name}_fuzzer PROPERTIES CXX_EXTENSIONS OFF)
   target_include_directories(${name}_fuzzer PRIVATE "${PROJECT_SOURCE_DIR}/src")

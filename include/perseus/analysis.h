@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
+#include "perseus/export.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/planner.h"
@@ -20,6 +21,7 @@
 // another shape would save, what a run costs, and which plan keeps to a
 // deadline or a power budget. docs/analysis.md states every assumption. Pure
 // functions, safe to call from several threads.
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // A job that can be given another shape.
@@ -124,5 +126,6 @@ RunCost CostOfRun(const RunSpec& spec, double baseline_seconds, double seconds, 
                   int gpus);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_ANALYSIS_H_

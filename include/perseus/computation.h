@@ -11,6 +11,9 @@
 #include <optional>
 #include <string_view>
 
+#include "perseus/export.h"
+
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // The kinds of computation a pipeline schedule is made of. PyTorch's letters
@@ -57,5 +60,6 @@ struct Action {
 };
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_COMPUTATION_H_

@@ -6,8 +6,10 @@
 
 #include <span>
 
+#include "perseus/export.h"
 #include "perseus/result.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // One measured way to run a computation.
@@ -43,5 +45,6 @@ struct ExponentialFit {
 Result<ExponentialFit> FitExponential(std::span<const TimeEnergy> points);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_COST_CURVE_H_

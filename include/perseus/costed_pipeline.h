@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "perseus/computation.h"
+#include "perseus/export.h"
 #include "perseus/pipeline.h"
 #include "perseus/profile.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // How a profile is scaled to one pipeline. Watts are per GPU.
@@ -75,5 +77,6 @@ struct CostedPipeline {
 };
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_COSTED_PIPELINE_H_

@@ -12,9 +12,11 @@
 #include "perseus/analysis.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
+#include "perseus/export.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // What one policy makes of the emulated job.
@@ -97,5 +99,6 @@ std::string FormatIterationsCsv(const Emulation& emulation);
 std::string FormatPowerCsv(const Emulation& emulation);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_EMULATION_REPORT_H_

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "perseus/export.h"
 #include "perseus/planner.h"
 #include "perseus/policy.h"
 #include "perseus/result.h"
@@ -18,6 +19,7 @@
 // with noisy times, clocks that settle late, stragglers, and a control plane
 // that reacts to them. docs/emulation.md defines every quantity, so that
 // another program gets the same numbers (tests/oracle/emulation.py does).
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // Relative standard deviations (0.01 = 1 %), each <= kMostNoise. The
@@ -185,5 +187,6 @@ Result<Emulation> Emulate(const Planner& planner, const Policy& policy, const Em
                           const ProgressFunction& progress = {});
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_EMULATOR_H_

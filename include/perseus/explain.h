@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "perseus/computation.h"
+#include "perseus/export.h"
 #include "perseus/pipeline.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // What an explanation needs of one computation, at its highest clock
@@ -67,5 +69,6 @@ struct Explanation {
 Explanation ExplainSaving(const ExplainInput& input);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_EXPLAIN_H_

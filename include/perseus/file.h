@@ -9,8 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "perseus/export.h"
 #include "perseus/result.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // All functions here are thread-safe: they keep no state of their own.
@@ -52,5 +54,6 @@ Result<void> CheckWritable(const std::string& path);
 Result<void> CheckWritable(const std::string& directory, const std::vector<std::string>& names);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_FILE_H_

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "perseus/export.h"
 #include "perseus/result.h"
 
 // A general solver for the continuous time-cost trade-off problem ("project
@@ -27,6 +28,7 @@
 // The algorithm and its guarantees are described in docs/solver.md and at the
 // top of src/frontier/walk.cc.
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // One way to do an activity. Any finite cost; time >= 0.
@@ -150,5 +152,6 @@ Result<std::vector<std::vector<TimeCost>>> QuantisedCurves(const TimeCostProblem
                                                            const FrontierOptions& options);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_FRONTIER_H_

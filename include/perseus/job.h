@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
+#include "perseus/export.h"
 #include "perseus/job_file.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
@@ -18,6 +19,7 @@
 #include "perseus/result.h"
 #include "perseus/schedule.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // A training job, read and costed: what to plan for. From profile and schedule
@@ -80,5 +82,6 @@ PlanConstraints ConstraintsOf(const JobFile& settings);
 std::vector<std::string_view> MissingFields(const JobFile& settings);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_JOB_H_

@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
+#include "perseus/export.h"
 #include "perseus/plan.h"
 #include "perseus/result.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // How much longer than measured a computation may take; see CostSpec.
@@ -75,5 +77,6 @@ Result<JobFile> ParseJobFile(std::string_view text, const std::string& name, Job
 bool IsJobFileName(std::string_view path);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_JOB_FILE_H_

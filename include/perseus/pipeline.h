@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "perseus/computation.h"
+#include "perseus/export.h"
 #include "perseus/result.h"
 #include "perseus/schedule.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // Work of fixed duration around the computations. Seconds, each >= 0.
@@ -115,5 +117,6 @@ enum class Phase : std::uint8_t { kWarmUp, kSteady, kCoolDown };
 std::vector<Phase> ComputationPhases(const PipelineDag& dag);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PIPELINE_H_

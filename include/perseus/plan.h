@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
+#include "perseus/export.h"
 #include "perseus/result.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // One breakpoint of the exact convex lower bound E(T).
@@ -95,5 +97,6 @@ struct PlanTarget {
 Result<PlanTarget> ParsePlanTarget(std::string_view text);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PLAN_H_

@@ -10,11 +10,13 @@
 
 #include "perseus/computation.h"
 #include "perseus/costed_pipeline.h"
+#include "perseus/export.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // What one computation costs, or two that run fused, in the baseline.
@@ -114,5 +116,6 @@ PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
 Schedule ScheduleOf(const PlanDocument& plan);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PLAN_DOCUMENT_H_

@@ -8,10 +8,12 @@
 #include <string>
 #include <string_view>
 
+#include "perseus/export.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
 #include "perseus/result.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // The names under which `perseus plan -o` writes.
@@ -50,5 +52,6 @@ std::string FormatFrontierCsv(const Frontier& frontier);
 Result<std::string> FormatZeusPlan(const PlanDocument& plan);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PLAN_FILE_H_

@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
+#include "perseus/export.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
 #include "perseus/result.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // Errors: a stage or type that the schedule needs and the profile lacks, a
@@ -84,5 +86,6 @@ class Planner {
 };
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PLANNER_H_

@@ -10,11 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "perseus/export.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
 #include "perseus/planner.h"
 #include "perseus/result.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // A way to choose the clocks of a pipeline: Perseus, or what an operator could
@@ -78,5 +80,6 @@ Result<std::unique_ptr<Policy>> MakePolicyFromZeusPlan(std::string_view text,
                                                        const Planner& planner);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_POLICY_H_

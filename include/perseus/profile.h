@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "perseus/computation.h"
+#include "perseus/export.h"
 #include "perseus/result.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // A speed setting that a GPU can be given: usually an SM clock in MHz, but a
@@ -102,5 +104,6 @@ Result<Profile> ParseProfile(std::string_view text, const std::string& name,
 std::string Sha256Hex(std::string_view bytes);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PROFILE_H_

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
+#include "perseus/export.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // One line of the savings table: a point of the frontier made real.
@@ -81,5 +83,6 @@ std::string FormatHtmlReport(const ReportInput& input);
 std::string FormatTimelineJson(const ReportInput& input);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_REPORT_H_

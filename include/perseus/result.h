@@ -8,6 +8,9 @@
 #include <tl/expected.hpp>
 #include <utility>
 
+#include "perseus/export.h"
+
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // What kind of failure an Error reports. The command line maps every one of
@@ -41,5 +44,6 @@ inline tl::unexpected<Error> InvalidInput(std::string message) {
 }
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_RESULT_H_

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "perseus/computation.h"
+#include "perseus/export.h"
 #include "perseus/result.h"
 
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // One step of a rank: a computation, or a forward fused with a backward
@@ -84,5 +86,6 @@ Result<void> ValidateSchedule(const Schedule& schedule);
 std::string DrawSchedule(const Schedule& schedule);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_SCHEDULE_H_

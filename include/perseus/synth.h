@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "perseus/export.h"
 #include "perseus/result.h"
 
 // Profiles without a GPU hour: the time and energy of every pipeline stage at
@@ -17,6 +18,7 @@
 // makes is modelled, not measured, and says so; docs/synth.md states the
 // model, the source of every constant and the error against measured tables.
 // Pure functions of their arguments: the same bytes on every machine.
+PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // The numbers of a transformer. In a SynthSpec, 0 (and an empty name) stand
@@ -137,5 +139,6 @@ ModelFlops CountFlops(const TransformerShape& shape, std::int64_t microbatch_siz
 ModelFlops CountFlops(const WideResNetShape& shape, std::int64_t microbatch_size);
 
 }  // namespace perseus
+PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_SYNTH_H_

@@ -36,7 +36,7 @@ double CpuSeconds() {
 }
 
 // The last name of a path: no output tells where it was made.
-std::string BaseName(const std::string& path) {
+std::string LastName(const std::string& path) {
   std::filesystem::path name = std::filesystem::path(path).lexically_normal();
   if (!name.has_filename()) name = name.parent_path();
   return name.filename().string();
@@ -45,17 +45,17 @@ std::string BaseName(const std::string& path) {
 // The command line, with folders by their last name, to be copied into a shell.
 std::string CommandText(const EvaluateFlags& flags) {
   std::string text =
-      fmt::format("perseus evaluate {} {}", flags.name, ShellWord(BaseName(flags.directory)));
+      fmt::format("perseus evaluate {} {}", flags.name, ShellWord(LastName(flags.directory)));
   if (!flags.derived_directory.empty()) {
-    text += fmt::format(" --derived {}", ShellWord(BaseName(flags.derived_directory)));
+    text += fmt::format(" --derived {}", ShellWord(LastName(flags.derived_directory)));
   }
   if (!flags.measured_directory.empty()) {
-    text += fmt::format(" --measured {}", ShellWord(BaseName(flags.measured_directory)));
+    text += fmt::format(" --measured {}", ShellWord(LastName(flags.measured_directory)));
   }
   if (flags.effort) text += fmt::format(" --effort {}", *flags.effort);
   if (flags.no_times) text += " --no-times";
   if (!flags.output_directory.empty()) {
-    text += fmt::format(" -o {}", ShellWord(BaseName(flags.output_directory)));
+    text += fmt::format(" -o {}", ShellWord(LastName(flags.output_directory)));
   }
   return text;
 }

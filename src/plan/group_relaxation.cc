@@ -35,7 +35,7 @@
 namespace perseus::plan {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 constexpr double kZero = 1e-9;  // In scaled units.
 constexpr double kSmallestPivot = 1e-8;
 constexpr double kTooLong = 1e-11;     // Relative; of a path.
@@ -55,8 +55,8 @@ GroupRelaxation::GroupRelaxation(const GroupProblem& problem)
   for (int g = 0; g < problem.num_groups(); ++g) {
     const auto& options = problem.groups()[g].options;
     first_column_.push_back(num_columns_);
-    double least = kInfinite;
-    double most = -kInfinite;
+    double least = kUnbounded;
+    double most = -kUnbounded;
     for (int k = 0; k < static_cast<int>(options.size()); ++k) {
       columns_.push_back({g, k});
       least = std::min(least, options[k].joules);
@@ -303,7 +303,7 @@ GroupRelaxation::Outcome GroupRelaxation::Run(double cutoff) {
     is_basic.assign(num_columns_ + size_ - groups, 0);
     for (const int variable : basic_) is_basic[variable] = 1;
     int entering = -1;
-    double best_ratio = kInfinite;
+    double best_ratio = kUnbounded;
     double best_pivot = 0;
     const auto offer = [&](int variable, double alpha, double reduced) {
       if (sign * alpha < kSmallestPivot) return;
@@ -362,7 +362,7 @@ void GroupRelaxation::Bound(const std::vector<double>& path_prices) {
     bound += watts * (path.delay_seconds - problem_.seconds());
     magnitude += watts * (path.delay_seconds + problem_.seconds());
   }
-  std::vector<double> least(groups, kInfinite);
+  std::vector<double> least(groups, kUnbounded);
   for (int g = 0; g < groups; ++g) {
     const GroupProblem::Group& group = problem_.groups()[g];
     for (int k = domain_[g].first; k <= domain_[g].last; ++k) {
@@ -397,7 +397,7 @@ void GroupRelaxation::BoundAlongRay(int row, double sign, double cutoff) {
     Bound(path_prices);
   }
   // No choice costs so much, so there is none.
-  if (bound_ > most_joules_ + kZero * std::abs(most_joules_)) bound_ = kInfinite;
+  if (bound_ > most_joules_ + kZero * std::abs(most_joules_)) bound_ = kUnbounded;
 }
 
 void GroupRelaxation::AddPath(const GroupProblem::Path& path) {
@@ -445,7 +445,7 @@ bool GroupRelaxation::AddLongPaths() {
 
 void GroupRelaxation::Solve(const Domain& domain, const Basis& basis, double cutoff) {
   const int groups = problem_.num_groups();
-  bound_ = -kInfinite;
+  bound_ = -kUnbounded;
   Load(domain, basis);
   for (int round = 0; round < kMostRounds; ++round) {
     const Outcome outcome = Run(cutoff);

@@ -39,7 +39,7 @@
 namespace perseus::plan {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kNoJoules = std::numeric_limits<double>::infinity();
 
 // Multiplications and the like; about two seconds of CPU, where that many are
 // needed.
@@ -48,7 +48,7 @@ constexpr double kShortestStretchesWork = 1e9;
 // For each level before. Not scaled by the effort: more effort has to begin the
 // last level with the same plan.
 constexpr std::int64_t kLevelWork = 20'000'000;
-constexpr double kMostWork = 1e16;
+constexpr double kMostGroupWork = 1e16;
 
 Granularity Coarser(Granularity granularity) {
   switch (granularity) {
@@ -94,7 +94,7 @@ class GroupSearch {
 
  private:
   std::int64_t Work(double full) const {
-    return static_cast<std::int64_t>(std::min(effort_ * full, kMostWork));
+    return static_cast<std::int64_t>(std::min(effort_ * full, kMostGroupWork));
   }
 
   // Solves one grouping, beginning with `start` unless that is empty.
@@ -104,8 +104,8 @@ class GroupSearch {
     if (!problem) {
       error_ = problem.error();
       GroupSolution none;
-      none.joules = kInfinite;
-      none.bound_joules = kInfinite;
+      none.joules = kNoJoules;
+      none.bound_joules = kNoJoules;
       return none;
     }
     any_solved_ = true;
@@ -180,7 +180,7 @@ class GroupSearch {
     }
     WithDwell(Coarser(granularity));
     // Where groups are merged in another way there may be better plans.
-    bound_ = -kInfinite;
+    bound_ = -kNoJoules;
     proven_ = false;
   }
 
@@ -191,8 +191,8 @@ class GroupSearch {
   double effort_;
   std::int64_t work_;
   GroupedPlan best_;
-  double best_joules_ = kInfinite;
-  double bound_ = -kInfinite;
+  double best_joules_ = kNoJoules;
+  double bound_ = -kNoJoules;
   bool proven_ = false;
   std::optional<Error> error_;
   bool any_solved_ = false;

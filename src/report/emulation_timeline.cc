@@ -18,9 +18,9 @@
 namespace perseus::report {
 namespace {
 
-constexpr double kWidth = 1120;
-constexpr double kLeft = 64;
-constexpr double kRight = 1110;
+constexpr double kTimelineWidth = 1120;
+constexpr double kTimelineLeft = 64;
+constexpr double kTimelineRight = 1110;
 // More would be neither readable nor small; the trace has all of them.
 constexpr int kMostComputations = 30'000;
 constexpr int kMostLanes = 160;
@@ -32,13 +32,14 @@ std::string ColourOf(double speed) {
                      0.135 - 0.08 * speed * (1 - speed), 285 - 193 * speed);
 }
 
-class Drawing {
+class TimelineDrawing {
  public:
-  explicit Drawing(const EmulationReportInput& input)
+  explicit TimelineDrawing(const EmulationReportInput& input)
       : pipeline_(*input.pipeline),
         timeline_(input.emulation->timeline),
         time_(TimeUnit(timeline_.time_seconds)),
-        x_{0, timeline_.time_seconds > 0 ? timeline_.time_seconds : 1, kLeft, kRight} {
+        x_{0, timeline_.time_seconds > 0 ? timeline_.time_seconds : 1, kTimelineLeft,
+           kTimelineRight} {
     for (const EmulatedPipeline& each : timeline_.pipelines) {
       for (const EmulatedComputation& ran : each.computations) knobs_.insert(ran.knob);
     }
@@ -104,14 +105,14 @@ class Drawing {
     Add("<h3>Pipeline {}{}: its own end after {}</h3>\n<div class=\"scroll\" tabindex=\"0\">\n"
         "<svg class=\"lanes\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Timeline of pipeline "
         "{}: {} on {}\">\n",
-        ran.pipeline, ran.straggles ? " (straggles)" : "", time_.Text(ran.end_seconds), kWidth,
-        bottom + 26, ran.pipeline, Plural(pipeline_.dag.size(), "computation"),
+        ran.pipeline, ran.straggles ? " (straggles)" : "", time_.Text(ran.end_seconds),
+        kTimelineWidth, bottom + 26, ran.pipeline, Plural(pipeline_.dag.size(), "computation"),
         Plural(ranks, "rank"));
     for (int rank = 0; rank < ranks; ++rank) {
-      Add("<rect class=\"lane\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", kLeft,
-          pitch * rank, kRight - kLeft, lane);
+      Add("<rect class=\"lane\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", kTimelineLeft,
+          pitch * rank, kTimelineRight - kTimelineLeft, lane);
       if (ranks <= 16 || rank % 4 == 0) {
-        Add("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">rank {}</text>\n", kLeft - 8,
+        Add("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">rank {}</text>\n", kTimelineLeft - 8,
             pitch * rank + lane - 4, rank);
       }
     }
@@ -146,8 +147,8 @@ class Drawing {
       Add("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.{}f}</text>\n",
           x_(tick * time_.factor), bottom + 16, tick, TickDecimals(ticks));
     }
-    Add("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n</svg>\n</div>\n", kLeft - 30,
-        bottom + 16, time_.name);
+    Add("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n</svg>\n</div>\n",
+        kTimelineLeft - 30, bottom + 16, time_.name);
   }
 
   const CostedPipeline& pipeline_;
@@ -161,7 +162,7 @@ class Drawing {
 }  // namespace
 
 std::string DrawEmulatedTimeline(const EmulationReportInput& input) {
-  return Drawing(input).Format();
+  return TimelineDrawing(input).Format();
 }
 
 }  // namespace perseus::report

@@ -16,11 +16,11 @@ namespace perseus::report {
 namespace {
 
 // The drawing's own pixels; the page scales it.
-constexpr double kWidth = 1120;
+constexpr double kPlotWidth = 1120;
 constexpr double kHeight = 470;
-constexpr double kLeft = 84;
-constexpr double kRight = 1040;
-constexpr double kTop = 44;
+constexpr double kPlotLeft = 84;
+constexpr double kPlotRight = 1040;
+constexpr double kPlotTop = 44;
 constexpr double kBottom = 412;
 constexpr double kMarkBand = 58;      // Kept free at the top for the names of times.
 constexpr double kLetterWidth = 6.7;  // Of 12.5 px text, on the safe side.
@@ -65,7 +65,7 @@ class Plot {
         "<defs><pattern id=\"hatch\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" "
         "patternTransform=\"rotate(45)\"><line class=\"hatch\" x1=\"0\" y1=\"0\" x2=\"0\" "
         "y2=\"7\"/></pattern></defs>\n",
-        kWidth, kHeight, EscapeHtml(Description()));
+        kPlotWidth, kHeight, EscapeHtml(Description()));
     DrawAxes();
     DrawBound();
     DrawTimeMarks();
@@ -114,14 +114,14 @@ class Plot {
     // A frontier may be one point; keep the scales invertible.
     const double width = std::max(last - first, 0.02 * last);
     const double height = std::max(most - least, 0.02 * most);
-    x_ = {std::max(0.0, first - 0.045 * width), last + 0.045 * width, kLeft, kRight};
-    const double usable = (kBottom - kTop - kMarkBand) / (kBottom - kTop);
+    x_ = {std::max(0.0, first - 0.045 * width), last + 0.045 * width, kPlotLeft, kPlotRight};
+    const double usable = (kBottom - kPlotTop - kMarkBand) / (kBottom - kPlotTop);
     y_.low = std::max(0.0, least - 0.14 * height);
     y_.high = y_.low + (most + 0.05 * height - y_.low) / usable;
     if (!(y_.high > y_.low)) y_.high = y_.low + 1;
     if (!(x_.high > x_.low)) x_.high = x_.low + 1;
     y_.pixel_low = kBottom;
-    y_.pixel_high = kTop;
+    y_.pixel_high = kPlotTop;
 
     // Points closer than a third of a pixel add nothing but bytes.
     for (const FrontierPoint& point : frontier_.points) {
@@ -172,14 +172,15 @@ class Plot {
         RoundTicks(y_.low / energy_unit_.factor, y_.high / energy_unit_.factor, 7);
     for (const double tick : energies) {
       const double y = y_(tick * energy_unit_.factor);
-      Line("grid", kLeft, y, kRight, y);
-      Text("tick", kLeft - 10, y + 4, "end", fmt::format("{:.{}f}", tick, TickDecimals(energies)));
+      Line("grid", kPlotLeft, y, kPlotRight, y);
+      Text("tick", kPlotLeft - 10, y + 4, "end",
+           fmt::format("{:.{}f}", tick, TickDecimals(energies)));
     }
     const std::vector<double> times =
         RoundTicks(x_.low / time_unit_.factor, x_.high / time_unit_.factor, 9);
     for (const double tick : times) {
       const double x = x_(tick * time_unit_.factor);
-      Line("grid", x, kTop, x, kBottom);
+      Line("grid", x, kPlotTop, x, kBottom);
       Text("tick", x, kBottom + 20, "middle", fmt::format("{:.{}f}", tick, TickDecimals(times)));
     }
     // The same two quantities against the baseline.
@@ -188,25 +189,26 @@ class Plot {
         RoundTicks(100 * (1 - y_.high / base_energy), 100 * (1 - y_.low / base_energy), 7);
     for (const double tick : savings) {
       const double y = y_(base_energy * (1 - tick / 100));
-      Line("stub", kRight, y, kRight + 5, y);
-      Text("tick", kRight + 10, y + 4, "start", ChangePercent(tick, TickDecimals(savings)));
+      Line("stub", kPlotRight, y, kPlotRight + 5, y);
+      Text("tick", kPlotRight + 10, y + 4, "start", ChangePercent(tick, TickDecimals(savings)));
     }
     const double base_time = baseline_.iteration_time_seconds;
     const std::vector<double> factors = RoundTicks(x_.low / base_time, x_.high / base_time, 9);
     for (const double tick : factors) {
       const double x = x_(base_time * tick);
-      Line("stub", x, kTop - 5, x, kTop);
-      Text("tick", x, kTop - 11, "middle",
+      Line("stub", x, kPlotTop - 5, x, kPlotTop);
+      Text("tick", x, kPlotTop - 11, "middle",
            fmt::format("{:.{}f}\u00d7", tick, std::max(2, TickDecimals(factors))));
     }
-    Text("axis", (kLeft + kRight) / 2, kBottom + 44, "middle",
+    Text("axis", (kPlotLeft + kPlotRight) / 2, kBottom + 44, "middle",
          fmt::format("iteration time ({})", time_unit_.name));
     fmt::format_to(std::back_inserter(svg_),
                    "<text class=\"axis\" transform=\"translate(20 {:.1f}) rotate(-90)\" "
                    "text-anchor=\"middle\">energy per iteration ({})</text>\n"
                    "<text class=\"axis\" transform=\"translate({} {:.1f}) rotate(90)\" "
                    "text-anchor=\"middle\">against all-maximum clocks</text>\n",
-                   (kTop + kBottom) / 2, energy_unit_.name, kWidth - 10, (kTop + kBottom) / 2);
+                   (kPlotTop + kBottom) / 2, energy_unit_.name, kPlotWidth - 10,
+                   (kPlotTop + kBottom) / 2);
     svg_ += "</g>\n";
   }
 
@@ -221,11 +223,11 @@ class Plot {
                    "<path class=\"impossible\" d=\"M{0:.1f} {1:.1f}L{0:.1f} {2:.1f}L{3}L{4:.1f} "
                    "{5:.1f}L{6:.1f} {5:.1f}L{6:.1f} {1:.1f}Z\"/>\n"
                    "<path class=\"bound\" d=\"{7}\"/>\n",
-                   first, kTop, y_(curve_.front().joules), std::string_view(line).substr(1), kRight,
-                   kBottom, kLeft, line);
+                   first, kPlotTop, y_(curve_.front().joules), std::string_view(line).substr(1),
+                   kPlotRight, kBottom, kPlotLeft, line);
     // Below the curve's left part there is the most room.
     if (!frontier_.fitted) {
-      Text("region", kLeft + 16, kBottom - 14, "start", "no plan can be in the hatched region");
+      Text("region", kPlotLeft + 16, kBottom - 14, "start", "no plan can be in the hatched region");
     }
   }
 
@@ -251,9 +253,9 @@ class Plot {
     for (const Mark& mark : marks) {
       const double x = x_(mark.seconds);
       const double width = TextWidth(mark.name) + 8;
-      const bool left = x + width > kRight;
+      const bool left = x + width > kPlotRight;
       Box box{left ? x - width : x, 0, left ? x : x + width, 15};
-      for (box.y0 = kTop + 4, box.y1 = box.y0 + 15;
+      for (box.y0 = kPlotTop + 4, box.y1 = box.y0 + 15;
            std::any_of(rows.begin(), rows.end(), [&](const Box& b) { return b.Overlaps(box); });
            box.y0 += 17, box.y1 += 17) {
       }
@@ -323,9 +325,9 @@ class Plot {
     for (int level = 0; level < 12; ++level) {
       const double rise = reach + 17 * level;
       // A leader at 60 degrees; steeper where the right edge is near.
-      const double run = std::min(0.45 * rise, kRight - width - x);
+      const double run = std::min(0.45 * rise, kPlotRight - width - x);
       const Box box{x + run, y - rise - 9, x + run + width, y - rise + 6};
-      if (box.y0 < kTop + kMarkBand - 10) break;
+      if (box.y0 < kPlotTop + kMarkBand - 10) break;
       if (std::any_of(taken->begin(), taken->end(),
                       [&](const Box& other) { return other.Overlaps(box); })) {
         continue;
@@ -336,7 +338,7 @@ class Plot {
       return;
     }
     // No room above: below the point, over the hatching.
-    Text(css, std::min(x + 6, kRight - width), y + 32, "start", text);
+    Text(css, std::min(x + 6, kPlotRight - width), y + 32, "start", text);
   }
 
   const ReportInput& input_;

@@ -38,9 +38,9 @@ constexpr std::string_view kControls =
     "</span><output id=\"range\"></output></div>\n"
     "<div id=\"announce\" class=\"visually-hidden\" aria-live=\"polite\"></div>\n";
 
-class Page {
+class PlanPage {
  public:
-  explicit Page(const ReportInput& input)
+  explicit PlanPage(const ReportInput& input)
       : input_(input),
         pipeline_(*input.pipeline),
         dag_(input.pipeline->dag),
@@ -275,6 +275,6 @@ ReportRow MakeReportRow(std::string label, const Plan& plan) {
   return row;
 }
 
-std::string FormatHtmlReport(const ReportInput& input) { return Page(input).Format(); }
+std::string FormatHtmlReport(const ReportInput& input) { return PlanPage(input).Format(); }
 
 }  // namespace perseus

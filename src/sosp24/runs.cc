@@ -20,14 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxBytes = std::size_t{256} << 20U;
+constexpr std::size_t kMaxRunBytes = std::size_t{256} << 20U;
 constexpr int kWarmUpIterations = 2;
 constexpr NumberRange kTimes = {.least = 0, .most = 1e12, .above_least = true};
 constexpr NumberRange kEnergies = {.least = 0, .most = 1e12};
 constexpr NumberRange kClocks = {.least = 0, .most = 1e6, .above_least = true};
 
 Result<TreeNode> ReadJson(const std::string& path) {
-  const Result<std::string> text = ReadWholeFile(path, kMaxBytes);
+  const Result<std::string> text = ReadWholeFile(path, kMaxRunBytes);
   if (!text) return tl::unexpected(text.error());
   return ParseJsonTree(*text, path);
 }

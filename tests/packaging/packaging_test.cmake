@@ -13,11 +13,14 @@ function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-# Builds the consumer in WORK_DIR/NAME and runs it.
+# Builds the consumer's programs in WORK_DIR/NAME and runs them.
 function(run_consumer name)
   run("${CMAKE_COMMAND}" -S "${consumer_dir}" -B "${WORK_DIR}/${name}" ${common} ${ARGN})
   run("${CMAKE_COMMAND}" --build "${WORK_DIR}/${name}")
-  run("${WORK_DIR}/${name}/consumer")
+  run("${WORK_DIR}/${name}/model_calls")
+  run("${WORK_DIR}/${name}/core_calls" "${WORK_DIR}/${name}")
+  run("${WORK_DIR}/${name}/report_calls")
+  run("${WORK_DIR}/${name}/read_plan" "${WORK_DIR}/${name}/plan.json" 0 0)
 endfunction()
 
 file(REMOVE_RECURSE "${WORK_DIR}")
@@ -28,12 +31,14 @@ if(KIND STREQUAL "static")
   endif()
 else()
   run_consumer(add_subdirectory "-DPERSEUS_SOURCE_DIR=${SOURCE_DIR}" -DBUILD_SHARED_LIBS=ON
-               -DPERSEUS_INSTALL=ON "-DPERSEUS_WERROR=${WERROR}")
+               -DPERSEUS_INSTALL=ON -DPERSEUS_UNITY_BUILD=ON "-DPERSEUS_WERROR=${WERROR}")
   run("${CMAKE_COMMAND}" --install "${WORK_DIR}/add_subdirectory" --prefix "${prefix}")
-  file(GLOB_RECURSE libraries "${prefix}/*/libperseus_core.so*")
+  file(GLOB_RECURSE libraries "${prefix}/*/libperseus_core.so")
   if(NOT libraries)
     message(FATAL_ERROR "BUILD_SHARED_LIBS=ON installed no libperseus_core.so in ${prefix}.")
   endif()
+  cmake_path(GET libraries PARENT_PATH library_folder)
+  run("${CMAKE_CURRENT_LIST_DIR}/check-abi" "${library_folder}")
 endif()
 run_consumer(find_package "-DCMAKE_PREFIX_PATH=${prefix}")
 

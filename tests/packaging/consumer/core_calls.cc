@@ -1,0 +1,83 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One call at least of every public header that perseus::core adds to those of
+// perseus::model. Writes plan.json into the folder that it is given.
+
+#include <string>
+
+#include "check.h"
+#include "perseus/analysis.h"
+#include "perseus/emulator.h"
+#include "perseus/explain.h"
+#include "perseus/file.h"
+#include "perseus/frontier.h"
+#include "perseus/job_file.h"
+#include "perseus/plan_document.h"
+#include "perseus/plan_file.h"
+#include "perseus/planner.h"
+#include "perseus/policy.h"
+#include "perseus/synth.h"
+#include "small_job.h"
+
+namespace {
+
+// The example of docs/solver.md: the frontier as a general solver.
+void SolveTheHouse() {
+  perseus::TimeCostProblem house;
+  house.curves = {{{2, 90}, {4, 40}, {5, 30}},  // 2 days cost 90, 4 cost 40, ...
+                  {{3, 50}, {6, 20}}};
+  house.curve_of = {0, 1, 1};  // Three activities; the last two share a curve.
+  house.precedences = {{0, 1, 0.0}, {0, 2, 0.0}};
+  const auto frontier = ValueOf(perseus::SolveFrontier(house, {}), "SolveFrontier");
+  const auto& fastest = frontier.breakpoints.front();
+  Check(frontier.breakpoints.size() == 4 && fastest.time == 5 && fastest.cost == 190, "frontier.h");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Check(argc == 2, "one argument: the folder for plan.json");
+  SolveTheHouse();
+
+  const perseus::Planner planner = SmallJob();
+  const double seconds = planner.baseline().iteration_time_seconds;
+  const perseus::Plan plan = ValueOf(planner.PlanFor(seconds), "PlanFor");
+  Check(plan.saving_percent > 0 && plan.iteration_time_seconds <= seconds, "planner.h");
+
+  perseus::PlanContext context;
+  context.profile_source = "small.csv";
+  context.profile_sha256 = std::string(64, '0');
+  const auto document =
+      perseus::MakePlanDocument(planner.pipeline(), plan, planner.baseline(), context);
+  ValueOf(perseus::WriteFilesAtomically(
+              argv[1], {{std::string(perseus::kPlanFileName), perseus::FormatPlanJson(document)}})
+              .map([] { return true; }),
+          "WriteFilesAtomically");
+
+  const auto job = ValueOf(
+      perseus::ParseJobFile("microbatches = 4\n", "job.toml", perseus::JobFileFormat::kToml),
+      "ParseJobFile");
+  Check(job.microbatches == 4, "job_file.h");
+
+  perseus::SynthSpec synth;
+  synth.model = "gpt3-1.3b";
+  synth.gpu = "a100-sxm";
+  synth.stages = 4;
+  Check(ValueOf(perseus::Synthesize(synth), "Synthesize").stages.size() == 4, "synth.h");
+
+  perseus::PolicySpec of_max_clocks;
+  of_max_clocks.name = "max-clocks";
+  const auto policy = ValueOf(perseus::MakePolicy(of_max_clocks, planner), "MakePolicy");
+  Check(policy->name() == "max-clocks", "policy.h");
+  perseus::EmulationSpec spec;
+  spec.iterations = 3;
+  spec.target_seconds = seconds;
+  const auto emulation = ValueOf(perseus::Emulate(planner, *policy, spec), "Emulate");
+  Check(emulation.iterations.size() == 3 && emulation.energy.total_joules() > 0, "emulator.h");
+
+  Check(ValueOf(perseus::CheapestWithin(planner, seconds), "CheapestWithin").saving_percent > 0,
+        "analysis.h");
+  Check(perseus::ExplainSaving({}).critical_stage == -1, "explain.h");
+  return 0;
+}

@@ -1,0 +1,60 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One call at least of every public header of perseus::model, which is all that
+// this program links.
+
+#include "check.h"
+#include "perseus/computation.h"
+#include "perseus/cost_curve.h"
+#include "perseus/costed_pipeline.h"
+#include "perseus/export.h"
+#include "perseus/file.h"
+#include "perseus/pipeline.h"
+#include "perseus/plan.h"
+#include "perseus/plan_document.h"
+#include "perseus/plan_file.h"
+#include "perseus/profile.h"
+#include "perseus/result.h"
+#include "perseus/schedule.h"
+
+#ifndef PERSEUS_EXPORT_BEGIN
+#error "perseus/export.h defines no PERSEUS_EXPORT_BEGIN"
+#endif
+
+int main() {
+  Check(perseus::ParseComputationType("backward") == perseus::ComputationType::kBackward,
+        "computation.h");
+  Check(!perseus::InvalidInput("no").value().message.empty(), "result.h");
+
+  const std::vector<perseus::TimeEnergy> points = {{1, 10}, {2, 6}, {3, 5}};
+  Check(ValueOf(perseus::FitExponential(points), "FitExponential").a > 0, "cost_curve.h");
+
+  const auto profile = ValueOf(
+      perseus::ParseProfile("stage,instruction,frequency,time,energy\n0,forward,1000,0.1,30\n"
+                            "0,backward,1000,0.2,60\n",
+                            "one.csv"),
+      "ParseProfile");
+  Check(profile.num_stages == 1, "profile.h");
+
+  const auto schedule =
+      ValueOf(perseus::BuildSchedule({.name = "1f1b", .num_stages = 4, .num_microbatches = 8}),
+              "BuildSchedule");
+  Check(schedule.num_ranks == 4 && schedule.ranks.at(0).size() == 16, "schedule.h");
+  Check(!perseus::BuildSchedule({.name = "no such schedule"}), "schedule.h: an unknown name");
+
+  const auto dag = ValueOf(perseus::BuildDag(schedule, {}), "BuildDag");
+  const std::vector<double> durations(static_cast<std::size_t>(dag.size()), 1.0);
+  Check(perseus::Replay(dag, durations).iteration_time_seconds == 22, "pipeline.h");
+
+  perseus::CostTable table;
+  table.blocking_power_watts = 10;
+  Check(perseus::EffectiveEnergy(table, {.time_seconds = 2, .energy_joules = 50}) == 30,
+        "costed_pipeline.h");
+  Check(perseus::ParseGranularity("stage") == perseus::Granularity::kStage, "plan.h");
+  Check(perseus::ScheduleOf(perseus::PlanDocument()).ranks.empty(), "plan_document.h");
+  Check(!perseus::ParsePlanJson("[]", "plan.json"), "plan_file.h");
+  const auto absent = perseus::ReadWholeFile("/no/such/file", 1000);
+  Check(!absent && absent.error().code == perseus::ErrorCode::kIo, "file.h");
+  return 0;
+}
