@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -39,10 +42,41 @@ double CoarseQuantum(const CostedPipeline& pipeline) {
   return kCoarseShare * energy / seconds;
 }
 
+// The walks of one pipeline, for the margins that were asked for last: made at
+// the first question and kept, so that many plans cost little more than their
+// searches.
+class WalkCache {
+ public:
+  Result<std::shared_ptr<const plan::WalkedPipeline>> For(const CostedPipeline& pipeline,
+                                                          const Guard& guard,
+                                                          double slope_quantum) const {
+    // Who asks for a walk that another thread is making waits for it.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto same = [&guard](const auto& walked) {
+      return walked->guard().sigmas == guard.sigmas && walked->guard().fraction == guard.fraction;
+    };
+    auto found = std::find_if(walks_.begin(), walks_.end(), same);
+    if (found == walks_.end()) {
+      auto walked = plan::WalkedPipeline::Make(pipeline, guard, slope_quantum, 0);
+      if (!walked) return tl::unexpected(walked.error());
+      if (walks_.size() == kMostWalks) walks_.pop_back();
+      found = walks_.insert(walks_.end(), *std::move(walked));
+    }
+    std::rotate(walks_.begin(), found, found + 1);  // The last asked for first.
+    return walks_.front();
+  }
+
+ private:
+  static constexpr std::size_t kMostWalks = 3;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const plan::WalkedPipeline>> walks_;
+};
+
 }  // namespace
 
 struct Planner::Impl {
   CostedPipeline pipeline;
+  WalkCache walks;
   double slope_quantum = 0;
   Frontier frontier;
   Frontier bound;  // The frontier of the options themselves, also where a fit is shown.
@@ -55,8 +89,7 @@ struct Planner::Impl {
     for (const CostOption& option : plan->options) durations.push_back(option.time_seconds);
     plan->iteration_time_seconds = Replay(pipeline.dag, durations).iteration_time_seconds;
     plan->energy_joules = IterationEnergy(pipeline, plan->options, plan->iteration_time_seconds);
-    const double least =
-        bound.EnergyAt(plan->iteration_time_seconds, pipeline.total_blocking_power_watts);
+    const double least = bound.EnergyAt(plan->iteration_time_seconds);
     plan->lower_bound_joules = least * (1 - bound.certified_error);
     // Where energies cancel out, what is left is rounding.
     double magnitude = pipeline.total_blocking_power_watts * plan->iteration_time_seconds;
@@ -99,10 +132,7 @@ struct Planner::Impl {
   }
 };
 
-Planner::Planner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Planner::Planner(Planner&&) noexcept = default;
-Planner& Planner::operator=(Planner&&) noexcept = default;
-Planner::~Planner() = default;
+Planner::Planner(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
 const CostedPipeline& Planner::pipeline() const { return impl_->pipeline; }
 const Frontier& Planner::frontier() const { return impl_->frontier; }
@@ -118,7 +148,7 @@ Plan Planner::Evaluate(std::vector<CostOption> options) const {
 }
 
 Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& options) {
-  auto impl = std::make_unique<Impl>();
+  auto impl = std::make_shared<Impl>();
   impl->pipeline = std::move(pipeline);
   const CostedPipeline& costs = impl->pipeline;
   impl->slope_quantum = options.slope_quantum_watts;
@@ -231,8 +261,8 @@ Result<void> CheckConstraints(const PlanConstraints& constraints, double effort)
 
 }  // namespace
 
-Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints,
-                              double effort) const {
+Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints, double effort,
+                              const PlanCallback& callback) const {
   const Impl& impl = *impl_;
   if (auto checked = CheckConstraints(constraints, effort); !checked) {
     return tl::unexpected(checked.error());
@@ -250,17 +280,31 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
         "a time margin in standard deviations needs the profile's spread, but it has no time_std "
         "column (or only zeros); give the margin as a share, such as 1%");
   }
-  const auto search = [&](const CostedPipeline& costs) {
-    return plan::SearchPlan(costs, impl.slope_quantum, seconds, constraints, effort);
+  const auto plan_of = [&](std::vector<CostOption> options) {
+    Plan plan = Evaluate(std::move(options));
+    plan.requested_time_seconds = seconds;
+    return plan;
   };
-  const auto search_all = [&]() -> Result<std::vector<CostOption>> {
-    if (constraints.max_knobs == 0) return search(impl.pipeline);
-    const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
+  const plan::OptionsReport report = [&](const std::vector<CostOption>* better, double share) {
+    if (!callback) return true;
+    if (better == nullptr) return callback({.share = share, .better = nullptr});
+    const Plan plan = plan_of(*better);
+    return callback({.share = share, .better = &plan});
+  };
+  const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
+  const auto search = [&]() -> Result<std::vector<CostOption>> {
+    if (constraints.max_knobs == 0) {
+      auto walked = impl.walks.For(impl.pipeline, guard, impl.slope_quantum);
+      if (!walked) return tl::unexpected(walked.error());
+      return plan::SearchPlan(impl.pipeline, **walked, seconds, constraints, effort, report);
+    }
     auto few = plan::KeepFewKnobs(impl.pipeline, guard, seconds, constraints.max_knobs);
     if (!few) return tl::unexpected(few.error());
-    return search(*few);
+    auto walked = plan::WalkedPipeline::Make(*few, guard, impl.slope_quantum, seconds);
+    if (!walked) return tl::unexpected(walked.error());
+    return plan::SearchPlan(*few, **walked, seconds, constraints, effort, report);
   };
-  Result<std::vector<CostOption>> options = search_all();
+  Result<std::vector<CostOption>> options = search();
   if (!options) {
     // Where the search finds nothing there may still be what everybody has.
     const bool fits = options.error().code == ErrorCode::kInfeasible &&
@@ -269,9 +313,48 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
     if (!fits) return tl::unexpected(options.error());
     options = impl.baseline.options;
   }
-  Plan plan = Evaluate(*std::move(options));
-  plan.requested_time_seconds = seconds;
-  return plan;
+  return plan_of(*std::move(options));
+}
+
+Result<std::vector<Plan>> Planner::Ladder(int count, const PlanConstraints& constraints,
+                                          double effort, const PlanCallback& callback) const {
+  if (count < 2) {
+    return InvalidInput(fmt::format("a ladder of {} plans; expected at least 2", count));
+  }
+  const double first = impl_->frontier.fastest_seconds;
+  const double last = impl_->frontier.tstar_seconds;
+  std::vector<Plan> plans;
+  for (int step = 0; step < count; ++step) {
+    const double share = static_cast<double>(step) / (count - 1);
+    const double seconds = step + 1 == count ? last : first + (last - first) * share;
+    Result<Plan> plan = PlanFor(seconds, constraints, effort);
+    if (!plan) {
+      // Constraints may leave nothing for the shortest times.
+      const bool go_on = plan.error().code == ErrorCode::kInfeasible && step + 1 < count;
+      if (!go_on && plans.empty()) return tl::unexpected(plan.error());
+    } else {
+      plans.push_back(*std::move(plan));
+    }
+    CarryForward(impl_->pipeline, &plans);
+    const Plan* const made = plans.empty() ? nullptr : &plans.back();
+    if (callback && !callback({.share = (step + 1.0) / count, .better = made})) break;
+  }
+  return plans;
+}
+
+void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans) {
+  double least = 0;
+  for (std::size_t k = 0; k < plans->size(); ++k) {
+    Plan& plan = (*plans)[k];
+    const double joules = plan::EffectiveEnergyOf(pipeline, plan.options);
+    if (k > 0 && least < joules) {
+      const double requested = plan.requested_time_seconds;
+      plan = (*plans)[k - 1];
+      plan.requested_time_seconds = requested;
+    } else {
+      least = joules;
+    }
+  }
 }
 
 }  // namespace perseus
