@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "modelled_pipeline.h"
+#include "perseus/costed_pipeline.h"
 #include "perseus/frontier.h"
 #include "perseus/plan.h"
 

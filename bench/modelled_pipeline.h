@@ -4,7 +4,7 @@
 #ifndef PERSEUS_BENCH_MODELLED_PIPELINE_H_
 #define PERSEUS_BENCH_MODELLED_PIPELINE_H_
 
-#include "perseus/plan.h"
+#include "perseus/costed_pipeline.h"
 #include "perseus/result.h"
 
 namespace perseus::bench {

@@ -7,7 +7,11 @@ include(CMakePackageConfigHelpers)
 
 set(PERSEUS_CMAKE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/perseus")
 
-install(TARGETS perseus_core EXPORT perseusTargets)
+set(PERSEUS_LIBRARIES perseus_model perseus_core)
+if(TARGET perseus_report)
+  list(APPEND PERSEUS_LIBRARIES perseus_report)
+endif()
+install(TARGETS ${PERSEUS_LIBRARIES} EXPORT perseusTargets)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/perseus" TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(EXPORT perseusTargets NAMESPACE perseus:: DESTINATION "${PERSEUS_CMAKE_DIR}")
 

@@ -31,16 +31,16 @@ if(PERSEUS_BUILD_FUZZERS)
   target_link_options(perseus_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# The objects of one room (a folder of src/), in order of the dependency rules.
+# The objects of one room (a folder of src/): the target perseus_NAME_room.
 # perseus_add_room(NAME SOURCES file... [DEPENDS library...])
 function(perseus_add_room name)
   cmake_parse_arguments(PARSE_ARGV 1 ROOM "" "" "SOURCES;DEPENDS")
-  add_library(perseus_${name} OBJECT ${ROOM_SOURCES})
-  set_target_properties(perseus_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+  add_library(perseus_${name}_room OBJECT ${ROOM_SOURCES})
+  set_target_properties(perseus_${name}_room PROPERTIES POSITION_INDEPENDENT_CODE ON
                         CXX_EXTENSIONS OFF)
-  target_include_directories(perseus_${name} PUBLIC "${PROJECT_SOURCE_DIR}/include"
+  target_include_directories(perseus_${name}_room PUBLIC "${PROJECT_SOURCE_DIR}/include"
                              PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  target_link_libraries(perseus_${name} PUBLIC tl::expected
+  target_link_libraries(perseus_${name}_room PUBLIC tl::expected
                         PRIVATE perseus_options ${ROOM_DEPENDS})
 endfunction()
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 
 // Whatever is read as a plan must be written and read back to the same text.

@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "emulator/policies/zeus_plan_reader.h"
+#include "formats/zeus_plan_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto plan = perseus::emulator::ParseZeusPlan(text, "fuzz.py");
+  const auto plan = perseus::formats::ParseZeusPlan(text, "fuzz.py");
   if (!plan && plan.error().code != perseus::ErrorCode::kInvalidInput) std::abort();
   return 0;
 }

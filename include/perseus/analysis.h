@@ -8,8 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
+#include "perseus/planner.h"
 #include "perseus/profile.h"
 #include "perseus/result.h"
 #include "perseus/schedule.h"

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "perseus/analysis.h"
+#include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
-#include "perseus/plan.h"
-#include "perseus/sosp24.h"
 
 namespace perseus {
 
@@ -59,12 +58,6 @@ std::string FormatEmulationTimelineJson(const EmulationReportInput& input);
 // iterations.csv and power.csv (columns: docs/files.md).
 std::string FormatIterationsCsv(const Emulation& emulation);
 std::string FormatPowerCsv(const Emulation& emulation);
-
-// The paper's evaluation as Markdown (docs/evaluation.md) and as one
-// self-contained HTML file with plots. `command` is what made it.
-std::string FormatEvaluationMarkdown(const Sosp24Evaluation& evaluation,
-                                     const std::string& command);
-std::string FormatEvaluationHtml(const Sosp24Evaluation& evaluation, const std::string& command);
 
 }  // namespace perseus
 

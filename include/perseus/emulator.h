@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "perseus/plan.h"
+#include "perseus/planner.h"
 #include "perseus/policy.h"
 #include "perseus/result.h"
 

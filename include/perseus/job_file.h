@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/result.h"
 

@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "perseus/plan.h"
-#include "perseus/plan_file.h"
+#include "perseus/plan_document.h"
+#include "perseus/planner.h"
 #include "perseus/result.h"
 
 namespace perseus {

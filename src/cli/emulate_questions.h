@@ -8,7 +8,7 @@
 #include "cli/emulation_summary.h"
 #include "cli/job.h"
 #include "cli/terminal.h"
-#include "perseus/plan.h"
+#include "perseus/planner.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {

@@ -7,8 +7,8 @@
 
 #include "cli/emulation_answers.h"
 #include "cli/emulation_summary.h"
-#include "cli/json_text.h"
 #include "cli/plan_summary.h"
+#include "common/json_text.h"
 
 namespace perseus::cli {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "cli/terminal.h"
 #include "perseus/analysis.h"
+#include "perseus/costed_pipeline.h"
 #include "perseus/emulation_report.h"
 #include "perseus/emulator.h"
 #include "perseus/plan.h"

@@ -8,15 +8,20 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "cli/evaluation_json.h"
 #include "cli/option_data.h"
 #include "cli/terminal.h"
-#include "perseus/emulation_report.h"
 #include "perseus/file.h"
-#include "perseus/sosp24.h"
+#include "sosp24/evaluation_json.h"
+#include "sosp24/evaluation_report.h"
+#include "sosp24/sosp24.h"
 
 namespace perseus::cli {
 namespace {
+
+using sosp24::EvaluateSosp24;
+using sosp24::FormatEvaluationJson;
+using sosp24::Sosp24Evaluation;
+using sosp24::Sosp24Options;
 
 constexpr const char* kSosp24 = "sosp24";
 

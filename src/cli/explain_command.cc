@@ -15,6 +15,7 @@
 #include "cli/table.h"
 #include "perseus/explain.h"
 #include "perseus/pipeline.h"
+#include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 
 namespace perseus::cli {

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "perseus/costed_pipeline.h"
 #include "perseus/job_file.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
+#include "perseus/planner.h"
 #include "perseus/profile.h"
 #include "perseus/result.h"
 #include "perseus/schedule.h"

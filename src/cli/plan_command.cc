@@ -17,6 +17,7 @@
 #include "cli/plan_summary.h"
 #include "cli/table.h"
 #include "perseus/file.h"
+#include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 #include "perseus/report.h"
 

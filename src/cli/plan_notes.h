@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
 

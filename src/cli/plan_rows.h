@@ -9,6 +9,7 @@
 
 #include "cli/plan_summary.h"
 #include "perseus/plan.h"
+#include "perseus/planner.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {

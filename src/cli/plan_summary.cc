@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cli/table.h"
+#include "report/plan_json.h"
 
 namespace perseus::cli {
 namespace {
@@ -127,18 +128,6 @@ double PercentOver(double value, double base) {
 
 double PercentSaved(double value, double base) {
   return base == 0 ? 0 : 100 * (base - value) / base;
-}
-
-Json PlanFigures(const Plan& plan) {
-  return {{"requested_time_s", plan.requested_time_seconds},
-          {"iteration_time_s", plan.iteration_time_seconds},
-          {"energy_j", plan.energy_joules},
-          {"lower_bound_j", plan.lower_bound_joules},
-          {"gap_percent", plan.gap_percent},
-          {"saving_percent", plan.saving_percent},
-          {"average_power_w", plan.average_power_watts},
-          {"knob_changes", plan.knob_changes},
-          {"distinct_knobs", plan.distinct_knobs}};
 }
 
 bool SameTime(double a, double b) {
@@ -299,7 +288,7 @@ Json PlanSummaryToJson(const PlanSummary& summary) {
                       {"energy_j", summary.baseline->energy_joules},
                       {"average_power_w", summary.baseline->average_power_watts}};
   json["at"] = summary.at;
-  json.update(PlanFigures(summary.chosen));
+  json.update(report::PlanFigures(summary.chosen));
   const Frontier& frontier = *summary.frontier;
   json["frontier"] = {{"breakpoints", frontier.points.size()},
                       {"t_min_s", frontier.fastest_seconds},
@@ -312,7 +301,7 @@ Json PlanSummaryToJson(const PlanSummary& summary) {
                 {"chosen", SameTime(point.seconds, summary.chosen_seconds)},
                 {"feasible", point.plan.has_value()},
                 {"requested_time_s", point.seconds}};
-    if (point.plan) row.update(PlanFigures(*point.plan));
+    if (point.plan) row.update(report::PlanFigures(*point.plan));
     json["points"].push_back(std::move(row));
   }
   json["constraints"] = Json::array();

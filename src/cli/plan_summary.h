@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/terminal.h"
+#include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
 #include "perseus/result.h"
@@ -68,9 +69,6 @@ double PercentOver(double value, double base);
 
 // By how much it is less.
 double PercentSaved(double value, double base);
-
-// The figures of a plan under the names of plan.json.
-nlohmann::ordered_json PlanFigures(const Plan& plan);
 
 // Whether two times are the same but for rounding.
 bool SameTime(double a, double b);

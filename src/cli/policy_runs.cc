@@ -11,6 +11,7 @@
 
 #include "cli/plan_summary.h"
 #include "perseus/file.h"
+#include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 
 namespace perseus::cli {

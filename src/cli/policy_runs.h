@@ -14,6 +14,7 @@
 #include "perseus/emulation_report.h"
 #include "perseus/emulator.h"
 #include "perseus/plan.h"
+#include "perseus/planner.h"
 #include "perseus/policy.h"
 #include "perseus/profile.h"
 #include "perseus/result.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "perseus/plan.h"
+#include "perseus/planner.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {

@@ -10,7 +10,7 @@
 #include <charconv>
 #include <utility>
 
-namespace perseus {
+namespace perseus::pipeline {
 namespace {
 
 using enum ComputationType;
@@ -164,4 +164,4 @@ tl::expected<ParsedCell, CellError> ParseCell(std::string_view text) {
   return CellParser(text).Parse();
 }
 
-}  // namespace perseus
+}  // namespace perseus::pipeline

@@ -10,7 +10,7 @@
 
 #include "perseus/schedule.h"
 
-namespace perseus {
+namespace perseus::pipeline {
 
 // PyTorch's spelling: "0F3", "(0F3;1B0)OVERLAP_F_B".
 std::string ActionText(const Action& action);
@@ -30,6 +30,6 @@ struct CellError {
 // Reads a cell; strict: nothing may follow the action.
 tl::expected<ParsedCell, CellError> ParseCell(std::string_view text);
 
-}  // namespace perseus
+}  // namespace perseus::pipeline
 
 #endif  // PERSEUS_PIPELINE_ACTION_TEXT_H_

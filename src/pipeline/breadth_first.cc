@@ -7,7 +7,7 @@
 
 #include "pipeline/schedule_shape.h"
 
-namespace perseus {
+namespace perseus::pipeline {
 
 using enum ComputationType;
 
@@ -47,4 +47,4 @@ RankOrder LoopedBreadthFirstOrder(const ScheduleShape& shape, int rank) {
   return order;
 }
 
-}  // namespace perseus
+}  // namespace perseus::pipeline

@@ -13,6 +13,9 @@
 namespace perseus {
 namespace {
 
+using pipeline::StepDependency;
+using pipeline::StepGraph;
+
 Result<void> CheckSeconds(std::string_view what, double seconds) {
   if (std::isfinite(seconds) && seconds >= 0) return {};
   return InvalidInput(

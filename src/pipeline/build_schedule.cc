@@ -15,6 +15,20 @@
 namespace perseus {
 namespace {
 
+using pipeline::DualPipeVOrder;
+using pipeline::GPipeOrder;
+using pipeline::InterleavedOrder;
+using pipeline::InterleavedZeroBubbleOrder;
+using pipeline::kMaxComputations;
+using pipeline::LoopedBreadthFirstOrder;
+using pipeline::MegatronInterleavedOrder;
+using pipeline::OneForwardOneBackwardOrder;
+using pipeline::RankOrder;
+using pipeline::ScheduleShape;
+using pipeline::TooManyComputations;
+using pipeline::UnknownScheduleName;
+using pipeline::ZbvZeroBubbleOrder;
+
 Result<void> AnyShape(const ScheduleShape&) { return {}; }
 
 Result<void> CheckOneStagePerRank(const ScheduleShape& shape, std::string_view name,

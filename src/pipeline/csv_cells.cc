@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace perseus {
+namespace perseus::pipeline {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -87,4 +87,4 @@ Result<std::optional<CsvCell>> CsvReader::Next() {
   return cell;
 }
 
-}  // namespace perseus
+}  // namespace perseus::pipeline

@@ -10,7 +10,7 @@
 
 #include "perseus/result.h"
 
-namespace perseus {
+namespace perseus::pipeline {
 
 // One cell of a CSV text, spaces around it removed.
 struct CsvCell {
@@ -43,6 +43,6 @@ class CsvReader {
   bool at_line_start_ = true;
 };
 
-}  // namespace perseus
+}  // namespace perseus::pipeline
 
 #endif  // PERSEUS_PIPELINE_CSV_CELLS_H_

@@ -12,6 +12,8 @@
 namespace perseus {
 namespace {
 
+using pipeline::StepGraph;
+
 // A drawing that no terminal could show.
 constexpr std::int64_t kMostCharacters = std::int64_t{1} << 26;
 

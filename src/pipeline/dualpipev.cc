@@ -10,7 +10,7 @@
 
 #include "pipeline/schedule_shape.h"
 
-namespace perseus {
+namespace perseus::pipeline {
 namespace {
 
 using enum ComputationType;
@@ -99,4 +99,4 @@ RankOrder DualPipeVOrder(const ScheduleShape& shape, int rank) {
   return run.Take();
 }
 
-}  // namespace perseus
+}  // namespace perseus::pipeline

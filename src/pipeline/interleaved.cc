@@ -10,7 +10,7 @@
 
 #include "pipeline/schedule_shape.h"
 
-namespace perseus {
+namespace perseus::pipeline {
 namespace {
 
 using enum ComputationType;
@@ -90,4 +90,4 @@ RankOrder InterleavedZeroBubbleOrder(const ScheduleShape& shape, int rank) {
   return Interleave(shape, rank, group, warm_up, rank);
 }
 
-}  // namespace perseus
+}  // namespace perseus::pipeline

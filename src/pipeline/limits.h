@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace perseus {
+namespace perseus::pipeline {
 
 // Sixty times the largest pipeline anyone trains (64 stages x 512
 // microbatches); beyond it a typing error is likelier than a wish.
@@ -21,6 +21,6 @@ inline std::string TooManyComputations() {
       kMaxComputations);
 }
 
-}  // namespace perseus
+}  // namespace perseus::pipeline
 
 #endif  // PERSEUS_PIPELINE_LIMITS_H_

@@ -19,6 +19,12 @@
 namespace perseus {
 namespace {
 
+using pipeline::CsvReader;
+using pipeline::kMaxComputations;
+using pipeline::ParseCell;
+using pipeline::StepText;
+using pipeline::TooManyComputations;
+
 template <typename Function>
 void ForEachAction(std::vector<std::vector<ScheduleStep>>& ranks, Function function) {
   for (auto& order : ranks) {

@@ -80,6 +80,8 @@ std::optional<std::string> CanonicalScheduleName(std::string_view name) {
   return std::nullopt;
 }
 
+namespace pipeline {
+
 std::string UnknownScheduleName(std::string_view name) {
   constexpr std::size_t kLongestName = 64;
   const std::string folded = Fold(name.substr(0, kLongestName));
@@ -98,4 +100,5 @@ std::string UnknownScheduleName(std::string_view name) {
                      name.substr(0, kLongestName), nearest, fmt::join(ScheduleNames(), ", "));
 }
 
+}  // namespace pipeline
 }  // namespace perseus

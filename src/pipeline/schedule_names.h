@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-namespace perseus {
+namespace perseus::pipeline {
 
 // "unknown schedule 'x'; did you mean ...? Known are ...".
 std::string UnknownScheduleName(std::string_view name);
 
-}  // namespace perseus
+}  // namespace perseus::pipeline
 
 #endif  // PERSEUS_PIPELINE_SCHEDULE_NAMES_H_

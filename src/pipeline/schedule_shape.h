@@ -8,7 +8,7 @@
 
 #include "perseus/schedule.h"
 
-namespace perseus {
+namespace perseus::pipeline {
 
 // The numbers that a schedule's order rules are written in.
 struct ScheduleShape {
@@ -37,6 +37,6 @@ RankOrder InterleavedZeroBubbleOrder(const ScheduleShape& shape, int rank);
 RankOrder ZbvZeroBubbleOrder(const ScheduleShape& shape, int rank);
 RankOrder DualPipeVOrder(const ScheduleShape& shape, int rank);
 
-}  // namespace perseus
+}  // namespace perseus::pipeline
 
 #endif  // PERSEUS_PIPELINE_SCHEDULE_SHAPE_H_

@@ -13,6 +13,7 @@
 #include "pipeline/limits.h"
 
 namespace perseus {
+namespace pipeline {
 namespace {
 
 using enum ComputationType;
@@ -320,8 +321,10 @@ Error StepGraph::DeadlockError(const std::vector<int>& next_position,
   return {ErrorCode::kInvalidInput, "the schedule deadlocks: " + waits};
 }
 
+}  // namespace pipeline
+
 Result<void> ValidateSchedule(const Schedule& schedule) {
-  auto graph = StepGraph::Connect(schedule);
+  auto graph = pipeline::StepGraph::Connect(schedule);
   if (!graph) return tl::unexpected(graph.error());
   return {};
 }

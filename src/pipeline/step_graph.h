@@ -13,7 +13,7 @@
 #include "perseus/result.h"
 #include "perseus/schedule.h"
 
-namespace perseus {
+namespace perseus::pipeline {
 
 // A step that another step waits for. Program order is not among them.
 struct StepDependency {
@@ -81,6 +81,6 @@ class StepGraph {
   std::int64_t end_units_ = 0;
 };
 
-}  // namespace perseus
+}  // namespace perseus::pipeline
 
 #endif  // PERSEUS_PIPELINE_STEP_GRAPH_H_

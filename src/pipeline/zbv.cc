@@ -8,7 +8,7 @@
 
 #include "pipeline/schedule_shape.h"
 
-namespace perseus {
+namespace perseus::pipeline {
 namespace {
 
 using enum ComputationType;
@@ -80,4 +80,4 @@ RankOrder ZbvZeroBubbleOrder(const ScheduleShape& shape, int rank) {
   return order;
 }
 
-}  // namespace perseus
+}  // namespace perseus::pipeline

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "perseus/plan.h"
+#include "perseus/costed_pipeline.h"
 #include "plan/cost_options.h"
 
 namespace perseus::plan {

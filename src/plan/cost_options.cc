@@ -6,13 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace perseus {
-
-double EffectiveEnergy(const CostTable& table, const CostOption& option) {
-  return option.energy_joules - table.blocking_power_watts * option.time_seconds;
-}
-
-namespace plan {
+namespace perseus::plan {
 
 double Guard::Seconds(const CostTable& table, const CostOption& option) const {
   if (option.knob == table.baseline.knob) return option.time_seconds;
@@ -51,5 +45,4 @@ const CostOption* FindOption(const CostTable& table, int knob) {
   return option != table.all_options.end() && option->knob == knob ? &*option : nullptr;
 }
 
-}  // namespace plan
-}  // namespace perseus
+}  // namespace perseus::plan

@@ -9,7 +9,8 @@
 #include <tuple>
 #include <utility>
 
-#include "perseus/plan.h"
+#include "perseus/costed_pipeline.h"
+#include "perseus/planner.h"
 #include "plan/cost_options.h"
 
 namespace perseus {

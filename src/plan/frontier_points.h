@@ -4,6 +4,7 @@
 #ifndef PERSEUS_PLAN_FRONTIER_POINTS_H_
 #define PERSEUS_PLAN_FRONTIER_POINTS_H_
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/frontier.h"
 #include "perseus/plan.h"
 

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/result.h"
 #include "plan/cost_options.h"

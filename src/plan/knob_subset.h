@@ -4,7 +4,7 @@
 #ifndef PERSEUS_PLAN_KNOB_SUBSET_H_
 #define PERSEUS_PLAN_KNOB_SUBSET_H_
 
-#include "perseus/plan.h"
+#include "perseus/costed_pipeline.h"
 #include "perseus/result.h"
 #include "plan/time_cost_problem.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "frontier/solver.h"
+#include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/result.h"
 #include "plan/cost_options.h"

@@ -1,6 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "perseus/planner.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/frontier.h"
 #include "perseus/plan.h"
 #include "plan/cost_options.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "frontier/network.h"
+#include "perseus/costed_pipeline.h"
 #include "perseus/frontier.h"
-#include "perseus/plan.h"
 #include "perseus/result.h"
 #include "plan/cost_options.h"
 #include "plan/option_search.h"

@@ -13,9 +13,9 @@
 #include <tuple>
 #include <utility>
 
-#include "profile/nearest_name.h"
+#include "common/nearest_name.h"
 
-namespace perseus {
+namespace perseus::profile {
 namespace {
 
 using RowSpan = std::span<const Row>;
@@ -302,4 +302,4 @@ Parsed<Profile> AssembleProfile(std::string_view text, Rows rows) {
   return Assembler(text, std::move(rows)).Run();
 }
 
-}  // namespace perseus
+}  // namespace perseus::profile

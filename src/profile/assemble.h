@@ -9,13 +9,13 @@
 #include "perseus/profile.h"
 #include "profile/rows.h"
 
-namespace perseus {
+namespace perseus::profile {
 
 // Fills the tables of a profile from its rows: checks what concerns several
 // rows (duplicates, ranks, stages, instructions) and aggregates ranks. `text`
 // is that of the rows, for positions.
 Parsed<Profile> AssembleProfile(std::string_view text, Rows rows);
 
-}  // namespace perseus
+}  // namespace perseus::profile
 
 #endif  // PERSEUS_PROFILE_ASSEMBLE_H_

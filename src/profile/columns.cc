@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "profile/nearest_name.h"
+#include "common/nearest_name.h"
 
-namespace perseus {
+namespace perseus::profile {
 namespace {
 
 struct NamedColumn {
@@ -128,4 +128,4 @@ Parsed<void> Columns::RequireAll(const CsvRecord& header) const {
   return {};
 }
 
-}  // namespace perseus
+}  // namespace perseus::profile

@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <string_view>
 
-#include "profile/csv_records.h"
+#include "common/csv_records.h"
 
-namespace perseus {
+namespace perseus::profile {
 
 // The columns of a profile that mean something.
 enum class Column : std::size_t {
@@ -56,6 +56,6 @@ class Columns {
   std::size_t count_ = 0;
 };
 
-}  // namespace perseus
+}  // namespace perseus::profile
 
 #endif  // PERSEUS_PROFILE_COLUMNS_H_

@@ -9,10 +9,10 @@
 #include <numeric>
 #include <string>
 
-#include "profile/cells.h"
-#include "profile/nearest_name.h"
+#include "common/cells.h"
+#include "common/nearest_name.h"
 
-namespace perseus {
+namespace perseus::profile {
 namespace {
 
 Parsed<void> CheckFrequency(const CsvCell& cell, const Number& number) {
@@ -74,4 +74,4 @@ Parsed<KnobOrder> KnobReader::Finish() const {
   return result;
 }
 
-}  // namespace perseus
+}  // namespace perseus::profile

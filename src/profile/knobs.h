@@ -9,10 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/csv_records.h"
 #include "perseus/profile.h"
-#include "profile/csv_records.h"
 
-namespace perseus {
+namespace perseus::profile {
 
 // The knobs of a profile once all are known.
 struct KnobOrder {
@@ -35,6 +35,6 @@ class KnobReader {
   std::unordered_map<std::string_view, int> index_;  // Never iterated.
 };
 
-}  // namespace perseus
+}  // namespace perseus::profile
 
 #endif  // PERSEUS_PROFILE_KNOBS_H_

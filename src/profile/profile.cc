@@ -19,6 +19,9 @@
 namespace perseus {
 namespace {
 
+using profile::AssembleProfile;
+using profile::ReadRows;
+
 constexpr std::size_t kMaxProfileBytes = std::size_t{256} << 20;
 
 Parsed<Profile> Parse(std::string_view text) {

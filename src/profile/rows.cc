@@ -9,11 +9,11 @@
 #include <string>
 #include <utility>
 
-#include "profile/cells.h"
+#include "common/cells.h"
+#include "common/nearest_name.h"
 #include "profile/knobs.h"
-#include "profile/nearest_name.h"
 
-namespace perseus {
+namespace perseus::profile {
 namespace {
 
 Parsed<ComputationType> ParseInstruction(const CsvCell& cell) {
@@ -154,4 +154,4 @@ std::size_t CellOffset(std::string_view text, const Columns& columns, std::size_
   return found && *found && columns.Has(column) ? columns.CellOf(record, column).offset : offset;
 }
 
-}  // namespace perseus
+}  // namespace perseus::profile

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "common/csv_records.h"
 #include "perseus/profile.h"
 #include "profile/columns.h"
-#include "profile/csv_records.h"
 
-namespace perseus {
+namespace perseus::profile {
 
 // Which GPU measured a row; -1 where the profile has no such column.
 struct RankIdentity {
@@ -52,6 +52,6 @@ Parsed<Rows> ReadRows(std::string_view text);
 std::size_t CellOffset(std::string_view text, const Columns& columns, std::size_t offset,
                        Column column);
 
-}  // namespace perseus
+}  // namespace perseus::profile
 
 #endif  // PERSEUS_PROFILE_ROWS_H_

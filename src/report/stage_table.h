@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
 
 namespace perseus::report {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "perseus/plan.h"
+#include "perseus/costed_pipeline.h"
 
 namespace perseus::report {
 

@@ -7,7 +7,8 @@
 #include <limits>
 #include <string>
 
-#include "perseus/plan.h"
+#include "perseus/costed_pipeline.h"
+#include "perseus/planner.h"
 #include "plan/pipelines.h"
 
 namespace perseus {

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "perseus/plan.h"
+#include "perseus/costed_pipeline.h"
+#include "perseus/planner.h"
 #include "plan/time_cost_problem.h"
 
 namespace perseus::plan_testing {

@@ -1,6 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "perseus/planner.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
 #include "plan/grouping.h"
 #include "plan/pipelines.h"

@@ -13,6 +13,7 @@
 
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
+#include "perseus/planner.h"
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
 

@@ -11,11 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/frontier.h"
 #include "perseus/job_file.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
+#include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
+#include "perseus/planner.h"
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
 

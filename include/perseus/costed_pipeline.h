@@ -1,0 +1,75 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_COSTED_PIPELINE_H_
+#define PERSEUS_COSTED_PIPELINE_H_
+
+#include <optional>
+#include <vector>
+
+#include "perseus/computation.h"
+#include "perseus/pipeline.h"
+#include "perseus/profile.h"
+
+namespace perseus {
+
+// How a profile is scaled to one pipeline. Watts are per GPU.
+struct CostSpec {
+  // Power of a GPU that waits: one number for all, or one per rank.
+  std::vector<double> blocking_power_watts;
+  // GPUs per rank. 0: as many as the profile has tp_rank values, else 1. With
+  // a tp_rank column any other number is an error.
+  int tensor_parallel = 0;
+  // Share of `backward` that is the input gradient, where a schedule needs I
+  // and W and the profile has only B.
+  double split_ratio = 0.5;
+};
+
+// One way to run a computation, scaled to its rank (all its GPUs).
+struct CostOption {
+  int knob = 0;  // Index into CostedPipeline::knobs.
+  double time_seconds = 0;
+  double energy_joules = 0;
+  double time_std_seconds = 0;  // The profile's spread; 0 where it states none.
+};
+
+// The options of one kind of computation.
+struct CostTable {
+  int stage = 0;
+  ComputationType type = ComputationType::kForward;
+  std::optional<ComputationType> fused_type;  // With fused_stage, where two run as one.
+  int fused_stage = 0;
+  double blocking_power_watts = 0;  // Of the rank.
+  // Pareto-optimal in (time, effective energy = energy - blocking power x
+  // time): fastest and dearest first, slowest and cheapest last. Not empty.
+  std::vector<CostOption> options;
+  // One option for every knob of the profile, dominated ones too, by knob.
+  std::vector<CostOption> all_options;
+  CostOption baseline;  // All-maximum-clock option (may be dominated).
+  int dominated = 0;    // Options of the profile that are not kept.
+  bool split = false;   // I or W made from B by the split ratio.
+};
+
+// Energy less what the rank would use if it waited for as long: what an
+// option really costs, since a rank that computes longer waits less
+// (docs/planning.md).
+double EffectiveEnergy(const CostTable& table, const CostOption& option);
+
+// A DAG with what each computation costs at each knob, for one pipeline. A
+// plain value, immutable by convention, safe to share.
+struct CostedPipeline {
+  PipelineDag dag;
+  std::vector<Knob> knobs;
+  bool knobs_are_numbers = true;
+  std::vector<CostTable> tables;
+  std::vector<int> table_of;                      // [computation] -> table
+  std::vector<double> rank_blocking_power_watts;  // GPUs of the rank together.
+  double total_blocking_power_watts = 0;
+  int tensor_parallel = 1;
+
+  const CostTable& TableOf(int computation) const { return tables[table_of[computation]]; }
+};
+
+}  // namespace perseus
+
+#endif  // PERSEUS_COSTED_PIPELINE_H_

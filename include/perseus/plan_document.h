@@ -1,0 +1,117 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PLAN_DOCUMENT_H_
+#define PERSEUS_PLAN_DOCUMENT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "perseus/computation.h"
+#include "perseus/costed_pipeline.h"
+#include "perseus/pipeline.h"
+#include "perseus/plan.h"
+#include "perseus/profile.h"
+#include "perseus/schedule.h"
+
+namespace perseus {
+
+// What one computation costs, or two that run fused, in the baseline.
+struct BaselineCost {
+  int stage = 0;
+  ComputationType type = ComputationType::kForward;
+  std::optional<ComputationType> fused_type;  // With fused_stage, where two run as one.
+  int fused_stage = 0;
+  Knob knob;
+  double duration_seconds = 0;
+  double energy_joules = 0;  // All GPUs of the rank.
+};
+
+// One operation of a rank as planned.
+struct PlannedComputation {
+  Action action;                // The forward, where fused.
+  std::optional<Action> fused;  // See ScheduleStep.
+  Knob knob;
+  double start_seconds = 0;  // From the start of the iteration, as replayed.
+  double duration_seconds = 0;
+  double energy_joules = 0;  // All GPUs of the rank.
+};
+
+// One rank of the pipeline.
+struct PlannedRank {
+  double blocking_power_watts = 0;               // Per GPU.
+  std::vector<PlannedComputation> computations;  // In execution order.
+};
+
+// The figures of the all-maximum-clock run.
+struct PlanBaseline {
+  double iteration_time_seconds = 0;
+  double energy_joules = 0;
+  double average_power_watts = 0;
+  std::vector<BaselineCost> costs;  // One per kind of computation.
+};
+
+// Everything that plan.json holds (docs/files.md). Energies and powers are of
+// one pipeline unless said otherwise. A plain value, safe to copy between threads.
+struct PlanDocument {
+  std::string generator_name;
+  std::string generator_version;
+
+  std::string schedule;  // Canonical name, or the base name of its file.
+  int stages = 0;        // Of the model = ranks x virtual stages.
+  int virtual_stages = 1;
+  int microbatches = 0;
+  int tensor_parallel = 1;
+  int data_parallel = 1;
+
+  std::string profile_source;  // Base name of the profile.
+  std::string profile_sha256;
+  bool knobs_are_numbers = true;  // SM clocks in MHz, else labels.
+
+  double requested_time_seconds = 0;
+  double iteration_time_seconds = 0;  // Realised.
+  double energy_joules = 0;           // Realised.
+  double average_power_watts = 0;
+  double lower_bound_joules = 0;  // At the realised time.
+  double gap_percent = 0;
+  double saving_percent = 0;
+  int knob_changes = 0;
+  int distinct_knobs = 0;
+  PlanBaseline baseline;
+
+  // How the lower bound was found.
+  double slope_quantum_watts = 0;  // 0: the exact frontier.
+  bool exponential_fit = false;
+  double certified_error = 0;  // See Frontier.
+
+  PlanConstraints constraints;
+  FixedTimes fixed;
+  std::optional<double> split_ratio;  // Where `backward` was divided.
+
+  std::vector<PlannedRank> ranks;
+};
+
+// What a plan's pipeline does not know about its origin.
+struct PlanContext {
+  std::string profile_source;  // A path; only its base name is kept.
+  std::string profile_sha256;
+  int data_parallel = 1;
+  PlanConstraints constraints;
+  FixedTimes fixed;
+  CostSpec costs;                  // Its split ratio.
+  double slope_quantum_watts = 0;  // That the planner really used.
+  bool exponential_fit = false;
+  double certified_error = 0;
+};
+
+// Preconditions: `plan` and `baseline` are plans of `pipeline`.
+PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
+                              const Plan& baseline, const PlanContext& context);
+
+// The schedule that a plan's ranks follow. Not validated.
+Schedule ScheduleOf(const PlanDocument& plan);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_PLAN_DOCUMENT_H_

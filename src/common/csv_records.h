@@ -1,0 +1,72 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_COMMON_CSV_RECORDS_H_
+#define PERSEUS_COMMON_CSV_RECORDS_H_
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace perseus {
+
+// What is wrong with a text, and at which of its bytes. Parsers pass offsets;
+// only the last step turns one into line and column.
+struct TextProblem {
+  std::size_t offset = 0;
+  std::string message;
+};
+
+template <typename T>
+using Parsed = tl::expected<T, TextProblem>;
+
+tl::unexpected<TextProblem> ProblemAt(std::size_t offset, std::string message);
+
+// 1-based; columns count characters (code points of UTF-8), a byte order mark
+// is none.
+struct TextPosition {
+  std::size_t line = 1;
+  std::size_t column = 1;
+};
+TextPosition PositionOf(std::string_view text, std::size_t offset);
+
+struct CsvCell {
+  std::string_view text;   // Spaces around it and its quotes removed.
+  std::size_t offset = 0;  // Of its first character, or of its opening quote.
+};
+
+struct CsvRecord {
+  std::vector<CsvCell> cells;
+  std::size_t offset = 0;
+  std::size_t end = 0;  // Of the line end that closes it, or of the text's end.
+};
+
+// Walks the records of a CSV text (RFC 4180; lines end in "\n", "\r\n" or
+// "\r"). Skips blank lines, lines whose first character is '#', and a byte
+// order mark. `text` must outlive the reader, and the reader its cells.
+class CsvRecords {
+ public:
+  explicit CsvRecords(std::string_view text, std::size_t offset = 0);
+
+  // Fills `record` with the next one; false at the end of the text.
+  Parsed<bool> Next(CsvRecord* record);
+
+ private:
+  void SkipLinesWithoutCells();
+  void SkipSpaces();
+  void SkipLineEnd();
+  Parsed<CsvCell> ReadCell();
+  Parsed<CsvCell> ReadQuotedCell();
+  bool AtLineEnd() const;
+
+  std::string_view text_;
+  std::size_t position_;
+  std::deque<std::string> unescaped_;  // Cells with doubled quotes.
+};
+
+}  // namespace perseus
+
+#endif  // PERSEUS_COMMON_CSV_RECORDS_H_

@@ -1,0 +1,83 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "common/nearest_name.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <string>
+
+#include "common/utf8.h"
+
+namespace perseus {
+namespace {
+
+constexpr std::size_t kLongestShown = 40;
+
+std::string Folded(std::string_view name) {
+  std::string folded;
+  for (const char c : name.substr(0, 4 * kLongestShown)) {
+    if (c == '-' || c == '_' || c == ' ') continue;
+    folded += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return folded;
+}
+
+// Levenshtein's.
+std::size_t EditDistance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+bool SameName(std::string_view a, std::string_view b) { return Folded(a) == Folded(b); }
+
+std::string NearestHint(std::string_view given, const std::vector<std::string>& names) {
+  const std::string folded = Folded(given);
+  std::size_t best_distance = std::max<std::size_t>(2, folded.size() / 3) + 1;
+  const std::string* best = nullptr;
+  for (const std::string& name : names) {
+    const std::size_t distance = EditDistance(folded, Folded(name));
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = &name;
+    }
+  }
+  return best == nullptr ? "" : fmt::format("; did you mean '{}'?", *best);
+}
+
+std::string Shown(std::string_view text) {
+  std::string shown = "'";
+  std::size_t i = 0;
+  while (i < text.size() && i < kLongestShown) {
+    const std::size_t size = Utf8CharacterSize(text.substr(i));
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool control =
+        byte < ' ' || byte == 0x7F ||
+        (byte == 0xC2 && size == 2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
+    if (size == 0 || control) {
+      shown += fmt::format("\\x{:02X}", byte);
+      ++i;
+    } else {
+      shown += text.substr(i, size);
+      i += size;
+    }
+  }
+  return shown + (i < text.size() ? "...'" : "'");
+}
+
+}  // namespace perseus

@@ -1,0 +1,25 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_COMMON_NEAREST_NAME_H_
+#define PERSEUS_COMMON_NEAREST_NAME_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace perseus {
+
+// Equal but for case and for '-', '_' and ' '.
+bool SameName(std::string_view a, std::string_view b);
+
+// "; did you mean 'NAME'?" for the most alike of `names`, "" if none is alike.
+std::string NearestHint(std::string_view given, const std::vector<std::string>& names);
+
+// `text` in quotes for a message: shortened, control characters and bytes that
+// are no UTF-8 written as \xNN.
+std::string Shown(std::string_view text);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_COMMON_NEAREST_NAME_H_

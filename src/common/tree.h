@@ -1,0 +1,66 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_COMMON_TREE_H_
+#define PERSEUS_COMMON_TREE_H_
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "perseus/result.h"
+
+namespace perseus {
+
+// Where something stands in a file, counted from 1.
+struct Position {
+  int line = 1;
+  int column = 1;
+};
+
+struct TreeMember;
+
+// Stands for TOML's dates and times, which nothing of ours uses.
+struct TreeDate {};
+
+// A value of a JSON or TOML document that remembers where it stands. Bounded
+// in depth (kMaxTreeDepth) and number (kMaxTreeNodes), so that no input can
+// exhaust the stack or the memory.
+struct TreeNode {
+  using List = std::vector<TreeNode>;
+  using Table = std::vector<TreeMember>;  // Sorted by key, keys distinct.
+
+  std::variant<std::monostate, bool, double, std::string, TreeDate, List, Table> value;
+  Position position;
+
+  // The member of a table, or nullptr.
+  const TreeMember* Find(std::string_view key) const;
+
+  // What it is, for "found ...": "null", "the number 3", "an array", ...
+  std::string Describe() const;
+};
+
+struct TreeMember {
+  std::string key;
+  Position key_position;
+  TreeNode node;
+};
+
+inline constexpr int kMaxTreeDepth = 32;
+inline constexpr int kMaxTreeNodes = 8'000'000;
+
+// `name` stands for the path in messages.
+Result<TreeNode> ParseJsonTree(std::string_view text, const std::string& name);
+Result<TreeNode> ParseTomlTree(std::string_view text, const std::string& name);
+
+// "ranks[3].computations[7].knob" for a node of the tree, by identity; empty
+// for the root.
+std::string TreePath(const TreeNode& root, const TreeNode& node);
+
+// The error "name:line:column: message".
+Error TreeError(const std::string& name, Position position, const std::string& message);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_COMMON_TREE_H_

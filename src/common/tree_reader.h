@@ -1,0 +1,102 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_COMMON_TREE_READER_H_
+#define PERSEUS_COMMON_TREE_READER_H_
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/tree.h"
+#include "perseus/result.h"
+
+namespace perseus {
+
+class TreeCursor;
+
+// Reads typed values from a tree and keeps the first error, which says where
+// it is ("plan.json:12:40: ranks[3].computations[7].knob: expected ...").
+// After an error every value reads as its type's default, so that callers need
+// to look only once, at the end.
+class TreeReader {
+ public:
+  // Neither is copied; both must outlive the reader.
+  TreeReader(const TreeNode& root, const std::string& name) : root_(root), name_(name) {}
+
+  TreeCursor Root();
+  bool failed() const { return error_.has_value(); }
+  const std::optional<Error>& error() const { return error_; }
+
+  // "expected ..., found ..." at a node, or any other message there.
+  void FailExpected(const TreeNode& node, std::string_view expected);
+  void Fail(const TreeNode& node, std::string_view message);
+  void FailAt(Position position, const std::string& message);
+
+ private:
+  const TreeNode& root_;
+  const std::string& name_;
+  std::optional<Error> error_;
+};
+
+// The bounds of a number, inclusive unless said otherwise.
+struct NumberRange {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool above_least = false;  // `least` itself is outside.
+  bool below_most = false;   // `most` itself is outside.
+};
+inline constexpr NumberRange kAnyNumber = {};
+inline constexpr NumberRange kNotNegative = {.least = 0};
+inline constexpr NumberRange kPositive = {.least = 0, .above_least = true};
+
+inline constexpr int kMaxCount = 1'000'000;  // Stages, microbatches, GPUs.
+
+// A place in the tree. Cheap to copy; must not outlive its reader.
+class TreeCursor {
+ public:
+  TreeCursor(TreeReader* reader, const TreeNode* node) : reader_(reader), node_(node) {}
+
+  const TreeNode& node() const { return *node_; }
+  bool IsNumber() const { return std::holds_alternative<double>(node_->value); }
+  bool IsString() const { return std::holds_alternative<std::string>(node_->value); }
+  bool IsList() const { return std::holds_alternative<TreeNode::List>(node_->value); }
+
+  // Typed values.
+  double Number(NumberRange range = kAnyNumber) const;
+  int Integer(int least, int most = kMaxCount) const;
+  bool Bool() const;
+  std::string String() const;
+  // A number, or an array of them.
+  std::vector<double> Numbers(NumberRange range) const;
+
+  // Containers.
+  TreeCursor Get(std::string_view key) const;  // An error where missing.
+  std::optional<TreeCursor> Find(std::string_view key) const;
+  std::size_t Size() const;  // Of an array; an error where it is none.
+  TreeCursor At(std::size_t index) const;
+
+  // Fails at the first key that is not one of `known`, and names the nearest.
+  void AllowOnly(std::span<const std::string_view> known) const;
+
+  // "expected `expected`, found ...".
+  void FailExpected(std::string_view expected) const { reader_->FailExpected(*node_, expected); }
+  void Fail(std::string_view message) const { reader_->Fail(*node_, message); }
+
+ private:
+  TreeCursor Nothing() const;
+
+  TreeReader* reader_;
+  const TreeNode* node_;
+};
+
+inline TreeCursor TreeReader::Root() { return {this, &root_}; }
+
+}  // namespace perseus
+
+#endif  // PERSEUS_COMMON_TREE_READER_H_

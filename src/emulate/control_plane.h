@@ -1,0 +1,60 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_EMULATE_CONTROL_PLANE_H_
+#define PERSEUS_EMULATE_CONTROL_PLANE_H_
+
+#include <deque>
+#include <map>
+
+#include "perseus/emulator.h"
+#include "perseus/plan.h"
+#include "perseus/policy.h"
+#include "perseus/result.h"
+
+namespace perseus::emulate {
+
+inline constexpr int kBasePlan = 0;
+
+// What the pipelines that do not straggle follow.
+struct Reaction {
+  double target_seconds = 0;
+  int plan = kBasePlan;
+};
+
+// Chooses the plan of the pipelines that do not straggle, from what it has
+// learned about those that do.
+class PlanChooser {
+ public:
+  // Both must outlive it. Precondition: `spec` was checked.
+  PlanChooser(const Policy& policy, const EmulationSpec& spec, int computations)
+      : policy_(policy), spec_(spec), computations_(computations) {}
+
+  // Makes the base plan. Once, before all others.
+  Result<void> Begin();
+
+  // An iteration starts; the slowest straggler in it nominally takes
+  // `slowest_seconds`, 0 where none is there. What its other pipelines follow.
+  Result<Reaction> React(double start_seconds, double slowest_seconds);
+
+  const Plan& plan(int index) const { return plans_[index]; }
+
+ private:
+  struct Affairs {
+    double start_seconds = 0;
+    double slowest_seconds = 0;
+  };
+
+  Result<Plan> MakePlan(double seconds) const;
+
+  const Policy& policy_;
+  const EmulationSpec& spec_;
+  int computations_;
+  std::deque<Affairs> affairs_;  // Where they changed; from the newest that is known on.
+  std::deque<Plan> plans_;
+  std::map<double, Reaction> reactions_;  // By T'.
+};
+
+}  // namespace perseus::emulate
+
+#endif  // PERSEUS_EMULATE_CONTROL_PLANE_H_

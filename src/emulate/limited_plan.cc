@@ -1,0 +1,133 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "emulate/limited_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace perseus::emulate {
+namespace {
+
+// The option at `knob`, else at the nearest clock, the lower of two equally
+// near; -1 where knobs are labels. Knobs are in falling order.
+int NearestOption(const CostedPipeline& pipeline, const CostTable& table, int knob) {
+  int nearest = -1;
+  double least = 0;
+  for (std::size_t k = 0; k < table.all_options.size(); ++k) {
+    const CostOption& option = table.all_options[k];
+    if (option.knob == knob) return static_cast<int>(k);
+    if (!pipeline.knobs_are_numbers) continue;
+    const double distance =
+        std::fabs(pipeline.knobs[option.knob].number - pipeline.knobs[knob].number);
+    if (nearest < 0 || distance <= least) {
+      nearest = static_cast<int>(k);
+      least = distance;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace
+
+OptionsByKnob::OptionsByKnob(const CostedPipeline& pipeline, const FixedNoise& noise)
+    : knobs_(pipeline.knobs.size()), table_of_(pipeline.table_of) {
+  for (const CostTable& table : pipeline.tables) {
+    const int first = static_cast<int>(options_.size());
+    const double factor = noise.stage[table.stage];
+    stage_noise_.push_back(factor);
+    for (const CostOption& option : table.all_options) {
+      options_.push_back({.time_seconds = option.time_seconds * factor,
+                          .energy_joules = option.energy_joules * factor,
+                          .watts = option.energy_joules / option.time_seconds});
+    }
+    for (std::size_t knob = 0; knob < knobs_; ++knob) {
+      const int nearest = NearestOption(pipeline, table, static_cast<int>(knob));
+      index_.push_back(nearest < 0 ? -1 : first + nearest);
+    }
+  }
+}
+
+TimedOption OptionsByKnob::WithStageNoise(int i, const CostOption& option) const {
+  const double factor = stage_noise_[table_of_[i]];
+  return {.time_seconds = option.time_seconds * factor,
+          .energy_joules = option.energy_joules * factor,
+          .watts = option.energy_joules / option.time_seconds};
+}
+
+CostOption LimitedOption(const CostedPipeline& pipeline, const CostTable& table,
+                         const CostOption& planned, const RankLimits& limits) {
+  CostOption option = planned;
+  const auto mhz = [&](const CostOption& o) { return pipeline.knobs[o.knob].number; };
+  if (std::isfinite(limits.most_mhz) && mhz(option) > limits.most_mhz) {
+    const auto allowed =
+        std::find_if(table.all_options.begin(), table.all_options.end(),
+                     [&](const CostOption& o) { return mhz(o) <= limits.most_mhz; });
+    option = allowed == table.all_options.end() ? table.all_options.back() : *allowed;
+  }
+  const auto watts = [&](const CostOption& o) {
+    return o.energy_joules / o.time_seconds / pipeline.tensor_parallel;
+  };
+  if (watts(option) <= limits.most_watts) return option;
+  // Fastest first; where none is allowed, of least power first.
+  const auto rank = [&](const CostOption& o) {
+    const bool allowed = watts(o) <= limits.most_watts;
+    return std::tuple(!allowed, allowed ? 0 : watts(o), o.time_seconds, o.energy_joules);
+  };
+  const CostOption before = option;
+  for (const CostOption& other : table.all_options) {
+    const bool above = pipeline.knobs_are_numbers && mhz(other) > mhz(before);
+    if (!above && rank(other) < rank(option)) option = other;
+  }
+  return option;
+}
+
+const LimitedPlan& LimitedPlans::Get(int plan_index, const Plan& plan,
+                                     const std::vector<RankLimits>& limits) {
+  std::unique_ptr<LimitedPlan>& limited = plans_[{plan_index, limits}];
+  if (!limited) limited = Make(plan, limits);
+  return *limited;
+}
+
+std::unique_ptr<LimitedPlan> LimitedPlans::Make(const Plan& plan,
+                                                const std::vector<RankLimits>& limits) {
+  const PipelineDag& dag = pipeline_.dag;
+  auto limited = std::make_unique<LimitedPlan>();
+  limited->serial = next_serial_++;
+  limited->straggles = !limits.empty();
+  for (int rank = 0; rank < dag.num_ranks; ++rank) {
+    limited->slow.push_back(limits.empty() ? 1 : limits[rank].slow);
+    limited->stall_seconds.push_back(limits.empty() ? 0 : limits[rank].stall_seconds);
+  }
+  std::vector<double> durations(dag.size());
+  std::vector<double> busy_seconds(dag.num_ranks, 0);
+  for (int i = 0; i < dag.size(); ++i) {
+    const int rank = dag.computations[i].rank;
+    const CostOption option = limits.empty() ? plan.options[i]
+                                             : LimitedOption(pipeline_, pipeline_.TableOf(i),
+                                                             plan.options[i], limits[rank]);
+    durations[i] = option.time_seconds;
+    busy_seconds[rank] += option.time_seconds;
+    limited->computing_joules += option.energy_joules;
+    limited->computations.push_back(
+        {.option = options_.WithStageNoise(i, option), .knob = option.knob, .rank = rank});
+  }
+  for (int rank = 0; rank < dag.num_ranks; ++rank) {
+    limited->busy_joules += pipeline_.rank_blocking_power_watts[rank] * busy_seconds[rank];
+    limited->first_knob.push_back(limited->computations[dag.rank_order[rank].front()].knob);
+  }
+  limited->time_seconds = Replay(dag, durations).iteration_time_seconds;
+  Timing timing;
+  const auto run = [&](int i, double ready, double* start, double* end) {
+    const Computation& computation = dag.computations[i];
+    *start = computation.position == 0 ? std::max(ready, limited->stall_seconds[computation.rank])
+                                       : ready;
+    *end = *start + durations[i] * limited->slow[computation.rank];
+  };
+  ReplayBy(dag, run, &timing);
+  limited->nominal_seconds = timing.iteration_time_seconds;
+  return limited;
+}
+
+}  // namespace perseus::emulate

@@ -1,0 +1,143 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "emulate/pipeline_replay.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace perseus::emulate {
+
+PipelineReplay::PipelineReplay(const CostedPipeline& pipeline, const EmulationSpec& spec,
+                               const OptionsByKnob& options, const FixedNoise& noise)
+    : pipeline_(pipeline),
+      spec_(spec),
+      options_(options),
+      noise_(noise),
+      ranks_(pipeline.dag.num_ranks),
+      joules_(pipeline.dag.size()) {}
+
+void PipelineReplay::Run(const LimitedPlan& plan, int pipeline, std::int64_t iteration,
+                         std::span<const ClockState> clocks, PipelineRun* run) {
+  const int num_ranks = pipeline_.dag.num_ranks;
+  for (int r = 0; r < num_ranks; ++r) {
+    RankFactors& rank = ranks_[r];
+    rank = {};
+    rank.slow = plan.slow[r];
+    rank.stall_seconds = plan.stall_seconds[r];
+    rank.blocking_watts = pipeline_.rank_blocking_power_watts[r];
+    if (!noise_.gpus_of_rank.empty()) {
+      const GpuNoise& gpus =
+          noise_.gpus_of_rank[static_cast<std::size_t>(pipeline) * num_ranks + r];
+      rank.gpu_noise = gpus.slowest;
+      rank.gpu_mean = gpus.mean;
+      rank.computing_share = gpus.mean / gpus.slowest;
+    }
+  }
+  run->totals = {};
+  run->segments.clear();
+  run->clocks.assign(clocks.begin(), clocks.end());
+
+  const bool noisy = spec_.noise.per_computation > 0;
+  const bool late = spec_.switching.latency_seconds > 0;
+  const WordHash prefix =
+      WordHash(spec_.seed).With(kComputationNoise).With(pipeline).With(iteration);
+  if (noisy && late) {
+    RunAs<true, true>(plan, prefix, run);
+  } else if (noisy) {
+    RunAs<true, false>(plan, prefix, run);
+  } else if (late) {
+    RunAs<false, true>(plan, prefix, run);
+  } else {
+    RunAs<false, false>(plan, prefix, run);
+  }
+  run->totals.time_seconds = timing_.iteration_time_seconds;
+  for (const RankFactors& rank : ranks_) {
+    run->totals.busy_joules += rank.blocking_watts * (rank.computing_share * rank.busy_seconds);
+  }
+  run->totals.peak_gpu_watts /= pipeline_.tensor_parallel;
+}
+
+void PipelineReplay::Draw(double start, double end, double watts, const RankFactors& rank,
+                          PipelineRun* run) const {
+  run->segments.push_back({start, end, (watts - rank.blocking_watts) * rank.computing_share});
+  run->totals.peak_gpu_watts = std::max(run->totals.peak_gpu_watts, watts * rank.computing_share);
+}
+
+template <bool kNoisy, bool kLate>
+void PipelineReplay::RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun* run) {
+  const double latency = spec_.switching.latency_seconds;
+  const double switch_stall = spec_.switching.stall_seconds;
+  const bool ahead = spec_.switching.ahead;
+  const double sigma = spec_.noise.per_computation;
+  const auto step = [&](int i, double ready, double* start, double* end) {
+    const LimitedComputation& computation = plan.computations[i];
+    RankFactors& rank = ranks_[computation.rank];
+    ClockState& clock = run->clocks[computation.rank];
+    if (!rank.started) {
+      ready = std::max(ready, rank.stall_seconds);
+      rank.started = true;
+    }
+    const bool changes = computation.knob != clock.newest;
+    if (changes) ready += switch_stall;
+    *start = ready;
+    Factors factors = {.rank = &rank};
+    if constexpr (kNoisy) factors.computation_noise = 1 + sigma * prefix.With(i).StandardDraw();
+    if constexpr (kLate) {
+      clock.Ask(computation.knob, ahead ? rank.last_end_seconds : ready, latency,
+                &run->totals.clock_calls);
+      clock.Advance(ready, latency, &run->totals.clock_calls);
+      if (clock.in_effect != computation.knob) ++run->totals.late_computations;
+      *end = RunAtChangingClocks(plan, i, ready, factors, &clock, run, &joules_[i]);
+    } else {
+      if (changes) ++run->totals.clock_calls;
+      clock.in_effect = computation.knob;
+      clock.newest = computation.knob;
+      const TimedOption& option = computation.option;
+      const double noise = factors.computation_noise;
+      *end = ready + option.time_seconds * rank.gpu_noise * rank.slow * noise;
+      joules_[i] = option.energy_joules * rank.gpu_mean * rank.slow * noise;
+      Draw(ready, *end, option.watts, rank, run);
+    }
+    run->totals.computing_joules += joules_[i];
+    rank.busy_seconds += *end - ready;
+    rank.last_end_seconds = *end;
+  };
+  ReplayBy(pipeline_.dag, step, &timing_);
+}
+
+// Work goes on at the clock in effect while calls end and others begin. Returns
+// when it is done.
+double PipelineReplay::RunAtChangingClocks(const LimitedPlan& plan, int i, double start,
+                                           const Factors& factors, ClockState* clock,
+                                           PipelineRun* run, double* joules) const {
+  const LimitedComputation& planned = plan.computations[i];
+  const RankFactors& rank = *factors.rank;
+  double now = start;
+  double left = 1;  // Share of the work.
+  *joules = 0;
+  while (true) {
+    const TimedOption* option =
+        clock->in_effect == planned.knob ? nullptr : options_.Find(i, clock->in_effect);
+    if (option == nullptr) option = &planned.option;
+    const double seconds =
+        option->time_seconds * rank.gpu_noise * rank.slow * factors.computation_noise;
+    const double energy =
+        option->energy_joules * rank.gpu_mean * rank.slow * factors.computation_noise;
+    const double end = now + left * seconds;
+    if (!clock->calling() || clock->call_end_seconds >= end) {
+      *joules += left * energy;
+      Draw(now, end, option->watts, rank, run);
+      return end;
+    }
+    const double changed = clock->call_end_seconds;
+    const double done = (changed - now) / seconds;
+    *joules += done * energy;
+    left = std::max(0.0, left - done);
+    Draw(now, changed, option->watts, rank, run);
+    now = changed;
+    clock->Advance(now, spec_.switching.latency_seconds, &run->totals.clock_calls);
+  }
+}
+
+}  // namespace perseus::emulate

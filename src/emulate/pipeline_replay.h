@@ -1,0 +1,91 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_EMULATE_PIPELINE_REPLAY_H_
+#define PERSEUS_EMULATE_PIPELINE_REPLAY_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "emulate/clock_state.h"
+#include "emulate/limited_plan.h"
+#include "emulate/noise.h"
+#include "emulate/power_trace.h"
+#include "perseus/costed_pipeline.h"
+#include "perseus/emulator.h"
+#include "perseus/pipeline.h"
+
+namespace perseus::emulate {
+
+// What one iteration of one pipeline came to.
+struct RunTotals {
+  double time_seconds = 0;      // T
+  double computing_joules = 0;  // C
+  // What its GPUs did not draw in blocking because they computed.
+  double busy_joules = 0;
+  double peak_gpu_watts = 0;
+  std::int64_t clock_calls = 0;
+  std::int64_t late_computations = 0;
+};
+
+struct PipelineRun {
+  RunTotals totals;
+  std::vector<PowerSegment> segments;  // Power of computations beyond blocking power.
+  std::vector<ClockState> clocks;      // [rank], when its last computation ended.
+};
+
+// Replays iterations of single pipelines, with noise and late clocks.
+class PipelineReplay {
+ public:
+  // All must outlive it.
+  PipelineReplay(const CostedPipeline& pipeline, const EmulationSpec& spec,
+                 const OptionsByKnob& options, const FixedNoise& noise);
+
+  // `clocks`: of its ranks, when the iteration starts. Uses the memory of `run`
+  // again.
+  void Run(const LimitedPlan& plan, int pipeline, std::int64_t iteration,
+           std::span<const ClockState> clocks, PipelineRun* run);
+
+  // Of the last Run().
+  const Timing& timing() const { return timing_; }
+  const std::vector<double>& joules() const { return joules_; }  // [computation]
+
+ private:
+  // What holds for a rank in all of an iteration.
+  struct RankFactors {
+    double gpu_noise = 1;
+    double slow = 1;
+    double gpu_mean = 1;
+    double computing_share = 1;  // m/g: of the time, for which the mean GPU computes.
+    double blocking_watts = 0;
+    double stall_seconds = 0;
+    double last_end_seconds = 0;
+    double busy_seconds = 0;
+    bool started = false;
+  };
+  // A computation's own numbers, while it is run.
+  struct Factors {
+    double computation_noise = 1;
+    RankFactors* rank = nullptr;
+  };
+
+  template <bool kNoisy, bool kLate>
+  void RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun* run);
+  double RunAtChangingClocks(const LimitedPlan& plan, int i, double start, const Factors& factors,
+                             ClockState* clock, PipelineRun* run, double* joules) const;
+  void Draw(double start, double end, double watts, const RankFactors& rank,
+            PipelineRun* run) const;
+
+  const CostedPipeline& pipeline_;
+  const EmulationSpec& spec_;
+  const OptionsByKnob& options_;
+  const FixedNoise& noise_;
+  std::vector<RankFactors> ranks_;
+  Timing timing_;
+  std::vector<double> joules_;
+};
+
+}  // namespace perseus::emulate
+
+#endif  // PERSEUS_EMULATE_PIPELINE_REPLAY_H_

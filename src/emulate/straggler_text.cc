@@ -1,0 +1,151 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "emulate/stragglers.h"
+#include "perseus/emulator.h"
+
+namespace perseus {
+namespace {
+
+constexpr std::array<StragglerKind, 4> kKinds = {StragglerKind::kSlow, StragglerKind::kClockCap,
+                                                 StragglerKind::kPowerCap,
+                                                 StragglerKind::kDataStall};
+
+// The whole of `text`; whole numbers for T = std::int64_t.
+template <typename T>
+std::optional<T> ReadNumber(std::string_view text) {
+  T value = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  if (text.empty() || result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return value;
+}
+
+std::optional<StragglerKind> KindNamed(std::string_view name) {
+  for (const StragglerKind kind : kKinds) {
+    if (StragglerKindName(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
+
+Result<void> ReadWhere(std::string_view key, std::string_view value, const std::string& what,
+                       Straggler* straggler) {
+  const auto number = ReadNumber<std::int64_t>(value);
+  const std::int64_t least = key == "for" ? 1 : 0;
+  const std::int64_t most = key == "pipeline" || key == "rank"
+                                ? std::numeric_limits<int>::max()
+                                : std::numeric_limits<std::int64_t>::max();
+  if (!number || *number < least || *number > most) {
+    return InvalidInput(fmt::format("{}: {} is '{}'; expected a whole number, at least {}", what,
+                                    key, value, least));
+  }
+  if (key == "pipeline") straggler->pipeline = static_cast<int>(*number);
+  if (key == "rank") straggler->rank = static_cast<int>(*number);
+  if (key == "from") straggler->first_iteration = *number;
+  if (key == "for") straggler->iterations = *number;
+  return {};
+}
+
+}  // namespace
+
+std::string_view StragglerKindName(StragglerKind kind) {
+  constexpr std::array<std::string_view, kKinds.size()> kNames = {"slow", "clock", "power",
+                                                                  "stall"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+Result<Straggler> ParseStraggler(std::string_view text) {
+  constexpr std::string_view kExample = "such as slow=1.2,pipeline=3,rank=2,from=100,for=50";
+  const std::string what = fmt::format("straggler '{}'", text);
+  Straggler straggler;
+  std::set<std::string_view> seen;
+  for (std::string_view rest = text;;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view part = rest.substr(0, comma);
+    const std::size_t equals = part.find('=');
+    const std::string_view key = part.substr(0, equals);
+    if (equals == std::string_view::npos) {
+      return InvalidInput(
+          fmt::format("{}: '{}' has no '='; expected KEY=VALUE pairs, {}", what, part, kExample));
+    }
+    const std::string_view value = part.substr(equals + 1);
+    if (seen.empty()) {
+      const auto kind = KindNamed(key);
+      if (!kind) {
+        return InvalidInput(fmt::format(
+            "{}: it begins with '{}'; expected what goes wrong first: slow=FACTOR, clock=MHZ, "
+            "power=WATTS or stall=SECONDS, {}",
+            what, key, kExample));
+      }
+      const auto number = ReadNumber<double>(value);
+      if (!number) {
+        return InvalidInput(fmt::format("{}: {} is '{}'; expected a number", what, key, value));
+      }
+      straggler.kind = *kind;
+      straggler.value = *number;
+      if (auto checked = emulate::CheckStragglerValue(*kind, *number, what); !checked) {
+        return tl::unexpected(checked.error());
+      }
+    } else if (key == "pipeline" || key == "rank" || key == "from" || key == "for") {
+      if (auto read = ReadWhere(key, value, what, &straggler); !read) {
+        return tl::unexpected(read.error());
+      }
+    } else {
+      return InvalidInput(fmt::format(
+          "{}: '{}' is not known here; after what goes wrong come pipeline=, rank=, from= and "
+          "for= (iterations), {}",
+          what, key, kExample));
+    }
+    if (!seen.insert(key).second) {
+      return InvalidInput(fmt::format("{}: {} is given twice", what, key));
+    }
+    if (comma == std::string_view::npos) return straggler;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+namespace emulate {
+
+std::string StragglerText(StragglerKind kind, double value) {
+  return fmt::format("{}={}", StragglerKindName(kind), value);
+}
+
+Result<void> CheckStragglerValue(StragglerKind kind, double value, const std::string& what) {
+  constexpr double kMostSlow = 1000;
+  constexpr double kMost = 1e6;
+  const auto fail = [&](std::string_view name, std::string_view expected) -> Result<void> {
+    return InvalidInput(fmt::format("{}: {} is {}; expected {}", what, name, value, expected));
+  };
+  switch (kind) {
+    case StragglerKind::kSlow:
+      if (value >= 1 && value <= kMostSlow) return {};
+      return fail("the factor of slow=", "a number from 1 (not slower) to 1000");
+    case StragglerKind::kClockCap:
+      if (value > 0 && value <= kMost) return {};
+      return fail("the limit of clock=", "MHz, a number above 0 and at most 1000000");
+    case StragglerKind::kPowerCap:
+      if (value > 0 && value <= kMost) return {};
+      return fail("the limit of power=", "watts per GPU, a number above 0 and at most 1000000");
+    case StragglerKind::kDataStall:
+      if (value >= 0 && value <= kMost) return {};
+      return fail("the time of stall=", "seconds, a number from 0 to 1000000");
+  }
+  return {};
+}
+
+}  // namespace emulate
+}  // namespace perseus

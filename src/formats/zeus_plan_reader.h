@@ -1,0 +1,38 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_FORMATS_ZEUS_PLAN_READER_H_
+#define PERSEUS_FORMATS_ZEUS_PLAN_READER_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perseus/computation.h"
+#include "perseus/result.h"
+
+namespace perseus::formats {
+
+// One ('forward', 1410) of a plan for Zeus. Lines and columns (bytes) from 1.
+struct ZeusInstruction {
+  ComputationType type = ComputationType::kForward;
+  int clock_mhz = 0;
+  int line = 0;
+  int column = 0;
+};
+
+// [rank][position].
+using ZeusPlan = std::vector<std::vector<ZeusInstruction>>;
+
+inline constexpr std::size_t kMostZeusPlanBytes = std::size_t{64} << 20;
+
+// Reads the Python literal that Zeus' PointSolution evaluates, and lowtime and
+// FormatZeusPlan write: a list with one list of ('forward'|'backward', MHz) a
+// rank. Single or double quotes, comments, any white space, trailing commas;
+// nothing is ever executed. Errors name file:line:column; `name` is the file.
+Result<ZeusPlan> ParseZeusPlan(std::string_view text, const std::string& name);
+
+}  // namespace perseus::formats
+
+#endif  // PERSEUS_FORMATS_ZEUS_PLAN_READER_H_

@@ -1,0 +1,125 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/plan_document.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "perseus/costed_pipeline.h"
+#include "perseus/pipeline.h"
+#include "perseus/plan.h"
+#include "perseus/schedule.h"
+
+namespace perseus {
+namespace {
+
+// Absolute paths would make the same plan differ from machine to machine.
+std::string BaseName(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+PlanBaseline MakeBaseline(const CostedPipeline& pipeline, const Plan& baseline) {
+  PlanBaseline result;
+  result.iteration_time_seconds = baseline.iteration_time_seconds;
+  result.energy_joules = baseline.energy_joules;
+  result.average_power_watts = baseline.average_power_watts;
+  for (const CostTable& table : pipeline.tables) {
+    BaselineCost cost;
+    cost.stage = table.stage;
+    cost.type = table.type;
+    cost.fused_type = table.fused_type;
+    cost.fused_stage = table.fused_stage;
+    cost.knob = pipeline.knobs[table.baseline.knob];
+    cost.duration_seconds = table.baseline.time_seconds;
+    cost.energy_joules = table.baseline.energy_joules;
+    result.costs.push_back(cost);
+  }
+  return result;
+}
+
+std::vector<PlannedRank> MakeRanks(const CostedPipeline& pipeline, const Plan& plan) {
+  const PipelineDag& dag = pipeline.dag;
+  std::vector<double> durations;
+  durations.reserve(plan.options.size());
+  for (const CostOption& option : plan.options) durations.push_back(option.time_seconds);
+  const Timing timing = Replay(dag, durations);
+
+  std::vector<PlannedRank> ranks(dag.num_ranks);
+  for (int r = 0; r < dag.num_ranks; ++r) {
+    ranks[r].blocking_power_watts =
+        pipeline.rank_blocking_power_watts[r] / std::max(pipeline.tensor_parallel, 1);
+    for (const int node : dag.rank_order[r]) {
+      const Computation& computation = dag.computations[node];
+      const CostOption& option = plan.options[node];
+      ranks[r].computations.push_back({.action = computation.action,
+                                       .fused = computation.fused,
+                                       .knob = pipeline.knobs[option.knob],
+                                       .start_seconds = timing.start_seconds[node],
+                                       .duration_seconds = option.time_seconds,
+                                       .energy_joules = option.energy_joules});
+    }
+  }
+  return ranks;
+}
+
+}  // namespace
+
+PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
+                              const Plan& baseline, const PlanContext& context) {
+  const PipelineDag& dag = pipeline.dag;
+  PlanDocument document;
+  document.generator_name = "perseus";
+  document.generator_version = PERSEUS_VERSION;
+  document.schedule = BaseName(dag.schedule_name);
+  document.stages = dag.num_stages;
+  document.virtual_stages = dag.num_stages / std::max(dag.num_ranks, 1);
+  document.microbatches = dag.num_microbatches;
+  document.tensor_parallel = pipeline.tensor_parallel;
+  document.data_parallel = context.data_parallel;
+  document.profile_source = BaseName(context.profile_source);
+  document.profile_sha256 = context.profile_sha256;
+  document.knobs_are_numbers = pipeline.knobs_are_numbers;
+  document.requested_time_seconds = plan.requested_time_seconds;
+  document.iteration_time_seconds = plan.iteration_time_seconds;
+  document.energy_joules = plan.energy_joules;
+  document.average_power_watts = plan.average_power_watts;
+  document.lower_bound_joules = plan.lower_bound_joules;
+  document.gap_percent = plan.gap_percent;
+  document.saving_percent = plan.saving_percent;
+  document.knob_changes = plan.knob_changes;
+  document.distinct_knobs = plan.distinct_knobs;
+  document.baseline = MakeBaseline(pipeline, baseline);
+  document.slope_quantum_watts = context.slope_quantum_watts;
+  document.exponential_fit = context.exponential_fit;
+  document.certified_error = context.certified_error;
+  document.constraints = context.constraints;
+  document.fixed = context.fixed;
+  if (std::any_of(pipeline.tables.begin(), pipeline.tables.end(),
+                  [](const CostTable& table) { return table.split; })) {
+    document.split_ratio = context.costs.split_ratio;
+  }
+  document.ranks = MakeRanks(pipeline, plan);
+  return document;
+}
+
+Schedule ScheduleOf(const PlanDocument& plan) {
+  Schedule schedule;
+  schedule.name = plan.schedule;
+  schedule.num_ranks = static_cast<int>(plan.ranks.size());
+  schedule.num_stages = plan.stages;
+  schedule.num_microbatches = plan.microbatches;
+  for (const PlannedRank& rank : plan.ranks) {
+    std::vector<ScheduleStep>& steps = schedule.ranks.emplace_back();
+    steps.reserve(rank.computations.size());
+    for (const PlannedComputation& computation : rank.computations) {
+      steps.push_back({computation.action, computation.fused});
+    }
+  }
+  return schedule;
+}
+
+}  // namespace perseus

@@ -1,0 +1,304 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/plan_file.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "common/temporary_directory.h"
+#include "formats/sample_plan.h"
+#include "perseus/plan_document.h"
+
+namespace perseus {
+namespace {
+
+constexpr std::string_view kSampleText = R"({
+  "schema_version": 1,
+  "generator": {"name": "perseus", "version": "9.8.7"},
+  "schedule": "1f1b",
+  "stages": 2,
+  "virtual_stages": 1,
+  "microbatches": 1,
+  "tensor_parallel": 4,
+  "data_parallel": 16,
+  "profile": {"source": "profile.csv", "sha256": "abc123"},
+  "knob_kind": "sm_clock_mhz",
+  "requested_time_s": 1.25,
+  "iteration_time_s": 1.2,
+  "energy_j": 480.5,
+  "average_power_w": 400.25,
+  "lower_bound_j": 480,
+  "gap_percent": 0.1,
+  "saving_percent": 12.5,
+  "knob_changes": 3,
+  "distinct_knobs": 2,
+  "certificate": {"lower_bound_j": 480, "gap_percent": 0.1, "method": "dual bound of the coarse frontier", "slope_quantum_w": 2, "certified_error": 0.0002, "cost_curve": "measured"},
+  "baseline": {
+    "iteration_time_s": 1.1,
+    "energy_j": 549,
+    "average_power_w": 499,
+    "computations": [
+      {"type": "forward", "stage": 0, "knob": 1410, "duration_s": 0.2, "energy_j": 60}
+    ]
+  },
+  "constraints": {"granularity": "phase", "min_dwell_s": 0.02, "max_knobs": 8},
+  "time_margin": {"sigmas": 2, "fraction": 0.01},
+  "fixed_times": {"comm_delay_s": [0.001], "data_loading_s": 0.002, "iteration_overhead_s": 0.003},
+  "split_ratio": 0.4,
+  "ranks": [
+    {"rank": 0, "blocking_power_w": 83.64, "computations": [
+      {"type": "forward", "stage": 0, "microbatch": 0, "knob": 1410, "start_s": 0, "duration_s": 0.25, "energy_j": 75},
+      {"type": "backward", "stage": 0, "microbatch": 0, "knob": 1305, "start_s": 0.75, "duration_s": 0.5, "energy_j": 150}
+    ]},
+    {"rank": 1, "blocking_power_w": 83.5, "computations": [
+      {"type": "forward", "stage": 1, "microbatch": 0, "knob": 1410, "start_s": 0.25, "duration_s": 0.125, "energy_j": 37.5},
+      {"type": "backward", "stage": 1, "microbatch": 0, "knob": 1410, "start_s": 0.375, "duration_s": 0.375, "energy_j": 112.5}
+    ]}
+  ]
+}
+)";
+
+// The message on the sample with the first `from` replaced by `to`.
+std::string ErrorWith(std::string_view from, std::string_view to) {
+  std::string text(kSampleText);
+  const std::size_t at = text.find(from);
+  if (at == std::string::npos) return "the sample has no such text";
+  text.replace(at, from.size(), to);
+  const Result<PlanDocument> plan = ParsePlanJson(text, "plan.json");
+  return plan ? "accepted" : plan.error().message;
+}
+
+PlanDocument FusedPlan() {
+  PlanDocument plan = SamplePlan();
+  plan.stages = 4;
+  plan.virtual_stages = 2;
+  plan.ranks[0].computations[1].action = {ComputationType::kForward, 3, 0};
+  plan.ranks[0].computations[1].fused = Action{ComputationType::kBackwardInput, 0, 0};
+  plan.baseline.costs[0].fused_type = ComputationType::kBackwardInput;
+  plan.baseline.costs[0].fused_stage = 3;
+  return plan;
+}
+
+TEST(PlanFile, HasTheDocumentedForm) { EXPECT_EQ(FormatPlanJson(SamplePlan()), kSampleText); }
+
+TEST(PlanFile, ReadsBackEveryField) {
+  const Result<PlanDocument> plan = ParsePlanJson(kSampleText, "plan.json");
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  // Every field of the sample has its own value, so equal text is equal fields.
+  EXPECT_EQ(FormatPlanJson(*plan), kSampleText);
+  EXPECT_EQ(plan->ranks[0].computations[1].action, (Action{ComputationType::kBackward, 0, 0}));
+  EXPECT_EQ(plan->ranks[0].computations[1].knob.number, 1305);
+  EXPECT_EQ(plan->ranks[0].computations[1].knob.label, "1305");
+  EXPECT_EQ(plan->constraints.granularity, Granularity::kPhase);
+}
+
+TEST(PlanFile, WritesAFusedComputationAsTwoEntries) {
+  const PlanDocument plan = FusedPlan();
+  const std::string text = FormatPlanJson(plan);
+  const nlohmann::json json = nlohmann::json::parse(text);
+  const nlohmann::json& entries = json["ranks"][0]["computations"];
+  ASSERT_EQ(entries.size(), 3U);
+  EXPECT_EQ(entries[1]["type"], "forward");
+  EXPECT_EQ(entries[1]["stage"], 3);
+  EXPECT_EQ(entries[2]["type"], "backward_input");
+  EXPECT_EQ(entries[2]["stage"], 0);
+  EXPECT_EQ(entries[1]["knob"], entries[2]["knob"]);
+  EXPECT_EQ(entries[1]["fused"], true);
+  EXPECT_EQ(entries[2]["fused"], true);
+  EXPECT_FALSE(entries[0].contains("fused"));
+
+  const Result<PlanDocument> read = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(FormatPlanJson(*read), text);
+  EXPECT_EQ(read->ranks[0].computations.size(), 2U);
+  EXPECT_EQ(read->ranks[0].computations[1].fused, (Action{ComputationType::kBackwardInput, 0, 0}));
+}
+
+TEST(PlanFile, RefusesHalfAFusedComputation) {
+  const std::string text = FormatPlanJson(FusedPlan());
+  const auto error = [&](std::string_view from, std::string_view to) {
+    std::string changed = text;
+    changed.replace(changed.rfind(from), from.size(), to);
+    const Result<PlanDocument> plan = ParsePlanJson(changed, "plan.json");
+    return plan ? "accepted" : plan.error().message;
+  };
+  const std::string expected =
+      "plan.json:37:7: ranks[0].computations[1]: a fused forward must be followed by the backward "
+      "that runs with it, with the same knob, start_s, duration_s and energy_j";
+  EXPECT_EQ(error(", \"fused\": true", ""), expected);
+  EXPECT_EQ(error("\"knob\": 1305", "\"knob\": 1290"), expected);
+  EXPECT_EQ(error("\"backward_input\"", "\"backward_weight\""), expected);
+}
+
+TEST(PlanFile, KeepsLabels) {
+  PlanDocument plan = SamplePlan();
+  plan.knobs_are_numbers = false;
+  plan.baseline.costs[0].knob = {"max", 0};
+  for (PlannedRank& rank : plan.ranks) {
+    for (PlannedComputation& computation : rank.computations) {
+      computation.knob = {"1200MHz/\"12\"\n\tSM \xC3\xA9", 0};
+    }
+  }
+  const std::string text = FormatPlanJson(plan);
+  const Result<PlanDocument> read = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->ranks[0].computations[0].knob.label, "1200MHz/\"12\"\n\tSM \xC3\xA9");
+  EXPECT_FALSE(read->knobs_are_numbers);
+  EXPECT_EQ(FormatPlanJson(*read), text);
+}
+
+TEST(PlanFile, WritesValidJsonForAnyLabel) {
+  PlanDocument plan = SamplePlan();
+  plan.profile_source = "\xFF\xFE.csv";
+  EXPECT_TRUE(nlohmann::json::accept(FormatPlanJson(plan)));
+}
+
+TEST(PlanFile, IgnoresFieldsOfLaterVersions) {
+  EXPECT_EQ(ErrorWith("\"stages\": 2,", "\"stages\": 2, \"colour\": {\"a\": [null]},"), "accepted");
+}
+
+TEST(PlanFile, NeedsOnlyWhatItsReadersNeed) {
+  const std::string_view text = R"({"schema_version": 1, "schedule": "1f1b", "stages": 1,
+      "virtual_stages": 1, "microbatches": 1, "requested_time_s": 1, "iteration_time_s": 1,
+      "energy_j": 1, "lower_bound_j": 1, "gap_percent": 0, "saving_percent": 0,
+      "baseline": {"iteration_time_s": 1, "energy_j": 1}, "ranks": [{"computations": [
+      {"type": "forward", "stage": 0, "microbatch": 0, "knob": "slow", "start_s": 0,
+       "duration_s": 1, "energy_j": 1}]}]})";
+  const Result<PlanDocument> plan = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_FALSE(plan->knobs_are_numbers);
+  EXPECT_EQ(plan->tensor_parallel, 1);
+}
+
+TEST(PlanFile, NamesTheFieldThatIsWrong) {
+  EXPECT_EQ(ErrorWith("\"knob\": 1305", "\"knob\": null"),
+            "plan.json:37:65: ranks[0].computations[1].knob: expected a number or a string, found "
+            "null");
+  EXPECT_EQ(ErrorWith("\"knob\": 1305", "\"knob\": 0"),
+            "plan.json:37:65: ranks[0].computations[1].knob: expected a number above 0, found 0");
+  EXPECT_EQ(ErrorWith("\"knob\": 1305", "\"knob\": \"1305\""),
+            "plan.json:37:65: ranks[0].computations[1].knob: expected a number above 0, found "
+            "'1305'");
+  EXPECT_EQ(ErrorWith("\"stage\": 1", "\"stage\": -1"),
+            "plan.json:40:36: ranks[1].computations[0].stage: expected a whole number from 0 to 1, "
+            "found -1");
+  EXPECT_EQ(ErrorWith("\"microbatch\": 0", "\"microbatch\": 0.5"),
+            "plan.json:36:53: ranks[0].computations[0].microbatch: expected a whole number from 0 "
+            "to 0, found 0.5");
+  EXPECT_EQ(ErrorWith("{\"type\": \"backward\"", "{\"type\": \"sideways\""),
+            "plan.json:37:16: ranks[0].computations[1].type: expected forward, backward, "
+            "backward_input or backward_weight, found 'sideways'");
+  EXPECT_EQ(ErrorWith("\"energy_j\": 480.5", "\"energy_j\": -1"),
+            "plan.json:14:15: energy_j: expected a number of at least 0, found -1");
+  EXPECT_EQ(ErrorWith("\"energy_j\": 480.5", "\"energy_j\": [1]"),
+            "plan.json:14:15: energy_j: expected a number of at least 0, found an array");
+  EXPECT_EQ(ErrorWith("\"phase\"", "\"phrase\""),
+            "plan.json:30:34: constraints.granularity: expected computation, phase, stage-type or "
+            "stage, found 'phrase'");
+  EXPECT_EQ(ErrorWith("\"sm_clock_mhz\"", "\"watts\""),
+            "plan.json:11:16: knob_kind: expected sm_clock_mhz or label, found 'watts'");
+  EXPECT_EQ(ErrorWith("[0.001]", "[0.001, -2]"),
+            "plan.json:32:43: fixed_times.comm_delay_s[1]: expected a number of at least 0, found "
+            "-2");
+}
+
+TEST(PlanFile, NamesTheFieldThatIsMissing) {
+  EXPECT_EQ(ErrorWith("\"saving_percent\"", "\"saved\""),
+            "plan.json:1:1: 'saving_percent' is missing");
+  EXPECT_EQ(ErrorWith("\"microbatch\"", "\"batch\""),
+            "plan.json:36:7: ranks[0].computations[0]: 'microbatch' is missing");
+  EXPECT_EQ(ErrorWith("\"baseline\": {", "\"baseline\": 3, \"other\": {"),
+            "plan.json:22:15: baseline: expected an object, found 3");
+}
+
+TEST(PlanFile, RefusesOtherVersions) {
+  EXPECT_EQ(ErrorWith("\"schema_version\": 1", "\"schema_version\": 2"),
+            "plan.json:2:21: schema_version: this perseus reads version 1, found 2; plan again, or "
+            "use the perseus that wrote the file");
+  EXPECT_EQ(ErrorWith("\"schema_version\": 1", "\"schema_version\": \"1\""),
+            "plan.json:2:21: schema_version: expected a whole number from 0 to 2147483647, found "
+            "'1'");
+}
+
+TEST(PlanFile, RefusesContradictions) {
+  EXPECT_EQ(ErrorWith("\"stages\": 2", "\"stages\": 3"),
+            "plan.json:34:12: ranks: 2 ranks with 1 virtual stages each do not make 3 stages");
+  EXPECT_EQ(ErrorWith("\"rank\": 1", "\"rank\": 2"),
+            "plan.json:39:14: ranks[1].rank: ranks are listed in order; expected 1");
+  EXPECT_EQ(ErrorWith("\"type\": \"forward\", \"stage\": 1", "\"type\": \"forward\", \"stage\": 0"),
+            "plan.json:40:7: ranks[1].computations[0]: forward of stage 0, microbatch 0 is already "
+            "on line 36; each computation runs once an iteration");
+}
+
+TEST(PlanFile, RefusesWhatIsNoPlan) {
+  EXPECT_EQ(ParsePlanJson("[]", "plan.json").error().message,
+            "plan.json:1:1: expected an object, found an array");
+  EXPECT_EQ(ErrorWith("\"energy_j\": 480.5", "\"energy_j\": NaN").substr(0, 41),
+            "plan.json:14:15: is not valid JSON: synta");
+  EXPECT_NE(ParsePlanJson(std::string("\0\x7f\x45", 3), "plan.json")
+                .error()
+                .message.find("plan.json:1:1: is not valid JSON"),
+            std::string::npos);
+}
+
+TEST(PlanFile, IsReadFromDisk) {
+  const TemporaryDirectory directory;
+  directory.Put("plan.json", kSampleText);
+  const Result<PlanDocument> plan = ReadPlan(directory.Path("plan.json"));
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->stages, 2);
+  EXPECT_EQ(ReadPlan(directory.Path("none.json")).error().code, ErrorCode::kIo);
+}
+
+// At 16 x 256 a plan should still open in an editor.
+TEST(PlanFile, StaysSmall) {
+  PlanDocument plan = SamplePlan();
+  PlannedComputation computation = plan.ranks[0].computations[0];
+  computation.start_seconds = 1.0 / 3;
+  computation.duration_seconds = 2.0 / 3;
+  computation.energy_joules = 1000.0 / 3;
+  plan.ranks[0].computations.assign(2 * 16 * 256, computation);
+  EXPECT_LT(FormatPlanJson(plan).size(), std::size_t{2} << 20);
+}
+
+// Any finite doubles come back to the same bits.
+RC_GTEST_PROP(PlanFile, ReadsBackTheSameBits, ()) {
+  const auto amount =
+      rc::gen::map(rc::gen::arbitrary<double>(), [](double x) { return std::abs(x); });
+  PlanDocument plan = SamplePlan();
+  plan.requested_time_seconds = *amount;
+  plan.gap_percent = *rc::gen::arbitrary<double>();
+  for (PlannedRank& rank : plan.ranks) {
+    for (PlannedComputation& computation : rank.computations) {
+      computation.start_seconds = *amount;
+      computation.duration_seconds = *amount;
+      computation.energy_joules = *amount;
+      const double clock = *rc::gen::suchThat(amount, [](double x) { return x > 0; });
+      computation.knob = {"", clock};
+    }
+  }
+  const Result<PlanDocument> read = ParsePlanJson(FormatPlanJson(plan), "plan.json");
+  RC_ASSERT(read.has_value());
+  RC_ASSERT(read->requested_time_seconds == plan.requested_time_seconds);
+  RC_ASSERT(read->gap_percent == plan.gap_percent);
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    for (std::size_t i = 0; i < plan.ranks[r].computations.size(); ++i) {
+      const PlannedComputation& written = plan.ranks[r].computations[i];
+      const PlannedComputation& back = read->ranks[r].computations[i];
+      RC_ASSERT(back.start_seconds == written.start_seconds);
+      RC_ASSERT(back.duration_seconds == written.duration_seconds);
+      RC_ASSERT(back.energy_joules == written.energy_joules);
+      RC_ASSERT(back.knob.number == written.knob.number);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace perseus
