@@ -82,7 +82,7 @@ class Planner {
   // unless shared knobs have a use for more time. `effort` scales the work of
   // the search, which is cut there: 1 for a plan that will be used (about a
   // second of CPU up to 8 stages x 96 microbatches, in proportion to the
-  // computations beyond), 0.2 for a row of a table. The search itself does not
+  // computations beyond), 0.15 for a row of a table. The search itself does not
   // depend on it, so that more effort never gives a worse plan: one with more
   // energy over an iteration of `seconds`. (Where computations share knobs it
   // may.) Errors: kInfeasible below T_min or when the constraints cannot be met
@@ -97,7 +97,7 @@ class Planner {
   // left out. The callback gets every plan; false ends the ladder there.
   // Errors: those of PlanFor, where there is no plan at all.
   Result<std::vector<Plan>> Ladder(int count, const PlanConstraints& constraints = {},
-                                   double effort = 0.2, const PlanCallback& callback = {}) const;
+                                   double effort = 0.15, const PlanCallback& callback = {}) const;
 
  private:
   struct Impl;

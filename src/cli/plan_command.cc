@@ -25,7 +25,7 @@ namespace perseus::cli {
 namespace {
 
 // Of the effort of a plan that will be used, what a row of the table gets.
-constexpr double kRowEffort = 0.2;
+constexpr double kRowEffort = 0.15;
 
 // Each constraint alone, as on the command line.
 std::vector<std::pair<std::string, PlanConstraints>> Separately(const PlanConstraints& all) {

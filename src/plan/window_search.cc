@@ -56,15 +56,23 @@ struct PassStyle {
   DiveStyle dive;
 };
 
-// The first constructions, best first for what they cost.
-constexpr std::array<PassStyle, 5> kConstructions = {{
+// The constructions, best first for what they cost. A window of 0: as long as
+// kLongShare of the usual work allows.
+constexpr std::array<PassStyle, 6> kConstructions = {{
     {.window = 64, .step = 16, .dive = {.candidates = 2}},
     {.window = 128, .step = 64, .dive = {.order = Order::kRankByRank, .candidates = 2}},
-    {.window = 512, .step = 256, .dive = {.order = Order::kRankByRank, .candidates = 2}},
-    {.window = 128, .step = 64, .dive = {.order = Order::kLastRankFirst, .candidates = 2}},
-    {.window = 256, .step = 128, .dive = {.backward = true, .candidates = 2}},
+    {.dive = {.order = Order::kLastRankFirst, .candidates = 2}},
+    {.dive = {.order = Order::kRankByRank, .candidates = 2}},
+    {.dive = {.candidates = 3}},
+    {.dive = {.backward = true, .candidates = 2}},
 }};
+constexpr std::size_t kShortConstructions = 2;
+constexpr double kLongShare = 0.4;
+// What a dive costs at most, for each pair of an activity and one in its window.
+constexpr double kWorkPerPair = 40;
 constexpr std::array<int, 3> kPassWindows = {32, 64, 128};
+// Rank by rank wins most often; one pass in so many goes another way.
+constexpr int kPassesPerOther = 3;
 constexpr int kMostFailedPasses = 256;  // In a row.
 
 // A choice for every activity, and when they run.
@@ -78,12 +86,16 @@ class Search {
   Search(const Network& network, const DeadlineProgram& program, std::int64_t deadline,
          const SearchSpace& space, const SearchBudget& budget, const ChoiceReport& report)
       : network_(network),
+        program_(program),
         space_(space),
         deadline_(deadline),
         report_(report),
         work_limit_(budget.limit),
         window_(network) {
     const std::size_t size = network.curve_of.size();
+    const double pairs = kLongShare * static_cast<double>(budget.usual) / kWorkPerPair;
+    long_window_ = static_cast<int>(
+        std::clamp(pairs / static_cast<double>(size), 64.0, static_cast<double>(size)));
     for (std::size_t i = 0; i < size; ++i) {
       durations_.push_back(program.Duration(static_cast<int>(i)));
     }
@@ -106,11 +118,12 @@ class Search {
       const std::int64_t work_before = work_;
       if (const std::optional<PassStyle> style = ConstructionOf(round)) {
         Choice made = Construct(*style);
-        const std::int64_t until = work_ + (work_ - work_before);
+        const std::int64_t until =
+            work_ + (round < kShortConstructions ? 1 : 0) * (work_ - work_before) + WorkOfRound();
         while (!IsOver() && !made.knobs.empty() && work_ < until) Pass(NextPass(), &made);
         Offer(made);
       }
-      const std::int64_t until = work_ + std::max(work_ - work_before, WorkOfRound());
+      const std::int64_t until = work_ + std::max((work_ - work_before) / 2, WorkOfRound());
       while (!IsOver() && work_ < until && failed_passes < kMostFailedPasses) {
         Choice better = best_;
         Pass(NextPass(), &better);
@@ -148,10 +161,15 @@ class Search {
     Offer(choice);
   }
 
-  // Fixed ones first, then others now and then.
-  static std::optional<PassStyle> ConstructionOf(std::size_t round) {
-    if (round < kConstructions.size()) return kConstructions[round];
-    return std::nullopt;
+  // How to construct in a round, if at all.
+  std::optional<PassStyle> ConstructionOf(std::size_t round) const {
+    if (round >= kConstructions.size()) return std::nullopt;
+    PassStyle style = kConstructions[round];
+    if (style.window == 0) {
+      style.window = long_window_;
+      style.step = std::max(1, long_window_ * 3 / 4);
+    }
+    return style;
   }
 
   PassStyle NextPass() {
@@ -159,7 +177,11 @@ class Search {
     style.window = kPassWindows[random_() % kPassWindows.size()];
     style.step = style.window / 2;
     style.offset = static_cast<int>(random_() % static_cast<std::uint32_t>(style.step));
-    style.dive = StyleOfDive(passes_++, &random_);
+    style.dive = {.order = Order::kRankByRank, .candidates = 2};
+    if (passes_ % kPassesPerOther == kPassesPerOther - 1) {
+      style.dive = StyleOfDive(passes_, &random_);
+    }
+    ++passes_;
     return style;
   }
 
@@ -203,9 +225,23 @@ class Search {
     return program.chosen();
   }
 
+  // The same in one dive, from the relaxation as it is.
+  Choice ConstructAtOnce(const DiveStyle& style) {
+    GroupedProgram program(network_, program_, space_);
+    const std::int64_t before = program.work();
+    const GroupOrder order(space_, program.program());
+    const std::vector<int> groups = order.OfDive(style, &random_);
+    const Dive::Outcome outcome =
+        Dive(space_, order, style, &program).Run(groups, kNoLimit, before + work_limit_ - work_);
+    work_ += program.work() - before;
+    if (outcome != Dive::Outcome::kDone) return {};
+    return {.knobs = program.chosen(), .cost = program.objective()};
+  }
+
   // A choice made from the relaxation; without knobs where there is none in
   // time.
   Choice Construct(const PassStyle& style) {
+    if (style.window >= static_cast<int>(order_.size())) return ConstructAtOnce(style.dive);
     table_.length = durations_;
     PushEarliest(network_, order_, &table_);
     PullLatest(network_, order_, deadline_, &table_);
@@ -262,10 +298,12 @@ class Search {
   }
 
   const Network& network_;
+  const DeadlineProgram& program_;  // With everything free.
   const SearchSpace& space_;
   const std::int64_t deadline_;
   const ChoiceReport& report_;
   const std::int64_t work_limit_;
+  int long_window_ = 0;
   std::vector<std::int64_t> durations_;  // [activity], of the relaxation.
   std::vector<int> order_;               // Topological.
   std::vector<int> position_;            // [activity] in order_.
