@@ -66,6 +66,10 @@ struct CostedPipeline {
   std::vector<double> rank_blocking_power_watts;  // GPUs of the rank together.
   double total_blocking_power_watts = 0;
   int tensor_parallel = 1;
+  // Sentences, without a full stop, on what is valid and perhaps not what was
+  // meant: rows of the profile that the schedule has no use for.
+  std::vector<std::string> notes;
+  std::string modelled;  // Profile::modelled.
 
   const CostTable& TableOf(int computation) const { return tables[table_of[computation]]; }
 };

@@ -20,6 +20,11 @@ namespace perseus {
 // kInvalidInput, and at most `max_bytes` + 1 of it are read.
 Result<std::string> ReadWholeFile(const std::string& path, std::size_t max_bytes);
 
+// The same, and also all that is written into a pipe (a named one, /dev/stdin,
+// a shell's `<(zcat profile.csv.gz)`). One that nobody opens for writing within
+// two seconds is kIo. Terminals and other devices are refused: they need not end.
+Result<std::string> ReadWholeFileOrPipe(const std::string& path, std::size_t max_bytes);
+
 // Replaces `path` by a file with these bytes, or leaves everything as it was:
 // writes a temporary file beside it, flushes it to the disk, renames it.
 // Errors (kIo) name the path and the reason.

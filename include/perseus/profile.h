@@ -15,11 +15,11 @@
 
 namespace perseus {
 
-// A speed setting that a GPU can be given: usually an SM clock in MHz, but any
-// label will do (a power cap, "1200MHz/12SM").
+// A speed setting that a GPU can be given: usually an SM clock in MHz, but a
+// power cap or any label will do ("300W", "1200MHz/12SM").
 struct Knob {
-  std::string label;  // As the profile spells it.
-  double number = 0;  // Its value where every knob of the profile is a number.
+  std::string label;  // As the profile spells it; of a clock its MHz, without the unit.
+  double number = 0;  // Where knobs are numbers: in MHz, or in Profile::knob_unit.
 };
 
 // One measured way to run a computation.
@@ -37,9 +37,17 @@ struct OptionTable {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
   std::vector<Option> options;
-  // The option that savings are measured against: the highest clock, or the
-  // first row where knobs are labels.
+  // The option that savings are measured against: the highest number, or
+  // where knobs are labels the named one, else the fastest.
   int baseline = 0;
+};
+
+// Something that is probably not what was meant, or that must be known to read
+// the results right.
+struct ProfileNote {
+  int line = 0;  // 0, and `column` too: the profile as a whole.
+  int column = 0;
+  std::string message;  // One sentence, without a full stop.
 };
 
 // What each computation of a pipeline costs at each knob. A plain value,
@@ -48,16 +56,35 @@ struct Profile {
   std::string source;       // File name as given, for messages.
   std::string sha256;       // Of the file's bytes, lower-case hex.
   std::vector<Knob> knobs;  // Distinct knobs: numbers descending, or labels in file order.
+  // Whether knobs are clocks: plain numbers, or with "MHz" or "GHz".
   bool knobs_are_numbers = true;
+  std::string knob_unit;            // "MHz", "W"; "" where the profile gives none, and for labels.
   int num_stages = 0;               // Stages 0 .. num_stages-1 are all present.
   std::vector<OptionTable> tables;  // Sorted by (stage, type).
   // Number of distinct tp_rank values that were summed into each energy;
   // 0 where the file has no tp_rank column (energies are then one GPU's).
   int tensor_parallel_ranks = 0;
   int rows = 0;  // Data rows read.
+  // What the profile says of itself where it is no measurement ("MODELLED, not
+  // measured: ..."); empty where it says nothing. Printable ASCII.
+  std::string modelled;
+  std::vector<ProfileNote> notes;  // In the order of the file.
 
+  // Whether knobs have an order: numbers, whatever their unit.
+  bool KnobsAreRanked() const { return knobs_are_numbers || !knob_unit.empty(); }
   // The table of (stage, type), or nullptr. Lives as long as the profile.
   const OptionTable* Find(int stage, ComputationType type) const;
+};
+
+// "profile.csv:12:16: the note", or "profile.csv: the note".
+std::string NoteText(const Profile& profile, const ProfileNote& note);
+
+struct ProfileOptions {
+  // The label that savings are measured against, where knobs are labels. Every
+  // stage and instruction must have it. Empty: the fastest of each.
+  std::string baseline = {};
+  // Whether a note is an error.
+  bool strict = false;
 };
 
 // Reads a profile in the CSV format of Zeus and lowtime:
@@ -65,10 +92,11 @@ struct Profile {
 // stand for `frequency`); optional columns `time_std`, `energy_std`, `rank`,
 // `dp_rank`, `pp_rank`, `tp_rank`. Seconds and joules. Errors name
 // file:line:column. Reading is bounded: a file over 256 MiB is refused.
-Result<Profile> ReadProfile(const std::string& path);
+Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& options = {});
 
 // The same on text in memory; `name` stands for the path in messages.
-Result<Profile> ParseProfile(std::string_view text, const std::string& name);
+Result<Profile> ParseProfile(std::string_view text, const std::string& name,
+                             const ProfileOptions& options = {});
 
 // Lower-case hex SHA-256 of `bytes` (FIPS 180-4); empty where the OpenSSL of
 // this machine has it switched off.

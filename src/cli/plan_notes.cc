@@ -90,6 +90,8 @@ void NotePower(const CostedPipeline& pipeline, const Plan& baseline,
 std::vector<std::string> InputNotes(const Profile& profile, const CostedPipeline& pipeline,
                                     const Plan& baseline, int virtual_stages) {
   std::vector<std::string> notes;
+  for (const ProfileNote& note : profile.notes) notes.push_back(NoteText(profile, note) + ".");
+  for (const std::string& note : pipeline.notes) notes.push_back(note + ".");
   NoteLowerClocks(profile, &notes);
   NoteSchedule(pipeline, virtual_stages, &notes);
   NotePower(pipeline, baseline, &notes);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,22 +47,38 @@ std::string KindOf(mode_t mode) {
   return "it is not a regular file";
 }
 
+constexpr int kWriterMilliseconds = 2'000;
+
+enum class Pipes { kRefused, kRead };
+
+// Waits until a pipe that was opened without waiting can be read: for as long
+// as its writer takes, but for the writer itself only a while. False: nobody
+// opened it for writing, or poll(2) failed (then errno is not 0).
+bool WaitForPipe(int fd, bool has_writer) {
+  pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
+  int ready = -1;
+  do {
+    errno = 0;
+    ready = ::poll(&waiting, 1, has_writer ? -1 : kWriterMilliseconds);
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
 std::string Size(std::size_t bytes) {
   constexpr std::size_t kMebibyte = std::size_t{1} << 20;
   if (bytes % kMebibyte == 0) return fmt::format("{} MiB", bytes / kMebibyte);
   return fmt::format("{} bytes", bytes);
 }
 
-}  // namespace
-
-Result<std::string> ReadWholeFile(const std::string& path, std::size_t max_bytes) {
+Result<std::string> Read(const std::string& path, std::size_t max_bytes, Pipes pipes) {
   if (path.empty()) return InvalidInput("the name of the file to read is empty");
   // Without O_NONBLOCK the opening of a pipe would wait for its writer.
   const FileDescriptor file = OpenFile(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!file.valid()) return CannotRead(path, OpenFailure(errno));
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return CannotRead(path, SystemMessage(errno));
-  if (!S_ISREG(status.st_mode)) return CannotRead(path, KindOf(status.st_mode));
+  const bool is_pipe = S_ISFIFO(status.st_mode) && pipes == Pipes::kRead;
+  if (!S_ISREG(status.st_mode) && !is_pipe) return CannotRead(path, KindOf(status.st_mode));
 
   const auto too_large = [&] {
     return InvalidInput(
@@ -75,12 +92,26 @@ Result<std::string> ReadWholeFile(const std::string& path, std::size_t max_bytes
   constexpr std::size_t kChunk = std::size_t{64} << 10;
   std::string bytes;
   std::size_t used = 0;
+  bool had_writer = !is_pipe;
   while (true) {
     if (used == bytes.size()) {
       bytes.resize(std::min(std::max({used + used / 2, stated_size + 1, kChunk}), max_bytes + 1));
     }
     const ssize_t count = ::read(file.get(), bytes.data() + used, bytes.size() - used);
     if (count < 0 && errno == EINTR) continue;
+    // Without a writer a pipe ends at once; with one that has nothing to say
+    // yet, it would block.
+    const bool would_block = count < 0 && errno == EAGAIN && is_pipe;
+    if (would_block || (count == 0 && !had_writer)) {
+      if (!WaitForPipe(file.get(), would_block)) {
+        return CannotRead(path, errno != 0 ? SystemMessage(errno)
+                                           : "it is a pipe into which nobody writes; does the "
+                                             "program that should start, and without an error?");
+      }
+      had_writer = true;
+      continue;
+    }
+    had_writer = true;
     if (count < 0) return CannotRead(path, SystemMessage(errno));
     if (count == 0) break;
     used += static_cast<std::size_t>(count);
@@ -88,6 +119,16 @@ Result<std::string> ReadWholeFile(const std::string& path, std::size_t max_bytes
   }
   bytes.resize(used);
   return bytes;
+}
+
+}  // namespace
+
+Result<std::string> ReadWholeFile(const std::string& path, std::size_t max_bytes) {
+  return Read(path, max_bytes, Pipes::kRefused);
+}
+
+Result<std::string> ReadWholeFileOrPipe(const std::string& path, std::size_t max_bytes) {
+  return Read(path, max_bytes, Pipes::kRead);
 }
 
 }  // namespace perseus

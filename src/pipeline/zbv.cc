@@ -13,23 +13,22 @@ namespace {
 
 using enum ComputationType;
 
-// Hands out the microbatches of one stage, separately for F, I and W.
+// Hands out the microbatches of one stage, separately for F, I and W. The rule
+// is written for at least 2P - 1 microbatches; where there are fewer, those
+// that do not exist are left out.
 class StageFeed {
  public:
   StageFeed(RankOrder& order, int stage, int num_microbatches)
       : order_(order), stage_(stage), num_microbatches_(num_microbatches) {}
 
-  void Forward() { Emit(kForward, forwards_++); }
-  void Input() { Emit(kBackwardInput, inputs_++); }
-  void Weight() { Emit(kBackwardWeight, weights_++); }
-  int forwards() const { return forwards_; }
+  void Forward() { Emit(kForward, forwards_); }
+  void Input() { Emit(kBackwardInput, inputs_); }
+  void Weight() { Emit(kBackwardWeight, weights_); }
   bool has_pending_weight() const { return weights_ < inputs_; }
 
  private:
-  // The rule is written for at least 2P - 1 microbatches; where there are
-  // fewer, those that do not exist are left out.
-  void Emit(ComputationType type, int microbatch) {
-    if (microbatch < num_microbatches_) order_.push_back(Step(type, stage_, microbatch));
+  void Emit(ComputationType type, int& microbatch) {
+    if (microbatch < num_microbatches_) order_.push_back(Step(type, stage_, microbatch++));
   }
 
   RankOrder& order_;
@@ -48,33 +47,40 @@ RankOrder ZbvZeroBubbleOrder(const ScheduleShape& shape, int rank) {
   RankOrder order;
   StageFeed down(order, rank, shape.num_microbatches);
   StageFeed up(order, 2 * p - 1 - rank, shape.num_microbatches);
+  // Each time round hands out one more of everything, so after as many times as
+  // there are microbatches nothing is left to hand out: the rest is skipped.
+  // With few microbatches on many ranks it would be nearly all of the time.
+  const auto repeat = [&shape](int times, const auto& hand_out) {
+    for (int i = 0; i < std::min(times, shape.num_microbatches); ++i) hand_out();
+  };
 
-  for (int i = 0; i < 2 * (p - rank) - 1; ++i) down.Forward();
-  for (int i = 0; i < rank; ++i) {
+  repeat(2 * (p - rank) - 1, [&] { down.Forward(); });
+  repeat(rank, [&] {
     up.Forward();
     down.Forward();
-  }
-  for (int i = 0; i < p - rank; ++i) {
+  });
+  repeat(p - rank, [&] {
     up.Forward();
     up.Input();
     up.Weight();
-  }
-  while (up.forwards() < down.forwards() || down.forwards() < n) {
-    if (down.forwards() < n) down.Forward();
+  });
+  // Until all n forwards of both stages are out: p of the stage above are.
+  repeat(n - p, [&] {
+    down.Forward();
     down.Input();
     down.Weight();
     up.Forward();
     up.Input();
     up.Weight();
-  }
-  for (int i = 0; i < rank; ++i) {
+  });
+  repeat(rank, [&] {
     down.Input();
     up.Input();
-  }
-  for (int i = 0; i < p - rank; ++i) {
+  });
+  repeat(p - rank, [&] {
     down.Input();
     down.Weight();
-  }
+  });
   while (up.has_pending_weight()) up.Weight();
   while (down.has_pending_weight()) down.Weight();
   return order;

@@ -37,25 +37,40 @@ RankOptions Scaled(const OptionTable& table, double time_share, double energy_fa
   return result;
 }
 
-// Two computations that run as one, at one knob.
-std::optional<RankOptions> Joined(const RankOptions& a, const RankOptions& b) {
+// The sum of two (of what runs as one, at one knob) or, with `sign` -1, the
+// difference (of what is a part of the other). At the knobs that both have.
+std::optional<RankOptions> Combined(const RankOptions& a, const RankOptions& b, double sign,
+                                    bool knobs_are_ranked) {
   RankOptions result;
   result.split = a.split || b.split;
-  bool has_baseline = false;
-  for (const CostOption& first : a.options) {
-    for (const CostOption& second : b.options) {
-      if (first.knob != second.knob) continue;
-      const CostOption sum = {.knob = first.knob,
-                              .time_seconds = first.time_seconds + second.time_seconds,
-                              .energy_joules = first.energy_joules + second.energy_joules,
-                              .time_std_seconds = first.time_std_seconds + second.time_std_seconds};
-      // Knobs are in order of preference for the baseline: the first of both.
-      if (!has_baseline || first.knob == a.baseline.knob) result.baseline = sum;
-      has_baseline = true;
-      result.options.push_back(sum);
+  // Options are in the order of knobs.
+  for (auto first = a.options.begin(), second = b.options.begin();
+       first != a.options.end() && second != b.options.end();) {
+    if (first->knob != second->knob) {
+      ++(first->knob < second->knob ? first : second);
+      continue;
     }
+    result.options.push_back(
+        {.knob = first->knob,
+         .time_seconds = first->time_seconds + sign * second->time_seconds,
+         .energy_joules = first->energy_joules + sign * second->energy_joules,
+         // Also of a difference: errors are no smaller than of its parts.
+         .time_std_seconds = first->time_std_seconds + second->time_std_seconds});
+    ++first;
+    ++second;
   }
-  if (!has_baseline) return std::nullopt;
+  if (result.options.empty()) return std::nullopt;
+  // The baseline of both, if there is one, else as in the reader of profiles:
+  // the highest knob, which is the first, or the fastest label.
+  const auto baseline = std::min_element(
+      result.options.begin(), result.options.end(), [&](const CostOption& x, const CostOption& y) {
+        const bool x_last = x.knob != a.baseline.knob || x.knob != b.baseline.knob;
+        const bool y_last = y.knob != a.baseline.knob || y.knob != b.baseline.knob;
+        if (x_last != y_last) return y_last;
+        return !knobs_are_ranked && std::tie(x.time_seconds, x.energy_joules) <
+                                        std::tie(y.time_seconds, y.energy_joules);
+      });
+  result.baseline = *baseline;
   return result;
 }
 
@@ -63,25 +78,31 @@ std::optional<RankOptions> Joined(const RankOptions& a, const RankOptions& b) {
 class OptionSource {
  public:
   OptionSource(const Profile& profile, double energy_factor, double split_ratio)
-      : profile_(profile), energy_factor_(energy_factor), split_ratio_(split_ratio) {}
+      : profile_(profile),
+        energy_factor_(energy_factor),
+        split_ratio_(split_ratio),
+        used_(profile.tables.size()) {}
 
-  Result<RankOptions> Find(int stage, ComputationType type) const {
+  Result<RankOptions> Find(int stage, ComputationType type) {
     using enum ComputationType;
-    if (const OptionTable* table = profile_.Find(stage, type)) {
+    if (const OptionTable* table = Use(stage, type)) {
       return Scaled(*table, 1.0, energy_factor_);
     }
-    const OptionTable* backward = profile_.Find(stage, kBackward);
+    const OptionTable* backward = Use(stage, kBackward);
     if (backward != nullptr && (type == kBackwardInput || type == kBackwardWeight)) {
+      const OptionTable* other =
+          Use(stage, type == kBackwardInput ? kBackwardWeight : kBackwardInput);
+      if (other != nullptr) return Rest(*backward, *other, type);
       const double share = type == kBackwardInput ? split_ratio_ : 1.0 - split_ratio_;
       RankOptions options = Scaled(*backward, share, share * energy_factor_);
       options.split = true;
       return options;
     }
-    const OptionTable* input = profile_.Find(stage, kBackwardInput);
-    const OptionTable* weight = profile_.Find(stage, kBackwardWeight);
+    const OptionTable* input = Use(stage, kBackwardInput);
+    const OptionTable* weight = Use(stage, kBackwardWeight);
     if (type == kBackward && input != nullptr && weight != nullptr) {
-      auto joined =
-          Joined(Scaled(*input, 1.0, energy_factor_), Scaled(*weight, 1.0, energy_factor_));
+      auto joined = Combined(Scaled(*input, 1.0, energy_factor_),
+                             Scaled(*weight, 1.0, energy_factor_), 1, profile_.KnobsAreRanked());
       if (joined) return *std::move(joined);
       return InvalidInput(fmt::format(
           "{}: the schedule runs {} of stage {}, and the profile's backward_input and "
@@ -94,10 +115,65 @@ class OptionSource {
         profile_.source, ComputationTypeName(type), stage, stage, ComputationTypeName(type)));
   }
 
+  // A sentence for each type of which something was never used.
+  std::vector<std::string> Notes() const {
+    std::vector<std::string> notes;
+    for (int type = 0; type < kNumComputationTypes; ++type) {
+      int unused = 0;
+      int first = 0;
+      for (std::size_t i = 0; i < used_.size(); ++i) {
+        const OptionTable& table = profile_.tables[i];
+        if (used_[i] || static_cast<int>(table.type) != type) continue;
+        if (unused++ == 0) first = table.stage;
+      }
+      if (unused == 0) continue;
+      notes.push_back(fmt::format(
+          "the schedule does not run {} by itself, so the profile's rows of it are not used (stage "
+          "{}{})",
+          ComputationTypeName(static_cast<ComputationType>(type)), first,
+          unused > 1 ? fmt::format(" and {} more", unused - 1) : ""));
+    }
+    return notes;
+  }
+
  private:
+  const OptionTable* Use(int stage, ComputationType type) {
+    const OptionTable* table = profile_.Find(stage, type);
+    if (table != nullptr) used_[static_cast<std::size_t>(table - profile_.tables.data())] = true;
+    return table;
+  }
+
+  // What is left of `backward` without `part`, the other half: so that the two
+  // halves together are the whole that was measured.
+  Result<RankOptions> Rest(const OptionTable& backward, const OptionTable& part,
+                           ComputationType type) const {
+    const auto rest = Combined(Scaled(backward, 1.0, energy_factor_),
+                               Scaled(part, 1.0, energy_factor_), -1, profile_.KnobsAreRanked());
+    if (!rest) {
+      return InvalidInput(fmt::format(
+          "{}: the schedule runs {} of stage {}, which is backward less {}, and the profile has no "
+          "knob at which both are measured; add rows with instruction {}",
+          profile_.source, ComputationTypeName(type), part.stage, ComputationTypeName(part.type),
+          ComputationTypeName(type)));
+    }
+    for (const CostOption& option : rest->options) {
+      if (option.time_seconds > 0 && option.energy_joules > 0) continue;
+      const bool is_time = !(option.time_seconds > 0);
+      return InvalidInput(fmt::format(
+          "{}: the schedule runs {} of stage {}, which is backward less {}, but at {} that is {} "
+          "{}, as {} {} no less; correct the rows, or add some with instruction {}",
+          profile_.source, ComputationTypeName(type), part.stage, ComputationTypeName(part.type),
+          profile_.knobs[option.knob].label, is_time ? option.time_seconds : option.energy_joules,
+          is_time ? "s" : "J", ComputationTypeName(part.type), is_time ? "takes" : "uses",
+          ComputationTypeName(type)));
+    }
+    return *rest;
+  }
+
   const Profile& profile_;
   double energy_factor_;
   double split_ratio_;
+  std::vector<bool> used_;  // [table of the profile]
 };
 
 Result<void> CheckSpec(const Profile& profile, const PipelineDag& dag, const CostSpec& spec) {
@@ -158,8 +234,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
     pipeline.total_blocking_power_watts += pipeline.rank_blocking_power_watts.back();
   }
 
-  const OptionSource source(profile, profile.tensor_parallel_ranks > 0 ? 1.0 : gpus,
-                            spec.split_ratio);
+  OptionSource source(profile, profile.tensor_parallel_ranks > 0 ? 1.0 : gpus, spec.split_ratio);
   using Key = std::tuple<int, ComputationType, int, int>;  // stage, type, fused stage, fused type
   std::map<Key, int> known;
   pipeline.table_of.reserve(dag.computations.size());
@@ -178,7 +253,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
     if (computation.fused) {
       auto other = source.Find(computation.fused->stage, computation.fused->type);
       if (!other) return tl::unexpected(other.error());
-      auto joined = Joined(*options, *other);
+      auto joined = Combined(*options, *other, 1, profile.KnobsAreRanked());
       if (!joined) {
         return InvalidInput(fmt::format(
             "{}: {} of stage {} and {} of stage {} run as one, but have no knob in common; measure "
@@ -198,6 +273,8 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
     table.dominated = static_cast<int>(table.all_options.size() - table.options.size());
     pipeline.tables.push_back(std::move(table));
   }
+  pipeline.notes = source.Notes();
+  pipeline.modelled = profile.modelled;
   pipeline.dag = std::move(dag);
   return pipeline;
 }

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "common/nearest_name.h"
+#include "profile/odd_cells.h"
 
 namespace perseus::profile {
 namespace {
@@ -41,8 +42,9 @@ class Assembler {
     });
   }
 
-  Parsed<Profile> Run() {
+  Parsed<Profile> Run(std::string_view baseline) {
     if (auto checked = CheckDuplicates(); !checked) return tl::unexpected(checked.error());
+    if (auto found = FindBaseline(baseline); !found) return tl::unexpected(found.error());
     Profile profile;
     const RowSpan all = rows_.rows;
     const RowSpan first_stage = FrontGroup(all, [](const Row& row) { return row.stage; });
@@ -52,9 +54,11 @@ class Assembler {
       if (auto added = AddStage(stage, &profile); !added) return tl::unexpected(added.error());
       rest = rest.subspan(stage.size());
     }
+    AddNotes(&profile);
     profile.rows = static_cast<int>(all.size());
     profile.tensor_parallel_ranks = static_cast<int>(tp_ranks_.size());
     profile.knobs = std::move(rows_.knobs);
+    profile.knob_unit = std::move(rows_.knob_unit);
     profile.knobs_are_numbers = rows_.knobs_are_numbers;
     return profile;
   }
@@ -89,6 +93,87 @@ class Assembler {
     for (const Row& row : option) ranks.push_back(row.rank.tp_rank);
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     return ranks;
+  }
+
+  bool KnobsAreRanked() const { return rows_.knobs_are_numbers || !rows_.knob_unit.empty(); }
+
+  // Sets `baseline_knob_` where a label is named.
+  Parsed<void> FindBaseline(std::string_view label) {
+    if (label.empty()) return {};
+    const auto problem = [&](const std::string& what) {
+      const auto first =
+          std::min_element(rows_.rows.begin(), rows_.rows.end(),
+                           [](const Row& a, const Row& b) { return a.offset < b.offset; });
+      return ProblemAt(OffsetOf(*first, Column::kKnob),
+                       fmt::format("{} is to be the baseline, but {}", Shown(label), what));
+    };
+    if (KnobsAreRanked()) {
+      return problem("knobs are numbers here, and their highest is the baseline; name none");
+    }
+    std::vector<std::string> labels;
+    for (const Knob& knob : rows_.knobs) {
+      if (knob.label == label) {
+        baseline_knob_ = static_cast<int>(labels.size());
+        return {};
+      }
+      labels.push_back(knob.label);
+    }
+    return problem("is no knob of the profile" + NearestHint(label, labels));
+  }
+
+  // The index of the option that savings of a table are measured against.
+  Parsed<int> Baseline(const std::vector<Option>& options, const Row& first) const {
+    const auto before = [&](const Option& a, const Option& b) {
+      if (KnobsAreRanked()) return a.knob < b.knob;
+      if (baseline_knob_ >= 0) return (a.knob == baseline_knob_) > (b.knob == baseline_knob_);
+      return std::tie(a.time_seconds, a.energy_joules) < std::tie(b.time_seconds, b.energy_joules);
+    };
+    const auto best = std::min_element(options.begin(), options.end(), before);
+    if (baseline_knob_ >= 0 && best->knob != baseline_knob_) {
+      return ProblemAt(
+          OffsetOf(first, Column::kInstruction),
+          fmt::format("stage {} {} has no row at {}, which is to be the baseline; expected one for "
+                      "every stage and instruction",
+                      first.stage, ComputationTypeName(first.type),
+                      Shown(rows_.knobs[static_cast<std::size_t>(baseline_knob_)].label)));
+    }
+    return static_cast<int>(best - options.begin());
+  }
+
+  void AddNotes(Profile* profile) const {
+    constexpr std::size_t kMostCells = 20;  // Each costs a look at the text.
+    if (!KnobsAreRanked() && baseline_knob_ < 0) {
+      const OptionTable& table = profile->tables.front();
+      const int knob = table.options[static_cast<std::size_t>(table.baseline)].knob;
+      profile->notes.push_back(
+          {0, 0,
+           fmt::format("knobs are labels, which have no highest: savings are measured against the "
+                       "fastest option of each stage and instruction ({} for stage 0 {}), unless a "
+                       "baseline is named",
+                       Shown(rows_.knobs[static_cast<std::size_t>(knob)].label),
+                       ComputationTypeName(table.type))});
+    }
+    const std::vector<OddCell> cells = FindOddCells(rows_);
+    for (std::size_t i = 0; i < std::min(cells.size(), kMostCells); ++i) {
+      const Row& row = *cells[i].row;
+      const bool is_time = cells[i].column == Column::kTime;
+      const double factor = cells[i].factor;
+      const TextPosition position = PositionOf(text_, OffsetOf(row, cells[i].column));
+      profile->notes.push_back(
+          {static_cast<int>(position.line), static_cast<int>(position.column),
+           fmt::format("the {} of {}, {:.6g} {}, is {:.3g} times the {} that its neighbours on the "
+                       "curve allow; measure it again, or remove the row",
+                       ColumnName(cells[i].column), OptionName(row),
+                       is_time ? row.time_seconds : row.energy_joules, is_time ? "s" : "J", factor,
+                       factor > 1 ? "most" : "least")});
+    }
+    if (cells.size() > kMostCells) {
+      profile->notes.push_back(
+          {0, 0,
+           fmt::format("{} more cells do not fit their neighbours on the curve; is each row a "
+                       "mean over many runs, on a GPU that did nothing else?",
+                       cells.size() - kMostCells)});
+    }
   }
 
   // Reports the first row of the text that repeats another.
@@ -149,13 +234,10 @@ class Assembler {
     std::sort(options.begin(), options.end(),
               [](const Ordered& a, const Ordered& b) { return a.offset < b.offset; });
     OptionTable result{table.front().stage, table.front().type, {}, 0};
-    for (std::size_t i = 0; i < options.size(); ++i) {
-      result.options.push_back(options[i].option);
-      const auto& baseline = result.options[static_cast<std::size_t>(result.baseline)];
-      if (rows_.knobs_are_numbers && options[i].option.knob < baseline.knob) {
-        result.baseline = static_cast<int>(i);
-      }
-    }
+    for (const Ordered& each : options) result.options.push_back(each.option);
+    const Parsed<int> baseline = Baseline(result.options, table.front());
+    if (!baseline) return tl::unexpected(baseline.error());
+    result.baseline = *baseline;
     profile->tables.push_back(std::move(result));
     return {};
   }
@@ -231,10 +313,12 @@ class Assembler {
     for (RowSpan rest = option; !rest.empty();) {
       const RowSpan rows = FrontGroup(rest, [](const Row& row) { return row.rank.tp_rank; });
       rest = rest.subspan(rows.size());
+      // Both ascend; a replica of several `rank`s is in `rows` more than once.
+      auto row = rows.begin();
       for (const int dp_rank : dp_ranks) {
-        const bool found = std::any_of(rows.begin(), rows.end(),
-                                       [&](const Row& row) { return row.rank.dp_rank == dp_rank; });
-        if (found) continue;
+        row = std::find_if(row, rows.end(),
+                           [&](const Row& each) { return each.rank.dp_rank >= dp_rank; });
+        if (row != rows.end() && row->rank.dp_rank == dp_rank) continue;
         return missing(fmt::format("tp_rank {}, dp_rank {}", rows.front().rank.tp_rank, dp_rank));
       }
       if (rows.size() != replicas) {
@@ -294,12 +378,13 @@ class Assembler {
   std::string_view text_;
   Rows rows_;
   std::vector<int> tp_ranks_;  // Of the profile; empty without the column.
+  int baseline_knob_ = -1;     // Where a label is named.
 };
 
 }  // namespace
 
-Parsed<Profile> AssembleProfile(std::string_view text, Rows rows) {
-  return Assembler(text, std::move(rows)).Run();
+Parsed<Profile> AssembleProfile(std::string_view text, Rows rows, std::string_view baseline) {
+  return Assembler(text, std::move(rows)).Run(baseline);
 }
 
 }  // namespace perseus::profile

@@ -13,8 +13,8 @@ namespace perseus::profile {
 
 // Fills the tables of a profile from its rows: checks what concerns several
 // rows (duplicates, ranks, stages, instructions) and aggregates ranks. `text`
-// is that of the rows, for positions.
-Parsed<Profile> AssembleProfile(std::string_view text, Rows rows);
+// is that of the rows, for positions; `baseline` as in ProfileOptions.
+Parsed<Profile> AssembleProfile(std::string_view text, Rows rows, std::string_view baseline);
 
 }  // namespace perseus::profile
 

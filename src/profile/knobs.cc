@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <numeric>
 #include <string>
 
@@ -15,7 +17,43 @@
 namespace perseus::profile {
 namespace {
 
-Parsed<void> CheckFrequency(const CsvCell& cell, const Number& number) {
+struct Unit {
+  std::string_view name;
+  double megahertz = 0;  // One of it; 0 where it is no frequency.
+};
+
+constexpr Unit kNoUnit = {"", 1};
+constexpr std::array<Unit, 3> kUnits = {{{"MHz", 1}, {"GHz", 1000}, {"W", 0}}};
+
+// A label as a number and its unit.
+struct KnobNumber {
+  Number number;
+  std::string_view digits;  // The label without its unit.
+  Unit unit = kNoUnit;
+};
+
+bool SameLetters(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+KnobNumber ParseKnob(std::string_view label) {
+  KnobNumber plain = {ParseNumber(label), label, kNoUnit};
+  if (plain.number.kind != NumberKind::kNone) return plain;
+  for (const Unit& unit : kUnits) {
+    if (label.size() <= unit.name.size()) continue;
+    const std::size_t digits = label.size() - unit.name.size();
+    if (!SameLetters(label.substr(digits), unit.name)) continue;
+    KnobNumber with_unit = {ParseNumber(label.substr(0, digits)), label.substr(0, digits), unit};
+    while (with_unit.digits.ends_with(' ')) with_unit.digits.remove_suffix(1);
+    if (with_unit.number.kind == NumberKind::kNone) continue;
+    return with_unit;
+  }
+  return plain;
+}
+
+Parsed<void> CheckSpeed(const CsvCell& cell, const Number& number) {
   std::string_view what;
   if (number.kind == NumberKind::kNotFinite) {
     what = "is not a finite number";
@@ -31,6 +69,19 @@ Parsed<void> CheckFrequency(const CsvCell& cell, const Number& number) {
                                             Shown(cell.text), what));
 }
 
+// The value that knobs are ordered by: MHz, or what the unit counts.
+double ValueOf(const KnobNumber& knob) {
+  if (knob.unit.megahertz <= 1) return knob.number.value;
+  // To the nearest hertz: 1.41 GHz are 1410 MHz, whatever the double says.
+  return std::round(knob.number.value * knob.unit.megahertz * 1e6) / 1e6;
+}
+
+std::string LabelOf(std::string_view as_spelled, const KnobNumber& knob) {
+  if (knob.unit.megahertz == 0) return std::string(as_spelled);
+  if (knob.unit.megahertz == 1) return std::string(knob.digits);
+  return fmt::format("{}", ValueOf(knob));
+}
+
 }  // namespace
 
 Parsed<int> KnobReader::Add(const CsvCell& cell) {
@@ -42,32 +93,64 @@ Parsed<int> KnobReader::Add(const CsvCell& cell) {
   return place->second;
 }
 
-Parsed<KnobOrder> KnobReader::Finish() const {
-  std::vector<Number> numbers;
+Parsed<KnobOrder> KnobReader::Finish(std::string_view text) const {
+  std::vector<KnobNumber> numbers;
   numbers.reserve(labels_.size());
-  for (const CsvCell& cell : labels_) numbers.push_back(ParseNumber(cell.text));
+  for (const CsvCell& cell : labels_) numbers.push_back(ParseKnob(cell.text));
+  const auto is_label = [](const KnobNumber& knob) {
+    return knob.number.kind == NumberKind::kNone;
+  };
+  const auto labels =
+      static_cast<std::size_t>(std::count_if(numbers.begin(), numbers.end(), is_label));
+  const bool are_numbers = labels < labels_.size();
+  const auto line_of = [&](std::size_t i) { return PositionOf(text, labels_[i].offset).line; };
+  if (labels > 0 && are_numbers) {
+    const auto first = [&](bool label) {
+      const auto found = std::find_if(numbers.begin(), numbers.end(),
+                                      [&](const auto& knob) { return is_label(knob) == label; });
+      return static_cast<std::size_t>(found - numbers.begin());
+    };
+    // Whichever is rarer is the mistake.
+    const bool odd_is_label = 2 * labels <= labels_.size();
+    const std::size_t odd = first(odd_is_label);
+    const std::size_t other = first(!odd_is_label);
+    return ProblemAt(
+        labels_[odd].offset,
+        fmt::format("frequency {} is {} like the other knobs ({}, line {}); correct it, or, if "
+                    "labels are meant, write all of them so that none is a number",
+                    Shown(labels_[odd].text),
+                    odd_is_label ? "not a number" : "a number and no label",
+                    Shown(labels_[other].text), line_of(other)));
+  }
   KnobOrder result;
-  result.are_numbers = std::none_of(numbers.begin(), numbers.end(), [](const Number& number) {
-    return number.kind == NumberKind::kNone;
-  });
   result.index_of.resize(labels_.size());
   std::vector<std::size_t> order(labels_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  if (result.are_numbers) {
+  if (are_numbers) {
+    const Unit unit = numbers.front().unit;
     for (std::size_t i = 0; i < labels_.size(); ++i) {
-      if (auto checked = CheckFrequency(labels_[i], numbers[i]); !checked) {
+      if (numbers[i].unit.name != unit.name) {
+        return ProblemAt(
+            labels_[i].offset,
+            fmt::format("frequency {} has not the unit of {} (line {}); write one unit "
+                        "in the whole file",
+                        Shown(labels_[i].text), Shown(labels_[0].text), line_of(0)));
+      }
+      if (auto checked = CheckSpeed(labels_[i], numbers[i].number); !checked) {
         return tl::unexpected(checked.error());
       }
     }
+    result.knob_unit = unit.megahertz > 1 ? "MHz" : unit.name;
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return numbers[a].value > numbers[b].value;
+      return ValueOf(numbers[a]) > ValueOf(numbers[b]);
     });
   }
+  result.knobs_are_numbers = are_numbers && numbers.front().unit.megahertz > 0;
   for (const std::size_t i : order) {
-    const double value = result.are_numbers ? numbers[i].value : 0.0;
+    const double value = are_numbers ? ValueOf(numbers[i]) : 0.0;
     // Two spellings of one number are one knob, called as it was first spelled.
-    if (!result.are_numbers || result.knobs.empty() || result.knobs.back().number != value) {
-      result.knobs.push_back({std::string(labels_[i].text), value});
+    if (!are_numbers || result.knobs.empty() || result.knobs.back().number != value) {
+      result.knobs.push_back({LabelOf(labels_[i].text, numbers[i]), value});
     }
     result.index_of[i] = static_cast<int>(result.knobs.size()) - 1;
   }

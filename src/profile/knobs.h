@@ -5,6 +5,7 @@
 #define PERSEUS_PROFILE_KNOBS_H_
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -14,11 +15,12 @@
 
 namespace perseus::profile {
 
-// The knobs of a profile once all are known.
+// The knobs of a profile once all are known. The fields are the profile's.
 struct KnobOrder {
-  std::vector<Knob> knobs;    // As Profile::knobs.
+  std::vector<Knob> knobs;
+  std::string knob_unit;
+  bool knobs_are_numbers = true;
   std::vector<int> index_of;  // [label, as KnobReader::Add numbered it] -> knobs
-  bool are_numbers = true;
 };
 
 // Collects the knobs of a profile row by row. Cells must outlive it.
@@ -27,8 +29,10 @@ class KnobReader {
   // The number of the cell's label, counted in order of appearance.
   Parsed<int> Add(const CsvCell& cell);
 
-  // Decides whether knobs are numbers (all of them) or labels, and sorts them.
-  Parsed<KnobOrder> Finish() const;
+  // Decides whether knobs are numbers or labels, and sorts them. Errors: some
+  // of both, numbers of several units, a number that is no speed. `text` is
+  // that of the cells, for positions.
+  Parsed<KnobOrder> Finish(std::string_view text) const;
 
  private:
   std::vector<CsvCell> labels_;                      // First appearances.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -24,7 +25,36 @@ using profile::ReadRows;
 
 constexpr std::size_t kMaxProfileBytes = std::size_t{256} << 20;
 
-Parsed<Profile> Parse(std::string_view text) {
+// The text of the first comment above the header that says that the profile is
+// a model's; its first word is MODELLED.
+std::string ModelledComment(std::string_view text) {
+  constexpr std::string_view kWord = "MODELLED";
+  constexpr std::size_t kLongest = 300;
+  constexpr std::string_view kSpaces = " \t";
+  const auto trimmed = [&](std::string_view line) {
+    const std::size_t first = line.find_first_not_of(kSpaces);
+    if (first == std::string_view::npos) return std::string_view();
+    return line.substr(first, line.find_last_not_of(kSpaces) - first + 1);
+  };
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
+    std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    if (!line.starts_with('#')) break;
+    line = trimmed(line.substr(1));
+    if (!line.starts_with(kWord)) continue;
+    const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
+    const bool can_be_shown =
+        line.size() <= kLongest && std::all_of(line.begin(), line.end(), is_printable);
+    return std::string(can_be_shown ? line : kWord);
+  }
+  return "";
+}
+
+Parsed<Profile> Parse(std::string_view text, const ProfileOptions& options) {
   if (text.size() > kMaxProfileBytes) {
     return ProblemAt(0, "the profile is larger than 256 MiB; is it the right file?");
   }
@@ -36,7 +66,9 @@ Parsed<Profile> Parse(std::string_view text) {
   }
   auto rows = ReadRows(text);
   if (!rows) return tl::unexpected(std::move(rows.error()));
-  return AssembleProfile(text, std::move(*rows));
+  Parsed<Profile> profile = AssembleProfile(text, std::move(*rows), options.baseline);
+  if (profile) profile->modelled = ModelledComment(text);
+  return profile;
 }
 
 }  // namespace
@@ -51,20 +83,31 @@ const OptionTable* Profile::Find(int stage, ComputationType type) const {
   return &*table;
 }
 
-Result<Profile> ReadProfile(const std::string& path) {
-  const auto text = ReadWholeFile(path, kMaxProfileBytes);
-  if (!text) return tl::unexpected(text.error());
-  return ParseProfile(*text, path);
+std::string NoteText(const Profile& profile, const ProfileNote& note) {
+  if (note.line == 0) return fmt::format("{}: {}", profile.source, note.message);
+  return fmt::format("{}:{}:{}: {}", profile.source, note.line, note.column, note.message);
 }
 
-Result<Profile> ParseProfile(std::string_view text, const std::string& name) {
-  auto profile = Parse(text);
+Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& options) {
+  const auto text = ReadWholeFileOrPipe(path, kMaxProfileBytes);
+  if (!text) return tl::unexpected(text.error());
+  return ParseProfile(*text, path, options);
+}
+
+Result<Profile> ParseProfile(std::string_view text, const std::string& name,
+                             const ProfileOptions& options) {
+  auto profile = Parse(text, options);
   if (!profile) {
     const TextPosition position = PositionOf(text, profile.error().offset);
     return InvalidInput(
         fmt::format("{}:{}:{}: {}", name, position.line, position.column, profile.error().message));
   }
   profile->source = name;
+  if (options.strict && !profile->notes.empty()) {
+    const std::size_t others = profile->notes.size() - 1;
+    return InvalidInput(NoteText(*profile, profile->notes.front()) +
+                        (others == 0 ? "" : fmt::format(" (and {} more such)", others)));
+  }
   profile->sha256 = Sha256Hex(text);
   return std::move(*profile);
 }

@@ -121,7 +121,7 @@ Parsed<Rows> ReadRows(std::string_view text) {
   const auto columns = Columns::FromHeader(record);
   if (!columns) return tl::unexpected(columns.error());
 
-  Rows result{*columns, {}, {}, true};
+  Rows result{*columns, {}, {}, {}, true};
   KnobReader knobs;
   while (true) {
     more = records.Next(&record);
@@ -138,11 +138,12 @@ Parsed<Rows> ReadRows(std::string_view text) {
     return ProblemAt(text.size(),
                      "the profile has a header but no rows; expected one for each measurement");
   }
-  auto order = knobs.Finish();
+  auto order = knobs.Finish(text);
   if (!order) return tl::unexpected(order.error());
   for (Row& row : result.rows) row.knob = order->index_of[static_cast<std::size_t>(row.knob)];
   result.knobs = std::move(order->knobs);
-  result.knobs_are_numbers = order->are_numbers;
+  result.knob_unit = std::move(order->knob_unit);
+  result.knobs_are_numbers = order->knobs_are_numbers;
   return result;
 }
 

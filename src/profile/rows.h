@@ -6,6 +6,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,8 +42,10 @@ struct Row {
 // Every row of a text, each checked on its own.
 struct Rows {
   Columns columns;
-  std::vector<Row> rows;    // In the order of the text.
-  std::vector<Knob> knobs;  // As Profile::knobs.
+  std::vector<Row> rows;  // In the order of the text.
+  // As the profile's.
+  std::vector<Knob> knobs;
+  std::string knob_unit;
   bool knobs_are_numbers = true;
 };
 

@@ -5,7 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
+#include <utility>
 
 #include "report/text.h"
 #include "report/timeline.h"
@@ -21,6 +24,28 @@ constexpr int kFirstThreadId = 16;
 
 // A whole number of nanoseconds in the format's microseconds.
 double Microseconds(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
+
+// A sum of which one term changes at a time: log n additions each, and no
+// rounding that gathers over the changes.
+class ChangingSum {
+ public:
+  explicit ChangingSum(const std::vector<double>& terms)
+      : first_(terms.size()), sums_(2 * terms.size()) {
+    std::copy(terms.begin(), terms.end(), sums_.begin() + static_cast<std::ptrdiff_t>(first_));
+    for (std::size_t i = first_; i-- > 1;) sums_[i] = sums_[2 * i] + sums_[2 * i + 1];
+  }
+
+  void Set(int term, double value) {
+    std::size_t i = first_ + static_cast<std::size_t>(term);
+    sums_[i] = value;
+    for (i /= 2; i > 0; i /= 2) sums_[i] = sums_[2 * i] + sums_[2 * i + 1];
+  }
+  double total() const { return sums_.size() > 1 ? sums_[1] : 0; }
+
+ private:
+  std::size_t first_;  // Of the terms; sums_[i] is that of 2 i and 2 i + 1.
+  std::vector<double> sums_;
+};
 
 }  // namespace
 
@@ -82,7 +107,7 @@ void TraceWriter::PipelinePower(int pid, const CostedPipeline& pipeline,
   }
   changes[0];
   changes[iteration_ns];
-  std::vector<double> power = pipeline.rank_blocking_power_watts;
+  ChangingSum power(pipeline.rank_blocking_power_watts);
   std::vector<int> running(dag.num_ranks, -1);
   for (const auto& [ns, computations] : changes) {
     if (ns == iteration_ns) break;
@@ -90,15 +115,13 @@ void TraceWriter::PipelinePower(int pid, const CostedPipeline& pipeline,
       const int rank = dag.computations[i].rank;
       if (start_ns[i] == ns && end_ns[i] > ns) {
         running[rank] = i;
-        power[rank] = watts[i];
+        power.Set(rank, watts[i]);
       } else if (running[rank] == i) {
         running[rank] = -1;
-        power[rank] = pipeline.rank_blocking_power_watts[rank];
+        power.Set(rank, pipeline.rank_blocking_power_watts[rank]);
       }
     }
-    double total = 0;
-    for (const double each : power) total += each;
-    Counter(pid, "pipeline power (W)", ns, "W", total);
+    Counter(pid, "pipeline power (W)", ns, "W", power.total());
   }
   Counter(pid, "pipeline power (W)", iteration_ns, "W", 0);
 }

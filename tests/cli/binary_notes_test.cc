@@ -80,6 +80,24 @@ TEST_F(BinaryNotesTest, AStageWithoutTheHighestClock) {
       ElementsAre(AllOf(StartsWith("stage 0 backward has no row"), HasSubstr("2 other kinds"))));
 }
 
+TEST_F(BinaryNotesTest, WhatTheProfileAndItsCostsNote) {
+  const std::string header = "stage,instruction,frequency,time,energy\n";
+  std::string rows;
+  for (const char* instruction : {"forward", "backward"}) {
+    for (const int mhz : {1400, 1300, 1200, 1100, 1000}) {
+      rows += "0," + std::string(instruction) + "," + std::to_string(mhz) + ",0.25,75\n";
+    }
+  }
+  EXPECT_THAT(Notes(header + rows), IsEmpty());
+  EXPECT_THAT(Notes(header + rows + "0,backward_input,1400,0.1,30\n"),
+              ElementsAre(StartsWith("the schedule does not run backward_input by itself")));
+  rows.replace(rows.find(",0.25,75\n"), 9, ",0.25,7.5\n");
+  EXPECT_THAT(Notes(header + rows),
+              ElementsAre(HasSubstr("profile.csv:2:21: the energy of stage 0 forward at 1400")));
+  EXPECT_THAT(Notes(header + "0,forward,a,0.25,75\n0,backward,a,0.25,75\n"),
+              ElementsAre(HasSubstr("knobs are labels, which have no highest")));
+}
+
 TEST_F(BinaryNotesTest, TheFrontierHasThemToo) {
   std::vector<std::string> arguments = {
       "frontier",         folder_.Write("p.csv", Without(SampleProfile(2), {"1,forward,1400"})),

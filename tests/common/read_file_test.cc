@@ -1,12 +1,16 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <string>
+#include <thread>
 
 #include "common/temporary_directory.h"
 #include "perseus/file.h"
@@ -90,6 +94,64 @@ TEST(ReadWholeFile, DoesNotWaitForAPipe) {
   EXPECT_EQ(
       ReadError(directory.Path("pipe")),
       directory.Path("pipe") + ": cannot read: it is a pipe; save its contents to a file first");
+}
+
+class ReadWholeFileOrPipeTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0); }
+
+  // What is read while `bytes` are written in two parts with a pause between.
+  Result<std::string> ReadWhatIsWritten(const std::string& bytes, std::size_t limit = kLimit) {
+    std::thread writer([&] {
+      const int fd = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+      Write(fd, bytes.substr(0, bytes.size() / 2));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      Write(fd, bytes.substr(bytes.size() / 2));
+      ::close(fd);
+    });
+    Result<std::string> read = ReadWholeFileOrPipe(path_, limit);
+    writer.join();
+    return read;
+  }
+
+  static void Write(int fd, const std::string& bytes) {
+    for (std::size_t done = 0; done < bytes.size();) {
+      const ssize_t count = ::write(fd, bytes.data() + done, bytes.size() - done);
+      if (count < 0) return;  // The reader has had enough.
+      done += static_cast<std::size_t>(count);
+    }
+  }
+
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.Path("pipe");
+};
+
+// More than a pipe holds at once.
+TEST_F(ReadWholeFileOrPipeTest, GivesEveryByteOfAPipe) {
+  const std::string bytes(300'000, 'x');
+  const Result<std::string> read = ReadWhatIsWritten(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(*read == bytes);
+}
+
+TEST_F(ReadWholeFileOrPipeTest, IsBounded) {
+  ASSERT_NE(::signal(SIGPIPE, SIG_IGN), SIG_ERR);
+  const Result<std::string> read = ReadWhatIsWritten(std::string(300'000, 'x'), 100);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kInvalidInput);
+}
+
+TEST_F(ReadWholeFileOrPipeTest, DoesNotWaitForEver) {
+  const Result<std::string> read = ReadWholeFileOrPipe(path_, kLimit);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("into which nobody writes"), std::string::npos);
+}
+
+TEST_F(ReadWholeFileOrPipeTest, ReadsFilesAndRefusesDirectoriesAndDevices) {
+  directory_.Put("file", "12345");
+  EXPECT_EQ(ReadWholeFileOrPipe(directory_.Path("file"), kLimit).value_or(""), "12345");
+  EXPECT_FALSE(ReadWholeFileOrPipe(directory_.Path(), kLimit));
+  EXPECT_FALSE(ReadWholeFileOrPipe("/dev/zero", kLimit));
 }
 
 TEST(ReadWholeFile, SaysThatPermissionIsMissing) {

@@ -98,10 +98,10 @@ def knob_is_number(knob: str) -> bool:
 
 
 def baseline_option(options: list[Option]) -> Option:
-    """Return the option that savings are measured against: the highest clock."""
+    """Return the option that savings are measured against: the highest clock, or fastest label."""
     if all(knob_is_number(option.knob) for option in options):
         return max(options, key=lambda option: float(option.knob))
-    return options[0]
+    return min(options, key=lambda option: (option.time, option.energy))
 
 
 def write_profile(path: Path, tables: Tables) -> None:

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "perseus/schedule.h"
+#include "pipeline/schedule_shape.h"
 #include "schedule_testing.h"
 
 namespace perseus {
@@ -88,6 +89,19 @@ TEST(BuildScheduleTest, ZbvZeroBubble) {
   EXPECT_EQ(RankText(Build({"zbv-zero-bubble", 4, 2, 4}), 1),
             "1F0,2F0,1F1,2F1,2I0,2W0,1F2,1I0,1W0,2F2,2I1,2W1,1F3,1I1,1W1,2F3,2I2,2W2,1I2,2I3,1I3,"
             "1W2,2W3,1W3");
+}
+
+// The time goes with what is handed out, not with the ranks: each of these
+// ranks would take seconds.
+TEST(BuildScheduleTest, ZbvOfFewMicrobatchesOnManyRanksIsNoMoreWork) {
+  constexpr int kRanks = 1 << 29;
+  for (int i = 0; i < 1000; ++i) {
+    const int rank = i * (kRanks / 1000);
+    const pipeline::RankOrder order = pipeline::ZbvZeroBubbleOrder({kRanks, 2, 2}, rank);
+    ASSERT_EQ(order.size(), 2U * 2U * 3U);
+    EXPECT_EQ(order.front().action.stage, rank);
+    EXPECT_EQ(order.back().action.microbatch, 1);
+  }
 }
 
 TEST(BuildScheduleTest, DualPipeV) {

@@ -1,6 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,12 +63,22 @@ TEST(CostsTest, TheBaselineIsTheHighestClockEvenWhereDominated) {
               testing::ElementsAre(IsOption(0, 1.5, 100), IsOption(1, 1, 90)));
 }
 
-TEST(CostsTest, LabelsTakeTheFirstRowAsBaseline) {
+TEST(CostsTest, LabelsTakeTheFastestAsBaseline) {
   const std::string rows =
       "0,forward,quiet,2,50\n0,forward,loud,1,90\n0,backward,loud,1,9\n0,backward,quiet,2,5\n";
   const CostedPipeline pipeline = Costed(rows, DagOf("1f1b", 1, 1), Blocking(0));
   EXPECT_FALSE(pipeline.knobs_are_numbers);
-  EXPECT_EQ(pipeline.knobs[pipeline.TableOf(0).baseline.knob].label, "quiet");
+  EXPECT_EQ(pipeline.knobs[pipeline.TableOf(0).baseline.knob].label, "loud");
+}
+
+TEST(CostsTest, TheBaselineOfPartsThatRunAsOneIsTheFastestLabelOfBoth) {
+  // The fastest of the parts are at different labels.
+  const std::string rows =
+      "0,forward,a,1,10\n"
+      "0,backward_input,a,1,10\n0,backward_input,b,2,8\n0,backward_input,c,1.5,8\n"
+      "0,backward_weight,a,4,5\n0,backward_weight,b,2,4\n0,backward_weight,c,2.25,4\n";
+  const CostedPipeline pipeline = Costed(rows, DagOf("1f1b", 1, 1), Blocking(0));
+  EXPECT_THAT(pipeline.TableOf(1).baseline, IsOption(2, 3.75, 12));
 }
 
 TEST(CostsTest, TensorParallelismMultipliesEnergiesAndBlockingPower) {
@@ -148,6 +159,78 @@ TEST(CostsTest, JoinsInputAndWeightWhereTheScheduleRunsThemAsOne) {
                       "0,backward_weight,1200,3,5\n",
                       DagOf("1f1b", 1, 1), Blocking(0)),
               HasSubstr("no knob in common; measure both at the same knobs"));
+}
+
+// Backwards of two stages, and one of their halves.
+std::string BackwardAnd(const char* part) {
+  std::string rows;
+  for (const char* stage : {"0", "1"}) {
+    for (const char* row :
+         {"forward,1400,1,10", "backward,1400,4,80", "backward,1200,5,60", "backward,1000,7,50"}) {
+      rows += fmt::format("{},{}\n", stage, row);
+    }
+    rows += fmt::format("{0},{1},1400,1,30\n{0},{1},1000,2,20\n", stage, part);
+  }
+  return rows;
+}
+
+TEST(CostsTest, TheHalfThatIsNotMeasuredIsTheRestOfBackward) {
+  const PipelineDag dag = DagOf("zbv-zero-bubble", 2, 2, {}, 2);
+  for (const char* part : {"backward_input", "backward_weight"}) {
+    const CostedPipeline pipeline = Costed(BackwardAnd(part), dag, Blocking(0));
+    int halves = 0;
+    for (const CostTable& table : pipeline.tables) {
+      EXPECT_FALSE(table.split);
+      if (table.type == ComputationType::kForward) continue;
+      ++halves;
+      if (ComputationTypeName(table.type) == part) {
+        EXPECT_THAT(table.all_options,
+                    testing::ElementsAre(IsOption(0, 1, 30), IsOption(2, 2, 20)));
+      } else {
+        EXPECT_THAT(table.all_options,
+                    testing::ElementsAre(IsOption(0, 3, 50), IsOption(2, 5, 30)));
+        EXPECT_THAT(table.baseline, IsOption(0, 3, 50));
+      }
+    }
+    EXPECT_EQ(halves, 4);
+    EXPECT_TRUE(pipeline.notes.empty());
+  }
+}
+
+TEST(CostsTest, TheRestOfBackwardMustBeSomething) {
+  const PipelineDag dag = DagOf("zbv-zero-bubble", 2, 2, {}, 2);
+  const auto rows = [](const char* input) {
+    std::string text;
+    for (const char* stage : {"0", "1"}) {
+      text += fmt::format("{0},forward,1400,1,10\n{0},backward,1400,4,80\n{0},backward_input,{1}\n",
+                          stage, input);
+    }
+    return text;
+  };
+  EXPECT_EQ(ErrorOf(rows("1400,4,30"), dag, Blocking(0)),
+            "p.csv: the schedule runs backward_weight of stage 1, which is backward less "
+            "backward_input, but at 1400 that is 0 s, as backward_input takes no less; correct the "
+            "rows, or add some with instruction backward_weight");
+  EXPECT_THAT(ErrorOf(rows("1400,1,81"), dag, Blocking(0)), HasSubstr("at 1400 that is -1 J"));
+  EXPECT_THAT(ErrorOf(rows("1200,1,30"), dag, Blocking(0)),
+              HasSubstr("no knob at which both are measured"));
+}
+
+TEST(CostsTest, SaysWhatTheScheduleHasNoUseFor) {
+  const std::string rows =
+      "0,forward,1400,1,10\n0,backward,1400,4,80\n0,backward_input,1400,1,30\n";
+  EXPECT_THAT(Costed(rows, DagOf("1f1b", 1, 1), Blocking(0)).notes,
+              testing::ElementsAre("the schedule does not run backward_input by itself, so the "
+                                   "profile's rows of it are not used (stage 0)"));
+  EXPECT_THAT(Costed(BackwardAnd("backward_weight"), DagOf("1f1b", 2, 1), Blocking(0)).notes,
+              testing::ElementsAre(HasSubstr("not used (stage 0 and 1 more)")));
+  EXPECT_TRUE(Costed(kOneStage, DagOf("1f1b", 1, 1), Blocking(0)).notes.empty());
+}
+
+TEST(CostsTest, RemembersThatTheProfileIsModelled) {
+  Profile profile = ProfileOf(kOneStage);
+  profile.modelled = "MODELLED";
+  EXPECT_EQ(CostPipeline(profile, DagOf("1f1b", 1, 1), Blocking(0))->modelled, "MODELLED");
 }
 
 TEST(CostsTest, AFusedPairRunsAtOneKnob) {

@@ -96,8 +96,8 @@ TEST(EnvPipe, TheEnvelopeOfOtherSchedulesIsALongestPath) {
   EXPECT_NEAR(seconds, timing.iteration_time_seconds, 1e-9);
 }
 
-TEST(EnvPipe, WorksWithLabelsTowardsTheFirstRowOfATable) {
-  // "b" counts as maximum for stage 0, whose rows begin with it, but is the
+TEST(EnvPipe, WorksWithLabelsTowardsTheFastestOfATable) {
+  // "b" counts as maximum for stage 0, where it is the fastest, but is the
   // second knob of the profile. B0 of stage 0 has no time for "a".
   const CostedPipeline pipeline = Costed(
       "1,forward,a,1,300\n1,backward,a,2,600\n"

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -97,13 +96,81 @@ TEST(ProfileTest, KnobsAreLabelsOrNumbers) {
   EXPECT_EQ(Text(numbers),
             "true 1 0 3\n1410.0=1410 900=900 \n0 forward 1: (1 3 1 0 0) (0 1 3 0 0)\n"
             "0 backward 0: (0 1 3 0 0)");
-  // Zero is a label like any other; the baseline is the first row of a table.
+  // Labels have no highest: the baseline is the fastest of each table.
   const Profile labels = Read(
-      "stage,instruction,knob,time,energy\n0,forward,0,3,1\n"
-      "0,forward,1200MHz/12SM,1,3\n0,backward,1200MHz/12SM,1,3\n");
+      "stage,instruction,knob,time,energy\n0,forward,low,3,1\n"
+      "0,forward,1200MHz/12SM,1,3\n0,backward,low,2,3\n0,backward,1200MHz/12SM,2,2\n");
   EXPECT_EQ(Text(labels),
-            "false 1 0 3\n0=0 1200MHz/12SM=0 \n0 forward 0: (0 3 1 0 0) (1 1 3 0 0)\n"
-            "0 backward 0: (1 1 3 0 0)");
+            "false 1 0 4\nlow=0 1200MHz/12SM=0 \n0 forward 1: (0 3 1 0 0) (1 1 3 0 0)\n"
+            "0 backward 1: (0 2 3 0 0) (1 2 2 0 0)");
+  EXPECT_FALSE(labels.KnobsAreRanked());
+  ASSERT_EQ(labels.notes.size(), 1U);
+  EXPECT_EQ(NoteText(labels, labels.notes.front()),
+            "p.csv: knobs are labels, which have no highest: savings are measured against the "
+            "fastest option of each stage and instruction ('1200MHz/12SM' for stage 0 forward), "
+            "unless a baseline is named");
+}
+
+TEST(ProfileTest, NumbersWithAUnitAreNumbers) {
+  const auto rows = [](std::string_view low, std::string_view high) {
+    return fmt::format("{}0,forward,{},2,10\n0,forward,{},1,12\n0,backward,{},1,3\n", kHeader, low,
+                       high, high);
+  };
+  // Ascending: with the first row as baseline, "no slowdown" would be half as fast.
+  const std::string clocks =
+      "true 1 0 3\n1410=1410 900=900 \n0 forward 1: (1 2 10 0 0) (0 1 12 0 0)\n"
+      "0 backward 0: (0 1 3 0 0)";
+  for (const auto& [low, high] :
+       {std::pair("900MHz", "1410MHz"), std::pair("900 MHz", "1410 mhz"),
+        std::pair("0.9GHz", "1.41GHz"), std::pair("0.9 GHz", "\"1.41 ghz\"")}) {
+    const Profile p = Read(rows(low, high));
+    EXPECT_EQ(Text(p), clocks);
+    EXPECT_EQ(p.knob_unit, "MHz");
+    EXPECT_TRUE(p.notes.empty());
+  }
+  EXPECT_EQ(Read(rows("900", "1410")).knob_unit, "");
+  // Ordered, but no clocks.
+  const Profile caps = Read(rows("150W", "300 W"));
+  EXPECT_EQ(Text(caps),
+            "false 1 0 3\n300 W=300 150W=150 \n0 forward 1: (1 2 10 0 0) (0 1 12 0 0)\n"
+            "0 backward 0: (0 1 3 0 0)");
+  EXPECT_EQ(caps.knob_unit, "W");
+  EXPECT_TRUE(caps.KnobsAreRanked());
+  EXPECT_TRUE(caps.notes.empty());
+}
+
+TEST(ProfileTest, ABaselineCanBeNamedAmongLabels) {
+  const std::string text(
+      "stage,instruction,knob,time,energy\n0,forward,a,3,1\n0,forward,b,1,3\n"
+      "0,backward,b,1,3\n");
+  const auto named = ParseProfile(text, "p.csv", {.baseline = "b"});
+  ASSERT_TRUE(named) << named.error().message;
+  EXPECT_EQ(named->tables[0].baseline, 1);
+  EXPECT_TRUE(named->notes.empty());
+  const auto error = [](const std::string& profile, const std::string& label) {
+    const auto read = ParseProfile(profile, "p.csv", {.baseline = label});
+    return read ? "no error" : read.error().message;
+  };
+  EXPECT_EQ(error(text, "a"),
+            "p.csv:4:3: stage 0 backward has no row at 'a', which is to be the baseline; expected "
+            "one for every stage and instruction");
+  EXPECT_EQ(error(text, "c\x1b"),
+            "p.csv:2:11: 'c\\x1B' is to be the baseline, but is no knob of the profile; did you "
+            "mean 'a'?");
+  EXPECT_EQ(error(std::string(kSmall), "1200"),
+            "p.csv:2:11: '1200' is to be the baseline, but knobs are numbers here, and their "
+            "highest is the baseline; name none");
+}
+
+TEST(ProfileTest, SaysWhatItWasModelledBy) {
+  const std::string small(kSmall);
+  EXPECT_EQ(Read(small).modelled, "");
+  EXPECT_EQ(Read("# Mine\n\n \t#MODELLED, not measured: by me. \r\n" + small).modelled,
+            "MODELLED, not measured: by me.");
+  EXPECT_EQ(Read("\xEF\xBB\xBF# MODELLED\r# MODELLED twice\r" + small).modelled, "MODELLED");
+  EXPECT_EQ(Read("# MODELLED \x1b[2J\n" + small).modelled, "MODELLED");
+  EXPECT_EQ(Read("# MODELLED" + std::string(1000, '!') + "\n" + small).modelled, "MODELLED");
+  EXPECT_EQ(Read("# not MODELLED\n" + small + "# MODELLED\n").modelled, "");
 }
 
 TEST(ProfileTest, AggregatesRanks) {
@@ -238,6 +305,22 @@ TEST(ProfileTest, NamesWhatIsWrongAndWhere) {
       {good + "0,forward,inf,1,1\n",
        "p.csv:4:11: frequency 'inf' is not a finite number; expected a number above 0 (or labels "
        "that are no numbers)"},
+      {header + "0,forward,1410,1,1\n0,forward,12OO,1,1\n0,forward,1000,1,1\n",
+       "p.csv:3:11: frequency '12OO' is not a number like the other knobs ('1410', line 2); "
+       "correct it, or, if labels are meant, write all of them so that none is a number"},
+      {header + "0,forward,1410,1,1\n0,forward,1200MHz/12SM,1,1\n0,forward,low,1,1\n",
+       "p.csv:2:11: frequency '1410' is a number and no label like the other knobs "
+       "('1200MHz/12SM', line 3); correct it, or, if labels are meant, write all of them so that "
+       "none is a number"},
+      {header + "0,forward,1410,1,1\n0,forward,1200MHz,1,1\n",
+       "p.csv:3:11: frequency '1200MHz' has not the unit of '1410' (line 2); write one unit in the "
+       "whole file"},
+      {header + "0,forward,300W,1,1\n0,forward,200MHz,1,1\n",
+       "p.csv:3:11: frequency '200MHz' has not the unit of '300W' (line 2); write one unit in the "
+       "whole file"},
+      {header + "0,forward,0MHz,1,1\n",
+       "p.csv:2:11: frequency '0MHz' is no speed that a GPU can run at; expected a number above 0 "
+       "(or labels that are no numbers)"},
       {good + "0,forward,1.0,2,2\n",
        "p.csv:4:1: stage 0 forward at 1 is on line 2 already; keep one row of the two"},
       {ranks + "0,forward,1,1,1,0,3\n0,forward,1,1,1,0,3\n",
@@ -293,9 +376,6 @@ TEST(ProfileTest, RefusesWhatIsNoProfileFile) {
   EXPECT_NE(error(directory).find("directory"), std::string::npos);
   EXPECT_NE(error(directory / "none.csv").find("no such file"), std::string::npos);
   EXPECT_NE(error("/dev/zero").find("device"), std::string::npos);
-  const std::filesystem::path pipe = directory / "pipe";
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_NE(error(pipe).find("pipe"), std::string::npos);
   const std::filesystem::path huge = directory / "huge.csv";
   std::ofstream(huge).close();
   std::filesystem::resize_file(huge, std::uintmax_t{1} << 30);  // Sparse.
@@ -304,6 +384,21 @@ TEST(ProfileTest, RefusesWhatIsNoProfileFile) {
   std::ofstream(good) << kSmall;
   EXPECT_EQ(error(good), "no error");
   std::filesystem::remove_all(directory);
+}
+
+// A profile of many replicas is read in time that goes with its size: with a
+// search for each replica among all, this would take a minute, a legal file hours.
+TEST(ProfileTest, ManyReplicasAreNoMoreThanManyRows) {
+  constexpr int kReplicas = 250'000;
+  std::string text = "stage,instruction,frequency,time,energy,dp_rank,tp_rank\n";
+  for (const char* instruction : {"forward", "backward"}) {
+    for (int dp_rank = 0; dp_rank < kReplicas; ++dp_rank) {
+      text += fmt::format("0,{},1,1,1,{},0\n", instruction, dp_rank);
+    }
+  }
+  const Profile p = Read(text);
+  EXPECT_EQ(p.rows, 2 * kReplicas);
+  EXPECT_EQ(p.tables.size(), 2U);
 }
 
 TEST(ProfileTest, HashesAsPublished) {

@@ -9,9 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "emulation_fixture.h"
 #include "perseus/emulation_report.h"
+#include "report/trace_writer.h"
 
 namespace perseus::report {
 namespace {
@@ -89,6 +91,31 @@ TEST_F(EmulationTraceTest, MarksTheEnds) {
     if (event.at("ph") == "i") ++markers[event.at("name")];
   }
   EXPECT_EQ(markers, (std::map<std::string, int>{{"iteration ends", 2}, {"pipeline ends", 2}}));
+}
+
+// A change of power costs no look at every rank: that would be 10^11 additions.
+TEST(TraceWriterTest, PowerOfManyRanksTakesTimeByComputation) {
+  constexpr int kRanks = 200'000;
+  CostedPipeline pipeline;
+  pipeline.dag.num_ranks = kRanks;
+  pipeline.rank_blocking_power_watts.assign(kRanks, 1);
+  std::vector<std::int64_t> starts, ends;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    pipeline.dag.computations.push_back({.rank = rank, .action = {}, .fused = {}});
+    starts.push_back(2 * rank);
+    ends.push_back(2 * rank + 3);  // Two at a time.
+  }
+  TraceWriter out;
+  out.PipelinePower(1, pipeline, starts, ends, std::vector<double>(kRanks, 4), ends.back());
+  const std::string text = out.Finish();
+  const auto count = [&text](const std::string& event) {
+    int found = 0;
+    for (std::size_t i = 0; (i = text.find(event, i)) != std::string::npos; ++i) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("{\"W\":200003.0}"), kRanks);      // One computes, the others wait.
+  EXPECT_EQ(count("{\"W\":200006.0}"), kRanks - 1);  // Two do.
+  EXPECT_EQ(count("{\"W\":0.0}"), 1);
 }
 
 TEST(EmulationTraceOfNothingTest, IsValid) {
