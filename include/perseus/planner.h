@@ -59,7 +59,8 @@ using PlanCallback = std::function<bool(const PlanProgress&)>;
 // threads at once. A moved-from planner may only be assigned or destroyed.
 class Planner {
  public:
-  // Errors: kOverflow when quantities do not fit the integer arithmetic.
+  // Errors: kOverflow when quantities do not fit the integer arithmetic, or for
+  // more than a million computations.
   static Result<Planner> Create(CostedPipeline pipeline, const PlannerOptions& options);
 
   const CostedPipeline& pipeline() const;

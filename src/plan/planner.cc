@@ -32,6 +32,9 @@ using plan::Guard;
 
 constexpr double kSameEnergy = 1e-11;
 
+// More would not fit the memory of most machines (about 1.3 kB each).
+constexpr int kMostComputations = 1'000'000;
+
 // The advised quantum, as a share of the mean power at the highest clock.
 constexpr double kCoarseShare = 1.0 / 180;
 
@@ -151,6 +154,14 @@ Plan Planner::Evaluate(std::vector<CostOption> options) const {
 }
 
 Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& options) {
+  if (pipeline.dag.size() > kMostComputations) {
+    return MakeError(
+        ErrorCode::kOverflow,
+        fmt::format("this pipeline has {} computations in an iteration, and a plan is made for at "
+                    "most {}: a frontier of more takes hours and many GB; plan fewer microbatches, "
+                    "of which the steady ones repeat",
+                    pipeline.dag.size(), kMostComputations));
+  }
   auto impl = std::make_shared<Impl>();
   impl->pipeline = std::move(pipeline);
   const CostedPipeline& costs = impl->pipeline;

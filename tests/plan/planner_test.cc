@@ -608,6 +608,16 @@ TEST(PlannerTest, AManySteppedLadderNeverGetsWorse) {
   EXPECT_EQ(stopped->size(), 1U);
 }
 
+TEST(PlannerTest, RefusesWhatWouldNeverEnd) {
+  std::mt19937 random(39);
+  CostedPipeline pipeline = Costed(RandomRows(random, {}), DagOf("1f1b", 2, 3), Blocking(70));
+  pipeline.dag.computations.resize(1'000'001);
+  const auto planner = Planner::Create(std::move(pipeline), {});
+  ASSERT_FALSE(planner);
+  EXPECT_EQ(planner.error().code, ErrorCode::kOverflow);
+  EXPECT_THAT(planner.error().message, HasSubstr("1000001 computations"));
+}
+
 TEST(PlannerTest, CopiesShareWhatTheyReferTo) {
   std::mt19937 random(38);
   std::optional<Planner> first = RandomPlanner(random, 0);
