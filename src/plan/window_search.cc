@@ -139,8 +139,10 @@ class Search {
   bool IsOver() const { return stopped_ || work_ >= work_limit_; }
   std::int64_t WorkOfRound() const { return 2000 * static_cast<std::int64_t>(order_.size()); }
 
-  // Keeps and reports what is better.
+  // Keeps and reports what is better. Not what the limit has cut short: with a
+  // higher one it would not be in the sequence.
   bool Offer(const Choice& choice) {
+    if (IsOver() && !best_.knobs.empty()) return false;
     const bool better = !choice.knobs.empty() && choice.cost < best_.cost;
     if (better) best_ = choice;
     if (!report_(better ? &best_.knobs : nullptr, work_)) stopped_ = true;
