@@ -120,8 +120,11 @@ class Search {
         Choice made = Construct(*style);
         const std::int64_t until =
             work_ + (round < kShortConstructions ? 1 : 0) * (work_ - work_before) + WorkOfRound();
-        while (!IsOver() && !made.knobs.empty() && work_ < until) Pass(NextPass(), &made);
         Offer(made);
+        while (!IsOver() && !made.knobs.empty() && work_ < until) {
+          Pass(NextPass(), &made);
+          Offer(made);
+        }
       }
       const std::int64_t until = work_ + std::max((work_ - work_before) / 2, WorkOfRound());
       while (!IsOver() && work_ < until && failed_passes < kMostFailedPasses) {
