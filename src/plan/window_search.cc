@@ -71,6 +71,8 @@ constexpr double kLongShare = 0.4;
 // What a dive costs at most, for each pair of an activity and one in its window.
 constexpr double kWorkPerPair = 40;
 constexpr std::array<int, 3> kPassWindows = {32, 64, 128};
+// Within a pass what is better is offered whenever so many activities are done.
+constexpr int kOfferEvery = 256;
 // Rank by rank wins most often; one pass in so many goes another way.
 constexpr int kPassesPerOther = 3;
 constexpr int kMostFailedPasses = 256;  // In a row.
@@ -129,8 +131,10 @@ class Search {
       const std::int64_t until = work_ + std::max((work_ - work_before) / 2, WorkOfRound());
       while (!IsOver() && work_ < until && failed_passes < kMostFailedPasses) {
         Choice better = best_;
+        const Int128 before = best_.cost;
         Pass(NextPass(), &better);
-        failed_passes = Offer(better) ? 0 : failed_passes + 1;
+        Offer(better);
+        failed_passes = best_.cost < before ? 0 : failed_passes + 1;
       }
     }
   }
@@ -298,6 +302,8 @@ class Search {
                        : first == 0 && style.offset > 0 ? style.offset
                                                         : first + style.step;
       PushEarliest(network_, Stretch(first, next), &table_);
+      // Now and then in between, lest a limit lose a whole pass.
+      if (next < size && next / kOfferEvery != first / kOfferEvery) Offer(*choice);
       first = next;
     }
   }
