@@ -9,17 +9,17 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "perseus/analysis.h"
-#include "perseus/emulator.h"
+#include "analyse/sweep_text.h"
+#include "emulate/straggler_text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto straggler = perseus::ParseStraggler(text);
+  const auto straggler = perseus::emulate::ParseStraggler(text);
   if (straggler && (straggler->pipeline < 0 || straggler->rank < -1 || straggler->iterations < 0 ||
                     straggler->first_iteration < 0)) {
     std::abort();
   }
   perseus::SweepSpec sweep;
-  (void)perseus::ParseSweep(text, &sweep);
+  (void)perseus::analyse::ParseSweep(text, &sweep);
   return 0;
 }

@@ -42,10 +42,6 @@ struct SweepSpec {
   double effort = 0.2;
 };
 
-// "microbatches=8,16,32" adds to `sweep`; "schedule=gpipe,1f1b", "stages=...",
-// "virtual-stages=...". A value that is there already is not added again.
-Result<void> ParseSweep(std::string_view text, SweepSpec* sweep);
-
 // One shape. Where it cannot be built (a schedule that needs two virtual
 // stages), `why_not` says so and the figures are 0.
 struct SweepRow {

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_EMULATION_REPORT_H_
 #define PERSEUS_EMULATION_REPORT_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "perseus/analysis.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
+#include "perseus/plan.h"
+#include "perseus/profile.h"
 
 namespace perseus {
 
@@ -27,24 +30,58 @@ struct PolicyRow {
   double peak_watts = 0;
 };
 
+// A plan that answers a question.
+struct PlanAnswer {
+  Plan plan;
+  // At its end all GPUs wait so long before the next iteration: where even the
+  // slowest plan would draw too much.
+  double wait_seconds = 0;
+
+  // The time for which a planner makes this plan.
+  double planned_seconds() const { return plan.iteration_time_seconds - wait_seconds; }
+};
+
+// The fastest plan within a power budget.
+struct PowerBudgetAnswer {
+  double budget_watts = 0;  // Of the whole job.
+  PlanAnswer answer;
+};
+
+// The cheapest plan that ends a run in time.
+struct DeadlineAnswer {
+  double deadline_seconds = 0;
+  std::int64_t iterations = 0;
+  PlanAnswer answer;
+};
+
 // All that a report on an emulated job says. Pointers are not owned, must not be
 // null (unless said so) and must outlive the call.
 struct EmulationReportInput {
+  const Profile* profile = nullptr;
   const CostedPipeline* pipeline = nullptr;
   const EmulationSpec* spec = nullptr;
   const Emulation* emulation = nullptr;
-  std::string title;           // Empty: "Emulated job".
-  std::string policy;          // That `emulation` followed.
-  std::string profile_source;  // Only the file name is shown.
-  std::string profile_sha256;
+  const Emulation* max_clocks = nullptr;    // The same scenario at maximum clocks.
+  const Plan* max_clocks_plan = nullptr;    // One iteration of one pipeline.
+  std::string title;                        // Empty: "Emulated job".
+  std::string policy;                       // That `emulation` followed, for programs.
+  std::string label;                        // The same for people: "perseus (phase)".
   std::vector<PolicyRow> policies;          // Empty: no comparison was made.
   std::vector<PartitionResult> partitions;  // Answers to questions, where asked.
   std::vector<SweepRow> sweep;
+  std::optional<PowerBudgetAnswer> power_budget;
+  std::optional<DeadlineAnswer> deadline;
+  RunSpec run_spec;
   std::optional<RunCost> run_at_max_clocks;
   std::optional<RunCost> run;
   std::string currency;            // A label for RunCost::price, as the user gave it.
   std::vector<std::string> notes;  // A sentence each.
+  std::vector<std::string> files;  // Names of what is written beside emulation.json.
 };
+
+// emulation.json (fields: docs/files.md): every figure of the job, one iteration
+// a line. The same input gives the same bytes. Never fails.
+std::string FormatEmulationJson(const EmulationReportInput& input);
 
 // report.html: one self-contained file that opens without network, with the
 // job's power over time, where the energy went, iteration times, and the

@@ -32,6 +32,9 @@ struct TimeNoise {
 };
 inline constexpr double kMostNoise = 0.25;
 
+// Of one emulation; a record of 64 bytes is kept of each.
+inline constexpr std::int64_t kMaxIterations = 10'000'000;
+
 // What a change of clock costs. A rank has one call under way at a time;
 // newer targets wait for it, and the newest wins.
 struct ClockSwitching {
@@ -65,10 +68,6 @@ struct Straggler {
   std::int64_t first_iteration = 0;
   std::int64_t iterations = 0;  // 0: until the end.
 };
-
-// "slow=1.2,pipeline=3,rank=2,from=100,for=50"; all but the first may be left
-// out. "clock=1100", "power=250", "stall=0.5".
-Result<Straggler> ParseStraggler(std::string_view text);
 
 // Stragglers that come by chance, like `kind` and `value` of the example.
 struct RandomStragglers {

@@ -37,11 +37,19 @@ struct OutputFile {
 };
 
 // Writes a set of files into `directory`, which is made (with its parents)
-// where missing. Every temporary file is complete on the disk before the first
-// one is renamed, so a full disk or a missing permission leaves the old set
-// whole, and no directory that was not there before.
+// where missing: all of them or none, also where the disk is full, a permission
+// is missing or the program is killed. A signal that asks the program to end
+// waits until the set is whole, or until it is cleaned away. Of a program that
+// is killed while files go to their places the next call for this directory
+// finishes the work, and sweeps what it left under temporary names.
 Result<void> WriteFilesAtomically(const std::string& directory,
                                   const std::vector<OutputFile>& files);
+
+// Whether a file, or a set of files, could be written now: to know before long
+// work. Errors are those of writing. Nothing is made; where a killed program
+// left a set half-way to its places, it is put there.
+Result<void> CheckWritable(const std::string& path);
+Result<void> CheckWritable(const std::string& directory, const std::vector<std::string>& names);
 
 }  // namespace perseus
 

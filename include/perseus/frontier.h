@@ -89,6 +89,9 @@ struct FrontierOptions {
   // Called about every hundred breakpoints with the share of time covered.
   // Must not throw.
   std::function<void(double)> progress = {};
+  // Asked about as often, and at least once; true gives up with kCancelled.
+  // Must not throw.
+  std::function<bool()> cancelled = {};
 };
 
 struct TimeCostFrontier {
@@ -99,17 +102,46 @@ struct TimeCostFrontier {
   // to slope_quantum can have caused. (Options within 1e-9 of each other in
   // time count as one, the cheaper: the cost stays a lower bound.)
   double cost_error = 0;
-  long long pivots = 0;  // Work done.
+  long long pivots = 0;
+  long long work = 0;  // Steps done, as EstimateFrontier() counts them.
 };
 
 // Walks the whole frontier. Exact in integers: the only rounding is that of
 // the input to the integer grid (relative 1e-15 or so; cost_error says it).
 // Errors: kInvalidInput (cycle, index out of range, empty curve, negative or
 // non-finite number, no activity), kOverflow (sums that are not finite or do
-// not fit 62 bits, more than 2^28 activities and precedences). Thread-safe; no
-// state is shared.
+// not fit 62 bits, more than 2^28 activities and precedences), kCancelled.
+// Thread-safe; no state is shared.
 Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
                                        const FrontierOptions& options);
+
+// What the cost of a whole frontier depends on.
+struct FrontierSize {
+  double activities = 0;
+  double precedences = 0;
+  // Hull segments, after rounding to slope_quantum: of the curves of all
+  // activities, and of the curves that have a user.
+  double segments = 0;
+  double curve_segments = 0;
+  double longest_chain = 0;  // Activities on the longest path of precedences.
+  double slope_steps = 0;    // The steepest slope in multiples of slope_quantum; 0: exact.
+};
+
+struct FrontierEstimate {
+  double breakpoints = 0;
+  double work = 0;     // Steps: about nodes touched.
+  double seconds = 0;  // CPU time, where a step takes 18 ns.
+  double bytes = 0;    // Peak memory of SolveFrontier(), without the problem itself.
+};
+
+// One pass over the problem; builds nothing. Preconditions: indices in range,
+// no cycle.
+FrontierSize SizeOf(const TimeCostProblem& problem, double slope_quantum);
+
+// What SolveFrontier() will take for a whole frontier, so that a caller can say
+// so, coarsen or refuse before it starts. Fitted to pipelines (docs/solver.md):
+// there the work is within a factor of 3. Other graphs may be far off.
+FrontierEstimate EstimateFrontier(const FrontierSize& size);
 
 // The lower convex hulls as the solver sees them, after rounding to its
 // integer grid: one list per curve, fastest first. An independent solver that

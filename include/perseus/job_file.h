@@ -4,6 +4,8 @@
 #ifndef PERSEUS_JOB_FILE_H_
 #define PERSEUS_JOB_FILE_H_
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,15 +25,13 @@ struct TimeMargin {
   friend bool operator==(const TimeMargin&, const TimeMargin&) = default;
 };
 
-// "2sigma", "1%", or both with a comma between ("2sigma,1%": the larger one
-// counts).
-Result<TimeMargin> ParseTimeMargin(std::string_view text);
-
 // Everything that the flags of `perseus plan` can say, from a file. What the
 // file does not say is empty. Paths are resolved against the directory of the
 // file. A plain value.
 struct JobFile {
   std::optional<std::string> profile;        // Path.
+  std::optional<std::string> baseline;       // See ProfileOptions.
+  std::optional<bool> strict;                // See ProfileOptions.
   std::optional<std::string> schedule;       // Canonical name.
   std::optional<std::string> schedule_file;  // Path; never together with `schedule`.
   std::optional<int> stages;                 // Of the model.
@@ -54,6 +54,10 @@ struct JobFile {
   std::optional<bool> exponential_fit;
   std::optional<double> effort;
   std::optional<std::string> output;  // Directory.
+
+  // Where the value of each key stands, "job.toml:3:10", for what is found
+  // wrong with it later (against the profile). Empty where there is no file.
+  std::map<std::string, std::string, std::less<>> places;
 };
 
 // Reads a job file: TOML or JSON by the extension ".toml" or ".json". Errors

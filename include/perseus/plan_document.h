@@ -67,6 +67,7 @@ struct PlanDocument {
 
   std::string profile_source;  // Base name of the profile.
   std::string profile_sha256;
+  std::string profile_modelled;   // Profile::modelled; empty: measured, or not said.
   bool knobs_are_numbers = true;  // SM clocks in MHz, else labels.
 
   double requested_time_seconds = 0;

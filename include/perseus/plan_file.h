@@ -4,6 +4,7 @@
 #ifndef PERSEUS_PLAN_FILE_H_
 #define PERSEUS_PLAN_FILE_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -21,12 +22,19 @@ inline constexpr std::string_view kZeusPlanFileName = "zeus_plan.py";  // Zeus a
 // The version of plan.json that this library writes and reads.
 inline constexpr int kPlanSchemaVersion = 1;
 
+// What a plan.json may have at most, 1 GiB; the largest plan that can be made
+// (4,000,000 computations) has some 700 MB. A longer text cannot be read back.
+inline constexpr std::size_t kMaxPlanFileBytes = std::size_t{1} << 30;
+// The same of a plan for Zeus.
+inline constexpr std::size_t kMaxZeusPlanFileBytes = std::size_t{128} << 20;
+
 // plan.json: two spaces of indent, one computation a line, shortest numbers
 // that read back to the same bits.
 std::string FormatPlanJson(const PlanDocument& plan);
 
 // Reads plan.json. Fields that this version does not know are ignored. Errors
-// name file:line:column and the field. A file over 256 MiB is refused.
+// name file:line:column and the field. A file over
+// kMaxPlanFileBytes is refused.
 Result<PlanDocument> ReadPlan(const std::string& path);
 
 // The same on text in memory; `name` stands for the path in messages.

@@ -98,8 +98,7 @@ Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& optio
 Result<Profile> ParseProfile(std::string_view text, const std::string& name,
                              const ProfileOptions& options = {});
 
-// Lower-case hex SHA-256 of `bytes` (FIPS 180-4); empty where the OpenSSL of
-// this machine has it switched off.
+// Lower-case hex SHA-256 of `bytes` (FIPS 180-4).
 std::string Sha256Hex(std::string_view bytes);
 
 }  // namespace perseus

@@ -9,41 +9,66 @@
 
 #include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
+#include "perseus/profile.h"
 
 namespace perseus {
 
 // One line of the savings table: a point of the frontier made real.
 struct ReportRow {
-  std::string label;  // "no slowdown", "+1 %", "T_economic", ...
+  std::string label;                  // For people: "no slowdown", "+1 %", "T*", ...
+  std::string name;                   // For programs: "no_slowdown", "t_star", ...
+  double requested_time_seconds = 0;  // Asked for; not exceeded.
+  bool feasible = true;               // Else the constraints allow no plan; figures are 0.
   double iteration_time_seconds = 0;
   double energy_joules = 0;  // One pipeline.
   double saving_percent = 0;
   double average_power_watts = 0;
   double lower_bound_joules = 0;
   double gap_percent = 0;
+  int knob_changes = 0;
+  int distinct_knobs = 0;
   bool chosen = false;  // The plan that the report shows.
 };
 
 // The row of a plan.
 ReportRow MakeReportRow(std::string label, const Plan& plan);
 
+// What one constraint costs by itself: the chosen point with it against the
+// chosen point without any.
+struct ConstraintPrice {
+  std::string constraint;  // As on the command line: "--granularity phase".
+  double energy_percent = 0;
+  double time_percent = 0;
+};
+
 // All that a report says. The pointers are not owned, must not be null and
 // must outlive the call; both plans belong to `pipeline`. Strings may hold
 // anything: they are escaped, and bytes that are not UTF-8 are replaced.
 struct ReportInput {
+  const Profile* profile = nullptr;
   const CostedPipeline* pipeline = nullptr;
   const Frontier* frontier = nullptr;
   const Plan* baseline = nullptr;  // Every computation at its highest clock.
   const Plan* chosen = nullptr;
-  std::vector<ReportRow> rows;  // In the order of the terminal's table.
-  std::string title;            // Empty: "Energy plan".
-  std::string profile_source;   // Only the file name is shown.
-  std::string profile_sha256;
-  std::string knob_unit = "MHz";   // Ignored where knobs are labels.
-  int data_parallel = 1;           // Pipelines of the job.
-  PlanConstraints constraints;     // Under which `chosen` was made.
+  std::vector<ReportRow> rows;    // In the order of the terminal's table.
+  std::string title;              // Empty: "Energy plan".
+  std::string at = "1.0x";        // What was asked for, as the user put it.
+  std::string knob_unit = "MHz";  // Ignored where knobs are labels.
+  int data_parallel = 1;          // Pipelines of the job.
+  double split_ratio = 0.5;       // Of `backward`, where the schedule divides it.
+  PlanConstraints constraints;    // Under which `chosen` was made.
+  std::vector<ConstraintPrice> prices;
   std::vector<std::string> notes;  // Caveats, a sentence each ("The sample is modelled.").
+  std::vector<std::string> files;  // Names of what was written, for the summary.
 };
+
+// The plan and its table for other programs: what `perseus plan --json` prints
+// (fields: docs/cli.md). The same input gives the same bytes. Never fails.
+std::string FormatPlanSummaryJson(const ReportInput& input);
+
+// The frontier with all its breakpoints: what `perseus frontier --json` prints.
+// `chosen` may be null; rows are not read. Otherwise as above.
+std::string FormatFrontierJson(const ReportInput& input);
 
 // report.html: one self-contained HTML file that opens without network. The
 // same input gives the same bytes. Never fails. Safe from several threads.

@@ -17,6 +17,7 @@ enum class ErrorCode {
   kInfeasible,    // The input is well formed, but no plan can satisfy it.
   kIo,            // The operating system refused to read or write.
   kOverflow,      // Quantities do not fit the exact integer arithmetic.
+  kCancelled,     // A callback of the caller asked to stop.
   kInternal,      // A bug of ours; never the user's fault.
 };
 

@@ -61,7 +61,7 @@ Result<Schedule> BuildSchedule(const ScheduleSpec& spec);
 // Reads PyTorch's CSV text (compute_only, compute_comms, and old files that
 // spell I as B beside W): row = rank, cell = action, empty cell = idle.
 // Communication and memory actions are left out. Stricter than PyTorch: nothing
-// may follow an action. Errors name file:line:column; a file over 64 MiB is
+// may follow an action. Errors name file:line:column; a file over 128 MiB is
 // refused. The result is checked by ValidateSchedule.
 Result<Schedule> ReadSchedule(const std::string& path);
 Result<Schedule> ParseSchedule(std::string_view text, const std::string& name);

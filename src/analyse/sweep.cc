@@ -5,16 +5,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <system_error>
 #include <utility>
 
 #include "analyse/planned_shape.h"
 #include "analyse/stage_parts.h"
+#include "analyse/sweep_text.h"
 #include "common/nearest_name.h"
+#include "common/numbers.h"
+#include "job/limits.h"
 #include "perseus/analysis.h"
 #include "pipeline/limits.h"
 #include "pipeline/schedule_names.h"
@@ -25,7 +26,6 @@ namespace {
 using pipeline::kMaxComputations;
 using pipeline::UnknownScheduleName;
 
-constexpr int kMostCount = 1'000'000;
 constexpr std::int64_t kMostShapes = 1000;
 
 template <typename T>
@@ -36,15 +36,13 @@ void AddNew(T value, std::vector<T>* values) {
 }
 
 Result<void> AddCount(std::string_view key, std::string_view value, std::vector<int>* counts) {
-  int count = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
-  if (error != std::errc() || end != value.data() + value.size() || count < 1 ||
-      count > kMostCount) {
+  const std::optional<int> count = ParseInteger<int>(value);
+  if (!count || *count < 1 || *count > job::kMaxMicrobatches) {
     return InvalidInput(
         fmt::format("{} is no value of {}; expected whole numbers from 1 to {}, as in {}=8,16,32",
-                    Shown(value), key, kMostCount, key));
+                    Shown(value), key, job::kMaxMicrobatches, key));
   }
-  AddNew(count, counts);
+  AddNew(*count, counts);
   return {};
 }
 
@@ -151,6 +149,8 @@ void FillIn(const analyse::PlannedShape& planned, SweepRow* row) {
 
 }  // namespace
 
+namespace analyse {
+
 Result<void> ParseSweep(std::string_view text, SweepSpec* sweep) {
   struct Key {
     std::string name;
@@ -189,6 +189,8 @@ Result<void> ParseSweep(std::string_view text, SweepSpec* sweep) {
   *sweep = std::move(more);
   return {};
 }
+
+}  // namespace analyse
 
 Result<std::vector<SweepRow>> SweepShapes(const JobShape& job, const SweepSpec& sweep,
                                           const ProgressFunction& progress) {

@@ -34,6 +34,7 @@ enum class Command : std::uint8_t {
 struct JobFlags {
   std::string input;  // Profile or job file.
   JobFile overrides;  // Each field that is set wins over the file's.
+  bool strict = false;
 };
 
 struct FrontierFlags {
@@ -99,6 +100,7 @@ struct EvaluateFlags {
   std::string name;  // Of the evaluation: "sosp24".
   std::string directory;
   std::string derived_directory;
+  std::string measured_directory;
   std::optional<double> effort;
   bool no_times = false;
   bool json = false;

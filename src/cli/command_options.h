@@ -12,10 +12,6 @@
 namespace perseus::cli {
 
 // The limits of flags (docs/files.md).
-inline constexpr int kMostStages = 65536;
-inline constexpr int kMostMicrobatches = 1 << 20;
-inline constexpr int kMostGpus = 1 << 20;
-
 // Each adds one command with its options, which are kept in `invocation`.
 void AddPlanCommand(CommandParser* parser, Invocation* invocation);
 void AddFrontierCommand(CommandParser* parser, Invocation* invocation);

@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include "cli/value_parsers.h"
+#include "common/nearest_name.h"
 
 namespace perseus::cli {
 namespace {
@@ -167,10 +168,15 @@ std::vector<std::string> CommandParser::PlanArguments(const CLI::App& command) c
     } else if (plan->get_option_no_throw("--" + name) != nullptr && name != "at" &&
                name != "effort" && name != "output" && name != "json") {
       arguments.push_back("--" + name);
-      arguments.push_back(option->results().front());
+      if (option->get_expected_max() > 0) arguments.push_back(option->results().front());
     }
   }
   return arguments;
+}
+
+bool CommandParser::FollowsDoubleDash(const std::string& word) const {
+  const auto dashes = std::find(arguments_.begin(), arguments_.end(), "--");
+  return std::find(dashes, arguments_.end(), word) != arguments_.end();
 }
 
 // CLI11's exceptions in our words.
@@ -185,7 +191,11 @@ Error CommandParser::Explain(const CLI::ParseError& error) const {
     for (const std::string& word : app_->remaining(/*recurse=*/true)) {
       if (!word.starts_with('-') || word == "-" || word == "--") continue;
       const std::string flag = word.substr(0, word.find('='));
-      const std::string nearest = NearestWord(flag, LongNames(*command));
+      if (FollowsDoubleDash(word)) {
+        return usage(fmt::format(
+            "after '--' every word is a name and no option; put '{}' before the '--'", flag));
+      }
+      const std::string nearest = NearestName(flag, LongNames(*command));
       return usage(fmt::format("unknown option '{}' of '{}'; {}", flag, name,
                                nearest.empty() ? fmt::format("'{} --help' lists them", name)
                                                : fmt::format("did you mean '{}'?", nearest)));
@@ -217,12 +227,13 @@ Result<ParsedCommandLine> CommandParser::Parse(const std::vector<std::string>& a
   }
   const std::string& first = arguments.front();
   if (!first.starts_with('-') && std::find(names.begin(), names.end(), first) == names.end()) {
-    const std::string nearest = NearestWord(first, names);
+    const std::string nearest = NearestName(first, names);
     return InvalidInput(fmt::format("unknown command '{}'; {}", first,
                                     nearest.empty()
                                         ? fmt::format("the commands are {}", fmt::join(names, ", "))
                                         : fmt::format("did you mean '{}'?", nearest)));
   }
+  arguments_ = arguments;
   try {
     app_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {

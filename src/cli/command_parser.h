@@ -97,11 +97,13 @@ class CommandParser {
   std::vector<std::string> LongNames(const CLI::App& app) const;
   const CLI::App* ParsedCommand() const;
   std::vector<std::string> PlanArguments(const CLI::App& command) const;
+  bool FollowsDoubleDash(const std::string& word) const;
   Error Explain(const CLI::ParseError& error) const;
 
   std::unique_ptr<CLI::App> app_;
   Invocation* invocation_;
-  CLI::App* command_ = nullptr;  // The newest.
+  std::vector<std::string> arguments_;  // Being parsed.
+  CLI::App* command_ = nullptr;         // The newest.
   std::string group_ = "Options";
   std::map<const CLI::Option*, Details> details_;
   std::set<const CLI::Option*> repeated_;

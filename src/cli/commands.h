@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/command_line.h"
+#include "cli/outputs.h"
 #include "cli/terminal.h"
 #include "perseus/result.h"
 
@@ -14,15 +15,15 @@ namespace perseus::cli {
 
 // Each runs one command to its end, writes the files that were asked for, and
 // returns what belongs on standard output.
-Result<std::string> RunPlan(const Invocation& invocation, const Style& style);
-Result<std::string> RunFrontier(const Invocation& invocation, const Style& style);
-Result<std::string> RunSchedule(const ScheduleFlags& flags);
-Result<std::string> RunExplain(const ExplainFlags& flags, const Style& style);
-Result<std::string> RunSynth(const SynthFlags& flags, const Style& style);
-Result<std::string> RunEmulate(const Invocation& invocation, const Style& style);
-Result<std::string> RunEvaluate(const EvaluateFlags& flags);
-Result<std::string> RunCompletion(const std::string& shell);
-Result<std::string> RunMan();
+Result<Printout> RunPlan(const Invocation& invocation, const Style& style);
+Result<Printout> RunFrontier(const Invocation& invocation, const Style& style);
+Result<Printout> RunSchedule(const ScheduleFlags& flags);
+Result<Printout> RunExplain(const ExplainFlags& flags, const Style& style);
+Result<Printout> RunSynth(const SynthFlags& flags, const Style& style);
+Result<Printout> RunEmulate(const Invocation& invocation, const Style& style);
+Result<Printout> RunEvaluate(const EvaluateFlags& flags);
+Result<Printout> RunCompletion(const std::string& shell);
+Result<Printout> RunMan();
 
 }  // namespace perseus::cli
 

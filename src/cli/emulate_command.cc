@@ -81,9 +81,9 @@ Result<void> CheckStragglers(const EmulationSpec& spec, const PipelineDag& dag) 
 }
 
 // Without the target, for which a policy may be needed.
-EmulationSpec MakeSpec(const EmulateFlags& flags, const JobFile& settings) {
+EmulationSpec MakeSpec(const EmulateFlags& flags, const Job& job) {
   EmulationSpec spec = flags.spec;
-  spec.pipelines = settings.data_parallel.value_or(1);
+  spec.pipelines = job.DataParallel();
   spec.iterations = flags.iterations;
   RandomStragglers& random = spec.random_stragglers;
   random.share_of_gpus_per_day = flags.straggler_rate.value_or(0);
@@ -105,10 +105,10 @@ PolicySpec MakePolicySpec(const Invocation& invocation, const Job& job, double e
   PolicySpec spec;
   spec.name = invocation.emulate.policy.value_or(std::string(kPerseus));
   spec.effort = effort;
-  spec.constraints = Constraints(job.settings);
+  spec.constraints = job.Constraints();
   if (spec.name == kPerseus) return spec;
   const bool has_more = spec.constraints.any();
-  spec.constraints = Constraints(invocation.job.overrides);
+  spec.constraints = ConstraintsOf(invocation.job.overrides);
   if (has_more && !spec.constraints.any()) {
     notes->push_back(
         fmt::format("the job file's constraints are for perseus; {} knows none.", spec.name));
@@ -116,32 +116,47 @@ PolicySpec MakePolicySpec(const Invocation& invocation, const Job& job, double e
   return spec;
 }
 
-Result<void> WriteOutputs(const Job& job, EmulationSummary* summary) {
-  EmulationReportInput report;
-  report.pipeline = summary->pipeline;
-  report.spec = &summary->spec;
-  report.emulation = summary->emulation;
-  report.title = "Emulated job: " + std::filesystem::path(job.profile.source).stem().string();
-  report.policy = summary->label;
-  report.profile_source = job.profile.source;
-  report.profile_sha256 = job.profile.sha256;
-  report.policies = summary->policies;
-  report.partitions = summary->partitions;
-  report.sweep = summary->sweep;
-  report.run_at_max_clocks = summary->run_at_max_clocks;
-  report.run = summary->run_cost;
-  report.currency = summary->currency;
-  report.notes = summary->notes;
-  if (summary->power_budget) report.notes.push_back(PowerBudgetSentence(*summary));
-  if (summary->deadline) report.notes.push_back(DeadlineSentence(*summary));
-  summary->files = {"emulation.json", "iterations.csv", "power.csv", "timeline.json",
-                    "report.html"};
+std::vector<std::string> OutputNames() {
+  return {"emulation.json", "iterations.csv", "power.csv", "timeline.json", "report.html"};
+}
+
+EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
+  EmulationReportInput input;
+  input.profile = summary.profile;
+  input.pipeline = summary.pipeline;
+  input.spec = &summary.spec;
+  input.emulation = summary.emulation;
+  input.max_clocks = summary.max_clocks;
+  input.max_clocks_plan = summary.max_clocks_plan;
+  input.title = "Emulated job: " + std::filesystem::path(summary.profile->source).stem().string();
+  input.policy = summary.policy;
+  input.label = summary.label;
+  input.policies = summary.policies;
+  input.partitions = summary.partitions;
+  input.sweep = summary.sweep;
+  input.power_budget = summary.power_budget;
+  input.deadline = summary.deadline;
+  input.run_spec = summary.run;
+  input.run_at_max_clocks = summary.run_at_max_clocks;
+  input.run = summary.run_cost;
+  input.currency = summary.currency;
+  input.notes = summary.notes;
+  input.files = summary.files;
+  return input;
+}
+
+Result<void> WriteOutputs(EmulationSummary* summary) {
+  summary->files = OutputNames();
+  const EmulationReportInput report = MakeReportInput(*summary);
+  EmulationReportInput page = report;
+  if (summary->power_budget) page.notes.push_back(PowerBudgetSentence(*summary));
+  if (summary->deadline) page.notes.push_back(DeadlineSentence(*summary));
   return WriteFilesAtomically(summary->output_directory,
-                              {{"emulation.json", FormatEmulationJson(*summary)},
+                              {{"emulation.json", FormatEmulationJson(report)},
                                {"iterations.csv", FormatIterationsCsv(*summary->emulation)},
                                {"power.csv", FormatPowerCsv(*summary->emulation)},
                                {"timeline.json", FormatEmulationTimelineJson(report)},
-                               {"report.html", FormatEmulationHtml(report)}});
+                               {"report.html", FormatEmulationHtml(page)}});
 }
 
 std::string PlanCommand(const std::vector<std::string>& arguments) {
@@ -176,7 +191,7 @@ Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, c
     summary->target = "the plan's own time";
     return {};
   }
-  const PlanTarget target = job.settings.at.value_or(PlanTarget{});
+  const PlanTarget target = job.Target();
   const Result<double> seconds = TargetSeconds(planner, target);
   if (!seconds) return tl::unexpected(seconds.error());
   summary->spec.target_seconds = *seconds;
@@ -198,22 +213,28 @@ std::vector<PolicyRow> RowsOfTwo(const EmulationSummary& summary) {
 
 }  // namespace
 
-Result<std::string> RunEmulate(const Invocation& invocation, const Style& style) {
+Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   constexpr double kEffort = 0.2;
   const EmulateFlags& flags = invocation.emulate;
   if (auto good = CheckFlags(invocation); !good) return tl::unexpected(good.error());
-  const Result<Job> job = LoadJob(invocation.job, "emulate");
+  Result<JobFile> settings = MergeSettings(invocation.job);
+  if (!settings) return tl::unexpected(settings.error());
+  if (!flags.output_directory.empty()) {
+    std::vector<InputFile> inputs = InputsOf(invocation.job, *settings);
+    if (!flags.plan_file.empty()) inputs.push_back({"the plan", flags.plan_file});
+    const auto good = CheckOutputFiles(flags.output_directory, OutputNames(), inputs);
+    if (!good) return tl::unexpected(good.error());
+  }
+  const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "emulate");
   if (!job) return tl::unexpected(job.error());
   EmulationSummary summary;
-  summary.spec = MakeSpec(flags, job->settings);
+  summary.spec = MakeSpec(flags, *job);
   if (auto good = CheckStragglers(summary.spec, job->pipeline.dag); !good) {
     return tl::unexpected(good.error());
   }
-  const double effort = job->settings.effort.value_or(kEffort);
+  const double effort = job->Effort(kEffort);
   ProgressLine progress("frontier");
-  PlannerOptions options = SolverOptions(job->settings);
-  options.progress = progress.Function();
-  const Result<Planner> planner = Planner::Create(job->pipeline, options);
+  const Result<Planner> planner = job->MakePlanner(progress.Function());
   if (!planner) return tl::unexpected(planner.error());
 
   summary.profile = &job->profile;
@@ -246,8 +267,7 @@ Result<std::string> RunEmulate(const Invocation& invocation, const Style& style)
   summary.emulation = &*emulation;
   summary.compared = flags.compare;
   Result<std::vector<PolicyRow>> rows =
-      flags.compare ? Compare(scenario, Constraints(job->settings), effort, summary)
-                    : RowsOfTwo(summary);
+      flags.compare ? Compare(scenario, job->Constraints(), effort, summary) : RowsOfTwo(summary);
   if (!rows) return tl::unexpected(rows.error());
   summary.policies = *std::move(rows);
   if (auto answered = AnswerQuestions(flags, *job, effort, &progress, &summary); !answered) {
@@ -255,11 +275,13 @@ Result<std::string> RunEmulate(const Invocation& invocation, const Style& style)
   }
   summary.output_directory = flags.output_directory;
   if (!flags.output_directory.empty()) {
-    if (auto written = WriteOutputs(*job, &summary); !written) {
+    if (auto written = WriteOutputs(&summary); !written) {
       return tl::unexpected(written.error());
     }
   }
-  return flags.json ? FormatEmulationJson(summary) : FormatEmulationSummary(summary, style);
+  return Printout(flags.json ? FormatEmulationJson(MakeReportInput(summary))
+                             : FormatEmulationSummary(summary, style),
+                  flags.output_directory);
 }
 
 }  // namespace perseus::cli

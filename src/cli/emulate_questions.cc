@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -31,7 +32,7 @@ PlanAnswer MakeAnswer(const Planner& planner, Plan plan) {
 }
 
 // Costs of the run in the scenario, from the mean iteration of one pipeline.
-void AnswerRun(const EmulateFlags& flags, EmulationSummary* summary) {
+Result<void> AnswerRun(const EmulateFlags& flags, EmulationSummary* summary) {
   const double iterations = static_cast<double>(summary->spec.iterations);
   const int gpus = summary->pipeline->dag.num_ranks * summary->pipeline->tensor_parallel;
   const auto cost = [&](const Emulation& emulation) {
@@ -43,6 +44,18 @@ void AnswerRun(const EmulateFlags& flags, EmulationSummary* summary) {
   summary->currency = flags.currency;
   summary->run_at_max_clocks = cost(*summary->max_clocks);
   summary->run_cost = cost(*summary->emulation);
+  for (const auto& each : {summary->run_at_max_clocks, summary->run_cost}) {
+    if (std::isfinite(each->mwh) && std::isfinite(each->price) && std::isfinite(each->carbon_kg) &&
+        std::isfinite(each->gpu_hours)) {
+      continue;
+    }
+    return InvalidInput(fmt::format(
+        "--gpu-hours: the run's figures are too large to state ({:.3g} GPU hours, an iteration of "
+        "{:.3g} s and {:.3g} J); check the units of the profile (seconds, joules)",
+        flags.run.gpu_hours, summary->max_clocks->time_seconds / iterations,
+        summary->max_clocks->energy.total_joules() / iterations));
+  }
+  return {};
 }
 
 }  // namespace
@@ -66,7 +79,7 @@ Result<void> CheckQuestions(const EmulateFlags& flags) {
 
 Result<void> AnswerBudgets(const EmulateFlags& flags, const Job& job, const Planner& planner,
                            double effort, EmulationSummary* summary) {
-  const PlanConstraints constraints = Constraints(job.settings);
+  const PlanConstraints constraints = job.Constraints();
   if (flags.power_budget_watts) {
     Result<Plan> plan = FastestWithinPower(
         planner, *flags.power_budget_watts / summary->spec.pipelines, constraints, effort);
@@ -85,7 +98,9 @@ Result<void> AnswerBudgets(const EmulateFlags& flags, const Job& job, const Plan
 
 Result<void> AnswerQuestions(const EmulateFlags& flags, const Job& job, double effort,
                              ProgressLine* progress, EmulationSummary* summary) {
-  if (flags.run.gpu_hours >= 0) AnswerRun(flags, summary);
+  if (flags.run.gpu_hours >= 0) {
+    if (auto answered = AnswerRun(flags, summary); !answered) return answered;
+  }
   if (!flags.imbalance && !flags.has_sweep) return {};
   if (job.schedule.name.empty()) {
     return InvalidInput(

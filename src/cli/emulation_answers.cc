@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -57,7 +59,7 @@ std::string DeadlineSentence(const EmulationSummary& summary) {
 namespace {
 
 std::string PlanCommand(const EmulationSummary& summary, const PlanAnswer& answer) {
-  return fmt::format("{} --at {}", summary.plan_command, PlanSeconds(answer));
+  return fmt::format("{} --at {}", summary.plan_command, answer.planned_seconds());
 }
 
 std::string RunTable(const EmulationSummary& summary, const Style& style) {
@@ -108,31 +110,42 @@ std::string PartitionTable(const EmulationSummary& summary, const Style& style) 
          "\n" + refused;
 }
 
+using Names = std::vector<std::string>;
+
 std::string SweepTable(const EmulationSummary& summary, const Style& style) {
   Table table({"schedule", "stages", "virtual", "microbatches", "bubble", "max clocks s", "plan s",
                "plan J", "J/microbatch", "saving"},
               {Align::kLeft});
-  std::string refused;
+  // Shapes that cannot be, by the reason, in order of the first.
+  std::vector<std::pair<std::string, std::vector<std::string>>> refusals;
   for (const SweepRow& row : summary.sweep) {
+    if (!row.why_not.empty()) {
+      const auto same = std::find_if(refusals.begin(), refusals.end(),
+                                     [&](const auto& each) { return each.first == row.why_not; });
+      auto& shapes = same == refusals.end() ? refusals.emplace_back(row.why_not, Names()).second
+                                            : same->second;
+      shapes.push_back(fmt::format(
+          "{}, {}, {} virtual, {}", row.schedule.name, CountOf(row.schedule.num_stages, "stage"),
+          row.schedule.virtual_stages, CountOf(row.schedule.num_microbatches, "microbatch")));
+      continue;
+    }
     std::vector<std::string> cells = {row.schedule.name, fmt::format("{}", row.schedule.num_stages),
                                       fmt::format("{}", row.schedule.virtual_stages),
                                       fmt::format("{}", row.schedule.num_microbatches)};
-    if (row.why_not.empty()) {
-      cells.insert(
-          cells.end(),
-          {FormatPercent(row.bubble_percent, 2), WithThousands(row.baseline_seconds, 4),
-           WithThousands(row.iteration_time_seconds, 4), WithThousands(row.energy_joules, 1),
-           WithThousands(row.joules_per_microbatch, 2), FormatPercent(row.saving_percent, 2)});
-    } else {
-      cells.emplace_back("none");
-      refused +=
-          Wrap(fmt::format("{}, {}, {} virtual, {}: {}", row.schedule.name,
-                           CountOf(row.schedule.num_stages, "stage"), row.schedule.virtual_stages,
-                           CountOf(row.schedule.num_microbatches, "microbatch"), row.why_not),
-               style.columns, 2) +
-          "\n";
-    }
+    cells.insert(
+        cells.end(),
+        {FormatPercent(row.bubble_percent, 2), WithThousands(row.baseline_seconds, 4),
+         WithThousands(row.iteration_time_seconds, 4), WithThousands(row.energy_joules, 1),
+         WithThousands(row.joules_per_microbatch, 2), FormatPercent(row.saving_percent, 2)});
     table.AddRow(std::move(cells));
+  }
+  std::string refused;
+  for (const auto& [reason, shapes] : refusals) {
+    refused += Wrap(fmt::format("No plan for {} ({}): {}",
+                                CountOf(static_cast<long long>(shapes.size()), "shape"),
+                                fmt::join(shapes, "; "), reason),
+                    style.columns, 2) +
+               "\n";
   }
   return table.Format(style.rule()) + "\n" +
          Wrap(
@@ -143,10 +156,6 @@ std::string SweepTable(const EmulationSummary& summary, const Style& style) {
 }
 
 }  // namespace
-
-double PlanSeconds(const PlanAnswer& answer) {
-  return answer.plan.iteration_time_seconds - answer.wait_seconds;
-}
 
 std::string FormatAnswers(const EmulationSummary& summary, const Style& style) {
   Style uncut = style;

@@ -11,9 +11,6 @@
 
 namespace perseus::cli {
 
-// The --at with which `perseus plan` makes the plan of an answer.
-double PlanSeconds(const PlanAnswer& answer);
-
 // The plans that answer --power-budget and --deadline. Precondition: asked.
 std::string PowerBudgetSentence(const EmulationSummary& summary);
 std::string DeadlineSentence(const EmulationSummary& summary);

@@ -4,7 +4,6 @@
 #ifndef PERSEUS_CLI_EMULATION_SUMMARY_H_
 #define PERSEUS_CLI_EMULATION_SUMMARY_H_
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,27 +17,6 @@
 #include "perseus/profile.h"
 
 namespace perseus::cli {
-
-// A plan that answers a question.
-struct PlanAnswer {
-  Plan plan;
-  // At its end all GPUs wait so long before the next iteration: where even the
-  // slowest plan would draw too much.
-  double wait_seconds = 0;
-};
-
-// The answer to --power-budget.
-struct PowerBudgetAnswer {
-  double budget_watts = 0;  // Of the whole job.
-  PlanAnswer answer;
-};
-
-// The answer to --deadline.
-struct DeadlineAnswer {
-  double deadline_seconds = 0;
-  std::int64_t iterations = 0;
-  PlanAnswer answer;
-};
 
 // What `perseus emulate` says. The pointers are not owned.
 struct EmulationSummary {
@@ -73,9 +51,6 @@ struct EmulationSummary {
 };
 
 std::string FormatEmulationSummary(const EmulationSummary& summary, const Style& style);
-
-// As --json prints it and emulation.json holds it.
-std::string FormatEmulationJson(const EmulationSummary& summary);
 
 }  // namespace perseus::cli
 

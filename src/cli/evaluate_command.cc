@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/option_data.h"
+#include "cli/table.h"
 #include "cli/terminal.h"
 #include "perseus/file.h"
 #include "sosp24/evaluation_json.h"
@@ -48,6 +49,9 @@ std::string CommandText(const EvaluateFlags& flags) {
   if (!flags.derived_directory.empty()) {
     text += fmt::format(" --derived {}", ShellWord(BaseName(flags.derived_directory)));
   }
+  if (!flags.measured_directory.empty()) {
+    text += fmt::format(" --measured {}", ShellWord(BaseName(flags.measured_directory)));
+  }
   if (flags.effort) text += fmt::format(" --effort {}", *flags.effort);
   if (flags.no_times) text += " --no-times";
   if (!flags.output_directory.empty()) {
@@ -58,7 +62,7 @@ std::string CommandText(const EvaluateFlags& flags) {
 
 }  // namespace
 
-Result<std::string> RunEvaluate(const EvaluateFlags& flags) {
+Result<Printout> RunEvaluate(const EvaluateFlags& flags) {
   if (flags.name != kSosp24) {
     const std::string example = "'perseus evaluate sosp24 sosp24_data'";
     if (flags.name.empty()) {
@@ -71,15 +75,28 @@ Result<std::string> RunEvaluate(const EvaluateFlags& flags) {
     return InvalidInput(
         "the folder with the data is missing, as in 'perseus evaluate sosp24 sosp24_data'");
   }
+  if (!flags.output_directory.empty()) {
+    const auto good = CheckOutputFiles(flags.output_directory,
+                                       {"evaluation.md", "evaluation.html", "evaluation.json"}, {});
+    if (!good) return tl::unexpected(good.error());
+  }
   ProgressLine progress("read");
   Sosp24Options options;
   options.directory = flags.directory;
   options.derived_directory = flags.derived_directory;
+  options.measured_directory = flags.measured_directory;
   options.effort = flags.effort.value_or(options.effort);
   if (!flags.no_times) options.cpu_seconds = CpuSeconds;
   options.progress = [&progress](const std::string& what) { progress.Announce(what); };
   const Result<Sosp24Evaluation> evaluation = EvaluateSosp24(options);
   if (!evaluation) return tl::unexpected(evaluation.error());
+  for (const std::string& folder : evaluation->read_beside) {
+    WriteStandardError(Printable(fmt::format("perseus: {}: summaries of measurements were read "
+                                             "from this folder, too, where raw runs "
+                                             "are absent; --measured DIR names another one",
+                                             folder)) +
+                       "\n");
+  }
   const std::string command = CommandText(flags);
   const std::string markdown = FormatEvaluationMarkdown(*evaluation, command);
   const std::string json = FormatEvaluationJson(*evaluation, command);
@@ -90,7 +107,7 @@ Result<std::string> RunEvaluate(const EvaluateFlags& flags) {
                                  {"evaluation.json", json}});
     if (!written) return tl::unexpected(written.error());
   }
-  return flags.json ? json : markdown;
+  return Printout(flags.json ? json : markdown, flags.output_directory);
 }
 
 }  // namespace perseus::cli

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +15,7 @@
 
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "common/json_text.h"
 #include "perseus/explain.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan_document.h"
@@ -93,6 +96,47 @@ Result<ExplainInput> MakeInput(const PlanDocument& plan, const std::string& path
   return input;
 }
 
+// What the plan says of itself, against its own computations: a file may have
+// been edited since it was written.
+Result<void> CheckFigures(const PlanDocument& plan, const ExplainInput& input,
+                          const std::string& path) {
+  double baseline_joules = input.total_blocking_power_watts * input.baseline_iteration_seconds;
+  double joules = input.total_blocking_power_watts * input.iteration_seconds;
+  for (const ExplainedComputation& each : input.computations) {
+    baseline_joules += each.baseline_joules - each.blocking_power_watts * each.baseline_seconds;
+    joules += each.joules - each.blocking_power_watts * each.seconds;
+  }
+  const double saving =
+      baseline_joules == 0 ? 0 : 100 * (baseline_joules - joules) / baseline_joules;
+  constexpr double kRelative = 1e-6;
+  constexpr double kPoints = 1e-4;
+  const auto differ = [](double a, double b) {
+    return !(std::abs(a - b) <= kRelative * std::max(std::abs(a), std::abs(b)));
+  };
+  const auto wrong = [&](std::string_view key, double said, double found) -> Result<void> {
+    return InvalidInput(
+        fmt::format("{}: {} is {:.6g}, but the plan's own computations make {:.6g}: the file was "
+                    "changed after it was written; write it again with 'perseus plan -o DIR'",
+                    path, key, said, found));
+  };
+  const PlanBaseline& baseline = plan.baseline;
+  if (differ(baseline.iteration_time_seconds, input.baseline_iteration_seconds)) {
+    return wrong("baseline.iteration_time_s", baseline.iteration_time_seconds,
+                 input.baseline_iteration_seconds);
+  }
+  if (differ(baseline.energy_joules, baseline_joules)) {
+    return wrong("baseline.energy_j", baseline.energy_joules, baseline_joules);
+  }
+  if (differ(plan.iteration_time_seconds, input.iteration_seconds)) {
+    return wrong("iteration_time_s", plan.iteration_time_seconds, input.iteration_seconds);
+  }
+  if (differ(plan.energy_joules, joules)) return wrong("energy_j", plan.energy_joules, joules);
+  if (!(std::abs(plan.saving_percent - saving) <= kPoints)) {
+    return wrong("saving_percent", plan.saving_percent, saving);
+  }
+  return {};
+}
+
 double Percent(double part, double whole) { return whole == 0 ? 0 : 100 * part / whole; }
 
 std::string SharesText(const std::string& heading, const std::vector<SavingShare>& shares,
@@ -141,13 +185,16 @@ std::string ExplainText(const Explanation& explanation, const ExplainInput& inpu
                         const PlanDocument& plan, const Style& style) {
   std::string out = Wrap(
       fmt::format("{}, {}, {}: {} and {} an iteration instead of {} and {}; {} saved ({}).",
-                  plan.schedule, CountOf(plan.stages, "stage"),
+                  Printable(plan.schedule), CountOf(plan.stages, "stage"),
                   CountOf(plan.microbatches, "microbatch"),
                   FormatSeconds(plan.iteration_time_seconds), FormatJoules(plan.energy_joules),
                   FormatSeconds(plan.baseline.iteration_time_seconds),
                   FormatJoules(plan.baseline.energy_joules),
                   FormatJoules(explanation.saving_joules), FormatPercent(plan.saving_percent, 2)),
       style.columns, 0);
+  if (!plan.profile_modelled.empty()) {
+    out += "\n" + Wrap(Printable("The profile: " + plan.profile_modelled), style.columns, 0);
+  }
   out += "\n\n" + Wrap(CriticalText(explanation, plan), style.columns, 0) + "\n";
   const auto append = [&](const std::string& heading, const std::vector<SavingShare>& shares,
                           bool with_busy) {
@@ -202,17 +249,18 @@ std::string ExplainJson(const Explanation& explanation, const PlanDocument& plan
                {"computation_saving_j", explanation.computation_saving_joules},
                {"iteration_saving_j", explanation.iteration_saving_joules},
                {"critical_stage", explanation.critical_stage}};
+  if (!plan.profile_modelled.empty()) json["profile_modelled"] = plan.profile_modelled;
   json["by_stage"] = SharesJson("stage", explanation.stages);
   for (Json& share : json["by_stage"])
     share["stage"] = std::stoi(share["stage"].get<std::string>());
   json["by_type"] = SharesJson("type", explanation.types);
   json["by_phase"] = SharesJson("phase", explanation.phases);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return FormatIndented(json);
 }
 
 }  // namespace
 
-Result<std::string> RunExplain(const ExplainFlags& flags, const Style& style) {
+Result<Printout> RunExplain(const ExplainFlags& flags, const Style& style) {
   if (flags.input.empty()) {
     return InvalidInput(
         "the plan is missing, as in 'perseus explain plan/plan.json' ('perseus plan -o DIR' writes "
@@ -228,6 +276,9 @@ Result<std::string> RunExplain(const ExplainFlags& flags, const Style& style) {
   }
   const Result<ExplainInput> input = MakeInput(*plan, flags.input);
   if (!input) return tl::unexpected(input.error());
+  if (auto good = CheckFigures(*plan, *input, flags.input); !good) {
+    return tl::unexpected(good.error());
+  }
   const Explanation explanation = ExplainSaving(*input);
   return flags.json ? ExplainJson(explanation, *plan)
                     : ExplainText(explanation, *input, *plan, style);

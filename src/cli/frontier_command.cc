@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "cli/table.h"
 #include "perseus/file.h"
 #include "perseus/plan_file.h"
+#include "perseus/report.h"
 
 namespace perseus::cli {
 namespace {
@@ -85,46 +85,35 @@ std::string FrontierText(const Job& job, const Planner& planner,
   return out;
 }
 
-nlohmann::ordered_json FrontierJson(const Job& job, const Planner& planner,
-                                    const std::vector<std::string>& notes) {
-  const Frontier& frontier = planner.frontier();
-  nlohmann::ordered_json json =
-      InputToJson(job.profile, planner.pipeline(), job.virtual_stages, job.costs.split_ratio);
-  json["baseline"] = {{"iteration_time_s", planner.baseline().iteration_time_seconds},
-                      {"energy_j", planner.baseline().energy_joules},
-                      {"average_power_w", planner.baseline().average_power_watts}};
-  json["t_min_s"] = frontier.fastest_seconds;
-  json["t_economic_s"] = frontier.economic_seconds;
-  json["t_star_s"] = frontier.tstar_seconds;
-  if (frontier.fitted) {
-    json["certified_error"] = nullptr;
-  } else {
-    json["certified_error"] = frontier.certified_error;
-  }
-  json["cost_curve"] = frontier.fitted ? "exponential" : "measured";
-  json["frontier"] = nlohmann::ordered_json::array();
-  for (const FrontierPoint& point : frontier.points) {
-    json["frontier"].push_back({{"iteration_time_s", point.iteration_time_seconds},
-                                {"energy_j", point.energy_joules},
-                                {"slope_w", point.slope_watts}});
-  }
-  json["notes"] = notes;
-  return json;
+ReportInput MakeReportInput(const Job& job, const Planner& planner,
+                            const std::vector<std::string>& notes) {
+  ReportInput input;
+  input.profile = &job.profile;
+  input.pipeline = &planner.pipeline();
+  input.frontier = &planner.frontier();
+  input.baseline = &planner.baseline();
+  input.split_ratio = job.costs.split_ratio;
+  input.notes = notes;
+  return input;
 }
 
 }  // namespace
 
-Result<std::string> RunFrontier(const Invocation& invocation, const Style& style) {
+Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
   const FrontierFlags& flags = invocation.frontier;
   if (flags.csv && flags.json) {
     return InvalidInput("--csv and --json exclude each other; keep one of them");
   }
-  const Result<Job> job = LoadJob(invocation.job, "frontier");
+  Result<JobFile> settings = MergeSettings(invocation.job);
+  if (!settings) return tl::unexpected(settings.error());
+  if (!flags.output_file.empty()) {
+    const auto good = CheckOutputFile(flags.output_file, InputsOf(invocation.job, *settings));
+    if (!good) return tl::unexpected(good.error());
+  }
+  const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "frontier");
   if (!job) return tl::unexpected(job.error());
   ProgressLine progress("frontier");
-  PlannerOptions options = SolverOptions(job->settings);
-  options.progress = progress.Function();
-  const Result<Planner> planner = Planner::Create(job->pipeline, options);
+  const Result<Planner> planner = job->MakePlanner(progress.Function());
   if (!planner) return tl::unexpected(planner.error());
   const std::string csv = FormatFrontierCsv(planner->frontier());
   if (!flags.output_file.empty()) {
@@ -132,17 +121,15 @@ Result<std::string> RunFrontier(const Invocation& invocation, const Style& style
       return tl::unexpected(written.error());
     }
   }
-  if (flags.csv) return csv;
+  if (flags.csv) return Printout(csv, flags.output_file);
   const std::vector<std::string> notes =
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
   if (flags.json) {
-    return FrontierJson(*job, *planner, notes)
-               .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-           "\n";
+    return Printout(FormatFrontierJson(MakeReportInput(*job, *planner, notes)), flags.output_file);
   }
   std::string text = FrontierText(*job, *planner, notes, style);
   if (!flags.output_file.empty()) text += fmt::format("Written to {}.\n", flags.output_file);
-  return text;
+  return Printout(std::move(text), flags.output_file);
 }
 
 }  // namespace perseus::cli

@@ -95,27 +95,4 @@ std::string FormatHelp(const CommandData& root, const CommandData* command, int 
   return out;
 }
 
-std::string NearestWord(std::string_view word, const std::vector<std::string>& candidates) {
-  std::string nearest;
-  std::size_t least = word.size() / 3 + 2;  // Farther than this is another word.
-  for (const std::string& candidate : candidates) {
-    std::vector<std::size_t> row(candidate.size() + 1);
-    for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= word.size(); ++i) {
-      std::size_t diagonal = row[0];
-      row[0] = i;
-      for (std::size_t j = 1; j < row.size(); ++j) {
-        const std::size_t replaced = diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1);
-        diagonal = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-      }
-    }
-    if (row.back() < least) {
-      least = row.back();
-      nearest = candidate;
-    }
-  }
-  return nearest;
-}
-
 }  // namespace perseus::cli

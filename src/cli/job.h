@@ -9,39 +9,19 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "perseus/costed_pipeline.h"
-#include "perseus/job_file.h"
-#include "perseus/pipeline.h"
+#include "perseus/job.h"
 #include "perseus/plan.h"
 #include "perseus/planner.h"
-#include "perseus/profile.h"
 #include "perseus/result.h"
-#include "perseus/schedule.h"
 
 namespace perseus::cli {
-
-// A job as read: what `plan`, `frontier` and `emulate` start from.
-struct Job {
-  JobFile settings;  // File and flags together.
-  Profile profile;
-  FixedTimes fixed;
-  CostSpec costs;
-  CostedPipeline pipeline;
-  int virtual_stages = 1;
-  ScheduleSpec schedule;  // Its name is empty where the schedule is from a file.
-};
 
 // The job file, where there is one, with the flags over it.
 Result<JobFile> MergeSettings(const JobFlags& flags);
 
-// Reads and costs what the settings name. `command` ("plan", ...) is
-// for examples in messages.
-Result<Job> LoadJob(const JobFlags& flags, std::string_view command);
-
-// What the plans must keep to.
-PlanConstraints Constraints(const JobFile& settings);
-
-PlannerOptions SolverOptions(const JobFile& settings);
+// Reads and costs what the settings name; errors speak of flags. `command`
+// ("plan", ...) is for examples in messages.
+Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view command);
 
 // Planner::TargetSeconds; where seconds were probably meant as a factor, the
 // error says so, or a note where there is no error.

@@ -11,6 +11,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/outputs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 
@@ -21,12 +22,13 @@ using perseus::ErrorCode;
 using perseus::Result;
 using perseus::cli::Command;
 using perseus::cli::Invocation;
+using perseus::cli::Printout;
 using perseus::cli::Style;
 
 constexpr int kExitInternal = 1;
 constexpr int kExitRefused = 2;
 
-Result<std::string> Run(const Invocation& invocation, const Style& style) {
+Result<Printout> Run(const Invocation& invocation, const Style& style) {
   switch (invocation.command) {
     case Command::kPlan:
       return perseus::cli::RunPlan(invocation, style);
@@ -75,11 +77,17 @@ int Main(const std::vector<std::string>& arguments) {
   const Style style = perseus::cli::DetectStyle();
   const auto parsed = perseus::cli::ParseCommandLine(arguments, style.columns);
   if (!parsed) return Fail(parsed.error());
-  const Result<std::string> text =
-      parsed->text ? Result<std::string>(*parsed->text) : Run(parsed->invocation, style);
-  if (!text) return Fail(text.error());
-  const Result<void> written = perseus::cli::WriteStandardOutput(*text);
-  return written ? 0 : Fail(written.error());
+  const Result<Printout> printout =
+      parsed->text ? Result<Printout>(*parsed->text) : Run(parsed->invocation, style);
+  if (!printout) return Fail(printout.error());
+  const Result<void> printed =
+      perseus::cli::WriteStandardOutput(perseus::cli::WithoutControls(printout->text));
+  if (printed) return 0;
+  Error error = printed.error();
+  if (!printout->written.empty()) {
+    error.message += fmt::format("; all files in {} are written", printout->written);
+  }
+  return Fail(error);
 }
 
 }  // namespace

@@ -61,9 +61,6 @@ std::string ShellQuoted(std::string_view text);
 // The same, quoted only where it must be.
 std::string ShellWord(std::string_view text);
 
-// The candidate nearest to `word` by edit distance, or empty when none is near.
-std::string NearestWord(std::string_view word, const std::vector<std::string>& candidates);
-
 }  // namespace perseus::cli
 
 #endif  // PERSEUS_CLI_OPTION_DATA_H_

@@ -9,8 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "analyse/sweep_text.h"
 #include "cli/command_options.h"
 #include "cli/value_parsers.h"
+#include "common/nearest_name.h"
+#include "emulate/straggler_text.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/policy.h"
@@ -18,7 +21,6 @@
 namespace perseus::cli {
 namespace {
 
-constexpr std::int64_t kMostIterations = 1'000'000;
 constexpr std::int64_t kMostRunIterations = 1'000'000'000'000;
 constexpr int kMostLayers = 100'000;
 // More than one straggler a GPU and day is asked for as a percentage only.
@@ -33,7 +35,7 @@ void AddJobOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->SetGroup("Job");
   parser->AddValue<std::int64_t>(
       &flags->iterations, "--iterations", "N", "Iterations to replay (default 100).",
-      [](std::string_view text) { return ParseLongCount(text, 1, kMostIterations); });
+      [](std::string_view text) { return ParseLongCount(text, 1, kMaxIterations); });
   parser->AddValue<std::uint64_t>(&flags->spec.seed, "--seed", "N",
                                   "Seed of everything that is drawn by chance (default 0).",
                                   ParseSeed);
@@ -43,7 +45,7 @@ void AddJobOptions(CommandParser* parser, EmulateFlags* flags) {
       [flags](const std::string& text) -> Result<void> {
         flags->policy = text;
         if (!PolicySummary(text).empty()) return {};
-        const std::string nearest = NearestWord(text, Policies());
+        const std::string nearest = NearestName(text, Policies());
         return InvalidInput(
             fmt::format("there is no policy '{}'{}; the names are {}", text,
                         nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest),
@@ -97,7 +99,7 @@ void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
       "pipeline=N (default 0), rank=N (default all), from=N (iteration, default 0), for=N "
       "(iterations, default to the end). May be given several times.",
       [flags](const std::string& text) -> Result<void> {
-        const Result<Straggler> straggler = ParseStraggler(text);
+        const Result<Straggler> straggler = emulate::ParseStraggler(text);
         if (!straggler) return tl::unexpected(straggler.error());
         flags->spec.stragglers.push_back(*straggler);
         return {};
@@ -113,7 +115,7 @@ void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
                       return InvalidInput(fmt::format(
                           "expected a kind alone, such as slow=1.2 or clock=1100, got '{}'", text));
                     }
-                    const Result<Straggler> kind = ParseStraggler(text);
+                    const Result<Straggler> kind = emulate::ParseStraggler(text);
                     if (!kind) return tl::unexpected(kind.error());
                     flags->straggler_kind = *kind;
                     return {};
@@ -165,7 +167,7 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
       "profile's. May be given several times: every combination is tried.",
       [flags](const std::string& text) -> Result<void> {
         flags->has_sweep = true;
-        return ParseSweep(text, &flags->sweep);
+        return analyse::ParseSweep(text, &flags->sweep);
       });
   parser->AddValue<double>(
       &flags->power_budget_watts, "--power-budget", "POWER",
@@ -189,7 +191,7 @@ void AddOutputOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->AddValue<std::int64_t>(
       &flags->timeline_iteration, "--timeline-iteration", "N",
       "The iteration of timeline.json (default: the first with a straggler, else 0).",
-      [](std::string_view text) { return ParseLongCount(text, 0, kMostIterations - 1); });
+      [](std::string_view text) { return ParseLongCount(text, 0, kMaxIterations - 1); });
   parser->AddOutput(&flags->output_directory, ValueKind::kDirectory,
                     "Write emulation.json, iterations.csv, power.csv, timeline.json and "
                     "report.html into this folder: all of them or none.");

@@ -32,6 +32,15 @@ void AddEvaluateCommand(CommandParser* parser, Invocation* invocation) {
                     return {};
                   },
                   {ValueKind::kDirectory, {}});
+  parser->AddText("--measured", "DIR",
+                  "A folder with summaries of the real jobs' measurements, for those whose raw "
+                  "runs are absent (default: a folder measured beside DIR or beside --derived).",
+                  [flags](const std::string& text) -> Result<void> {
+                    flags->measured_directory = text;
+                    if (text.empty()) return InvalidInput("the name of the folder is empty");
+                    return {};
+                  },
+                  {ValueKind::kDirectory, {}});
   parser->AddValue<double>(&flags->effort, "--effort", "FACTOR",
                            "How much work to search for each plan (default 0.2); see 'perseus "
                            "plan'.",

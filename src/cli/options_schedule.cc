@@ -8,6 +8,7 @@
 
 #include "cli/command_options.h"
 #include "cli/value_parsers.h"
+#include "job/limits.h"
 #include "perseus/schedule.h"
 
 namespace perseus::cli {
@@ -30,16 +31,16 @@ void AddScheduleCommand(CommandParser* parser, Invocation* invocation) {
                    {ValueKind::kChoice, ScheduleNames()});
   parser->SetGroup("Shape of a schedule by name");
   parser->AddCount(&flags->stages, "--stages", "Stages of the model = ranks x virtual stages.", 1,
-                   kMostStages);
+                   job::kMaxStages);
   parser->AddValue<int>(&flags->virtual_stages, "--virtual-stages", "N",
                         "Stages that each rank holds (default 1).",
-                        [](std::string_view text) { return ParseCount(text, 1, kMostStages); });
+                        [](std::string_view text) { return ParseCount(text, 1, job::kMaxStages); });
   parser->AddCount(&flags->microbatches, "--microbatches", "Microbatches of one iteration.", 1,
-                   kMostMicrobatches);
+                   job::kMaxMicrobatches);
   parser->AddValue<int>(
       &flags->microbatch_group_size, "--microbatch-group-size", "N",
       "megatron-interleaved only: microbatches of a group.",
-      [](std::string_view text) { return ParseCount(text, 1, kMostMicrobatches); });
+      [](std::string_view text) { return ParseCount(text, 1, job::kMaxMicrobatches); });
   parser->SetGroup("Output");
   parser->AddText(
       "--format", "draw|csv|json", "draw (default), PyTorch's csv, or json.",

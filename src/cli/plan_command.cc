@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,45 +88,44 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
                             const PlanConstraints& constraints) {
   ReportInput input;
   input.title = "Energy plan: " + std::filesystem::path(job.profile.source).stem().string();
+  input.profile = &job.profile;
   input.pipeline = summary.pipeline;
   input.frontier = summary.frontier;
   input.baseline = summary.baseline;
   input.chosen = &summary.chosen;
   for (const PlanPoint& point : summary.points) {
-    if (!point.plan) continue;
-    input.rows.push_back(MakeReportRow(point.label, *point.plan));
-    input.rows.back().chosen = SameTime(point.seconds, summary.chosen_seconds);
+    ReportRow row;
+    if (point.plan) row = MakeReportRow(point.label, *point.plan);
+    row.label = point.label;
+    row.name = point.name;
+    row.feasible = point.plan.has_value();
+    row.requested_time_seconds = point.seconds;
+    row.chosen = SameTime(point.seconds, summary.chosen_seconds);
+    input.rows.push_back(std::move(row));
   }
-  input.profile_source = job.profile.source;
-  input.profile_sha256 = job.profile.sha256;
+  input.at = summary.at;
   input.data_parallel = summary.data_parallel;
+  input.split_ratio = summary.split_ratio;
   input.constraints = constraints;
+  input.prices = summary.prices;
   input.notes = summary.notes;
+  input.files = summary.files;
   return input;
 }
 
-PlanDocument MakeDocument(const Job& job, const PlanSummary& summary,
-                          const PlanConstraints& constraints, const PlannerOptions& options) {
-  PlanContext context;
-  context.profile_source = job.profile.source;
-  context.profile_sha256 = job.profile.sha256;
-  context.data_parallel = summary.data_parallel;
-  context.constraints = constraints;
-  context.fixed = job.fixed;
-  context.costs = job.costs;
-  context.slope_quantum_watts = summary.frontier->slope_quantum_watts;
-  context.exponential_fit = options.exponential_fit;
-  context.certified_error = summary.frontier->certified_error;
-  return MakePlanDocument(*summary.pipeline, summary.chosen, *summary.baseline, context);
-}
-
 // Writes all output files, or none.
-Result<void> WriteOutputs(const Job& job, const PlanConstraints& constraints,
-                          const PlannerOptions& options, PlanSummary* summary) {
+Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* summary) {
   const std::string& directory = summary->output_directory;
-  const PlanDocument document = MakeDocument(job, *summary, constraints, options);
+  const PlanDocument document = job.Document(planner, summary->chosen);
+  std::string plan_json = FormatPlanJson(document);
+  if (plan_json.size() > kMaxPlanFileBytes) {
+    return InvalidInput(fmt::format(
+        "{} would have {} MiB, more than the {} that can be read back; shorten the names of the "
+        "knobs, or use fewer microbatches",
+        kPlanFileName, plan_json.size() >> 20, kMaxPlanFileBytes >> 20));
+  }
   std::vector<OutputFile> files = {
-      {std::string(kPlanFileName), FormatPlanJson(document)},
+      {std::string(kPlanFileName), std::move(plan_json)},
       {std::string(kFrontierFileName), FormatFrontierCsv(*summary->frontier)}};
   Result<std::string> zeus = FormatZeusPlan(document);
   if (zeus) {
@@ -142,7 +140,7 @@ Result<void> WriteOutputs(const Job& job, const PlanConstraints& constraints,
   } else {
     return tl::unexpected(zeus.error());
   }
-  const ReportInput report = MakeReportInput(job, *summary, constraints);
+  const ReportInput report = MakeReportInput(job, *summary, job.Constraints());
   files.push_back({"timeline.json", FormatTimelineJson(report)});
   files.push_back({"report.html", FormatHtmlReport(report)});
   for (const OutputFile& file : files) summary->files.push_back(file.name);
@@ -151,16 +149,24 @@ Result<void> WriteOutputs(const Job& job, const PlanConstraints& constraints,
 
 }  // namespace
 
-Result<std::string> RunPlan(const Invocation& invocation, const Style& style) {
-  Result<Job> job = LoadJob(invocation.job, "plan");
+Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
+  Result<JobFile> settings = MergeSettings(invocation.job);
+  if (!settings) return tl::unexpected(settings.error());
+  if (settings->output) {
+    const std::vector<std::string> names = {
+        std::string(kPlanFileName), std::string(kFrontierFileName), std::string(kZeusPlanFileName),
+        "timeline.json", "report.html"};
+    const auto good =
+        CheckOutputFiles(*settings->output, names, InputsOf(invocation.job, *settings));
+    if (!good) return tl::unexpected(good.error());
+  }
+  const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "plan");
   if (!job) return tl::unexpected(job.error());
-  const PlanTarget target = job->settings.at.value_or(PlanTarget{});
-  const PlanConstraints constraints = Constraints(job->settings);
-  const double effort = job->settings.effort.value_or(1);
+  const PlanTarget target = job->Target();
+  const PlanConstraints constraints = job->Constraints();
+  const double effort = job->Effort();
   ProgressLine progress("frontier");
-  PlannerOptions options = SolverOptions(job->settings);
-  options.progress = progress.Function();
-  const Result<Planner> planner = Planner::Create(job->pipeline, options);
+  const Result<Planner> planner = job->MakePlanner(progress.Function());
   if (!planner) return tl::unexpected(planner.error());
 
   PlanSummary summary;
@@ -169,7 +175,7 @@ Result<std::string> RunPlan(const Invocation& invocation, const Style& style) {
   summary.frontier = &planner->frontier();
   summary.baseline = &planner->baseline();
   summary.virtual_stages = job->virtual_stages;
-  summary.data_parallel = job->settings.data_parallel.value_or(1);
+  summary.data_parallel = job->DataParallel();
   summary.split_ratio = job->costs.split_ratio;
   summary.at = TargetText(target);
   const Result<double> seconds = TargetSeconds(*planner, target);
@@ -198,14 +204,14 @@ Result<std::string> RunPlan(const Invocation& invocation, const Style& style) {
   summary.prices = *std::move(prices);
   if (job->settings.output) {
     summary.output_directory = *job->settings.output;
-    if (auto written = WriteOutputs(*job, constraints, options, &summary); !written) {
+    if (auto written = WriteOutputs(*job, *planner, &summary); !written) {
       return tl::unexpected(written.error());
     }
   }
-  if (!invocation.json) return FormatPlanSummary(summary, style);
-  return PlanSummaryToJson(summary).dump(2, ' ', false,
-                                         nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  return Printout(invocation.json
+                      ? FormatPlanSummaryJson(MakeReportInput(*job, summary, constraints))
+                      : FormatPlanSummary(summary, style),
+                  summary.output_directory);
 }
 
 }  // namespace perseus::cli

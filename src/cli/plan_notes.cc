@@ -45,6 +45,16 @@ void NoteSchedule(const CostedPipeline& pipeline, int virtual_stages,
         "each rank holds one stage, so {} has nothing to interleave; give --virtual-stages.",
         name));
   }
+  const int ranks = pipeline.dag.num_ranks;
+  if (virtual_stages > 1) {
+    const int gpus = ranks * pipeline.tensor_parallel;
+    notes->push_back(fmt::format(
+        "{} stages are {} on each of {} ranks: this pipeline is {}, not {}. To compare with one "
+        "stage a rank on as many: 'perseus emulate' with --schedule 1f1b --virtual-stages 1 "
+        "--sweep stages={}.",
+        ranks * virtual_stages, virtual_stages, ranks, CountOf(gpus, "GPU"), gpus * virtual_stages,
+        ranks));
+  }
   const auto& computations = pipeline.dag.computations;
   if (std::any_of(computations.begin(), computations.end(),
                   [](const Computation& each) { return each.fused.has_value(); })) {

@@ -7,35 +7,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "cli/table.h"
+#include "report/page.h"
 #include "report/plan_json.h"
 
 namespace perseus::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-struct OptionCounts {
-  int kept = 0;
-  int dominated = 0;
-  bool split = false;
-};
-
-OptionCounts CountOptions(const CostedPipeline& pipeline) {
-  OptionCounts counts;
-  for (const CostTable& table : pipeline.tables) {
-    counts.kept += static_cast<int>(table.options.size());
-    counts.dominated += table.dominated;
-    counts.split = counts.split || table.split;
-  }
-  return counts;
-}
-
-std::string BaseName(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 std::string TableSeconds(double seconds, double scale) { return WithThousands(seconds * scale, 4); }
 
@@ -122,19 +102,6 @@ std::string Fact(std::string_view name, std::string_view text, const Style& styl
          Wrap(Printable(text), style.columns, kIndent) + "\n";
 }
 
-double PercentOver(double value, double base) {
-  return base == 0 ? 0 : 100 * (value - base) / base;
-}
-
-double PercentSaved(double value, double base) {
-  return base == 0 ? 0 : 100 * (base - value) / base;
-}
-
-bool SameTime(double a, double b) {
-  constexpr double kRelative = 1e-7;
-  return std::abs(a - b) <= kRelative * std::max(std::abs(a), std::abs(b));
-}
-
 bool IsCoarse(const Frontier& frontier) {
   constexpr double kRounding = 1e-7;
   return frontier.certified_error > kRounding;
@@ -178,7 +145,7 @@ std::vector<PlanPoint> TablePoints(const Frontier& frontier, double baseline_sec
 
 std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, int virtual_stages,
                         double split_ratio, const Style& style) {
-  const OptionCounts counts = CountOptions(pipeline);
+  const report::OptionCounts counts = report::CountOptions(pipeline);
   const std::string knobs =
       profile.knobs_are_numbers && profile.knobs.size() > 1
           ? fmt::format("{} from {} to {}",
@@ -186,7 +153,7 @@ std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, 
                         profile.knobs.back().label, profile.knobs.front().label)
           : CountOf(static_cast<long long>(profile.knobs.size()), "knob");
   std::string read =
-      fmt::format("{}: {}, {}, {}; {} kept, {} dominated.", BaseName(profile.source),
+      fmt::format("{}: {}, {}, {}; {} kept, {} dominated.", report::FileName(profile.source),
                   CountOf(profile.rows, "row"), CountOf(profile.num_stages, "stage"), knobs,
                   CountOf(counts.kept, "option"), WithThousands(counts.dominated, 0));
   if (counts.split) {
@@ -195,6 +162,7 @@ std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, 
         split_ratio);
   }
   std::string out = Fact("Profile", read, style);
+  if (!profile.modelled.empty()) out += Fact("", profile.modelled, style);
   const PipelineDag& dag = pipeline.dag;
   out += Fact(
       "Pipeline",
@@ -209,28 +177,6 @@ std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, 
                           FormatWatts(pipeline.total_blocking_power_watts), CountOf(gpus, "GPU")),
               style);
   return out;
-}
-
-Json InputToJson(const Profile& profile, const CostedPipeline& pipeline, int virtual_stages,
-                 double split_ratio) {
-  const OptionCounts counts = CountOptions(pipeline);
-  Json json = {{"schema_version", 1},
-               {"schedule", pipeline.dag.schedule_name},
-               {"stages", pipeline.dag.num_stages},
-               {"virtual_stages", virtual_stages},
-               {"microbatches", pipeline.dag.num_microbatches},
-               {"computations", pipeline.dag.size()},
-               {"tensor_parallel", pipeline.tensor_parallel},
-               {"blocking_power_w", pipeline.total_blocking_power_watts}};
-  json["profile"] = {{"file", BaseName(profile.source)},
-                     {"sha256", profile.sha256},
-                     {"rows", profile.rows},
-                     {"stages", profile.num_stages},
-                     {"knobs", profile.knobs.size()},
-                     {"options_kept", counts.kept},
-                     {"options_dominated", counts.dominated}};
-  json["profile"]["split_ratio"] = counts.split ? Json(split_ratio) : Json(nullptr);
-  return json;
 }
 
 std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
@@ -279,44 +225,6 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
   }
   for (const std::string& note : summary.notes) out += Fact("Note", note, style);
   return out + NextSteps(summary, style);
-}
-
-Json PlanSummaryToJson(const PlanSummary& summary) {
-  Json json =
-      InputToJson(*summary.profile, *summary.pipeline, summary.virtual_stages, summary.split_ratio);
-  json["baseline"] = {{"iteration_time_s", summary.baseline->iteration_time_seconds},
-                      {"energy_j", summary.baseline->energy_joules},
-                      {"average_power_w", summary.baseline->average_power_watts}};
-  json["at"] = summary.at;
-  json.update(report::PlanFigures(summary.chosen));
-  const Frontier& frontier = *summary.frontier;
-  json["frontier"] = {{"breakpoints", frontier.points.size()},
-                      {"t_min_s", frontier.fastest_seconds},
-                      {"t_economic_s", frontier.economic_seconds},
-                      {"t_star_s", frontier.tstar_seconds},
-                      {"certified_error", frontier.certified_error}};
-  json["points"] = Json::array();
-  for (const PlanPoint& point : summary.points) {
-    Json row = {{"name", point.name},
-                {"chosen", SameTime(point.seconds, summary.chosen_seconds)},
-                {"feasible", point.plan.has_value()},
-                {"requested_time_s", point.seconds}};
-    if (point.plan) row.update(report::PlanFigures(*point.plan));
-    json["points"].push_back(std::move(row));
-  }
-  json["constraints"] = Json::array();
-  for (const ConstraintPrice& price : summary.prices) {
-    json["constraints"].push_back({{"constraint", price.constraint},
-                                   {"extra_energy_percent", price.energy_percent},
-                                   {"extra_time_percent", price.time_percent}});
-  }
-  const double pipelines = summary.data_parallel;
-  json["job"] = {{"pipelines", summary.data_parallel},
-                 {"baseline_energy_j", pipelines * summary.baseline->energy_joules},
-                 {"energy_j", pipelines * summary.chosen.energy_joules}};
-  json["notes"] = summary.notes;
-  json["files"] = summary.files;
-  return json;
 }
 
 }  // namespace perseus::cli

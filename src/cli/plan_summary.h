@@ -4,7 +4,6 @@
 #ifndef PERSEUS_CLI_PLAN_SUMMARY_H_
 #define PERSEUS_CLI_PLAN_SUMMARY_H_
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,7 +13,9 @@
 #include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
+#include "perseus/report.h"
 #include "perseus/result.h"
+#include "report/figures.h"
 
 namespace perseus::cli {
 
@@ -24,14 +25,6 @@ struct PlanPoint {
   std::string label;         // For people: "no slowdown", "+1 %", "T*", ...
   double seconds = 0;        // Asked for.
   std::optional<Plan> plan;  // Absent where the constraints allow none.
-};
-
-// What one constraint costs by itself: the chosen point with it against the
-// chosen point without any.
-struct ConstraintPrice {
-  std::string constraint;  // As on the command line: "--granularity phase".
-  double energy_percent = 0;
-  double time_percent = 0;
 };
 
 // What `perseus plan` says. The pointers are not owned.
@@ -64,26 +57,18 @@ std::vector<PlanPoint> TablePoints(const Frontier& frontier, double baseline_sec
 // "Profile   text", wrapped under itself. `name` has nine letters at most.
 std::string Fact(std::string_view name, std::string_view text, const Style& style);
 
-// By how much `value` is more than `base`; 0 where that is 0.
-double PercentOver(double value, double base);
-
-// By how much it is less.
-double PercentSaved(double value, double base);
-
-// Whether two times are the same but for rounding.
-bool SameTime(double a, double b);
+using report::PercentOver;
+using report::PercentSaved;
+using report::SameTime;
 
 // Whether the frontier's certified error is more than that of rounding.
 bool IsCoarse(const Frontier& frontier);
 
 std::string FormatPlanSummary(const PlanSummary& summary, const Style& style);
-nlohmann::ordered_json PlanSummaryToJson(const PlanSummary& summary);
 
 // What was read, for the top of `plan` and `frontier`.
 std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, int virtual_stages,
                         double split_ratio, const Style& style);
-nlohmann::ordered_json InputToJson(const Profile& profile, const CostedPipeline& pipeline,
-                                   int virtual_stages, double split_ratio);
 
 }  // namespace perseus::cli
 

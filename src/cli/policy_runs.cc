@@ -43,7 +43,6 @@ std::vector<PolicySpec> AllPolicies(const PlanConstraints& constraints, double e
 Result<std::unique_ptr<Policy>> ReadPolicy(const std::string& path, const Planner& planner,
                                            const Profile& profile,
                                            std::vector<std::string>* notes) {
-  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
   if (path.ends_with(".json")) {
     const Result<PlanDocument> plan = ReadPlan(path);
     if (!plan) return tl::unexpected(plan.error());
@@ -65,7 +64,7 @@ Result<std::unique_ptr<Policy>> ReadPolicy(const std::string& path, const Planne
     return InvalidInput(fmt::format(
         "--plan: expected a plan.json, or a Python plan of Zeus or lowtime (.py), got '{}'", path));
   }
-  const Result<std::string> text = ReadWholeFile(path, kMostBytes);
+  const Result<std::string> text = ReadWholeFile(path, kMaxZeusPlanFileBytes);
   if (!text) return tl::unexpected(text.error());
   return MakePolicyFromZeusPlan(*text, path, planner);
 }

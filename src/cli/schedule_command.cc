@@ -8,6 +8,8 @@
 
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "common/json_text.h"
+#include "common/nearest_name.h"
 #include "perseus/file.h"
 #include "perseus/schedule.h"
 
@@ -36,7 +38,7 @@ std::string ScheduleJson(const Schedule& schedule) {
     for (const ScheduleStep& step : rank) steps.push_back(StepText(step));
     json["order"].push_back(std::move(steps));
   }
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return FormatIndented(json);
 }
 
 Result<Schedule> LoadSchedule(const ScheduleFlags& flags) {
@@ -49,7 +51,7 @@ Result<Schedule> LoadSchedule(const ScheduleFlags& flags) {
   if (!CanonicalScheduleName(input)) {
     // A word without a dot or slash is a name that somebody misspelled.
     if (input.find_first_of("./") == std::string::npos) {
-      const std::string nearest = NearestWord(input, ScheduleNames());
+      const std::string nearest = NearestName(input, ScheduleNames());
       return InvalidInput(fmt::format(
           "there is no schedule '{}'{}; the names are {}, and a file is given by its path (./{})",
           input, nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest),
@@ -92,7 +94,11 @@ std::string ShapeText(const Schedule& schedule) {
 
 }  // namespace
 
-Result<std::string> RunSchedule(const ScheduleFlags& flags) {
+Result<Printout> RunSchedule(const ScheduleFlags& flags) {
+  if (!flags.output_file.empty()) {
+    const auto good = CheckOutputFile(flags.output_file, {{"the schedule's file", flags.input}});
+    if (!good) return tl::unexpected(good.error());
+  }
   const Result<Schedule> schedule = LoadSchedule(flags);
   if (!schedule) return tl::unexpected(schedule.error());
   std::string text;
@@ -109,7 +115,8 @@ Result<std::string> RunSchedule(const ScheduleFlags& flags) {
   if (const Result<void> written = WriteFileAtomically(flags.output_file, text); !written) {
     return tl::unexpected(written.error());
   }
-  return fmt::format("{}; written to {}.\n", ShapeText(*schedule), flags.output_file);
+  return Printout(fmt::format("{}; written to {}.\n", ShapeText(*schedule), flags.output_file),
+                  flags.output_file);
 }
 
 }  // namespace perseus::cli

@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "common/nearest_name.h"
 #include "perseus/file.h"
 #include "perseus/job_file.h"
 #include "perseus/schedule.h"
@@ -32,7 +35,7 @@ Result<void> CheckComplete(const SynthSpec& spec) {
 
 Result<void> CheckScheduleName(const std::string& name) {
   if (name.empty() || CanonicalScheduleName(name)) return {};
-  const std::string nearest = NearestWord(name, ScheduleNames());
+  const std::string nearest = NearestName(name, ScheduleNames());
   return InvalidInput(
       fmt::format("--schedule: there is no schedule '{}'{}; the names are {}", name,
                   nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest),
@@ -56,15 +59,32 @@ Result<void> CheckJob(const std::string& job_toml) {
                                schedule.error().message));
 }
 
+// Nothing measured is replaced: only what this command wrote.
+Result<void> CheckOutputs(const std::string& directory) {
+  constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+  if (directory.empty()) return {};
+  for (const std::string name : {"profile.csv", "job.toml"}) {
+    const std::string path = (std::filesystem::path(directory) / name).string();
+    const Result<std::string> there = ReadWholeFile(path, kMostBytes);
+    if (!there || there->starts_with("# MODELLED") || there->starts_with("# A modelled")) continue;
+    return InvalidInput(fmt::format(
+        "{}: --output would replace a file that 'perseus synth' did not write; choose another "
+        "place",
+        path));
+  }
+  return CheckWritable(directory, {"profile.csv", "job.toml"});
+}
+
 }  // namespace
 
-Result<std::string> RunSynth(const SynthFlags& flags, const Style& style) {
+Result<Printout> RunSynth(const SynthFlags& flags, const Style& style) {
   if (auto complete = CheckComplete(flags.spec); !complete) {
     return tl::unexpected(complete.error());
   }
   if (auto known = CheckScheduleName(flags.spec.schedule); !known) {
     return tl::unexpected(known.error());
   }
+  if (auto kept = CheckOutputs(flags.output_directory); !kept) return tl::unexpected(kept.error());
   const Result<SynthResult> synth = Synthesize(flags.spec);
   if (!synth) return tl::unexpected(synth.error());
   if (flags.output_directory.empty()) return synth->profile_csv;
@@ -80,11 +100,12 @@ Result<std::string> RunSynth(const SynthFlags& flags, const Style& style) {
                   WithThousands(1e3 * each.forward_seconds, 3),
                   WithThousands(1e3 * each.backward_seconds, 3)});
   }
-  return fmt::format(
-      "{}\n{}\nModelled, not measured. The slowest stage takes {:.3f} times the mean.\nWritten  "
-      "{}: profile.csv, job.toml.\nNext     perseus plan {}/job.toml\n",
-      style.Bold("One microbatch at the highest clock"), table.Format(style.rule()),
-      synth->imbalance, directory, directory);
+  return Printout(fmt::format("{}\n{}\nModelled, not measured. The slowest stage takes {:.3f} "
+                              "times the mean.\nWritten  "
+                              "{}: profile.csv, job.toml.\nNext     perseus plan {}/job.toml\n",
+                              style.Bold("One microbatch at the highest clock"),
+                              table.Format(style.rule()), synth->imbalance, directory, directory),
+                  directory);
 }
 
 }  // namespace perseus::cli

@@ -91,6 +91,21 @@ std::string Wrap(std::string_view text, int width, int indent) {
   return out;
 }
 
+namespace {
+
+// U+0080 to U+009F are controls as well, "\xc2\x80" to "\xc2\x9f".
+void AppendUnlessC1(char c, std::string* out) {
+  const auto byte = static_cast<unsigned char>(c);
+  if (byte >= 0x80 && byte <= 0x9f && out->ends_with('\xc2')) {
+    out->pop_back();
+    *out += fmt::format("\\x{:02x}", byte);
+  } else {
+    *out += c;
+  }
+}
+
+}  // namespace
+
 std::string Printable(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -100,7 +115,27 @@ std::string Printable(std::string_view text) {
     } else if (byte < 0x20 || byte == 0x7f) {
       out += fmt::format("\\x{:02x}", byte);
     } else {
+      AppendUnlessC1(c, &out);
+    }
+  }
+  return out;
+}
+
+std::string WithoutControls(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const auto byte = static_cast<unsigned char>(c);
+    const std::string_view rest = text.substr(at);
+    const auto is_style = [&](std::string_view style) { return rest.starts_with(style); };
+    const bool is_ours = is_style("\x1b[1m") || is_style("\x1b[2m") || is_style("\x1b[0m");
+    if (c == '\n' || c == '\t' || is_style("\r\n") || is_ours) {
       out += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      AppendUnlessC1(c, &out);
     }
   }
   return out;

@@ -39,6 +39,9 @@ std::string Wrap(std::string_view text, int width, int indent);
 // Text on one line that a terminal only shows: control characters as \n or \x1b.
 std::string Printable(std::string_view text);
 
+// The same for a whole output: line ends, tabs and the styles of Style stay.
+std::string WithoutControls(std::string_view text);
+
 // The number of terminal columns of UTF-8 text without wide characters.
 int DisplayWidth(std::string_view text);
 

@@ -8,7 +8,7 @@
 
 namespace perseus::cli {
 
-Result<std::string> RunCompletion(const std::string& shell) {
+Result<Printout> RunCompletion(const std::string& shell) {
   if (shell == "bash") return FormatBashCompletion(DescribeCommandLine());
   if (shell == "zsh") return FormatZshCompletion(DescribeCommandLine());
   if (shell == "fish") return FormatFishCompletion(DescribeCommandLine());
@@ -19,6 +19,6 @@ Result<std::string> RunCompletion(const std::string& shell) {
       fmt::format("there is no completion for '{}'; the shells are bash, zsh and fish", shell));
 }
 
-Result<std::string> RunMan() { return FormatManPage(DescribeCommandLine(), Version()); }
+Result<Printout> RunMan() { return FormatManPage(DescribeCommandLine(), Version()); }
 
 }  // namespace perseus::cli

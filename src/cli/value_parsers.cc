@@ -5,26 +5,25 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
-#include <system_error>
+
+#include "common/numbers.h"
+#include "job/limits.h"
 
 namespace perseus::cli {
 namespace {
 
-constexpr double kMostWatts = 1e6;
-constexpr double kMostSeconds = 1e6;
+using job::kMaxSeconds;
+using job::kMaxWatts;
 
-// The whole of `text` as a finite number.
 bool ReadNumber(std::string_view text, double* number) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, *number);
-  return !text.empty() && result.ec == std::errc() && result.ptr == end && std::isfinite(*number);
+  const std::optional<double> value = ParseFinite(text);
+  if (value) *number = *value;
+  return value.has_value();
 }
 
 template <typename T, typename Parser>
@@ -61,39 +60,25 @@ bool ReadNumberWithUnit(std::string_view text, std::initializer_list<Unit> units
 }
 
 template <typename Integer>
-bool ReadInteger(std::string_view text, Integer* number) {
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, *number);
-  return !text.empty() && result.ec == std::errc() && result.ptr == end;
+Result<Integer> ParseWithin(std::string_view text, Integer least, Integer most) {
+  const std::optional<Integer> value = ParseInteger<Integer>(text);
+  if (value && *value >= least && *value <= most) return *value;
+  return InvalidInput(
+      fmt::format("expected a whole number from {} to {}, got '{}'", least, most, text));
 }
 
 }  // namespace
 
 Result<int> ParseCount(std::string_view text, int least, int most) {
-  int value = 0;
-  if (!ReadInteger(text, &value) || value < least || value > most) {
-    return InvalidInput(
-        fmt::format("expected a whole number from {} to {}, got '{}'", least, most, text));
-  }
-  return value;
+  return ParseWithin(text, least, most);
 }
 
 Result<std::int64_t> ParseLongCount(std::string_view text, std::int64_t least, std::int64_t most) {
-  std::int64_t value = 0;
-  if (!ReadInteger(text, &value) || value < least || value > most) {
-    return InvalidInput(
-        fmt::format("expected a whole number from {} to {}, got '{}'", least, most, text));
-  }
-  return value;
+  return ParseWithin(text, least, most);
 }
 
 Result<std::uint64_t> ParseSeed(std::string_view text) {
-  std::uint64_t value = 0;
-  if (!ReadInteger(text, &value)) {
-    return InvalidInput(
-        fmt::format("expected a whole number from 0 to {}, got '{}'", ~std::uint64_t{0}, text));
-  }
-  return value;
+  return ParseWithin(text, std::uint64_t{0}, ~std::uint64_t{0});
 }
 
 Result<double> ParseShare(std::string_view text, double most) {
@@ -184,11 +169,11 @@ Result<double> ParseDuration(std::string_view text) {
     digits.remove_suffix(1);
   }
   double value = 0;
-  if (!ReadNumber(digits, &value) || value < 0 || value * scale > kMostSeconds) {
+  if (!ReadNumber(digits, &value) || value < 0 || value * scale > kMaxSeconds) {
     return InvalidInput(fmt::format(
         "expected seconds (0.02), or a number with a unit (20ms, 500us), not negative and at most "
         "{}, got '{}'",
-        kMostSeconds, text));
+        kMaxSeconds, text));
   }
   return value * scale;
 }
@@ -212,7 +197,7 @@ Result<std::vector<int>> ParseCounts(std::string_view text, int least, int most)
 
 Result<std::vector<double>> ParseWatts(std::string_view text) {
   return ParseList<double>(text, [](std::string_view item) {
-    return ParseNumber(item, {.least = 0, .most = kMostWatts}, "watts");
+    return ParseNumber(item, {.least = 0, .most = kMaxWatts}, "watts");
   });
 }
 

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 #include <system_error>
 
 #include "common/nearest_name.h"
@@ -18,25 +17,7 @@ namespace {
 constexpr double kLargestQuantity = 1e12;
 
 // std::from_chars takes neither spaces nor '+'.
-std::string_view WithoutSpacesAndPlus(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t";
-  const std::size_t first = text.find_first_not_of(kSpaces);
-  if (first == std::string_view::npos) return "";
-  text = text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  return text;
-}
-
 }  // namespace
-
-Number ParseNumber(std::string_view text) {
-  text = WithoutSpacesAndPlus(text);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc::invalid_argument || end != text.data() + text.size()) return {};
-  if (error != std::errc() || !std::isfinite(value)) return {NumberKind::kNotFinite, 0};
-  return {NumberKind::kFinite, value};
-}
 
 Parsed<double> ParseQuantity(const CsvCell& cell, std::string_view name, Minimum minimum) {
   const std::string_view unit = name.starts_with("time") ? "seconds" : "joules";
@@ -57,7 +38,8 @@ Parsed<double> ParseQuantity(const CsvCell& cell, std::string_view name, Minimum
 }
 
 Parsed<int> ParseIndex(const CsvCell& cell, std::string_view name, int highest) {
-  const std::string_view digits = WithoutSpacesAndPlus(cell.text);
+  std::string_view digits = Trimmed(cell.text);
+  if (digits.size() > 1 && digits[0] == '+' && digits[1] != '-') digits.remove_prefix(1);
   int value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const bool is_integer =

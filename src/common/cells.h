@@ -7,22 +7,9 @@
 #include <string_view>
 
 #include "common/csv_records.h"
+#include "common/numbers.h"
 
 namespace perseus {
-
-// What a text says as a decimal number.
-enum class NumberKind {
-  kFinite,
-  kNotFinite,  // "nan", "inf", or beyond what a double holds.
-  kNone,       // No number at all.
-};
-struct Number {
-  NumberKind kind = NumberKind::kNone;
-  double value = 0;  // Where kind is kFinite.
-};
-
-// Accepts surrounding spaces and a leading '+'. No locale, no hexadecimal.
-Number ParseNumber(std::string_view text);
 
 enum class Minimum { kZero, kAboveZero };
 

@@ -44,12 +44,13 @@ TextPosition PositionOf(std::string_view text, std::size_t offset) {
   return position;
 }
 
-CsvRecords::CsvRecords(std::string_view text, std::size_t offset) : text_(text), position_(offset) {
+CsvRecords::CsvRecords(std::string_view text, std::size_t offset, BlankLines blank_lines)
+    : text_(text), position_(offset), blank_lines_(blank_lines) {
   if (offset == 0 && text_.starts_with(kByteOrderMark)) position_ = kByteOrderMark.size();
 }
 
 Parsed<bool> CsvRecords::Next(CsvRecord* record) {
-  SkipLinesWithoutCells();
+  if (blank_lines_ == BlankLines::kSkipped) SkipLinesWithoutCells();
   if (position_ == text_.size()) return false;
   record->cells.clear();
   record->offset = position_;

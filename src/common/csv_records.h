@@ -44,12 +44,17 @@ struct CsvRecord {
   std::size_t end = 0;  // Of the line end that closes it, or of the text's end.
 };
 
+// Whether lines that are blank, or whose first character is '#', are records
+// like others.
+enum class BlankLines { kSkipped, kRecords };
+
 // Walks the records of a CSV text (RFC 4180; lines end in "\n", "\r\n" or
-// "\r"). Skips blank lines, lines whose first character is '#', and a byte
-// order mark. `text` must outlive the reader, and the reader its cells.
+// "\r") from an offset on. Skips a byte order mark. `text` must outlive the
+// reader, and the reader its cells.
 class CsvRecords {
  public:
-  explicit CsvRecords(std::string_view text, std::size_t offset = 0);
+  explicit CsvRecords(std::string_view text, std::size_t offset = 0,
+                      BlankLines blank_lines = BlankLines::kSkipped);
 
   // Fills `record` with the next one; false at the end of the text.
   Parsed<bool> Next(CsvRecord* record);
@@ -64,6 +69,7 @@ class CsvRecords {
 
   std::string_view text_;
   std::size_t position_;
+  BlankLines blank_lines_;
   std::deque<std::string> unescaped_;  // Cells with doubled quotes.
 };
 

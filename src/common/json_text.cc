@@ -11,11 +11,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string Compact(const Json& value) {
+}  // namespace
+
+std::string FormatCompact(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace
+std::string FormatIndented(const Json& value) {
+  return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 std::string FormatByLine(const Json& object) {
   std::string out = "{";
@@ -23,15 +27,15 @@ std::string FormatByLine(const Json& object) {
   for (const auto& [name, value] : object.items()) {
     out += separator;
     separator = ",\n";
-    out += "  " + Compact(name) + ": ";
+    out += "  " + FormatCompact(name) + ": ";
     if (!value.is_array() || value.empty() || !value.front().is_object()) {
-      out += Compact(value);
+      out += FormatCompact(value);
       continue;
     }
     std::string_view before = "[\n    ";
     for (const Json& element : value) {
       out += before;
-      out += Compact(element);
+      out += FormatCompact(element);
       before = ",\n    ";
     }
     out += "\n  ]";

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -81,8 +82,8 @@ class TrackedIterator {
 // Builds the tree from the events of nlohmann's SAX parser.
 class TreeBuilder {
  public:
-  TreeBuilder(std::string_view text, const std::string& name)
-      : text_(text), name_(name), counter_(text), read_to_(text.data()) {}
+  TreeBuilder(std::string_view text, const std::string& name, ListConsumer* consumer)
+      : text_(text), name_(name), consumer_(consumer), counter_(text), read_to_(text.data()) {}
 
   Result<TreeNode> Build() {
     const char* end = text_.data() + text_.size();
@@ -107,7 +108,7 @@ class TreeBuilder {
   bool string(std::string& value) { return Add(std::move(value), StringStart()); }
   bool binary(nlohmann::json::binary_t& /*value*/) { return false; }
   bool start_array(std::size_t /*size*/) { return Open(TreeNode::List{}); }
-  bool end_array() { return Close(); }
+  bool end_array() { return EndConsumed() && Close(); }
   bool start_object(std::size_t /*size*/) { return Open(TreeNode::Table{}); }
   bool end_object();
   bool key(std::string& value) {
@@ -125,6 +126,7 @@ class TreeBuilder {
     TreeNode node;
     std::string key;  // Of the member that comes next.
     Position key_position;
+    bool is_consumed = false;  // A list whose elements the consumer takes.
   };
 
   std::size_t Offset() const { return static_cast<std::size_t>(read_to_ - text_.data()); }
@@ -178,6 +180,10 @@ class TreeBuilder {
       return true;
     }
     OpenContainer& parent = open_.back();
+    if (parent.is_consumed) {
+      nodes_ = nodes_outside_;
+      return Consumed(consumer_->Take(std::move(node)));
+    }
     if (auto* list = std::get_if<TreeNode::List>(&parent.node.value)) {
       list->push_back(std::move(node));
     } else if (auto* table = std::get_if<TreeNode::Table>(&parent.node.value)) {
@@ -196,8 +202,41 @@ class TreeBuilder {
     OpenContainer entry;
     entry.node.value = std::move(container);
     entry.node.position = position;
+    const bool is_list = std::is_same_v<Container, TreeNode::List>;
+    const bool consumed =
+        is_list && consumer_ != nullptr && !consuming_ && consumer_->Begin(OpenPath());
+    entry.is_consumed = consumed;
     open_.push_back(std::move(entry));
-    return Count(position);
+    if (!Count(position)) return false;
+    if (consumed) {
+      consuming_ = true;
+      nodes_outside_ = nodes_;
+    }
+    return true;
+  }
+
+  // Of the value that comes next, without indexes: "ranks[].computations".
+  std::string OpenPath() const {
+    std::string path;
+    for (const OpenContainer& container : open_) {
+      if (std::holds_alternative<TreeNode::List>(container.node.value)) {
+        path += "[]";
+      } else {
+        path += (path.empty() ? "" : ".") + container.key;
+      }
+    }
+    return path;
+  }
+
+  bool EndConsumed() {
+    if (!open_.back().is_consumed) return true;
+    consuming_ = false;
+    return Consumed(consumer_->End());
+  }
+
+  bool Consumed(Result<void> result) {
+    if (!result && !error_) error_ = std::move(result.error());
+    return result.has_value();
   }
 
   bool Close() {
@@ -208,11 +247,14 @@ class TreeBuilder {
 
   std::string_view text_;
   const std::string& name_;
+  ListConsumer* consumer_;
   LineCounter counter_;
   const char* read_to_;
   TreeNode root_;
   std::vector<OpenContainer> open_;
   int nodes_ = 0;
+  bool consuming_ = false;
+  int nodes_outside_ = 0;  // Before the first element of the consumed list.
   std::optional<Error> error_;
 };
 
@@ -247,7 +289,8 @@ bool TreeBuilder::parse_error(std::size_t offset, const std::string& /*last_toke
 
 }  // namespace
 
-Result<TreeNode> ParseJsonTree(std::string_view text, const std::string& name) {
+Result<TreeNode> ParseJsonTree(std::string_view text, const std::string& name,
+                               ListConsumer* consumer) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
     text.remove_prefix(kByteOrderMark.size());
@@ -255,7 +298,7 @@ Result<TreeNode> ParseJsonTree(std::string_view text, const std::string& name) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return tl::unexpected(TreeError(name, {}, "the file is empty; expected a JSON object"));
   }
-  return TreeBuilder(text, name).Build();
+  return TreeBuilder(text, name, consumer).Build();
 }
 
 }  // namespace perseus

@@ -17,15 +17,6 @@ namespace {
 
 constexpr std::size_t kLongestShown = 40;
 
-std::string Folded(std::string_view name) {
-  std::string folded;
-  for (const char c : name.substr(0, 4 * kLongestShown)) {
-    if (c == '-' || c == '_' || c == ' ') continue;
-    folded += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return folded;
-}
-
 // Levenshtein's.
 std::size_t EditDistance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -44,20 +35,36 @@ std::size_t EditDistance(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-bool SameName(std::string_view a, std::string_view b) { return Folded(a) == Folded(b); }
+std::string FoldedName(std::string_view name) {
+  std::string folded;
+  for (const char c : name.substr(0, 4 * kLongestShown)) {
+    if (c == '-' || c == '_' || c == ' ') continue;
+    folded += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return folded;
+}
 
-std::string NearestHint(std::string_view given, const std::vector<std::string>& names) {
-  const std::string folded = Folded(given);
-  std::size_t best_distance = std::max<std::size_t>(2, folded.size() / 3) + 1;
-  const std::string* best = nullptr;
+bool SameName(std::string_view a, std::string_view b) { return FoldedName(a) == FoldedName(b); }
+
+std::string NearestName(std::string_view given, const std::vector<std::string>& names) {
+  const std::string folded = FoldedName(given);
+  // As many changes as letters make any word of any other.
+  std::size_t best_distance =
+      std::min(std::max<std::size_t>(2, folded.size() / 3) + 1, folded.size());
+  std::string best;
   for (const std::string& name : names) {
-    const std::size_t distance = EditDistance(folded, Folded(name));
+    const std::size_t distance = EditDistance(folded, FoldedName(name));
     if (distance < best_distance) {
       best_distance = distance;
-      best = &name;
+      best = name;
     }
   }
-  return best == nullptr ? "" : fmt::format("; did you mean '{}'?", *best);
+  return best;
+}
+
+std::string NearestHint(std::string_view given, const std::vector<std::string>& names) {
+  const std::string nearest = NearestName(given, names);
+  return nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
 }
 
 std::string Shown(std::string_view text) {

@@ -13,6 +13,12 @@ namespace perseus {
 // Equal but for case and for '-', '_' and ' '.
 bool SameName(std::string_view a, std::string_view b);
 
+// What SameName compares: lower case, without '-', '_' and ' '.
+std::string FoldedName(std::string_view name);
+
+// The most alike of `names` by SameName's letters, "" if none is alike.
+std::string NearestName(std::string_view given, const std::vector<std::string>& names);
+
 // "; did you mean 'NAME'?" for the most alike of `names`, "" if none is alike.
 std::string NearestHint(std::string_view given, const std::vector<std::string>& names);
 

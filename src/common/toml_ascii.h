@@ -13,11 +13,11 @@ namespace perseus {
 
 // The same TOML document in ASCII: letters beyond it become escapes in strings
 // and "?" in comments, and are an error elsewhere, as TOML has it. Lines stay
-// lines. Also refuses what is no use in a job file and what toml++ 3.3 cannot
-// be trusted with: multi-line strings, and keys of more than eight parts
-// (`a.b.c = 1`), the depth of which it does not bound although it takes its
+// lines. Also refuses what is no use in a job file and what toml++ cannot be
+// trusted with: multi-line strings, and keys of more than eight parts
+// (`a.b.c = 1`), the depth of which 3.3 does not bound although it takes its
 // tree apart recursively. Its tests for white space have undefined behaviour
-// on letters beyond ASCII, so it never sees any.
+// on letters beyond ASCII (3.4 included), so it never sees any.
 // `name` stands for the path in messages.
 Result<std::string> TomlToAscii(std::string_view text, const std::string& name);
 

@@ -13,7 +13,7 @@
 
 // Compiled in rather than linked, without exceptions: errors are values, and
 // the library of Perseus depends on no shared library of the parser. Some
-// assertions of toml++ 3.3 fail on input that the lines after them handle
+// assertions of toml++ (3.3 and 3.4) fail on input that the lines after them handle
 // (a NUL in a table header); with NDEBUG they are hints to the optimizer. So
 // they are made to say nothing in either case.
 #pragma push_macro("NDEBUG")

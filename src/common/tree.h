@@ -48,10 +48,29 @@ struct TreeMember {
 };
 
 inline constexpr int kMaxTreeDepth = 32;
-inline constexpr int kMaxTreeNodes = 8'000'000;
+inline constexpr int kMaxTreeNodes = 12'000'000;
+
+// Takes the elements of long lists one by one while a text is parsed, so that
+// they need not be in the tree.
+class ListConsumer {
+ public:
+  ListConsumer() = default;
+  ListConsumer(const ListConsumer&) = delete;
+  ListConsumer& operator=(const ListConsumer&) = delete;
+  virtual ~ListConsumer() = default;
+
+  // Whether it takes the elements of a list, by the path of it without indexes:
+  // "ranks[].computations". Where it does, the list of the tree stays empty. Not
+  // asked of lists within such elements.
+  virtual bool Begin(std::string_view path) = 0;
+  // An error ends the parse.
+  virtual Result<void> Take(TreeNode element) = 0;
+  virtual Result<void> End() = 0;  // Of the list that began last.
+};
 
 // `name` stands for the path in messages.
-Result<TreeNode> ParseJsonTree(std::string_view text, const std::string& name);
+Result<TreeNode> ParseJsonTree(std::string_view text, const std::string& name,
+                               ListConsumer* consumer = nullptr);
 Result<TreeNode> ParseTomlTree(std::string_view text, const std::string& name);
 
 // "ranks[3].computations[7].knob" for a node of the tree, by identity; empty

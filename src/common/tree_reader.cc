@@ -51,9 +51,14 @@ void TreeReader::FailAt(Position position, const std::string& message) {
   if (!error_) error_ = TreeError(name_, position, message);
 }
 
+void TreeReader::FailWith(Error error) {
+  if (!error_) error_ = std::move(error);
+}
+
 void TreeReader::Fail(const TreeNode& node, std::string_view message) {
   if (error_) return;
-  const std::string path = TreePath(root_, node);
+  std::string path = TreePath(root_, node);
+  if (place_ != nullptr) path = (*place_)() + (path.empty() ? "" : ".") + path;
   FailAt(node.position, path.empty() ? std::string(message) : fmt::format("{}: {}", path, message));
 }
 

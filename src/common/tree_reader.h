@@ -5,6 +5,7 @@
 #define PERSEUS_COMMON_TREE_READER_H_
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -26,8 +27,11 @@ class TreeCursor;
 // to look only once, at the end.
 class TreeReader {
  public:
-  // Neither is copied; both must outlive the reader.
-  TreeReader(const TreeNode& root, const std::string& name) : root_(root), name_(name) {}
+  // None is copied; all must outlive the reader. `place` is the path of the
+  // root, where it is an element of a larger tree.
+  TreeReader(const TreeNode& root, const std::string& name,
+             const std::function<std::string()>* place = nullptr)
+      : root_(root), name_(name), place_(place) {}
 
   TreeCursor Root();
   bool failed() const { return error_.has_value(); }
@@ -37,10 +41,12 @@ class TreeReader {
   void FailExpected(const TreeNode& node, std::string_view expected);
   void Fail(const TreeNode& node, std::string_view message);
   void FailAt(Position position, const std::string& message);
+  void FailWith(Error error);
 
  private:
   const TreeNode& root_;
   const std::string& name_;
+  const std::function<std::string()>* place_;
   std::optional<Error> error_;
 };
 

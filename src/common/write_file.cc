@@ -1,6 +1,14 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// How a set of files appears whole. All of them are written and flushed into a
+// staging folder. Where the target folder is new, the staging folder gets its
+// name, in one rename. Where it exists, the staging folder is moved into it
+// under the name kCommit, also in one rename: from then on the new set counts,
+// and whoever comes by (the writer itself, or, if it was killed, the next run)
+// moves the files from there to their places. Before that rename nothing has
+// changed, so that a reader after the next run sees the old set or the new one.
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -13,10 +21,11 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "common/file_descriptor.h"
+#include "common/signal_hold.h"
+#include "common/staging.h"
 #include "perseus/file.h"
 
 namespace perseus {
@@ -24,30 +33,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-tl::unexpected<Error> CannotWrite(const std::string& path, const std::string& reason) {
-  return MakeError(ErrorCode::kIo, fmt::format("{}: cannot write: {}", path, reason));
-}
-
-std::string WriteFailure(int error) {
-  switch (error) {
-    case ENOENT:
-      return "its directory does not exist; make it, or choose another place";
-    case ENOTDIR:
-      return "a part of its path is a file, not a directory; choose another place";
-    case EACCES:
-    case EPERM:
-      return "permission denied; choose a place that this user may write to";
-    case EROFS:
-      return "the file system is read-only; choose another place";
-    case ENOSPC:
-    case EDQUOT:
-      return "the disk is full; free some space, or choose another place";
-    case EFBIG:
-      return "the file would be larger than this process may write (see ulimit -f)";
-    default:
-      return SystemMessage(error);
-  }
-}
+constexpr const char* kCommit = ".perseus-commit";
+constexpr const char* kSetStem = ".set";
 
 // Flushes a directory, so that its renames outlive a power cut. Best effort:
 // some file systems refuse it.
@@ -56,40 +43,27 @@ void SyncDirectory(const std::string& directory) {
   if (file.valid()) ::fsync(file.get());
 }
 
-std::string DirectoryOf(const std::string& path) {
-  const std::string parent = fs::path(path).parent_path().string();
+std::string Join(const std::string& directory, const std::string& name) {
+  return (fs::path(directory) / name).string();
+}
+
+// A path without "." and trailing slashes.
+fs::path Normal(const std::string& path) {
+  fs::path normal = fs::path(path).lexically_normal();
+  if (!normal.has_filename() && normal.has_parent_path() && normal != normal.root_path()) {
+    normal = normal.parent_path();
+  }
+  return normal;
+}
+
+std::string ParentOf(const fs::path& path) {
+  const std::string parent = path.parent_path().string();
   return parent.empty() ? "." : parent;
 }
 
-// A complete file under a temporary name; removed unless it is renamed.
-class TemporaryFile {
- public:
-  static Result<TemporaryFile> Create(const std::string& target, std::string_view bytes);
-
-  TemporaryFile(TemporaryFile&& other) noexcept
-      : target_(std::move(other.target_)), name_(std::exchange(other.name_, {})) {}
-  TemporaryFile& operator=(TemporaryFile&&) = delete;
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (!name_.empty()) ::unlink(name_.c_str());
-  }
-
-  Result<void> Rename() {
-    if (std::rename(name_.c_str(), target_.c_str()) != 0) {
-      return CannotWrite(target_, WriteFailure(errno));
-    }
-    name_.clear();
-    return {};
-  }
-
- private:
-  TemporaryFile(std::string target, std::string name)
-      : target_(std::move(target)), name_(std::move(name)) {}
-
-  std::string target_;
-  std::string name_;  // Empty once renamed.
-};
+tl::unexpected<Error> Interrupted(const std::string& path) {
+  return MakeError(ErrorCode::kIo, fmt::format("{}: interrupted; nothing was written", path));
+}
 
 bool WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -101,32 +75,40 @@ bool WriteAll(int fd, std::string_view bytes) {
   return true;
 }
 
-Result<TemporaryFile> TemporaryFile::Create(const std::string& target, std::string_view bytes) {
-  if (target.empty()) return InvalidInput("the name of the file to write is empty");
+// A file can be put at `target`: nothing else is there.
+Result<void> CheckTarget(const std::string& target) {
   struct stat status {};
-  if (::stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    return CannotWrite(target, S_ISDIR(status.st_mode)
-                                   ? "it is a directory; choose another name, or remove it"
-                                   : "it exists and is not a regular file; choose another name");
+  if (::stat(target.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
+  return CannotWrite(target, S_ISDIR(status.st_mode)
+                                 ? "it is a directory; choose another name, or remove it"
+                                 : "it exists and is not a regular file; choose another name");
+}
+
+Result<void> CheckTargets(const std::string& directory, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (auto good = CheckTarget(Join(directory, name)); !good) return good;
   }
-  // Other runs may write here too; O_EXCL tells whose a name is.
-  constexpr int kAttempts = 1000;
-  const fs::path path(target);
-  FileDescriptor file;
-  std::string name;
-  for (int attempt = 0; attempt < kAttempts && !file.valid(); ++attempt) {
-    name = (path.parent_path() /
-            fmt::format(".{}.{}-{}.tmp", path.filename().string(), ::getpid(), attempt))
-               .string();
-    file = OpenFile(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
-    if (!file.valid() && errno != EEXIST) return CannotWrite(target, WriteFailure(errno));
-  }
-  if (!file.valid()) return CannotWrite(target, "too many temporary files beside it");
-  TemporaryFile temporary(target, name);
-  if (!WriteAll(file.get(), bytes) || ::fsync(file.get()) != 0 || !file.Close()) {
-    return CannotWrite(target, WriteFailure(errno));
-  }
-  return temporary;
+  return {};
+}
+
+// errno of the first reason why nothing can be made in `directory`; 0: none.
+int NoEntryReason(const std::string& directory) {
+  return ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+tl::unexpected<Error> CannotMake(const std::string& directory, const std::string& reason) {
+  return MakeError(ErrorCode::kIo,
+                   fmt::format("{}: cannot make the directory: {}", directory, reason));
+}
+
+bool Exists(const fs::path& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+bool IsDirectory(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
 }
 
 // Makes a directory with its parents, and removes again what it made unless
@@ -140,7 +122,8 @@ class DirectoryMaker {
     for (auto made = made_.rbegin(); made != made_.rend(); ++made) ::rmdir(made->c_str());
   }
 
-  Result<void> Make(const std::string& directory) {
+  // Errors name `target`, which is to be in it.
+  Result<void> Make(const std::string& directory, const std::string& target) {
     fs::path prefix;
     for (const fs::path& part : fs::path(directory)) {
       prefix /= part;
@@ -150,11 +133,9 @@ class DirectoryMaker {
         continue;
       }
       const int error = errno;
-      std::error_code ignored;
-      if (fs::is_directory(prefix, ignored)) continue;
-      return MakeError(ErrorCode::kIo, fmt::format("{}: cannot make the directory: {}", directory,
-                                                   error == EEXIST ? prefix.string() + " is a file"
-                                                                   : WriteFailure(error)));
+      if (IsDirectory(prefix)) continue;
+      return CannotMake(target,
+                        error == EEXIST ? prefix.string() + " is a file" : WriteFailure(error));
     }
     return {};
   }
@@ -165,35 +146,157 @@ class DirectoryMaker {
   std::vector<std::string> made_;
 };
 
+// Moves the files of a set that counts to their places. Several may do so at once.
+Result<void> FinishCommit(const std::string& directory) {
+  const std::string commit = Join(directory, kCommit);
+  bool has_moved = false;
+  for (const std::string& name : NamesIn(commit)) {
+    const std::string target = Join(directory, name);
+    if (std::rename(Join(commit, name).c_str(), target.c_str()) == 0) {
+      has_moved = true;
+    } else if (errno != ENOENT) {  // Else somebody else has moved it.
+      const int error = errno;
+      if (!has_moved) RemoveFolder(commit);  // As if it had never counted.
+      return CannotWrite(target, WriteFailure(error));
+    }
+  }
+  ::rmdir(commit.c_str());
+  return {};
+}
+
+// What a killed run has left in an existing folder.
+Result<void> Recover(const std::string& directory) {
+  const SignalHold hold;
+  SweepStaged(directory, kSetStem);
+  return FinishCommit(directory);
+}
+
+Result<void> WriteStaged(const Staged& folder, const std::string& directory,
+                         const std::vector<OutputFile>& files, const SignalHold& hold) {
+  for (const OutputFile& each : files) {
+    const std::string target = Join(directory, each.name);
+    FileDescriptor file =
+        OpenFile(Join(folder.name(), each.name), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (!file.valid() || !WriteAll(file.get(), each.bytes) || ::fsync(file.get()) != 0 ||
+        !file.Close()) {
+      return CannotWrite(target, WriteFailure(errno));
+    }
+    if (hold.IsWaiting()) return Interrupted(target);
+  }
+  ::fsync(folder.descriptor());
+  return {};
+}
+
+Result<void> WriteIntoExisting(const std::string& directory, const std::vector<OutputFile>& files) {
+  const SignalHold hold;
+  if (auto recovered = Recover(directory); !recovered) return recovered;
+  for (const OutputFile& file : files) {
+    if (auto good = CheckTarget(Join(directory, file.name)); !good) return good;
+  }
+  Result<Staged> staged = Staged::MakeFolder(directory, kSetStem, directory);
+  if (!staged) return tl::unexpected(staged.error());
+  if (auto written = WriteStaged(*staged, directory, files, hold); !written) return written;
+  // Another writer's set may be on its way; then it goes first.
+  constexpr int kAttempts = 1000;
+  int error = ENOTEMPTY;
+  for (int attempt = 0; attempt < kAttempts && error != 0; ++attempt) {
+    error = staged->RenameTo(Join(directory, kCommit));
+    if (error != 0 && error != ENOTEMPTY && error != EEXIST) break;
+    if (auto finished = FinishCommit(directory); !finished) return finished;
+  }
+  if (error != 0) return CannotWrite(directory, WriteFailure(error));
+  SyncDirectory(directory);
+  return {};
+}
+
+// False: meanwhile somebody else has made the directory.
+Result<bool> WriteAsNew(const fs::path& directory, const std::vector<OutputFile>& files) {
+  const SignalHold hold;
+  const std::string parent = ParentOf(directory);
+  const std::string stem = "." + directory.filename().string();
+  DirectoryMaker maker;
+  if (auto made = maker.Make(parent, directory.string()); !made) {
+    return tl::unexpected(made.error());
+  }
+  SweepStaged(parent, stem);
+  Result<Staged> staged = Staged::MakeFolder(parent, stem, directory.string());
+  if (!staged) return tl::unexpected(staged.error());
+  if (auto written = WriteStaged(*staged, directory.string(), files, hold); !written) {
+    return tl::unexpected(written.error());
+  }
+  const int error = staged->RenameTo(directory.string());
+  if (error == ENOTEMPTY || error == EEXIST) return false;
+  if (error != 0) return CannotWrite(directory.string(), WriteFailure(error));
+  maker.Keep();
+  SyncDirectory(parent);
+  return true;
+}
+
 }  // namespace
 
 Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes) {
-  Result<TemporaryFile> temporary = TemporaryFile::Create(path, bytes);
-  if (!temporary) return tl::unexpected(temporary.error());
-  if (Result<void> renamed = temporary->Rename(); !renamed) return renamed;
-  SyncDirectory(DirectoryOf(path));
+  if (path.empty()) return InvalidInput("the name of the file to write is empty");
+  if (auto good = CheckTarget(path); !good) return good;
+  const SignalHold hold;
+  const std::string folder = ParentOf(path);
+  const std::string stem = "." + fs::path(path).filename().string();
+  SweepStaged(folder, stem);
+  Result<Staged> staged = Staged::MakeFile(folder, stem, path);
+  if (!staged) return tl::unexpected(staged.error());
+  if (!WriteAll(staged->descriptor(), bytes) || ::fsync(staged->descriptor()) != 0) {
+    return CannotWrite(path, WriteFailure(errno));
+  }
+  if (hold.IsWaiting()) return Interrupted(path);
+  if (const int error = staged->RenameTo(path); error != 0) {
+    return CannotWrite(path, WriteFailure(error));
+  }
+  SyncDirectory(folder);
   return {};
 }
 
 Result<void> WriteFilesAtomically(const std::string& directory,
                                   const std::vector<OutputFile>& files) {
   if (directory.empty()) return InvalidInput("the name of the output directory is empty");
-  // Declared first: directories are removed after the files in them.
-  DirectoryMaker maker;
-  if (Result<void> made = maker.Make(directory); !made) return made;
-  std::vector<TemporaryFile> temporaries;
-  temporaries.reserve(files.size());
-  for (const OutputFile& file : files) {
-    Result<TemporaryFile> temporary =
-        TemporaryFile::Create((fs::path(directory) / file.name).string(), file.bytes);
-    if (!temporary) return tl::unexpected(temporary.error());
-    temporaries.push_back(*std::move(temporary));
+  const fs::path normal = Normal(directory);
+  if (!Exists(normal)) {
+    const Result<bool> written = WriteAsNew(normal, files);
+    if (!written) return tl::unexpected(written.error());
+    if (*written) return {};
   }
-  for (TemporaryFile& temporary : temporaries) {
-    if (Result<void> renamed = temporary.Rename(); !renamed) return renamed;
+  if (!IsDirectory(normal)) return CannotMake(directory, normal.string() + " is a file");
+  return WriteIntoExisting(normal.string(), files);
+}
+
+Result<void> CheckWritable(const std::string& path) {
+  if (path.empty()) return InvalidInput("the name of the file to write is empty");
+  if (auto good = CheckTarget(path); !good) return good;
+  const std::string folder = ParentOf(path);
+  if (const int error = NoEntryReason(folder); error != 0) {
+    return CannotWrite(path, WriteFailure(error));
   }
-  maker.Keep();
-  SyncDirectory(directory);
+  if (!IsDirectory(folder)) return CannotWrite(path, WriteFailure(ENOTDIR));
+  return {};
+}
+
+Result<void> CheckWritable(const std::string& directory, const std::vector<std::string>& names) {
+  if (directory.empty()) return InvalidInput("the name of the output directory is empty");
+  fs::path there = Normal(directory);
+  if (IsDirectory(there)) {
+    if (const int error = NoEntryReason(there.string()); error != 0) {
+      return CannotWrite(directory, WriteFailure(error));
+    }
+    if (auto recovered = Recover(there.string()); !recovered) return recovered;
+    return CheckTargets(there.string(), names);
+  }
+  // The nearest part of the path that is there.
+  while (!Exists(there) && there.has_parent_path() && there != there.root_path()) {
+    there = there.parent_path();
+  }
+  if (!Exists(there)) there = ".";
+  if (!IsDirectory(there)) return CannotMake(directory, there.string() + " is a file");
+  if (const int error = NoEntryReason(there.string()); error != 0) {
+    return CannotMake(directory, WriteFailure(error));
+  }
   return {};
 }
 

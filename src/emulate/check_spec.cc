@@ -72,7 +72,7 @@ Result<void> CheckSize(const CostedPipeline& pipeline, const EmulationSpec& spec
         "{} pipelines of {} ranks are {} ranks; at most {} can be emulated: take fewer pipelines",
         spec.pipelines, pipeline.dag.num_ranks, ranks, kMostRanks));
   }
-  if (auto r = CheckCount("the number of iterations", spec.iterations, 1, kMostIterations); !r) {
+  if (auto r = CheckCount("the number of iterations", spec.iterations, 1, kMaxIterations); !r) {
     return r;
   }
   if (!(spec.target_seconds > 0 && spec.target_seconds <= kMostSeconds)) {

@@ -12,8 +12,6 @@
 
 namespace perseus::emulate {
 
-// One record of 64 bytes is kept of every iteration.
-inline constexpr std::int64_t kMostIterations = 10'000'000;
 // Ranks of all pipelines together: each has a state of some 100 bytes.
 inline constexpr std::int64_t kMostRanks = 4'000'000;
 // Values of a power trace. Where the user gave no interval it is lengthened

@@ -1,10 +1,11 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "emulate/straggler_text.h"
+
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +14,8 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <system_error>
 
+#include "common/numbers.h"
 #include "emulate/stragglers.h"
 #include "perseus/emulator.h"
 
@@ -25,16 +26,6 @@ constexpr std::array<StragglerKind, 4> kKinds = {StragglerKind::kSlow, Straggler
                                                  StragglerKind::kPowerCap,
                                                  StragglerKind::kDataStall};
 
-// The whole of `text`; whole numbers for T = std::int64_t.
-template <typename T>
-std::optional<T> ReadNumber(std::string_view text) {
-  T value = 0;
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  if (text.empty() || result.ec != std::errc() || result.ptr != end) return std::nullopt;
-  return value;
-}
-
 std::optional<StragglerKind> KindNamed(std::string_view name) {
   for (const StragglerKind kind : kKinds) {
     if (StragglerKindName(kind) == name) return kind;
@@ -44,7 +35,7 @@ std::optional<StragglerKind> KindNamed(std::string_view name) {
 
 Result<void> ReadWhere(std::string_view key, std::string_view value, const std::string& what,
                        Straggler* straggler) {
-  const auto number = ReadNumber<std::int64_t>(value);
+  const auto number = ParseInteger<std::int64_t>(value);
   const std::int64_t least = key == "for" ? 1 : 0;
   const std::int64_t most = key == "pipeline" || key == "rank"
                                 ? std::numeric_limits<int>::max()
@@ -67,6 +58,8 @@ std::string_view StragglerKindName(StragglerKind kind) {
                                                                   "stall"};
   return kNames[static_cast<std::size_t>(kind)];
 }
+
+namespace emulate {
 
 Result<Straggler> ParseStraggler(std::string_view text) {
   constexpr std::string_view kExample = "such as slow=1.2,pipeline=3,rank=2,from=100,for=50";
@@ -91,13 +84,13 @@ Result<Straggler> ParseStraggler(std::string_view text) {
             "power=WATTS or stall=SECONDS, {}",
             what, key, kExample));
       }
-      const auto number = ReadNumber<double>(value);
+      const auto number = ParseFinite(value);
       if (!number) {
         return InvalidInput(fmt::format("{}: {} is '{}'; expected a number", what, key, value));
       }
       straggler.kind = *kind;
       straggler.value = *number;
-      if (auto checked = emulate::CheckStragglerValue(*kind, *number, what); !checked) {
+      if (auto checked = CheckStragglerValue(*kind, *number, what); !checked) {
         return tl::unexpected(checked.error());
       }
     } else if (key == "pipeline" || key == "rank" || key == "from" || key == "for") {
@@ -117,8 +110,6 @@ Result<Straggler> ParseStraggler(std::string_view text) {
     rest.remove_prefix(comma + 1);
   }
 }
-
-namespace emulate {
 
 std::string StragglerText(StragglerKind kind, double value) {
   return fmt::format("{}={}", StragglerKindName(kind), value);

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/json_text.h"
 #include "perseus/computation.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
@@ -18,9 +19,7 @@
 namespace perseus {
 namespace {
 
-std::string Quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string Quoted(const std::string& text) { return FormatCompact(text); }
 
 std::string KnobValue(const Knob& knob, bool is_number) {
   return is_number ? fmt::format("{}", knob.number) : Quoted(knob.label);
@@ -80,8 +79,11 @@ void AddHead(std::string* json, const PlanDocument& plan) {
                  "  \"tensor_parallel\": {},\n  \"data_parallel\": {},\n",
                  plan.stages, plan.virtual_stages, plan.microbatches, plan.tensor_parallel,
                  plan.data_parallel);
-  fmt::format_to(out, "  \"profile\": {{\"source\": {}, \"sha256\": {}}},\n",
-                 Quoted(plan.profile_source), Quoted(plan.profile_sha256));
+  fmt::format_to(out, "  \"profile\": {{\"source\": {}, \"sha256\": {}{}}},\n",
+                 Quoted(plan.profile_source), Quoted(plan.profile_sha256),
+                 plan.profile_modelled.empty()
+                     ? ""
+                     : fmt::format(", \"modelled\": {}", Quoted(plan.profile_modelled)));
   fmt::format_to(out, "  \"knob_kind\": \"{}\",\n",
                  plan.knobs_are_numbers ? "sm_clock_mhz" : "label");
 }

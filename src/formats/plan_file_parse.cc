@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -18,12 +21,24 @@
 #include "perseus/file.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
+#include "pipeline/limits.h"
 
 namespace perseus {
 namespace {
 
-constexpr std::size_t kMaxPlanBytes = std::size_t{256} << 20;
+using pipeline::kMaxComputations;
+
 constexpr int kMaxInt = std::numeric_limits<int>::max();
+// What can be planned can be read: stages and microbatches number at most the
+// computations of the pipeline,
+constexpr int kMaxPlanCount = static_cast<int>(kMaxComputations);
+static_assert(kMaxPlanCount == kMaxComputations);
+// lists of computations are not in the tree, which then holds of each rank (two
+// computations at least) its object with three members, and a delay between two,
+constexpr std::int64_t kHeadValues = 1000;
+static_assert(kMaxTreeNodes >= kMaxComputations / 2 * (4 + 1) + kHeadValues);
+// and a line of the file is some 170 bytes long.
+static_assert(kMaxPlanFileBytes >= kMaxComputations * 256);
 
 // Optional fields: absent means the default.
 double NumberOr(const TreeCursor& table, std::string_view key, double otherwise,
@@ -33,7 +48,7 @@ double NumberOr(const TreeCursor& table, std::string_view key, double otherwise,
 }
 
 int IntegerOr(const TreeCursor& table, std::string_view key, int otherwise, int least,
-              int most = kMaxCount) {
+              int most = kMaxPlanCount) {
   const std::optional<TreeCursor> found = table.Find(key);
   return found ? found->Integer(least, most) : otherwise;
 }
@@ -53,9 +68,21 @@ bool IsBackward(ComputationType type) {
   return type == ComputationType::kBackward || type == ComputationType::kBackwardInput;
 }
 
-class PlanParser {
+constexpr std::string_view kBaselineList = "baseline.computations";
+constexpr std::string_view kRankList = "ranks[].computations";
+
+// The lists that make a file long are left out of the tree.
+class LongListsDropped : public ListConsumer {
  public:
-  PlanParser(const TreeNode& root, const std::string& name) : reader_(root, name) {}
+  bool Begin(std::string_view path) override { return path == kBaselineList || path == kRankList; }
+  Result<void> Take(TreeNode /*element*/) override { return {}; }
+  Result<void> End() override { return {}; }
+};
+
+// All of the plan but its computations.
+class HeadParser {
+ public:
+  HeadParser(const TreeNode& root, const std::string& name) : reader_(root, name) {}
 
   Result<PlanDocument> Parse() {
     const TreeCursor root = reader_.Root();
@@ -64,18 +91,14 @@ class PlanParser {
     ReadFigures(root);
     ReadSettings(root);
     ReadRanks(root);
-    CheckDistinct();
     if (reader_.failed()) return tl::unexpected(*reader_.error());
     return std::move(plan_);
   }
 
- private:
-  // One entry of "computations".
-  struct Entry {
-    PlannedComputation computation;
-    bool fused = false;
-  };
+  // Empty where the file does not say it.
+  std::optional<bool> knobs_are_numbers() const { return knobs_are_numbers_; }
 
+ private:
   void ReadVersion(const TreeCursor& root) {
     const TreeCursor version = root.Get("schema_version");
     const int number = version.Integer(0, kMaxInt);
@@ -93,14 +116,15 @@ class PlanParser {
       plan_.generator_version = StringOr(*generator, "version");
     }
     plan_.schedule = root.Get("schedule").String();
-    plan_.stages = root.Get("stages").Integer(1);
-    plan_.virtual_stages = root.Get("virtual_stages").Integer(1);
-    plan_.microbatches = root.Get("microbatches").Integer(1);
+    plan_.stages = root.Get("stages").Integer(1, kMaxPlanCount);
+    plan_.virtual_stages = root.Get("virtual_stages").Integer(1, kMaxPlanCount);
+    plan_.microbatches = root.Get("microbatches").Integer(1, kMaxPlanCount);
     plan_.tensor_parallel = IntegerOr(root, "tensor_parallel", 1, 1);
     plan_.data_parallel = IntegerOr(root, "data_parallel", 1, 1);
     if (const auto profile = root.Find("profile")) {
       plan_.profile_source = StringOr(*profile, "source");
       plan_.profile_sha256 = StringOr(*profile, "sha256");
+      plan_.profile_modelled = StringOr(*profile, "modelled");
     }
     if (const auto kind = root.Find("knob_kind")) {
       const std::string text = kind->String();
@@ -128,25 +152,7 @@ class PlanParser {
     plan_.baseline.iteration_time_seconds = baseline.Get("iteration_time_s").Number(kNotNegative);
     plan_.baseline.energy_joules = baseline.Get("energy_j").Number(kNotNegative);
     plan_.baseline.average_power_watts = NumberOr(baseline, "average_power_w", 0);
-    if (const auto costs = baseline.Find("computations")) {
-      for (std::size_t i = 0; i < costs->Size() && !reader_.failed(); ++i) {
-        plan_.baseline.costs.push_back(ReadBaselineCost(costs->At(i)));
-      }
-    }
-  }
-
-  BaselineCost ReadBaselineCost(const TreeCursor& entry) {
-    BaselineCost cost;
-    cost.type = ReadType(entry.Get("type"));
-    cost.stage = ReadIndex(entry.Get("stage"), plan_.stages);
-    if (const auto fused = entry.Find("fused_type")) {
-      cost.fused_type = ReadType(*fused);
-      cost.fused_stage = ReadIndex(entry.Get("fused_stage"), plan_.stages);
-    }
-    cost.knob = ReadKnob(entry.Get("knob"));
-    cost.duration_seconds = entry.Get("duration_s").Number(kNotNegative);
-    cost.energy_joules = entry.Get("energy_j").Number(kNotNegative);
-    return cost;
+    if (const auto costs = baseline.Find("computations")) costs->Size();  // An array.
   }
 
   void ReadSettings(const TreeCursor& root) {
@@ -187,42 +193,103 @@ class PlanParser {
       const TreeCursor entry = ranks.At(r);
       PlannedRank& rank = plan_.ranks.emplace_back();
       if (const auto number = entry.Find("rank");
-          number && number->Integer(0) != static_cast<int>(r)) {
+          number && number->Integer(0, kMaxPlanCount) != static_cast<int>(r)) {
         number->Fail(fmt::format("ranks are listed in order; expected {}", r));
       }
       rank.blocking_power_watts = NumberOr(entry, "blocking_power_w", 0);
-      ReadComputations(entry.Get("computations"), &rank);
+      entry.Get("computations").Size();  // An array.
     }
+  }
+
+  TreeReader reader_;
+  PlanDocument plan_;
+  std::optional<bool> knobs_are_numbers_;
+};
+
+// Fills the computations of a plan whose head is read, one by one.
+class ComputationsParser : public ListConsumer {
+ public:
+  ComputationsParser(PlanDocument* plan, std::optional<bool> knobs_are_numbers,
+                     const std::string& name)
+      : plan_(*plan), name_(name), knobs_are_numbers_(knobs_are_numbers) {}
+
+  bool Begin(std::string_view path) override {
+    // Every rank has one list, and they come in order.
+    if (path == kRankList) ++rank_;
+    in_baseline_ = path == kBaselineList;
+    index_ = 0;
+    return in_baseline_ || path == kRankList;
+  }
+
+  Result<void> Take(TreeNode element) override {
+    TreeReader reader(element, name_, &place_);
+    if (in_baseline_) {
+      plan_.baseline.costs.push_back(ReadBaselineCost(reader.Root()));
+    } else {
+      AddEntry(ReadEntry(reader.Root()), element.position, &reader);
+    }
+    if (std::max(plan_.baseline.costs.size(), seen_.size()) >
+        static_cast<std::size_t>(kMaxComputations)) {
+      reader.Root().Fail(fmt::format("is one more than the {} computations that a plan may have",
+                                     kMaxComputations));
+    }
+    if (reader.failed()) return tl::unexpected(*reader.error());
+    ++index_;
+    return {};
+  }
+
+  Result<void> End() override {
+    if (half_) return tl::unexpected(HalfMissing());
+    return {};
+  }
+
+  Result<void> Finish() {
     plan_.knobs_are_numbers = knobs_are_numbers_.value_or(true);
+    std::stable_sort(seen_.begin(), seen_.end(),
+                     [](const Seen& a, const Seen& b) { return a.action < b.action; });
+    const auto twin =
+        std::adjacent_find(seen_.begin(), seen_.end(),
+                           [](const Seen& a, const Seen& b) { return a.action == b.action; });
+    if (twin == seen_.end()) return {};
+    const Seen& again = *std::next(twin);
+    return tl::unexpected(TreeError(
+        name_, again.position,
+        fmt::format("{}: {} of stage {}, microbatch {} is already on line {}; each "
+                    "computation runs once an iteration",
+                    Place(again.rank, again.index), ComputationTypeName(again.action.type),
+                    again.action.stage, again.action.microbatch, twin->position.line)));
   }
 
-  void ReadComputations(const TreeCursor& list, PlannedRank* rank) {
-    const std::size_t count = list.Size();
-    for (std::size_t i = 0; i < count && !reader_.failed(); ++i) {
-      const TreeCursor cursor = list.At(i);
-      Entry entry = ReadEntry(cursor);
-      if (entry.fused) {
-        // The other half follows at once.
-        const bool last = i + 1 == count;
-        const Entry partner = last ? Entry{} : ReadEntry(list.At(++i));
-        if (!reader_.failed() && !AreFusedPair(entry, partner)) {
-          cursor.Fail(
-              "a fused forward must be followed by the backward that runs with it, with the same "
-              "knob, start_s, duration_s and energy_j");
-        }
-        entry.computation.fused = partner.computation.action;
-      }
-      rank->computations.push_back(std::move(entry.computation));
+ private:
+  // One entry of "computations" of a rank.
+  struct Entry {
+    PlannedComputation computation;
+    bool fused = false;
+  };
+  // An action that was read, and where.
+  struct Seen {
+    Action action;
+    Position position;
+    int rank = 0;
+    int index = 0;
+  };
+
+  static std::string Place(int rank, int index) {
+    return fmt::format("ranks[{}].computations[{}]", rank, index);
+  }
+
+  BaselineCost ReadBaselineCost(const TreeCursor& entry) {
+    BaselineCost cost;
+    cost.type = ReadType(entry.Get("type"));
+    cost.stage = ReadIndex(entry.Get("stage"), plan_.stages);
+    if (const auto fused = entry.Find("fused_type")) {
+      cost.fused_type = ReadType(*fused);
+      cost.fused_stage = ReadIndex(entry.Get("fused_stage"), plan_.stages);
     }
-  }
-
-  static bool AreFusedPair(const Entry& first, const Entry& second) {
-    const PlannedComputation& a = first.computation;
-    const PlannedComputation& b = second.computation;
-    return second.fused && a.action.type == ComputationType::kForward &&
-           IsBackward(b.action.type) && a.knob.label == b.knob.label &&
-           a.start_seconds == b.start_seconds && a.duration_seconds == b.duration_seconds &&
-           a.energy_joules == b.energy_joules;
+    cost.knob = ReadKnob(entry.Get("knob"));
+    cost.duration_seconds = entry.Get("duration_s").Number(kNotNegative);
+    cost.energy_joules = entry.Get("energy_j").Number(kNotNegative);
+    return cost;
   }
 
   Entry ReadEntry(const TreeCursor& cursor) {
@@ -236,8 +303,44 @@ class PlanParser {
     computation.duration_seconds = cursor.Get("duration_s").Number(kNotNegative);
     computation.energy_joules = cursor.Get("energy_j").Number(kNotNegative);
     if (const auto fused = cursor.Find("fused")) entry.fused = fused->Bool();
-    if (!reader_.failed()) seen_.emplace_back(computation.action, &cursor.node());
     return entry;
+  }
+
+  // The halves of a fused computation follow each other.
+  void AddEntry(Entry entry, Position position, TreeReader* reader) {
+    if (reader->failed()) return;
+    seen_.push_back({entry.computation.action, position, rank_, index_});
+    if (half_) {
+      if (!AreFusedPair(*half_, entry)) return reader->FailWith(HalfMissing());
+      half_->computation.fused = entry.computation.action;
+      entry.computation = std::move(half_->computation);
+      half_.reset();
+    } else if (entry.fused) {
+      half_ = std::move(entry);
+      return;
+    }
+    plan_.ranks[static_cast<std::size_t>(rank_)].computations.push_back(
+        std::move(entry.computation));
+  }
+
+  // The entry that was read last is the first half.
+  Error HalfMissing() const {
+    const auto first = std::find_if(seen_.rbegin(), seen_.rend(), [this](const Seen& seen) {
+      return seen.action == half_->computation.action;
+    });
+    return TreeError(name_, first->position,
+                     Place(first->rank, first->index) +
+                         ": a fused forward must be followed by the backward that runs with it, "
+                         "with the same knob, start_s, duration_s and energy_j");
+  }
+
+  static bool AreFusedPair(const Entry& first, const Entry& second) {
+    const PlannedComputation& a = first.computation;
+    const PlannedComputation& b = second.computation;
+    return second.fused && a.action.type == ComputationType::kForward &&
+           IsBackward(b.action.type) && a.knob.label == b.knob.label &&
+           a.start_seconds == b.start_seconds && a.duration_seconds == b.duration_seconds &&
+           a.energy_joules == b.energy_joules;
   }
 
   // Stage or microbatch: 0 .. count - 1.
@@ -245,7 +348,6 @@ class PlanParser {
 
   // All numbers or all labels; the first knob decides where knob_kind is absent.
   Knob ReadKnob(const TreeCursor& cursor) {
-    if (reader_.failed()) return {};
     if (!cursor.IsNumber() && !cursor.IsString()) {
       cursor.FailExpected("a number or a string");
       return {};
@@ -256,42 +358,45 @@ class PlanParser {
     return {.label = fmt::format("{}", number), .number = number};
   }
 
-  void CheckDistinct() {
-    if (reader_.failed()) return;
-    std::stable_sort(seen_.begin(), seen_.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    const auto twin =
-        std::adjacent_find(seen_.begin(), seen_.end(),
-                           [](const auto& a, const auto& b) { return a.first == b.first; });
-    if (twin == seen_.end()) return;
-    const Action& action = twin->first;
-    const TreeNode& again = *std::next(twin)->second;
-    reader_.Fail(again, fmt::format("{} of stage {}, microbatch {} is already on line {}; each "
-                                    "computation runs once an iteration",
-                                    ComputationTypeName(action.type), action.stage,
-                                    action.microbatch, twin->second->position.line));
-  }
-
-  TreeReader reader_;
-  PlanDocument plan_;
+  PlanDocument& plan_;
+  const std::string& name_;
   std::optional<bool> knobs_are_numbers_;
-  std::vector<std::pair<Action, const TreeNode*>> seen_;
+  bool in_baseline_ = false;
+  int rank_ = -1;
+  int index_ = 0;  // In the list that is read.
+  const std::function<std::string()> place_ = [this] {
+    return in_baseline_ ? fmt::format("{}[{}]", kBaselineList, index_) : Place(rank_, index_);
+  };
+  std::optional<Entry> half_;  // Whose other half comes next.
+  std::vector<Seen> seen_;
 };
 
 }  // namespace
 
 Result<PlanDocument> ParsePlanJson(std::string_view text, const std::string& name) {
-  if (text.size() > kMaxPlanBytes) {
-    return InvalidInput(
-        fmt::format("{}: is larger than {} MiB; is it the right file?", name, kMaxPlanBytes >> 20));
+  if (text.size() > kMaxPlanFileBytes) {
+    return InvalidInput(fmt::format("{}: is larger than {} MiB; is it the right file?", name,
+                                    kMaxPlanFileBytes >> 20));
   }
-  const Result<TreeNode> tree = ParseJsonTree(text, name);
+  LongListsDropped dropped;
+  const Result<TreeNode> tree = ParseJsonTree(text, name, &dropped);
   if (!tree) return tl::unexpected(tree.error());
-  return PlanParser(*tree, name).Parse();
+  HeadParser head(*tree, name);
+  Result<PlanDocument> plan = head.Parse();
+  if (!plan) return plan;
+  // Read again for what does not fit in a tree, now that its limits are known.
+  ComputationsParser computations(&*plan, head.knobs_are_numbers(), name);
+  if (const Result<TreeNode> again = ParseJsonTree(text, name, &computations); !again) {
+    return tl::unexpected(again.error());
+  }
+  if (const Result<void> finished = computations.Finish(); !finished) {
+    return tl::unexpected(finished.error());
+  }
+  return plan;
 }
 
 Result<PlanDocument> ReadPlan(const std::string& path) {
-  const Result<std::string> text = ReadWholeFile(path, kMaxPlanBytes);
+  const Result<std::string> text = ReadWholeFile(path, kMaxPlanFileBytes);
   if (!text) return tl::unexpected(text.error());
   return ParsePlanJson(*text, path);
 }

@@ -9,11 +9,15 @@
 #include <utility>
 
 #include "common/nearest_name.h"
+#include "perseus/plan_file.h"
+#include "pipeline/limits.h"
 
 namespace perseus::formats {
 namespace {
 
 constexpr std::size_t kMostClockDigits = 6;
+// What can be planned can be read: ('backward', 123456), with its comma.
+static_assert(kMaxZeusPlanFileBytes >= pipeline::kMaxComputations * 32);
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsWordCharacter(char c) {
@@ -27,9 +31,9 @@ class Reader {
 
   Result<ZeusPlan> Read() {
     ZeusPlan plan;
-    if (text_.size() > kMostZeusPlanBytes) {
+    if (text_.size() > kMaxZeusPlanFileBytes) {
       return InvalidInput(fmt::format("{}: the file has {} bytes; a plan for Zeus has at most {}",
-                                      name_, text_.size(), kMostZeusPlanBytes));
+                                      name_, text_.size(), kMaxZeusPlanFileBytes));
     }
     ReadList("the plan: a list with one list a rank", [&]() {
       std::vector<ZeusInstruction> rank;

@@ -25,8 +25,6 @@ struct ZeusInstruction {
 // [rank][position].
 using ZeusPlan = std::vector<std::vector<ZeusInstruction>>;
 
-inline constexpr std::size_t kMostZeusPlanBytes = std::size_t{64} << 20;
-
 // Reads the Python literal that Zeus' PointSolution evaluates, and lowtime and
 // FormatZeusPlan write: a list with one list of ('forward'|'backward', MHz) a
 // rank. Single or double quotes, comments, any white space, trailing commas;

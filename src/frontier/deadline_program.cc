@@ -30,7 +30,6 @@ namespace perseus::frontier {
 
 DeadlineProgram::DeadlineProgram(const Network& network, const Walk& walk, std::int64_t deadline)
     : network_(&network),
-      in_tree_(walk.in_tree_),
       in_subtree_(network.num_nodes(), 0),
       fixed_length_(network.num_activities, kNever),
       fixed_cost_(network.num_activities, 0),
@@ -44,12 +43,16 @@ DeadlineProgram::DeadlineProgram(const Network& network, const Walk& walk, std::
                  .depth = -1};
   }
   arcs_.reserve(walk.arcs_.size() + 1);
-  for (const Walk::Arc& arc : walk.arcs_) {
+  in_tree_.reserve(walk.arcs_.size() + 1);
+  for (std::size_t a = 0; a < walk.arcs_.size(); ++a) {
+    const Walk::Arc& arc = walk.arcs_[a];
+    const Walk::Flow& flow = walk.flows_[a];
+    in_tree_.push_back(arc.in_tree);
     arcs_.push_back({.tail = arc.tail,
                      .head = arc.head,
-                     .flow = arc.flow,
-                     .lower = arc.lower,
-                     .upper = arc.upper,
+                     .flow = flow.flow,
+                     .lower = flow.lower,
+                     .upper = flow.upper,
                      .forward_length = arc.forward_length,
                      .backward_length = arc.backward_length,
                      .level = arc.level});

@@ -135,13 +135,18 @@ Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
     const bool stop = (options.stop_time >= 0 && scale.Time(walk.time()) <= options.stop_time) ||
                       (options.stop_slope >= 0 && scale.Slope(walk.slope()) >= options.stop_slope);
     if (stop && next_wanted == wanted.size()) break;
-    if (options.progress && ++corners % 128 == 0 && slowest_time > fastest_time) {
+    const bool report = corners++ % 128 == 0;
+    if (report && options.cancelled && options.cancelled()) {
+      return MakeError(ErrorCode::kCancelled, "the frontier was cancelled before it was complete");
+    }
+    if (report && corners > 1 && options.progress && slowest_time > fastest_time) {
       options.progress(static_cast<double>(slowest_time - walk.time()) /
                        static_cast<double>(slowest_time - fastest_time));
     }
     walk.Advance();
   }
   result.pivots = walk.pivots();
+  result.work = walk.work();
   std::reverse(result.breakpoints.begin(), result.breakpoints.end());
   return result;
 }

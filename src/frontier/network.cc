@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "frontier/hull.h"
+
 namespace perseus::frontier {
 namespace {
 
@@ -21,11 +23,7 @@ constexpr Int128 kMostFlow = static_cast<Int128>(1) << 62;
 // The same for the sum of costs.
 constexpr int kCostBits = 122;
 
-// Options whose times differ by less than this share, or by fewer ticks, are
-// one option to the solver, as fast as the faster and as cheap as the cheaper
-// (which keeps the result a lower bound): a slope between them would be noise
-// that costs every other slope its digits.
-constexpr double kSameTime = 1e-9;
+// Options fewer ticks apart are one option to the solver: see LowerHull().
 constexpr double kSameTicks = 64;
 
 // The exponent e with value < 2^e.
@@ -33,38 +31,6 @@ int ExponentAbove(double value) {
   int exponent = 0;
   std::frexp(value, &exponent);
   return exponent;
-}
-
-// Lower convex hull, fastest first, costs strictly falling.
-std::vector<TimeCost> LowerHull(std::vector<TimeCost> options, double same_time) {
-  std::sort(options.begin(), options.end(), [](const TimeCost& a, const TimeCost& b) {
-    return a.time != b.time ? a.time < b.time : a.cost < b.cost;
-  });
-  std::vector<TimeCost> hull;
-  for (const TimeCost& option : options) {
-    if (!hull.empty()) {
-      if (option.cost >= hull.back().cost) continue;
-      if (option.time - hull.back().time <= std::max(kSameTime * option.time, same_time)) {
-        hull.back().cost = option.cost;
-      } else {
-        hull.push_back(option);
-      }
-    } else {
-      hull.push_back(option);
-    }
-    // The last three must turn left, or the middle one lies above their chord.
-    while (hull.size() >= 3) {
-      const TimeCost& a = hull[hull.size() - 3];
-      const TimeCost& b = hull[hull.size() - 2];
-      const TimeCost& c = hull.back();
-      // Quotients: products of such differences may overflow or underflow.
-      const double left = (a.cost - b.cost) / (b.time - a.time);
-      const double right = (b.cost - c.cost) / (c.time - b.time);
-      if (left > right) break;
-      hull.erase(hull.end() - 2);
-    }
-  }
-  return hull;
 }
 
 Result<void> CheckProblem(const TimeCostProblem& problem) {
@@ -151,9 +117,19 @@ Result<std::vector<int>> TopologicalOrder(const TimeCostProblem& problem) {
   return order;
 }
 
+// Slopes are rounded to multiples of this many units: of a whole number, so that
+// sums of rounded slopes that should be equal are. 1 where the grid itself is
+// hardly finer than the quantum.
+std::int64_t QuantumUnits(const Scale& scale, double slope_quantum) {
+  constexpr double kLeastUnits = 1024;
+  const double units = std::ldexp(slope_quantum, scale.slope_bits);
+  return units < kLeastUnits ? 1 : std::llround(units);
+}
+
 // Rounds a hull to the grid, from the slowest vertex on.
 Curve RoundCurve(const std::vector<TimeCost>& hull, const Scale& scale, double slope_quantum) {
   Curve curve;
+  const std::int64_t quantum_units = QuantumUnits(scale, slope_quantum);
   const TimeCost& slowest = hull.back();
   curve.lengths.push_back(scale.TicksDown(slowest.time));
   curve.slowest_cost = slowest.cost;
@@ -171,8 +147,9 @@ Curve RoundCurve(const std::vector<TimeCost>& hull, const Scale& scale, double s
       slope = std::min(slope, (vertex->cost - (vertex - 1)->cost) / width + slope_quantum);
     }
     slope = std::max(floor, slope);
-    if (slope_quantum > 0) slope = std::round(slope / slope_quantum) * slope_quantum;
-    const auto units = static_cast<std::int64_t>(std::llround(std::ldexp(slope, scale.slope_bits)));
+    const auto quanta =
+        std::llround(std::ldexp(slope, scale.slope_bits) / static_cast<double>(quantum_units));
+    const std::int64_t units = quanta * quantum_units;
     const double rounded = scale.Slope(units);
     cost += rounded * width;
     curve.cost_above = std::max(curve.cost_above, cost - vertex->cost);

@@ -32,10 +32,13 @@
 // end is an augmenting path without bound: every activity on it is at its
 // fastest, and no schedule is faster.
 //
-// Cost. A pivot costs the length of its cycle plus the size of the subtree
-// that changes sides (times log n for the heap). Measured tables need about 10
-// to 30 pivots a breakpoint, most of them without flow; tables that tie, such
-// as modelled ones with equal stages, a few times more.
+// Cost. A side changes by labels. A subtree that moves gets the label of the
+// other side's root; or, where that is less, what it leaves behind gets a fresh
+// label and the old labels of that side change sides all at once. So a pivot
+// costs the length of its cycle plus the smaller part of the side that it
+// splits (times log n for the heap). Measured tables need about 10 to 30 pivots
+// a breakpoint, most of them without flow and small; tables that tie, such as
+// modelled ones with equal stages, a few times more.
 
 #include "frontier/walk.h"
 
@@ -47,6 +50,9 @@ namespace {
 
 // How many nodes ahead a subtree is fetched from memory.
 constexpr int kPrefetch = 4;
+// Nodes listed of one tree before the other has its turn.
+constexpr int kTurn = 64;
+constexpr int kLongTurn = 256;
 
 // Heap with the least shift on top; of equal ones the last offered, which
 // needs a third of the pivots that the first or the order of arcs would.
@@ -63,32 +69,35 @@ Walk::Walk(const Network& network) : network_(&network) {
   const std::vector<std::int64_t> to_sink = network.LongestToSink(/*slowest=*/true);
   slowest_time_ = to_sink[Network::kSource];
   nodes_.resize(network.num_nodes());
-  sink_side_.assign(network.num_nodes(), 1);
+  label_.assign(network.num_nodes(), 1);
+  on_sink_side_[1] = 1;
   for (int v = 0; v < network.num_nodes(); ++v) {
-    nodes_[v] = {.base = slowest_time_ - to_sink[v], .parent = -1, .parent_arc = -1};
+    nodes_[v] = {.base = slowest_time_ - to_sink[v],
+                 .parent = -1,
+                 .parent_arc = -1,
+                 .first_child = -1,
+                 .next = -1,
+                 .previous = -1};
   }
   arcs_.resize(network.arcs.size());
-  in_tree_.assign(network.arcs.size(), 0);
-  moved_.resize(network.num_nodes() + 1);
-  border_.resize(network.arcs.size() + 1);
+  flows_.assign(network.arcs.size(), {.flow = 0, .lower = 0, .upper = kInfinite});
+  subtree_.resize(network.num_nodes());
+  rest_.resize(network.num_nodes());
   for (int a = 0; a < static_cast<int>(arcs_.size()); ++a) {
     const Network::Arc& arc = network.arcs[a];
-    arcs_[a] = {.tail = arc.tail,
-                .head = arc.head,
-                .flow = 0,
-                .lower = 0,
-                .upper = kInfinite,
-                .forward_length = arc.length,
+    arcs_[a] = {.forward_length = arc.length,
                 .backward_length = kNever,
-                .level = -1};
+                .tail = arc.tail,
+                .head = arc.head,
+                .level = -1,
+                .in_tree = false};
     if (a < network.num_activities) {
       arcs_[a].forward_length = network.CurveOf(a).lengths.front();
     }
     // The first tight arc that leaves a node on a longest path joins the tree.
-    Node& tail = nodes_[arc.tail];
-    if (tail.parent < 0 && to_sink[arc.tail] == to_sink[arc.head] + arcs_[a].forward_length) {
-      tail.parent = arc.head;
-      tail.parent_arc = a;
+    if (nodes_[arc.tail].parent < 0 &&
+        to_sink[arc.tail] == to_sink[arc.head] + arcs_[a].forward_length) {
+      Hang(arc.tail, arc.head, a);
       EnterTree(a, 0);
     }
   }
@@ -98,18 +107,17 @@ Walk::Walk(const Network& network) : network_(&network) {
 
 // Puts an arc into the tree, an activity at the given vertex of its curve.
 void Walk::EnterTree(int index, int level) {
-  in_tree_[index] = true;
+  arcs_[index].in_tree = true;
   if (index >= network_->num_activities) return;
-  Arc& arc = arcs_[index];
   const Curve& curve = network_->CurveOf(index);
-  arc.level = level;
-  arc.lower = level == 0 ? 0 : curve.capacities[level - 1];
-  arc.upper = curve.capacities[level];
+  arcs_[index].level = level;
+  flows_[index].lower = level == 0 ? 0 : curve.capacities[level - 1];
+  flows_[index].upper = curve.capacities[level];
 }
 
 // Takes an arc out of the tree, its flow at one of its bounds.
 void Walk::LeaveTree(int index, bool at_upper) {
-  in_tree_[index] = false;
+  arcs_[index].in_tree = false;
   if (index >= network_->num_activities) return;
   Arc& arc = arcs_[index];
   const Curve& curve = network_->CurveOf(index);
@@ -121,9 +129,9 @@ void Walk::LeaveTree(int index, bool at_upper) {
 // The shift at which an arc between the sides becomes tight, or kNever.
 std::int64_t Walk::CrossingShift(int index) const {
   const Arc& arc = arcs_[index];
-  const bool head_on_sink_side = sink_side_[arc.head];
-  if (sink_side_[arc.tail] == sink_side_[arc.head]) return kNever;
-  const std::int64_t apart = nodes_[arc.head].base - nodes_[arc.tail].base;
+  const bool head_on_sink_side = OnSinkSide(arc.head);
+  if (OnSinkSide(arc.tail) == head_on_sink_side) return kNever;
+  const std::int64_t apart = Base(arc.head) - Base(arc.tail);
   if (head_on_sink_side) return apart - arc.forward_length;
   return arc.backward_length == kNever ? kNever : arc.backward_length - apart;
 }
@@ -132,63 +140,157 @@ std::int64_t Walk::CrossingShift(int index) const {
 void Walk::Offer(int index) {
   const std::int64_t shift = CrossingShift(index);
   if (shift == kNever) return;
+  if (heap_.size() >= most_events_) DropOutdatedEvents();
   heap_.push_back({shift, offers_++, index});
   std::push_heap(heap_.begin(), heap_.end(), LaterEvent());
 }
 
-// Hangs the subtree below `top` on `new_parent` by its node `new_top`, and
-// moves it to the other side. The arc above `top` has left the tree.
-void Walk::MoveSubtree(int top, int new_top, int new_parent, int new_parent_arc,
-                       bool to_sink_side) {
-  for (int v = new_top, parent = new_parent, arc = new_parent_arc;;) {
-    Node& node = nodes_[v];
-    const int next = node.parent;
-    const int next_arc = node.parent_arc;
-    node.parent = parent;
-    node.parent_arc = arc;
-    if (v == top) break;
+void Walk::Hang(int node, int parent, int parent_arc) {
+  Node& child = nodes_[node];
+  child.parent = parent;
+  child.parent_arc = parent_arc;
+  child.previous = -1;
+  child.next = parent < 0 ? -1 : nodes_[parent].first_child;
+  if (parent < 0) return;
+  if (child.next >= 0) nodes_[child.next].previous = node;
+  nodes_[parent].first_child = node;
+}
+
+void Walk::Unhang(int node) {
+  const Node& child = nodes_[node];
+  if (child.parent < 0) return;
+  if (child.next >= 0) nodes_[child.next].previous = child.previous;
+  (child.previous >= 0 ? nodes_[child.previous].next : nodes_[child.parent].first_child) =
+      child.next;
+}
+
+// Outdated events would only go when they come up. What becomes crossing again
+// is offered again.
+void Walk::DropOutdatedEvents() {
+  std::erase_if(heap_, [this](const Event& event) {
+    return arcs_[event.arc].in_tree || CrossingShift(event.arc) != event.shift;
+  });
+  std::make_heap(heap_.begin(), heap_.end(), LaterEvent());
+  most_events_ = std::max(most_events_, 2 * heap_.size());
+}
+
+// Goes on with the list of the nodes of a tree for at most `steps` nodes. True
+// when it is whole.
+bool Walk::Collect(std::vector<int>* list, int* seen, int* count, int steps) const {
+  const Node* const nodes = nodes_.data();
+  int* const found = list->data();
+  int k = *seen;
+  int end = *count;
+  for (; k < end && steps > 0; ++k, --steps) {
+    if (k + kPrefetch < end) {
+      __builtin_prefetch(&nodes[std::max(0, nodes[found[k + kPrefetch]].first_child)]);
+    }
+    for (int v = nodes[found[k]].first_child; v >= 0; v = nodes[v].next) found[end++] = v;
+  }
+  *seen = k;
+  *count = end;
+  return k == end;
+}
+
+// Hangs the subtree elsewhere. The arc above its top has left the tree.
+void Walk::MoveSubtree(const Move& move) {
+  for (int v = move.new_top, parent = move.new_parent, arc = move.new_parent_arc;;) {
+    const int next = nodes_[v].parent;
+    const int next_arc = nodes_[v].parent_arc;
+    Unhang(v);
+    Hang(v, parent, arc);
+    if (v == move.top) break;
     parent = v;
     arc = next_arc;
     v = next;
   }
-  // Local pointers: stores through bytes make the compiler read members again.
-  const std::int64_t change = to_sink_side ? shift_ : -shift_;
-  const std::uint8_t side = to_sink_side ? 1 : 0;
+  // Either the subtree is relabelled or, where that is less, what it leaves
+  // behind. Both are listed in turns until one list is whole.
+  subtree_[0] = move.new_top;
+  rest_[0] = move.to_sink_side ? Network::kSource : Network::kSink;
+  int subtree_seen = 0;
+  int subtree_count = 1;
+  int rest_seen = 0;
+  int rest_count = 1;
+  bool subtree_whole = false;
+  bool rest_whole = false;
+  const int subtree_turn = move.most_of_side ? kTurn : kLongTurn;
+  const int rest_turn = move.most_of_side ? kLongTurn : kTurn;
+  while (!subtree_whole && !rest_whole) {
+    subtree_whole = Collect(&subtree_, &subtree_seen, &subtree_count, subtree_turn);
+    if (!subtree_whole) rest_whole = Collect(&rest_, &rest_seen, &rest_count, rest_turn);
+  }
+  work_ += subtree_seen + rest_seen;
+  if (subtree_whole) {
+    RelabelSubtree(subtree_count, move.to_sink_side);
+  } else {
+    RelabelRest(rest_count, move.to_sink_side);
+  }
+}
+
+// The first `count` nodes of subtree_ go to the other side.
+void Walk::RelabelSubtree(int count, bool to_sink_side) {
+  const std::uint8_t label = label_[to_sink_side ? Network::kSink : Network::kSource];
+  const std::int64_t change = offset_[label] + (to_sink_side ? shift_ : -shift_);
+  for (int k = 0; k < count; ++k) {
+    const int v = subtree_[k];
+    nodes_[v].base += change - offset_[label_[v]];
+    label_[v] = label;
+  }
+  OfferAcross(subtree_, count, to_sink_side ? 0 : 1, on_sink_side_.data());
+}
+
+// The first `count` nodes of rest_ get a label of their own, and all other
+// nodes of their side change sides with their labels.
+void Walk::RelabelRest(int count, bool to_sink_side) {
+  if (labels_ == kMostLabels) MergeLabels();
+  const auto label = static_cast<std::uint8_t>(labels_);
+  for (int k = 0; k < count; ++k) {
+    const int v = rest_[k];
+    nodes_[v].base -= offset_[label_[v]];
+    label_[v] = label;
+  }
+  std::array<std::uint8_t, kMostLabels> changed{};
+  for (int other = 0; other < labels_; ++other) {
+    if ((on_sink_side_[other] != 0) == to_sink_side) continue;
+    changed[other] = 1;
+    on_sink_side_[other] = to_sink_side ? 1 : 0;
+    offset_[other] += to_sink_side ? -shift_ : shift_;
+  }
+  offset_[label] = 0;
+  on_sink_side_[label] = to_sink_side ? 0 : 1;
+  ++labels_;
+  OfferAcross(rest_, count, 1, changed.data());
+}
+
+// Offers the arcs between the first `count` nodes of a list and those whose
+// label has this mark. None of them is in the tree: its arcs between the sides
+// have left it, and others are within what moved or what stayed.
+void Walk::OfferAcross(const std::vector<int>& list, int count, std::uint8_t mark,
+                       const std::uint8_t* marks) {
   const int* const first = network_->first_incidence.data();
   const Network::Incidence* const incidences = network_->incidences.data();
-  const std::uint8_t* const in_tree = in_tree_.data();
-  std::uint8_t* const sink_side = sink_side_.data();
-  Node* const nodes = nodes_.data();
-  int* const moved = moved_.data();
-  Network::Incidence* const border = border_.data();
-  int moved_count = 0;
-  int border_count = 0;
-  moved[moved_count++] = new_top;
-  for (int k = 0; k < moved_count; ++k) {
-    const int v = moved[k];
-    if (k + kPrefetch < moved_count) {
-      const int later = moved[k + kPrefetch];
-      __builtin_prefetch(&nodes[later]);
-      __builtin_prefetch(&incidences[first[later]]);
-    }
-    nodes[v].base += change;
-    sink_side[v] = side;
-    const int parent_arc = nodes[v].parent_arc;
+  const std::uint8_t* const label = label_.data();
+  for (int k = 0; k < count; ++k) {
+    if (k + kPrefetch < count) __builtin_prefetch(&incidences[first[list[k + kPrefetch]]]);
+    const int v = list[k];
     const Network::Incidence* const end = incidences + first[v + 1];
     for (const Network::Incidence* i = incidences + first[v]; i != end; ++i) {
-      // Written always and kept where it counts: no branch to mispredict. Arcs
-      // to nodes that have not moved yet may turn out not to cross.
-      const int tree = in_tree[i->arc];
-      moved[moved_count] = i->other;
-      moved_count += tree & static_cast<int>(i->arc != parent_arc);
-      border[border_count] = *i;
-      border_count += (tree ^ 1) & static_cast<int>(sink_side[i->other] != side);
+      if (marks[label[i->other]] == mark) Offer(i->arc);
     }
   }
-  work_ += moved_count;
-  for (int k = 0; k < border_count; ++k) {
-    if (sink_side[border[k].other] != side) Offer(border[k].arc);
+}
+
+// Back to one label for each side.
+void Walk::MergeLabels() {
+  for (std::size_t v = 0; v < nodes_.size(); ++v) {
+    nodes_[v].base -= offset_[label_[v]];
+    label_[v] = on_sink_side_[label_[v]];
   }
+  offset_[0] = offset_[1] = 0;
+  on_sink_side_[0] = 0;
+  on_sink_side_[1] = 1;
+  labels_ = 2;
 }
 
 // The first pivot: the arc from sink to source enters. Flow goes along the
@@ -197,7 +299,7 @@ void Walk::SplitTree() {
   std::int64_t push = kInfinite;
   int leaving_child = -1;
   for (int v = Network::kSource; v != Network::kSink; v = nodes_[v].parent) {
-    const std::int64_t room = arcs_[nodes_[v].parent_arc].upper;
+    const std::int64_t room = flows_[nodes_[v].parent_arc].upper;
     if (room != kInfinite && room <= push) {
       push = room;
       leaving_child = v;
@@ -206,18 +308,24 @@ void Walk::SplitTree() {
   ++pivots_;
   if (leaving_child < 0) return;  // Nothing on a longest path can be faster.
   for (int v = Network::kSource; v != Network::kSink; v = nodes_[v].parent) {
-    arcs_[nodes_[v].parent_arc].flow += push;
+    flows_[nodes_[v].parent_arc].flow += push;
   }
   flow_ = push;
   LeaveTree(nodes_[leaving_child].parent_arc, /*at_upper=*/true);
-  MoveSubtree(leaving_child, Network::kSource, -1, -1, /*to_sink_side=*/false);
+  label_[Network::kSource] = 0;  // The root of its side.
+  MoveSubtree({.top = leaving_child,
+               .new_top = Network::kSource,
+               .new_parent = -1,
+               .new_parent_arc = -1,
+               .to_sink_side = false,
+               .most_of_side = false});
 }
 
 void Walk::Pivot(int entering) {
   ++pivots_;
-  const bool forward = sink_side_[arcs_[entering].head];
-  EnterTree(entering, arcs_[entering].level + (forward ? 1 : 0));
   const Arc& entered = arcs_[entering];
+  const bool forward = OnSinkSide(entered.head);
+  EnterTree(entering, entered.level + (forward ? 1 : 0));
   const int source_end = forward ? entered.tail : entered.head;
   const int sink_end = forward ? entered.head : entered.tail;
 
@@ -226,37 +334,49 @@ void Walk::Pivot(int entering) {
   // entering arc, up to the sink.
   std::int64_t push = kInfinite;
   int leaving_child = -1;
-  const auto room_of = [](const Arc& arc, bool along) {
-    if (!along) return arc.flow - arc.lower;
-    return arc.upper == kInfinite ? kInfinite : arc.upper - arc.flow;
+  const auto room_of = [](const Flow& flow, bool along) {
+    if (!along) return flow.flow - flow.lower;
+    return flow.upper == kInfinite ? kInfinite : flow.upper - flow.flow;
   };
   // Walking up from source_end is against the orientation: the first of equal
   // ones met here is the last on the cycle.
   // Without room anywhere the search ends: on the sink side there always is.
+  int steps = 0;
+  int leaving_step = 0;
   for (int v = source_end; v != Network::kSource && push > 0; v = nodes_[v].parent) {
-    const Arc& arc = arcs_[nodes_[v].parent_arc];
-    const std::int64_t room = room_of(arc, arc.head == v);
+    ++steps;
+    const int arc = nodes_[v].parent_arc;
+    const std::int64_t room = room_of(flows_[arc], arcs_[arc].head == v);
     if (room < push) {
       push = room;
       leaving_child = v;
+      leaving_step = steps;
     }
   }
+  bool most_of_side = push > 0 && 2 * leaving_step > steps;
   bool leaving_on_sink_side = false;
   bool entering_leaves = false;
-  if (const std::int64_t room = room_of(entered, forward); room != kInfinite && room <= push) {
+  if (const std::int64_t room = room_of(flows_[entering], forward);
+      room != kInfinite && room <= push) {
     push = room;
     entering_leaves = true;
   }
+  work_ += steps;
+  steps = 0;
   for (int v = sink_end; v != Network::kSink && push > 0; v = nodes_[v].parent) {
-    const Arc& arc = arcs_[nodes_[v].parent_arc];
-    const std::int64_t room = room_of(arc, arc.tail == v);
+    ++steps;
+    const int arc = nodes_[v].parent_arc;
+    const std::int64_t room = room_of(flows_[arc], arcs_[arc].tail == v);
     if (room != kInfinite && room <= push) {
       push = room;
       leaving_child = v;
       leaving_on_sink_side = true;
       entering_leaves = false;
+      leaving_step = steps;
     }
   }
+  work_ += steps;
+  if (leaving_on_sink_side) most_of_side = 2 * leaving_step > steps;
   if (push == kInfinite) {  // The fastest time.
     LeaveTree(entering, /*at_upper=*/!forward);
     next_shift_ = -1;
@@ -264,13 +384,13 @@ void Walk::Pivot(int entering) {
   }
   if (push > 0) {
     for (int v = source_end; v != Network::kSource; v = nodes_[v].parent) {
-      Arc& arc = arcs_[nodes_[v].parent_arc];
-      arc.flow += arc.head == v ? push : -push;
+      const int arc = nodes_[v].parent_arc;
+      flows_[arc].flow += arcs_[arc].head == v ? push : -push;
     }
-    arcs_[entering].flow += forward ? push : -push;
+    flows_[entering].flow += forward ? push : -push;
     for (int v = sink_end; v != Network::kSink; v = nodes_[v].parent) {
-      Arc& arc = arcs_[nodes_[v].parent_arc];
-      arc.flow += arc.tail == v ? push : -push;
+      const int arc = nodes_[v].parent_arc;
+      flows_[arc].flow += arcs_[arc].tail == v ? push : -push;
     }
     flow_ += push;
   }
@@ -283,11 +403,12 @@ void Walk::Pivot(int entering) {
   const bool along =
       arcs_[leaving].tail == leaving_child ? leaving_on_sink_side : !leaving_on_sink_side;
   LeaveTree(leaving, /*at_upper=*/along);
-  if (leaving_on_sink_side) {
-    MoveSubtree(leaving_child, sink_end, source_end, entering, /*to_sink_side=*/false);
-  } else {
-    MoveSubtree(leaving_child, source_end, sink_end, entering, /*to_sink_side=*/true);
-  }
+  MoveSubtree({.top = leaving_child,
+               .new_top = leaving_on_sink_side ? sink_end : source_end,
+               .new_parent = leaving_on_sink_side ? source_end : sink_end,
+               .new_parent_arc = entering,
+               .to_sink_side = !leaving_on_sink_side,
+               .most_of_side = most_of_side});
 }
 
 // Pivots until no arc that could take flow is tight at the current shift, and
@@ -295,7 +416,7 @@ void Walk::Pivot(int entering) {
 void Walk::SettleCorner() {
   while (!heap_.empty()) {
     const Event event = heap_.front();
-    const bool valid = !in_tree_[event.arc] && CrossingShift(event.arc) == event.shift;
+    const bool valid = !arcs_[event.arc].in_tree && CrossingShift(event.arc) == event.shift;
     if (valid && event.shift > shift_) {
       next_shift_ = event.shift;
       return;
@@ -311,9 +432,9 @@ void Walk::SettleCorner() {
 }
 
 std::size_t Walk::bytes() const {
-  return arcs_.capacity() * sizeof(Arc) + nodes_.capacity() * sizeof(Node) + in_tree_.capacity() +
-         sink_side_.capacity() + heap_.capacity() * sizeof(Event) +
-         moved_.capacity() * sizeof(int) + border_.capacity() * sizeof(Network::Incidence);
+  return arcs_.capacity() * sizeof(Arc) + flows_.capacity() * sizeof(Flow) +
+         nodes_.capacity() * sizeof(Node) + label_.capacity() + heap_.capacity() * sizeof(Event) +
+         (subtree_.capacity() + rest_.capacity()) * sizeof(int);
 }
 
 void Walk::Advance() {
@@ -327,7 +448,7 @@ std::vector<std::int64_t> Walk::EventTimes(std::int64_t deadline) const {
   const std::int64_t shift = slowest_time_ - deadline;
   std::vector<std::int64_t> times(nodes_.size());
   for (std::size_t v = 0; v < nodes_.size(); ++v) {
-    times[v] = nodes_[v].base - (sink_side_[v] ? shift : 0);
+    times[v] = Base(static_cast<int>(v)) - (OnSinkSide(static_cast<int>(v)) ? shift : 0);
   }
   return times;
 }

@@ -6,19 +6,20 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
+#include <variant>
+#include <vector>
 
 #include "common/nearest_name.h"
+#include "common/numbers.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
+#include "job/job_fields.h"
+#include "job/time_margin_text.h"
 #include "perseus/file.h"
 #include "perseus/schedule.h"
 
@@ -26,49 +27,6 @@ namespace perseus {
 namespace {
 
 constexpr std::size_t kMaxJobFileBytes = std::size_t{1} << 20;
-
-constexpr std::array<std::string_view, 23> kKeys = {"profile",
-                                                    "schedule",
-                                                    "schedule_file",
-                                                    "stages",
-                                                    "microbatches",
-                                                    "virtual_stages",
-                                                    "microbatch_group_size",
-                                                    "blocking_power",
-                                                    "tp",
-                                                    "dp",
-                                                    "split_ratio",
-                                                    "comm_delay",
-                                                    "data_loading",
-                                                    "iteration_overhead",
-                                                    "at",
-                                                    "granularity",
-                                                    "min_dwell",
-                                                    "max_clocks",
-                                                    "time_margin",
-                                                    "coarse_watts",
-                                                    "exponential_fit",
-                                                    "effort",
-                                                    "output"};
-
-constexpr NumberRange kInnerShare = {
-    .least = 0, .most = 1, .above_least = true, .below_most = true};
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
-// A finite number of at least 0 that is the whole text.
-std::optional<double> ParseNumber(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (!std::isfinite(value) || value < 0) return std::nullopt;
-  return value;
-}
 
 bool ConsumeSuffix(std::string_view* text, std::string_view suffix) {
   if (text->size() < suffix.size() || text->substr(text->size() - suffix.size()) != suffix) {
@@ -87,118 +45,109 @@ class JobParser {
   JobParser(const TreeNode& root, const std::string& name)
       : reader_(root, name),
         root_(reader_.Root()),
+        name_(name),
         directory_(std::filesystem::path(name).parent_path()) {}
 
   Result<JobFile> Parse() {
-    root_.AllowOnly(kKeys);
-    ReadPipeline();
-    ReadCosts();
-    ReadPlan();
+    std::vector<std::string_view> keys;
+    for (const job::Field& field : job::Fields()) keys.push_back(field.key);
+    root_.AllowOnly(keys);
+    for (const job::Field& field : job::Fields()) {
+      if (const auto found = root_.Find(field.key)) Read(field, *found);
+    }
+    if (job_.schedule && job_.schedule_file) {
+      root_.Find("schedule_file")->Fail("'schedule' is given too; keep one of them");
+    }
     if (reader_.failed()) return tl::unexpected(*reader_.error());
     return std::move(job_);
   }
 
  private:
-  void ReadPipeline() {
-    Read("profile", &job_.profile);
-    ReadSchedule();
-    ReadCount("stages", &job_.stages);
-    ReadCount("microbatches", &job_.microbatches);
-    ReadCount("virtual_stages", &job_.virtual_stages);
-    ReadCount("microbatch_group_size", &job_.microbatch_group_size);
+  void Read(const job::Field& field, const TreeCursor& found) {
+    const Position position = found.node().position;
+    job_.places[std::string(field.key)] =
+        fmt::format("{}:{}:{}", name_, position.line, position.column);
+    std::visit([&](auto member) { Read(field, found, &(job_.*member)); }, field.member);
   }
 
-  void ReadCosts() {
-    ReadNumbers("blocking_power", &job_.blocking_power_watts);
-    ReadCount("tp", &job_.tensor_parallel);
-    ReadCount("dp", &job_.data_parallel);
-    ReadNumber("split_ratio", kInnerShare, &job_.split_ratio);
-    ReadNumbers("comm_delay", &job_.comm_delay_seconds);
-    ReadNumber("data_loading", kNotNegative, &job_.data_loading_seconds);
-    ReadNumber("iteration_overhead", kNotNegative, &job_.iteration_overhead_seconds);
-    if (const auto found = root_.Find("time_margin")) {
-      if (const Result<TimeMargin> margin = ParseTimeMargin(found->String())) {
-        job_.time_margin = *margin;
-      } else {
-        found->Fail(margin.error().message);
-      }
+  // A path, from the directory of the job file, a label or the name of a schedule.
+  void Read(const job::Field& field, const TreeCursor& found,
+            std::optional<std::string>* value) const {
+    const std::string text = found.String();
+    if (field.unit == job::Unit::kPath) {
+      if (text.empty() || text.find('\0') != std::string::npos) found.FailExpected("a path");
+      *value = (directory_ / text).string();
+      return;
+    }
+    if (field.unit == job::Unit::kLabel) {
+      if (text.empty()) found.FailExpected("a knob of the profile");
+      *value = text;
+      return;
+    }
+    *value = CanonicalScheduleName(text);
+    if (!*value) {
+      found.FailExpected(fmt::format("one of {} (or use schedule_file for a file)",
+                                     fmt::join(ScheduleNames(), ", ")));
     }
   }
 
-  void ReadPlan() {
-    ReadTarget();
-    if (const auto found = root_.Find("granularity")) {
-      job_.granularity = ParseGranularity(found->String());
-      if (!job_.granularity) found->FailExpected("computation, phase, stage-type or stage");
-    }
-    ReadNumber("min_dwell", kNotNegative, &job_.min_dwell_seconds);
-    ReadCount("max_clocks", &job_.max_clocks);
-    ReadNumber("coarse_watts", {.least = 0, .most = 1e6}, &job_.coarse_watts);
-    if (const auto found = root_.Find("exponential_fit")) job_.exponential_fit = found->Bool();
-    ReadNumber("effort", kPositive, &job_.effort);
-    Read("output", &job_.output);
+  static void Read(const job::Field& field, const TreeCursor& found, std::optional<int>* value) {
+    *value = found.Integer(static_cast<int>(field.range.least), static_cast<int>(field.range.most));
   }
 
-  void ReadSchedule() {
-    if (const auto found = root_.Find("schedule")) {
-      job_.schedule = CanonicalScheduleName(found->String());
-      if (!job_.schedule) {
-        found->FailExpected(fmt::format("one of {} (or use schedule_file for a file)",
-                                        fmt::join(ScheduleNames(), ", ")));
-      }
-    }
-    Read("schedule_file", &job_.schedule_file);
-    if (job_.schedule && job_.schedule_file) {
-      root_.Find("schedule_file")->Fail("'schedule' is given too; keep one of them");
-    }
+  static void Read(const job::Field& field, const TreeCursor& found, std::optional<double>* value) {
+    *value = found.Number(field.range);
   }
 
-  // Seconds as a number, or any text that --at takes.
-  void ReadTarget() {
-    const auto found = root_.Find("at");
-    if (!found) return;
-    if (found->IsNumber()) {
-      job_.at = PlanTarget{PlanTarget::Kind::kSeconds, found->Number(kPositive)};
-    } else if (!found->IsString()) {
-      found->FailExpected("seconds, or a string such as \"1.02x\"");
-    } else if (const Result<PlanTarget> target = ParsePlanTarget(found->String())) {
-      job_.at = *target;
+  static void Read(const job::Field& field, const TreeCursor& found, std::vector<double>* value) {
+    *value = found.Numbers(field.range);
+    if (value->empty()) found.Fail("the array is empty; remove the key, or give numbers");
+  }
+
+  static void Read(const job::Field& /*field*/, const TreeCursor& found,
+                   std::optional<bool>* value) {
+    *value = found.Bool();
+  }
+
+  static void Read(const job::Field& /*field*/, const TreeCursor& found,
+                   std::optional<Granularity>* value) {
+    *value = ParseGranularity(found.String());
+    if (!*value) found.FailExpected("computation, phase, stage-type or stage");
+  }
+
+  static void Read(const job::Field& /*field*/, const TreeCursor& found,
+                   std::optional<TimeMargin>* value) {
+    if (const Result<TimeMargin> margin = job::ParseTimeMargin(found.String())) {
+      *value = *margin;
     } else {
-      found->Fail(target.error().message);
+      found.Fail(margin.error().message);
     }
   }
 
-  // A path, from the directory of the job file.
-  void Read(std::string_view key, std::optional<std::string>* path) {
-    const auto found = root_.Find(key);
-    if (!found) return;
-    const std::string text = found->String();
-    if (text.empty() || text.find('\0') != std::string::npos) found->FailExpected("a path");
-    *path = (directory_ / text).string();
-  }
-
-  void ReadCount(std::string_view key, std::optional<int>* count) {
-    if (const auto found = root_.Find(key)) *count = found->Integer(1);
-  }
-
-  void ReadNumber(std::string_view key, NumberRange range, std::optional<double>* number) {
-    if (const auto found = root_.Find(key)) *number = found->Number(range);
-  }
-
-  void ReadNumbers(std::string_view key, std::vector<double>* numbers) {
-    const auto found = root_.Find(key);
-    if (!found) return;
-    *numbers = found->Numbers(kNotNegative);
-    if (numbers->empty()) found->Fail("the array is empty; remove the key, or give numbers");
+  // Seconds as a number, or a target's text.
+  static void Read(const job::Field& /*field*/, const TreeCursor& found,
+                   std::optional<PlanTarget>* value) {
+    if (found.IsNumber()) {
+      *value = PlanTarget{PlanTarget::Kind::kSeconds, found.Number(kPositive)};
+    } else if (!found.IsString()) {
+      found.FailExpected("seconds, or a string such as \"1.02x\"");
+    } else if (const Result<PlanTarget> target = ParsePlanTarget(found.String())) {
+      *value = *target;
+    } else {
+      found.Fail(target.error().message);
+    }
   }
 
   TreeReader reader_;
   TreeCursor root_;
+  const std::string& name_;
   std::filesystem::path directory_;
   JobFile job_;
 };
 
 }  // namespace
+
+namespace job {
 
 Result<TimeMargin> ParseTimeMargin(std::string_view text) {
   const auto malformed = [&] {
@@ -216,9 +165,9 @@ Result<TimeMargin> ParseTimeMargin(std::string_view text) {
     std::string_view part = Trimmed(rest.substr(0, comma));
     const bool is_sigmas = ConsumeSuffix(&part, "sigma");
     if (!is_sigmas && !ConsumeSuffix(&part, "%")) return malformed();
-    const std::optional<double> number = ParseNumber(part);
+    const std::optional<double> number = ParseFinite(part);
     bool& given = is_sigmas ? has_sigmas : has_fraction;
-    if (!number || given) return malformed();
+    if (!number || *number < 0 || given) return malformed();
     given = true;
     if (is_sigmas) {
       margin.sigmas = *number;
@@ -229,6 +178,8 @@ Result<TimeMargin> ParseTimeMargin(std::string_view text) {
     rest.remove_prefix(comma + 1);
   }
 }
+
+}  // namespace job
 
 Result<JobFile> ParseJobFile(std::string_view text, const std::string& name, JobFileFormat format) {
   const Result<TreeNode> tree =

@@ -82,6 +82,7 @@ PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
   document.data_parallel = context.data_parallel;
   document.profile_source = BaseName(context.profile_source);
   document.profile_sha256 = context.profile_sha256;
+  document.profile_modelled = pipeline.modelled;
   document.knobs_are_numbers = pipeline.knobs_are_numbers;
   document.requested_time_seconds = plan.requested_time_seconds;
   document.iteration_time_seconds = plan.iteration_time_seconds;

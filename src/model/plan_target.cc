@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstddef>
+#include <optional>
 
+#include "common/numbers.h"
 #include "perseus/plan.h"
 
 namespace perseus {
@@ -37,17 +37,15 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   std::string_view number = text;
   const bool factor = number.ends_with('x');
   if (factor) number.remove_suffix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(value) ||
-      value <= 0) {
+  const std::optional<double> value = ParseFinite(number);
+  if (!value || *value <= 0) {
     return InvalidInput(
         fmt::format("'{}' is no point of the frontier; expected a factor of the all-maximum-clock "
                     "time (1.02x), "
                     "seconds (5.3), economic, fastest or tstar",
                     text.substr(0, 40)));
   }
-  return PlanTarget{factor ? Kind::kBaselineFactor : Kind::kSeconds, value};
+  return PlanTarget{factor ? Kind::kBaselineFactor : Kind::kSeconds, *value};
 }
 
 }  // namespace perseus

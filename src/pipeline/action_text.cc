@@ -10,6 +10,8 @@
 #include <charconv>
 #include <utility>
 
+#include "common/nearest_name.h"
+
 namespace perseus::pipeline {
 namespace {
 
@@ -47,8 +49,8 @@ class CellParser {
     auto action = ParseAction();
     if (!action) return tl::unexpected(action.error());
     if (position_ != text_.size()) {
-      return Fail(position_, fmt::format("unexpected '{}' after the action",
-                                         Excerpt(text_.substr(position_))));
+      return Fail(position_,
+                  fmt::format("unexpected {} after the action", Shown(text_.substr(position_))));
     }
     if (!*action) return ParsedCell{};
     return ParsedCell{ScheduleStep{**action, std::nullopt}};
@@ -59,16 +61,6 @@ class CellParser {
 
   static tl::unexpected<CellError> Fail(std::size_t offset, std::string problem) {
     return tl::unexpected(CellError{offset, std::move(problem)});
-  }
-
-  // Input in messages: short and printable.
-  static std::string Excerpt(std::string_view text) {
-    constexpr std::size_t kLongest = 40;
-    std::string excerpt(text.substr(0, kLongest));
-    std::replace_if(
-        excerpt.begin(), excerpt.end(), [](char c) { return c < 0x20 || c > 0x7E; }, '?');
-    if (text.size() > kLongest) excerpt += "...";
-    return excerpt;
   }
 
   bool Skip(std::string_view token) {
@@ -83,14 +75,14 @@ class CellParser {
     int number = 0;
     // from_chars would take a minus sign.
     if (first == last || *first < '0' || *first > '9') {
-      return Fail(position_, fmt::format("expected the number of a {} in '{}': actions look like "
+      return Fail(position_, fmt::format("expected the number of a {} in {}: actions look like "
                                          "0F3 (stage, F B I or W, microbatch)",
-                                         what, Excerpt(text_)));
+                                         what, Shown(text_)));
     }
     const auto [end, error] = std::from_chars(first, last, number);
     if (error != std::errc()) {
       return Fail(position_,
-                  fmt::format("the number of the {} in '{}' is too large", what, Excerpt(text_)));
+                  fmt::format("the number of the {} in {} is too large", what, Shown(text_)));
     }
     position_ += static_cast<std::size_t>(end - first);
     return number;
@@ -109,10 +101,10 @@ class CellParser {
     const auto* const keyword = std::find_if(kKeywords.begin(), kKeywords.end(),
                                              [&](const Keyword& k) { return k.text == word; });
     if (keyword == kKeywords.end()) {
-      return Fail(word_start, fmt::format("'{}' is no action that we know in '{}': expected F, B, "
+      return Fail(word_start, fmt::format("{} is no action that we know in {}: expected F, B, "
                                           "I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD "
                                           "or REDUCE_GRAD after the stage",
-                                          Excerpt(word), Excerpt(text_)));
+                                          Shown(word), Shown(text_)));
     }
     if (!keyword->has_microbatch) return std::nullopt;
     const auto microbatch = ParseNumber("microbatch");
@@ -140,9 +132,9 @@ class CellParser {
   }
 
   tl::unexpected<CellError> FailOverlap(std::size_t offset) const {
-    return Fail(offset, fmt::format("'{}' is not an overlap of a forward with a backward: expected "
+    return Fail(offset, fmt::format("{} is not an overlap of a forward with a backward: expected "
                                     "the form (0F3;1B0){}",
-                                    Excerpt(text_), kOverlap));
+                                    Shown(text_), kOverlap));
   }
 
   std::string_view text_;

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -14,6 +15,10 @@ namespace perseus::pipeline {
 // Sixty times the largest pipeline anyone trains (64 stages x 512
 // microbatches); beyond it a typing error is likelier than a wish.
 inline constexpr std::int64_t kMaxComputations = 4'000'000;
+
+// A schedule file: what can be scheduled can be read back.
+inline constexpr std::size_t kMaxScheduleBytes = std::size_t{128} << 20;
+static_assert(kMaxScheduleBytes >= kMaxComputations * 32);
 
 inline std::string TooManyComputations() {
   return fmt::format(

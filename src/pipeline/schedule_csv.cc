@@ -8,18 +8,19 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "common/csv_records.h"
+#include "common/numbers.h"
 #include "perseus/schedule.h"
 #include "pipeline/action_text.h"
-#include "pipeline/csv_cells.h"
 #include "pipeline/limits.h"
 
 namespace perseus {
 namespace {
 
-using pipeline::CsvReader;
 using pipeline::kMaxComputations;
 using pipeline::ParseCell;
 using pipeline::StepText;
@@ -62,64 +63,85 @@ void ReadOldSplitBackwards(Schedule& schedule) {
 }
 
 // The file's name without its folder: what outputs may repeat.
+// The step of a cell, if it has one; spaces may be inside its quotes, too.
+Parsed<std::optional<ScheduleStep>> ReadStep(std::string_view text, const CsvCell& cell) {
+  const std::string_view trimmed = Trimmed(cell.text);
+  auto parsed = ParseCell(trimmed);
+  if (parsed) return parsed->step;
+  const std::size_t quotes = text[cell.offset] == '"' ? 1 : 0;
+  const auto spaces = static_cast<std::size_t>(trimmed.data() - cell.text.data());
+  return ProblemAt(cell.offset + quotes + spaces + parsed.error().offset,
+                   std::move(parsed.error().problem));
+}
+
+// Row N is rank N. Empty rows at the end are no ranks.
+Parsed<std::vector<std::vector<ScheduleStep>>> ReadRanks(std::string_view text) {
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    return ProblemAt(nul, "found a NUL byte, so this is a binary file; expected a CSV text");
+  }
+  std::vector<std::vector<ScheduleStep>> ranks;
+  CsvRecords records(text, 0, BlankLines::kRecords);
+  CsvRecord record;
+  std::int64_t actions = 0;
+  std::int64_t rows = 0;
+  std::optional<std::size_t> empty_row;  // The offset of the first.
+  while (true) {
+    const Parsed<bool> more = records.Next(&record);
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) return ranks;
+    if (++rows > kMaxComputations) return ProblemAt(record.offset, TooManyComputations());
+    std::vector<ScheduleStep> steps;
+    for (const CsvCell& cell : record.cells) {
+      const auto step = ReadStep(text, cell);
+      if (!step) return tl::unexpected(step.error());
+      if (!*step) continue;
+      actions += (*step)->fused ? 2 : 1;
+      if (actions > kMaxComputations) return ProblemAt(cell.offset, TooManyComputations());
+      steps.push_back(**step);
+    }
+    if (steps.empty()) {
+      if (!empty_row) empty_row = record.offset;
+      continue;
+    }
+    if (empty_row) {
+      return ProblemAt(*empty_row,
+                       fmt::format("rank {} has no computations: row N is rank N, and every rank "
+                                   "of a pipeline holds at least one stage",
+                                   ranks.size()));
+    }
+    ranks.push_back(std::move(steps));
+  }
+}
+
 std::string_view BaseName(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
 
 }  // namespace
 
 Result<Schedule> ParseSchedule(std::string_view text, const std::string& name) {
-  const auto error_at = [&](int line, std::size_t column, std::string_view problem) {
-    return InvalidInput(fmt::format("{}:{}:{}: {}", name, line, column, problem));
-  };
-  Schedule schedule;
-  schedule.name = BaseName(name);
-  CsvReader reader(text, name);
-  std::int64_t actions = 0;
-  bool new_rank = true;
-  int last_line = 0;  // With a computation.
-  while (true) {
-    const auto cell = reader.Next();
-    if (!cell) return tl::unexpected(cell.error());
-    if (!*cell) break;
-    if (new_rank) schedule.ranks.emplace_back();
-    new_rank = (*cell)->last_of_line;
-    if (schedule.ranks.size() > static_cast<std::size_t>(kMaxComputations)) {
-      return error_at((*cell)->line, 1, TooManyComputations());
-    }
-    const auto parsed = ParseCell((*cell)->text);
-    if (!parsed) {
-      return error_at((*cell)->line, (*cell)->column + parsed.error().offset,
-                      parsed.error().problem);
-    }
-    if (!parsed->step) continue;
-    actions += parsed->step->fused ? 2 : 1;
-    if (actions > kMaxComputations) {
-      return error_at((*cell)->line, (*cell)->column, TooManyComputations());
-    }
-    schedule.ranks.back().push_back(*parsed->step);
-    last_line = (*cell)->line;
+  auto ranks = ReadRanks(text);
+  if (!ranks) {
+    const TextPosition position = PositionOf(text, ranks.error().offset);
+    return InvalidInput(
+        fmt::format("{}:{}:{}: {}", name, position.line, position.column, ranks.error().message));
   }
-  if (last_line == 0) {
+  if (ranks->empty()) {
     return InvalidInput(fmt::format(
         "{}: holds no computation: expected PyTorch's schedule CSV, one row per rank with cells "
         "like 0F3",
         name));
   }
-  // Empty lines at the end are no ranks; one row is one line.
-  schedule.ranks.resize(static_cast<std::size_t>(last_line));
-  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
-    if (!schedule.ranks[rank].empty()) continue;
-    return error_at(static_cast<int>(rank) + 1, 1,
-                    fmt::format("rank {} has no computations: row N is rank N, and every rank of a "
-                                "pipeline holds at least one stage",
-                                rank));
-  }
+  Schedule schedule;
+  schedule.name = BaseName(name);
+  schedule.ranks = std::move(*ranks);
   ReadOldSplitBackwards(schedule);
   schedule.num_ranks = static_cast<int>(schedule.ranks.size());
   int last_stage = 0;
   int last_microbatch = 0;
+  std::int64_t actions = 0;
   ForEachAction(schedule.ranks, [&](const Action& action) {
     last_stage = std::max(last_stage, action.stage);
     last_microbatch = std::max(last_microbatch, action.microbatch);
+    ++actions;
   });
   // More than there are computations cannot be complete. The bound also keeps
   // the count, one more than the largest number, within an int.

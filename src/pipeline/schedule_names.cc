@@ -6,12 +6,10 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <numeric>
-#include <utility>
 #include <vector>
 
+#include "common/nearest_name.h"
 #include "perseus/schedule.h"
 
 namespace perseus {
@@ -31,30 +29,6 @@ constexpr std::array kAliases = {
     Alias{"zbv", "zbv-zero-bubble"},
 };
 
-std::string Fold(std::string_view name) {
-  std::string folded;
-  for (const char c : name) {
-    if (c == '-' || c == '_' || c == ' ') continue;
-    folded += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return folded;
-}
-
-// Levenshtein's.
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
 }  // namespace
 
 const std::vector<std::string>& ScheduleNames() {
@@ -70,9 +44,9 @@ const std::vector<std::string>& ScheduleNames() {
 }
 
 std::optional<std::string> CanonicalScheduleName(std::string_view name) {
-  const std::string folded = Fold(name);
+  const std::string folded = FoldedName(name);
   for (const std::string& canonical : ScheduleNames()) {
-    if (folded == Fold(canonical)) return canonical;
+    if (folded == FoldedName(canonical)) return canonical;
   }
   for (const Alias& alias : kAliases) {
     if (folded == alias.folded) return std::string(alias.canonical);
@@ -83,21 +57,12 @@ std::optional<std::string> CanonicalScheduleName(std::string_view name) {
 namespace pipeline {
 
 std::string UnknownScheduleName(std::string_view name) {
-  constexpr std::size_t kLongestName = 64;
-  const std::string folded = Fold(name.substr(0, kLongestName));
-  std::string_view nearest;
-  std::size_t least = kLongestName;
-  const auto offer = [&](std::string_view spelling, std::string_view canonical) {
-    const std::size_t distance = EditDistance(folded, spelling);
-    if (distance < least) {
-      least = distance;
-      nearest = canonical;
-    }
-  };
-  for (const std::string& canonical : ScheduleNames()) offer(Fold(canonical), canonical);
-  for (const Alias& alias : kAliases) offer(alias.folded, alias.canonical);
-  return fmt::format("unknown schedule '{}': did you mean {}? Known are {}",
-                     name.substr(0, kLongestName), nearest, fmt::join(ScheduleNames(), ", "));
+  std::vector<std::string> spellings = ScheduleNames();
+  for (const Alias& alias : kAliases) spellings.emplace_back(alias.folded);
+  const auto nearest = CanonicalScheduleName(NearestName(name, spellings));
+  return fmt::format("unknown schedule {}{}; known are {}", Shown(name),
+                     nearest ? fmt::format("; did you mean '{}'?", *nearest) : "",
+                     fmt::join(ScheduleNames(), ", "));
 }
 
 }  // namespace pipeline

@@ -9,7 +9,7 @@
 
 namespace perseus::pipeline {
 
-// "unknown schedule 'x'; did you mean ...? Known are ...".
+// "unknown schedule 'x'; did you mean ...?; known are ...".
 std::string UnknownScheduleName(std::string_view name);
 
 }  // namespace perseus::pipeline

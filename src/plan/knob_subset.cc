@@ -110,12 +110,13 @@ CostedPipeline Restricted(const CostedPipeline& pipeline, const std::vector<bool
 }  // namespace
 
 Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard& guard,
-                                    double seconds, int max_knobs) {
+                                    double seconds, int max_knobs, double slope_quantum) {
   auto problem = MakeTimeCostProblem(pipeline, guard);
   if (!problem) return tl::unexpected(problem.error());
   FrontierOptions options;
   options.schedule_times = {seconds};
   options.stop_time = seconds;
+  options.slope_quantum = slope_quantum;
   auto solved = SolveFrontier(*problem, options);
   if (!solved) return tl::unexpected(solved.error());
 
@@ -153,6 +154,68 @@ Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard&
     }
   }
   return Restricted(pipeline, priced.kept());
+}
+
+std::vector<CostOption> OneKnobForAll(const CostedPipeline& pipeline, const Guard& guard,
+                                      double seconds) {
+  std::vector<CostOption> best;
+  double least = kMissing;
+  for (int knob = 0; knob < static_cast<int>(pipeline.knobs.size()); ++knob) {
+    std::vector<CostOption> of_table;
+    std::vector<double> table_seconds;
+    std::vector<double> joules;
+    for (const CostTable& table : pipeline.tables) {
+      const CostOption* option = FindOption(table, knob);
+      if (option == nullptr) break;
+      of_table.push_back(*option);
+      table_seconds.push_back(guard.Seconds(table, *option));
+      joules.push_back(EffectiveEnergy(table, *option));
+    }
+    if (of_table.size() < pipeline.tables.size()) continue;
+    double total = 0;
+    std::vector<double> durations;
+    for (const int table : pipeline.table_of) {
+      total += joules[table];
+      durations.push_back(table_seconds[table]);
+    }
+    if (total >= least || Replay(pipeline.dag, durations).iteration_time_seconds > seconds) {
+      continue;
+    }
+    least = total;
+    best.clear();
+    for (const int table : pipeline.table_of) best.push_back(of_table[table]);
+  }
+  return best;
+}
+
+Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, double seconds,
+                                               const PlanConstraints& constraints,
+                                               double slope_quantum, const OptionSearch& search) {
+  const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
+  std::vector<CostOption> best = OneKnobForAll(pipeline, guard, seconds);
+  const auto joules = [&pipeline](const std::vector<CostOption>& options) {
+    double sum = 0;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      sum += EffectiveEnergy(pipeline.TableOf(static_cast<int>(i)), options[i]);
+    }
+    return sum;
+  };
+  const auto offer = [&](Result<std::vector<CostOption>> options) {
+    if (!options) return;
+    if (best.empty() || joules(*options) < joules(best)) best = *std::move(options);
+  };
+  auto few = KeepFewKnobs(pipeline, guard, seconds, constraints.max_knobs, slope_quantum);
+  if (!few) {
+    if (best.empty()) return tl::unexpected(few.error());
+    return best;
+  }
+  auto found = search(*few, constraints);
+  if (!found && best.empty()) return found;
+  offer(std::move(found));
+  PlanConstraints by_stage = constraints;
+  by_stage.granularity = Granularity::kStage;
+  if (constraints.granularity != Granularity::kStage) offer(search(*few, by_stage));
+  return best;
 }
 
 }  // namespace perseus::plan

@@ -4,6 +4,9 @@
 #ifndef PERSEUS_PLAN_KNOB_SUBSET_H_
 #define PERSEUS_PLAN_KNOB_SUBSET_H_
 
+#include <functional>
+#include <vector>
+
 #include "perseus/costed_pipeline.h"
 #include "perseus/result.h"
 #include "plan/time_cost_problem.h"
@@ -13,9 +16,25 @@ namespace perseus::plan {
 // The pipeline with at most `max_knobs` distinct knobs left: those with which
 // it costs least at the optimal prices of time for this deadline. One at a
 // time the knob is dropped that is missed least and without which the deadline
-// can still be met. Errors: kInfeasible.
+// can still be met. The prices are those of slopes rounded to multiples of
+// `slope_quantum` (0: exact). Errors: kInfeasible.
 Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard& guard,
-                                    double seconds, int max_knobs);
+                                    double seconds, int max_knobs, double slope_quantum);
+
+// The cheapest plan within the deadline that has one knob for all; empty where
+// there is none.
+std::vector<CostOption> OneKnobForAll(const CostedPipeline& pipeline, const Guard& guard,
+                                      double seconds);
+
+// A plan with at most `max_knobs` distinct knobs: the best of what `search` finds
+// with few knobs left, of one knob per rank with those, and of one for all. So
+// none is worse than policy zeus-global. Errors: those of KeepFewKnobs() and of
+// `search`, where there is none.
+using OptionSearch =
+    std::function<Result<std::vector<CostOption>>(const CostedPipeline&, const PlanConstraints&)>;
+Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, double seconds,
+                                               const PlanConstraints& constraints,
+                                               double slope_quantum, const OptionSearch& search);
 
 }  // namespace perseus::plan
 

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "plan/chosen_options.h"
-#include "plan/group_search.h"
 #include "plan/grouping.h"
 #include "plan/option_search.h"
 #include "plan/time_cost_problem.h"
@@ -25,13 +24,6 @@ using frontier::Network;
 // Units of search work that take about a second, for a pipeline of this size.
 constexpr double kWorkPerPlan = 8e7;
 constexpr double kComputationsPerPlan = 1536;
-
-// Share of the work that goes into dives where computations share knobs; the
-// rest is for ImproveGroups().
-constexpr double kSharedKnobsDiveShare = 0.3;
-
-// More time than this times the slowest frontier time is of no use to anybody.
-constexpr double kMostSlowdown = 4;
 
 // Sums of doubles and of ticks along a path differ by far less than this.
 constexpr double kSameTime = 1e-12;
@@ -107,22 +99,15 @@ Result<std::shared_ptr<const WalkedPipeline>> WalkedPipeline::Make(const CostedP
 
 Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
                                            const WalkedPipeline& walked, double seconds,
-                                           const PlanConstraints& constraints, double effort,
-                                           const OptionsReport& report) {
+                                           double effort, const OptionsReport& report) {
   const Network& network = walked.network();
   const frontier::WalkLadder& ladder = walked.ladder();
-  Grouping grouping = GroupComputations(costs, constraints);
-  const bool shared_knobs = grouping.members.size() < costs.table_of.size();
-
   // The grid and Replay() add up a path with different roundings: a plan that
   // takes just `seconds` may take a hair more on the grid. ChosenOptions
-  // decides in the end. Beyond the slowest time only shared knobs have a use
-  // for more.
+  // decides in the end.
   const double slowest = network.scale.Time(ladder.slowest_time());
   const double most = seconds * (1 + kSameTime);
-  std::int64_t deadline = !shared_knobs && most >= slowest
-                              ? ladder.slowest_time()
-                              : network.scale.TicksDown(std::min(most, kMostSlowdown * slowest));
+  std::int64_t deadline = most >= slowest ? ladder.slowest_time() : network.scale.TicksDown(most);
   if (deadline < ladder.fastest_time() && network.scale.Time(ladder.fastest_time()) > most) {
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("no plan within these constraints takes {:.6g} s; the fastest one "
@@ -131,28 +116,24 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
   }
   deadline = std::max(deadline, ladder.fastest_time());
   frontier::DeadlineProgram program = ladder.ProgramAt(deadline);
-  const std::int64_t price_of_time = program.PriceOfTime();
-  auto space = MakeSearchSpace(costs, walked, std::move(grouping), deadline, seconds);
+  auto space = MakeSearchSpace(costs, walked, GroupComputations(costs, {}), deadline, seconds);
   if (!space) return tl::unexpected(space.error());
 
   const double usual =
       kWorkPerPlan * std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
-  const double work =
-      std::min(effort * usual * (shared_knobs ? kSharedKnobsDiveShare : 1), kMostWork);
+  const double work = std::min(effort * usual, kMostWork);
   const SearchBudget budget = {.usual = static_cast<std::int64_t>(usual),
                                .limit = static_cast<std::int64_t>(work)};
   std::vector<CostOption> best;
   double best_joules = 0;
-  std::vector<int> best_knobs;
   const auto keep = [&](const std::vector<int>& knobs) {
     ChosenOptions chosen(costs, walked.guard(), space->groups, space->knobs, knobs);
     if (!chosen.MeetDeadline(seconds)) return false;
-    if (!shared_knobs) chosen.ReclaimSlack(seconds);
+    chosen.ReclaimSlack(seconds);
     const double joules = EffectiveEnergyOf(costs, chosen.options());
     if (!best.empty() && !(joules < best_joules)) return false;
     best = chosen.options();
     best_joules = joules;
-    best_knobs = knobs;
     return true;
   };
   const ChoiceReport choice_report = [&](const std::vector<int>* better, std::int64_t done) {
@@ -160,17 +141,12 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
     const double share = work > 0 ? std::min(1.0, static_cast<double>(done) / work) : 1;
     return !report || report(kept ? &best : nullptr, share);
   };
-  if (shared_knobs || space->groups.size() <= kMostToBranch) {
+  if (space->groups.size() <= kMostToBranch) {
     SearchOptions(network, std::move(program), *space, budget, choice_report);
   } else {
     SearchWindows(network, program, deadline, *space, budget, choice_report);
   }
   if (best.empty()) return NothingFound(seconds);
-  if (shared_knobs) {
-    const double rest = std::min(effort * usual, kMostWork) - work;
-    keep(ImproveGroups(network, *space, deadline, price_of_time, best_knobs,
-                       static_cast<std::int64_t>(rest)));
-  }
   return best;
 }
 

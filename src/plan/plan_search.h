@@ -51,15 +51,14 @@ using OptionsReport = std::function<bool(const std::vector<CostOption>* better, 
 
 // One option for every computation, so that the pipeline ends by `seconds` at
 // little energy: searches from the durations of the relaxation (window_search.h;
-// option_search.h for small pipelines or where computations share knobs).
+// option_search.h for small pipelines). Where knobs are shared see grouped_plan.h.
 // Plans are compared by effective energy, which is the energy over an iteration
 // of a given length. `effort` says where the search is cut, and nothing else:
 // more of it never gives a worse plan. Errors: kInfeasible where nothing was
 // found; those of the integer arithmetic.
 Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
                                            const WalkedPipeline& walked, double seconds,
-                                           const PlanConstraints& constraints, double effort,
-                                           const OptionsReport& report);
+                                           double effort, const OptionsReport& report);
 
 }  // namespace perseus::plan
 

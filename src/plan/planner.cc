@@ -20,6 +20,7 @@
 #include "perseus/plan.h"
 #include "plan/cost_options.h"
 #include "plan/frontier_points.h"
+#include "plan/grouped_plan.h"
 #include "plan/grouping.h"
 #include "plan/knob_subset.h"
 #include "plan/plan_search.h"
@@ -215,11 +216,18 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
 
 namespace {
 
+bool SameButRounding(double a, double b) {
+  constexpr double kRelative = 1e-12;
+  return std::abs(a - b) <= kRelative * std::abs(b);
+}
+
 // With six digits or as many more as it takes not to be less than `value`:
 // what an error advises must work.
 std::string RoundedUp(double value) {
   for (int digits = 6; digits < 17; ++digits) {
     const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(value)));
+    const double nearest = std::round(value * scale) / scale;
+    if (SameButRounding(nearest, value)) return fmt::format("{:.{}g}", nearest, digits);
     const double rounded = std::ceil(value * scale) / scale;
     if (rounded >= value) return fmt::format("{:.{}g}", rounded, digits);
   }
@@ -245,6 +253,10 @@ Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
     case PlanTarget::Kind::kSeconds:
       seconds = target.value;
       break;
+  }
+  // A time as it is written in decimals may miss the fastest one by its last bits.
+  if (seconds < frontier.fastest_seconds && SameButRounding(seconds, frontier.fastest_seconds)) {
+    seconds = frontier.fastest_seconds;
   }
   if (!(seconds >= frontier.fastest_seconds)) {
     return MakeError(
@@ -306,19 +318,30 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
     return callback({.share = share, .better = &plan});
   };
   const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
-  const auto search = [&]() -> Result<std::vector<CostOption>> {
-    if (constraints.max_knobs == 0) {
-      auto walked = impl.walks.For(impl.pipeline, guard, impl.slope_quantum);
-      if (!walked) return tl::unexpected(walked.error());
-      return plan::SearchPlan(impl.pipeline, **walked, seconds, constraints, effort, report);
+  // On the pipeline whose walk is kept, or on one that has lost some knobs.
+  const auto search = [&](const CostedPipeline& costs, const PlanConstraints& with,
+                          const plan::OptionsReport& told) -> Result<std::vector<CostOption>> {
+    if (plan::SharesKnobs(costs, with)) {
+      auto grouped = plan::SearchGroups(costs, seconds, with, effort);
+      if (!grouped) return tl::unexpected(grouped.error());
+      return std::move(grouped->options);
     }
-    auto few = plan::KeepFewKnobs(impl.pipeline, guard, seconds, constraints.max_knobs);
-    if (!few) return tl::unexpected(few.error());
-    auto walked = plan::WalkedPipeline::Make(*few, guard, impl.slope_quantum, seconds);
+    auto walked = &costs == &impl.pipeline
+                      ? impl.walks.For(costs, guard, impl.slope_quantum)
+                      : plan::WalkedPipeline::Make(costs, guard, impl.slope_quantum, seconds);
     if (!walked) return tl::unexpected(walked.error());
-    return plan::SearchPlan(*few, **walked, seconds, constraints, effort, report);
+    return plan::SearchPlan(costs, **walked, seconds, effort, told);
   };
-  Result<std::vector<CostOption>> options = search();
+  // Few knobs are several searches, of which only the best is worth telling.
+  const bool tells = constraints.max_knobs == 0 && !plan::SharesKnobs(impl.pipeline, constraints);
+  Result<std::vector<CostOption>> options =
+      constraints.max_knobs == 0
+          ? search(impl.pipeline, constraints, report)
+          : plan::SearchFewKnobs(
+                impl.pipeline, seconds, constraints, impl.slope_quantum,
+                [&search](const CostedPipeline& costs, const PlanConstraints& with) {
+                  return search(costs, with, {});
+                });
   if (!options) {
     // Where the search finds nothing there may still be what everybody has.
     const bool fits = options.error().code == ErrorCode::kInfeasible &&
@@ -327,7 +350,9 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
     if (!fits) return tl::unexpected(options.error());
     options = impl.baseline.options;
   }
-  return plan_of(*std::move(options));
+  Plan plan = plan_of(*std::move(options));
+  if (callback && !tells) callback({.share = 1, .better = &plan});
+  return plan;
 }
 
 Result<std::vector<Plan>> Planner::Ladder(int count, const PlanConstraints& constraints,

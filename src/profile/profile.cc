@@ -4,15 +4,14 @@
 #include "perseus/profile.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "common/numbers.h"
 #include "perseus/file.h"
 #include "profile/assemble.h"
 #include "profile/rows.h"
@@ -30,21 +29,15 @@ constexpr std::size_t kMaxProfileBytes = std::size_t{256} << 20;
 std::string ModelledComment(std::string_view text) {
   constexpr std::string_view kWord = "MODELLED";
   constexpr std::size_t kLongest = 300;
-  constexpr std::string_view kSpaces = " \t";
-  const auto trimmed = [&](std::string_view line) {
-    const std::size_t first = line.find_first_not_of(kSpaces);
-    if (first == std::string_view::npos) return std::string_view();
-    return line.substr(first, line.find_last_not_of(kSpaces) - first + 1);
-  };
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
-    std::string_view line = trimmed(text.substr(0, end));
+    std::string_view line = Trimmed(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty()) continue;
     if (!line.starts_with('#')) break;
-    line = trimmed(line.substr(1));
+    line = Trimmed(line.substr(1));
     if (!line.starts_with(kWord)) continue;
     const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
     const bool can_be_shown =
@@ -110,15 +103,6 @@ Result<Profile> ParseProfile(std::string_view text, const std::string& name,
   }
   profile->sha256 = Sha256Hex(text);
   return std::move(*profile);
-}
-
-std::string Sha256Hex(std::string_view bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
-    return "";
-  }
-  return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, ""));
 }
 
 }  // namespace perseus

@@ -8,8 +8,8 @@
 
 namespace perseus::report {
 
-// The text of the files in assets/, embedded at build time. Reports on emulated
-// jobs and evaluations have EmulationCss() beside ReportCss().
+// The text of the files in assets/, embedded at build time. Pages have
+// EmulationCss() behind ReportCss().
 std::string_view EmulationCss();
 std::string_view ReportCss();
 std::string_view ReportJs();

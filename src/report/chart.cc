@@ -101,7 +101,7 @@ std::string Legend(const std::vector<std::pair<std::string, std::string>>& keys)
 }
 
 std::string Figure(const std::string& legend, const std::string& svg) {
-  return fmt::format("{}<div class=\"scroll\">\n{}</div>\n", legend, svg);
+  return legend + Scrolled(svg);
 }
 
 void DrawSeries(const ChartSeries& series, const Scale& x, const Scale& y, Drawing* drawing) {

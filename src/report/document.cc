@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 
 #include "report/assets.h"
@@ -39,35 +38,100 @@ std::string OneLine(std::string text) {
   return text;
 }
 
-void AppendSection(const Block& block, bool* open, int* headings, std::string* html) {
+// T_min and T_economic with a real subscript.
+std::string InlineHtml(std::string_view text) {
+  std::string html = EscapeHtml(text);
+  for (const std::string_view name : {"min", "economic"}) {
+    const std::string from = fmt::format("T_{}", name);
+    const std::string to = fmt::format("T<sub>{}</sub>", name);
+    for (std::size_t at = 0; (at = html.find(from, at)) != std::string::npos; at += to.size()) {
+      html.replace(at, from.size(), to);
+    }
+  }
+  return html;
+}
+
+std::string ClassOf(std::string_view css) {
+  return css.empty() ? std::string() : fmt::format(" class=\"{}\"", css);
+}
+
+std::string FactsHtml(const std::vector<Fact>& facts) {
+  std::string html = "<dl class=\"facts\">\n";
+  for (const Fact& fact : facts) {
+    html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", InlineHtml(fact.name), InlineHtml(fact.text));
+  }
+  return html + "</dl>\n";
+}
+
+std::string ListHtml(const std::vector<std::string>& items) {
+  std::string html = "<ul>\n";
+  for (const std::string& item : items) html += fmt::format("<li>{}</li>\n", InlineHtml(item));
+  return html + "</ul>\n";
+}
+
+std::string BlockHtml(const Block& block) {
   switch (block.kind) {
     case Block::Kind::kHeading:
-      if (*open) *html += "</section>\n";
-      *open = true;
-      ++*headings;
-      *html += fmt::format("<section aria-labelledby=\"h-{0}\">\n<h2 id=\"h-{0}\">{1}</h2>\n",
-                           *headings, EscapeHtml(block.text));
-      break;
+      break;  // Opens a section: BlocksHtml().
     case Block::Kind::kParagraph:
-      *html += fmt::format("<p class=\"lead\">{}</p>\n", EscapeHtml(block.text));
-      break;
+      return fmt::format("<p{}>{}</p>\n", ClassOf(block.css), InlineHtml(block.text));
     case Block::Kind::kCode:
-      *html += fmt::format("<p class=\"command\"><code>{}</code></p>\n", EscapeHtml(block.text));
-      break;
+      return fmt::format("<p class=\"command\"><code>{}</code></p>\n", EscapeHtml(block.text));
+    case Block::Kind::kFacts:
+      return FactsHtml(block.facts);
     case Block::Kind::kList:
-      *html += "<ul>\n";
-      for (const std::string& item : block.items) {
-        *html += fmt::format("<li>{}</li>\n", EscapeHtml(item));
-      }
-      *html += "</ul>\n";
-      break;
+      return ListHtml(block.items);
     case Block::Kind::kTable:
-      *html += HtmlTable(block.table);
-      break;
+      return HtmlTable(block.table);
     case Block::Kind::kFigure:
-      *html += block.text;
-      break;
+      return block.text;
   }
+  return "";
+}
+
+// A section from each heading to the next; what comes before is an introduction.
+std::string BlocksHtml(const std::vector<Block>& blocks) {
+  std::string html;
+  std::string_view close;
+  int headings = 0;
+  for (const Block& block : blocks) {
+    if (block.kind == Block::Kind::kHeading) {
+      ++headings;
+      html += close;
+      html += fmt::format("<section{1} aria-labelledby=\"h-{0}\">\n<h2 id=\"h-{0}\">{2}</h2>\n",
+                          headings, ClassOf(block.css), InlineHtml(block.text));
+      close = "</section>\n";
+      continue;
+    }
+    if (close.empty()) {
+      html += "<div class=\"intro\">\n";
+      close = "</div>\n";
+    }
+    html += BlockHtml(block);
+  }
+  html += close;
+  return html;
+}
+
+std::string HeaderHtml(const Document& document) {
+  std::string html = fmt::format("<header>\n<h1>{}</h1>\n", EscapeHtml(document.title));
+  if (!document.subtitle.empty()) {
+    html += fmt::format("<p class=\"subtitle\">{}</p>\n", EscapeHtml(document.subtitle));
+  }
+  if (!document.warning.empty()) {
+    html +=
+        fmt::format("<p class=\"warning\" role=\"note\">{}</p>\n", InlineHtml(document.warning));
+  }
+  html += "</header>\n";
+  if (document.figures.empty()) return html;
+  html += "<dl class=\"figures\">\n";
+  for (const KeyFigure& figure : document.figures) {
+    html += fmt::format(
+        "<div><dt>{}</dt><dd class=\"value{}{}\">{}</dd><dd class=\"detail\">{}</dd></div>\n",
+        InlineHtml(figure.name), figure.css.empty() ? "" : " ", figure.css,
+        InlineHtml(figure.value), InlineHtml(figure.detail));
+  }
+  return html + "</dl>\n";
 }
 
 }  // namespace
@@ -83,41 +147,52 @@ std::string MarkdownTable(const Table& table) {
   }
   for (const Row& row : table.rows) {
     text += "\n|";
-    for (std::size_t k = 0; k < std::max(table.columns.size(), row.cells.size()); ++k) {
-      text += k < row.cells.size() ? fmt::format(" {} |", EscapeMarkdown(row.cells[k].text))
-                                   : std::string(" |");
+    std::size_t column = 0;
+    for (const Cell& cell : row.cells) {
+      text += fmt::format(" {} |", EscapeMarkdown(cell.text));
+      for (int k = 1; k < cell.columns; ++k) text += " |";
+      column += static_cast<std::size_t>(cell.columns);
     }
+    for (; column < table.columns.size(); ++column) text += " |";
   }
   return text + "\n";
 }
 
 std::string HtmlTable(const Table& table) {
-  std::string html = "<div class=\"scroll\"><table>\n";
+  // A table that is wider than the page is scrolled, with the keyboard too.
+  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n";
   const auto add = [&](auto format, auto&&... args) {
     fmt::format_to(std::back_inserter(html), fmt::runtime(format), args...);
   };
-  if (!table.caption.empty()) add("<caption>{}</caption>\n", EscapeHtml(table.caption));
+  if (!table.caption.empty()) add("<caption>{}</caption>\n", InlineHtml(table.caption));
   html += "<thead><tr>";
   const auto css = [&](std::size_t k) {
     return static_cast<int>(k) < table.text_columns ? " class=\"text\"" : "";
   };
   for (std::size_t k = 0; k < table.columns.size(); ++k) {
-    add("<th scope=\"col\"{}>{}</th>", css(k), EscapeHtml(table.columns[k]));
+    add("<th scope=\"col\"{}>{}</th>", css(k), InlineHtml(table.columns[k]));
   }
   html += "</tr></thead>\n<tbody>\n";
   for (const Row& row : table.rows) {
-    html += row.css.empty() ? std::string("<tr>") : fmt::format("<tr class=\"{}\">", row.css);
+    html += fmt::format("<tr{}>", ClassOf(row.css));
+    std::size_t column = 0;
     for (std::size_t k = 0; k < row.cells.size(); ++k) {
       const Cell& cell = row.cells[k];
-      const bool wide = k + 1 == row.cells.size() && row.cells.size() < table.columns.size();
-      const std::string span =
-          wide ? fmt::format(" colspan=\"{}\" class=\"why\"", table.columns.size() - k)
-               : std::string(css(k));
-      const std::string title =
-          cell.title.empty() ? "" : fmt::format(" title=\"{}\"", EscapeHtml(cell.title));
-      add("<{0}{1}{2}>{3}", k == 0 ? "th scope=\"row\"" : "td", span, title, EscapeHtml(cell.text));
-      if (!cell.below.empty()) add("<small>{}</small>", EscapeHtml(cell.below));
+      const auto columns = static_cast<std::size_t>(cell.columns);
+      const bool is_rest = k + 1 == row.cells.size() && column + columns < table.columns.size();
+      std::string attributes = css(column);
+      if (columns > 1 || is_rest) {
+        attributes = fmt::format(" colspan=\"{}\" class=\"why\"",
+                                 is_rest ? table.columns.size() - column : columns);
+      } else if (!cell.html.empty()) {
+        attributes = " class=\"drawing\"";
+      }
+      if (!cell.title.empty()) attributes += fmt::format(" title=\"{}\"", EscapeHtml(cell.title));
+      add("<{}{}>{}{}", k == 0 ? "th scope=\"row\"" : "td", attributes, InlineHtml(cell.text),
+          cell.html);
+      if (!cell.below.empty()) add("<small>{}</small>", InlineHtml(cell.below));
       html += k == 0 ? "</th>" : "</td>";
+      column += columns;
     }
     html += "</tr>\n";
   }
@@ -126,6 +201,19 @@ std::string HtmlTable(const Table& table) {
 
 std::string MarkdownOf(const Document& document) {
   std::string text = fmt::format("# {}\n", EscapeMarkdown(document.title));
+  if (!document.subtitle.empty()) text += fmt::format("\n{}\n", EscapeMarkdown(document.subtitle));
+  if (!document.warning.empty()) {
+    text += fmt::format("\n**{}**\n", EscapeMarkdown(document.warning));
+  }
+  const auto list = [&](const auto& items, const auto& line) {
+    text += "\n";
+    for (const auto& item : items) text += fmt::format("- {}\n", EscapeMarkdown(line(item)));
+  };
+  if (!document.figures.empty()) {
+    list(document.figures, [](const KeyFigure& figure) {
+      return fmt::format("{}: {} ({})", figure.name, figure.value, figure.detail);
+    });
+  }
   for (const Block& block : document.blocks) {
     switch (block.kind) {
       case Block::Kind::kHeading:
@@ -137,11 +225,12 @@ std::string MarkdownOf(const Document& document) {
       case Block::Kind::kCode:
         text += fmt::format("\n    {}\n", OneLine(block.text));
         break;
+      case Block::Kind::kFacts:
+        list(block.facts,
+             [](const Fact& fact) { return fmt::format("{}: {}", fact.name, fact.text); });
+        break;
       case Block::Kind::kList:
-        text += "\n";
-        for (const std::string& item : block.items) {
-          text += fmt::format("- {}\n", EscapeMarkdown(item));
-        }
+        list(block.items, [](const std::string& item) { return item; });
         break;
       case Block::Kind::kTable:
         text += "\n" + MarkdownTable(block.table);
@@ -154,23 +243,9 @@ std::string MarkdownOf(const Document& document) {
 }
 
 std::string HtmlOf(const Document& document) {
-  const std::string title = EscapeHtml(document.title);
-  std::string html =
-      PageHead(title, fmt::format("{}{}", ReportCss(), EmulationCss()), false) +
-      fmt::format("<header>\n<h1>{}</h1>\n</header>\n<div class=\"intro\">\n", title);
-  bool open = false;
-  int headings = 0;
-  bool intro = true;
-  for (const Block& block : document.blocks) {
-    if (intro && block.kind == Block::Kind::kHeading) {
-      html += "</div>\n";
-      intro = false;
-    }
-    AppendSection(block, &open, &headings, &html);
-  }
-  if (intro) html += "</div>\n";
-  if (open) html += "</section>\n";
-  return html + PageTail();
+  return PageHead(EscapeHtml(document.title), fmt::format("{}{}", ReportCss(), EmulationCss()),
+                  document.scripts) +
+         HeaderHtml(document) + BlocksHtml(document.blocks) + PageTail(document.html_behind);
 }
 
 }  // namespace perseus::report

@@ -4,14 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "perseus/emulation_report.h"
-#include "report/assets.h"
+#include "report/document.h"
 #include "report/emulation_plots.h"
 #include "report/emulation_tables.h"
 #include "report/emulation_timeline.h"
+#include "report/figures.h"
 #include "report/page.h"
 #include "report/text.h"
 
@@ -20,7 +23,6 @@ namespace {
 
 using report::ChangePercent;
 using report::DisplayUnit;
-using report::EscapeHtml;
 using report::Plural;
 
 class Page {
@@ -30,97 +32,94 @@ class Page {
         spec_(*input.spec),
         emulation_(*input.emulation),
         iterations_(std::max<double>(1, static_cast<double>(input.emulation->iterations.size()))),
-        max_clocks_(report::FindPolicy(input.policies, "max-clocks")),
-        title_(EscapeHtml(input.title.empty() ? "Emulated job" : input.title)) {}
+        max_clocks_(report::FindPolicy(input.policies, "max-clocks")) {}
 
   std::string Format() {
-    html_ = report::PageHead(
-        title_, fmt::format("{}{}", report::ReportCss(), report::EmulationCss()), false);
     Header();
     Figures();
-    Section("energy", "Where the energy went",
-            "Of the whole job, over all iterations. The four parts add up to all of it.",
-            report::DrawEnergySplit(emulation_.energy));
-    Section("power", "Power of the job over time",
-            fmt::format("All GPUs, waiting included; each value is a mean over {}. The axis need "
-                        "not start at zero.",
-                        report::TimeUnit(emulation_.power.interval_seconds)
-                            .Text(emulation_.power.interval_seconds)),
-            report::DrawPower(emulation_));
-    Section("iterations", "Iteration times",
-            "An iteration lasts as long as its slowest pipeline. The axis need not start at zero.",
-            report::DrawIterationTimes(emulation_));
-    Timeline();
-    if (!input_.policies.empty()) {
-      Section("policies", "Policies", "What each way to choose the clocks makes of this job.",
-              report::HtmlTable(report::PolicyTable(input_)) +
-                  Sentence(report::WorthOfPerComputation(input_.policies)));
-    }
-    if (!input_.partitions.empty()) {
-      Section("partitions", "Stage imbalance", "",
-              report::HtmlTable(report::PartitionTable(input_.partitions)) +
-                  Sentence(report::CostOfImbalance(input_.partitions)));
-    }
-    if (!input_.sweep.empty()) {
-      Section("sweep", "Other shapes", "", report::HtmlTable(report::SweepTable(input_.sweep)));
-    }
-    if (input_.run || input_.run_at_max_clocks) {
-      Section("run", "A whole training run",
-              "Prices and carbon are the user\u2019s own figures; nothing is assumed.",
-              report::HtmlTable(report::RunCostTable(input_)));
-    }
+    Drawn("Where the energy went",
+          "Of the whole job, over all iterations. The four parts add up to all of it.",
+          report::DrawEnergySplit(emulation_.energy));
+    Drawn("Power of the job over time",
+          fmt::format("All GPUs, waiting included; each value is a mean over {}. The axis need "
+                      "not start at zero.",
+                      report::TimeUnit(emulation_.power.interval_seconds)
+                          .Text(emulation_.power.interval_seconds)),
+          report::DrawPower(emulation_));
+    Drawn("Iteration times",
+          "An iteration lasts as long as its slowest pipeline. The axis need not start at zero.",
+          report::DrawIterationTimes(emulation_));
+    Drawn(fmt::format("Iteration {}", emulation_.timeline.iteration),
+          "One lane per rank. Colour is the clock; forwards are low blocks, backwards fill the "
+          "lane; grey is waiting. The dashed line is where the pipeline itself ends, the red one "
+          "where the iteration does. timeline.json, beside this file, holds the same for "
+          "Perfetto.",
+          report::DrawEmulatedTimeline(input_));
+    Comparisons();
     SmallPrint();
-    return std::move(html_) + report::PageTail();
+    return report::HtmlOf(document_);
   }
 
  private:
-  template <typename... Args>
-  void Add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(html_), format, std::forward<Args>(args)...);
-  }
-
   // Absent where there is nothing in it.
-  void Section(std::string_view id, std::string_view name, const std::string& lead,
-               const std::string& body) {
-    if (body.empty()) return;
-    Add("<section aria-labelledby=\"h-{0}\">\n<h2 id=\"h-{0}\">{1}</h2>\n", id, name);
-    if (!lead.empty()) Add("<p class=\"lead\">{}</p>\n", EscapeHtml(lead));
-    Add("{}</section>\n", body);
+  void Drawn(std::string name, std::string lead, std::string html) {
+    if (html.empty()) return;
+    document_.Heading(std::move(name));
+    document_.Paragraph(std::move(lead));
+    document_.Figure(std::move(html));
   }
 
-  static std::string Sentence(const std::string& text) {
-    return text.empty() ? "" : fmt::format("<p class=\"worth\">{}</p>\n", EscapeHtml(text));
+  void Tabled(std::string name, std::string lead, report::Table table, std::string sentence) {
+    document_.Heading(std::move(name));
+    if (!lead.empty()) document_.Paragraph(std::move(lead));
+    document_.Put(std::move(table));
+    if (!sentence.empty()) document_.Paragraph(std::move(sentence), "worth");
+  }
+
+  void Comparisons() {
+    if (!input_.policies.empty()) {
+      Tabled("Policies", "What each way to choose the clocks makes of this job.",
+             report::PolicyTable(input_), report::WorthOfPerComputation(input_.policies));
+    }
+    if (!input_.partitions.empty()) {
+      Tabled("Stage imbalance", "", report::PartitionTable(input_.partitions),
+             report::CostOfImbalance(input_.partitions));
+    }
+    if (!input_.sweep.empty()) Tabled("Other shapes", "", report::SweepTable(input_.sweep), "");
+    if (input_.run || input_.run_at_max_clocks) {
+      Tabled("A whole training run",
+             "Prices and carbon are the user\u2019s own figures; nothing is assumed.",
+             report::RunCostTable(input_), "");
+    }
   }
 
   void Header() {
-    Add("<header>\n<h1>{}</h1>\n<p class=\"subtitle\">{}, {} of {}: {}</p>\n</header>\n", title_,
-        Plural(emulation_.gpus, "GPU"), Plural(spec_.pipelines, "pipeline"),
-        report::ShapeOf(input_.pipeline->dag),
-        Plural(static_cast<std::int64_t>(emulation_.iterations.size()), "iteration"));
+    document_.title = input_.title.empty() ? "Emulated job" : input_.title;
+    document_.warning = report::ModelledWarning(input_.pipeline->modelled);
+    document_.subtitle =
+        fmt::format("{}, {} of {}: {}", Plural(emulation_.gpus, "GPU"),
+                    Plural(spec_.pipelines, "pipeline"), report::ShapeOf(input_.pipeline->dag),
+                    Plural(static_cast<std::int64_t>(emulation_.iterations.size()), "iteration"));
   }
 
-  void Figure(std::string_view css, std::string_view name, const std::string& value,
-              const std::string& detail) {
-    Add("<div><dt>{}</dt><dd class=\"value{}\">{}</dd><dd class=\"detail\">{}</dd></div>\n", name,
-        css, value, EscapeHtml(detail));
+  report::KeyFigure EnergyFigure() const {
+    const double joules = emulation_.energy.total_joules();
+    const DisplayUnit energy = report::EnergyUnit(joules);
+    if (max_clocks_ == nullptr) {
+      return {"Energy of the job", energy.Text(joules),
+              fmt::format("{} an iteration",
+                          report::EnergyUnit(joules / iterations_).Text(joules / iterations_))};
+    }
+    const double before = max_clocks_->energy.total_joules();
+    const double saving_percent = report::PercentSaved(joules, before);
+    return {
+        "Energy against maximum clocks", ChangePercent(saving_percent, 2),
+        fmt::format("{} \u2192 {}", report::EnergyUnit(before).Text(before), energy.Text(joules)),
+        report::ClassOfSaving(saving_percent)};
   }
 
   void Figures() {
-    const double joules = emulation_.energy.total_joules();
     const double seconds = emulation_.time_seconds / iterations_;
-    const DisplayUnit energy = report::EnergyUnit(joules);
-    Add("<dl class=\"figures\">\n");
-    if (max_clocks_ != nullptr) {
-      const double before = max_clocks_->energy.total_joules();
-      Figure(" hero", "Energy against maximum clocks",
-             ChangePercent(before > 0 ? 100 * (1 - joules / before) : 0, 2),
-             fmt::format("{} \u2192 {}", report::EnergyUnit(before).Text(before),
-                         energy.Text(joules)));
-    } else {
-      Figure("", "Energy of the job", energy.Text(joules),
-             fmt::format("{} an iteration",
-                         report::EnergyUnit(joules / iterations_).Text(joules / iterations_)));
-    }
     std::string detail = fmt::format(
         "{} in all", report::TimeUnit(emulation_.time_seconds).Text(emulation_.time_seconds));
     if (max_clocks_ != nullptr && max_clocks_->time_seconds > 0) {
@@ -129,31 +128,14 @@ class Page {
           ChangePercent(100 * (1 - emulation_.time_seconds / max_clocks_->time_seconds), 2),
           detail);
     }
-    Figure("", "Mean iteration time", report::TimeUnit(seconds).Text(seconds), detail);
-    Figure("", "Mean power of the job",
-           report::PowerUnit(emulation_.average_watts).Text(emulation_.average_watts),
-           fmt::format("peak {}",
-                       report::PowerUnit(emulation_.peak_watts).Text(emulation_.peak_watts)));
-    Figure(
-        "", "Power of a GPU",
-        report::PowerUnit(emulation_.gpu_average_watts).Text(emulation_.gpu_average_watts),
-        fmt::format("highest of a computation {}",
-                    report::PowerUnit(emulation_.gpu_peak_watts).Text(emulation_.gpu_peak_watts)));
-    Add("</dl>\n");
-  }
-
-  void Timeline() {
-    const EmulatedTimeline& timeline = emulation_.timeline;
-    Section("timeline", fmt::format("Iteration {}", timeline.iteration),
-            "One lane per rank. Colour is the clock; forwards are low blocks, backwards fill the "
-            "lane; grey is waiting. The dashed line is where the pipeline itself ends, the red one "
-            "where the iteration does. timeline.json, beside this file, holds the same for "
-            "Perfetto.",
-            report::DrawEmulatedTimeline(input_));
-  }
-
-  void Fact(std::string_view name, const std::string& text) {
-    if (!text.empty()) Add("<dt>{}</dt><dd>{}</dd>\n", name, EscapeHtml(text));
+    const auto power = [](double watts) { return report::PowerUnit(watts).Text(watts); };
+    document_.figures = {
+        EnergyFigure(),
+        {"Mean iteration time", report::TimeUnit(seconds).Text(seconds), detail},
+        {"Mean power of the job", power(emulation_.average_watts),
+         fmt::format("peak {}", power(emulation_.peak_watts))},
+        {"Power of a GPU", power(emulation_.gpu_average_watts),
+         fmt::format("highest of a computation {}", power(emulation_.gpu_peak_watts))}};
   }
 
   std::string Noise() const {
@@ -173,31 +155,35 @@ class Page {
   }
 
   void SmallPrint() {
-    Add("<section class=\"small\" aria-labelledby=\"h-small\">\n<h2 id=\"h-small\">What this rests "
-        "on</h2>\n<dl class=\"facts\">\n");
-    Fact("Profile", std::string(report::FileName(input_.profile_source)));
-    Fact("SHA-256", input_.profile_sha256);
-    Fact("Policy", input_.policy);
-    Fact("Target", report::TimeUnit(spec_.target_seconds).Text(spec_.target_seconds) +
+    document_.Heading("What this rests on", "small");
+    std::vector<report::Fact> facts;
+    const auto fact = [&](std::string name, std::string text) {
+      if (!text.empty()) facts.push_back({std::move(name), std::move(text)});
+    };
+    fact("Profile", std::string(report::FileName(input_.profile->source)));
+    fact("SHA-256", input_.profile->sha256);
+    fact("Policy", input_.label);
+    fact("Target", report::TimeUnit(spec_.target_seconds).Text(spec_.target_seconds) +
                        " an iteration while nobody straggles");
-    Fact("Noise", Noise());
-    Fact("Clock switching", Switching());
-    Fact("Control plane", spec_.control.reacts
+    fact("Noise", Noise());
+    fact("Clock switching", Switching());
+    fact("Control plane", spec_.control.reacts
                               ? fmt::format("reacts after {:.6g} s", spec_.control.delay_seconds)
                               : "does not react");
-    Fact("Events",
-         fmt::format("{}, {} of plan, {} of clock, {} that began at another clock than "
-                     "planned",
+    fact("Events",
+         fmt::format("{}, {} of plan, {} of clock, {} that began at another clock than planned",
                      Plural(emulation_.stragglers, "straggler"),
                      Plural(emulation_.replans, "change"), Plural(emulation_.clock_calls, "change"),
                      Plural(emulation_.late_computations, "computation")));
-    Add("</dl>\n<ul>\n<li>Emulated, not measured: times and energies of single computations come "
-        "from the profile and are replayed on the schedule, as docs/emulation.md defines. "
-        "Contention between GPUs is not in it.</li>\n"
-        "<li>Intrinsic and extrinsic bloat follow Chung et al. 2024, counted in effective energy: "
-        "a computation that runs longer waits less.</li>\n");
-    for (const std::string& note : input_.notes) Add("<li>{}</li>\n", EscapeHtml(note));
-    Add("</ul>\n</section>\n");
+    document_.Facts(std::move(facts));
+    std::vector<std::string> items = {
+        "Emulated, not measured: times and energies of single computations come from the profile "
+        "and are replayed on the schedule, as docs/emulation.md defines. Contention between GPUs "
+        "is not in it.",
+        "Intrinsic and extrinsic bloat follow Chung et al. 2024, counted in effective energy: a "
+        "computation that runs longer waits less."};
+    items.insert(items.end(), input_.notes.begin(), input_.notes.end());
+    document_.List(std::move(items));
   }
 
   const EmulationReportInput& input_;
@@ -205,8 +191,7 @@ class Page {
   const Emulation& emulation_;
   const double iterations_;
   const PolicyRow* const max_clocks_;
-  const std::string title_;
-  std::string html_;
+  report::Document document_;
 };
 
 }  // namespace

@@ -61,7 +61,7 @@ Table PolicyTable(const EmulationReportInput& input) {
                    fmt::format("Peak ({})", power.name)};
   for (const PolicyRow& row : input.policies) {
     const Cell name{row.policy, "", row.summary};
-    const std::string css = row.policy == input.policy ? "chosen" : "";
+    const std::string css = row.policy == input.label ? "chosen" : "";
     if (!row.why_not.empty()) {
       table.Add({name, {row.why_not}}, css);
       continue;
@@ -223,7 +223,7 @@ Table RunCostTable(const EmulationReportInput& input) {
     table.Add(std::move(cells), std::move(css));
   };
   if (input.run_at_max_clocks) add("maximum clocks", before, "baseline");
-  if (input.run) add(input.policy.empty() ? "this policy" : input.policy, run, "");
+  if (input.run) add(input.label.empty() ? "this policy" : input.label, run, "");
   if (input.run && input.run_at_max_clocks) {
     add("saved",
         {before.gpu_hours - run.gpu_hours, before.mwh - run.mwh, before.price - run.price,

@@ -101,7 +101,7 @@ class Drawing {
     const double pitch = ranks <= 16 ? 22 : 12;
     const double lane = pitch - 3;
     const double bottom = pitch * ranks;
-    Add("<h3>Pipeline {}{}: its own end after {}</h3>\n<div class=\"scroll\">\n"
+    Add("<h3>Pipeline {}{}: its own end after {}</h3>\n<div class=\"scroll\" tabindex=\"0\">\n"
         "<svg class=\"lanes\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Timeline of pipeline "
         "{}: {} on {}\">\n",
         ran.pipeline, ran.straggles ? " (straggles)" : "", time_.Text(ran.end_seconds), kWidth,

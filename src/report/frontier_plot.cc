@@ -103,6 +103,7 @@ class Plot {
     double most = std::max({baseline_.energy_joules, Bound(frontier_.fastest_seconds),
                             input_.chosen->energy_joules, Bound(frontier_.tstar_seconds)});
     for (const ReportRow& row : input_.rows) {
+      if (!row.feasible) continue;
       first = std::min(first, row.iteration_time_seconds);
       last = std::max(last, row.iteration_time_seconds);
       least = std::min(least, row.energy_joules);
@@ -283,6 +284,7 @@ class Plot {
     const std::string plan_label =
         fmt::format("this plan  {}", ChangePercent(input_.chosen->saving_percent, 2));
     for (const ReportRow& row : input_.rows) {
+      if (!row.feasible) continue;
       const double x = x_(row.iteration_time_seconds), y = y_(row.energy_joules);
       taken.push_back({x - 5, y - 5, x + 5, y + 5});
     }
@@ -290,6 +292,7 @@ class Plot {
     // From the slowest: then no leader crosses the label of another point.
     for (auto at = input_.rows.rbegin(); at != input_.rows.rend(); ++at) {
       const ReportRow& row = *at;
+      if (!row.feasible) continue;
       const double x = x_(row.iteration_time_seconds), y = y_(row.energy_joules);
       fmt::format_to(std::back_inserter(svg_),
                      "<circle class=\"point\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.5\"><title>{}: {}, "

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "report/text.h"
-
 namespace perseus::report {
 
 std::string PageHead(std::string_view title_html, std::string_view css, bool scripts) {
@@ -24,6 +22,22 @@ std::string PageTail(std::string_view after_html) {
   return fmt::format("</main>\n{}</body>\n</html>\n", after_html);
 }
 
+std::string Scrolled(std::string_view html) {
+  return fmt::format("<div class=\"scroll\" tabindex=\"0\">\n{}</div>\n", html);
+}
+
+std::string ModelledWarning(std::string_view modelled) {
+  if (modelled.empty()) return "";
+  return fmt::format("The profile was not measured on a GPU, so no figure here was: \u201c{}\u201d",
+                     modelled);
+}
+
+std::string ClassOfSaving(double saving_percent) {
+  constexpr double kShown = 0.005;  // Less is written as 0.00 %.
+  if (saving_percent >= kShown) return "hero saved";
+  return saving_percent <= -kShown ? "hero lost" : "hero";
+}
+
 std::string Key(std::string_view css_class, std::string_view text_html) {
   return fmt::format(
       "<span class=\"key\"><svg viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"{}\" "
@@ -36,7 +50,7 @@ std::string Plural(std::int64_t count, std::string_view noun) {
 }
 
 std::string ShapeOf(const PipelineDag& dag) {
-  return fmt::format("{}, {}, {}, {} microbatch{}", EscapeHtml(dag.schedule_name),
+  return fmt::format("{}, {}, {}, {} microbatch{}", dag.schedule_name,
                      Plural(dag.num_ranks, "rank"), Plural(dag.num_stages, "stage"),
                      dag.num_microbatches, dag.num_microbatches == 1 ? "" : "es");
 }

@@ -3,20 +3,132 @@
 
 #include "report/plan_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace perseus::report {
+#include "perseus/report.h"
+#include "report/page.h"
 
-nlohmann::ordered_json PlanFigures(const Plan& plan) {
-  return {{"requested_time_s", plan.requested_time_seconds},
-          {"iteration_time_s", plan.iteration_time_seconds},
-          {"energy_j", plan.energy_joules},
-          {"lower_bound_j", plan.lower_bound_joules},
-          {"gap_percent", plan.gap_percent},
-          {"saving_percent", plan.saving_percent},
-          {"average_power_w", plan.average_power_watts},
-          {"knob_changes", plan.knob_changes},
-          {"distinct_knobs", plan.distinct_knobs}};
+namespace perseus {
+namespace report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json RowFigures(const ReportRow& row) {
+  return {{"requested_time_s", row.requested_time_seconds},
+          {"iteration_time_s", row.iteration_time_seconds},
+          {"energy_j", row.energy_joules},
+          {"lower_bound_j", row.lower_bound_joules},
+          {"gap_percent", row.gap_percent},
+          {"saving_percent", row.saving_percent},
+          {"average_power_w", row.average_power_watts},
+          {"knob_changes", row.knob_changes},
+          {"distinct_knobs", row.distinct_knobs}};
 }
 
-}  // namespace perseus::report
+// What was read, and today's figures.
+Json InputToJson(const ReportInput& input) {
+  const Profile& profile = *input.profile;
+  const CostedPipeline& pipeline = *input.pipeline;
+  const PipelineDag& dag = pipeline.dag;
+  const Plan& baseline = *input.baseline;
+  const OptionCounts counts = CountOptions(pipeline);
+  Json json = {{"schema_version", 1},
+               {"schedule", dag.schedule_name},
+               {"stages", dag.num_stages},
+               {"virtual_stages", dag.num_stages / std::max(dag.num_ranks, 1)},
+               {"microbatches", dag.num_microbatches},
+               {"computations", dag.size()},
+               {"tensor_parallel", pipeline.tensor_parallel},
+               {"blocking_power_w", pipeline.total_blocking_power_watts}};
+  json["profile"] = {{"file", FileName(profile.source)},
+                     {"sha256", profile.sha256},
+                     {"rows", profile.rows},
+                     {"stages", profile.num_stages},
+                     {"knobs", profile.knobs.size()},
+                     {"options_kept", counts.kept},
+                     {"options_dominated", counts.dominated}};
+  json["profile"]["split_ratio"] = counts.split ? Json(input.split_ratio) : Json(nullptr);
+  if (!pipeline.modelled.empty()) json["profile"]["modelled"] = pipeline.modelled;
+  json["baseline"] = {{"iteration_time_s", baseline.iteration_time_seconds},
+                      {"energy_j", baseline.energy_joules},
+                      {"average_power_w", baseline.average_power_watts}};
+  return json;
+}
+
+std::string Indented(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+OptionCounts CountOptions(const CostedPipeline& pipeline) {
+  OptionCounts counts;
+  for (const CostTable& table : pipeline.tables) {
+    counts.kept += static_cast<int>(table.options.size());
+    counts.dominated += table.dominated;
+    counts.split = counts.split || table.split;
+  }
+  return counts;
+}
+
+Json PlanFigures(const Plan& plan) { return RowFigures(MakeReportRow("", plan)); }
+
+}  // namespace report
+
+using Json = nlohmann::ordered_json;
+
+std::string FormatPlanSummaryJson(const ReportInput& input) {
+  const Frontier& frontier = *input.frontier;
+  Json json = report::InputToJson(input);
+  json["at"] = input.at;
+  json.update(report::PlanFigures(*input.chosen));
+  json["frontier"] = {{"breakpoints", frontier.points.size()},
+                      {"t_min_s", frontier.fastest_seconds},
+                      {"t_economic_s", frontier.economic_seconds},
+                      {"t_star_s", frontier.tstar_seconds},
+                      {"certified_error", frontier.certified_error}};
+  json["points"] = Json::array();
+  for (const ReportRow& each : input.rows) {
+    Json row = {{"name", each.name},
+                {"chosen", each.chosen},
+                {"feasible", each.feasible},
+                {"requested_time_s", each.requested_time_seconds}};
+    if (each.feasible) row.update(report::RowFigures(each));
+    json["points"].push_back(std::move(row));
+  }
+  json["constraints"] = Json::array();
+  for (const ConstraintPrice& price : input.prices) {
+    json["constraints"].push_back({{"constraint", price.constraint},
+                                   {"extra_energy_percent", price.energy_percent},
+                                   {"extra_time_percent", price.time_percent}});
+  }
+  const double pipelines = input.data_parallel;
+  json["job"] = {{"pipelines", input.data_parallel},
+                 {"baseline_energy_j", pipelines * input.baseline->energy_joules},
+                 {"energy_j", pipelines * input.chosen->energy_joules}};
+  json["notes"] = input.notes;
+  json["files"] = input.files;
+  return report::Indented(json);
+}
+
+std::string FormatFrontierJson(const ReportInput& input) {
+  const Frontier& frontier = *input.frontier;
+  Json json = report::InputToJson(input);
+  json["t_min_s"] = frontier.fastest_seconds;
+  json["t_economic_s"] = frontier.economic_seconds;
+  json["t_star_s"] = frontier.tstar_seconds;
+  json["certified_error"] = frontier.fitted ? Json(nullptr) : Json(frontier.certified_error);
+  json["cost_curve"] = frontier.fitted ? "exponential" : "measured";
+  json["frontier"] = Json::array();
+  for (const FrontierPoint& point : frontier.points) {
+    json["frontier"].push_back({{"iteration_time_s", point.iteration_time_seconds},
+                                {"energy_j", point.energy_joules},
+                                {"slope_w", point.slope_watts}});
+  }
+  json["notes"] = input.notes;
+  return report::Indented(json);
+}
+
+}  // namespace perseus

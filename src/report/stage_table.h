@@ -8,12 +8,13 @@
 
 #include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
+#include "report/document.h"
 
 namespace perseus::report {
 
 // The section that says which stage saves how much, with bars.
-std::string StageTable(const CostedPipeline& pipeline, const Plan& baseline, const Plan& chosen,
-                       const std::string& knob_unit);
+void AddStageSavings(const CostedPipeline& pipeline, const Plan& baseline, const Plan& chosen,
+                     const std::string& knob_unit, Document* document);
 
 }  // namespace perseus::report
 

@@ -9,6 +9,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "common/json_text.h"
+
 namespace perseus::report {
 namespace {
 
@@ -41,9 +43,7 @@ DisplayUnit ChooseUnit(double value, const Prefix (&prefixes)[n]) {
 
 std::string EscapeHtml(std::string_view text) {
   // Through JSON and back: its writer replaces what is not UTF-8.
-  const std::string utf8 =
-      Json::parse(Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace))
-          .get<std::string>();
+  const std::string utf8 = Json::parse(FormatCompact(Json(std::string(text)))).get<std::string>();
   std::string escaped;
   escaped.reserve(utf8.size());
   for (const char c : utf8) {
@@ -72,7 +72,7 @@ std::string EscapeHtml(std::string_view text) {
 
 std::string ScriptJson(const Json& json) {
   std::string safe;
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+  for (const char c : FormatCompact(json)) {
     switch (c) {
       case '<':
         safe += "\\u003c";

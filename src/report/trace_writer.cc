@@ -10,6 +10,7 @@
 #include <map>
 #include <utility>
 
+#include "common/json_text.h"
 #include "report/text.h"
 #include "report/timeline.h"
 
@@ -56,7 +57,7 @@ int TraceThreadId(int pid, int rank, int num_ranks) {
 void TraceWriter::Emit(const Json& event) {
   if (!empty_) text_ += ",\n";
   empty_ = false;
-  text_ += event.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text_ += FormatCompact(event);
 }
 
 void TraceWriter::Metadata(std::string_view kind, int pid, int tid, const Json& args) {

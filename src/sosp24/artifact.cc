@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <system_error>
 #include <tuple>
 #include <utility>
 
+#include "common/numbers.h"
 #include "sosp24/csv_table.h"
 
 namespace perseus::sosp24 {
@@ -43,11 +43,8 @@ std::vector<std::string> Names(const fs::path& folder) {
 std::optional<int> Numbered(std::string_view text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return std::nullopt;
   text.remove_prefix(prefix.size());
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (value < 1 || value > kMaxCount) return std::nullopt;
-  return value;
+  const std::optional<int> value = ParseInteger<int>(text);
+  return value && *value >= 1 && *value <= kMaxCount ? value : std::nullopt;
 }
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {

@@ -123,6 +123,7 @@ class Job {
     evaluation_->missing.push_back(fmt::format("{}: {}", Shown(workload_), what));
   }
   bool HasBaseline() const { return job_.baseline.energy_joules > 0; }
+  void NameAbsentPlans();
   Result<void> ReplayPublished(const DerivedJob& derived);
   std::optional<double> PerseusPercent(double slowdown) const;
   std::optional<double> EnvPipePercent(double slowdown) const;
@@ -183,6 +184,7 @@ Result<void> Job::ReadPerseus() {
       job_.perseus.push_back(*point);
       plan_numbers_.push_back(plan);
     }
+    NameAbsentPlans();
   }
   if (!job_.perseus.empty()) return {};
   for (const fs::path& folder : sources_.measured) {
@@ -193,9 +195,27 @@ Result<void> Job::ReadPerseus() {
     if (!points) return tl::unexpected(points.error());
     job_.perseus = *std::move(points);
     job_.summarised = true;
+    std::vector<std::string>& beside = evaluation_->read_beside;
+    if (!sources_.measured_is_named &&
+        std::find(beside.begin(), beside.end(), folder.string()) == beside.end()) {
+      beside.push_back(folder.string());
+    }
     return {};
   }
   return {};
+}
+
+// Plans are numbered without gaps, from the first after those of warm-up.
+void Job::NameAbsentPlans() {
+  std::vector<std::string> absent;
+  int next = runs_->warm_up_plans;
+  for (const int plan : plan_numbers_) {
+    for (; next < plan; ++next) absent.push_back(fmt::format("{}.prof.json", next));
+    next = plan + 1;
+  }
+  if (absent.empty()) return;
+  Missing(fmt::format("{} {} absent from {}, so these plans are left out.", fmt::join(absent, ", "),
+                      absent.size() == 1 ? "is" : "are", runs_->path.filename().string()));
 }
 
 Result<void> Job::ReadEnvPipe() {
@@ -341,7 +361,14 @@ void Job::Finish() {
 }  // namespace
 
 JobSources FindJobSources(const fs::path& root, const Sosp24Options& options) {
-  JobSources sources = {.root = root, .measured = {}, .derived = options.derived_directory};
+  JobSources sources = {.root = root,
+                        .measured = {},
+                        .measured_is_named = !options.measured_directory.empty(),
+                        .derived = options.derived_directory};
+  if (sources.measured_is_named) {
+    sources.measured.push_back(options.measured_directory);
+    return sources;
+  }
   std::vector<fs::path> candidates = {root / ".." / "measured"};
   if (!sources.derived.empty()) candidates.push_back(sources.derived / ".." / "measured");
   std::error_code ignored;

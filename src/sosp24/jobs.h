@@ -17,6 +17,7 @@ namespace perseus::sosp24 {
 struct JobSources {
   std::filesystem::path root;                   // The artifact.
   std::vector<std::filesystem::path> measured;  // Summaries, where raw runs are absent.
+  bool measured_is_named = false;               // Else found beside the others.
   std::filesystem::path derived;                // Profiles in our format; empty: none.
 };
 JobSources FindJobSources(const std::filesystem::path& root, const Sosp24Options& options);

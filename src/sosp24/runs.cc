@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <system_error>
 #include <utility>
 
+#include "common/numbers.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
 #include "perseus/file.h"
@@ -76,10 +76,8 @@ std::vector<int> ListPlans(const fs::path& folder) {
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (!name.ends_with(kSuffix)) continue;
-    const char* last = name.data() + name.size() - kSuffix.size();
-    int plan = 0;
-    const auto [stop, problem] = std::from_chars(name.data(), last, plan);
-    if (problem == std::errc() && stop == last && plan >= 0) plans.push_back(plan);
+    const auto plan = ParseInteger<int>(name.substr(0, name.size() - kSuffix.size()));
+    if (plan && *plan >= 0) plans.push_back(*plan);
   }
   std::sort(plans.begin(), plans.end());
   plans.erase(std::unique(plans.begin(), plans.end()), plans.end());

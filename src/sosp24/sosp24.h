@@ -21,7 +21,10 @@ namespace perseus::sosp24 {
 struct Sosp24Options {
   std::string directory;          // sosp24_data, or the folder that holds it.
   std::string derived_directory;  // Job profiles in our format; empty: none.
-  double effort = 0.2;            // Of each plan.
+  // Summaries of measurements, read where raw runs are absent. Empty: a folder
+  // `measured` beside one of the two others, where there is one.
+  std::string measured_directory;
+  double effort = 0.2;  // Of each plan.
   // Seconds of CPU used so far; empty: run times are not reported.
   std::function<double()> cpu_seconds;
   // Called with what is done next ("Table 6: gpt3-175b, A100 SXM, 96 microbatches").
@@ -159,6 +162,8 @@ struct Sosp24Evaluation {
   std::vector<Sosp24Job> jobs;
   std::vector<Sosp24JobStraggler> job_stragglers;
   std::vector<std::string> missing;  // What the folder lacks, a sentence each.
+  // Folders that were read without having been named.
+  std::vector<std::string> read_beside;
 };
 
 // Errors: a folder that holds nothing of the artifact, or a file in it that

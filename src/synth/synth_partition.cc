@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "common/nearest_name.h"
+#include "common/numbers.h"
 #include "perseus/synth.h"
 #include "synth/synth_shape.h"
 
@@ -78,15 +78,14 @@ Result<Counts> Explicit(std::string_view text, std::int64_t layers, std::int64_t
   std::string_view rest = text;
   while (true) {
     const std::string_view part = rest.substr(0, rest.find(','));
-    std::int64_t count = 0;
-    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), count);
-    if (code != std::errc() || end != part.data() + part.size() || count < 1) {
+    const auto count = ParseInteger<std::int64_t>(part);
+    if (!count || *count < 1) {
       return InvalidInput(fmt::format(
           "--partition {}: {} is neither 'uniform' nor 'balanced' nor a list of layers per stage "
           "such as 7,7,6,4, each at least 1",
           Shown(text), Shown(part)));
     }
-    counts.push_back(std::min(count, layers + 1));
+    counts.push_back(std::min(*count, layers + 1));
     if (part.size() == rest.size()) break;
     rest.remove_prefix(part.size() + 1);
   }

@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "analyse/sweep_text.h"
 #include "perseus/analysis.h"
 #include "plan/pipelines.h"
 
 namespace perseus {
 namespace {
 
+using analyse::ParseSweep;
 using plan_testing::ProfileOf;
 using plan_testing::RandomRows;
 using testing::ElementsAre;

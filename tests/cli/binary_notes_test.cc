@@ -65,7 +65,9 @@ class BinaryNotesTest : public testing::Test {
 
 TEST_F(BinaryNotesTest, AnOrdinaryInputHasNone) {
   EXPECT_THAT(Notes(SampleProfile(4)), IsEmpty());
-  EXPECT_THAT(Notes(SampleProfile(4), {"interleaved-1f1b", "--virtual-stages", "2"}), IsEmpty());
+  // But that of stages that share a rank.
+  EXPECT_THAT(Notes(SampleProfile(4), {"interleaved-1f1b", "--virtual-stages", "2"}),
+              ElementsAre(HasSubstr("2 GPUs, not 4")));
 }
 
 TEST_F(BinaryNotesTest, AStageWithoutTheHighestClock) {
@@ -136,8 +138,9 @@ TEST_F(BinaryNotesTest, InterleavingNeedsVirtualStages) {
 }
 
 TEST_F(BinaryNotesTest, FusedComputationsTakeTheSum) {
-  EXPECT_THAT(Notes(SampleProfile(4), {"dualpipev", "--virtual-stages", "2"}),
-              ElementsAre(HasSubstr("planned as one computation at one knob")));
+  EXPECT_THAT(
+      Notes(SampleProfile(4), {"dualpipev", "--virtual-stages", "2"}),
+      ElementsAre(HasSubstr("2 GPUs, not 4"), HasSubstr("planned as one computation at one knob")));
 }
 
 TEST_F(BinaryNotesTest, ImplausibleUnits) {
@@ -148,6 +151,35 @@ TEST_F(BinaryNotesTest, ImplausibleUnits) {
               ElementsAre(StartsWith("a GPU draws 0.3 W on average at maximum clocks")));
   EXPECT_THAT(Notes(OneStage("0.25", "10"), {"1f1b"}, "50"),
               ElementsAre(AllOf(HasSubstr("(50 W for each GPU"), HasSubstr("(40 W on average)"))));
+}
+
+// What nobody measured says so in everything that may be passed on alone.
+TEST_F(BinaryNotesTest, AModelledProfileIsNamedInEveryOutput) {
+  const std::string says = "MODELLED, not measured: for this test.";
+  const std::string profile = folder_.Write("m.csv", "# " + says + "\n" + SampleProfile(2));
+  const std::vector<std::string> common = {profile, "--schedule",       "1f1b", "--microbatches",
+                                           "4",     "--blocking-power", "20"};
+  const auto with = [&](const std::string& command, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {command};
+    arguments.insert(arguments.end(), common.begin(), common.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const RunResult run = RunPerseus(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return run.out;
+  };
+  EXPECT_THAT(with("plan", {"-o", folder_.Path("plan")}), HasSubstr(says));
+  EXPECT_THAT(with("plan", {"--json"}), HasSubstr(says));
+  EXPECT_THAT(with("frontier", {}), HasSubstr(says));
+  EXPECT_THAT(with("emulate", {"-o", folder_.Path("job")}), HasSubstr(says));
+  for (const char* file :
+       {"plan/plan.json", "plan/report.html", "job/emulation.json", "job/report.html"}) {
+    EXPECT_THAT(ReadText(folder_.Path(file)), HasSubstr(says)) << file;
+  }
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--json"}}) {
+    std::vector<std::string> arguments = {"explain", folder_.Path("plan/plan.json")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_THAT(RunPerseus(arguments).out, HasSubstr(says));
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "cli/command_line.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,6 +11,10 @@
 
 namespace perseus::cli {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string ErrorOf(const std::vector<std::string>& arguments) {
   const auto parsed = ParseCommandLine(arguments, 80);
@@ -181,49 +186,33 @@ TEST(CommandLineTest, ExamplesParse) {
 }
 
 TEST(CommandLineTest, SuggestsTheNearestWord) {
-  EXPECT_EQ(ErrorOf({"plam"}), "unknown command 'plam'; did you mean 'plan'?");
-  EXPECT_EQ(ErrorOf({"plan", "p.csv", "--microbatch", "3"}),
-            "unknown option '--microbatch' of 'perseus plan'; did you mean '--microbatches'?");
-  EXPECT_EQ(ErrorOf({"plan", "p.csv", "--zzzzzzzzzzz"}),
-            "unknown option '--zzzzzzzzzzz' of 'perseus plan'; 'perseus plan --help' lists them");
-  EXPECT_TRUE(ErrorOf({"plan", "p.csv", "--schedule", "1f2b"})
-                  .starts_with("--schedule: there is no schedule '1f2b', did you mean '1f1b'?"));
+  EXPECT_THAT(ErrorOf({"plam"}), HasSubstr("'plan'"));
+  EXPECT_THAT(ErrorOf({"plan", "p.csv", "--microbatch", "3"}), HasSubstr("'--microbatches'"));
+  EXPECT_THAT(ErrorOf({"plan", "p.csv", "--zzzzzzzzzzz"}), HasSubstr("--help"));
+  EXPECT_THAT(ErrorOf({"plan", "p.csv", "--schedule", "1f2b"}),
+              AllOf(StartsWith("--schedule: "), HasSubstr("'1f1b'")));
 }
 
+// The option is named first; the sentences are in messages.golden.
 TEST(CommandLineTest, RefusesWhatItCannotUse) {
-  EXPECT_EQ(ErrorOf({"plan", "--stages", "0"}),
-            "--stages: expected a whole number from 1 to 65536, got '0'");
-  EXPECT_EQ(ErrorOf({"plan", "--blocking-power", "-3"}),
-            "--blocking-power: expected a number of watts from 0 to 1000000, got '-3'");
-  EXPECT_EQ(ErrorOf({"plan", "--split-ratio", "1"}),
-            "--split-ratio: expected a number between 0 and 1 (neither included), got '1'");
-  EXPECT_EQ(ErrorOf({"plan", "--stages"}),
-            "--stages needs a value; 'perseus plan --help' shows "
-            "which");
-  EXPECT_EQ(ErrorOf({"plan", "--stages", "3", "--stages", "4"}),
-            "--stages is given more than once; keep one of them");
-  EXPECT_EQ(ErrorOf({"plan", "a", "b"}),
-            "'perseus plan' takes no further argument 'b'; 'perseus plan --help' shows what it "
-            "takes");
-  EXPECT_EQ(ErrorOf({"plan", "--granularity", "gpu"}),
-            "--granularity: expected computation, phase, stage-type or stage, got 'gpu'");
-  EXPECT_TRUE(ErrorOf({"plan", "--at", "soon"}).starts_with("--at: "));
-  EXPECT_TRUE(ErrorOf({"plan", "--time-margin", "2"}).starts_with("--time-margin: "));
-  EXPECT_EQ(ErrorOf({"emulate", "--noise", "1"}),
-            "--noise: expected a percentage (1%) or a share (0.01) of at most 25%, got '1'; did "
-            "you mean 1%?");
-  EXPECT_TRUE(ErrorOf({"emulate", "--straggler", "slow=1.2", "--straggler", "fast=2"})
-                  .starts_with("--straggler: "));
-  EXPECT_TRUE(ErrorOf({"emulate", "--sweep", "clocks=2"}).starts_with("--sweep: "));
-  EXPECT_TRUE(ErrorOf({"emulate", "--straggler-kind", "slow=1.2,pipeline=1"})
-                  .starts_with("--straggler-kind: expected a kind alone"));
-  EXPECT_TRUE(ErrorOf({"emulate", "--policy", "zeus-globl"})
-                  .starts_with("--policy: there is no policy 'zeus-globl', did you mean "
-                               "'zeus-global'?"));
-  EXPECT_EQ(ErrorOf({"emulate", "--straggler"}),
-            "--straggler needs a value; 'perseus emulate --help' shows which");
-  EXPECT_EQ(ErrorOf({"evaluate", "sosp24", "data", "-o", ""}),
-            "--output: the name of the folder is empty");
+  const std::vector<std::vector<std::string>> refused = {
+      {"plan", "--stages", "0"},
+      {"plan", "--blocking-power", "-3"},
+      {"plan", "--split-ratio", "1"},
+      {"plan", "--stages"},
+      {"plan", "--stages", "3", "--stages", "4"},
+      {"plan", "--granularity", "gpu"},
+      {"plan", "--at", "soon"},
+      {"plan", "--time-margin", "2"},
+      {"emulate", "--noise", "1"},
+      {"emulate", "--straggler", "slow=1.2", "--straggler", "fast=2"},
+      {"emulate", "--sweep", "clocks=2"},
+      {"emulate", "--straggler-kind", "slow=1.2,pipeline=1"},
+      {"emulate", "--policy", "zeus-globl"},
+      {"emulate", "--straggler"}};
+  for (const auto& words : refused) EXPECT_THAT(ErrorOf(words), StartsWith(words[1]));
+  EXPECT_THAT(ErrorOf({"plan", "a", "b"}), HasSubstr("'b'"));
+  EXPECT_THAT(ErrorOf({"evaluate", "sosp24", "data", "-o", ""}), StartsWith("--output: "));
   EXPECT_NE(ErrorOf({}), "");
   EXPECT_NE(ErrorOf({"--"}), "");
 }

@@ -17,12 +17,6 @@ namespace {
 
 bool HasTool(const std::string& name) { return RunShell("command -v " + name, "").exit_code == 0; }
 
-TEST(OptionDataTest, NearestWordIsNearOrEmpty) {
-  EXPECT_EQ(NearestWord("explian", {"plan", "explain"}), "explain");
-  EXPECT_EQ(NearestWord("zbv", {"1f1b", "dualpipev"}), "");
-  EXPECT_EQ(NearestWord("", {}), "");
-}
-
 TEST(OptionDataTest, HelpFitsItsWidth) {
   const CommandData root = DescribeCommandLine();
   for (const CommandData& command : root.commands) {

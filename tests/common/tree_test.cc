@@ -52,6 +52,61 @@ TEST(JsonTree, KnowsWhereEveryValueStarts) {
   EXPECT_EQ(TreePath(*tree, tree->Find("b")->node.Find("d")->node), "b.d");
 }
 
+// Takes the lists at "a[].b", and notes what it is given.
+class Recorder : public ListConsumer {
+ public:
+  bool Begin(std::string_view path) override {
+    if (path != "a[].b") return false;
+    ++lists;
+    return true;
+  }
+  Result<void> Take(TreeNode element) override {
+    if (taken++ == refused) return InvalidInput("no more");
+    last = element.position;
+    return {};
+  }
+  Result<void> End() override {
+    ++ended;
+    return {};
+  }
+
+  int lists = 0;
+  int ended = 0;
+  int taken = 0;
+  int refused = -1;  // The element at which the parse is to end.
+  Position last;
+};
+
+TEST(JsonTree, GivesTheElementsOfListsToTheirConsumer) {
+  constexpr std::string_view kText =
+      R"({"a": [{"b": [1, {"b": [2]}, [3]], "c": [4]}, {"b": []}], "b": [5]})";
+  Recorder recorder;
+  const Result<TreeNode> tree = ParseJsonTree(kText, "f.json", &recorder);
+  ASSERT_TRUE(tree.has_value());
+  EXPECT_EQ(recorder.lists, 2);
+  EXPECT_EQ(recorder.ended, 2);
+  EXPECT_EQ(recorder.taken, 3);
+  EXPECT_EQ(recorder.last.column, 30);
+  std::vector<std::string> places;
+  Collect(*tree, &places);
+  EXPECT_EQ(places, (std::vector<std::string>{"1:1", "1:7", "1:8", "1:14", "1:41", "1:42", "1:47",
+                                              "1:53", "1:64", "1:65"}));
+  recorder.refused = 4;
+  recorder.taken = 3;
+  EXPECT_EQ(ParseJsonTree(kText, "f.json", &recorder).error().message, "no more");
+}
+
+// What is not in the tree does not count for its size.
+TEST(JsonTree, IsBoundedButForConsumedLists) {
+  std::string text = R"({"a": [{"b": [0)";
+  for (int i = 0; i < kMaxTreeNodes; ++i) text += ",0";
+  text += "]}]}";
+  EXPECT_NE(JsonError(text).find("holds more than 12000000 values"), std::string::npos);
+  Recorder recorder;
+  EXPECT_TRUE(ParseJsonTree(text, "f.json", &recorder).has_value());
+  EXPECT_EQ(recorder.taken, kMaxTreeNodes + 1);
+}
+
 TEST(JsonTree, ReadsALoneNumberAtTheEnd) {
   const Result<TreeNode> tree = ParseJsonTree(" 125", "f.json");
   ASSERT_TRUE(tree.has_value());

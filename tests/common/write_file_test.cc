@@ -1,7 +1,9 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/file_descriptor.h"
 #include "common/temporary_directory.h"
 #include "perseus/file.h"
 
@@ -67,13 +70,24 @@ TEST(WriteFileAtomically, GivesThePermissionsThatTheUserWants) {
   EXPECT_EQ(status.st_mode & 0777, 0640U);
 }
 
-TEST(WriteFileAtomically, KeepsOthersTemporaryFiles) {
+TEST(WriteFileAtomically, KeepsTheTemporaryFilesOfLivingWriters) {
   const TemporaryDirectory directory;
-  const std::string name = ".file." + std::to_string(::getpid()) + "-0.tmp";
+  const std::string name = ".file.perseus-" + std::to_string(::getpid()) + "-0.new";
   directory.Put(name, "another thread's");
+  const FileDescriptor writer = OpenFile(directory.Path(name), O_WRONLY);
+  ASSERT_EQ(::flock(writer.get(), LOCK_EX | LOCK_NB), 0);
   EXPECT_EQ(Message(WriteFileAtomically(directory.Path("file"), "x")), "written");
   EXPECT_EQ(directory.Names(), (Names{name, "file"}));
   EXPECT_EQ(directory.Get(name), "another thread's");
+}
+
+TEST(WriteFileAtomically, SweepsTheTemporaryFilesOfKilledWriters) {
+  const TemporaryDirectory directory;
+  directory.Put(".file.perseus-1-0.new", "half");
+  directory.Put(".other.perseus-1-0.new", "of another file");
+  directory.Put(".file.perseus-mine.new", "not ours");
+  EXPECT_EQ(Message(WriteFileAtomically(directory.Path("file"), "x")), "written");
+  EXPECT_EQ(directory.Names(), (Names{".file.perseus-mine.new", ".other.perseus-1-0.new", "file"}));
 }
 
 TEST(WriteFileAtomically, LeavesTheOldFileWhenTheDiskIsFull) {
@@ -184,6 +198,43 @@ TEST(WriteFilesAtomically, SaysThatTheDirectoryCannotBeMade) {
             directory.Path("file/below") +
                 ": cannot make the directory: " + directory.Path("file") + " is a file");
   EXPECT_EQ(directory.Get("file"), "x");
+}
+
+TEST(WriteFilesAtomically, FinishesTheSetOfAKilledWriter) {
+  const TemporaryDirectory directory;
+  directory.Put("x", "old");
+  directory.Put("y", "new");  // Has been moved already.
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path(".perseus-commit")));
+  directory.Put(".perseus-commit/x", "new");
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path(".set.perseus-1-0.new")));
+  directory.Put(".set.perseus-1-0.new/x", "of yet another");
+  EXPECT_EQ(Message(CheckWritable(directory.Path(), {"x", "y"})), "written");
+  EXPECT_EQ(directory.Names(), (Names{"x", "y"}));
+  EXPECT_EQ(directory.Get("x"), "new");
+}
+
+TEST(WriteFilesAtomically, SweepsANewFolderThatAKilledWriterLeft) {
+  const TemporaryDirectory directory;
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path(".plan.perseus-1-0.new")));
+  directory.Put(".plan.perseus-1-0.new/x", "half");
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("plan"), {{"x", "1"}})), "written");
+  EXPECT_EQ(directory.Names(), Names{"plan"});
+}
+
+TEST(CheckWritable, SaysWhatIsInTheWayAndMakesNothing) {
+  const TemporaryDirectory directory;
+  directory.Put("file", "x");
+  const Names names = {"x"};
+  EXPECT_EQ(Message(CheckWritable(directory.Path("a/b"), names)), "written");
+  EXPECT_EQ(Message(CheckWritable(directory.Path("new"))), "written");
+  for (const Result<void>& refused :
+       {CheckWritable(directory.Path("file/a"), names),
+        CheckWritable(directory.Path("file"), names), CheckWritable(directory.Path("none/new")),
+        CheckWritable(directory.Path("file/new")), CheckWritable(directory.Path()),
+        CheckWritable(""), CheckWritable("", names)}) {
+    EXPECT_FALSE(refused.has_value());
+  }
+  EXPECT_EQ(directory.Names(), Names{"file"});
 }
 
 }  // namespace

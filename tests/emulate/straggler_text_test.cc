@@ -1,6 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "emulate/straggler_text.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,11 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "perseus/emulator.h"
-
 namespace perseus {
 namespace {
 
+using emulate::ParseStraggler;
 using testing::HasSubstr;
 
 TEST(ParseStragglerTest, ReadsEveryField) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/temporary_directory.h"
 #include "formats/sample_plan.h"
@@ -97,6 +98,17 @@ TEST(PlanFile, ReadsBackEveryField) {
   EXPECT_EQ(plan->ranks[0].computations[1].knob.number, 1305);
   EXPECT_EQ(plan->ranks[0].computations[1].knob.label, "1305");
   EXPECT_EQ(plan->constraints.granularity, Granularity::kPhase);
+}
+
+TEST(PlanFile, SaysThatTheProfileIsModelled) {
+  PlanDocument plan = SamplePlan();
+  plan.profile_modelled = "MODELLED, not measured: \"a model\"";
+  const std::string text = FormatPlanJson(plan);
+  EXPECT_NE(text.find("\"modelled\": \"MODELLED, not measured: \\\"a model\\\"\"}"),
+            std::string::npos);
+  const auto read = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->profile_modelled, plan.profile_modelled);
 }
 
 TEST(PlanFile, WritesAFusedComputationAsTwoEntries) {
@@ -255,6 +267,52 @@ TEST(PlanFile, IsReadFromDisk) {
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->stages, 2);
   EXPECT_EQ(ReadPlan(directory.Path("none.json")).error().code, ErrorCode::kIo);
+}
+
+// Every value of a plan, and all that are in it.
+void CollectPointers(const nlohmann::json& value, const nlohmann::json::json_pointer& place,
+                     std::vector<nlohmann::json::json_pointer>* places) {
+  if (!place.empty()) places->push_back(place);
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.items()) CollectPointers(member, place / key, places);
+  } else if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) CollectPointers(value[i], place / i, places);
+  }
+}
+
+// Two values are wrong, anywhere: a plan or a sentence.
+TEST(PlanFile, SurvivesASecondFault) {
+  const auto good = nlohmann::json::parse(FormatPlanJson(FusedPlan()));
+  std::vector<nlohmann::json::json_pointer> places;
+  CollectPointers(good, nlohmann::json::json_pointer(), &places);
+  const std::vector<nlohmann::json> wrong = {nullptr, -1, "", nlohmann::json::array(),
+                                             nlohmann::json::object()};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    for (std::size_t j = i + 1; j < places.size(); ++j) {
+      nlohmann::json plan = good;
+      // The later one first: it may be within the earlier one.
+      plan[places[j]] = wrong[(i + j) % wrong.size()];
+      plan[places[i]] = wrong[(2 * i + 3 * j) % wrong.size()];
+      const auto read = ParsePlanJson(plan.dump(), "plan.json");
+      ASSERT_TRUE(read || read.error().code == ErrorCode::kInvalidInput) << plan.dump();
+    }
+  }
+}
+
+// Keys may come in any order: as `jq -S` sorts them, what bounds the
+// computations comes after them.
+TEST(PlanFile, TakesItsKeysInAnyOrder) {
+  const std::string sorted = nlohmann::json::parse(FormatPlanJson(FusedPlan())).dump();
+  ASSERT_LT(sorted.find("\"ranks\""), sorted.find("\"stages\""));
+  const Result<PlanDocument> plan = ParsePlanJson(sorted, "plan.json");
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_EQ(FormatPlanJson(*plan), FormatPlanJson(FusedPlan()));
+}
+
+// Of the largest pipelines either number may be as high as the computations'.
+TEST(PlanFile, HasTheLimitsOfSchedules) {
+  EXPECT_EQ(ErrorWith("\"microbatches\": 1", "\"microbatches\": 4000000"), "accepted");
+  EXPECT_NE(ErrorWith("\"microbatches\": 1", "\"microbatches\": 4000001"), "accepted");
 }
 
 // At 16 x 256 a plan should still open in an editor.

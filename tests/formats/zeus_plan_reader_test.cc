@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "perseus/plan_file.h"
+
 namespace perseus::formats {
 namespace {
 
@@ -97,9 +99,9 @@ TEST(ParseZeusPlan, SaysWhatIsWrongAndWhere) {
 }
 
 TEST(ParseZeusPlan, RefusesHugeFiles) {
-  const auto plan = ParseZeusPlan(std::string(kMostZeusPlanBytes + 1, ' '), "p.py");
+  const auto plan = ParseZeusPlan(std::string(kMaxZeusPlanFileBytes + 1, ' '), "p.py");
   ASSERT_FALSE(plan);
-  EXPECT_THAT(plan.error().message, HasSubstr("p.py: the file has 67108865 bytes"));
+  EXPECT_THAT(plan.error().message, HasSubstr("p.py: the file has 134217729 bytes"));
 }
 
 std::string Written(const ZeusPlan& plan) {

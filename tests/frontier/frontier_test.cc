@@ -29,6 +29,7 @@ using frontier_testing::ProblemShape;
 using frontier_testing::RandomProblem;
 using frontier_testing::StopAtSlope;
 using frontier_testing::StopAtTime;
+using frontier_testing::UnevenPipeline;
 using frontier_testing::WithQuantum;
 using frontier_testing::WithSchedules;
 
@@ -216,6 +217,56 @@ TEST(FrontierTest, ProgressOnlyGrows) {
   EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
   EXPECT_GT(shares.front(), 0);
   EXPECT_LE(shares.back(), 1);
+}
+
+TEST(FrontierTest, CanBeCancelled) {
+  int asked = 0;
+  FrontierOptions options;
+  options.cancelled = [&asked] { return ++asked == 2; };
+  const auto frontier = SolveFrontier(UnevenPipeline(4, 40), options);
+  ASSERT_FALSE(frontier);
+  EXPECT_EQ(frontier.error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(asked, 2);
+  // Even where there is next to nothing to do.
+  options.cancelled = [] { return true; };
+  EXPECT_FALSE(SolveFrontier(HouseProblem(), options));
+  options.cancelled = [] { return false; };
+  EXPECT_TRUE(SolveFrontier(HouseProblem(), options));
+}
+
+// Numbers that do not depend on the machine. Breakpoints are a property of the
+// problem; pivots and work may only change with the algorithm, and on purpose.
+TEST(FrontierTest, CountsStayAsTheyAre) {
+  struct Case {
+    int stages;
+    int microbatches;
+    double slope_quantum;
+    std::size_t breakpoints;
+    long long pivots;
+    long long work;
+  };
+  for (const Case& c : {Case{4, 64, 0, 289, 4280, 220680},
+                        {8, 32, 0, 1242, 4463, 588610},
+                        {8, 32, 0.25, 210, 4116, 248920},
+                        {16, 48, 0.25, 441, 14450, 1540270}}) {
+    const auto frontier =
+        SolveFrontier(UnevenPipeline(c.stages, c.microbatches), WithQuantum(c.slope_quantum));
+    ASSERT_TRUE(frontier);
+    SCOPED_TRACE(testing::Message() << c.stages << " x " << c.microbatches);
+    EXPECT_EQ(frontier->breakpoints.size(), c.breakpoints);
+    EXPECT_EQ(frontier->pivots, c.pivots);
+    EXPECT_EQ(frontier->work, c.work);
+  }
+}
+
+// Rounded slopes are multiples of one whole number of units: sums that should
+// be equal are, and make no breakpoints of their own.
+TEST(FrontierTest, CoarseSlopesAddUpToCoarseSlopes) {
+  constexpr double kQuantum = 0.3;
+  const auto frontier = SolveFrontier(UnevenPipeline(8, 48), WithQuantum(kQuantum));
+  ASSERT_TRUE(frontier);
+  const double steepest = frontier->breakpoints.front().slope;
+  EXPECT_LE(static_cast<double>(frontier->breakpoints.size()), steepest / kQuantum + 2);
 }
 
 // The whole frontier against trying every combination of durations.

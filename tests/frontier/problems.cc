@@ -95,6 +95,41 @@ TimeCostProblem Chain(std::vector<TimeCost> curve, int count) {
   return problem;
 }
 
+TimeCostProblem UnevenPipeline(int stages, int microbatches) {
+  TimeCostProblem problem;
+  // [stage][microbatch] -> activity.
+  std::vector<std::vector<int>> forward(stages, std::vector<int>(microbatches));
+  std::vector<std::vector<int>> backward = forward;
+  for (int stage = 0; stage < stages; ++stage) {
+    for (const int work : {1, 2}) {
+      std::vector<TimeCost>& curve = problem.curves.emplace_back();
+      for (int k = 0; k < 10; ++k) {
+        curve.push_back({static_cast<double>((100 + 7 * k) * (16 * work + stage * 5 % 7)),
+                         static_cast<double>((2000 + (9 - k) * (29 - k)) * (32 + stage * 3 % 5))});
+      }
+    }
+    const int in_flight = std::min(microbatches, stages - stage);
+    for (int step = 0; step < microbatches + in_flight; ++step) {
+      const auto add = [&](int kind, int& slot) {
+        slot = static_cast<int>(problem.curve_of.size());
+        problem.curve_of.push_back(2 * stage + kind);
+        const bool first = kind == 0 && &slot == &forward[stage][0];
+        if (!first) problem.precedences.push_back({slot - 1, slot, 0});
+      };
+      // In the steady state a backward comes before the next forward.
+      if (step >= in_flight) add(1, backward[stage][step - in_flight]);
+      if (step < microbatches) add(0, forward[stage][step]);
+    }
+  }
+  for (int stage = 0; stage + 1 < stages; ++stage) {
+    for (int m = 0; m < microbatches; ++m) {
+      problem.precedences.push_back({forward[stage][m], forward[stage + 1][m], 0});
+      problem.precedences.push_back({backward[stage + 1][m], backward[stage][m], 0});
+    }
+  }
+  return problem;
+}
+
 FrontierOptions StopAtTime(double time) {
   FrontierOptions options;
   options.stop_time = time;

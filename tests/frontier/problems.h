@@ -34,6 +34,10 @@ TimeCostProblem HouseProblem();
 // `count` activities one after the other, all on curve 0.
 TimeCostProblem Chain(std::vector<TimeCost> curve, int count);
 
+// A 1F1B pipeline whose stages differ a little, from whole numbers: the same
+// bits everywhere.
+TimeCostProblem UnevenPipeline(int stages, int microbatches);
+
 // Options with one field set.
 FrontierOptions StopAtTime(double time);
 FrontierOptions StopAtSlope(double slope);

@@ -3,13 +3,18 @@
 
 #include "perseus/job_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/temporary_directory.h"
+#include "job/time_margin_text.h"
 
 namespace perseus {
 namespace {
@@ -126,8 +131,8 @@ TEST(JobFile, NamesTheNearestKey) {
             "job.toml:1:1: unknown key 'micro_batch'; did you mean 'microbatches'?");
   EXPECT_EQ(JsonError("{\"tp\": 1,\n  \"Schedule\": \"1f1b\"}"),
             "job.json:2:3: unknown key 'Schedule'; did you mean 'schedule'?");
-  EXPECT_EQ(TomlError("colour = 'red'").substr(0, 77),
-            "job.toml:1:1: unknown key 'colour'; the known keys are profile, schedule, sch");
+  EXPECT_EQ(TomlError("colour = 'red'").substr(0, 63),
+            "job.toml:1:1: unknown key 'colour'; the known keys are profile,");
   // The first of the file, not of the alphabet.
   EXPECT_EQ(TomlError("zzzzzzzz = 1\naaaaaaaa = 2\n").substr(0, 36),
             "job.toml:1:1: unknown key 'zzzzzzzz'");
@@ -136,22 +141,22 @@ TEST(JobFile, NamesTheNearestKey) {
 
 TEST(JobFile, NamesTheKeyThatIsWrong) {
   EXPECT_EQ(TomlError("stages = 0"),
-            "job.toml:1:10: stages: expected a whole number from 1 to 1000000, found 0");
+            "job.toml:1:10: stages: expected a whole number from 1 to 65536, found 0");
   EXPECT_EQ(TomlError("microbatches = \"many\""),
             "job.toml:1:16: microbatches: expected a whole number from 1 to 1000000, found 'many'");
   EXPECT_EQ(TomlError("blocking_power = [80,\n  -1]"),
-            "job.toml:2:3: blocking_power[1]: expected a number of at least 0, found -1");
+            "job.toml:2:3: blocking_power[1]: expected a number from 0 to 1000000, found -1");
   EXPECT_EQ(TomlError("blocking_power = []"),
             "job.toml:1:18: blocking_power: the array is empty; remove the key, or give numbers");
   EXPECT_EQ(TomlError("comm_delay = true"),
-            "job.toml:1:14: comm_delay: expected a number of at least 0, or an array of such "
+            "job.toml:1:14: comm_delay: expected a number from 0 to 1000000, or an array of such "
             "numbers, found true");
   EXPECT_EQ(TomlError("data_loading = nan"),
-            "job.toml:1:16: data_loading: expected a number of at least 0, found nan");
+            "job.toml:1:16: data_loading: expected a number from 0 to 1000000, found nan");
   EXPECT_EQ(TomlError("data_loading = inf"),
-            "job.toml:1:16: data_loading: expected a number of at least 0, found inf");
+            "job.toml:1:16: data_loading: expected a number from 0 to 1000000, found inf");
   EXPECT_EQ(TomlError("effort = 2026-01-01"),
-            "job.toml:1:10: effort: expected a number above 0, found a date or time");
+            "job.toml:1:10: effort: expected a number from 0.001 to 1000, found a date or time");
   EXPECT_EQ(TomlError("split_ratio = 1.5"),
             "job.toml:1:15: split_ratio: expected a number above 0 and below 1, found 1.5");
   EXPECT_EQ(TomlError("split_ratio = 1"),
@@ -181,6 +186,70 @@ TEST(JobFile, TakesOneScheduleOnly) {
             "job.toml:2:17: schedule_file: 'schedule' is given too; keep one of them");
 }
 
+// Two lines are wrong, in any combination: one sentence about the first.
+TEST(JobFile, SurvivesASecondFault) {
+  constexpr std::array<std::string_view, 23> kKeys = {"profile",
+                                                      "schedule",
+                                                      "schedule_file",
+                                                      "stages",
+                                                      "microbatches",
+                                                      "virtual_stages",
+                                                      "tp",
+                                                      "dp",
+                                                      "microbatch_group_size",
+                                                      "blocking_power",
+                                                      "split_ratio",
+                                                      "comm_delay",
+                                                      "data_loading",
+                                                      "at",
+                                                      "iteration_overhead",
+                                                      "granularity",
+                                                      "min_dwell",
+                                                      "max_clocks",
+                                                      "time_margin",
+                                                      "coarse_watts",
+                                                      "exponential_fit",
+                                                      "effort",
+                                                      "output"};
+  constexpr std::array<std::string_view, 8> kValues = {"\"\"",     "3",  "-1",   "[]",
+                                                       "\"1f1b\"", "{}", "true", "[1, \"a\"]"};
+  for (const std::string_view first : kKeys) {
+    for (const std::string_view second : kKeys) {
+      if (first == second) continue;
+      for (const std::string_view a : kValues) {
+        for (const std::string_view b : kValues) {
+          const std::string text = fmt::format("{} = {}\n{} = {}\n", first, a, second, b);
+          const Result<JobFile> job = Toml(text);
+          EXPECT_TRUE(job || job.error().code == ErrorCode::kInvalidInput) << text;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(TomlError("schedule = '1f1b'\nschedule_file = ''"),
+            "job.toml:2:17: schedule_file: expected a path, found ''");
+  EXPECT_EQ(TomlError("schedule = '1f1b'\nschedule_file = 3"),
+            "job.toml:2:17: schedule_file: expected a string, found 3");
+}
+
+TEST(JobFile, HasTheLimitsOfTheFlags) {
+  EXPECT_EQ(TomlError("effort = 1e300"),
+            "job.toml:1:10: effort: expected a number from 0.001 to 1000, found 1e+300");
+  EXPECT_EQ(TomlError("effort = 0.001"), "accepted");
+  EXPECT_EQ(TomlError("stages = 65536\nmicrobatches = 1000000\ntp = 1000000"), "accepted");
+  EXPECT_NE(TomlError("stages = 65537"), "accepted");
+  EXPECT_NE(TomlError("microbatches = 1000001"), "accepted");
+  EXPECT_NE(TomlError("max_clocks = 1001"), "accepted");
+  EXPECT_NE(TomlError("blocking_power = 1000001"), "accepted");
+  EXPECT_NE(TomlError("comm_delay = [0, 1000001]"), "accepted");
+}
+
+TEST(JobFile, RemembersWhereAValueStands) {
+  const Result<JobFile> job = Toml("stages = 8\n  tp =  2\n", "a/job.toml");
+  ASSERT_TRUE(job.has_value());
+  EXPECT_EQ(job->places, (std::map<std::string, std::string, std::less<>>{
+                             {"stages", "a/job.toml:1:10"}, {"tp", "a/job.toml:2:9"}}));
+}
+
 TEST(JobFile, IsReadFromDiskByItsExtension) {
   const TemporaryDirectory directory;
   directory.Put("job.toml", "tp = 3");
@@ -204,12 +273,12 @@ TEST(JobFile, IsKnownByItsName) {
 }
 
 TEST(TimeMargin, TakesSigmasAPercentageOrBoth) {
-  EXPECT_EQ(ParseTimeMargin("2sigma"), (TimeMargin{2, 0}));
-  EXPECT_EQ(ParseTimeMargin("1%"), (TimeMargin{0, 0.01}));
-  EXPECT_EQ(ParseTimeMargin(" 0.5 % , 1.5 sigma "), (TimeMargin{1.5, 0.005}));
+  EXPECT_EQ(job::ParseTimeMargin("2sigma"), (TimeMargin{2, 0}));
+  EXPECT_EQ(job::ParseTimeMargin("1%"), (TimeMargin{0, 0.01}));
+  EXPECT_EQ(job::ParseTimeMargin(" 0.5 % , 1.5 sigma "), (TimeMargin{1.5, 0.005}));
   for (const std::string_view text : {"", "2", "sigma", "%", "-1%", "2sigma,", "1%,2%", "nan%",
                                       "inf sigma", "1e999%", "0x2%", "1%%", "2Sigma"}) {
-    EXPECT_FALSE(ParseTimeMargin(text).has_value()) << text;
+    EXPECT_FALSE(job::ParseTimeMargin(text).has_value()) << text;
   }
 }
 

@@ -3,8 +3,8 @@
 
 """The minutes-long proofs, as a command.
 
-Run in tests/: python -m oracle.full [frontier] [networks] [plans] [jobs] [discrete] [emulation]
-[--points N].
+Run in tests/: python -m oracle.full [frontier] [networks] [plans] [jobs] [discrete] [grouped]
+[emulation] [--points N] [--seconds N].
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .dag import one_forward_one_backward
 from .discrete_check import compare_with_optimum
 from .emulation_check import InfeasibleError, check_emulation
 from .frontier_check import compare, shape_errors
+from .grouped_check import GRANULARITIES, MOST_SHORT, compare_grouped
 from .job_check import check_job
 from .network_check import check_project
 from .plan_check import Job, check_plan
@@ -30,7 +31,7 @@ from .random_networks import random_networks
 from .run_plan import run_frontier, run_plan
 from .small_cases import FULL
 
-SECTIONS = ("frontier", "networks", "plans", "jobs", "discrete", "emulation")
+SECTIONS = ("frontier", "networks", "plans", "jobs", "discrete", "grouped", "emulation")
 
 
 def check_frontiers(points: int) -> bool:
@@ -151,6 +152,42 @@ def check_discrete() -> bool:
     return good
 
 
+def check_grouped(seconds: float) -> bool:
+    """Prove that no plan with shared knobs saves more, at 24 microbatches."""
+    good = True
+    print(
+        f"\nSavings in per cent, and whether a mixed-integer program shows that no plan saves"
+        f" {MOST_SHORT} points"
+    )
+    print("more. CPU seconds of perseus plan with its whole table, and of the program\n")
+    print("| case | granularity | time | groups | saved | more possible | table | program |")
+    print("|---|---|---|---|---|---|---|---|")
+    for case in all_cases((24,)):
+        for granularity in GRANULARITIES:
+            for slowdown in (1.0, 1.02, 1.05, 1.1):
+                result = compare_grouped(
+                    case.arguments(),
+                    case.profile(),
+                    case.microbatches,
+                    case.blocking_power,
+                    granularity,
+                    slowdown,
+                    seconds=seconds,
+                )
+                none = result.proved and result.short <= MOST_SHORT * (1 + 1e-6)
+                good = good and none and not result.errors
+                more = "no" if none else f"up to {result.short:.3f}"
+                print(
+                    f"| {case.name} | {granularity} | {slowdown}x | {result.groups} "
+                    f"| {result.saving:.3f} | {more} | {result.plan_seconds:.2f} "
+                    f"| {result.mip_seconds:.1f} |",
+                    flush=True,
+                )
+                for error in result.errors[:2]:
+                    print(error)
+    return good
+
+
 def check_emulations() -> bool:
     """Random jobs in random scenarios: perseus emulate against the simulator."""
     good = True
@@ -180,6 +217,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m oracle.full", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
     parser.add_argument("--points", type=int, default=60, help="times per case (default 60)")
+    parser.add_argument(
+        "--seconds", type=float, default=1800, help="of a grouped program (default 1800)"
+    )
     arguments = parser.parse_args()
     unknown = set(arguments.sections) - set(SECTIONS)
     if unknown:
@@ -199,6 +239,8 @@ def main() -> int:
             good &= check_jobs()
         elif section == "discrete":
             good &= check_discrete()
+        elif section == "grouped":
+            good &= check_grouped(arguments.seconds)
         else:
             good &= check_emulations()
     print("\nAll as it should be." if good else "\nSomething is not as it should be.")

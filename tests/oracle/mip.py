@@ -1,7 +1,11 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""The true discrete optimum of a small pipeline, as a mixed-integer program."""
+"""The true discrete optimum of a small pipeline, as a mixed-integer program.
+
+Computations may share knobs in groups; there are then few choices, and larger
+pipelines can be solved too.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,10 @@ import numpy as np
 from .dag import Pipeline, replay
 
 if TYPE_CHECKING:
-    from .lp import Point
+    from collections.abc import Sequence
+
+# What a group may choose: what it costs, and the time of each of its members.
+Choice = tuple[float, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
@@ -40,39 +47,83 @@ class DiscreteOptimum:
     time: float
 
 
-def _pareto(points: list[Point]) -> list[Point]:
-    kept: list[Point] = []
-    for time, cost in sorted(points):
-        if not kept or cost < kept[-1][1]:
-            kept.append((time, cost))
+def _undominated(choices: list[Choice]) -> list[Choice]:
+    """Leave out what another choice beats in cost and in the time of every member."""
+    kept: list[Choice] = []
+    for cost, times in sorted(choices):
+        if not any(all(a <= b for a, b in zip(other, times, strict=True)) for _, other in kept):
+            kept.append((cost, times))
     return kept
 
 
-class DiscreteProgram:
-    """One binary variable per computation and Pareto-optimal option."""
+def _choices(pipeline: Pipeline, members: Sequence[int]) -> list[Choice]:
+    """Return the knobs that all members have, as choices."""
+    tables = [{o.knob: o for o in pipeline.options[i]} for i in members]
+    powers = [pipeline.blocking[pipeline.dag.rank[i]] for i in members]
+    choices: list[Choice] = []
+    for knob in tables[0]:
+        if all(knob in table for table in tables):
+            options = [table[knob] for table in tables]
+            parts = (o.energy - p * o.time for o, p in zip(options, powers, strict=True))
+            choices.append((math.fsum(parts), tuple(o.time for o in options)))
+    return _undominated(choices)
 
-    def __init__(self, pipeline: Pipeline, gap: float = 1e-7, seconds: float = math.inf) -> None:
-        """Take a pipeline, the relative gap that counts as proof, and a time limit."""
+
+class DiscreteProgram:
+    """One binary variable per group of computations and choice that none other beats."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        gap: float = 1e-7,
+        seconds: float = math.inf,
+        groups: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        """Take a pipeline and what counts as solved.
+
+        Parameters
+        ----------
+        pipeline
+            The computations and their options.
+        gap
+            Relative gap that counts as proof.
+        seconds
+            Time limit.
+        groups
+            Computations that share a knob; by default each has its own.
+        """
         self._pipeline = pipeline
-        self._options = [_pareto(pipeline.effective(i)) for i in range(len(pipeline.options))]
+        count = len(pipeline.options)
+        self._groups = [list(g) for g in groups] if groups else [[i] for i in range(count)]
+        self._choices = [_choices(pipeline, members) for members in self._groups]
+        self._place = {i: (g, k) for g, own in enumerate(self._groups) for k, i in enumerate(own)}
         self._gap = gap
         self._seconds = seconds
 
-    def solve(self, time: float) -> DiscreteOptimum:
-        """Find the plan of least effective energy that ends by ``time``."""
+    def solve(self, time: float, below: float = math.inf) -> DiscreteOptimum:
+        """Find the plan of least effective energy that ends by ``time``.
+
+        Parameters
+        ----------
+        time
+            Deadline in seconds.
+        below
+            Only plans of at most this effective energy count. It is the bound, and proved,
+            where there is none.
+        """
         dag = self._pipeline.dag
         count = len(dag.steps)
         cost: list[float] = [0.0] * count
         lower = list(dag.release)
         upper = [time] * count
         columns: list[list[int]] = []
-        # Options cost their excess over the cheapest, which keeps numbers small.
-        least = [options[-1][1] for options in self._options]
-        for options, base in zip(self._options, least, strict=True):
-            columns.append(list(range(len(cost), len(cost) + len(options))))
-            cost += [c - base for _, c in options]
-            lower += [0.0] * len(options)
-            upper += [1.0] * len(options)
+        # Choices cost their excess over the cheapest, which keeps numbers small.
+        least = [choices[0][0] for choices in self._choices]
+        for choices, base in zip(self._choices, least, strict=True):
+            columns.append(list(range(len(cost), len(cost) + len(choices))))
+            cost += [c - base for c, _ in choices]
+            lower += [0.0] * len(choices)
+            upper += [1.0] * len(choices)
         index: list[int] = []
         value: list[float] = []
         start = [0]
@@ -87,16 +138,21 @@ class DiscreteProgram:
             row_upper.append(high)
 
         def minus_duration(i: int) -> list[tuple[int, float]]:
-            pairs = zip(columns[i], self._options[i], strict=True)
-            return [(i, -1.0), *((column, -t) for column, (t, _) in pairs)]
+            group, member = self._place[i]
+            pairs = zip(columns[group], self._choices[group], strict=True)
+            return [(i, -1.0), *((column, -times[member]) for column, (_, times) in pairs)]
 
         has_successor = {source for source, _, _ in dag.precedences}
+        for own in columns:
+            row([(column, 1.0) for column in own], 1.0, 1.0)
         for i in range(count):
-            row([(column, 1.0) for column in columns[i]], 1.0, 1.0)
             if i not in has_successor:
                 row(minus_duration(i), dag.tail - time, highspy.kHighsInf)
         for i, j, delay in dag.precedences:
             row([(j, 1.0), *minus_duration(i)], delay, highspy.kHighsInf)
+        if below < math.inf:
+            cells = [(k, c) for k, c in enumerate(cost) if c != 0.0]
+            row(cells, -highspy.kHighsInf, below - math.fsum(least))
         lp = highspy.HighsLp()
         lp.num_col_ = len(cost)
         lp.num_row_ = len(row_lower)
@@ -124,12 +180,17 @@ class DiscreteProgram:
             solver.setOptionValue(name, option)
         solver.passModel(lp)
         solver.run()
+        if below < math.inf and solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+            return DiscreteOptimum(best=math.inf, bound=below, proved=True, time=math.inf)
         info = solver.getInfo()
         chosen = solver.getSolution().col_value
         picked = [int(np.argmax([chosen[column] for column in own])) for own in columns]
-        durations = [self._options[i][k][0] for i, k in enumerate(picked)]
+        durations = [0.0] * count
+        for own, choices, k in zip(self._groups, self._choices, picked, strict=True):
+            for i, t in zip(own, choices[k][1], strict=True):
+                durations[i] = t
         return DiscreteOptimum(
-            best=math.fsum(self._options[i][k][1] for i, k in enumerate(picked)),
+            best=math.fsum(choices[k][0] for choices, k in zip(self._choices, picked, strict=True)),
             bound=math.fsum(least) + info.mip_dual_bound,
             proved=solver.getModelStatus() == highspy.HighsModelStatus.kOptimal,
             time=replay(dag, durations),

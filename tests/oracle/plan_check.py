@@ -142,20 +142,26 @@ def _phases(pipeline: Pipeline) -> list[str]:
     return phases
 
 
+def groups_of(pipeline: Pipeline, granularity: str) -> list[object]:
+    """Return what group each computation shares its knob with."""
+    dag = pipeline.dag
+    if granularity == "stage":
+        return list(dag.rank)
+    if granularity == "computation":
+        return list(range(len(dag.steps)))
+    kinds = [tuple((action.type, action.stage) for action in step) for step in dag.steps]
+    if granularity == "stage-type":
+        return list(kinds)
+    return list(zip(kinds, _phases(pipeline), strict=True))
+
+
 def constraint_errors(job: Job, pipeline: Pipeline, chosen: list[Option]) -> list[str]:
     """Say which constraints a choice of options breaks."""
     dag = pipeline.dag
     errors: list[str] = []
-    phases = _phases(pipeline) if job.granularity == "phase" else []
     groups: dict[object, set[str]] = defaultdict(set)
-    for i, option in enumerate(chosen):
-        kind = tuple((action.type, action.stage) for action in dag.steps[i])
-        if job.granularity == "stage":
-            groups[dag.rank[i]].add(option.knob)
-        elif job.granularity == "stage-type":
-            groups[kind].add(option.knob)
-        elif job.granularity == "phase":
-            groups[kind, phases[i]].add(option.knob)
+    for group, option in zip(groups_of(pipeline, job.granularity), chosen, strict=True):
+        groups[group].add(option.knob)
     errors += [f"{group}: knobs {sorted(k)}" for group, k in groups.items() if len(k) > 1]
     distinct = {option.knob for option in chosen}
     if job.max_clocks and len(distinct) > job.max_clocks:

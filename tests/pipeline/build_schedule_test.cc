@@ -188,9 +188,9 @@ TEST(BuildScheduleTest, AcceptsPyTorchsNamesInAnyCase) {
 
 TEST(BuildScheduleTest, UnknownNameSuggestsTheNearestAndListsAll) {
   const std::string message = BuildError({"1f1", 4, 1, 4});
-  EXPECT_THAT(message, HasSubstr("unknown schedule '1f1': did you mean 1f1b?"));
+  EXPECT_THAT(message, HasSubstr("unknown schedule '1f1'; did you mean '1f1b'?"));
   for (const std::string& name : ScheduleNames()) EXPECT_THAT(message, HasSubstr(name));
-  EXPECT_THAT(BuildError({"dualpipe", 4, 1, 4}), HasSubstr("did you mean dualpipev?"));
+  EXPECT_THAT(BuildError({"dualpipe", 4, 1, 4}), HasSubstr("did you mean 'dualpipev'?"));
   EXPECT_THAT(BuildError({std::string(100'000, 'x'), 4, 1, 4}), HasSubstr("unknown schedule"));
 }
 

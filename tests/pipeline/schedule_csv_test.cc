@@ -109,12 +109,17 @@ TEST(ScheduleCsvTest, ErrorsOfOverlaps) {
 
 TEST(ScheduleCsvTest, ErrorsOfTheCsvItself) {
   EXPECT_EQ(ParseErrorOf("0F0,\"0B0"),
-            "s.csv:1:5: the quoted cell has no closing quote on its line");
+            "s.csv:1:5: this quote is never closed; end the cell with another one");
   EXPECT_EQ(ParseErrorOf("\"0F0\"x,0B0"),
             "s.csv:1:6: expected a comma or the end of the line after the quoted cell");
-  EXPECT_EQ(ParseErrorOf("0F0,0B0\r0F1"), "s.csv:1:8: carriage return without a line feed");
+  EXPECT_THAT(ParseErrorOf("0F0,\"0B\n0\""),
+              StartsWith("s.csv:1:8: expected the number of a microbatch in '0B\\x0A0'"));
   EXPECT_EQ(ParseErrorOf(std::string_view("0F0,\0B0", 7)),
-            "s.csv:1:5: control character: this is not a text file");
+            "s.csv:1:5: found a NUL byte, so this is a binary file; expected a CSV text");
+  EXPECT_THAT(ParseErrorOf("0F0,\xFF"), StartsWith("s.csv:1:5: expected text in UTF-8"));
+  // Lines that other tables skip are ranks here.
+  EXPECT_THAT(ParseErrorOf("0F0,0B0\n# rank 1\n1F0,1B0"),
+              StartsWith("s.csv:2:1: expected the number of a stage in '# rank 1'"));
 }
 
 TEST(ScheduleCsvTest, EmptyFilesAndRanks) {
@@ -165,13 +170,16 @@ TEST_F(ScheduleFileTest, ReadsAFile) {
 }
 
 TEST_F(ScheduleFileTest, RefusesWhatIsNoScheduleFile) {
-  EXPECT_THAT(ReadErrorOf(folder_), HasSubstr("is a directory"));
-  EXPECT_THAT(ReadErrorOf(folder_ / "none"), HasSubstr("No such file or directory"));
+  EXPECT_THAT(ReadErrorOf(folder_), HasSubstr("it is a directory"));
+  EXPECT_THAT(ReadErrorOf(folder_ / "none"), HasSubstr("there is no such file"));
   EXPECT_THAT(ReadErrorOf(Write("binary", std::string("\x7F"
                                                       "ELF\0",
                                                       5))),
-              HasSubstr("binary:1:1: control character"));
-  EXPECT_THAT(ReadErrorOf("/dev/zero"), HasSubstr("is larger than 64 MiB"));
+              HasSubstr("binary:1:5: found a NUL byte"));
+  EXPECT_THAT(ReadErrorOf("/dev/zero"), HasSubstr("it is a device"));
+  const std::string large = Write("large", "");
+  std::filesystem::resize_file(large, (128 << 20) + 1);
+  EXPECT_THAT(ReadErrorOf(large), HasSubstr("is larger than the 128 MiB"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 #include <set>
 
@@ -45,7 +46,7 @@ TEST(KnobSubsetTest, KeepsFewKnobsThatMeetTheDeadline) {
       Costed(plan_testing::RandomRows(random, shape), DagOf("1f1b", 3, 4), Blocking(60));
   const double seconds = 1.05 * Fastest(pipeline);
   for (int most = 1; most <= 9; ++most) {
-    const auto few = KeepFewKnobs(pipeline, Guard{}, seconds, most);
+    const auto few = KeepFewKnobs(pipeline, Guard{}, seconds, most, 0);
     ASSERT_TRUE(few) << few.error().message;
     const std::set<int> knobs = KnobsOf(*few);
     EXPECT_EQ(static_cast<int>(knobs.size()), std::min(most, 8));
@@ -73,8 +74,8 @@ TEST(KnobSubsetTest, DropsTheKnobThatIsMissedLeast) {
       "0,forward,3,1,10\n0,forward,2,2,11\n0,forward,1,3,5\n"
       "0,backward,3,1,10\n0,backward,2,2,11\n0,backward,1,3,5\n",
       DagOf("1f1b", 1, 1), Blocking(0));
-  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 6, 1)), (std::set<int>{2}));
-  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 2, 1)), (std::set<int>{0}));
+  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 6, 1, 0)), (std::set<int>{2}));
+  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 2, 1, 0)), (std::set<int>{0}));
 }
 
 TEST(KnobSubsetTest, AtEqualPricesTheUselessKnobGoes) {
@@ -83,13 +84,57 @@ TEST(KnobSubsetTest, AtEqualPricesTheUselessKnobGoes) {
       "0,forward,3,1,10\n0,forward,2,2,11\n0,forward,1,3,5\n"
       "0,backward,3,1,10\n0,backward,2,2,11\n0,backward,1,3,5\n",
       DagOf("1f1b", 1, 1), Blocking(0));
-  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 4, 2)), (std::set<int>{0, 2}));
+  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 4, 2, 0)), (std::set<int>{0, 2}));
+}
+
+TEST(KnobSubsetTest, TheCoarseModeRoundsItsPrices) {
+  // At the exact price of time the first and the third knob are kept. With slopes
+  // rounded to multiples of 100 W time has no price: of all pairs of knobs that
+  // meet the deadline the one that costs least is.
+  const CostedPipeline pipeline = Costed(
+      "0,forward,4,1,10\n0,forward,3,2,8.1\n0,forward,2,3,6\n0,forward,1,4,5.9\n"
+      "0,backward,4,1,10\n0,backward,3,2,8.1\n0,backward,2,3,6\n0,backward,1,4,5.9\n",
+      DagOf("1f1b", 1, 1), Blocking(0));
+  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 4, 2, 0)), (std::set<int>{0, 2}));
+  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 4, 2, 100)), (std::set<int>{1, 3}));
+}
+
+TEST(KnobSubsetTest, OneKnobForAllIsTheCheapestInTime) {
+  std::mt19937 random(6);
+  plan_testing::ProfileShape shape;
+  shape.stages = 3;
+  shape.clocks = 8;
+  shape.noise = 0.03;
+  const CostedPipeline pipeline =
+      Costed(plan_testing::RandomRows(random, shape), DagOf("1f1b", 3, 4), Blocking(60));
+  EXPECT_TRUE(OneKnobForAll(pipeline, Guard{}, 0.5 * Fastest(pipeline)).empty());
+  double before = std::numeric_limits<double>::infinity();
+  for (const double factor : {1.05, 1.1, 1.3, 2.0}) {
+    const double seconds = factor * Fastest(pipeline);
+    const std::vector<CostOption> plan = OneKnobForAll(pipeline, Guard{}, seconds);
+    ASSERT_FALSE(plan.empty());
+    for (const CostOption& option : plan) EXPECT_EQ(option.knob, plan.front().knob);
+    EXPECT_LE(plan_testing::IterationSeconds(pipeline, plan), seconds);
+    const double joules = plan_testing::EffectiveEnergy(pipeline, plan);
+    EXPECT_LE(joules, before);
+    before = joules;
+    for (int most : {1, 2, 5}) {
+      PlanConstraints constraints;
+      constraints.max_knobs = most;
+      const auto none = [](const CostedPipeline&, const PlanConstraints&) {
+        return Result<std::vector<CostOption>>(MakeError(ErrorCode::kInfeasible, "none"));
+      };
+      const auto found = SearchFewKnobs(pipeline, seconds, constraints, 0, none);
+      ASSERT_TRUE(found);
+      EXPECT_EQ(plan_testing::EffectiveEnergy(pipeline, *found), joules);
+    }
+  }
 }
 
 TEST(KnobSubsetTest, SaysHowManyAreNeeded) {
   const CostedPipeline pipeline =
       Costed("0,forward,2,1,10\n0,backward,1,1,10\n", DagOf("1f1b", 1, 1), Blocking(0));
-  const auto few = KeepFewKnobs(pipeline, Guard{}, 2, 1);
+  const auto few = KeepFewKnobs(pipeline, Guard{}, 2, 1, 0);
   ASSERT_FALSE(few);
   EXPECT_EQ(few.error().code, ErrorCode::kInfeasible);
   EXPECT_THAT(few.error().message,

@@ -49,6 +49,33 @@ TEST(DocumentTest, HtmlIsWellFormedWhateverTheText) {
   EXPECT_EQ(Count(html, "colspan=\"2\""), 1);
 }
 
+TEST(DocumentTest, HoldsWhatAPageHas) {
+  Document document;
+  document.title = "A page";
+  document.subtitle = "of <one>";
+  document.warning = "Mind T_min";
+  document.figures = {{"Energy", "-1 %", "2 J", "hero saved"}};
+  document.Heading("Rests on", "small");
+  document.Facts({{"Profile", "a&b"}});
+  Table table;
+  table.columns = {"a", "b", "c", "d"};
+  table.Add({{"x"}, {.text = "both", .columns = 2}, {.text = "", .html = "<svg></svg>"}});
+  document.Put(table);
+  const std::string html = HtmlOf(document);
+  EXPECT_EQ(UnbalancedTag(Markup(html)), "");
+  for (const char* part :
+       {"<p class=\"subtitle\">of &lt;one&gt;</p>", "role=\"note\">Mind T<sub>min</sub></p>",
+        "<dd class=\"value hero saved\">-1 %</dd>", "<section class=\"small\"",
+        "<dt>Profile</dt><dd>a&amp;b</dd>", "colspan=\"2\" class=\"why\">both</td>",
+        "<td class=\"drawing\"><svg></svg></td>"}) {
+    EXPECT_NE(html.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(
+      MarkdownOf(document),
+      "# A page\n\nof &lt;one&gt;\n\n**Mind T_min**\n\n- Energy: -1 % (2 J)\n\n## Rests on\n\n"
+      "- Profile: a&amp;b\n\n| a | b | c | d |\n|---|---:|---:|---:|\n| x | both | |  |\n");
+}
+
 TEST(DocumentTest, WithoutHeadingsIsWellFormedToo) {
   Document document;
   document.Paragraph("only");

@@ -82,9 +82,12 @@ EmulatedSample MakeEmulatedSample(std::int64_t iterations, int power_values) {
 
 EmulationReportInput EmulatedSample::Bare() const {
   EmulationReportInput input;
+  input.profile = &sample.profile;
   input.pipeline = &sample.pipeline;
   input.spec = &spec;
   input.emulation = &emulation;
+  input.max_clocks = &emulation;
+  input.max_clocks_plan = &sample.baseline;
   return input;
 }
 
@@ -92,8 +95,7 @@ EmulationReportInput EmulatedSample::Full() const {
   EmulationReportInput input = Bare();
   input.title = "A job";
   input.policy = "perseus";
-  input.profile_source = "folder/sample.csv";
-  input.profile_sha256 = "abc123";
+  input.label = "perseus";
   const double joules = emulation.energy.total_joules();
   input.policies = {Row("max-clocks", joules / 0.8, 0), Row("perseus", joules, 20),
                     Row("perseus (stage)", joules / 0.96, 16.75)};

@@ -37,7 +37,7 @@ TEST(EmulationHtmlTest, StatesTheFigures) {
   const std::string markup = Markup(FormatEmulationHtml(MakeEmulatedSample(30, 300).Full()));
   // 30 iterations of 9,400 J, and 10 of them with 600.5 J more: 288.005 kJ.
   for (const char* part : {
-           "<dd class=\"value hero\">\u221220.00\u00a0%</dd>",  // Against 360.0 kJ.
+           "<dd class=\"value hero saved\">\u221220.00\u00a0%</dd>",  // Against 360.0 kJ.
            "<td>240.00</td><td>83.33\u00a0%</td>",
            "<td>100.00\u00a0%</td>",                             // All of it.
            "worth 3.25 percentage points here, 12.000\u00a0kJ",  // Of 300.005.
@@ -51,6 +51,13 @@ TEST(EmulationHtmlTest, StatesTheFigures) {
     EXPECT_TRUE(Has(markup, part)) << part;
   }
   EXPECT_EQ(Count(markup, "<tr class=\"chosen\">"), 1);
+}
+
+TEST(EmulationHtmlTest, SaysAtTheTopThatItIsModelled) {
+  EmulatedSample made = MakeEmulatedSample(9, 50);
+  EXPECT_FALSE(Has(Markup(FormatEmulationHtml(made.Full())), "class=\"warning\""));
+  made.sample.pipeline.modelled = "MODELLED";
+  EXPECT_TRUE(Has(Markup(FormatEmulationHtml(made.Full())), "class=\"warning\""));
 }
 
 TEST(EmulationHtmlTest, LeavesOutWhatIsEmpty) {
@@ -82,8 +89,9 @@ TEST(EmulationHtmlTest, HostileStringsStayText) {
   made.sample.pipeline.knobs_are_numbers = false;
   for (Knob& knob : made.sample.pipeline.knobs) knob.label = hostile;
   made.sample.pipeline.dag.schedule_name = hostile;
+  made.sample.profile.source = made.sample.profile.sha256 = hostile;
   EmulationReportInput input = made.Full();
-  input.title = input.policy = input.profile_source = input.profile_sha256 = hostile;
+  input.title = input.policy = input.label = hostile;
   input.currency = hostile;
   input.notes = {hostile};
   for (PolicyRow& row : input.policies) row.summary = row.why_not = hostile;

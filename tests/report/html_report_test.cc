@@ -32,7 +32,7 @@ TEST(HtmlReportTest, HasEverySection) {
   }
   EXPECT_EQ(markup.find("folder/"), std::string::npos);
   EXPECT_EQ(Count(markup, "<tr class=\"chosen\">"), 1);
-  EXPECT_EQ(Count(markup, "<th scope=\"row\">"),
+  EXPECT_EQ(Count(markup, "<th scope=\"row\" class=\"text\">"),
             1 + static_cast<int>(sample.rows.size()) + 4 + 1);  // Both tables.
   EXPECT_EQ(Count(markup, ChangePercent(sample.chosen.saving_percent, 2)), 4)
       << "key figure, plot's label and point, table";
@@ -58,11 +58,10 @@ TEST(HtmlReportTest, HostileStringsStayText) {
   sample.pipeline.dag.schedule_name = hostile;
   sample.pipeline.knobs_are_numbers = false;
   for (Knob& knob : sample.pipeline.knobs) knob.label += hostile;
+  sample.profile.source = sample.profile.sha256 = hostile;
   for (ReportRow& row : sample.rows) row.label = hostile;
   ReportInput input = sample.Input();
   input.title = hostile;
-  input.profile_source = hostile;
-  input.profile_sha256 = hostile;
   input.knob_unit = hostile;
   input.notes = {hostile};
 
@@ -75,6 +74,36 @@ TEST(HtmlReportTest, HostileStringsStayText) {
   const Json data = Json::parse(EmbeddedJson(html));
   EXPECT_EQ(data.at("knobs").at(0).at("label"),
             "1410</script><script>alert(1)</script><!--\"'&\ufffd");
+}
+
+// Whoever opens the file alone must learn that nobody measured this.
+TEST(HtmlReportTest, SaysAtTheTopThatItIsModelled) {
+  Sample sample = MakeSample("1f1b", 4, 1, 8);
+  EXPECT_EQ(Markup(FormatHtmlReport(sample.Input())).find("class=\"warning\""), std::string::npos);
+  sample.pipeline.modelled = "MODELLED, not measured: <a model>";
+  const std::string markup = Markup(FormatHtmlReport(sample.Input()));
+  const std::size_t warning = markup.find("class=\"warning\"");
+  ASSERT_NE(warning, std::string::npos);
+  EXPECT_LT(warning, markup.find("<dl class=\"figures\">"));
+  EXPECT_NE(markup.find("MODELLED, not measured: &lt;a model&gt;"), std::string::npos);
+}
+
+// Red is for what is wrong.
+TEST(HtmlReportTest, ASavingIsNotShownAsAnError) {
+  Sample sample = MakeSample("1f1b", 4, 1, 8);
+  EXPECT_EQ(Count(Markup(FormatHtmlReport(sample.Input())), "value hero saved\">"), 1);
+  sample.chosen.saving_percent = -1;
+  EXPECT_EQ(Count(Markup(FormatHtmlReport(sample.Input())), "value hero lost\">"), 1);
+  sample.chosen.saving_percent = 0;
+  EXPECT_EQ(Count(Markup(FormatHtmlReport(sample.Input())), "value hero\">"), 1);
+}
+
+// On a phone everything wide scrolls by itself, with the keyboard too.
+TEST(HtmlReportTest, WhatIsWideScrolls) {
+  const std::string markup = Markup(FormatHtmlReport(MakeSample("1f1b", 4, 1, 8).Input()));
+  EXPECT_EQ(Count(markup, "<table>"), 2);
+  EXPECT_EQ(Count(markup, "<div class=\"scroll\" tabindex=\"0\"><table>"), 2);
+  EXPECT_EQ(Count(markup, "<div class=\"scroll\" tabindex=\"0\">\n<svg"), 1);
 }
 
 TEST(HtmlReportTest, EmbedsThePlans) {
@@ -135,7 +164,7 @@ TEST(HtmlReportTest, APlanThatIsInNoRowGetsItsOwn) {
   Sample sample = MakeSample("1f1b", 4, 1, 8);
   for (ReportRow& row : sample.rows) row.chosen = false;
   const std::string markup = Markup(FormatHtmlReport(sample.Input()));
-  EXPECT_NE(markup.find("<tr class=\"chosen\"><th scope=\"row\">this plan</th>"),
+  EXPECT_NE(markup.find("<tr class=\"chosen\"><th scope=\"row\" class=\"text\">this plan</th>"),
             std::string::npos);
 }
 

@@ -108,20 +108,22 @@ Plan ReclaimSlack(const CostedPipeline& pipeline, const Plan& baseline, double d
 
 ReportInput Sample::Input() const {
   ReportInput input;
+  input.profile = &profile;
   input.pipeline = &pipeline;
   input.frontier = &frontier;
   input.baseline = &baseline;
   input.chosen = &chosen;
   input.rows = rows;
   input.title = "Sample";
-  input.profile_source = "folder/sample.csv";
-  input.profile_sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
   input.notes = {"The sample profile is modelled, not measured."};
   return input;
 }
 
 Sample MakeSample(const std::string& schedule, int stages, int virtual_stages, int microbatches) {
   Sample sample;
+  sample.profile.source = "folder/sample.csv";
+  sample.profile.sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+  sample.profile.num_stages = stages;
   const Schedule order = BuildSchedule({schedule, stages, virtual_stages, microbatches, 0}).value();
   sample.pipeline.dag = BuildDag(order, FixedTimes{}).value();
   CostedPipeline& pipeline = sample.pipeline;

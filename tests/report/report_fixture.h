@@ -14,6 +14,7 @@ namespace perseus::report {
 // A report's input with a made-up GPU and a plan by one sweep of slack
 // reclaim: real enough to look at, and independent of solver and planner.
 struct Sample {
+  Profile profile;
   CostedPipeline pipeline;
   Frontier frontier;
   Plan baseline;

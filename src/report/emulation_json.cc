@@ -1,16 +1,16 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <filesystem>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/emulation_answers.h"
-#include "cli/emulation_summary.h"
-#include "cli/plan_summary.h"
 #include "common/json_text.h"
+#include "perseus/emulation_report.h"
+#include "report/figures.h"
+#include "report/page.h"
 
-namespace perseus::cli {
+namespace perseus {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -61,9 +61,9 @@ Json FiguresOrNull(Json figures, const std::string& why_not) {
   return figures;
 }
 
-Json PoliciesToJson(const EmulationSummary& summary) {
+Json PoliciesToJson(const EmulationReportInput& input) {
   Json rows = Json::array();
-  for (const PolicyRow& each : summary.policies) {
+  for (const PolicyRow& each : input.policies) {
     Json row = {
         {"policy", each.policy}, {"summary", each.summary}, {"why_not", TextOrNull(each.why_not)}};
     Json figures = {{"time_s", each.time_seconds}, {"energy_j", each.energy.total_joules()}};
@@ -78,9 +78,9 @@ Json PoliciesToJson(const EmulationSummary& summary) {
   return rows;
 }
 
-Json PartitionsToJson(const EmulationSummary& summary) {
+Json PartitionsToJson(const EmulationReportInput& input) {
   Json rows = Json::array();
-  for (const PartitionResult& each : summary.partitions) {
+  for (const PartitionResult& each : input.partitions) {
     Json row = {
         {"name", each.name}, {"why_not", TextOrNull(each.why_not)}, {"layers", each.layers}};
     row.update(FiguresOrNull({{"imbalance", each.imbalance},
@@ -95,9 +95,9 @@ Json PartitionsToJson(const EmulationSummary& summary) {
   return rows;
 }
 
-Json SweepToJson(const EmulationSummary& summary) {
+Json SweepToJson(const EmulationReportInput& input) {
   Json rows = Json::array();
-  for (const SweepRow& each : summary.sweep) {
+  for (const SweepRow& each : input.sweep) {
     Json row = {{"schedule", each.schedule.name},
                 {"stages", each.schedule.num_stages},
                 {"virtual_stages", each.schedule.virtual_stages},
@@ -119,86 +119,88 @@ Json SweepToJson(const EmulationSummary& summary) {
 }
 
 // A plan that answers a question; energy and power are of the whole job.
-Json AnswerFigures(const EmulationSummary& summary, const PlanAnswer& answer) {
+Json AnswerFigures(const EmulationReportInput& input, const PlanAnswer& answer) {
   const Plan& plan = answer.plan;
   return {{"iteration_time_s", plan.iteration_time_seconds},
-          {"energy_j", plan.energy_joules * summary.spec.pipelines},
-          {"average_w", plan.average_power_watts * summary.spec.pipelines},
+          {"energy_j", plan.energy_joules * input.spec->pipelines},
+          {"average_w", plan.average_power_watts * input.spec->pipelines},
           {"saving_percent", plan.saving_percent},
-          {"slowdown_percent", PercentOver(plan.iteration_time_seconds,
-                                           summary.max_clocks_plan->iteration_time_seconds)},
+          {"slowdown_percent", report::PercentOver(plan.iteration_time_seconds,
+                                                   input.max_clocks_plan->iteration_time_seconds)},
           {"wait_s", answer.wait_seconds},
-          {"at_s", PlanSeconds(answer)}};
+          {"at_s", answer.planned_seconds()}};
 }
 
-Json PowerBudgetToJson(const EmulationSummary& summary) {
-  if (!summary.power_budget) return nullptr;
-  Json json = {{"budget_w", summary.power_budget->budget_watts}};
-  json.update(AnswerFigures(summary, summary.power_budget->answer));
+Json PowerBudgetToJson(const EmulationReportInput& input) {
+  if (!input.power_budget) return nullptr;
+  Json json = {{"budget_w", input.power_budget->budget_watts}};
+  json.update(AnswerFigures(input, input.power_budget->answer));
   return json;
 }
 
-Json DeadlineToJson(const EmulationSummary& summary) {
-  if (!summary.deadline) return nullptr;
-  const DeadlineAnswer& answer = *summary.deadline;
+Json DeadlineToJson(const EmulationReportInput& input) {
+  if (!input.deadline) return nullptr;
+  const DeadlineAnswer& answer = *input.deadline;
   const auto iterations = static_cast<double>(answer.iterations);
   Json json = {{"deadline_s", answer.deadline_seconds}, {"iterations", answer.iterations}};
-  json.update(AnswerFigures(summary, answer.answer));
+  json.update(AnswerFigures(input, answer.answer));
   json["run_time_s"] = answer.answer.plan.iteration_time_seconds * iterations;
-  json["run_energy_j"] = answer.answer.plan.energy_joules * summary.spec.pipelines * iterations;
+  json["run_energy_j"] = answer.answer.plan.energy_joules * input.spec->pipelines * iterations;
   return json;
 }
 
-Json RunToJson(const EmulationSummary& summary) {
-  if (!summary.run_cost) return nullptr;
+Json RunToJson(const EmulationReportInput& input) {
+  if (!input.run) return nullptr;
   const auto figures = [&](const RunCost& cost) {
     return Json{
         {"gpu_hours", cost.gpu_hours},
         {"energy_mwh", cost.mwh},
-        {"price", summary.run.price_per_kwh < 0 ? Json(nullptr) : Json(cost.price)},
-        {"carbon_kg", summary.run.carbon_g_per_kwh < 0 ? Json(nullptr) : Json(cost.carbon_kg)}};
+        {"price", input.run_spec.price_per_kwh < 0 ? Json(nullptr) : Json(cost.price)},
+        {"carbon_kg", input.run_spec.carbon_g_per_kwh < 0 ? Json(nullptr) : Json(cost.carbon_kg)}};
   };
-  return {{"currency", TextOrNull(summary.currency)},
-          {"max_clocks", figures(*summary.run_at_max_clocks)},
-          {"policy", figures(*summary.run_cost)}};
+  return {{"currency", TextOrNull(input.currency)},
+          {"max_clocks", figures(*input.run_at_max_clocks)},
+          {"policy", figures(*input.run)}};
 }
 
 }  // namespace
 
-std::string FormatEmulationJson(const EmulationSummary& summary) {
-  const PipelineDag& dag = summary.pipeline->dag;
-  const Emulation& emulation = *summary.emulation;
-  const Emulation& baseline = *summary.max_clocks;
-  Json json = {{"schema_version", 1},
-               {"profile",
-                {{"file", std::filesystem::path(summary.profile->source).filename().string()},
-                 {"sha256", summary.profile->sha256}}},
-               {"schedule", dag.schedule_name},
-               {"stages", dag.num_stages},
-               {"virtual_stages", summary.virtual_stages},
-               {"microbatches", dag.num_microbatches},
-               {"tensor_parallel", summary.pipeline->tensor_parallel},
-               {"pipelines", summary.spec.pipelines},
-               {"gpus", emulation.gpus},
-               {"policy", summary.policy},
-               {"seed", summary.spec.seed},
-               {"target_s", summary.spec.target_seconds}};
+std::string FormatEmulationJson(const EmulationReportInput& input) {
+  const PipelineDag& dag = input.pipeline->dag;
+  const Emulation& emulation = *input.emulation;
+  const Emulation& baseline = *input.max_clocks;
+  Json json = {
+      {"schema_version", 1},
+      {"profile",
+       {{"file", report::FileName(input.profile->source)}, {"sha256", input.profile->sha256}}},
+      {"schedule", dag.schedule_name},
+      {"stages", dag.num_stages},
+      {"virtual_stages", dag.num_stages / std::max(dag.num_ranks, 1)},
+      {"microbatches", dag.num_microbatches},
+      {"tensor_parallel", input.pipeline->tensor_parallel},
+      {"pipelines", input.spec->pipelines},
+      {"gpus", emulation.gpus},
+      {"policy", input.policy},
+      {"seed", input.spec->seed},
+      {"target_s", input.spec->target_seconds}};
+  const std::string& modelled = input.pipeline->modelled;
+  if (!modelled.empty()) json["profile"]["modelled"] = modelled;
   json.update(EmulationFigures(emulation));
   json["baseline"] = EmulationFigures(baseline);
   json["saving_percent"] =
-      PercentSaved(emulation.energy.total_joules(), baseline.energy.total_joules());
-  json["slowdown_percent"] = PercentOver(emulation.time_seconds, baseline.time_seconds);
+      report::PercentSaved(emulation.energy.total_joules(), baseline.energy.total_joules());
+  json["slowdown_percent"] = report::PercentOver(emulation.time_seconds, baseline.time_seconds);
   json["iterations"] = IterationsToJson(emulation);
   json["power_w"] = emulation.power.watts;
-  json["policies"] = PoliciesToJson(summary);
-  json["partitions"] = PartitionsToJson(summary);
-  json["sweep"] = SweepToJson(summary);
-  json["power_budget"] = PowerBudgetToJson(summary);
-  json["deadline"] = DeadlineToJson(summary);
-  json["run"] = RunToJson(summary);
-  json["notes"] = summary.notes;
-  json["files"] = summary.files;
+  json["policies"] = PoliciesToJson(input);
+  json["partitions"] = PartitionsToJson(input);
+  json["sweep"] = SweepToJson(input);
+  json["power_budget"] = PowerBudgetToJson(input);
+  json["deadline"] = DeadlineToJson(input);
+  json["run"] = RunToJson(input);
+  json["notes"] = input.notes;
+  json["files"] = input.files;
   return FormatByLine(json);
 }
 
-}  // namespace perseus::cli
+}  // namespace perseus

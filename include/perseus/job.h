@@ -1,0 +1,84 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_JOB_H_
+#define PERSEUS_JOB_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perseus/costed_pipeline.h"
+#include "perseus/job_file.h"
+#include "perseus/pipeline.h"
+#include "perseus/plan.h"
+#include "perseus/plan_document.h"
+#include "perseus/planner.h"
+#include "perseus/profile.h"
+#include "perseus/result.h"
+#include "perseus/schedule.h"
+
+namespace perseus {
+
+// A training job, read and costed: what to plan for. From profile and schedule
+// to a plan in three calls (no file but the profile is needed):
+//
+//   const auto job = Job::Load("profile.csv", {.schedule = "1f1b",
+//                                              .microbatches = 96,
+//                                              .blocking_power_watts = {83.64}});
+//   const auto planner = job->MakePlanner();
+//   const auto plan = job->MakePlan(*planner);
+//
+// A plain value. Const members may be called from several threads at once.
+// Errors name a field by its key in job files, in quotes ('blocking_power').
+struct Job {
+  JobFile settings;  // What was asked for, job file and overrides together.
+  Profile profile;
+  ScheduleSpec schedule;  // Its name is empty where the schedule is from a file.
+  int virtual_stages = 1;
+  FixedTimes fixed;
+  CostSpec costs;
+  CostedPipeline pipeline;
+
+  // Reads and costs the job that `path` describes: a job file, or else a
+  // profile. Each field that is set in `overrides` wins over the file's.
+  static Result<Job> Load(const std::string& path, const JobFile& overrides = {});
+  // The job of these settings, which name the profile.
+  static Result<Job> Load(JobFile settings);
+  // The same with a profile in memory; settings.profile is not looked at.
+  static Result<Job> Make(Profile profile, JobFile settings);
+
+  // What every plan must keep to, where it should be, how much work to search
+  // for it (`otherwise` where the settings do not say).
+  PlanConstraints Constraints() const;
+  PlanTarget Target() const { return settings.at.value_or(PlanTarget{}); }
+  double Effort(double otherwise = 1) const { return settings.effort.value_or(otherwise); }
+  int DataParallel() const { return settings.data_parallel.value_or(1); }
+
+  PlannerOptions SolverOptions() const;
+  Result<Planner> MakePlanner(const ProgressFunction& progress = {}) const;
+
+  // The plan at the target, within the constraints. Precondition: `planner` was
+  // made by this job.
+  Result<Plan> MakePlan(const Planner& planner) const;
+
+  // What plan.json says of a plan of this job.
+  PlanDocument Document(const Planner& planner, const Plan& plan) const;
+};
+
+// The settings that `path` means (a job file, or else a profile; empty: none),
+// with those of `overrides` that are set over them.
+Result<JobFile> LoadSettings(const std::string& path, const JobFile& overrides);
+
+// How these settings want their profile read.
+ProfileOptions ProfileOptionsOf(const JobFile& settings);
+
+// The constraints of these settings.
+PlanConstraints ConstraintsOf(const JobFile& settings);
+
+// Keys of what a job cannot do without and these settings lack ("microbatches").
+std::vector<std::string_view> MissingFields(const JobFile& settings);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_JOB_H_

@@ -1,0 +1,56 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/outputs.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "perseus/file.h"
+
+namespace perseus::cli {
+namespace {
+
+bool AreOneFile(const std::string& a, const std::string& b) {
+  struct stat first {};
+  struct stat second {};
+  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+Result<void> CheckNotAnInput(const std::string& path, const std::vector<InputFile>& inputs) {
+  for (const InputFile& input : inputs) {
+    if (!AreOneFile(path, input.path)) continue;
+    return InvalidInput(
+        fmt::format("{}: --output would replace {}; choose another place", path, input.what));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<InputFile> InputsOf(const JobFlags& flags, const JobFile& settings) {
+  std::vector<InputFile> inputs;
+  if (settings.profile) inputs.push_back({"the profile", *settings.profile});
+  if (settings.schedule_file) inputs.push_back({"the schedule's file", *settings.schedule_file});
+  if (IsJobFileName(flags.input)) inputs.push_back({"the job file", flags.input});
+  return inputs;
+}
+
+Result<void> CheckOutputFile(const std::string& path, const std::vector<InputFile>& inputs) {
+  if (auto good = CheckNotAnInput(path, inputs); !good) return good;
+  return CheckWritable(path);
+}
+
+Result<void> CheckOutputFiles(const std::string& directory, const std::vector<std::string>& names,
+                              const std::vector<InputFile>& inputs) {
+  for (const std::string& name : names) {
+    const std::string path = (std::filesystem::path(directory) / name).string();
+    if (auto good = CheckNotAnInput(path, inputs); !good) return good;
+  }
+  return CheckWritable(directory, names);
+}
+
+}  // namespace perseus::cli

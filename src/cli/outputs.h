@@ -1,0 +1,44 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_OUTPUTS_H_
+#define PERSEUS_CLI_OUTPUTS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "perseus/job_file.h"
+#include "perseus/result.h"
+
+namespace perseus::cli {
+
+// What a command prints, and where it has written files, if it has.
+struct Printout {
+  std::string text;
+  std::string written;  // A file or folder; empty: none.
+
+  Printout() = default;
+  Printout(std::string printed, std::string place = "")  // NOLINT(google-explicit-constructor)
+      : text(std::move(printed)), written(std::move(place)) {}
+};
+
+// A file that a command reads.
+struct InputFile {
+  std::string what;  // "the profile"
+  std::string path;
+};
+
+// What a job is read from.
+std::vector<InputFile> InputsOf(const JobFlags& flags, const JobFile& settings);
+
+// Before any work: whether -o can be written, and would not replace what is
+// read, under whatever name (hard and symbolic links, too).
+Result<void> CheckOutputFile(const std::string& path, const std::vector<InputFile>& inputs);
+Result<void> CheckOutputFiles(const std::string& directory, const std::vector<std::string>& names,
+                              const std::vector<InputFile>& inputs);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_OUTPUTS_H_

@@ -1,0 +1,37 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "common/numbers.h"
+
+#include <cmath>
+
+namespace perseus {
+namespace {
+
+Number ParseWhole(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::invalid_argument || end != text.data() + text.size()) return {};
+  if (error != std::errc() || !std::isfinite(value)) return {NumberKind::kNotFinite, 0};
+  return {NumberKind::kFinite, value};
+}
+
+}  // namespace
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t";
+  const std::size_t first = text.find_first_not_of(kSpaces);
+  if (first == std::string_view::npos) return "";
+  return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
+}
+
+Number ParseNumber(std::string_view text) { return ParseWhole(Trimmed(text)); }
+
+std::optional<double> ParseFinite(std::string_view text) {
+  const Number number = ParseWhole(text);
+  if (number.kind != NumberKind::kFinite) return std::nullopt;
+  return number.value;
+}
+
+}  // namespace perseus

@@ -1,0 +1,45 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_COMMON_NUMBERS_H_
+#define PERSEUS_COMMON_NUMBERS_H_
+
+#include <charconv>
+#include <concepts>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+// Numbers in text, the same in every locale. The number must be the whole text.
+namespace perseus {
+
+// Without spaces and tabs at its ends.
+std::string_view Trimmed(std::string_view text);
+
+// Nothing but an integer that T can hold.
+template <std::integral T>
+std::optional<T> ParseInteger(std::string_view text) {
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+enum class NumberKind {
+  kFinite,
+  kNotFinite,  // "nan", "inf", or beyond what a double holds.
+  kNone,       // No number at all.
+};
+struct Number {
+  NumberKind kind = NumberKind::kNone;
+  double value = 0;  // Where kind is kFinite.
+};
+// Of a cell: spaces may be around it, and one '+' before it.
+Number ParseNumber(std::string_view text);
+
+// A finite number, where no spaces are allowed; one '+' may be before it.
+std::optional<double> ParseFinite(std::string_view text);
+
+}  // namespace perseus
+
+#endif  // PERSEUS_COMMON_NUMBERS_H_

@@ -1,0 +1,50 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_COMMON_SIGNAL_HOLD_H_
+#define PERSEUS_COMMON_SIGNAL_HOLD_H_
+
+#include <csignal>
+
+namespace perseus {
+
+// While it lives, signals that ask the program to end wait (in this thread), so
+// that a short step is taken whole or not at all. Neither copyable nor movable.
+class SignalHold {
+ public:
+  SignalHold() {
+    sigemptyset(&held_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+      // One that is ignored, as under nohup, would look as if it waited.
+      struct sigaction action {};
+      if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
+        sigaddset(&held_, signal);
+      }
+    }
+    ::pthread_sigmask(SIG_BLOCK, &held_, &before_);
+  }
+  SignalHold(const SignalHold&) = delete;
+  SignalHold& operator=(const SignalHold&) = delete;
+  ~SignalHold() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  // Whether a signal waits that this object holds back.
+  bool IsWaiting() const {
+    sigset_t pending;
+    if (::sigpending(&pending) != 0) return false;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+      if (sigismember(&pending, signal) == 1 && sigismember(&held_, signal) == 1 &&
+          sigismember(&before_, signal) == 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  sigset_t held_{};
+  sigset_t before_{};
+};
+
+}  // namespace perseus
+
+#endif  // PERSEUS_COMMON_SIGNAL_HOLD_H_

@@ -1,0 +1,20 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_EMULATE_STRAGGLER_TEXT_H_
+#define PERSEUS_EMULATE_STRAGGLER_TEXT_H_
+
+#include <string_view>
+
+#include "perseus/emulator.h"
+#include "perseus/result.h"
+
+namespace perseus::emulate {
+
+// "slow=1.2,pipeline=3,rank=2,from=100,for=50"; all but the first may be left
+// out. "clock=1100", "power=250", "stall=0.5".
+Result<Straggler> ParseStraggler(std::string_view text);
+
+}  // namespace perseus::emulate
+
+#endif  // PERSEUS_EMULATE_STRAGGLER_TEXT_H_

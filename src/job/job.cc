@@ -1,0 +1,244 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/job.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "job/job_fields.h"
+
+namespace perseus {
+namespace {
+
+std::string Count(int count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
+}
+
+// With the place of the field in the job file, where it is from there.
+tl::unexpected<Error> AboutField(const JobFile& settings, std::string_view key, Error error) {
+  const auto place = settings.places.find(key);
+  if (place != settings.places.end()) {
+    error.message = fmt::format("{}: {}", place->second, error.message);
+  }
+  return tl::unexpected<Error>(std::move(error));
+}
+
+tl::unexpected<Error> WrongField(const JobFile& settings, std::string_view key,
+                                 std::string message) {
+  return AboutField(settings, key, {ErrorCode::kInvalidInput, std::move(message)});
+}
+
+Result<void> CheckComplete(const JobFile& settings) {
+  std::vector<std::string> missing;
+  for (const std::string_view key : MissingFields(settings)) {
+    missing.push_back(fmt::format("'{}'", key));
+  }
+  if (missing.empty()) return {};
+  return InvalidInput(
+      fmt::format("{} {} missing", fmt::join(missing, ", "), missing.size() == 1 ? "is" : "are"));
+}
+
+Result<void> CheckStages(const JobFile& settings, const Profile& profile) {
+  if (!settings.stages || *settings.stages == profile.num_stages) return {};
+  return WrongField(
+      settings, "stages",
+      fmt::format("'stages' is {}, but {} has {}; 'stages' counts the model's stages (ranks x "
+                  "virtual stages) "
+                  "and may be left out",
+                  *settings.stages, profile.source, Count(profile.num_stages, "stage")));
+}
+
+Result<Schedule> ReadScheduleFile(const JobFile& settings) {
+  if (settings.schedule) {
+    return InvalidInput("'schedule' and 'schedule_file' exclude each other; keep one of them");
+  }
+  Result<Schedule> schedule = ReadSchedule(*settings.schedule_file);
+  if (!schedule) return schedule;
+  if (settings.microbatches && *settings.microbatches != schedule->num_microbatches) {
+    return WrongField(
+        settings, "microbatches",
+        fmt::format("'microbatches' is {}, but {} has {}; with a schedule file it may be left out",
+                    *settings.microbatches, *settings.schedule_file,
+                    Count(schedule->num_microbatches, "microbatch")));
+  }
+  if (settings.virtual_stages && *settings.virtual_stages != schedule->virtual_stages()) {
+    return WrongField(settings, "virtual_stages",
+                      fmt::format("'virtual_stages' is {}, but {} has {} on each rank; with a "
+                                  "schedule file it may be left "
+                                  "out",
+                                  *settings.virtual_stages, *settings.schedule_file,
+                                  Count(schedule->virtual_stages(), "stage")));
+  }
+  return schedule;
+}
+
+// Everything that is computed from a time and an energy can be stated.
+Result<void> CheckPower(const Profile& profile, const CostedPipeline& pipeline) {
+  for (const CostTable& table : pipeline.tables) {
+    for (const CostOption& option : table.all_options) {
+      if (std::isfinite(option.energy_joules / option.time_seconds)) continue;
+      return InvalidInput(fmt::format(
+          "{}: {} of stage {} takes {} s and {} J, a power too large to state; check the units "
+          "(seconds, joules)",
+          profile.source, ComputationTypeName(table.type), table.stage, option.time_seconds,
+          option.energy_joules));
+    }
+  }
+  return {};
+}
+
+ScheduleSpec SpecOf(const JobFile& settings, int num_stages) {
+  ScheduleSpec spec;
+  spec.name = *settings.schedule;
+  spec.num_stages = num_stages;
+  spec.virtual_stages = settings.virtual_stages.value_or(1);
+  spec.num_microbatches = *settings.microbatches;
+  spec.microbatch_group_size = settings.microbatch_group_size.value_or(0);
+  return spec;
+}
+
+}  // namespace
+
+Result<JobFile> LoadSettings(const std::string& path, const JobFile& overrides) {
+  JobFile settings;
+  if (IsJobFileName(path)) {
+    Result<JobFile> file = ReadJobFile(path);
+    if (!file) return file;
+    settings = *std::move(file);
+    if (!settings.profile && !overrides.profile) {
+      return InvalidInput(fmt::format(
+          "{}: the job file names no profile; add a line such as profile = \"profile.csv\"", path));
+    }
+  } else if (!path.empty()) {
+    settings.profile = path;
+  }
+  job::Merge(overrides, &settings);
+  return settings;
+}
+
+ProfileOptions ProfileOptionsOf(const JobFile& settings) {
+  return {.baseline = settings.baseline.value_or(""), .strict = settings.strict.value_or(false)};
+}
+
+std::vector<std::string_view> MissingFields(const JobFile& settings) {
+  std::vector<std::string_view> missing;
+  if (!settings.schedule && !settings.schedule_file) missing.emplace_back("schedule");
+  if (!settings.microbatches && !settings.schedule_file) missing.emplace_back("microbatches");
+  if (settings.blocking_power_watts.empty()) missing.emplace_back("blocking_power");
+  return missing;
+}
+
+Result<Job> Job::Load(const std::string& path, const JobFile& overrides) {
+  Result<JobFile> settings = LoadSettings(path, overrides);
+  if (!settings) return tl::unexpected(settings.error());
+  return Load(*std::move(settings));
+}
+
+Result<Job> Job::Load(JobFile settings) {
+  // First of all: whoever mistyped a path wants to hear of that.
+  if (!settings.profile) return InvalidInput("'profile' is missing");
+  Result<Profile> profile = ReadProfile(*settings.profile, ProfileOptionsOf(settings));
+  if (!profile) return tl::unexpected(profile.error());
+  return Make(*std::move(profile), std::move(settings));
+}
+
+Result<Job> Job::Make(Profile profile, JobFile settings) {
+  Job job;
+  job.settings = std::move(settings);
+  job.profile = std::move(profile);
+  if (auto good = CheckComplete(job.settings); !good) return tl::unexpected(good.error());
+  // Before the schedule is built, so that the sentence is about the stages.
+  if (auto good = CheckStages(job.settings, job.profile); !good) {
+    return tl::unexpected(good.error());
+  }
+  if (!job.settings.schedule_file) job.schedule = SpecOf(job.settings, job.profile.num_stages);
+  const Result<Schedule> schedule =
+      job.settings.schedule_file ? ReadScheduleFile(job.settings) : BuildSchedule(job.schedule);
+  if (!schedule) {
+    return job.settings.schedule_file ? tl::unexpected(schedule.error())
+                                      : AboutField(job.settings, "schedule", schedule.error());
+  }
+  if (schedule->num_stages != job.profile.num_stages) {
+    return InvalidInput(fmt::format("the schedule has {}, but {} has {}; they must be the same",
+                                    Count(schedule->num_stages, "stage"), job.profile.source,
+                                    Count(job.profile.num_stages, "stage")));
+  }
+  job.virtual_stages = schedule->virtual_stages();
+  job.fixed.comm_delay_seconds = job.settings.comm_delay_seconds;
+  job.fixed.data_loading_seconds = job.settings.data_loading_seconds.value_or(0);
+  job.fixed.iteration_overhead_seconds = job.settings.iteration_overhead_seconds.value_or(0);
+  Result<PipelineDag> dag = BuildDag(*schedule, job.fixed);
+  if (!dag) {
+    return job.fixed.comm_delay_seconds.empty()
+               ? tl::unexpected(dag.error())
+               : AboutField(job.settings, "comm_delay", dag.error());
+  }
+  job.costs.blocking_power_watts = job.settings.blocking_power_watts;
+  job.costs.tensor_parallel = job.settings.tensor_parallel.value_or(0);
+  job.costs.split_ratio = job.settings.split_ratio.value_or(job.costs.split_ratio);
+  Result<CostedPipeline> pipeline = CostPipeline(job.profile, *std::move(dag), job.costs);
+  if (!pipeline) {
+    const std::size_t powers = job.costs.blocking_power_watts.size();
+    return powers == 1 || powers == static_cast<std::size_t>(schedule->num_ranks)
+               ? tl::unexpected(pipeline.error())
+               : AboutField(job.settings, "blocking_power", pipeline.error());
+  }
+  job.pipeline = *std::move(pipeline);
+  if (auto good = CheckPower(job.profile, job.pipeline); !good) return tl::unexpected(good.error());
+  return job;
+}
+
+PlanConstraints ConstraintsOf(const JobFile& settings) {
+  PlanConstraints constraints;
+  constraints.granularity = settings.granularity.value_or(constraints.granularity);
+  constraints.min_dwell_seconds = settings.min_dwell_seconds.value_or(0);
+  constraints.max_knobs = settings.max_clocks.value_or(0);
+  const TimeMargin margin = settings.time_margin.value_or(TimeMargin{});
+  constraints.time_margin_sigmas = margin.sigmas;
+  constraints.time_margin_fraction = margin.fraction;
+  return constraints;
+}
+
+PlanConstraints Job::Constraints() const { return ConstraintsOf(settings); }
+
+PlannerOptions Job::SolverOptions() const {
+  constexpr double kAutomatic = -1;
+  PlannerOptions options;
+  options.slope_quantum_watts = settings.coarse_watts.value_or(kAutomatic);
+  options.exponential_fit = settings.exponential_fit.value_or(false);
+  return options;
+}
+
+Result<Planner> Job::MakePlanner(const ProgressFunction& progress) const {
+  PlannerOptions options = SolverOptions();
+  options.progress = progress;
+  return Planner::Create(pipeline, options);
+}
+
+Result<Plan> Job::MakePlan(const Planner& planner) const {
+  const Result<double> seconds = planner.TargetSeconds(Target());
+  if (!seconds) return tl::unexpected(seconds.error());
+  return planner.PlanFor(*seconds, Constraints(), Effort());
+}
+
+PlanDocument Job::Document(const Planner& planner, const Plan& plan) const {
+  PlanContext context;
+  context.profile_source = profile.source;
+  context.profile_sha256 = profile.sha256;
+  context.data_parallel = DataParallel();
+  context.constraints = Constraints();
+  context.fixed = fixed;
+  context.costs = costs;
+  context.slope_quantum_watts = planner.frontier().slope_quantum_watts;
+  context.exponential_fit = planner.frontier().fitted;
+  context.certified_error = planner.frontier().certified_error;
+  return MakePlanDocument(planner.pipeline(), plan, planner.baseline(), context);
+}
+
+}  // namespace perseus

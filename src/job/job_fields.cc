@@ -1,0 +1,84 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "job/job_fields.h"
+
+#include <algorithm>
+#include <array>
+
+#include "job/limits.h"
+
+namespace perseus::job {
+namespace {
+
+constexpr NumberRange UpTo(int most) { return {.least = 1, .most = static_cast<double>(most)}; }
+
+constexpr NumberRange kStages = UpTo(kMaxStages);
+constexpr NumberRange kMicrobatches = UpTo(kMaxMicrobatches);
+constexpr NumberRange kGpus = UpTo(kMaxGpus);
+constexpr NumberRange kWatts = {.least = 0, .most = kMaxWatts};
+constexpr NumberRange kSeconds = {.least = 0, .most = kMaxSeconds};
+constexpr NumberRange kInnerShare = {
+    .least = 0, .most = 1, .above_least = true, .below_most = true};
+
+const std::array<Field, 25> kFields = {{
+    {"profile", &JobFile::profile, Unit::kPath, {}},
+    {"baseline", &JobFile::baseline, Unit::kLabel, {}},
+    {"strict", &JobFile::strict, Unit::kNone, {}},
+    {"schedule", &JobFile::schedule, Unit::kScheduleName, {}},
+    {"schedule_file", &JobFile::schedule_file, Unit::kPath, {}},
+    {"stages", &JobFile::stages, Unit::kNone, kStages},
+    {"microbatches", &JobFile::microbatches, Unit::kNone, kMicrobatches},
+    {"virtual_stages", &JobFile::virtual_stages, Unit::kNone, kStages},
+    {"microbatch_group_size", &JobFile::microbatch_group_size, Unit::kNone, kMicrobatches},
+    {"blocking_power", &JobFile::blocking_power_watts, Unit::kWatts, kWatts},
+    {"tp", &JobFile::tensor_parallel, Unit::kNone, kGpus},
+    {"dp", &JobFile::data_parallel, Unit::kNone, kGpus},
+    {"split_ratio", &JobFile::split_ratio, Unit::kNone, kInnerShare},
+    {"time_margin", &JobFile::time_margin, Unit::kNone, {}},
+    {"comm_delay", &JobFile::comm_delay_seconds, Unit::kSeconds, kSeconds},
+    {"data_loading", &JobFile::data_loading_seconds, Unit::kSeconds, kSeconds},
+    {"iteration_overhead", &JobFile::iteration_overhead_seconds, Unit::kSeconds, kSeconds},
+    {"at", &JobFile::at, Unit::kNone, {}},
+    {"granularity", &JobFile::granularity, Unit::kNone, {}},
+    {"min_dwell", &JobFile::min_dwell_seconds, Unit::kSeconds, kSeconds},
+    {"max_clocks", &JobFile::max_clocks, Unit::kNone, UpTo(kMaxClocks)},
+    {"effort", &JobFile::effort, Unit::kNone, {.least = kMinEffort, .most = kMaxEffort}},
+    {"coarse_watts", &JobFile::coarse_watts, Unit::kWatts, kWatts},
+    {"exponential_fit", &JobFile::exponential_fit, Unit::kNone, {}},
+    {"output", &JobFile::output, Unit::kPath, {}},
+}};
+
+template <typename T>
+bool Has(const std::optional<T>& value) {
+  return value.has_value();
+}
+
+bool Has(const std::vector<double>& value) { return !value.empty(); }
+
+}  // namespace
+
+std::span<const Field> Fields() { return kFields; }
+
+const Field* FindField(std::string_view key) {
+  const auto found = std::find_if(kFields.begin(), kFields.end(),
+                                  [&](const Field& field) { return field.key == key; });
+  return found == kFields.end() ? nullptr : &*found;
+}
+
+bool IsSet(const Field& field, const JobFile& settings) {
+  return std::visit([&](auto member) { return Has(settings.*member); }, field.member);
+}
+
+void Merge(const JobFile& overrides, JobFile* settings) {
+  // A schedule by name and one from a file replace each other.
+  if (overrides.schedule) settings->schedule_file.reset();
+  if (overrides.schedule_file) settings->schedule.reset();
+  for (const Field& field : kFields) {
+    if (!IsSet(field, overrides)) continue;
+    std::visit([&](auto member) { settings->*member = overrides.*member; }, field.member);
+    settings->places.erase(std::string(field.key));
+  }
+}
+
+}  // namespace perseus::job

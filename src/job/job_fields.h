@@ -1,0 +1,51 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_JOB_JOB_FIELDS_H_
+#define PERSEUS_JOB_JOB_FIELDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/tree_reader.h"
+#include "perseus/job_file.h"
+
+// The one list of a job's fields. The reader of job files, the merge of flags
+// over a file, and the flags themselves (cli/options_job.cc) go through it.
+namespace perseus::job {
+
+// Where a field is in a JobFile; its type is the type of its value.
+using Member =
+    std::variant<std::optional<std::string> JobFile::*, std::optional<int> JobFile::*,
+                 std::optional<double> JobFile::*, std::vector<double> JobFile::*,
+                 std::optional<PlanTarget> JobFile::*, std::optional<Granularity> JobFile::*,
+                 std::optional<TimeMargin> JobFile::*, std::optional<bool> JobFile::*>;
+
+enum class Unit : std::uint8_t { kNone, kPath, kLabel, kScheduleName, kWatts, kSeconds };
+
+struct Field {
+  std::string_view key;  // In a job file.
+  Member member;
+  Unit unit = Unit::kNone;
+  NumberRange range;  // Of numbers.
+};
+
+// In the order of docs/files.md.
+std::span<const Field> Fields();
+
+// nullptr: there is none.
+const Field* FindField(std::string_view key);
+
+bool IsSet(const Field& field, const JobFile& settings);
+
+// Every field that is set in `overrides` replaces the one of `settings`.
+void Merge(const JobFile& overrides, JobFile* settings);
+
+}  // namespace perseus::job
+
+#endif  // PERSEUS_JOB_JOB_FIELDS_H_

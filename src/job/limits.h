@@ -1,0 +1,24 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_JOB_LIMITS_H_
+#define PERSEUS_JOB_LIMITS_H_
+
+// The one table of what a number of a job may be, in a job file and as a flag
+// alike (docs/files.md). Beyond them a typing error is likelier than a wish.
+// What a whole schedule may have is in pipeline/limits.h, what an emulation
+// may have in perseus/emulator.h.
+namespace perseus::job {
+
+inline constexpr int kMaxStages = 65'536;           // stages, virtual_stages
+inline constexpr int kMaxMicrobatches = 1'000'000;  // microbatches, microbatch_group_size
+inline constexpr int kMaxGpus = 1'000'000;          // tp, dp
+inline constexpr int kMaxClocks = 1'000;            // max_clocks
+inline constexpr double kMaxWatts = 1e6;            // blocking_power, coarse_watts
+inline constexpr double kMaxSeconds = 1e6;          // comm_delay, min_dwell, ...; not `at`
+inline constexpr double kMinEffort = 0.001;
+inline constexpr double kMaxEffort = 1'000;
+
+}  // namespace perseus::job
+
+#endif  // PERSEUS_JOB_LIMITS_H_

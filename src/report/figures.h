@@ -1,0 +1,20 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SRC_REPORT_FIGURES_H_
+#define PERSEUS_SRC_REPORT_FIGURES_H_
+
+namespace perseus::report {
+
+// By how much `value` is more than `base`; 0 where that is 0.
+double PercentOver(double value, double base);
+
+// By how much it is less.
+double PercentSaved(double value, double base);
+
+// Whether two times are the same but for rounding.
+bool SameTime(double a, double b);
+
+}  // namespace perseus::report
+
+#endif  // PERSEUS_SRC_REPORT_FIGURES_H_

@@ -1,0 +1,203 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What is read is not harmed, and what is read is not believed.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/job_flags.h"
+#include "cli/run_perseus.h"
+#include "job/job_fields.h"
+
+namespace perseus::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+const Words kJob = {"--schedule", "1f1b", "--microbatches", "4", "--blocking-power", "20"};
+
+Words With(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+class SafetyTest : public ::testing::Test {
+ protected:
+  // Refused, and nothing in the folder has changed.
+  void ExpectRefused(const Words& words, const std::string& named) {
+    const std::vector<std::string> names = folder_.List();
+    const RunResult run = RunPerseus(words);
+    EXPECT_EQ(run.exit_code, 2) << words.front();
+    EXPECT_THAT(run.err, HasSubstr(named + ": --output would replace"));
+    EXPECT_EQ(folder_.List(), names);
+    EXPECT_EQ(ReadText(profile_), SampleProfile(2));
+  }
+
+  TemporaryFolder folder_;
+  std::string profile_ = folder_.Write("good.csv", SampleProfile(2));
+};
+
+TEST_F(SafetyTest, NoOutputReplacesAnInput) {
+  ExpectRefused(With({"frontier", profile_, "-o", profile_}, kJob), profile_);
+  // Under other names: links, and a folder that holds the input.
+  std::filesystem::create_symlink(profile_, folder_.Path("link.csv"));
+  ExpectRefused(With({"frontier", profile_, "-o", folder_.Path("link.csv")}, kJob),
+                folder_.Path("link.csv"));
+  std::filesystem::create_hard_link(profile_, folder_.Path("report.html"));
+  ExpectRefused(With({"plan", profile_, "-o", folder_.path()}, kJob), folder_.Path("report.html"));
+  ExpectRefused(With({"emulate", folder_.Path("report.html"), "-o", folder_.path()}, kJob),
+                folder_.Path("report.html"));
+}
+
+TEST_F(SafetyTest, NoOutputReplacesAJobFileAScheduleOrAPlan) {
+  const std::string job = folder_.Write(
+      "plan.json",
+      R"({"profile": "good.csv", "schedule": "1f1b", "microbatches": 4, "blocking_power": 20})");
+  const std::string before = ReadText(job);
+  ExpectRefused({"plan", job, "-o", folder_.path()}, job);
+  ExpectRefused({"frontier", job, "-o", job}, job);
+  EXPECT_EQ(ReadText(job), before);
+
+  const std::string order = folder_.Path("order.csv");
+  ASSERT_EQ(RunPerseus({"schedule", "1f1b", "--stages", "2", "--microbatches", "4", "--format",
+                        "csv", "-o", order})
+                .exit_code,
+            0);
+  const std::string steps = ReadText(order);
+  ExpectRefused({"schedule", order, "-o", order}, order);
+  ExpectRefused(
+      {"frontier", profile_, "--schedule-file", order, "--blocking-power", "20", "-o", order},
+      order);
+  EXPECT_EQ(ReadText(order), steps);
+}
+
+TEST_F(SafetyTest, SynthReplacesOnlyWhatItMade) {
+  const Words synth = {"synth", "--model", "gpt3-1.3b", "--gpu", "a100-sxm", "--stages", "4", "-o"};
+  const std::string measured = folder_.Write("profile.csv", SampleProfile(2));
+  ExpectRefused(With(synth, {folder_.path()}), measured);
+  const std::string other = folder_.Path("other");
+  EXPECT_EQ(RunPerseus(With(synth, {other})).exit_code, 0);
+  EXPECT_EQ(RunPerseus(With(synth, {other})).exit_code, 0);
+}
+
+// Before the profile is read: it is not there.
+TEST_F(SafetyTest, AnImpossibleOutputIsRefusedBeforeTheWork) {
+  for (const std::string command : {"plan", "frontier", "emulate"}) {
+    const RunResult run =
+        RunPerseus(With({command, folder_.Path("none.csv"), "-o", profile_ + "/x"}, kJob));
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.err, HasSubstr("good.csv/x: cannot")) << command;
+  }
+}
+
+TEST_F(SafetyTest, AFullTerminalDoesNotHideThatFilesAreWritten) {
+  RunOptions options;
+  options.stdout_path = "/dev/full";
+  const std::string out = folder_.Path("out");
+  const RunResult run = RunPerseus(With({"plan", profile_, "-o", out}, kJob), options);
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("all files in " + out + " are written"));
+  EXPECT_TRUE(std::filesystem::exists(out + "/plan.json"));
+}
+
+class EditedPlanTest : public SafetyTest {
+ protected:
+  EditedPlanTest() {
+    EXPECT_EQ(RunPerseus(With({"plan", profile_, "-o", folder_.Path("out")}, kJob)).exit_code, 0);
+    plan_ = ReadText(folder_.Path("out/plan.json"));
+  }
+
+  // With the number, or the text, behind the first `key` replaced.
+  RunResult Explain(const std::string& key, const std::string& value) {
+    std::string text = plan_;
+    const std::size_t at = text.find("\"" + key + "\": ") + key.size() + 4;
+    text.replace(at, text.find_first_of(",\n}", at) - at, value);
+    return RunPerseus({"explain", folder_.Write("edited.json", text)});
+  }
+
+  std::string plan_;
+};
+
+TEST_F(EditedPlanTest, ExplainRecomputesWhatThePlanSaysOfItself) {
+  EXPECT_EQ(RunPerseus({"explain", folder_.Path("out/plan.json")}).exit_code, 0);
+  for (const std::string key : {"saving_percent", "energy_j", "iteration_time_s"}) {
+    const RunResult run = Explain(key, "0.5");
+    EXPECT_EQ(run.exit_code, 2) << key;
+    EXPECT_THAT(run.err, HasSubstr("edited.json")) << key;
+  }
+  EXPECT_THAT(Explain("saving_percent", "99.9").err, HasSubstr("saving_percent is 99.9"));
+}
+
+TEST_F(EditedPlanTest, NothingInAFileSpeaksToTheTerminal) {
+  const RunResult run = Explain("schedule", "\"\\u001b]0;title\\u0007\\u009bx\"");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(run.out, Not(HasSubstr("\xc2\x9b")));
+  EXPECT_THAT(run.out, HasSubstr("\\x1b]0;title\\x07"));
+}
+
+TEST_F(SafetyTest, OptionsAfterDoubleDashAreNamedAsSuch) {
+  const RunResult run = RunPerseus(With({"plan", "--", profile_}, kJob));
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("'--'"));
+  EXPECT_THAT(run.err, Not(HasSubstr("did you mean")));
+}
+
+TEST_F(SafetyTest, WhatIsShownAsTheFastestTimeIsTaken) {
+  folder_.Write("third.csv",
+                "stage,instruction,frequency,time,energy\n0,forward,1400,0.14,9\n"
+                "0,backward,1400,0.28,9\n");
+  const Words job = {"--schedule", "1f1b", "--microbatches", "1", "--blocking-power", "20"};
+  const RunResult refused =
+      RunPerseus(With({"plan", folder_.Path("third.csv"), "--at", "0.1"}, job));
+  EXPECT_THAT(refused.err, HasSubstr("takes 0.42 s"));
+  EXPECT_EQ(RunPerseus(With({"plan", folder_.Path("third.csv"), "--at", "0.42"}, job)).exit_code,
+            0);
+}
+
+TEST_F(SafetyTest, ShapesThatCannotBeAreSaidOnce) {
+  const RunResult run = RunPerseus(With({"emulate", profile_, "--iterations", "1", "--sweep",
+                                         "schedule=dualpipev", "--sweep", "microbatches=2,4,8,16"},
+                                        kJob));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, Not(HasSubstr("none\n")));
+  EXPECT_THAT(run.out, HasSubstr("No plan for 4 shapes"));
+  EXPECT_EQ(run.out.find("two stages on each rank"), run.out.rfind("two stages on each rank"));
+}
+
+TEST_F(SafetyTest, StagesThatShareARankAreSaid) {
+  const std::string four = folder_.Write("four.csv", SampleProfile(4));
+  const RunResult run = RunPerseus({"plan", four, "--schedule", "zbv", "--virtual-stages", "2",
+                                    "--microbatches", "4", "--blocking-power", "20"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("2 GPUs, not 4"));
+  EXPECT_THAT(run.out, HasSubstr("stages=2"));
+}
+
+TEST_F(SafetyTest, FiguresTooLargeToStateAreRefused) {
+  const std::string huge =
+      folder_.Write("huge.csv",
+                    "stage,instruction,frequency,time,energy\n0,forward,1400,1e-300,1e11\n"
+                    "0,backward,1400,1e-300,1e11\n");
+  for (const std::string command : {"plan", "frontier", "emulate"}) {
+    const RunResult run = RunPerseus(With({command, huge}, kJob));
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.err, HasSubstr("huge.csv: forward of stage 0")) << command;
+  }
+}
+
+TEST(JobFlagsTest, EveryFieldHasAFlag) {
+  for (const job::Field& field : job::Fields()) {
+    EXPECT_EQ(FlagOfField(field.key).empty(), field.key == "profile") << field.key;
+  }
+}
+
+}  // namespace
+}  // namespace perseus::cli

@@ -1,0 +1,62 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The sentences of the command line, word by word, in one file: messages.golden.
+// Each case is a command after "$ " and the sentence that it gives. After a
+// change of words, scripts/update-messages writes the file again.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/run_perseus.h"
+
+namespace perseus::cli {
+namespace {
+
+constexpr const char* kGolden = "tests/cli/messages.golden";
+constexpr const char* kFolder = "FOLDER";  // Stands for a folder with profile.csv.
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+// Two single quotes are an empty word.
+std::vector<std::string> Words(const std::string& command) {
+  std::istringstream stream(command);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word == "''" ? "" : word);
+  return words;
+}
+
+TEST(MessagesTest, SayWhatTheGoldenFileSays) {
+  const TemporaryFolder folder;
+  folder.Write("profile.csv", SampleProfile(2));
+  std::string expected;
+  std::string found;
+  std::ifstream golden(kGolden);
+  for (std::string line; std::getline(golden, line);) {
+    expected += line + "\n";
+    if (line.starts_with("# ") || line.empty()) found += line + "\n";
+    if (!line.starts_with("$ ")) continue;
+    const RunResult run = RunPerseus(Words(Replaced(line.substr(2), kFolder, folder.path())));
+    EXPECT_EQ(run.exit_code, 2) << line;
+    found += line + "\n" + Replaced(run.err, folder.path(), kFolder);
+  }
+  EXPECT_NE(expected, "");
+  if (std::getenv("PERSEUS_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(kGolden) << found;
+  } else {
+    EXPECT_EQ(found, expected) << "after a change of words: scripts/update-messages";
+  }
+}
+
+}  // namespace
+}  // namespace perseus::cli

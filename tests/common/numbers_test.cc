@@ -1,0 +1,41 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "common/numbers.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace perseus {
+namespace {
+
+TEST(NumbersTest, AnIntegerIsTheWholeText) {
+  EXPECT_EQ(ParseInteger<int>("-12"), -12);
+  EXPECT_EQ(ParseInteger<std::uint64_t>("18446744073709551615"), ~std::uint64_t{0});
+  for (const char* text : {"", " 1", "1 ", "+1", "1.0", "0x1", "1e3", "99999999999"}) {
+    EXPECT_EQ(ParseInteger<int>(text), std::nullopt) << text;
+  }
+}
+
+TEST(NumbersTest, AFiniteNumberIsTheWholeText) {
+  EXPECT_EQ(ParseFinite("+1.5e3"), 1500);
+  EXPECT_EQ(ParseFinite("-0.25"), -0.25);
+  for (const char* text :
+       {"", "+", "+-1", "++1", " 1", "1 ", "1,5", "0x1", "nan", "inf", "1e999"}) {
+    EXPECT_EQ(ParseFinite(text), std::nullopt) << text;
+  }
+}
+
+TEST(NumbersTest, ANumberOfACellMayHaveSpaces) {
+  EXPECT_EQ(ParseNumber("\t+2 ").value, 2);
+  EXPECT_EQ(ParseNumber("nan").kind, NumberKind::kNotFinite);
+  EXPECT_EQ(ParseNumber("1e999").kind, NumberKind::kNotFinite);
+  EXPECT_EQ(ParseNumber("1 2").kind, NumberKind::kNone);
+  EXPECT_EQ(ParseNumber(" ").kind, NumberKind::kNone);
+  EXPECT_EQ(Trimmed(" \ta b\t"), "a b");
+}
+
+}  // namespace
+}  // namespace perseus

@@ -1,0 +1,165 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <variant>
+
+#include "common/temporary_directory.h"
+#include "job/job_fields.h"
+
+namespace perseus {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr const char* kProfile =
+    "stage,instruction,frequency,time,energy\n"
+    "0,forward,1400,1,100\n0,forward,1200,1.25,70\n"
+    "0,backward,1400,2,200\n0,backward,1200,2.5,140\n"
+    "1,forward,1400,1.5,150\n1,forward,1200,1.9,110\n"
+    "1,backward,1400,3,300\n1,backward,1200,3.8,220\n";
+
+JobFile SmallJob() {
+  JobFile settings;
+  settings.schedule = "1f1b";
+  settings.microbatches = 4;
+  settings.blocking_power_watts = {20};
+  return settings;
+}
+
+std::string ErrorOf(const Result<Job>& job) { return job ? "" : job.error().message; }
+
+TEST(JobTest, ThreeCallsMakeAPlan) {
+  const TemporaryDirectory directory;
+  directory.Put("profile.csv", kProfile);
+  const auto job = Job::Load(directory.Path("profile.csv"), SmallJob());
+  ASSERT_TRUE(job) << job.error().message;
+  const auto planner = job->MakePlanner();
+  ASSERT_TRUE(planner) << planner.error().message;
+  const auto plan = job->MakePlan(*planner);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_GT(plan->saving_percent, 0);
+  EXPECT_LE(plan->iteration_time_seconds, planner->baseline().iteration_time_seconds);
+
+  const PlanDocument document = job->Document(*planner, *plan);
+  EXPECT_EQ(document.profile_source, "profile.csv");
+  EXPECT_EQ(document.microbatches, 4);
+  EXPECT_EQ(document.energy_joules, plan->energy_joules);
+}
+
+TEST(JobTest, TakesAProfileInMemory) {
+  auto profile = ParseProfile(kProfile, "memory.csv");
+  ASSERT_TRUE(profile) << profile.error().message;
+  JobFile settings = SmallJob();
+  settings.at = PlanTarget{PlanTarget::Kind::kTStar, 0};
+  settings.granularity = Granularity::kStage;
+  const auto job = Job::Make(*std::move(profile), settings);
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(job->Constraints().granularity, Granularity::kStage);
+  const auto planner = job->MakePlanner();
+  const auto plan = job->MakePlan(*planner);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->requested_time_seconds, planner->frontier().tstar_seconds);
+}
+
+TEST(JobTest, OverridesWinOverTheFile) {
+  const TemporaryDirectory directory;
+  directory.Put("profile.csv", kProfile);
+  directory.Put("job.toml",
+                "profile = \"profile.csv\"\nschedule_file = \"none.csv\"\nmicrobatches = 2\n"
+                "blocking_power = 20\ndp = 3\n");
+  const auto job = Job::Load(directory.Path("job.toml"), SmallJob());
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(job->schedule.name, "1f1b");
+  EXPECT_EQ(job->schedule.num_microbatches, 4);
+  EXPECT_EQ(job->DataParallel(), 3);
+  EXPECT_FALSE(job->settings.places.contains("microbatches"));
+}
+
+TEST(JobTest, NamesTheFieldAndItsPlaceAndNoFlag) {
+  const TemporaryDirectory directory;
+  directory.Put("profile.csv", kProfile);
+  const std::string head = "profile = \"profile.csv\"\nschedule = \"1f1b\"\n";
+  const auto error = [&](const std::string& rest) {
+    directory.Put("job.toml", head + rest);
+    const std::string message = ErrorOf(Job::Load(directory.Path("job.toml")));
+    EXPECT_THAT(message, ::testing::Not(HasSubstr("--")));
+    return message;
+  };
+  EXPECT_THAT(error(""), HasSubstr("'microbatches', 'blocking_power'"));
+  EXPECT_THAT(
+      error("microbatches = 2\nblocking_power = 20\nstages = 3\n"),
+      ::testing::AllOf(StartsWith(directory.Path("job.toml") + ":5:"), HasSubstr("'stages'")));
+  EXPECT_THAT(error("microbatches = 2\nblocking_power = [1, 2, 3]\n"),
+              StartsWith(directory.Path("job.toml") + ":4:"));
+  EXPECT_THAT(error("microbatches = 2\nblocking_power = 1\ncomm_delay = [1, 2, 3]\n"),
+              StartsWith(directory.Path("job.toml") + ":5:"));
+  EXPECT_THAT(ErrorOf(Job::Load("", SmallJob())), HasSubstr("'profile'"));
+}
+
+std::string TextOf(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+TEST(JobTest, TheReadmeShowsTheExampleThatIsBuilt) {
+  const std::string example = TextOf("examples/plan_a_job.cc");
+  const std::string code = example.substr(example.find("#include"));
+  EXPECT_THAT(TextOf("README.md"), HasSubstr("```cpp\n" + code + "```"));
+}
+
+TEST(JobTest, AStrictJobRefusesWhatOthersNote) {
+  const TemporaryDirectory directory;
+  // An energy that is a tenth of its neighbours'.
+  std::string csv = "stage,instruction,frequency,time,energy\n";
+  for (int i = 0; i < 8; ++i) {
+    csv += "0,forward," + std::to_string(1400 - 50 * i) + "," + std::to_string(1 + 0.04 * i) + "," +
+           std::to_string((i == 4 ? 0.1 : 1) * (100 - 3 * i)) + "\n";
+  }
+  csv += "0,backward,1400,2,200\n0,backward,1200,2.5,140\n";
+  directory.Put("profile.csv", csv);
+  JobFile settings = SmallJob();
+  const auto noted = Job::Load(directory.Path("profile.csv"), settings);
+  ASSERT_TRUE(noted) << noted.error().message;
+  EXPECT_FALSE(noted->profile.notes.empty());
+  settings.strict = true;
+  EXPECT_THAT(ErrorOf(Job::Load(directory.Path("profile.csv"), settings)),
+              StartsWith(directory.Path("profile.csv")));
+}
+
+TEST(JobFieldsTest, HaveDistinctKeysAndAreMergedEachAlone) {
+  std::set<std::string_view> keys;
+  for (const job::Field& field : job::Fields()) {
+    EXPECT_TRUE(keys.insert(field.key).second) << field.key;
+    EXPECT_EQ(job::FindField(field.key), &field);
+    JobFile overrides;
+    std::visit(
+        [&](auto member) {
+          auto& value = overrides.*member;
+          if constexpr (requires { value.emplace(); }) {
+            value.emplace();
+          } else {
+            value.push_back(1);
+          }
+        },
+        field.member);
+    JobFile settings;
+    job::Merge(overrides, &settings);
+    for (const job::Field& other : job::Fields()) {
+      EXPECT_EQ(job::IsSet(other, settings), &other == &field) << field.key << " " << other.key;
+    }
+  }
+  EXPECT_EQ(job::FindField("none"), nullptr);
+}
+
+}  // namespace
+}  // namespace perseus
