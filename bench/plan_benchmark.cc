@@ -1,7 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One plan at the all-maximum-clock time, on a frontier that is known already.
+// Plans on a frontier that is known already: one at the all-maximum-clock time,
+// the first one that its search tells of, and a ladder from T_min to T*.
 
 #include <benchmark/benchmark.h>
 
@@ -43,6 +44,65 @@ BENCHMARK(PlanAtNoSlowdown)
     ->Args({8, 96, 20})
     ->Args({8, 96, 100})
     ->Args({16, 256, 20})
+    ->Unit(benchmark::kMillisecond);
+
+// stages, microbatches. The search ends as soon as there is a plan.
+void FirstPlan(benchmark::State& state) {
+  auto pipeline =
+      ModelledPipeline(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  if (!pipeline) {
+    state.SkipWithError(pipeline.error().message.c_str());
+    return;
+  }
+  const auto planner = Planner::Create(*std::move(pipeline), {});
+  if (!planner) {
+    state.SkipWithError(planner.error().message.c_str());
+    return;
+  }
+  const double seconds = planner->baseline().iteration_time_seconds;
+  while (state.KeepRunning()) {
+    const auto plan = planner->PlanFor(
+        seconds, {}, 1, [](const PlanProgress& progress) { return progress.better == nullptr; });
+    if (!plan) {
+      state.SkipWithError(plan.error().message.c_str());
+      return;
+    }
+    state.counters["gap_percent"] = plan->gap_percent;
+  }
+}
+BENCHMARK(FirstPlan)
+    ->ArgNames({"stages", "microbatches"})
+    ->Args({8, 96})
+    ->Args({16, 256})
+    ->Unit(benchmark::kMillisecond);
+
+// stages, microbatches, plans
+void Ladder(benchmark::State& state) {
+  auto pipeline =
+      ModelledPipeline(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  if (!pipeline) {
+    state.SkipWithError(pipeline.error().message.c_str());
+    return;
+  }
+  const auto planner = Planner::Create(*std::move(pipeline), {});
+  if (!planner) {
+    state.SkipWithError(planner.error().message.c_str());
+    return;
+  }
+  while (state.KeepRunning()) {
+    const auto plans = planner->Ladder(static_cast<int>(state.range(2)));
+    if (!plans) {
+      state.SkipWithError(plans.error().message.c_str());
+      return;
+    }
+    double gap = 0;
+    for (const Plan& plan : *plans) gap += plan.gap_percent / static_cast<double>(plans->size());
+    state.counters["mean_gap_percent"] = gap;
+  }
+}
+BENCHMARK(Ladder)
+    ->ArgNames({"stages", "microbatches", "plans"})
+    ->Args({8, 96, 64})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

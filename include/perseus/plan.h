@@ -38,9 +38,12 @@ struct Frontier {
   // Step of the slopes in the coarse mode; 0 when exact.
   double slope_quantum_watts = 0;
 
+  // What the pipeline's GPUs draw together while they wait.
+  double total_blocking_power_watts = 0;
+
   // The lower bound at `seconds`: linear between points, waiting at blocking
   // power beyond the last. Precondition: seconds >= fastest_seconds.
-  double EnergyAt(double seconds, double total_blocking_power_watts) const;
+  double EnergyAt(double seconds) const;
 };
 
 // Which computations share one knob.

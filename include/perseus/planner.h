@@ -42,16 +42,28 @@ struct PlannerOptions {
   ProgressFunction progress;
 };
 
-// Computes the frontier of a pipeline once, then makes plans anywhere on it.
-// Owns its pipeline. Deterministic. Const members may be called from several
+// What a search for a plan tells while it runs.
+struct PlanProgress {
+  double share = 0;  // Of the work, 0..1.
+  // A plan that is better than any before, during the call; else nullptr.
+  const Plan* better = nullptr;
+};
+// Called with the first plan early (within some 5 % of the work), then with
+// each better one and now and then between. False ends the search: its result is the
+// best plan so far. Must not throw.
+using PlanCallback = std::function<bool(const PlanProgress&)>;
+
+// Computes the frontier of a pipeline once, then makes plans anywhere on it. A
+// handle: copies are cheap and share the pipeline, the frontier and the walks
+// of it that plans start from (those of the last three time margins, each with
+// at most 64 MiB besides its network), and what they refer to lives as long as
+// the last copy. Deterministic. Const members may be called from several
 // threads at once. A moved-from planner may only be assigned or destroyed.
 class Planner {
  public:
-  // Errors: kOverflow when quantities do not fit the integer arithmetic.
+  // Errors: kOverflow when quantities do not fit the integer arithmetic, or for
+  // more than a million computations.
   static Result<Planner> Create(CostedPipeline pipeline, const PlannerOptions& options);
-  Planner(Planner&&) noexcept;
-  Planner& operator=(Planner&&) noexcept;
-  ~Planner();
 
   const CostedPipeline& pipeline() const;
   const Frontier& frontier() const;
@@ -70,20 +82,36 @@ class Planner {
   Result<double> TargetSeconds(const PlanTarget& target) const;
 
   // A plan that ends by `seconds`. For more than T* it is the one for T*,
-  // unless shared knobs have a use for more time. `effort` scales the work
-  // bound of the search: 1 for a plan that will be used (about a second of CPU
-  // at 8 stages x 96 microbatches, more with more computations), 0.2 for a row
-  // of a table. Errors: kInfeasible below T_min or when the constraints cannot
-  // be met in that time; kInvalidInput for numbers out of range, or a margin in
+  // unless shared knobs have a use for more time. `effort` scales the work of
+  // the search, which is cut there: 1 for a plan that will be used (about a
+  // second of CPU up to 8 stages x 96 microbatches, in proportion to the
+  // computations beyond), 0.15 for a row of a table. The search itself does not
+  // depend on it, so that more effort never gives a worse plan: one with more
+  // energy over an iteration of `seconds`. (Where computations share knobs it
+  // may.) Errors: kInfeasible below T_min or when the constraints cannot be met
+  // in that time; kInvalidInput for numbers out of range, or a margin in
   // standard deviations where the profile states none.
-  Result<Plan> PlanFor(double seconds, const PlanConstraints& constraints = {},
-                       double effort = 1.0) const;
+  Result<Plan> PlanFor(double seconds, const PlanConstraints& constraints = {}, double effort = 1.0,
+                       const PlanCallback& callback = {}) const;
+
+  // Plans for `count` (at least 2) evenly spaced times from the fastest to T*:
+  // what a service needs that answers stragglers. No plan is worse than one for
+  // less time (CarryForward). Times that the constraints leave no plan for are
+  // left out. The callback gets every plan; false ends the ladder there.
+  // Errors: those of PlanFor, where there is no plan at all.
+  Result<std::vector<Plan>> Ladder(int count, const PlanConstraints& constraints = {},
+                                   double effort = 0.15, const PlanCallback& callback = {}) const;
 
  private:
   struct Impl;
-  explicit Planner(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Planner(std::shared_ptr<const Impl> impl);
+  std::shared_ptr<const Impl> impl_;
 };
+
+// Puts the plan for less time in the place of each plan that is worse: that
+// uses more energy over iterations of the same length. `plans` are for one
+// pipeline and the same constraints, by ascending requested time.
+void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans);
 
 }  // namespace perseus
 PERSEUS_EXPORT_END

@@ -69,7 +69,7 @@ Plan WithWait(const Planner& planner, Plan plan, double watts) {
   plan.requested_time_seconds = plan.iteration_time_seconds;
   const Frontier& bound = planner.lower_bound();
   plan.lower_bound_joules =
-      bound.EnergyAt(plan.iteration_time_seconds, blocking_watts) * (1 - bound.certified_error);
+      bound.EnergyAt(plan.iteration_time_seconds) * (1 - bound.certified_error);
   plan.gap_percent = 0;
   if (plan.lower_bound_joules > 0) {
     plan.gap_percent = std::max(0.0, 100 * (plan.energy_joules / plan.lower_bound_joules - 1));

@@ -45,7 +45,6 @@ std::string FrontierText(const Job& job, const Planner& planner,
                          const std::vector<std::string>& notes, const Style& style) {
   const Frontier& frontier = planner.frontier();
   const Plan& baseline = planner.baseline();
-  const double watts = planner.pipeline().total_blocking_power_watts;
   std::string out = FormatInput(job.profile, planner.pipeline(), job.virtual_stages,
                                 job.costs.split_ratio, style);
   const bool milliseconds = baseline.iteration_time_seconds < 0.1;
@@ -54,7 +53,7 @@ std::string FrontierText(const Job& job, const Planner& planner,
                millijoules ? "energy mJ" : "energy J", "saving", "power W"},
               {Align::kLeft});
   for (const double seconds : TableTimes(frontier, baseline.iteration_time_seconds)) {
-    const double joules = frontier.EnergyAt(seconds, watts);
+    const double joules = frontier.EnergyAt(seconds);
     table.AddRow({NamesAt(frontier, baseline.iteration_time_seconds, seconds),
                   WithThousands(seconds * (milliseconds ? 1e3 : 1), 4),
                   FormatSignedPercent(PercentOver(seconds, baseline.iteration_time_seconds), 2),

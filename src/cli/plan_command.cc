@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/plan_notes.h"
+#include "cli/plan_rows.h"
 #include "cli/plan_summary.h"
 #include "cli/table.h"
 #include "perseus/file.h"
@@ -23,7 +24,7 @@ namespace perseus::cli {
 namespace {
 
 // Of the effort of a plan that will be used, what a row of the table gets.
-constexpr double kRowEffort = 0.2;
+constexpr double kRowEffort = 0.15;
 
 // Each constraint alone, as on the command line.
 std::vector<std::pair<std::string, PlanConstraints>> Separately(const PlanConstraints& all) {
@@ -76,29 +77,6 @@ Result<std::vector<ConstraintPrice>> PriceConstraints(const Planner& planner, do
   }
   prices.push_back(PriceOf("all together", chosen, *free));
   return prices;
-}
-
-// Plans for every point of the table, each only once.
-Result<void> FillPoints(const Planner& planner, const PlanConstraints& constraints, double effort,
-                        ProgressLine* progress, PlanSummary* summary) {
-  const Plan* previous = nullptr;
-  for (std::size_t i = 0; i < summary->points.size(); ++i) {
-    PlanPoint& point = summary->points[i];
-    progress->SetWhat(fmt::format("plan {} of {}", i + 1, summary->points.size()));
-    if (SameTime(point.seconds, summary->chosen_seconds)) {
-      point.plan = summary->chosen;
-    } else if (previous != nullptr && SameTime(point.seconds, summary->points[i - 1].seconds)) {
-      point.plan = *previous;
-    } else {
-      Result<Plan> plan = planner.PlanFor(point.seconds, constraints, effort);
-      if (!plan && plan.error().code != ErrorCode::kInfeasible) {
-        return tl::unexpected(plan.error());
-      }
-      if (plan) point.plan = *std::move(plan);
-    }
-    previous = point.plan ? &*point.plan : nullptr;
-  }
-  return {};
 }
 
 bool Exists(const std::string& path) {
@@ -212,9 +190,13 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   summary.chosen = *std::move(chosen);
   summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,
                                *seconds, summary.at, &summary.beyond_tstar);
-  if (auto filled = FillPoints(*planner, constraints, kRowEffort * effort, &progress, &summary);
-      !filled) {
-    return tl::unexpected(filled.error());
+  const auto begun = [&progress](int row, int rows) {
+    progress.SetWhat(fmt::format("plan {} of {}", row, rows));
+  };
+  if (auto planned = PlanRows(*planner, constraints, kRowEffort * effort, UsualThreads(), *seconds,
+                              begun, &summary.chosen, &summary.points);
+      !planned) {
+    return tl::unexpected(planned.error());
   }
   progress.SetWhat("price of the constraints");
   auto prices = PriceConstraints(*planner, *seconds, constraints, effort, summary.chosen);

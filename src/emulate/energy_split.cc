@@ -17,7 +17,7 @@ double EnergySplitter::LeastEffectiveJoules(double seconds) const {
   // nothing changes.
   const double within = std::clamp(seconds, frontier_.points.front().iteration_time_seconds,
                                    frontier_.points.back().iteration_time_seconds);
-  return frontier_.EnergyAt(within, blocking_watts_) - blocking_watts_ * within;
+  return frontier_.EnergyAt(within) - blocking_watts_ * within;
 }
 
 EnergySplit EnergySplitter::Split(const LimitedPlan& plan, const RunTotals& run,

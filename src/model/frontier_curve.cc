@@ -7,7 +7,7 @@
 
 namespace perseus {
 
-double Frontier::EnergyAt(double seconds, double total_blocking_power_watts) const {
+double Frontier::EnergyAt(double seconds) const {
   const auto right = std::lower_bound(
       points.begin(), points.end(), seconds,
       [](const FrontierPoint& point, double t) { return point.iteration_time_seconds < t; });

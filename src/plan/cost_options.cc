@@ -4,6 +4,7 @@
 #include "plan/cost_options.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace perseus::plan {
 
@@ -28,6 +29,14 @@ std::vector<CostOption> ParetoOptions(const CostTable& table, const Guard& guard
     }
   }
   return kept;
+}
+
+double EffectiveEnergyOf(const CostedPipeline& costs, const std::vector<CostOption>& options) {
+  double joules = 0;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    joules += EffectiveEnergy(costs.TableOf(static_cast<int>(i)), options[i]);
+  }
+  return joules;
 }
 
 const CostOption* FindOption(const CostTable& table, int knob) {

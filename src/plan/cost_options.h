@@ -25,6 +25,10 @@ struct Guard {
 // effective energy), fastest first; of equal ones the lowest knob.
 std::vector<CostOption> ParetoOptions(const CostTable& table, const Guard& guard);
 
+// Sum over one option for every computation: what plans are compared by, since
+// over iterations of one length the rest of the energy is the same.
+double EffectiveEnergyOf(const CostedPipeline& costs, const std::vector<CostOption>& options);
+
 // The option of table.all_options at a knob, or nullptr. Lives as long as the
 // table.
 const CostOption* FindOption(const CostTable& table, int knob);

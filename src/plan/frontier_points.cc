@@ -53,6 +53,7 @@ Frontier MakeFrontier(const TimeCostFrontier& solved, const CostedPipeline& pipe
                    [watts](const FrontierPoint& p) { return p.slope_watts <= watts; });
   frontier.economic_seconds = economic->iteration_time_seconds;
   frontier.slope_quantum_watts = slope_quantum;
+  frontier.total_blocking_power_watts = pipeline.total_blocking_power_watts;
   // In exact mode the only error is that of doubles themselves.
   if (slope_quantum > 0 && economic->energy_joules > 0) {
     frontier.certified_error = solved.cost_error / economic->energy_joules;

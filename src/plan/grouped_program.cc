@@ -63,6 +63,12 @@ int GroupedProgram::SlowestWithin(int group) const {
   return position;
 }
 
+Int128 GroupedProgram::CostOf(int group, int knob) const {
+  Int128 cost = 0;
+  for (const int activity : space_.groups[group]) cost += OptionOf(activity, knob).cost;
+  return cost;
+}
+
 std::vector<std::pair<Int128, int>> GroupedProgram::ByPrice(int group) const {
   std::vector<std::pair<Int128, int>> priced;
   for (const int knob : space_.knobs[group]) {

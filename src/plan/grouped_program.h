@@ -50,6 +50,9 @@ class GroupedProgram {
   // the relaxation gives. Groups of one only.
   int SlowestWithin(int group) const;
 
+  // Cost of a group at a knob, in grid units.
+  frontier::Int128 CostOf(int group, int knob) const;
+
   // Knobs with what they cost at the current prices, least first.
   std::vector<std::pair<frontier::Int128, int>> ByPrice(int group) const;
 

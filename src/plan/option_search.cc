@@ -30,9 +30,11 @@
 #include "plan/option_search.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <random>
 #include <utility>
 
+#include "plan/dive.h"
 #include "plan/dive_order.h"
 #include "plan/grouped_program.h"
 
@@ -44,7 +46,8 @@ using frontier::Int128;
 using frontier::kNoLimit;
 using frontier::Network;
 
-constexpr double kDiveShare = 0.4;     // Of the work limit, for dives.
+constexpr double kDiveShare = 0.1;     // Of the usual work, for dives,
+constexpr double kBranchShare = 0.4;   // for the branch and bound of small problems.
 constexpr int kBasicDives = 3;         // One in each order.
 constexpr int kMostFailedDives = 100;  // In a row.
 constexpr std::size_t kMostGroupsToBranch = 64;
@@ -56,164 +59,128 @@ constexpr int kNeighbourhoodDoublings = 4;  // up to 8 x 2^3.
 class Search {
  public:
   Search(const Network& network, DeadlineProgram program, const SearchSpace& space,
-         std::int64_t work_limit, std::int64_t basic_work_limit)
+         const SearchBudget& budget, const ChoiceReport& report)
       : space_(space),
         order_(space, program),
         program_(network, std::move(program), space),
-        work_limit_(program_.work() + work_limit),
-        basic_work_limit_(program_.work() + std::max(work_limit, basic_work_limit)) {
-    // A single step may be long where many activities change at once.
-    if (!program_.each_alone()) program_.SetWorkLimit(basic_work_limit_);
-  }
+        report_(report),
+        dive_limit_(Share(kDiveShare, budget)),
+        branch_limit_(Share(kBranchShare, budget)),
+        work_limit_(budget.limit),
+        work_before_(program_.work()) {}
 
-  std::optional<std::vector<int>> Run() {
-    if (!Dives()) return RoundUp();
-    const bool small = space_.groups.size() <= kMostGroupsToBranch;
-    const std::int64_t work_left = work_limit_ - program_.work();
-    Improve(small ? work_limit_ - work_left / 2 : work_limit_);
-    if (small) {
-      for (int group = 0; group < static_cast<int>(space_.groups.size()); ++group) {
-        program_.Release(group);
-      }
-      program_.Optimise(kNoLimit);
-      Branch(order_.by_start(), work_limit_);
+  void Run() {
+    RoundDown();
+    // A single step may be long where many activities change at once.
+    if (!program_.each_alone()) program_.SetWorkLimit(work_before_ + work_limit_);
+    if (!Dives()) {
+      RoundUp();
+      return;
     }
-    return best_;
+    if (space_.groups.size() <= kMostGroupsToBranch) {
+      for (int group = 0; group < program_.size(); ++group) program_.Release(group);
+      program_.Optimise(kNoLimit);
+      Branch(order_.by_start(), Work() + branch_limit_);
+      for (int group = 0; group < program_.size(); ++group) program_.Fix(group, best_[group]);
+      if (!program_.Optimise(kNoLimit)) return;
+    }
+    Improve();
   }
 
  private:
-  // The group of the same rank that comes next in the direction of the dive.
-  int Following(int group) const {
-    return style_.backward ? order_.Previous(group) : space_.next_group[group];
+  static std::int64_t Share(double share, const SearchBudget& budget) {
+    return static_cast<std::int64_t>(share * static_cast<double>(budget.usual));
   }
 
-  // The least bound over the ways to round the next group of the rank.
-  Int128 LookAhead(int group, Int128 limit) {
-    if (group < 0 || !program_.IsFree(group)) return program_.objective();
-    const std::vector<int> knobs = program_.Neighbours(group);
-    if (knobs.size() == 1) return program_.objective();
-    Int128 best = kNoLimit;
-    for (const int knob : knobs) {
-      program_.Fix(group, knob);
-      if (program_.OptimiseFixed(group, std::min(best, limit))) best = program_.objective();
-    }
-    program_.Release(group);
-    program_.Optimise(kNoLimit);
-    return best;
+  std::int64_t Work() const { return spent_ + program_.work() - work_before_; }
+  bool IsOver() const { return stopped_ || Work() >= work_limit_; }
+
+  void Better(std::vector<int> knobs, Int128 cost) {
+    best_ = std::move(knobs);
+    best_cost_ = cost;
+    if (!report_(&best_, Work())) stopped_ = true;
+  }
+  void StillSearching() {
+    if (!report_(nullptr, Work())) stopped_ = true;
   }
 
-  // Fixes a group to the best knob found whose bound is within `limit`.
-  bool ChooseKnob(int group, Int128 limit) {
-    std::vector<int> candidates = program_.Neighbours(group);
-    const std::size_t neighbours = candidates.size();
-    for (const auto& [price, knob] : program_.ByPrice(group)) {
-      if (std::find(candidates.begin(), candidates.end(), knob) == candidates.end()) {
-        candidates.push_back(knob);
-      }
-    }
-    const std::size_t wanted = std::min(candidates.size(), neighbours + style_.candidates);
-    Int128 best = kNoLimit;
-    Int128 best_now = kNoLimit;
-    int best_knob = -1;
-    // Beyond the wanted ones only until one is feasible.
-    for (std::size_t k = 0; k < candidates.size() && (k < wanted || best_knob < 0); ++k) {
-      program_.Fix(group, candidates[k]);
-      if (!program_.OptimiseFixed(group, std::min(limit, best))) continue;
-      const Int128 now = program_.objective();
-      const Int128 ahead =
-          style_.look_ahead ? LookAhead(Following(group), std::min(limit, best)) : now;
-      if (ahead < best || (ahead == best && now < best_now) || best_knob < 0) {
-        best = ahead;
-        best_now = now;
-        best_knob = candidates[k];
-      }
-    }
-    if (best_knob < 0) return false;
-    program_.Fix(group, best_knob);
-    return program_.Optimise(limit);
+  Dive::Outcome DiveInto(const std::vector<int>& groups, const DiveStyle& style, Int128 limit) {
+    return Dive(space_, order_, style, &program_)
+        .Run(groups, limit, work_before_ - spent_ + work_limit_);
   }
 
-  // Dives in different styles; the best is left in best_ and program_.
+  // Every group at the slowest knob within its duration: always feasible, and
+  // there at once. For groups of one.
+  void RoundDown() {
+    if (!program_.each_alone()) return;
+    std::vector<int> knobs;
+    Int128 cost = 0;
+    for (int g = 0; g < program_.size(); ++g) {
+      knobs.push_back(space_.knobs[g][program_.SlowestWithin(g)]);
+      cost += program_.CostOf(g, knobs.back());
+    }
+    Better(std::move(knobs), cost);
+  }
+
+  // Dives in different styles; the best is left in best_ and program_. False
+  // where there is none.
   bool Dives() {
-    const auto share = [this](std::int64_t limit) {
-      return program_.work() +
-             static_cast<std::int64_t>(kDiveShare * static_cast<double>(limit - program_.work()));
-    };
-    const std::int64_t dive_limit = share(work_limit_);
-    const std::int64_t basic_limit = share(basic_work_limit_);
     const DeadlineProgram relaxation = program_.program();
-    std::int64_t work = program_.work();
     DeadlineProgram best_program = relaxation;
+    bool from_dive = false;
     int failures = 0;
-    const auto go_on = [&](int dive) {
-      if (dive == 0) return true;
-      return work < (dive < kBasicDives ? basic_limit : dive_limit) && failures < kMostFailedDives;
-    };
-    for (int dive = 0; go_on(dive); ++dive) {
-      const std::int64_t work_before = work;
-      style_ = StyleOfDive(dive, &random_);
-      if (dive > 0) program_.Assign(relaxation, std::vector<int>(program_.size(), -1));
-      const bool first = dive == 0;
-      if (Dive(first ? kNoLimit : best_cost_ - 1, basic_work_limit_, first) ||
-          (first && FallBack())) {
-        best_ = program_.chosen();
-        best_cost_ = program_.objective();
+    for (int dive = 0; !IsOver() && failures < kMostFailedDives; ++dive) {
+      if (dive >= kBasicDives && Work() >= dive_limit_) break;
+      const DiveStyle style = StyleOfDive(dive, &random_);
+      if (dive > 0) {
+        spent_ += program_.work() - relaxation.work();
+        program_.Assign(relaxation, std::vector<int>(program_.size(), -1));
+      }
+      const std::int64_t before = Work();
+      const Int128 limit = dive == 0 ? kNoLimit : best_cost_ - 1;
+      const Dive::Outcome outcome = DiveInto(order_.OfDive(style, &random_), style, limit);
+      const bool done = outcome == Dive::Outcome::kDone ||
+                        (outcome == Dive::Outcome::kStuck && dive == 0 && FallBack());
+      if (done && program_.objective() < best_cost_) {
+        Better(program_.chosen(), program_.objective());
         best_program = program_.program();
+        from_dive = true;
         failures = 0;
-      } else if (first) {
-        return false;
+      } else if (done && dive == 0) {
+        continue;  // What was rounded down is as good.
+      } else if (outcome == Dive::Outcome::kOutOfWork || dive == 0) {
+        break;
       } else {
         ++failures;
+        StillSearching();
       }
-      work = work_before + (program_.work() - relaxation.work());
-      if (work == work_before) break;  // Nothing to choose.
+      if (Work() == before) break;  // Nothing to choose.
     }
-    program_.Assign(std::move(best_program), best_);
-    work_limit_ += program_.work() - work;
-    return true;
-  }
-
-  // False when its bound passes the limit, or it has painted itself into a
-  // corner (knobs shared by groups on noisy tables).
-  // The same when it runs out of work, unless `round_down`.
-  bool Dive(Int128 limit, std::int64_t work_limit, bool round_down) {
-    const std::vector<int> order = order_.OfDive(style_, &random_);
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      if (program_.work() > work_limit) {
-        return round_down && program_.each_alone() && RoundDown(order, k);
-      }
-      if (!ChooseKnob(order[k], limit)) return false;
+    if (best_.empty()) return false;
+    spent_ += program_.work() - best_program.work();
+    program_.Assign(std::move(best_program), std::vector<int>(program_.size(), -1));
+    if (from_dive) {
+      program_.Assign(program_.program(), best_);
+      return true;
     }
-    return true;
-  }
-
-  // Rounds all groups from position `first` of the order within their
-  // durations.
-  bool RoundDown(const std::vector<int>& order, std::size_t first) {
-    std::vector<int> knobs;
-    for (std::size_t k = first; k < order.size(); ++k) {
-      knobs.push_back(space_.knobs[order[k]][program_.SlowestWithin(order[k])]);
-    }
-    for (std::size_t k = first; k < order.size(); ++k) program_.Fix(order[k], knobs[k - first]);
+    for (int group = 0; group < program_.size(); ++group) program_.Fix(group, best_[group]);
     return program_.Optimise(kNoLimit);
   }
 
   // Without the simplex: what the first dive has chosen, and every other group
-  // at its fastest knob; or all at theirs.
-  std::optional<std::vector<int>> RoundUp() {
+  // at its fastest knob; or all at theirs. For groups that are not alone.
+  void RoundUp() {
     for (const bool keep : {true, false}) {
+      if (!best_.empty()) return;
       for (int g = 0; g < program_.size(); ++g) {
         if (!keep || program_.IsFree(g)) program_.Fix(g, program_.KnobsOf(g).front());
       }
-      if (program_.CanMeetDeadline()) return program_.chosen();
+      if (program_.CanMeetDeadline()) Better(program_.chosen(), program_.objective());
     }
-    return std::nullopt;
   }
 
-  // Every group at its fastest (or the baseline's) knob. Not where the work is
-  // used up: the way there is long for the simplex.
+  // Every group at its fastest (or the baseline's) knob.
   bool FallBack() {
-    if (program_.work() > basic_work_limit_) return false;
     for (std::size_t g = 0; g < space_.groups.size(); ++g) {
       program_.Fix(static_cast<int>(g), space_.knobs[g].front());
     }
@@ -254,8 +221,7 @@ class Search {
       }
     }
     if (group < 0) {
-      best_ = program_.chosen();
-      best_cost_ = program_.objective();
+      if (program_.objective() < best_cost_) Better(program_.chosen(), program_.objective());
       return;
     }
     std::vector<std::pair<Int128, int>> children;
@@ -271,7 +237,7 @@ class Search {
     std::stable_sort(children.begin(), children.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [child_bound, knob] : children) {
-      if (child_bound >= best_cost_ || program_.work() >= work_limit) break;
+      if (child_bound >= best_cost_ || Work() >= work_limit || IsOver()) break;
       program_.Fix(group, knob);
       if (program_.Optimise(kNoLimit)) Branch(groups, work_limit);
     }
@@ -279,14 +245,15 @@ class Search {
     program_.Optimise(kNoLimit);
   }
 
-  void Improve(std::int64_t work_limit) {
+  void Improve() {
     // Nothing is gained by searching on when the neighbourhoods are exhausted.
     const std::int64_t most_failures = 16 * static_cast<std::int64_t>(space_.groups.size()) + 64;
     std::int64_t failures = 0;
-    while (program_.work() < work_limit && failures < most_failures) {
+    while (!IsOver() && failures < most_failures) {
       std::vector<int> picked = PickNeighbourhood();
-      style_ = {.backward = random_() % 2 == 0, .candidates = static_cast<int>(random_() % 7)};
-      if (style_.backward) std::reverse(picked.begin(), picked.end());
+      const DiveStyle style = {.backward = random_() % 2 == 0,
+                               .candidates = static_cast<int>(random_() % 7)};
+      if (style.backward) std::reverse(picked.begin(), picked.end());
       if (random_() % 4 == 0) {
         for (std::size_t k = picked.size(); k > 1; --k) {
           std::swap(picked[k - 1], picked[random_() % k]);
@@ -294,48 +261,47 @@ class Search {
       }
       for (const int group : picked) program_.Release(group);
       program_.Optimise(kNoLimit);
+      const Int128 before = best_cost_;
       bool better = program_.objective() < best_cost_;
       if (better && picked.size() <= kMostPickedToBranch && random_() % 2 == 0) {
-        const Int128 before = best_cost_;
-        Branch(picked, program_.work() +
-                           kBranchWorkPerGroup * static_cast<std::int64_t>(space_.groups.size()));
-        failures = best_cost_ < before ? 0 : failures + 1;
+        Branch(picked,
+               Work() + kBranchWorkPerGroup * static_cast<std::int64_t>(space_.groups.size()));
+        better = false;
+      } else if (better && DiveInto(picked, style, best_cost_ - 1) == Dive::Outcome::kDone) {
+        Better(program_.chosen(), program_.objective());
+        better = true;
+      } else {
+        better = false;
+      }
+      failures = best_cost_ < before ? 0 : failures + 1;
+      if (!better) {
         for (const int group : picked) program_.Fix(group, best_[group]);
         program_.Optimise(kNoLimit);
-        continue;
       }
-      for (std::size_t k = 0; better && k < picked.size(); ++k) {
-        better = ChooseKnob(picked[k], best_cost_ - 1);
-      }
-      if (better) {
-        best_cost_ = program_.objective();
-        best_ = program_.chosen();
-        failures = 0;
-        continue;
-      }
-      ++failures;
-      for (const int group : picked) program_.Fix(group, best_[group]);
-      program_.Optimise(kNoLimit);
+      if (failures % 64 == 63) StillSearching();
     }
   }
 
   const SearchSpace& space_;
   const GroupOrder order_;
   GroupedProgram program_;
-  std::int64_t work_limit_;
-  const std::int64_t basic_work_limit_;
-  DiveStyle style_;
+  const ChoiceReport& report_;
+  const std::int64_t dive_limit_;
+  const std::int64_t branch_limit_;
+  const std::int64_t work_limit_;
+  const std::int64_t work_before_;
+  std::int64_t spent_ = 0;  // On programs that were thrown away.
+  bool stopped_ = false;
   std::vector<int> best_;  // [group]
-  Int128 best_cost_ = 0;
+  Int128 best_cost_ = kNoLimit;
   std::mt19937 random_;  // Its sequence is fixed by the standard.
 };
 
 }  // namespace
 
-std::optional<std::vector<int>> SearchOptions(const Network& network, DeadlineProgram program,
-                                              const SearchSpace& space, std::int64_t work_limit,
-                                              std::int64_t basic_work_limit) {
-  return Search(network, std::move(program), space, work_limit, basic_work_limit).Run();
+void SearchOptions(const Network& network, DeadlineProgram program, const SearchSpace& space,
+                   const SearchBudget& budget, const ChoiceReport& report) {
+  Search(network, std::move(program), space, budget, report).Run();
 }
 
 }  // namespace perseus::plan

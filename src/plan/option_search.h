@@ -5,11 +5,10 @@
 #define PERSEUS_PLAN_OPTION_SEARCH_H_
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <vector>
 
-#include "frontier/deadline_program.h"
-#include "frontier/network.h"
+#include "frontier/solver.h"
 
 namespace perseus::plan {
 
@@ -31,18 +30,29 @@ struct SearchSpace {
   std::vector<int> next_group;
 };
 
+// How long to search, in units of work (nodes touched).
+struct SearchBudget {
+  // The usual work for a problem of this size: shares of it go to the stages of
+  // the search, whose sequence therefore does not depend on `limit`.
+  std::int64_t usual = 0;
+  // Where the sequence is cut.
+  std::int64_t limit = 0;
+};
+
+// Told of every better choice (the knob of each group), and now and then that
+// there is none yet (nullptr), with the work done; false ends the search.
+using ChoiceReport = std::function<bool(const std::vector<int>* better, std::int64_t work)>;
+
 // Chooses a knob for every group such that the deadline of `program` holds and
 // the total cost is small. `program` is optimal with every activity free, and
 // is consumed. The search is a dive guided by exact re-optimisation, followed
-// by neighbourhood search; see option_search.cc. It does at most about
-// `work_limit` units of work (nodes touched), but may use up to
-// `basic_work_limit` for the first dives, without which a plan is poor.
+// by branch and bound and neighbourhood search; see option_search.cc. What it
+// finds is reported, and each choice is better than the one before. The
+// sequence of reports for a limit is the beginning of that for a higher one.
 // Deterministic in its input.
-// Returns the knob of every group, or nullopt when it finds none in time.
-std::optional<std::vector<int>> SearchOptions(const frontier::Network& network,
-                                              frontier::DeadlineProgram program,
-                                              const SearchSpace& space, std::int64_t work_limit,
-                                              std::int64_t basic_work_limit);
+void SearchOptions(const frontier::Network& network, frontier::DeadlineProgram program,
+                   const SearchSpace& space, const SearchBudget& budget,
+                   const ChoiceReport& report);
 
 }  // namespace perseus::plan
 

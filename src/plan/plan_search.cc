@@ -10,15 +10,11 @@
 #include <cstdint>
 #include <utility>
 
-#include "frontier/deadline_program.h"
-#include "frontier/network.h"
-#include "frontier/walk.h"
 #include "plan/chosen_options.h"
-#include "plan/cost_options.h"
-#include "plan/grouped_plan.h"
 #include "plan/grouping.h"
 #include "plan/option_search.h"
 #include "plan/time_cost_problem.h"
+#include "plan/window_search.h"
 
 namespace perseus::plan {
 namespace {
@@ -26,7 +22,7 @@ namespace {
 using frontier::Network;
 
 // Units of search work that take about a second, for a pipeline of this size.
-constexpr double kWorkPerPlan = 2.6e8;
+constexpr double kWorkPerPlan = 8e7;
 constexpr double kComputationsPerPlan = 1536;
 
 // Sums of doubles and of ticks along a path differ by far less than this.
@@ -35,6 +31,9 @@ constexpr double kSameTime = 1e-12;
 // More work than anybody will wait for.
 constexpr double kMostWork = 1e16;
 
+// Up to so many computations the search is by branch and bound.
+constexpr std::size_t kMostToBranch = 64;
+
 tl::unexpected<Error> NothingFound(double seconds) {
   return MakeError(ErrorCode::kInfeasible,
                    fmt::format("no plan within these constraints was found for {:.6g} s; give more "
@@ -42,56 +41,18 @@ tl::unexpected<Error> NothingFound(double seconds) {
                                seconds));
 }
 
-}  // namespace
-
-Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs, double slope_quantum,
-                                           double seconds, const PlanConstraints& constraints,
-                                           double effort) {
-  if (SharesKnobs(costs, constraints)) {
-    auto grouped = SearchGroups(costs, seconds, constraints, effort);
-    if (!grouped) return tl::unexpected(grouped.error());
-    return std::move(grouped->options);
-  }
-  const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
-  auto problem = MakeTimeCostProblem(costs, guard);
-  if (!problem) return tl::unexpected(problem.error());
-  // Rounded slopes only where the walk would take too long: the bounds of the
-  // search are then exact.
-  auto network =
-      Network::Build(*problem, costs.dag.size() > kCoarseComputations ? slope_quantum : 0);
-  if (!network) return tl::unexpected(network.error());
-
-  // The grid and Replay() add up a path with different roundings: a plan that
-  // takes just `seconds` may take a hair more on the grid. ChosenOptions
-  // decides in the end.
-  frontier::Walk walk(*network);
-  const double slowest = network->scale.Time(walk.time());
-  const double most = seconds * (1 + kSameTime);
-  const std::int64_t deadline = most >= slowest ? walk.time() : network->scale.TicksDown(most);
-  while (!walk.at_fastest() && walk.next_time() > deadline) walk.Advance();
-  const std::int64_t start = walk.at_fastest() ? walk.time() : std::min(walk.time(), deadline);
-  if (deadline < start && network->scale.Time(start) > seconds * (1 + kSameTime)) {
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("no plan within these constraints takes {:.6g} s; the fastest one "
-                                 "takes at least {:.6g} s",
-                                 seconds, network->scale.Time(start)));
-  }
-  frontier::DeadlineProgram program(*network, walk, start);
-  const std::int64_t within = std::max(start, deadline);
-  if (within > start) {
-    program.SetDeadline(within);
-    program.Optimise(frontier::kNoLimit);
-  }
-
+// The choices of a plan that ends within `most_ticks`.
+Result<SearchSpace> MakeSearchSpace(const CostedPipeline& costs, const WalkedPipeline& walked,
+                                    Grouping grouping, std::int64_t most_ticks, double seconds) {
+  const Network& network = walked.network();
   SearchSpace space;
   for (std::size_t t = 0; t < costs.tables.size(); ++t) {
-    space.options.push_back(GridOptions(costs.tables[t], costs.knobs.size(), guard, network->scale,
-                                        network->curves[t].slowest_cost,
-                                        network->scale.Time(within)));
+    space.options.push_back(GridOptions(costs.tables[t], costs.knobs.size(), walked.guard(),
+                                        network.scale, network.curves[t].slowest_cost,
+                                        network.scale.Time(most_ticks)));
   }
-  Grouping grouping = GroupComputations(costs, {});
   for (const std::vector<int>& members : grouping.members) {
-    auto knobs = CommonKnobs(costs, guard, members);
+    auto knobs = CommonKnobs(costs, walked.guard(), members);
     if (!knobs) return tl::unexpected(knobs.error());
     // A group is on one rank, so its members' times add up.
     std::erase_if(*knobs, [&](int knob) {
@@ -101,25 +62,92 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs, double s
         if (option.length < 0) return true;
         length += option.length;
       }
-      return length > within;
+      return length > most_ticks;
     });
     if (knobs->empty()) return NothingFound(seconds);
     space.knobs.push_back(*std::move(knobs));
   }
   space.groups = std::move(grouping.members);
   space.next_group = std::move(grouping.next);
+  return space;
+}
 
-  const double full_work =
+}  // namespace
+
+Result<std::shared_ptr<const WalkedPipeline>> WalkedPipeline::Make(const CostedPipeline& costs,
+                                                                   const Guard& guard,
+                                                                   double slope_quantum,
+                                                                   double until_seconds) {
+  auto problem = MakeTimeCostProblem(costs, guard);
+  if (!problem) return tl::unexpected(problem.error());
+  // Rounded slopes only where the walk would take too long: the bounds of the
+  // search are then exact.
+  auto network =
+      Network::Build(*problem, costs.dag.size() > kCoarseComputations ? slope_quantum : 0);
+  if (!network) return tl::unexpected(network.error());
+  std::shared_ptr<WalkedPipeline> walked(new WalkedPipeline);
+  walked->guard_ = guard;
+  walked->network_ = std::make_unique<const Network>(*std::move(network));
+  frontier::LadderOptions options;
+  if (until_seconds > 0) {
+    options.until = walked->network_->scale.TicksDown(until_seconds);
+    options.most_bytes = 0;
+  }
+  walked->ladder_ = std::make_unique<const frontier::WalkLadder>(*walked->network_, options);
+  return walked;
+}
+
+Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
+                                           const WalkedPipeline& walked, double seconds,
+                                           double effort, const OptionsReport& report) {
+  const Network& network = walked.network();
+  const frontier::WalkLadder& ladder = walked.ladder();
+  // The grid and Replay() add up a path with different roundings: a plan that
+  // takes just `seconds` may take a hair more on the grid. ChosenOptions
+  // decides in the end.
+  const double slowest = network.scale.Time(ladder.slowest_time());
+  const double most = seconds * (1 + kSameTime);
+  std::int64_t deadline = most >= slowest ? ladder.slowest_time() : network.scale.TicksDown(most);
+  if (deadline < ladder.fastest_time() && network.scale.Time(ladder.fastest_time()) > most) {
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("no plan within these constraints takes {:.6g} s; the fastest one "
+                                 "takes at least {:.6g} s",
+                                 seconds, network.scale.Time(ladder.fastest_time())));
+  }
+  deadline = std::max(deadline, ladder.fastest_time());
+  frontier::DeadlineProgram program = ladder.ProgramAt(deadline);
+  auto space = MakeSearchSpace(costs, walked, GroupComputations(costs, {}), deadline, seconds);
+  if (!space) return tl::unexpected(space.error());
+
+  const double usual =
       kWorkPerPlan * std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
-  const double work = std::min(effort * full_work, kMostWork);
-  auto knobs = SearchOptions(*network, std::move(program), space, static_cast<std::int64_t>(work),
-                             static_cast<std::int64_t>(full_work));
-  if (!knobs) return NothingFound(seconds);
-
-  ChosenOptions chosen(costs, guard, space.groups, space.knobs, *knobs);
-  if (!chosen.MeetDeadline(seconds)) return NothingFound(seconds);
-  chosen.ReclaimSlack(seconds);
-  return chosen.options();
+  const double work = std::min(effort * usual, kMostWork);
+  const SearchBudget budget = {.usual = static_cast<std::int64_t>(usual),
+                               .limit = static_cast<std::int64_t>(work)};
+  std::vector<CostOption> best;
+  double best_joules = 0;
+  const auto keep = [&](const std::vector<int>& knobs) {
+    ChosenOptions chosen(costs, walked.guard(), space->groups, space->knobs, knobs);
+    if (!chosen.MeetDeadline(seconds)) return false;
+    chosen.ReclaimSlack(seconds);
+    const double joules = EffectiveEnergyOf(costs, chosen.options());
+    if (!best.empty() && !(joules < best_joules)) return false;
+    best = chosen.options();
+    best_joules = joules;
+    return true;
+  };
+  const ChoiceReport choice_report = [&](const std::vector<int>* better, std::int64_t done) {
+    const bool kept = better != nullptr && keep(*better);
+    const double share = work > 0 ? std::min(1.0, static_cast<double>(done) / work) : 1;
+    return !report || report(kept ? &best : nullptr, share);
+  };
+  if (space->groups.size() <= kMostToBranch) {
+    SearchOptions(network, std::move(program), *space, budget, choice_report);
+  } else {
+    SearchWindows(network, program, deadline, *space, budget, choice_report);
+  }
+  if (best.empty()) return NothingFound(seconds);
+  return best;
 }
 
 }  // namespace perseus::plan

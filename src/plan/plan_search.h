@@ -4,26 +4,61 @@
 #ifndef PERSEUS_PLAN_PLAN_SEARCH_H_
 #define PERSEUS_PLAN_PLAN_SEARCH_H_
 
+#include <functional>
+#include <memory>
 #include <vector>
 
+#include "frontier/solver.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/result.h"
+#include "plan/cost_options.h"
 
 namespace perseus::plan {
 
 // Above so many computations the exact walk takes minutes.
 inline constexpr int kCoarseComputations = 20000;
 
+// A pipeline with a margin on its times, as the solver has walked it: what
+// plans for any time start from. Immutable; const members may be called from
+// several threads at once. Does not keep the pipeline.
+class WalkedPipeline {
+ public:
+  // Slopes are rounded to `slope_quantum` only beyond kCoarseComputations.
+  // Walks down to `until_seconds` only (0: all the way). Snapshots of the walk
+  // take at most 64 MiB. Errors: those of the integer arithmetic.
+  static Result<std::shared_ptr<const WalkedPipeline>> Make(const CostedPipeline& costs,
+                                                            const Guard& guard,
+                                                            double slope_quantum,
+                                                            double until_seconds);
+
+  const Guard& guard() const { return guard_; }
+  const frontier::Network& network() const { return *network_; }
+  const frontier::WalkLadder& ladder() const { return *ladder_; }
+
+ private:
+  WalkedPipeline() = default;
+
+  Guard guard_;
+  std::unique_ptr<const frontier::Network> network_;
+  std::unique_ptr<const frontier::WalkLadder> ladder_;
+};
+
+// Told of each better plan, the first one soon, and now and then that there is
+// none yet (nullptr), with the share of the work that is done; false ends the
+// search.
+using OptionsReport = std::function<bool(const std::vector<CostOption>* better, double share)>;
+
 // One option for every computation, so that the pipeline ends by `seconds` at
-// little energy: walks the frontier to that time, then searches
-// (option_search.h) from the durations found there; where knobs are shared see
-// grouped_plan.h. Slopes are rounded to `slope_quantum` only beyond
-// kCoarseComputations. Errors: kInfeasible where nothing was found; those of the
-// integer arithmetic.
-Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs, double slope_quantum,
-                                           double seconds, const PlanConstraints& constraints,
-                                           double effort);
+// little energy: searches from the durations of the relaxation (window_search.h;
+// option_search.h for small pipelines). Where knobs are shared see grouped_plan.h.
+// Plans are compared by effective energy, which is the energy over an iteration
+// of a given length. `effort` says where the search is cut, and nothing else:
+// more of it never gives a worse plan. Errors: kInfeasible where nothing was
+// found; those of the integer arithmetic.
+Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
+                                           const WalkedPipeline& walked, double seconds,
+                                           double effort, const OptionsReport& report);
 
 }  // namespace perseus::plan
 

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,6 +20,7 @@
 #include "perseus/plan.h"
 #include "plan/cost_options.h"
 #include "plan/frontier_points.h"
+#include "plan/grouped_plan.h"
 #include "plan/grouping.h"
 #include "plan/knob_subset.h"
 #include "plan/plan_search.h"
@@ -28,6 +32,9 @@ namespace {
 using plan::Guard;
 
 constexpr double kSameEnergy = 1e-11;
+
+// More would not fit the memory of most machines (about 1.3 kB each).
+constexpr int kMostComputations = 1'000'000;
 
 // The advised quantum, as a share of the mean power at the highest clock.
 constexpr double kCoarseShare = 1.0 / 180;
@@ -42,10 +49,41 @@ double CoarseQuantum(const CostedPipeline& pipeline) {
   return kCoarseShare * energy / seconds;
 }
 
+// The walks of one pipeline, for the margins that were asked for last: made at
+// the first question and kept, so that many plans cost little more than their
+// searches.
+class WalkCache {
+ public:
+  Result<std::shared_ptr<const plan::WalkedPipeline>> For(const CostedPipeline& pipeline,
+                                                          const Guard& guard,
+                                                          double slope_quantum) const {
+    // Who asks for a walk that another thread is making waits for it.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto same = [&guard](const auto& walked) {
+      return walked->guard().sigmas == guard.sigmas && walked->guard().fraction == guard.fraction;
+    };
+    auto found = std::find_if(walks_.begin(), walks_.end(), same);
+    if (found == walks_.end()) {
+      auto walked = plan::WalkedPipeline::Make(pipeline, guard, slope_quantum, 0);
+      if (!walked) return tl::unexpected(walked.error());
+      if (walks_.size() == kMostWalks) walks_.pop_back();
+      found = walks_.insert(walks_.end(), *std::move(walked));
+    }
+    std::rotate(walks_.begin(), found, found + 1);  // The last asked for first.
+    return walks_.front();
+  }
+
+ private:
+  static constexpr std::size_t kMostWalks = 3;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const plan::WalkedPipeline>> walks_;
+};
+
 }  // namespace
 
 struct Planner::Impl {
   CostedPipeline pipeline;
+  WalkCache walks;
   double slope_quantum = 0;
   Frontier frontier;
   Frontier bound;  // The frontier of the options themselves, also where a fit is shown.
@@ -58,8 +96,7 @@ struct Planner::Impl {
     for (const CostOption& option : plan->options) durations.push_back(option.time_seconds);
     plan->iteration_time_seconds = Replay(pipeline.dag, durations).iteration_time_seconds;
     plan->energy_joules = IterationEnergy(pipeline, plan->options, plan->iteration_time_seconds);
-    const double least =
-        bound.EnergyAt(plan->iteration_time_seconds, pipeline.total_blocking_power_watts);
+    const double least = bound.EnergyAt(plan->iteration_time_seconds);
     plan->lower_bound_joules = least * (1 - bound.certified_error);
     // Where energies cancel out, what is left is rounding.
     double magnitude = pipeline.total_blocking_power_watts * plan->iteration_time_seconds;
@@ -102,10 +139,7 @@ struct Planner::Impl {
   }
 };
 
-Planner::Planner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Planner::Planner(Planner&&) noexcept = default;
-Planner& Planner::operator=(Planner&&) noexcept = default;
-Planner::~Planner() = default;
+Planner::Planner(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
 const CostedPipeline& Planner::pipeline() const { return impl_->pipeline; }
 const Frontier& Planner::frontier() const { return impl_->frontier; }
@@ -121,7 +155,15 @@ Plan Planner::Evaluate(std::vector<CostOption> options) const {
 }
 
 Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& options) {
-  auto impl = std::make_unique<Impl>();
+  if (pipeline.dag.size() > kMostComputations) {
+    return MakeError(
+        ErrorCode::kOverflow,
+        fmt::format("this pipeline has {} computations in an iteration, and a plan is made for at "
+                    "most {}: a frontier of more takes hours and many GB; plan fewer microbatches, "
+                    "of which the steady ones repeat",
+                    pipeline.dag.size(), kMostComputations));
+  }
+  auto impl = std::make_shared<Impl>();
   impl->pipeline = std::move(pipeline);
   const CostedPipeline& costs = impl->pipeline;
   impl->slope_quantum = options.slope_quantum_watts;
@@ -245,8 +287,8 @@ Result<void> CheckConstraints(const PlanConstraints& constraints, double effort)
 
 }  // namespace
 
-Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints,
-                              double effort) const {
+Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints, double effort,
+                              const PlanCallback& callback) const {
   const Impl& impl = *impl_;
   if (auto checked = CheckConstraints(constraints, effort); !checked) {
     return tl::unexpected(checked.error());
@@ -264,13 +306,42 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
         "a time margin in standard deviations needs the profile's spread, but it has no time_std "
         "column (or only zeros); give the margin as a share, such as 1%");
   }
-  const auto search = [&](const CostedPipeline& costs, const PlanConstraints& with) {
-    return plan::SearchPlan(costs, impl.slope_quantum, seconds, with, effort);
+  const auto plan_of = [&](std::vector<CostOption> options) {
+    Plan plan = Evaluate(std::move(options));
+    plan.requested_time_seconds = seconds;
+    return plan;
   };
+  const plan::OptionsReport report = [&](const std::vector<CostOption>* better, double share) {
+    if (!callback) return true;
+    if (better == nullptr) return callback({.share = share, .better = nullptr});
+    const Plan plan = plan_of(*better);
+    return callback({.share = share, .better = &plan});
+  };
+  const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
+  // On the pipeline whose walk is kept, or on one that has lost some knobs.
+  const auto search = [&](const CostedPipeline& costs, const PlanConstraints& with,
+                          const plan::OptionsReport& told) -> Result<std::vector<CostOption>> {
+    if (plan::SharesKnobs(costs, with)) {
+      auto grouped = plan::SearchGroups(costs, seconds, with, effort);
+      if (!grouped) return tl::unexpected(grouped.error());
+      return std::move(grouped->options);
+    }
+    auto walked = &costs == &impl.pipeline
+                      ? impl.walks.For(costs, guard, impl.slope_quantum)
+                      : plan::WalkedPipeline::Make(costs, guard, impl.slope_quantum, seconds);
+    if (!walked) return tl::unexpected(walked.error());
+    return plan::SearchPlan(costs, **walked, seconds, effort, told);
+  };
+  // Few knobs are several searches, of which only the best is worth telling.
+  const bool tells = constraints.max_knobs == 0 && !plan::SharesKnobs(impl.pipeline, constraints);
   Result<std::vector<CostOption>> options =
       constraints.max_knobs == 0
-          ? search(impl.pipeline, constraints)
-          : plan::SearchFewKnobs(impl.pipeline, seconds, constraints, impl.slope_quantum, search);
+          ? search(impl.pipeline, constraints, report)
+          : plan::SearchFewKnobs(
+                impl.pipeline, seconds, constraints, impl.slope_quantum,
+                [&search](const CostedPipeline& costs, const PlanConstraints& with) {
+                  return search(costs, with, {});
+                });
   if (!options) {
     // Where the search finds nothing there may still be what everybody has.
     const bool fits = options.error().code == ErrorCode::kInfeasible &&
@@ -279,9 +350,50 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
     if (!fits) return tl::unexpected(options.error());
     options = impl.baseline.options;
   }
-  Plan plan = Evaluate(*std::move(options));
-  plan.requested_time_seconds = seconds;
+  Plan plan = plan_of(*std::move(options));
+  if (callback && !tells) callback({.share = 1, .better = &plan});
   return plan;
+}
+
+Result<std::vector<Plan>> Planner::Ladder(int count, const PlanConstraints& constraints,
+                                          double effort, const PlanCallback& callback) const {
+  if (count < 2) {
+    return InvalidInput(fmt::format("a ladder of {} plans; expected at least 2", count));
+  }
+  const double first = impl_->frontier.fastest_seconds;
+  const double last = impl_->frontier.tstar_seconds;
+  std::vector<Plan> plans;
+  for (int step = 0; step < count; ++step) {
+    const double share = static_cast<double>(step) / (count - 1);
+    const double seconds = step + 1 == count ? last : first + (last - first) * share;
+    Result<Plan> plan = PlanFor(seconds, constraints, effort);
+    if (!plan) {
+      // Constraints may leave nothing for the shortest times.
+      const bool go_on = plan.error().code == ErrorCode::kInfeasible && step + 1 < count;
+      if (!go_on && plans.empty()) return tl::unexpected(plan.error());
+    } else {
+      plans.push_back(*std::move(plan));
+    }
+    CarryForward(impl_->pipeline, &plans);
+    const Plan* const made = plans.empty() ? nullptr : &plans.back();
+    if (callback && !callback({.share = (step + 1.0) / count, .better = made})) break;
+  }
+  return plans;
+}
+
+void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans) {
+  double least = 0;
+  for (std::size_t k = 0; k < plans->size(); ++k) {
+    Plan& plan = (*plans)[k];
+    const double joules = plan::EffectiveEnergyOf(pipeline, plan.options);
+    if (k > 0 && least < joules) {
+      const double requested = plan.requested_time_seconds;
+      plan = (*plans)[k - 1];
+      plan.requested_time_seconds = requested;
+    } else {
+      least = joules;
+    }
+  }
 }
 
 }  // namespace perseus

@@ -54,7 +54,7 @@ class PerseusPolicy : public Policy {
   }
 
  private:
-  const Planner& planner_;
+  const Planner planner_;  // A handle: lives as long as the policy.
   PlanConstraints constraints_;
   double effort_;
 };

@@ -93,9 +93,7 @@ class Plot {
   }
 
  private:
-  double Bound(double seconds) const {
-    return frontier_.EnergyAt(seconds, input_.pipeline->total_blocking_power_watts);
-  }
+  double Bound(double seconds) const { return frontier_.EnergyAt(seconds); }
 
   void ChooseScales() {
     double first = std::min(baseline_.iteration_time_seconds, frontier_.fastest_seconds);

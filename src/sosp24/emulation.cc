@@ -58,7 +58,7 @@ class Case {
   double HeadlineEffort() const { return kHeadlineEffort * options_.effort; }
   double BoundJoules(double seconds) const {
     const Frontier& frontier = planner_.frontier();
-    return frontier.EnergyAt(std::max(seconds, frontier.fastest_seconds), waiting_watts_);
+    return frontier.EnergyAt(std::max(seconds, frontier.fastest_seconds));
   }
   // The protocol's time where a plan can realise it, else the least that one can.
   double OwnSeconds() const {

@@ -37,8 +37,7 @@ Planner RandomPlanner(unsigned seed, int stages, int microbatches, double noise 
 }
 
 double BoundWatts(const Planner& planner, double seconds) {
-  return planner.lower_bound().EnergyAt(seconds, planner.pipeline().total_blocking_power_watts) /
-         seconds;
+  return planner.lower_bound().EnergyAt(seconds) / seconds;
 }
 
 // Energy of the options as replayed, and of the wait that follows.

@@ -5,13 +5,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <random>
+#include <vector>
 
-#include "frontier/network.h"
-#include "frontier/walk.h"
+#include "frontier/solver.h"
 
 namespace perseus::plan {
 namespace {
@@ -103,7 +105,8 @@ double LeastCost(const Case& c) {
   }
 }
 
-std::optional<std::vector<int>> Search(Case* c, std::int64_t work) {
+// What is reported within `work`, in order.
+std::vector<std::vector<int>> Reports(Case* c, std::int64_t work) {
   const auto network = Network::Build(c->problem, 0);
   EXPECT_TRUE(network);
   c->space.options.clear();
@@ -117,10 +120,21 @@ std::optional<std::vector<int>> Search(Case* c, std::int64_t work) {
     }
   }
   const std::int64_t deadline = network->scale.TicksDown(c->deadline);
-  frontier::Walk walk(*network);
-  while (!walk.at_fastest() && walk.next_time() > deadline) walk.Advance();
-  return SearchOptions(*network, DeadlineProgram(*network, walk, std::min(walk.time(), deadline)),
-                       c->space, work, work);
+  const frontier::WalkLadder ladder(*network);
+  std::vector<std::vector<int>> reports;
+  SearchOptions(*network, ladder.ProgramAt(std::min(ladder.slowest_time(), deadline)), c->space,
+                {.usual = kWork, .limit = work},
+                [&reports](const std::vector<int>* better, std::int64_t /*work*/) {
+                  if (better != nullptr) reports.push_back(*better);
+                  return true;
+                });
+  return reports;
+}
+
+std::optional<std::vector<int>> Search(Case* c, std::int64_t work) {
+  const std::vector<std::vector<int>> reports = Reports(c, work);
+  if (reports.empty()) return std::nullopt;
+  return reports.back();
 }
 
 TEST(OptionSearchTest, SmallProblemsAreSolvedToTheOptimum) {
@@ -149,6 +163,30 @@ TEST(OptionSearchTest, LittleWorkStillGivesAPlan) {
     ASSERT_TRUE(knobs);
     EXPECT_TRUE(std::isfinite(CostOf(c, *knobs)));
   }
+}
+
+TEST(OptionSearchTest, ALimitOnlyCutsTheSequence) {
+  std::mt19937 random(14);
+  int reported = 0;
+  for (int round = 0; round < 30; ++round) {
+    Case c = RandomCase(random, /*grouped=*/round % 2 == 1);
+    const std::vector<int> fast(c.problem.curve_of.size(), 0);
+    c.deadline = End(c.problem, fast) + 1 + round % 4;
+    const auto all = Reports(&c, kWork);
+    double last = std::numeric_limits<double>::infinity();
+    for (const std::vector<int>& knobs : all) {
+      EXPECT_LT(CostOf(c, knobs), last);
+      last = CostOf(c, knobs);
+    }
+    reported += static_cast<int>(all.size());
+    if (round % 2 == 1) continue;  // Groups: what is there at the limit is rounded.
+    for (const std::int64_t work : {1, 100, 1000, 10'000}) {
+      const auto some = Reports(&c, work);
+      ASSERT_LE(some.size(), all.size());
+      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin())) << round << ' ' << work;
+    }
+  }
+  EXPECT_GT(reported, 30);
 }
 
 TEST(OptionSearchTest, SaysWhenNothingFits) {

@@ -1,0 +1,117 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/plan_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "perseus/pipeline.h"
+#include "perseus/plan.h"
+#include "perseus/planner.h"
+#include "perseus/profile.h"
+#include "perseus/schedule.h"
+
+namespace perseus::cli {
+namespace {
+
+Planner MakePlanner() {
+  std::string text = "stage,instruction,frequency,time,energy\n";
+  for (int stage = 0; stage < 4; ++stage) {
+    const double factor = 1 + 0.07 * stage;
+    for (const auto& [clock, time, energy] :
+         std::vector<std::tuple<int, double, double>>{{1410, 0.050, 20.0},
+                                                      {1305, 0.0531, 18.6},
+                                                      {1200, 0.056, 17.5},
+                                                      {1050, 0.0631, 16.3},
+                                                      {900, 0.071, 15.5}}) {
+      for (const auto& [name, work] :
+           std::vector<std::pair<std::string, double>>{{"forward", 1}, {"backward", 2.03}}) {
+        text += std::to_string(stage) + ',' + name + ',' + std::to_string(clock) + ',' +
+                std::to_string(time * work * factor) + ',' +
+                std::to_string(energy * work * factor) + '\n';
+      }
+    }
+  }
+  const Result<Profile> profile = ParseProfile(text, "profile.csv");
+  EXPECT_TRUE(profile) << profile.error().message;
+  const auto schedule = BuildSchedule({.name = "1f1b", .num_stages = 4, .num_microbatches = 12});
+  CostSpec costs;
+  costs.blocking_power_watts = {80};
+  auto planner = Planner::Create(*CostPipeline(*profile, *BuildDag(*schedule, {}), costs), {});
+  EXPECT_TRUE(planner) << planner.error().message;
+  return *std::move(planner);
+}
+
+struct Rows {
+  Plan chosen;
+  std::vector<PlanPoint> points;
+};
+
+Rows RowsOf(const Planner& planner, const PlanConstraints& constraints, int threads) {
+  const double today = planner.baseline().iteration_time_seconds;
+  Rows rows;
+  rows.chosen = *planner.PlanFor(1.05 * today, constraints, 0.02);
+  for (const double factor : {1.0, 1.01, 1.02, 1.05, 1.1, 1.05, 1.3, 0.9}) {
+    rows.points.push_back({.name = "", .label = "", .seconds = factor * today, .plan = {}});
+  }
+  int begun = 0;
+  const auto tell = [&begun](int row, int count) {
+    EXPECT_LE(row, count);
+    ++begun;
+  };
+  EXPECT_TRUE(PlanRows(planner, constraints, 0.01, threads, 1.05 * today, tell, &rows.chosen,
+                       &rows.points));
+  EXPECT_GT(begun, 0);
+  return rows;
+}
+
+std::vector<int> Knobs(const Plan& plan) {
+  std::vector<int> knobs;
+  for (const CostOption& option : plan.options) knobs.push_back(option.knob);
+  return knobs;
+}
+
+TEST(PlanRows, AreTheSameForAnyNumberOfThreads) {
+  const Planner planner = MakePlanner();
+  for (const bool constrained : {false, true}) {
+    PlanConstraints constraints;
+    if (constrained) constraints.time_margin_fraction = 0.01;
+    const Rows alone = RowsOf(planner, constraints, 1);
+    for (const int threads : {2, 5, 64}) {
+      // A planner of its own, so that the walk is made by several at once.
+      const Rows rows = RowsOf(MakePlanner(), constraints, threads);
+      EXPECT_EQ(Knobs(rows.chosen), Knobs(alone.chosen));
+      for (std::size_t k = 0; k < alone.points.size(); ++k) {
+        ASSERT_EQ(rows.points[k].plan.has_value(), alone.points[k].plan.has_value()) << k;
+        if (!alone.points[k].plan) continue;
+        EXPECT_EQ(Knobs(*rows.points[k].plan), Knobs(*alone.points[k].plan)) << k;
+        EXPECT_EQ(rows.points[k].plan->energy_joules, alone.points[k].plan->energy_joules);
+      }
+    }
+  }
+}
+
+TEST(PlanRows, ShareThePlanOfATimeAndNeverGetWorseWithMore) {
+  const Planner planner = MakePlanner();
+  const Rows rows = RowsOf(planner, {}, 3);
+  EXPECT_FALSE(rows.points[7].plan);  // Below the fastest time.
+  EXPECT_EQ(Knobs(*rows.points[3].plan), Knobs(rows.chosen));
+  EXPECT_EQ(Knobs(*rows.points[5].plan), Knobs(rows.chosen));
+  const double watts = planner.pipeline().total_blocking_power_watts;
+  double last = 1e300;
+  for (const int k : {0, 1, 2, 3, 4, 6}) {
+    const Plan& plan = *rows.points[k].plan;
+    const double effective = plan.energy_joules - watts * plan.iteration_time_seconds;
+    EXPECT_LE(effective, last * (1 + 1e-12)) << k;
+    last = effective;
+  }
+}
+
+}  // namespace
+}  // namespace perseus::cli
