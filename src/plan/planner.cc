@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,6 +24,7 @@
 #include "plan/knob_subset.h"
 #include "plan/plan_search.h"
 #include "plan/time_cost_problem.h"
+#include "plan/walk_cache.h"
 
 namespace perseus {
 namespace {
@@ -49,41 +49,11 @@ double CoarseQuantum(const CostedPipeline& pipeline) {
   return kCoarseShare * energy / seconds;
 }
 
-// The walks of one pipeline, for the margins that were asked for last: made at
-// the first question and kept, so that many plans cost little more than their
-// searches.
-class WalkCache {
- public:
-  Result<std::shared_ptr<const plan::WalkedPipeline>> For(const CostedPipeline& pipeline,
-                                                          const Guard& guard,
-                                                          double slope_quantum) const {
-    // Who asks for a walk that another thread is making waits for it.
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto same = [&guard](const auto& walked) {
-      return walked->guard().sigmas == guard.sigmas && walked->guard().fraction == guard.fraction;
-    };
-    auto found = std::find_if(walks_.begin(), walks_.end(), same);
-    if (found == walks_.end()) {
-      auto walked = plan::WalkedPipeline::Make(pipeline, guard, slope_quantum, 0);
-      if (!walked) return tl::unexpected(walked.error());
-      if (walks_.size() == kMostWalks) walks_.pop_back();
-      found = walks_.insert(walks_.end(), *std::move(walked));
-    }
-    std::rotate(walks_.begin(), found, found + 1);  // The last asked for first.
-    return walks_.front();
-  }
-
- private:
-  static constexpr std::size_t kMostWalks = 3;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const plan::WalkedPipeline>> walks_;
-};
-
 }  // namespace
 
 struct Planner::Impl {
   CostedPipeline pipeline;
-  WalkCache walks;
+  plan::WalkCache walks;
   double slope_quantum = 0;
   Frontier frontier;
   Frontier bound;  // The frontier of the options themselves, also where a fit is shown.

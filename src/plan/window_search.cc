@@ -83,10 +83,10 @@ struct Choice {
   Int128 cost = kNoLimit;
 };
 
-class Search {
+class WindowSearch {
  public:
-  Search(const Network& network, const DeadlineProgram& program, std::int64_t deadline,
-         const SearchSpace& space, const SearchBudget& budget, const ChoiceReport& report)
+  WindowSearch(const Network& network, const DeadlineProgram& program, std::int64_t deadline,
+               const SearchSpace& space, const SearchBudget& budget, const ChoiceReport& report)
       : network_(network),
         program_(program),
         space_(space),
@@ -333,7 +333,7 @@ class Search {
 void SearchWindows(const Network& network, const DeadlineProgram& program, std::int64_t deadline,
                    const SearchSpace& space, const SearchBudget& budget,
                    const ChoiceReport& report) {
-  Search(network, program, deadline, space, budget, report).Run();
+  WindowSearch(network, program, deadline, space, budget, report).Run();
 }
 
 }  // namespace perseus::plan

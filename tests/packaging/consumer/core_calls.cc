@@ -12,6 +12,7 @@
 #include "perseus/explain.h"
 #include "perseus/file.h"
 #include "perseus/frontier.h"
+#include "perseus/job.h"
 #include "perseus/job_file.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
@@ -59,6 +60,7 @@ int main(int argc, char** argv) {
       perseus::ParseJobFile("microbatches = 4\n", "job.toml", perseus::JobFileFormat::kToml),
       "ParseJobFile");
   Check(job.microbatches == 4, "job_file.h");
+  Check(!perseus::Job::Load("", {}).has_value(), "job.h");
 
   perseus::SynthSpec synth;
   synth.model = "gpt3-1.3b";
