@@ -5,6 +5,7 @@
 #define PERSEUS_COSTED_PIPELINE_H_
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "perseus/computation.h"

@@ -19,7 +19,7 @@
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
-// How much longer than measured a computation may take; see CostSpec.
+// How much longer than measured a computation may take; see PlanConstraints.
 struct TimeMargin {
   double sigmas = 0;
   double fraction = 0;

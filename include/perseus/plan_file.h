@@ -24,8 +24,8 @@ inline constexpr std::string_view kZeusPlanFileName = "zeus_plan.py";  // Zeus a
 // The version of plan.json that this library writes and reads.
 inline constexpr int kPlanSchemaVersion = 1;
 
-// What a plan.json may have at most, 1 GiB; the largest plan that can be made
-// (4,000,000 computations) has some 700 MB. A longer text cannot be read back.
+// What a plan.json may have at most, 1 GiB; the largest schedule that can be
+// built (4,000,000 computations) has some 700 MB. A longer text cannot be read back.
 inline constexpr std::size_t kMaxPlanFileBytes = std::size_t{1} << 30;
 // The same of a plan for Zeus.
 inline constexpr std::size_t kMaxZeusPlanFileBytes = std::size_t{128} << 20;

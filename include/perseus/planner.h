@@ -23,7 +23,7 @@ namespace perseus {
 Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, const CostSpec& spec);
 
 // Energy of one pipeline over an iteration: computations + blocking power
-// while ranks wait (planner.md §1). Summed in the order of dag.computations.
+// while ranks wait (docs/planning.md). Summed in the order of dag.computations.
 double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
                        double iteration_time_seconds);
 
@@ -50,7 +50,9 @@ struct PlanProgress {
 };
 // Called with the first plan early (within some 5 % of the work), then with
 // each better one and now and then between. False ends the search: its result is the
-// best plan so far. Must not throw.
+// best plan so far. Where computations share knobs, and with max_knobs, it is
+// called once, at the end. The first plan for a time margin walks the frontier
+// before; that does not call, and other threads wait for it. Must not throw.
 using PlanCallback = std::function<bool(const PlanProgress&)>;
 
 // Computes the frontier of a pipeline once, then makes plans anywhere on it. A
@@ -87,8 +89,8 @@ class Planner {
   // second of CPU up to 8 stages x 96 microbatches, in proportion to the
   // computations beyond), 0.15 for a row of a table. The search itself does not
   // depend on it, so that more effort never gives a worse plan: one with more
-  // energy over an iteration of `seconds`. (Where computations share knobs it
-  // may.) Errors: kInfeasible below T_min or when the constraints cannot be met
+  // energy over an iteration of `seconds`. docs/planning.md says what holds where
+  // computations share knobs. Errors: kInfeasible below T_min or when the constraints cannot be met
   // in that time; kInvalidInput for numbers out of range, or a margin in
   // standard deviations where the profile states none.
   Result<Plan> PlanFor(double seconds, const PlanConstraints& constraints = {}, double effort = 1.0,

@@ -72,6 +72,8 @@ Result<std::vector<ConstraintPrice>> PriceConstraints(const Planner& planner, do
   }
   for (const auto& [name, one] : single) {
     const Result<Plan> plan = planner.PlanFor(seconds, one, effort);
+    // A search that finds all together may still miss one of them alone.
+    if (!plan && plan.error().code == ErrorCode::kInfeasible) continue;
     if (!plan) return tl::unexpected(plan.error());
     prices.push_back(PriceOf(name, *plan, *free));
   }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <exception>
+#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -25,14 +27,23 @@ void PlanAll(const Planner& planner, const PlanConstraints& constraints, double 
              const std::function<void(int, int)>& begun, std::vector<Row>* rows) {
   const int count = static_cast<int>(rows->size());
   std::atomic<int> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;  // The first; std::bad_alloc, most likely.
   const auto work = [&](bool tell) {
-    for (int k = next++; k < count; k = next++) {
-      if (tell) begun(k + 1, count);
-      Row& row = (*rows)[k];
-      if (!row.plan) row.plan = planner.PlanFor(row.seconds, constraints, effort);
+    try {
+      for (int k = next++; k < count; k = next++) {
+        if (tell) begun(k + 1, count);
+        Row& row = (*rows)[k];
+        if (!row.plan) row.plan = planner.PlanFor(row.seconds, constraints, effort);
+      }
+    } catch (...) {
+      next = count;
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!failure) failure = std::current_exception();
     }
   };
   std::vector<std::thread> helpers;
+  helpers.reserve(std::max(0, std::min(threads, count) - 1));
   for (int k = 1; k < std::min(threads, count); ++k) {
     try {
       helpers.emplace_back(work, false);
@@ -42,6 +53,7 @@ void PlanAll(const Planner& planner, const PlanConstraints& constraints, double 
   }
   work(true);
   for (std::thread& helper : helpers) helper.join();
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace

@@ -55,7 +55,8 @@ class JobParser {
     for (const job::Field& field : job::Fields()) {
       if (const auto found = root_.Find(field.key)) Read(field, *found);
     }
-    if (job_.schedule && job_.schedule_file) {
+    // After a fault Find() finds nothing more.
+    if (!reader_.failed() && job_.schedule && job_.schedule_file) {
       root_.Find("schedule_file")->Fail("'schedule' is given too; keep one of them");
     }
     if (reader_.failed()) return tl::unexpected(*reader_.error());

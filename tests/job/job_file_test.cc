@@ -225,6 +225,17 @@ TEST(JobFile, SurvivesASecondFault) {
       }
     }
   }
+  // A fault in any third key, beside both schedules (which exclude each other).
+  for (const std::string_view key : kKeys) {
+    if (key == "schedule" || key == "schedule_file") continue;
+    for (const std::string_view value : kValues) {
+      const std::string text =
+          fmt::format("schedule = '1f1b'\nschedule_file = 'a'\n{} = {}\n", key, value);
+      const Result<JobFile> job = Toml(text);
+      ASSERT_FALSE(job) << text;
+      EXPECT_EQ(job.error().code, ErrorCode::kInvalidInput) << text;
+    }
+  }
   EXPECT_EQ(TomlError("schedule = '1f1b'\nschedule_file = ''"),
             "job.toml:2:17: schedule_file: expected a path, found ''");
   EXPECT_EQ(TomlError("schedule = '1f1b'\nschedule_file = 3"),
