@@ -75,6 +75,18 @@ struct PlanConstraints {
   }
 };
 
+// How far a plan whose computations share knobs is from the best such plan.
+struct SharedKnobBound {
+  // No plan within the constraints that takes the same time uses less. Never
+  // below Plan::lower_bound_joules, nor above the plan's own energy.
+  double lower_bound_joules = 0;
+  double gap_percent = 0;  // 100 (energy - lower bound) / lower bound
+  // No plan within the constraints that ends by the requested time uses less
+  // energy over an iteration of that length, but for what rounding may hide
+  // (1e-10 of the energies): the plan is the best one.
+  bool proven_best = false;
+};
+
 // The baseline, or a point of the frontier made real: one option for every
 // computation. Realised figures come from Replay() on the measured options.
 struct Plan {
@@ -88,6 +100,10 @@ struct Plan {
   double average_power_watts = 0;     // Of one pipeline.
   int knob_changes = 0;               // Per iteration, summed over ranks.
   int distinct_knobs = 0;
+  // Only where a granularity makes computations share knobs, nothing limits
+  // their number, and the search found a bound: with a dwell there is none, but
+  // for one knob per rank.
+  std::optional<SharedKnobBound> shared_knobs;
 };
 
 // Where on the frontier a plan should be.

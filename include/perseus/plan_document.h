@@ -81,6 +81,7 @@ struct PlanDocument {
   double saving_percent = 0;
   int knob_changes = 0;
   int distinct_knobs = 0;
+  std::optional<SharedKnobBound> shared_knobs;  // As in Plan.
   PlanBaseline baseline;
 
   // How the lower bound was found.

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_REPORT_H_
 #define PERSEUS_REPORT_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct ReportRow {
   double gap_percent = 0;
   int knob_changes = 0;
   int distinct_knobs = 0;
-  bool chosen = false;  // The plan that the report shows.
+  std::optional<SharedKnobBound> shared_knobs;  // As in Plan.
+  bool chosen = false;                          // The plan that the report shows.
 };
 
 // The row of a plan.

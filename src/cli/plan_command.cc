@@ -191,6 +191,7 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   Result<Plan> chosen = planner->PlanFor(*seconds, constraints, effort);
   if (!chosen) return tl::unexpected(chosen.error());
   summary.chosen = *std::move(chosen);
+  summary.granularity = constraints.granularity;
   summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,
                                *seconds, summary.at, &summary.beyond_tstar);
   const auto begun = [&progress](int row, int rows) {

@@ -13,6 +13,7 @@
 #include "cli/table.h"
 #include "report/page.h"
 #include "report/plan_json.h"
+#include "report/text.h"
 
 namespace perseus::cli {
 namespace {
@@ -217,6 +218,9 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
                        chosen.distinct_knobs, chosen.distinct_knobs == 1 ? "clock" : "clocks",
                        CountOf(chosen.knob_changes, "change")),
            style);
+  if (chosen.shared_knobs) {
+    out += Fact("Best", report::SharedKnobText(*chosen.shared_knobs, summary.granularity), style);
+  }
   out += JobTotal(summary, style);
   if (!summary.output_directory.empty()) {
     out += Fact("Written",

@@ -39,8 +39,9 @@ struct PlanSummary {
   std::string at = "1.0x";
   double chosen_seconds = 0;  // What `at` means.
   Plan chosen;
-  std::vector<PlanPoint> points;          // Ascending in time.
-  std::vector<std::string> beyond_tstar;  // Labels that are left out.
+  Granularity granularity = Granularity::kComputation;  // That `chosen` was made with.
+  std::vector<PlanPoint> points;                        // Ascending in time.
+  std::vector<std::string> beyond_tstar;                // Labels that are left out.
   std::vector<ConstraintPrice> prices;
   std::vector<std::string> notes;  // Sentences.
   std::string output_directory;    // Empty: nothing was written.

@@ -97,6 +97,13 @@ void AddFigures(std::string* json, const PlanDocument& plan) {
                  plan.requested_time_seconds, plan.iteration_time_seconds, plan.energy_joules,
                  plan.average_power_watts, plan.lower_bound_joules, plan.gap_percent,
                  plan.saving_percent, plan.knob_changes, plan.distinct_knobs);
+  if (plan.shared_knobs) {
+    fmt::format_to(
+        out,
+        "  \"shared_clocks\": {{\"lower_bound_j\": {}, \"gap_percent\": {}, \"proven\": {}}},\n",
+        plan.shared_knobs->lower_bound_joules, plan.shared_knobs->gap_percent,
+        plan.shared_knobs->proven_best);
+  }
   fmt::format_to(out,
                  "  \"certificate\": {{\"lower_bound_j\": {}, \"gap_percent\": {}, "
                  "\"method\": \"dual bound of the {} frontier\", \"slope_quantum_w\": {}, "

@@ -143,6 +143,11 @@ class HeadParser {
     plan_.saving_percent = root.Get("saving_percent").Number();
     plan_.knob_changes = IntegerOr(root, "knob_changes", 0, 0, kMaxInt);
     plan_.distinct_knobs = IntegerOr(root, "distinct_knobs", 0, 0, kMaxInt);
+    if (const auto shared = root.Find("shared_clocks")) {
+      plan_.shared_knobs = {.lower_bound_joules = shared->Get("lower_bound_j").Number(),
+                            .gap_percent = shared->Get("gap_percent").Number(),
+                            .proven_best = shared->Get("proven").Bool()};
+    }
     if (const auto certificate = root.Find("certificate")) {
       plan_.slope_quantum_watts = NumberOr(*certificate, "slope_quantum_w", 0);
       plan_.certified_error = NumberOr(*certificate, "certified_error", 0);

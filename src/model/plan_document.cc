@@ -93,6 +93,7 @@ PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
   document.saving_percent = plan.saving_percent;
   document.knob_changes = plan.knob_changes;
   document.distinct_knobs = plan.distinct_knobs;
+  document.shared_knobs = plan.shared_knobs;
   document.baseline = MakeBaseline(pipeline, baseline);
   document.slope_quantum_watts = context.slope_quantum_watts;
   document.exponential_fit = context.exponential_fit;

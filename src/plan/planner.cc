@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@
 #include "plan/grouping.h"
 #include "plan/knob_subset.h"
 #include "plan/limits.h"
+#include "plan/plan_bound.h"
 #include "plan/plan_search.h"
 #include "plan/time_cost_problem.h"
 #include "plan/walk_cache.h"
@@ -32,8 +34,6 @@ namespace perseus {
 namespace {
 
 using plan::Guard;
-
-constexpr double kSameEnergy = 1e-11;
 
 // The advised quantum, as a share of the mean power at the highest clock.
 constexpr double kCoarseShare = 1.0 / 180;
@@ -67,14 +67,7 @@ struct Planner::Impl {
     plan->energy_joules = IterationEnergy(pipeline, plan->options, plan->iteration_time_seconds);
     const double least = bound.EnergyAt(plan->iteration_time_seconds);
     plan->lower_bound_joules = least * (1 - bound.certified_error);
-    // Where energies cancel out, what is left is rounding.
-    double magnitude = pipeline.total_blocking_power_watts * plan->iteration_time_seconds;
-    for (const CostOption& option : plan->options) magnitude += option.energy_joules;
-    plan->gap_percent = 0;
-    if (plan->lower_bound_joules > kSameEnergy * magnitude) {
-      plan->gap_percent =
-          100 * (plan->energy_joules - plan->lower_bound_joules) / plan->lower_bound_joules;
-    }
+    plan->gap_percent = plan::GapPercent(pipeline, *plan, plan->lower_bound_joules);
     plan->average_power_watts =
         plan->iteration_time_seconds > 0 ? plan->energy_joules / plan->iteration_time_seconds : 0;
     std::set<int> knobs;
@@ -292,13 +285,15 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
     return callback({.share = share, .better = &plan});
   };
   const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
+  std::optional<plan::GroupedPlan> grouped;  // The last one.
   // On the pipeline whose walk is kept, or on one that has lost some knobs.
   const auto search = [&](const CostedPipeline& costs, const PlanConstraints& with,
                           const plan::OptionsReport& told) -> Result<std::vector<CostOption>> {
     if (plan::SharesKnobs(costs, with)) {
-      auto grouped = plan::SearchGroups(costs, seconds, with, effort);
-      if (!grouped) return tl::unexpected(grouped.error());
-      return std::move(grouped->options);
+      auto found = plan::SearchGroups(costs, seconds, with, effort);
+      if (!found) return tl::unexpected(found.error());
+      grouped = *std::move(found);
+      return grouped->options;
     }
     auto walked = &costs == &impl.pipeline
                       ? impl.walks.For(costs, guard, impl.slope_quantum)
@@ -325,6 +320,11 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
     options = impl.baseline.options;
   }
   Plan plan = plan_of(*std::move(options));
+  // With few knobs it is of searches among some of them only.
+  if (grouped && constraints.max_knobs == 0) {
+    plan.shared_knobs = plan::SharedKnobBoundOf(
+        impl.pipeline, plan, grouped->lower_bound_effective_joules, grouped->proven);
+  }
   if (callback && !tells) callback({.share = 1, .better = &plan});
   return plan;
 }
@@ -362,8 +362,10 @@ void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans) {
     const double joules = plan::EffectiveEnergyOf(pipeline, plan.options);
     if (k > 0 && least < joules) {
       const double requested = plan.requested_time_seconds;
+      const bool proven_best = plan.shared_knobs && plan.shared_knobs->proven_best;
       plan = (*plans)[k - 1];
       plan.requested_time_seconds = requested;
+      if (plan.shared_knobs) plan.shared_knobs->proven_best = proven_best;
     } else {
       least = joules;
     }

@@ -64,7 +64,7 @@ class PolicyFamily : public Policy {
   }
 
   std::string_view name_;
-  const Planner planner_;  // A handle: lives as long as the policy.
+  const Planner planner_;        // A handle: lives as long as the policy.
   std::vector<Member> members_;  // Not empty.
 };
 

@@ -242,6 +242,11 @@ class PlanPage {
         "Energy is that of one pipeline: its computations, and blocking power while a rank waits. "
         "T_economic is the time of least energy; up to T* a pipeline that must wait for a slower "
         "one still saves by slowing down."};
+    if (chosen_.shared_knobs) {
+      items.insert(
+          items.begin() + 2,
+          "Best " + report::SharedKnobText(*chosen_.shared_knobs, input_.constraints.granularity));
+    }
     items.insert(items.end(), input_.notes.begin(), input_.notes.end());
     document_.List(std::move(items));
   }
@@ -272,6 +277,7 @@ ReportRow MakeReportRow(std::string label, const Plan& plan) {
   row.gap_percent = plan.gap_percent;
   row.knob_changes = plan.knob_changes;
   row.distinct_knobs = plan.distinct_knobs;
+  row.shared_knobs = plan.shared_knobs;
   return row;
 }
 

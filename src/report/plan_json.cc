@@ -16,15 +16,21 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json RowFigures(const ReportRow& row) {
-  return {{"requested_time_s", row.requested_time_seconds},
-          {"iteration_time_s", row.iteration_time_seconds},
-          {"energy_j", row.energy_joules},
-          {"lower_bound_j", row.lower_bound_joules},
-          {"gap_percent", row.gap_percent},
-          {"saving_percent", row.saving_percent},
-          {"average_power_w", row.average_power_watts},
-          {"knob_changes", row.knob_changes},
-          {"distinct_knobs", row.distinct_knobs}};
+  Json json = {{"requested_time_s", row.requested_time_seconds},
+               {"iteration_time_s", row.iteration_time_seconds},
+               {"energy_j", row.energy_joules},
+               {"lower_bound_j", row.lower_bound_joules},
+               {"gap_percent", row.gap_percent},
+               {"saving_percent", row.saving_percent},
+               {"average_power_w", row.average_power_watts},
+               {"knob_changes", row.knob_changes},
+               {"distinct_knobs", row.distinct_knobs}};
+  if (row.shared_knobs) {
+    json["shared_clocks"] = {{"lower_bound_j", row.shared_knobs->lower_bound_joules},
+                             {"gap_percent", row.shared_knobs->gap_percent},
+                             {"proven", row.shared_knobs->proven_best}};
+  }
+  return json;
 }
 
 // What was read, and today's figures.

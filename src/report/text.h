@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "perseus/plan.h"
+
 namespace perseus::report {
 
 // `text` for HTML text or a quoted attribute: & < > " ' escaped, bytes that
@@ -36,6 +38,10 @@ DisplayUnit PowerUnit(double watts);
 
 // A signed percentage of energy or time saved, read as a change: 12.3 -> "−12.3 %".
 std::string ChangePercent(double saving_percent, int decimals);
+
+// What follows "Best": "with one clock per stage: proven; no ...". Rounded so
+// that it stays true.
+std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity);
 
 }  // namespace perseus::report
 

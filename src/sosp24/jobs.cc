@@ -366,7 +366,7 @@ JobSources FindJobSources(const fs::path& root, const Sosp24Options& options) {
                         .measured_is_named = !options.measured_directory.empty(),
                         .derived = options.derived_directory};
   if (sources.measured_is_named) {
-    sources.measured.push_back(options.measured_directory);
+    sources.measured.emplace_back(options.measured_directory);
     return sources;
   }
   std::vector<fs::path> candidates = {root / ".." / "measured"};

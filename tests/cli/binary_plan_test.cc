@@ -144,6 +144,16 @@ TEST_F(BinaryPlanTest, ConstraintsStateTheirPrice) {
               HasSubstr("--granularity stage  +"));
 }
 
+TEST_F(BinaryPlanTest, SharedClocksSayHowFarTheBestSuchPlanIs) {
+  const auto arguments = Arguments("plan", {"--granularity", "stage", "--at", "1.1x"});
+  EXPECT_THAT(Run(arguments).out, HasSubstr("Best      with one clock per stage: proven"));
+  EXPECT_THAT(Run(Arguments("plan")).out, Not(HasSubstr("Best  ")));
+  const json document =
+      json::parse(Run(Arguments("plan", {"--granularity", "stage", "--at", "1.1x", "--json"})).out);
+  EXPECT_EQ(document["shared_clocks"]["proven"], true);
+  EXPECT_NEAR(document["shared_clocks"]["gap_percent"].get<double>(), 0, 1e-6);
+}
+
 TEST_F(BinaryPlanTest, ASplitBackwardIsSaid) {
   const RunResult run =
       Run({"plan", folder_.Write("four.csv", SampleProfile(4)), "--schedule", "zbv-zero-bubble",

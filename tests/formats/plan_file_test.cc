@@ -40,6 +40,7 @@ constexpr std::string_view kSampleText = R"({
   "saving_percent": 12.5,
   "knob_changes": 3,
   "distinct_knobs": 2,
+  "shared_clocks": {"lower_bound_j": 480.25, "gap_percent": 0.05, "proven": true},
   "certificate": {"lower_bound_j": 480, "gap_percent": 0.1, "method": "dual bound of the coarse frontier", "slope_quantum_w": 2, "certified_error": 0.0002, "cost_curve": "measured"},
   "baseline": {
     "iteration_time_s": 1.1,
@@ -142,7 +143,7 @@ TEST(PlanFile, RefusesHalfAFusedComputation) {
     return plan ? "accepted" : plan.error().message;
   };
   const std::string expected =
-      "plan.json:37:7: ranks[0].computations[1]: a fused forward must be followed by the backward "
+      "plan.json:38:7: ranks[0].computations[1]: a fused forward must be followed by the backward "
       "that runs with it, with the same knob, start_s, duration_s and energy_j";
   EXPECT_EQ(error(", \"fused\": true", ""), expected);
   EXPECT_EQ(error("\"knob\": 1305", "\"knob\": 1290"), expected);
@@ -191,33 +192,33 @@ TEST(PlanFile, NeedsOnlyWhatItsReadersNeed) {
 
 TEST(PlanFile, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(ErrorWith("\"knob\": 1305", "\"knob\": null"),
-            "plan.json:37:65: ranks[0].computations[1].knob: expected a number or a string, found "
+            "plan.json:38:65: ranks[0].computations[1].knob: expected a number or a string, found "
             "null");
   EXPECT_EQ(ErrorWith("\"knob\": 1305", "\"knob\": 0"),
-            "plan.json:37:65: ranks[0].computations[1].knob: expected a number above 0, found 0");
+            "plan.json:38:65: ranks[0].computations[1].knob: expected a number above 0, found 0");
   EXPECT_EQ(ErrorWith("\"knob\": 1305", "\"knob\": \"1305\""),
-            "plan.json:37:65: ranks[0].computations[1].knob: expected a number above 0, found "
+            "plan.json:38:65: ranks[0].computations[1].knob: expected a number above 0, found "
             "'1305'");
   EXPECT_EQ(ErrorWith("\"stage\": 1", "\"stage\": -1"),
-            "plan.json:40:36: ranks[1].computations[0].stage: expected a whole number from 0 to 1, "
+            "plan.json:41:36: ranks[1].computations[0].stage: expected a whole number from 0 to 1, "
             "found -1");
   EXPECT_EQ(ErrorWith("\"microbatch\": 0", "\"microbatch\": 0.5"),
-            "plan.json:36:53: ranks[0].computations[0].microbatch: expected a whole number from 0 "
+            "plan.json:37:53: ranks[0].computations[0].microbatch: expected a whole number from 0 "
             "to 0, found 0.5");
   EXPECT_EQ(ErrorWith("{\"type\": \"backward\"", "{\"type\": \"sideways\""),
-            "plan.json:37:16: ranks[0].computations[1].type: expected forward, backward, "
+            "plan.json:38:16: ranks[0].computations[1].type: expected forward, backward, "
             "backward_input or backward_weight, found 'sideways'");
   EXPECT_EQ(ErrorWith("\"energy_j\": 480.5", "\"energy_j\": -1"),
             "plan.json:14:15: energy_j: expected a number of at least 0, found -1");
   EXPECT_EQ(ErrorWith("\"energy_j\": 480.5", "\"energy_j\": [1]"),
             "plan.json:14:15: energy_j: expected a number of at least 0, found an array");
   EXPECT_EQ(ErrorWith("\"phase\"", "\"phrase\""),
-            "plan.json:30:34: constraints.granularity: expected computation, phase, stage-type or "
+            "plan.json:31:34: constraints.granularity: expected computation, phase, stage-type or "
             "stage, found 'phrase'");
   EXPECT_EQ(ErrorWith("\"sm_clock_mhz\"", "\"watts\""),
             "plan.json:11:16: knob_kind: expected sm_clock_mhz or label, found 'watts'");
   EXPECT_EQ(ErrorWith("[0.001]", "[0.001, -2]"),
-            "plan.json:32:43: fixed_times.comm_delay_s[1]: expected a number of at least 0, found "
+            "plan.json:33:43: fixed_times.comm_delay_s[1]: expected a number of at least 0, found "
             "-2");
 }
 
@@ -225,9 +226,9 @@ TEST(PlanFile, NamesTheFieldThatIsMissing) {
   EXPECT_EQ(ErrorWith("\"saving_percent\"", "\"saved\""),
             "plan.json:1:1: 'saving_percent' is missing");
   EXPECT_EQ(ErrorWith("\"microbatch\"", "\"batch\""),
-            "plan.json:36:7: ranks[0].computations[0]: 'microbatch' is missing");
+            "plan.json:37:7: ranks[0].computations[0]: 'microbatch' is missing");
   EXPECT_EQ(ErrorWith("\"baseline\": {", "\"baseline\": 3, \"other\": {"),
-            "plan.json:22:15: baseline: expected an object, found 3");
+            "plan.json:23:15: baseline: expected an object, found 3");
 }
 
 TEST(PlanFile, RefusesOtherVersions) {
@@ -241,12 +242,12 @@ TEST(PlanFile, RefusesOtherVersions) {
 
 TEST(PlanFile, RefusesContradictions) {
   EXPECT_EQ(ErrorWith("\"stages\": 2", "\"stages\": 3"),
-            "plan.json:34:12: ranks: 2 ranks with 1 virtual stages each do not make 3 stages");
+            "plan.json:35:12: ranks: 2 ranks with 1 virtual stages each do not make 3 stages");
   EXPECT_EQ(ErrorWith("\"rank\": 1", "\"rank\": 2"),
-            "plan.json:39:14: ranks[1].rank: ranks are listed in order; expected 1");
+            "plan.json:40:14: ranks[1].rank: ranks are listed in order; expected 1");
   EXPECT_EQ(ErrorWith("\"type\": \"forward\", \"stage\": 1", "\"type\": \"forward\", \"stage\": 0"),
-            "plan.json:40:7: ranks[1].computations[0]: forward of stage 0, microbatch 0 is already "
-            "on line 36; each computation runs once an iteration");
+            "plan.json:41:7: ranks[1].computations[0]: forward of stage 0, microbatch 0 is already "
+            "on line 37; each computation runs once an iteration");
 }
 
 TEST(PlanFile, RefusesWhatIsNoPlan) {
@@ -315,6 +316,18 @@ TEST(PlanFile, HasTheLimitsOfSchedules) {
   EXPECT_NE(ErrorWith("\"microbatches\": 1", "\"microbatches\": 4000001"), "accepted");
 }
 
+// Plans without shared clocks have no such bound, and other programs need none.
+TEST(PlanFile, MayLackTheBoundOfSharedClocks) {
+  PlanDocument plan = SamplePlan();
+  plan.shared_knobs.reset();
+  const std::string text = FormatPlanJson(plan);
+  EXPECT_EQ(text.find("shared_clocks"), std::string::npos);
+  const Result<PlanDocument> read = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_FALSE(read->shared_knobs.has_value());
+  EXPECT_NE(ErrorWith("\"proven\": true", "\"proven\": 1"), "accepted");
+}
+
 // At 16 x 256 a plan should still open in an editor.
 TEST(PlanFile, StaysSmall) {
   PlanDocument plan = SamplePlan();
@@ -333,6 +346,9 @@ RC_GTEST_PROP(PlanFile, ReadsBackTheSameBits, ()) {
   PlanDocument plan = SamplePlan();
   plan.requested_time_seconds = *amount;
   plan.gap_percent = *rc::gen::arbitrary<double>();
+  plan.shared_knobs = {.lower_bound_joules = *rc::gen::arbitrary<double>(),
+                       .gap_percent = *rc::gen::arbitrary<double>(),
+                       .proven_best = *rc::gen::arbitrary<bool>()};
   for (PlannedRank& rank : plan.ranks) {
     for (PlannedComputation& computation : rank.computations) {
       computation.start_seconds = *amount;
@@ -346,6 +362,10 @@ RC_GTEST_PROP(PlanFile, ReadsBackTheSameBits, ()) {
   RC_ASSERT(read.has_value());
   RC_ASSERT(read->requested_time_seconds == plan.requested_time_seconds);
   RC_ASSERT(read->gap_percent == plan.gap_percent);
+  RC_ASSERT(read->shared_knobs.has_value());
+  RC_ASSERT(read->shared_knobs->lower_bound_joules == plan.shared_knobs->lower_bound_joules);
+  RC_ASSERT(read->shared_knobs->gap_percent == plan.shared_knobs->gap_percent);
+  RC_ASSERT(read->shared_knobs->proven_best == plan.shared_knobs->proven_best);
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
     for (std::size_t i = 0; i < plan.ranks[r].computations.size(); ++i) {
       const PlannedComputation& written = plan.ranks[r].computations[i];

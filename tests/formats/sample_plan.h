@@ -34,6 +34,7 @@ inline PlanDocument SamplePlan() {
   plan.saving_percent = 12.5;
   plan.knob_changes = 3;
   plan.distinct_knobs = 2;
+  plan.shared_knobs = {.lower_bound_joules = 480.25, .gap_percent = 0.05, .proven_best = true};
   plan.baseline.iteration_time_seconds = 1.1;
   plan.baseline.energy_joules = 549;
   plan.baseline.average_power_watts = 499;

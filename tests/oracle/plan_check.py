@@ -263,6 +263,8 @@ def check_plan(plan: dict[str, Any], job: Job) -> list[str]:
         gap = 100 * (plan["energy_j"] / plan["lower_bound_j"] - 1)
     if abs(plan["gap_percent"] - gap) > 1e-9:
         errors.append(f"gap_percent is {plan['gap_percent']!r}, recomputed {gap!r}")
+    if "shared_clocks" in plan:
+        errors += _shared_clocks_errors(plan, digits)
     if "average_power_w" in plan:
         errors += _differs("average_power_w", plan["average_power_w"], energy / time, 1e-12)
     for name, want in (
@@ -280,6 +282,18 @@ def check_plan(plan: dict[str, Any], job: Job) -> list[str]:
     errors += _detail_errors(plan, pipeline, chosen)
     errors += _bound_errors(plan, pipeline, time)
     return errors + constraint_errors(job, pipeline, chosen)
+
+
+def _shared_clocks_errors(plan: dict[str, Any], digits: float) -> list[str]:
+    shared = plan["shared_clocks"]
+    bound = shared["lower_bound_j"]
+    errors = []
+    if not plan["lower_bound_j"] - digits <= bound <= plan["energy_j"]:
+        errors.append(f"shared_clocks.lower_bound_j is {bound!r}")
+    gap = 100 * (plan["energy_j"] / bound - 1) if bound > digits else 0.0
+    if abs(shared["gap_percent"] - gap) > 1e-9:
+        errors.append(f"shared_clocks.gap_percent is {shared['gap_percent']!r}, recomputed {gap!r}")
+    return errors
 
 
 def _bound_errors(plan: dict[str, Any], pipeline: Pipeline, time: float) -> list[str]:

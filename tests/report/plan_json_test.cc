@@ -38,6 +38,16 @@ TEST(PlanJsonTest, HoldsThePlanAndItsTable) {
   EXPECT_EQ(json.at("files")[0], "plan.json");
 }
 
+TEST(PlanJsonTest, SaysHowFarTheBestPlanWithSharedClocksIs) {
+  Sample sample = MakeSample("1f1b", 4, 1, 8);
+  EXPECT_FALSE(Json::parse(FormatPlanSummaryJson(sample.Input())).contains("shared_clocks"));
+  sample.chosen.shared_knobs = {
+      .lower_bound_joules = 12.5, .gap_percent = 0.25, .proven_best = false};
+  const Json json = Json::parse(FormatPlanSummaryJson(sample.Input()));
+  EXPECT_EQ(json.at("shared_clocks"),
+            (Json{{"lower_bound_j", 12.5}, {"gap_percent", 0.25}, {"proven", false}}));
+}
+
 TEST(PlanJsonTest, TheFrontierNeedsNoPlan) {
   Sample sample = MakeSample("1f1b", 4, 1, 8);
   ReportInput input = sample.Input();

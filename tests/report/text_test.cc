@@ -50,5 +50,14 @@ TEST(TextTest, ChangesAreSigned) {
   EXPECT_EQ(ChangePercent(-0.001, 2), "0.00\u00a0%");
 }
 
+// Rounded up: what may exist is never more than what is said.
+TEST(TextTest, SharedKnobTextStaysTrue) {
+  EXPECT_EQ(SharedKnobText({.lower_bound_joules = 1, .gap_percent = 0.0301}, Granularity::kPhase),
+            "with one clock per phase: at most 0.031 % better exists for the same time.");
+  EXPECT_EQ(SharedKnobText({.lower_bound_joules = 1, .gap_percent = 1e-9, .proven_best = true},
+                           Granularity::kStageType),
+            "with one clock per stage-type: proven; no such plan that ends in time saves more.");
+}
+
 }  // namespace
 }  // namespace perseus::report

@@ -67,8 +67,8 @@ Rows RowsOf(const Planner& planner, const PlanConstraints& constraints, int thre
   };
   EXPECT_TRUE(PlanRows(planner, constraints, 0.01, threads, 1.05 * today, tell, &rows.chosen,
                        &rows.points));
-  if (threads == 1) {
-    EXPECT_GT(begun, 0);  // Else the helpers may have begun all of them.
+  if (threads == 1) {  // Else the helpers may have begun all of them.
+    EXPECT_GT(begun, 0);
   }
   return rows;
 }

@@ -13,6 +13,8 @@
 int main() {
   const perseus::Planner planner = SmallJob();
   perseus::ReportInput input;
+  const perseus::Profile profile = SmallProfile();
+  input.profile = &profile;
   input.pipeline = &planner.pipeline();
   input.frontier = &planner.frontier();
   input.baseline = &planner.baseline();

@@ -12,16 +12,20 @@
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
 
-// A planner of two stages, the second twice as slow, and four microbatches.
+// Two stages, the second twice as slow.
+inline perseus::Profile SmallProfile() {
+  return ValueOf(perseus::ParseProfile("stage,instruction,frequency,time,energy\n"
+                                       "0,forward,1000,0.1,30\n0,forward,800,0.12,24\n"
+                                       "0,backward,1000,0.2,60\n0,backward,800,0.24,48\n"
+                                       "1,forward,1000,0.2,60\n1,forward,800,0.24,48\n"
+                                       "1,backward,1000,0.4,120\n1,backward,800,0.48,96\n",
+                                       "small.csv"),
+                 "ParseProfile");
+}
+
+// Their planner, for four microbatches.
 inline perseus::Planner SmallJob() {
-  const auto profile =
-      ValueOf(perseus::ParseProfile("stage,instruction,frequency,time,energy\n"
-                                    "0,forward,1000,0.1,30\n0,forward,800,0.12,24\n"
-                                    "0,backward,1000,0.2,60\n0,backward,800,0.24,48\n"
-                                    "1,forward,1000,0.2,60\n1,forward,800,0.24,48\n"
-                                    "1,backward,1000,0.4,120\n1,backward,800,0.48,96\n",
-                                    "small.csv"),
-              "ParseProfile");
+  const perseus::Profile profile = SmallProfile();
   const auto schedule =
       ValueOf(perseus::BuildSchedule({.name = "1f1b", .num_stages = 2, .num_microbatches = 4}),
               "BuildSchedule");
