@@ -10,6 +10,7 @@
 
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
+#include "perseus/frontier.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
@@ -33,13 +34,15 @@ using ProgressFunction = std::function<void(double)>;
 struct PlannerOptions {
   // Solve with slopes rounded to multiples of this many watts (certified
   // coarse mode). 0: exact. Negative: exact, unless the pipeline is so large
-  // that coarse is advised.
+  // that coarse is advised, and the coarser the longer it would take.
   double slope_quantum_watts = 0;
   // Shows the frontier of the paper's fit a exp(b t) + c of each table. Plans
   // and their lower bounds still come from the options themselves.
   bool exponential_fit = false;
   // Called while the frontier is walked.
   ProgressFunction progress;
+  // Called once before, with what that is expected to take.
+  std::function<void(const FrontierEstimate&)> estimated;
 };
 
 // What a search for a plan tells while it runs.
@@ -63,8 +66,9 @@ using PlanCallback = std::function<bool(const PlanProgress&)>;
 // threads at once. A moved-from planner may only be assigned or destroyed.
 class Planner {
  public:
-  // Errors: kOverflow when quantities do not fit the integer arithmetic, or for
-  // more than a million computations.
+  // Errors: kOverflow when quantities do not fit the integer arithmetic, for
+  // more than a million computations, or where the frontier is expected to take
+  // over an hour or over 16 GiB.
   static Result<Planner> Create(CostedPipeline pipeline, const PlannerOptions& options);
 
   const CostedPipeline& pipeline() const;
@@ -87,7 +91,7 @@ class Planner {
   // unless shared knobs have a use for more time. `effort` scales the work of
   // the search, which is cut there: 1 for a plan that will be used (about a
   // second of CPU up to 8 stages x 96 microbatches, in proportion to the
-  // computations beyond), 0.15 for a row of a table. The search itself does not
+  // computations beyond), 0.2 for a row of a table. The search itself does not
   // depend on it, so that more effort never gives a worse plan: one with more
   // energy over an iteration of `seconds`. docs/planning.md says what holds where
   // computations share knobs. Errors: kInfeasible below T_min or when the constraints cannot be met

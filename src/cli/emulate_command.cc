@@ -234,7 +234,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   }
   const double effort = job->Effort(kEffort);
   ProgressLine progress("frontier");
-  const Result<Planner> planner = job->MakePlanner(progress.Function());
+  const Result<Planner> planner = MakePlanner(*job, effort, &progress);
   if (!planner) return tl::unexpected(planner.error());
 
   summary.profile = &job->profile;

@@ -113,7 +113,7 @@ Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
   const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "frontier");
   if (!job) return tl::unexpected(job.error());
   ProgressLine progress("frontier");
-  const Result<Planner> planner = job->MakePlanner(progress.Function());
+  const Result<Planner> planner = MakePlanner(*job, 0, &progress);
   if (!planner) return tl::unexpected(planner.error());
   const std::string csv = FormatFrontierCsv(planner->frontier());
   if (!flags.output_file.empty()) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -81,6 +82,27 @@ Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view co
   Result<Job> job = Job::Make(*std::move(profile), settings);
   if (!job) return InFlags(job.error(), settings);
   return job;
+}
+
+Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress) {
+  constexpr double kPatienceSeconds = 10;
+  // A plan of effort 1 takes a second up to so many computations.
+  constexpr double kComputationsPerSecond = 1536;
+  constexpr double kBytesPerComputation = 1300;
+  PlannerOptions options = job.SolverOptions();
+  options.progress = progress->Function();
+  options.estimated = [&](const FrontierEstimate& estimate) {
+    const double computations = job.pipeline.dag.size();
+    const double seconds =
+        estimate.seconds + plans * std::max(1.0, computations / kComputationsPerSecond);
+    if (seconds <= kPatienceSeconds) return;
+    const double bytes = estimate.bytes + kBytesPerComputation * computations;
+    WriteStandardError(fmt::format("perseus: {} {} takes about {:.0f} s and {:.0f} MB.\n",
+                                   plans > 0 ? "a plan of" : "the frontier of",
+                                   CountOf(job.pipeline.dag.size(), "computation"), seconds,
+                                   bytes / 1e6));
+  };
+  return Planner::Create(job.pipeline, options);
 }
 
 Result<double> TargetSeconds(const Planner& planner, const PlanTarget& target) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "cli/terminal.h"
 #include "perseus/job.h"
 #include "perseus/plan.h"
 #include "perseus/planner.h"
@@ -22,6 +23,10 @@ Result<JobFile> MergeSettings(const JobFlags& flags);
 // Reads and costs what the settings name; errors speak of flags. `command`
 // ("plan", ...) is for examples in messages.
 Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view command);
+
+// The planner of the job. Says on standard error what is expected to take long:
+// the frontier, and `plans` plans of effort 1.
+Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress);
 
 // Planner::TargetSeconds; where seconds were probably meant as a factor, the
 // error says so, or a note where there is no error.

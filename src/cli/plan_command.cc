@@ -24,7 +24,10 @@ namespace perseus::cli {
 namespace {
 
 // Of the effort of a plan that will be used, what a row of the table gets.
-constexpr double kRowEffort = 0.15;
+constexpr double kRowEffort = 0.2;
+
+// Rows of the table besides.
+constexpr int kRows = 7;
 
 // Each constraint alone, as on the command line.
 std::vector<std::pair<std::string, PlanConstraints>> Separately(const PlanConstraints& all) {
@@ -168,7 +171,7 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   const PlanConstraints constraints = job->Constraints();
   const double effort = job->Effort();
   ProgressLine progress("frontier");
-  const Result<Planner> planner = job->MakePlanner(progress.Function());
+  const Result<Planner> planner = MakePlanner(*job, effort * (1 + kRows * kRowEffort), &progress);
   if (!planner) return tl::unexpected(planner.error());
 
   PlanSummary summary;

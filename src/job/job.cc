@@ -8,10 +8,12 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
 #include "job/job_fields.h"
+#include "plan/limits.h"
 
 namespace perseus {
 namespace {
@@ -52,6 +54,14 @@ Result<void> CheckStages(const JobFile& settings, const Profile& profile) {
                   "virtual stages) "
                   "and may be left out",
                   *settings.stages, profile.source, Count(profile.num_stages, "stage")));
+}
+
+// What could never be planned, before it is built.
+Result<void> CheckComputations(const JobFile& settings, const Profile& profile) {
+  const std::int64_t computations = std::int64_t{2} * profile.num_stages * *settings.microbatches;
+  if (computations <= plan::kMostComputations) return {};
+  return AboutField(settings, "microbatches",
+                    {ErrorCode::kOverflow, plan::TooManyToPlan(computations)});
 }
 
 Result<Schedule> ReadScheduleFile(const JobFile& settings) {
@@ -157,7 +167,12 @@ Result<Job> Job::Make(Profile profile, JobFile settings) {
   if (auto good = CheckStages(job.settings, job.profile); !good) {
     return tl::unexpected(good.error());
   }
-  if (!job.settings.schedule_file) job.schedule = SpecOf(job.settings, job.profile.num_stages);
+  if (!job.settings.schedule_file) {
+    if (auto good = CheckComputations(job.settings, job.profile); !good) {
+      return tl::unexpected(good.error());
+    }
+    job.schedule = SpecOf(job.settings, job.profile.num_stages);
+  }
   const Result<Schedule> schedule =
       job.settings.schedule_file ? ReadScheduleFile(job.settings) : BuildSchedule(job.schedule);
   if (!schedule) {

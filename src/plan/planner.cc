@@ -19,10 +19,12 @@
 #include "perseus/frontier.h"
 #include "perseus/plan.h"
 #include "plan/cost_options.h"
+#include "plan/frontier_effort.h"
 #include "plan/frontier_points.h"
 #include "plan/grouped_plan.h"
 #include "plan/grouping.h"
 #include "plan/knob_subset.h"
+#include "plan/limits.h"
 #include "plan/plan_bound.h"
 #include "plan/plan_search.h"
 #include "plan/time_cost_problem.h"
@@ -32,9 +34,6 @@ namespace perseus {
 namespace {
 
 using plan::Guard;
-
-// More would not fit the memory of most machines (about 1.3 kB each).
-constexpr int kMostComputations = 1'000'000;
 
 // The advised quantum, as a share of the mean power at the highest clock.
 constexpr double kCoarseShare = 1.0 / 180;
@@ -118,24 +117,29 @@ Plan Planner::Evaluate(std::vector<CostOption> options) const {
 }
 
 Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& options) {
-  if (pipeline.dag.size() > kMostComputations) {
-    return MakeError(
-        ErrorCode::kOverflow,
-        fmt::format("this pipeline has {} computations in an iteration, and a plan is made for at "
-                    "most {}: a frontier of more takes hours and many GB; plan fewer microbatches, "
-                    "of which the steady ones repeat",
-                    pipeline.dag.size(), kMostComputations));
+  if (pipeline.dag.size() > plan::kMostComputations) {
+    return MakeError(ErrorCode::kOverflow, plan::TooManyToPlan(pipeline.dag.size()));
   }
   auto impl = std::make_shared<Impl>();
   impl->pipeline = std::move(pipeline);
   const CostedPipeline& costs = impl->pipeline;
-  impl->slope_quantum = options.slope_quantum_watts;
-  if (impl->slope_quantum < 0) {
-    impl->slope_quantum = costs.dag.size() > plan::kCoarseComputations ? CoarseQuantum(costs) : 0;
-  }
 
   auto problem = plan::MakeTimeCostProblem(costs, Guard{});
   if (!problem) return tl::unexpected(problem.error());
+  const plan::EstimateOf estimate_of = [&problem](double quantum) {
+    return EstimateFrontier(SizeOf(*problem, quantum));
+  };
+  impl->slope_quantum = options.slope_quantum_watts;
+  if (impl->slope_quantum < 0) {
+    impl->slope_quantum = costs.dag.size() > plan::kCoarseComputations
+                              ? plan::CoarsenUntilQuick(CoarseQuantum(costs), estimate_of)
+                              : 0;
+  }
+  const FrontierEstimate estimate = estimate_of(impl->slope_quantum);
+  if (auto good = plan::CheckFrontierEffort(costs.dag.size(), estimate); !good) {
+    return tl::unexpected(good.error());
+  }
+  if (options.estimated) options.estimated(estimate);
   FrontierOptions solver_options;
   solver_options.slope_quantum = impl->slope_quantum;
   solver_options.progress = options.progress;

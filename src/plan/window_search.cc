@@ -60,16 +60,20 @@ struct PassStyle {
 // kLongShare of the usual work allows.
 constexpr std::array<PassStyle, 6> kConstructions = {{
     {.window = 64, .step = 16, .dive = {.candidates = 2}},
-    {.window = 128, .step = 64, .dive = {.order = Order::kRankByRank, .candidates = 2}},
+    {.window = 128,
+     .step = 64,
+     .dive = {.order = Order::kRankByRank, .candidates = 2, .look_ahead = false}},
+    {.dive = {.order = Order::kRankByRank, .candidates = 2, .look_ahead = false}},
     {.dive = {.order = Order::kLastRankFirst, .candidates = 2}},
-    {.dive = {.order = Order::kRankByRank, .candidates = 2}},
     {.dive = {.candidates = 3}},
     {.dive = {.backward = true, .candidates = 2}},
 }};
-constexpr std::size_t kShortConstructions = 2;
+constexpr std::size_t kShortConstructions = 1;
 constexpr double kLongShare = 0.4;
-// What a dive costs at most, for each pair of an activity and one in its window.
+// What a dive costs at most, for each pair of an activity and one in its
+// window. Rank by rank, what is fixed lies together, and less changes.
 constexpr double kWorkPerPair = 40;
+constexpr double kWorkPerPairOfRanks = 10;
 constexpr std::array<int, 3> kPassWindows = {32, 64, 128};
 // Within a pass what is better is offered whenever so many activities are done.
 constexpr int kOfferEvery = 256;
@@ -95,9 +99,7 @@ class WindowSearch {
         work_limit_(budget.limit),
         window_(network) {
     const std::size_t size = network.curve_of.size();
-    const double pairs = kLongShare * static_cast<double>(budget.usual) / kWorkPerPair;
-    long_window_ = static_cast<int>(
-        std::clamp(pairs / static_cast<double>(size), 64.0, static_cast<double>(size)));
+    long_work_ = kLongShare * static_cast<double>(budget.usual);
     for (std::size_t i = 0; i < size; ++i) {
       durations_.push_back(program.Duration(static_cast<int>(i)));
     }
@@ -144,7 +146,7 @@ class WindowSearch {
     return space_.options[network_.curve_of[activity]][knob];
   }
   bool IsOver() const { return stopped_ || work_ >= work_limit_; }
-  std::int64_t WorkOfRound() const { return 2000 * static_cast<std::int64_t>(order_.size()); }
+  std::int64_t WorkOfRound() const { return 1000 * static_cast<std::int64_t>(order_.size()); }
 
   // Keeps and reports what is better. Not what the limit has cut short: with a
   // higher one it would not be in the sequence.
@@ -175,18 +177,25 @@ class WindowSearch {
     if (round >= kConstructions.size()) return std::nullopt;
     PassStyle style = kConstructions[round];
     if (style.window == 0) {
-      style.window = long_window_;
-      style.step = std::max(1, long_window_ * 3 / 4);
+      style.window = LongWindow(style.dive.order);
+      style.step = std::max(1, style.window * 3 / 4);
     }
     return style;
   }
 
+  int LongWindow(Order order) const {
+    const double size = static_cast<double>(order_.size());
+    const double per_pair = order == Order::kByTime ? kWorkPerPair : kWorkPerPairOfRanks;
+    return static_cast<int>(std::clamp(long_work_ / per_pair / size, 64.0, size));
+  }
+
+  // Without looking ahead: twice as many passes win more.
   PassStyle NextPass() {
     PassStyle style;
     style.window = kPassWindows[random_() % kPassWindows.size()];
     style.step = style.window / 2;
     style.offset = static_cast<int>(random_() % static_cast<std::uint32_t>(style.step));
-    style.dive = {.order = Order::kRankByRank, .candidates = 2};
+    style.dive = {.order = Order::kRankByRank, .candidates = 2, .look_ahead = false};
     if (passes_ % kPassesPerOther == kPassesPerOther - 1) {
       style.dive = StyleOfDive(passes_, &random_);
     }
@@ -314,7 +323,7 @@ class WindowSearch {
   const std::int64_t deadline_;
   const ChoiceReport& report_;
   const std::int64_t work_limit_;
-  int long_window_ = 0;
+  double long_work_ = 0;                 // Of a construction in long windows.
   std::vector<std::int64_t> durations_;  // [activity], of the relaxation.
   std::vector<int> order_;               // Topological.
   std::vector<int> position_;            // [activity] in order_.

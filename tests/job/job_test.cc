@@ -56,6 +56,17 @@ TEST(JobTest, ThreeCallsMakeAPlan) {
   EXPECT_EQ(document.energy_joules, plan->energy_joules);
 }
 
+TEST(JobTest, RefusesWhatWouldNeverEndBeforeItBuildsIt) {
+  auto profile = ParseProfile(kProfile, "memory.csv");
+  ASSERT_TRUE(profile);
+  JobFile settings = SmallJob();
+  settings.microbatches = 250'001;
+  const auto job = Job::Make(*std::move(profile), settings);
+  ASSERT_FALSE(job);
+  EXPECT_EQ(job.error().code, ErrorCode::kOverflow);
+  EXPECT_THAT(job.error().message, HasSubstr("1000004 computations"));
+}
+
 TEST(JobTest, TakesAProfileInMemory) {
   auto profile = ParseProfile(kProfile, "memory.csv");
   ASSERT_TRUE(profile) << profile.error().message;

@@ -618,6 +618,20 @@ TEST(PlannerTest, RefusesWhatWouldNeverEnd) {
   EXPECT_THAT(planner.error().message, HasSubstr("1000001 computations"));
 }
 
+TEST(PlannerTest, SaysWhatTheFrontierIsExpectedToTake) {
+  std::mt19937 random(40);
+  int told = 0;
+  PlannerOptions options;
+  options.progress = [&told](double) { EXPECT_EQ(told, 1); };
+  options.estimated = [&told](const FrontierEstimate& estimate) {
+    EXPECT_GT(estimate.breakpoints, 1);
+    ++told;
+  };
+  EXPECT_TRUE(
+      Planner::Create(Costed(RandomRows(random, {}), DagOf("1f1b", 2, 3), Blocking(70)), options));
+  EXPECT_EQ(told, 1);
+}
+
 TEST(PlannerTest, CopiesShareWhatTheyReferTo) {
   std::mt19937 random(38);
   std::optional<Planner> first = RandomPlanner(random, 0);
