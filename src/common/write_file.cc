@@ -47,10 +47,12 @@ std::string Join(const std::string& directory, const std::string& name) {
   return (fs::path(directory) / name).string();
 }
 
-// A path without "." and trailing slashes.
+// A path without trailing slashes and ".". ".." stays: behind a symbolic link it
+// leads elsewhere than to the part before the link, and callers check what it leads to.
 fs::path Normal(const std::string& path) {
-  fs::path normal = fs::path(path).lexically_normal();
-  if (!normal.has_filename() && normal.has_parent_path() && normal != normal.root_path()) {
+  fs::path normal = path;
+  while (normal.has_parent_path() && normal != normal.root_path() &&
+         (!normal.has_filename() || normal.filename() == ".")) {
     normal = normal.parent_path();
   }
   return normal;
@@ -109,6 +111,33 @@ bool Exists(const fs::path& path) {
 bool IsDirectory(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
+}
+
+// Whether a ".." comes after a part that is no directory. To make that part would
+// let the path lead to a place that nobody has checked.
+bool LeadsBackFromNothing(const fs::path& path) {
+  bool is_missing = false;
+  fs::path prefix;
+  for (const fs::path& part : path) {
+    prefix /= part;
+    is_missing = is_missing || !Exists(prefix);
+    if (is_missing && part == "..") return true;
+  }
+  return false;
+}
+
+// A directory can be at `normal`, or made there. Errors name `directory`.
+Result<void> CheckDirectory(const std::string& directory, const fs::path& normal) {
+  if (IsDirectory(normal)) return {};
+  if (LeadsBackFromNothing(normal)) {
+    return CannotMake(directory, "\"..\" follows a part that is not a directory; leave both out");
+  }
+  if (!Exists(normal)) return {};
+  std::error_code ignored;
+  return CannotMake(
+      directory, normal.string() + (fs::exists(normal, ignored) || !fs::is_symlink(normal, ignored)
+                                        ? " is a file"
+                                        : " is a symbolic link that leads nowhere"));
 }
 
 // Makes a directory with its parents, and removes again what it made unless
@@ -258,12 +287,13 @@ Result<void> WriteFilesAtomically(const std::string& directory,
                                   const std::vector<OutputFile>& files) {
   if (directory.empty()) return InvalidInput("the name of the output directory is empty");
   const fs::path normal = Normal(directory);
+  if (auto good = CheckDirectory(directory, normal); !good) return good;
   if (!Exists(normal)) {
     const Result<bool> written = WriteAsNew(normal, files);
     if (!written) return tl::unexpected(written.error());
     if (*written) return {};
   }
-  if (!IsDirectory(normal)) return CannotMake(directory, normal.string() + " is a file");
+  if (auto good = CheckDirectory(directory, normal); !good) return good;
   return WriteIntoExisting(normal.string(), files);
 }
 
@@ -288,12 +318,13 @@ Result<void> CheckWritable(const std::string& directory, const std::vector<std::
     if (auto recovered = Recover(there.string()); !recovered) return recovered;
     return CheckTargets(there.string(), names);
   }
+  if (auto good = CheckDirectory(directory, there); !good) return good;
   // The nearest part of the path that is there.
   while (!Exists(there) && there.has_parent_path() && there != there.root_path()) {
     there = there.parent_path();
   }
   if (!Exists(there)) there = ".";
-  if (!IsDirectory(there)) return CannotMake(directory, there.string() + " is a file");
+  if (auto good = CheckDirectory(directory, there); !good) return good;
   if (const int error = NoEntryReason(there.string()); error != 0) {
     return CannotMake(directory, WriteFailure(error));
   }

@@ -221,6 +221,45 @@ TEST(WriteFilesAtomically, SweepsANewFolderThatAKilledWriterLeft) {
   EXPECT_EQ(directory.Names(), Names{"plan"});
 }
 
+// ".." behind a symbolic link means what it means to the kernel, so that a caller
+// that compares files by what they are sees where the set goes.
+TEST(WriteFilesAtomically, GoesWhereTheKernelGoesBehindASymbolicLink) {
+  const TemporaryDirectory directory;
+  ASSERT_TRUE(std::filesystem::create_directories(directory.Path("real/sub")));
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path("out")));
+  std::filesystem::create_directory_symlink("real/sub", directory.Path("link"));
+  directory.Put("out/x", "input");
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("link/../out/./"), {{"x", "1"}})),
+            "written");
+  EXPECT_EQ(directory.Get("out/x"), "input");
+  EXPECT_EQ(directory.Get("real/out/x"), "1");
+}
+
+TEST(WriteFilesAtomically, RefusesToLeadBackFromWhatIsNotThere) {
+  const TemporaryDirectory directory;
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path("out")));
+  directory.Put("out/x", "input");
+  for (const char* path : {"none/../out", "none/.."}) {
+    const std::string expected = directory.Path(path) +
+                                 ": cannot make the directory: \"..\" follows a part that is not a "
+                                 "directory; leave both out";
+    EXPECT_EQ(Message(WriteFilesAtomically(directory.Path(path), {{"x", "1"}})), expected);
+    EXPECT_EQ(Message(CheckWritable(directory.Path(path), {"x"})), expected);
+  }
+  EXPECT_EQ(directory.Names(), Names{"out"});
+  EXPECT_EQ(directory.Get("out/x"), "input");
+}
+
+TEST(WriteFilesAtomically, SaysThatASymbolicLinkLeadsNowhere) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_symlink("none", directory.Path("link"));
+  const std::string expected = directory.Path("link") +
+                               ": cannot make the directory: " + directory.Path("link") +
+                               " is a symbolic link that leads nowhere";
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("link"), {{"x", "1"}})), expected);
+  EXPECT_EQ(Message(CheckWritable(directory.Path("link"), {"x"})), expected);
+}
+
 TEST(CheckWritable, SaysWhatIsInTheWayAndMakesNothing) {
   const TemporaryDirectory directory;
   directory.Put("file", "x");
