@@ -135,8 +135,9 @@ void SweepStaged(const std::string& folder, const std::string& stem) {
     const std::string path = (fs::path(folder) / name).string();
     const FileDescriptor left = OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     if (!left.valid() || ::flock(left.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    // Its writer may have renamed it and let go of it, and the name may by now be another's.
     struct stat status {};
-    if (::fstat(left.get(), &status) != 0) continue;
+    if (!IsStillThere(path, left.get()) || ::fstat(left.get(), &status) != 0) continue;
     if (S_ISDIR(status.st_mode)) {
       RemoveFolder(path);
     } else if (S_ISREG(status.st_mode)) {
