@@ -175,8 +175,37 @@ class DirectoryMaker {
   std::vector<std::string> made_;
 };
 
-// Moves the files of a set that counts to their places. Several may do so at once.
+// The folder of a set that counts, opened: a real one, and made by one who may.
+// Not valid: there is none.
+Result<FileDescriptor> OpenCommit(const std::string& directory) {
+  const std::string commit = Join(directory, kCommit);
+  FileDescriptor folder = OpenFile(commit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!folder.valid()) {
+    const int error = errno;
+    if (error == ENOENT) return folder;
+    const bool is_other = error == ELOOP || error == ENOTDIR;
+    return CannotWrite(directory, is_other
+                                      ? fmt::format("{} in it is not a folder that Perseus "
+                                                    "made; remove it",
+                                                    kCommit)
+                                      : fmt::format("{} in it: {}", kCommit, WriteFailure(error)));
+  }
+  // Whoever may replace what is in the directory anyway is trusted too.
+  struct stat inner {};
+  struct stat outer {};
+  if (::fstat(folder.get(), &inner) != 0 || ::stat(directory.c_str(), &outer) != 0 ||
+      (inner.st_uid != ::geteuid() && inner.st_uid != outer.st_uid)) {
+    return CannotWrite(directory,
+                       fmt::format("{} in it belongs to another user; remove it", kCommit));
+  }
+  return folder;
+}
+
+// Moves the files of a set that counts to their places.
 Result<void> FinishCommit(const std::string& directory) {
+  const Result<FileDescriptor> folder = OpenCommit(directory);
+  if (!folder) return tl::unexpected(folder.error());
+  if (!folder->valid()) return {};
   const std::string commit = Join(directory, kCommit);
   bool has_moved = false;
   for (const std::string& name : NamesIn(commit)) {

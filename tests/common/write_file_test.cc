@@ -213,6 +213,24 @@ TEST(WriteFilesAtomically, FinishesTheSetOfAKilledWriter) {
   EXPECT_EQ(directory.Get("x"), "new");
 }
 
+TEST(WriteFilesAtomically, FinishesNoSetThatIsNotItsOwn) {
+  const TemporaryDirectory directory;
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path("out")));
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path("victim")));
+  directory.Put("victim/secret", "kept");
+  std::filesystem::create_symlink("../victim", directory.Path("out/.perseus-commit"));
+  const std::string expected =
+      directory.Path("out") +
+      ": cannot write: .perseus-commit in it is not a folder that Perseus made; remove it";
+  EXPECT_EQ(Message(CheckWritable(directory.Path("out"), {"x"})), expected);
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("out"), {{"x", "1"}})), expected);
+  EXPECT_EQ(directory.Get("victim/secret"), "kept");
+  std::filesystem::remove(directory.Path("out/.perseus-commit"));
+  directory.Put("out/.perseus-commit", "a file");
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("out"), {{"x", "1"}})), expected);
+  EXPECT_EQ(directory.Get("out/.perseus-commit"), "a file");
+}
+
 TEST(WriteFilesAtomically, SweepsANewFolderThatAKilledWriterLeft) {
   const TemporaryDirectory directory;
   ASSERT_TRUE(std::filesystem::create_directory(directory.Path(".plan.perseus-1-0.new")));
