@@ -32,15 +32,6 @@ bool IsStaged(std::string_view name, std::string_view stem) {
   return name.find_first_not_of("0123456789-") == std::string_view::npos;
 }
 
-// Whether `name` still leads to the file that is open: another writer may have
-// swept it before it was locked.
-bool IsStillThere(const std::string& name, int descriptor) {
-  struct stat by_name {};
-  struct stat by_descriptor {};
-  return ::lstat(name.c_str(), &by_name) == 0 && ::fstat(descriptor, &by_descriptor) == 0 &&
-         by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev;
-}
-
 // Some file systems know no locks; nothing is swept there.
 bool MayBeOurs(int descriptor) {
   return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
@@ -127,6 +118,13 @@ int Staged::RenameTo(const std::string& target) {
   if (std::rename(name_.c_str(), target.c_str()) != 0) return errno;
   name_.clear();
   return 0;
+}
+
+bool IsStillThere(const std::string& name, int descriptor) {
+  struct stat by_name {};
+  struct stat by_descriptor {};
+  return ::lstat(name.c_str(), &by_name) == 0 && ::fstat(descriptor, &by_descriptor) == 0 &&
+         by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev;
 }
 
 void SweepStaged(const std::string& folder, const std::string& stem) {

@@ -4,7 +4,7 @@
 // How a set of files appears whole. All of them are written and flushed into a
 // staging folder. Where the target folder is new, the staging folder gets its
 // name, in one rename. Where it exists, the staging folder is moved into it
-// under the name kCommit, also in one rename: from then on the new set counts,
+// under the name kCommitName, also in one rename: from then on the new set counts,
 // and whoever comes by (the writer itself, or, if it was killed, the next run)
 // moves the files from there to their places. Before that rename nothing has
 // changed, so that a reader after the next run sees the old set or the new one.
@@ -23,6 +23,7 @@
 #include <system_error>
 #include <vector>
 
+#include "common/commit_folder.h"
 #include "common/file_descriptor.h"
 #include "common/signal_hold.h"
 #include "common/staging.h"
@@ -33,7 +34,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kCommit = ".perseus-commit";
 constexpr const char* kSetStem = ".set";
 
 // Flushes a directory, so that its renames outlive a power cut. Best effort:
@@ -175,58 +175,11 @@ class DirectoryMaker {
   std::vector<std::string> made_;
 };
 
-// The folder of a set that counts, opened: a real one, and made by one who may.
-// Not valid: there is none.
-Result<FileDescriptor> OpenCommit(const std::string& directory) {
-  const std::string commit = Join(directory, kCommit);
-  FileDescriptor folder = OpenFile(commit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (!folder.valid()) {
-    const int error = errno;
-    if (error == ENOENT) return folder;
-    const bool is_other = error == ELOOP || error == ENOTDIR;
-    return CannotWrite(directory, is_other
-                                      ? fmt::format("{} in it is not a folder that Perseus "
-                                                    "made; remove it",
-                                                    kCommit)
-                                      : fmt::format("{} in it: {}", kCommit, WriteFailure(error)));
-  }
-  // Whoever may replace what is in the directory anyway is trusted too.
-  struct stat inner {};
-  struct stat outer {};
-  if (::fstat(folder.get(), &inner) != 0 || ::stat(directory.c_str(), &outer) != 0 ||
-      (inner.st_uid != ::geteuid() && inner.st_uid != outer.st_uid)) {
-    return CannotWrite(directory,
-                       fmt::format("{} in it belongs to another user; remove it", kCommit));
-  }
-  return folder;
-}
-
-// Moves the files of a set that counts to their places.
-Result<void> FinishCommit(const std::string& directory) {
-  const Result<FileDescriptor> folder = OpenCommit(directory);
-  if (!folder) return tl::unexpected(folder.error());
-  if (!folder->valid()) return {};
-  const std::string commit = Join(directory, kCommit);
-  bool has_moved = false;
-  for (const std::string& name : NamesIn(commit)) {
-    const std::string target = Join(directory, name);
-    if (std::rename(Join(commit, name).c_str(), target.c_str()) == 0) {
-      has_moved = true;
-    } else if (errno != ENOENT) {  // Else somebody else has moved it.
-      const int error = errno;
-      if (!has_moved) RemoveFolder(commit);  // As if it had never counted.
-      return CannotWrite(target, WriteFailure(error));
-    }
-  }
-  ::rmdir(commit.c_str());
-  return {};
-}
-
 // What a killed run has left in an existing folder.
 Result<void> Recover(const std::string& directory) {
   const SignalHold hold;
   SweepStaged(directory, kSetStem);
-  return FinishCommit(directory);
+  return FinishCommit(directory, /*owned=*/-1);
 }
 
 Result<void> WriteStaged(const Staged& folder, const std::string& directory,
@@ -258,9 +211,10 @@ Result<void> WriteIntoExisting(const std::string& directory, const std::vector<O
   constexpr int kAttempts = 1000;
   int error = ENOTEMPTY;
   for (int attempt = 0; attempt < kAttempts && error != 0; ++attempt) {
-    error = staged->RenameTo(Join(directory, kCommit));
+    error = staged->RenameTo(Join(directory, kCommitName));
     if (error != 0 && error != ENOTEMPTY && error != EEXIST) break;
-    if (auto finished = FinishCommit(directory); !finished) return finished;
+    const int owned = error == 0 ? staged->descriptor() : -1;
+    if (auto finished = FinishCommit(directory, owned); !finished) return finished;
   }
   if (error != 0) return CannotWrite(directory, WriteFailure(error));
   SyncDirectory(directory);

@@ -231,6 +231,22 @@ TEST(WriteFilesAtomically, FinishesNoSetThatIsNotItsOwn) {
   EXPECT_EQ(directory.Get("out/.perseus-commit"), "a file");
 }
 
+TEST(WriteFilesAtomically, TakesASetBackWhoseLaterFileCannotBeMoved) {
+  const TemporaryDirectory directory;
+  directory.Put("a", "old");
+  ASSERT_TRUE(std::filesystem::create_directories(directory.Path("c/below")));
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path(".perseus-commit")));
+  for (const char* name : {"a", "b", "c"}) {
+    directory.Put(std::string(".perseus-commit/") + name, "new");
+  }
+  EXPECT_EQ(
+      Message(CheckWritable(directory.Path(), {"a", "b"})),
+      directory.Path("c") + ": cannot write: it is a directory; choose another name, or remove it");
+  EXPECT_EQ(directory.Names(), (Names{"a", "c"}));
+  EXPECT_EQ(directory.Get("a"), "old");
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path(), {{"a", "1"}, {"b", "2"}})), "written");
+}
+
 TEST(WriteFilesAtomically, SweepsANewFolderThatAKilledWriterLeft) {
   const TemporaryDirectory directory;
   ASSERT_TRUE(std::filesystem::create_directory(directory.Path(".plan.perseus-1-0.new")));
