@@ -122,7 +122,8 @@ std::vector<std::string> MovedBefore(const std::vector<std::string>& names) {
     for (const std::string_view prefix : {kOld, kNone}) {
       if (!name.starts_with(prefix)) continue;
       std::string target = name.substr(prefix.size());
-      if (!std::binary_search(names.begin(), names.end(), target)) {
+      if (!std::binary_search(names.begin(), names.end(), target) &&
+          std::find(moved.begin(), moved.end(), target) == moved.end()) {
         moved.push_back(std::move(target));
       }
     }
@@ -143,10 +144,11 @@ Result<void> FinishCommit(const std::string& directory, int owned) {
   const FileDescriptor target = OpenFile(directory, O_RDONLY | O_DIRECTORY);
   if (!target.valid()) return CannotWrite(directory, WriteFailure(errno));
   const std::string path = CommitPath(directory);
-  if (!IsStillThere(path, folder->get())) return {};  // Finished while we waited.
+  const int commit = owned < 0 ? folder->get() : owned;
+  if (!IsStillThere(path, commit)) return {};  // Finished while we waited.
   const std::vector<std::string> there = NamesIn(path);
   std::vector<std::string> moved = MovedBefore(there);
-  const Finisher finisher(owned < 0 ? folder->get() : owned, target.get(), there);
+  const Finisher finisher(commit, target.get(), there);
   finisher.KeepOld();
   for (const std::string& name : finisher.names()) {
     if (finisher.Move(name)) {

@@ -77,8 +77,24 @@ bool WriteAll(int fd, std::string_view bytes) {
   return true;
 }
 
+// Whether `target` is somebody else's in a directory where only owners may
+// replace files, as in /tmp.
+bool IsHeldByItsOwner(const std::string& target) {
+  struct stat file {};
+  struct stat folder {};
+  const uid_t self = ::geteuid();
+  return self != 0 && ::lstat(target.c_str(), &file) == 0 &&
+         ::stat(ParentOf(target).c_str(), &folder) == 0 && (folder.st_mode & S_ISVTX) != 0 &&
+         file.st_uid != self && folder.st_uid != self;
+}
+
 // A file can be put at `target`: nothing else is there.
 Result<void> CheckTarget(const std::string& target) {
+  if (IsHeldByItsOwner(target)) {
+    return CannotWrite(target,
+                       "it belongs to another user, and in its directory only owners may replace "
+                       "files; choose another place");
+  }
   struct stat status {};
   if (::stat(target.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
   return CannotWrite(target, S_ISDIR(status.st_mode)

@@ -247,6 +247,24 @@ TEST(WriteFilesAtomically, TakesASetBackWhoseLaterFileCannotBeMoved) {
   EXPECT_EQ(Message(WriteFilesAtomically(directory.Path(), {{"a", "1"}, {"b", "2"}})), "written");
 }
 
+TEST(WriteFilesAtomically, ChangesNothingWhereOnlyTheOwnerMayReplaceAFile) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only the superuser can make another user's file";
+  constexpr uid_t kOther = 65534;
+  const TemporaryDirectory directory;
+  ASSERT_EQ(::chmod(directory.Path().c_str(), 01777), 0);
+  directory.Put("b", "another user's");
+  ASSERT_EQ(::seteuid(kOther), 0);
+  const std::string written =
+      Message(WriteFilesAtomically(directory.Path(), {{"a", "1"}, {"b", "2"}}));
+  const std::string alone = Message(CheckWritable(directory.Path("b")));
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_EQ(written, directory.Path("b") +
+                         ": cannot write: it belongs to another user, and in its directory only "
+                         "owners may replace files; choose another place");
+  EXPECT_EQ(alone, written);
+  EXPECT_EQ(directory.Names(), Names{"b"});
+}
+
 TEST(WriteFilesAtomically, SweepsANewFolderThatAKilledWriterLeft) {
   const TemporaryDirectory directory;
   ASSERT_TRUE(std::filesystem::create_directory(directory.Path(".plan.perseus-1-0.new")));
