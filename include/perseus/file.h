@@ -28,7 +28,8 @@ Result<std::string> ReadWholeFile(const std::string& path, std::size_t max_bytes
 Result<std::string> ReadWholeFileOrPipe(const std::string& path, std::size_t max_bytes);
 
 // Replaces `path` by a file with these bytes, or leaves everything as it was:
-// writes a temporary file beside it, flushes it to the disk, renames it.
+// writes a temporary file beside it, flushes it to the disk, renames it. The new
+// file has the permissions of a newly made one, not those of the file it replaces.
 // Errors (kIo) name the path and the reason.
 Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes);
 
@@ -41,9 +42,12 @@ struct OutputFile {
 // Writes a set of files into `directory`, which is made (with its parents)
 // where missing: all of them or none, also where the disk is full, a permission
 // is missing or the program is killed. A signal that asks the program to end
-// waits until the set is whole, or until it is cleaned away. Of a program that
-// is killed while files go to their places the next call for this directory
-// finishes the work, and sweeps what it left under temporary names.
+// waits until the set is whole, or until it is cleaned away; it is held in the
+// calling thread only, so that programs with more threads block it in those.
+// Of a program that is killed while files go to their places the next call for
+// this directory finishes the work, and sweeps what it left under temporary
+// names. Where a file cannot be moved to its place the others are taken back;
+// on a file system without hard links they may stay, and the error says so.
 Result<void> WriteFilesAtomically(const std::string& directory,
                                   const std::vector<OutputFile>& files);
 

@@ -32,15 +32,6 @@ bool IsStaged(std::string_view name, std::string_view stem) {
   return name.find_first_not_of("0123456789-") == std::string_view::npos;
 }
 
-// Whether `name` still leads to the file that is open: another writer may have
-// swept it before it was locked.
-bool IsStillThere(const std::string& name, int descriptor) {
-  struct stat by_name {};
-  struct stat by_descriptor {};
-  return ::lstat(name.c_str(), &by_name) == 0 && ::fstat(descriptor, &by_descriptor) == 0 &&
-         by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev;
-}
-
 // Some file systems know no locks; nothing is swept there.
 bool MayBeOurs(int descriptor) {
   return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
@@ -129,14 +120,22 @@ int Staged::RenameTo(const std::string& target) {
   return 0;
 }
 
+bool IsStillThere(const std::string& name, int descriptor) {
+  struct stat by_name {};
+  struct stat by_descriptor {};
+  return ::lstat(name.c_str(), &by_name) == 0 && ::fstat(descriptor, &by_descriptor) == 0 &&
+         by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev;
+}
+
 void SweepStaged(const std::string& folder, const std::string& stem) {
   for (const std::string& name : NamesIn(folder)) {
     if (!IsStaged(name, stem)) continue;
     const std::string path = (fs::path(folder) / name).string();
     const FileDescriptor left = OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     if (!left.valid() || ::flock(left.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    // Its writer may have renamed it and let go of it, and the name may by now be another's.
     struct stat status {};
-    if (::fstat(left.get(), &status) != 0) continue;
+    if (!IsStillThere(path, left.get()) || ::fstat(left.get(), &status) != 0) continue;
     if (S_ISDIR(status.st_mode)) {
       RemoveFolder(path);
     } else if (S_ISREG(status.st_mode)) {

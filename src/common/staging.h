@@ -56,6 +56,10 @@ class Staged {
   bool is_folder_ = false;
 };
 
+// Whether `name` still leads to the file that is open: another may have swept or
+// renamed it before it was locked.
+bool IsStillThere(const std::string& name, int descriptor);
+
 // Removes what killed writers left in `folder` under names of `stem`.
 void SweepStaged(const std::string& folder, const std::string& stem);
 

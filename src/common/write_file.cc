@@ -4,7 +4,7 @@
 // How a set of files appears whole. All of them are written and flushed into a
 // staging folder. Where the target folder is new, the staging folder gets its
 // name, in one rename. Where it exists, the staging folder is moved into it
-// under the name kCommit, also in one rename: from then on the new set counts,
+// under the name kCommitName, also in one rename: from then on the new set counts,
 // and whoever comes by (the writer itself, or, if it was killed, the next run)
 // moves the files from there to their places. Before that rename nothing has
 // changed, so that a reader after the next run sees the old set or the new one.
@@ -23,6 +23,7 @@
 #include <system_error>
 #include <vector>
 
+#include "common/commit_folder.h"
 #include "common/file_descriptor.h"
 #include "common/signal_hold.h"
 #include "common/staging.h"
@@ -33,7 +34,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kCommit = ".perseus-commit";
 constexpr const char* kSetStem = ".set";
 
 // Flushes a directory, so that its renames outlive a power cut. Best effort:
@@ -47,10 +47,12 @@ std::string Join(const std::string& directory, const std::string& name) {
   return (fs::path(directory) / name).string();
 }
 
-// A path without "." and trailing slashes.
+// A path without trailing slashes and ".". ".." stays: behind a symbolic link it
+// leads elsewhere than to the part before the link, and callers check what it leads to.
 fs::path Normal(const std::string& path) {
-  fs::path normal = fs::path(path).lexically_normal();
-  if (!normal.has_filename() && normal.has_parent_path() && normal != normal.root_path()) {
+  fs::path normal = path;
+  while (normal.has_parent_path() && normal != normal.root_path() &&
+         (!normal.has_filename() || normal.filename() == ".")) {
     normal = normal.parent_path();
   }
   return normal;
@@ -75,8 +77,24 @@ bool WriteAll(int fd, std::string_view bytes) {
   return true;
 }
 
+// Whether `target` is somebody else's in a directory where only owners may
+// replace files, as in /tmp.
+bool IsHeldByItsOwner(const std::string& target) {
+  struct stat file {};
+  struct stat folder {};
+  const uid_t self = ::geteuid();
+  return self != 0 && ::lstat(target.c_str(), &file) == 0 &&
+         ::stat(ParentOf(target).c_str(), &folder) == 0 && (folder.st_mode & S_ISVTX) != 0 &&
+         file.st_uid != self && folder.st_uid != self;
+}
+
 // A file can be put at `target`: nothing else is there.
 Result<void> CheckTarget(const std::string& target) {
+  if (IsHeldByItsOwner(target)) {
+    return CannotWrite(target,
+                       "it belongs to another user, and in its directory only owners may replace "
+                       "files; choose another place");
+  }
   struct stat status {};
   if (::stat(target.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
   return CannotWrite(target, S_ISDIR(status.st_mode)
@@ -109,6 +127,33 @@ bool Exists(const fs::path& path) {
 bool IsDirectory(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
+}
+
+// Whether a ".." comes after a part that is no directory. To make that part would
+// let the path lead to a place that nobody has checked.
+bool LeadsBackFromNothing(const fs::path& path) {
+  bool is_missing = false;
+  fs::path prefix;
+  for (const fs::path& part : path) {
+    prefix /= part;
+    is_missing = is_missing || !Exists(prefix);
+    if (is_missing && part == "..") return true;
+  }
+  return false;
+}
+
+// A directory can be at `normal`, or made there. Errors name `directory`.
+Result<void> CheckDirectory(const std::string& directory, const fs::path& normal) {
+  if (IsDirectory(normal)) return {};
+  if (LeadsBackFromNothing(normal)) {
+    return CannotMake(directory, "\"..\" follows a part that is not a directory; leave both out");
+  }
+  if (!Exists(normal)) return {};
+  std::error_code ignored;
+  return CannotMake(
+      directory, normal.string() + (fs::exists(normal, ignored) || !fs::is_symlink(normal, ignored)
+                                        ? " is a file"
+                                        : " is a symbolic link that leads nowhere"));
 }
 
 // Makes a directory with its parents, and removes again what it made unless
@@ -146,29 +191,11 @@ class DirectoryMaker {
   std::vector<std::string> made_;
 };
 
-// Moves the files of a set that counts to their places. Several may do so at once.
-Result<void> FinishCommit(const std::string& directory) {
-  const std::string commit = Join(directory, kCommit);
-  bool has_moved = false;
-  for (const std::string& name : NamesIn(commit)) {
-    const std::string target = Join(directory, name);
-    if (std::rename(Join(commit, name).c_str(), target.c_str()) == 0) {
-      has_moved = true;
-    } else if (errno != ENOENT) {  // Else somebody else has moved it.
-      const int error = errno;
-      if (!has_moved) RemoveFolder(commit);  // As if it had never counted.
-      return CannotWrite(target, WriteFailure(error));
-    }
-  }
-  ::rmdir(commit.c_str());
-  return {};
-}
-
 // What a killed run has left in an existing folder.
 Result<void> Recover(const std::string& directory) {
   const SignalHold hold;
   SweepStaged(directory, kSetStem);
-  return FinishCommit(directory);
+  return FinishCommit(directory, /*owned=*/-1);
 }
 
 Result<void> WriteStaged(const Staged& folder, const std::string& directory,
@@ -200,9 +227,10 @@ Result<void> WriteIntoExisting(const std::string& directory, const std::vector<O
   constexpr int kAttempts = 1000;
   int error = ENOTEMPTY;
   for (int attempt = 0; attempt < kAttempts && error != 0; ++attempt) {
-    error = staged->RenameTo(Join(directory, kCommit));
+    error = staged->RenameTo(Join(directory, kCommitName));
     if (error != 0 && error != ENOTEMPTY && error != EEXIST) break;
-    if (auto finished = FinishCommit(directory); !finished) return finished;
+    const int owned = error == 0 ? staged->descriptor() : -1;
+    if (auto finished = FinishCommit(directory, owned); !finished) return finished;
   }
   if (error != 0) return CannotWrite(directory, WriteFailure(error));
   SyncDirectory(directory);
@@ -258,12 +286,13 @@ Result<void> WriteFilesAtomically(const std::string& directory,
                                   const std::vector<OutputFile>& files) {
   if (directory.empty()) return InvalidInput("the name of the output directory is empty");
   const fs::path normal = Normal(directory);
+  if (auto good = CheckDirectory(directory, normal); !good) return good;
   if (!Exists(normal)) {
     const Result<bool> written = WriteAsNew(normal, files);
     if (!written) return tl::unexpected(written.error());
     if (*written) return {};
   }
-  if (!IsDirectory(normal)) return CannotMake(directory, normal.string() + " is a file");
+  if (auto good = CheckDirectory(directory, normal); !good) return good;
   return WriteIntoExisting(normal.string(), files);
 }
 
@@ -288,12 +317,13 @@ Result<void> CheckWritable(const std::string& directory, const std::vector<std::
     if (auto recovered = Recover(there.string()); !recovered) return recovered;
     return CheckTargets(there.string(), names);
   }
+  if (auto good = CheckDirectory(directory, there); !good) return good;
   // The nearest part of the path that is there.
   while (!Exists(there) && there.has_parent_path() && there != there.root_path()) {
     there = there.parent_path();
   }
   if (!Exists(there)) there = ".";
-  if (!IsDirectory(there)) return CannotMake(directory, there.string() + " is a file");
+  if (auto good = CheckDirectory(directory, there); !good) return good;
   if (const int error = NoEntryReason(there.string()); error != 0) {
     return CannotMake(directory, WriteFailure(error));
   }

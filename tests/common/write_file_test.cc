@@ -213,12 +213,103 @@ TEST(WriteFilesAtomically, FinishesTheSetOfAKilledWriter) {
   EXPECT_EQ(directory.Get("x"), "new");
 }
 
+TEST(WriteFilesAtomically, FinishesNoSetThatIsNotItsOwn) {
+  const TemporaryDirectory directory;
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path("out")));
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path("victim")));
+  directory.Put("victim/secret", "kept");
+  std::filesystem::create_symlink("../victim", directory.Path("out/.perseus-commit"));
+  const std::string expected =
+      directory.Path("out") +
+      ": cannot write: .perseus-commit in it is not a folder that Perseus made; remove it";
+  EXPECT_EQ(Message(CheckWritable(directory.Path("out"), {"x"})), expected);
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("out"), {{"x", "1"}})), expected);
+  EXPECT_EQ(directory.Get("victim/secret"), "kept");
+  std::filesystem::remove(directory.Path("out/.perseus-commit"));
+  directory.Put("out/.perseus-commit", "a file");
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("out"), {{"x", "1"}})), expected);
+  EXPECT_EQ(directory.Get("out/.perseus-commit"), "a file");
+}
+
+TEST(WriteFilesAtomically, TakesASetBackWhoseLaterFileCannotBeMoved) {
+  const TemporaryDirectory directory;
+  directory.Put("a", "old");
+  ASSERT_TRUE(std::filesystem::create_directories(directory.Path("c/below")));
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path(".perseus-commit")));
+  for (const char* name : {"a", "b", "c"}) {
+    directory.Put(std::string(".perseus-commit/") + name, "new");
+  }
+  EXPECT_EQ(
+      Message(CheckWritable(directory.Path(), {"a", "b"})),
+      directory.Path("c") + ": cannot write: it is a directory; choose another name, or remove it");
+  EXPECT_EQ(directory.Names(), (Names{"a", "c"}));
+  EXPECT_EQ(directory.Get("a"), "old");
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path(), {{"a", "1"}, {"b", "2"}})), "written");
+}
+
+TEST(WriteFilesAtomically, ChangesNothingWhereOnlyTheOwnerMayReplaceAFile) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only the superuser can make another user's file";
+  constexpr uid_t kOther = 65534;
+  const TemporaryDirectory directory;
+  ASSERT_EQ(::chmod(directory.Path().c_str(), 01777), 0);
+  directory.Put("b", "another user's");
+  ASSERT_EQ(::seteuid(kOther), 0);
+  const std::string written =
+      Message(WriteFilesAtomically(directory.Path(), {{"a", "1"}, {"b", "2"}}));
+  const std::string alone = Message(CheckWritable(directory.Path("b")));
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_EQ(written, directory.Path("b") +
+                         ": cannot write: it belongs to another user, and in its directory only "
+                         "owners may replace files; choose another place");
+  EXPECT_EQ(alone, written);
+  EXPECT_EQ(directory.Names(), Names{"b"});
+}
+
 TEST(WriteFilesAtomically, SweepsANewFolderThatAKilledWriterLeft) {
   const TemporaryDirectory directory;
   ASSERT_TRUE(std::filesystem::create_directory(directory.Path(".plan.perseus-1-0.new")));
   directory.Put(".plan.perseus-1-0.new/x", "half");
   EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("plan"), {{"x", "1"}})), "written");
   EXPECT_EQ(directory.Names(), Names{"plan"});
+}
+
+// ".." behind a symbolic link means what it means to the kernel, so that a caller
+// that compares files by what they are sees where the set goes.
+TEST(WriteFilesAtomically, GoesWhereTheKernelGoesBehindASymbolicLink) {
+  const TemporaryDirectory directory;
+  ASSERT_TRUE(std::filesystem::create_directories(directory.Path("real/sub")));
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path("out")));
+  std::filesystem::create_directory_symlink("real/sub", directory.Path("link"));
+  directory.Put("out/x", "input");
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("link/../out/./"), {{"x", "1"}})),
+            "written");
+  EXPECT_EQ(directory.Get("out/x"), "input");
+  EXPECT_EQ(directory.Get("real/out/x"), "1");
+}
+
+TEST(WriteFilesAtomically, RefusesToLeadBackFromWhatIsNotThere) {
+  const TemporaryDirectory directory;
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path("out")));
+  directory.Put("out/x", "input");
+  for (const char* path : {"none/../out", "none/.."}) {
+    const std::string expected = directory.Path(path) +
+                                 ": cannot make the directory: \"..\" follows a part that is not a "
+                                 "directory; leave both out";
+    EXPECT_EQ(Message(WriteFilesAtomically(directory.Path(path), {{"x", "1"}})), expected);
+    EXPECT_EQ(Message(CheckWritable(directory.Path(path), {"x"})), expected);
+  }
+  EXPECT_EQ(directory.Names(), Names{"out"});
+  EXPECT_EQ(directory.Get("out/x"), "input");
+}
+
+TEST(WriteFilesAtomically, SaysThatASymbolicLinkLeadsNowhere) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_symlink("none", directory.Path("link"));
+  const std::string expected = directory.Path("link") +
+                               ": cannot make the directory: " + directory.Path("link") +
+                               " is a symbolic link that leads nowhere";
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("link"), {{"x", "1"}})), expected);
+  EXPECT_EQ(Message(CheckWritable(directory.Path("link"), {"x"})), expected);
 }
 
 TEST(CheckWritable, SaysWhatIsInTheWayAndMakesNothing) {

@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/temporary_directory.h"
 #include "perseus/costed_pipeline.h"
+#include "perseus/file.h"
 #include "perseus/frontier.h"
 #include "perseus/job_file.h"
 #include "perseus/pipeline.h"
@@ -110,6 +112,32 @@ TEST(Threads, SolveOneProblem) {
     }
     return text;
   });
+}
+
+// Each sweeps what killed writers left, and must not take the others' files for that.
+TEST(Threads, WriteTheSameFilesAtOnce) {
+  constexpr int kWriters = 8;
+  constexpr int kCalls = 200;
+  const TemporaryDirectory directory;
+  std::vector<std::string> failures(kWriters);
+  std::vector<std::thread> threads;
+  threads.reserve(kWriters);
+  for (int writer = 0; writer < kWriters; ++writer) {
+    threads.emplace_back([&directory, &failure = failures[writer], writer] {
+      const std::string bytes(100, static_cast<char>('a' + writer));
+      for (int call = 0; call < kCalls && failure.empty(); ++call) {
+        const Result<void> file = WriteFileAtomically(directory.Path("file"), bytes);
+        const Result<void> files =
+            WriteFilesAtomically(directory.Path("set"), {{"x", bytes}, {"y", bytes}});
+        if (!file) failure = file.error().message;
+        if (!files) failure = files.error().message;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, std::vector<std::string>(kWriters));
+  EXPECT_EQ(directory.Names(), (std::vector<std::string>{"file", "set"}));
+  EXPECT_EQ(directory.Get("set/x"), directory.Get("set/y"));
 }
 
 }  // namespace
