@@ -144,7 +144,9 @@ class Branching {
       std::vector<int> choice;
       bool single = true;
       for (int g = 0; g < problem_.num_groups(); ++g) {
-        choice.push_back(mixes[g].empty() ? node.domain[g].first : mixes[g].front().first);
+        const auto [first, last] = node.domain[g];  // CutRanges() may have cut the mix off.
+        choice.push_back(mixes[g].empty() ? first
+                                          : std::clamp(mixes[g].front().first, first, last));
         single = single && node.domain[g].first == node.domain[g].last;
       }
       Offer(choice);
@@ -169,7 +171,7 @@ class Branching {
         gains[which++] = std::min(child->bound, Cutoff()) - node.bound;
       }
       const double score = std::max(gains[0], tolerance_) * std::max(gains[1], tolerance_);
-      if (score > best_score) {
+      if (!best || score > best_score) {  // Even where scores are no numbers.
         best_score = score;
         best = std::move(children);
       }
@@ -265,7 +267,7 @@ class Branching {
       choice.push_back(mixes[g].empty() ? domain[g].first : mixes[g].front().first);
     }
     if (!IsFeasible(choice)) return;
-    Descend(&choice);
+    Descend(work_limit_, &choice);
     if (Offer(choice)) Improve(work_limit_);
   }
 
@@ -335,14 +337,15 @@ class Branching {
   }
 
   // Gives one group after the other its cheapest feasible option, as long as
-  // that saves.
-  void Descend(std::vector<int>* choice) {
+  // that saves and there is work left.
+  void Descend(std::int64_t work_limit, std::vector<int>* choice) {
     std::vector<double> sums;
     AddPathSums(*choice, &sums);
     for (bool changed = true; changed;) {
       changed = false;
       for (int g = 0; g < problem_.num_groups(); ++g) {
         for (const int k : by_joules_[g]) {
+          if (Work() > work_limit) return;
           const auto& options = problem_.groups()[g].options;
           if (options[k].joules >= options[(*choice)[g]].joules) break;
           if (!Change({{g, k}}, choice, &sums)) continue;
@@ -355,26 +358,28 @@ class Branching {
 
   // Exchanges: one group faster by a few options, another slower.
   void Improve(std::int64_t work_limit) {
-    Descend(&best_);
+    Descend(work_limit, &best_);
     std::vector<double> sums;
     AddPathSums(best_, &sums);
     int unchanged = 0;
     for (int g = 0; unchanged < problem_.num_groups() && Work() <= work_limit;
          g = (g + 1) % problem_.num_groups()) {
       ++unchanged;
-      while (ImproveWith(g, &sums)) unchanged = 0;
+      while (ImproveWith(g, work_limit, &sums)) unchanged = 0;
     }
     best_joules_ = problem_.JoulesOf(best_);
   }
 
-  bool ImproveWith(int g, std::vector<double>* sums) {
+  bool ImproveWith(int g, std::int64_t work_limit, std::vector<double>* sums) {
     const auto joules = [this](int group, int option) {
       return problem_.groups()[group].options[option].joules;
     };
     for (int up = 1; up <= kLongestExchange && up <= best_[g]; ++up) {
       const double cost = joules(g, best_[g] - up) - joules(g, best_[g]);
       for (int h = 0; h < problem_.num_groups(); ++h) {
+        if (Work() > work_limit) return false;
         if (h == g) continue;
+        ++work_;
         const int most = static_cast<int>(problem_.groups()[h].options.size()) - 1;
         for (int down = 1; down <= kLongestExchange && best_[h] + down <= most; ++down) {
           const double gain = joules(h, best_[h]) - joules(h, best_[h] + down);

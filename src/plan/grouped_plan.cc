@@ -48,6 +48,9 @@ constexpr double kShortestStretchesWork = 1e9;
 // For each level before. Not scaled by the effort: more effort has to begin the
 // last level with the same plan.
 constexpr std::int64_t kLevelWork = 20'000'000;
+// For all levels before together: where it runs out, the levels that are left
+// are not tried.
+constexpr double kLevelsWork = 1e9;
 constexpr double kMostGroupWork = 1e16;
 
 Granularity Coarser(Granularity granularity) {
@@ -114,6 +117,7 @@ class GroupSearch {
       if (auto choice = problem->ChoiceOf(*start)) starts.push_back(*std::move(choice));
     }
     GroupSolution solution = SolveGroups(*problem, starts, work);
+    best_.work += solution.work;
     if (!solution.choice.empty()) {
       std::vector<CostOption> options = problem->PlanOf(solution.choice);
       if (start != nullptr) *start = options;
@@ -162,9 +166,14 @@ class GroupSearch {
       // Not begun with coarser plans, which depend on the effort.
       std::vector<CostOption> chain;
       const auto levels = DwellLevels(pipeline_, dwell_seconds_);
+      std::int64_t left = Work(kLevelsWork);
       for (const auto& groups : levels) {
-        const bool last = &groups == &levels.back();
-        Solve(groups, last ? Work(kShortestStretchesWork) : kLevelWork, &chain);
+        if (&groups == &levels.back()) {
+          Solve(groups, Work(kShortestStretchesWork), &chain);
+        } else {
+          left -= Solve(groups, std::min(kLevelWork, left), &chain).work;
+          if (left <= 0) break;
+        }
       }
     } else {
       PlanConstraints constraints;

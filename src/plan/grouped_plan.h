@@ -4,6 +4,7 @@
 #ifndef PERSEUS_PLAN_GROUPED_PLAN_H_
 #define PERSEUS_PLAN_GROUPED_PLAN_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
@@ -21,6 +22,7 @@ struct GroupedPlan {
   double lower_bound_effective_joules = 0;
   // The bound is met, but for 1e-10 of the energies: no such plan is better.
   bool proven = false;
+  std::int64_t work = 0;  // As SolveGroups() counts it, of all groupings.
 };
 
 // Whether the constraints make computations share knobs in this pipeline.

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -24,8 +26,12 @@ constexpr double kMissing = std::numeric_limits<double>::infinity();
 // optimum of the relaxation puts on it.
 class PricedKnobs {
  public:
-  PricedKnobs(const CostedPipeline& pipeline, const Guard& guard, const TimeCostSchedule& optimum)
-      : pipeline_(pipeline), guard_(guard), kept_(pipeline.knobs.size(), true) {
+  PricedKnobs(const CostedPipeline& pipeline, const Guard& guard, const TimeCostSchedule& optimum,
+              std::vector<bool> kept)
+      : pipeline_(pipeline),
+        guard_(guard),
+        kept_(std::move(kept)),
+        needed_(pipeline.knobs.size(), false) {
     cost_.reserve(pipeline.table_of.size());
     for (std::size_t i = 0; i < pipeline.table_of.size(); ++i) {
       const CostTable& table = pipeline.tables[pipeline.table_of[i]];
@@ -40,6 +46,38 @@ class PricedKnobs {
   int CountKept() const { return static_cast<int>(std::count(kept_.begin(), kept_.end(), true)); }
   const std::vector<bool>& kept() const { return kept_; }
 
+  // Drops the knob that is missed least and without which the deadline can
+  // still be met; false where there is none. So sets of kept knobs are nested.
+  bool DropLeastMissed(double seconds) {
+    while (true) {
+      int least_missed = -1;
+      double least = kMissing;
+      double least_own = 0;
+      const std::vector<double> costs = CostsWithout();
+      for (int knob = 0; knob < static_cast<int>(kept_.size()); ++knob) {
+        if (needed_[knob] || !kept_[knob]) continue;
+        const double cost = costs[knob];
+        if (cost == kMissing) continue;
+        // Ties are common: both ends of a hull segment cost the same at its
+        // price. Of such knobs the one that costs most itself goes first.
+        const double own = CostOfOnly(knob);
+        const double tie = least_missed < 0 ? 0 : kTie * std::abs(least);
+        if (least_missed < 0 || cost < least - tie || (cost <= least + tie && own > least_own)) {
+          least = cost;
+          least_own = own;
+          least_missed = knob;
+        }
+      }
+      if (least_missed < 0) return false;
+      if (FastestWithout(least_missed) <= seconds) {
+        kept_[least_missed] = false;
+        return true;
+      }
+      needed_[least_missed] = true;
+    }
+  }
+
+ private:
   // For each kept knob, the sum over computations of the least cost without
   // it; infinite where one would have no knob left.
   std::vector<double> CostsWithout() const {
@@ -89,13 +127,11 @@ class PricedKnobs {
     return Replay(pipeline_.dag, durations).iteration_time_seconds;
   }
 
-  void Drop(int knob) { kept_[knob] = false; }
-
- private:
   const CostedPipeline& pipeline_;
   const Guard& guard_;
   std::vector<std::vector<double>> cost_;  // [computation][knob]
   std::vector<bool> kept_;
+  std::vector<bool> needed_;  // For the deadline.
 };
 
 CostedPipeline Restricted(const CostedPipeline& pipeline, const std::vector<bool>& kept) {
@@ -107,10 +143,10 @@ CostedPipeline Restricted(const CostedPipeline& pipeline, const std::vector<bool
   return restricted;
 }
 
-}  // namespace
-
-Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard& guard,
-                                    double seconds, int max_knobs, double slope_quantum) {
+// The optimum of the relaxation for this deadline; its cost is off by at most
+// `error`, unless that is nullptr.
+Result<TimeCostSchedule> OptimumAt(const CostedPipeline& pipeline, const Guard& guard,
+                                   double seconds, double slope_quantum, double* error) {
   auto problem = MakeTimeCostProblem(pipeline, guard);
   if (!problem) return tl::unexpected(problem.error());
   FrontierOptions options;
@@ -119,38 +155,35 @@ Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard&
   options.slope_quantum = slope_quantum;
   auto solved = SolveFrontier(*problem, options);
   if (!solved) return tl::unexpected(solved.error());
+  if (error != nullptr) *error = solved->cost_error;
+  return std::move(solved->schedules.front());
+}
 
-  PricedKnobs priced(pipeline, guard, solved->schedules.front());
-  std::vector<bool> needed(pipeline.knobs.size(), false);
+Error NotEnough(int max_knobs, double seconds, int needed) {
+  return {ErrorCode::kInfeasible,
+          fmt::format("{} distinct knobs are not enough for {:.6g} s: {} are needed; "
+                      "give more time or allow more",
+                      max_knobs, seconds, needed)};
+}
+
+double JoulesOf(const CostedPipeline& pipeline, const std::vector<CostOption>& options) {
+  double sum = 0;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    sum += EffectiveEnergy(pipeline.TableOf(static_cast<int>(i)), options[i]);
+  }
+  return sum;
+}
+
+}  // namespace
+
+Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard& guard,
+                                    double seconds, int max_knobs, double slope_quantum) {
+  const auto optimum = OptimumAt(pipeline, guard, seconds, slope_quantum, nullptr);
+  if (!optimum) return tl::unexpected(optimum.error());
+  PricedKnobs priced(pipeline, guard, *optimum, std::vector<bool>(pipeline.knobs.size(), true));
   while (priced.CountKept() > max_knobs) {
-    int least_missed = -1;
-    double least = kMissing;
-    double least_own = 0;
-    const std::vector<double> costs = priced.CostsWithout();
-    for (int knob = 0; knob < static_cast<int>(needed.size()); ++knob) {
-      if (needed[knob] || !priced.kept()[knob]) continue;
-      const double cost = costs[knob];
-      if (cost == kMissing) continue;
-      // Ties are common: both ends of a hull segment cost the same at its
-      // price. Of such knobs the one that costs most itself goes first.
-      const double own = priced.CostOfOnly(knob);
-      const double tie = least_missed < 0 ? 0 : kTie * std::abs(least);
-      if (least_missed < 0 || cost < least - tie || (cost <= least + tie && own > least_own)) {
-        least = cost;
-        least_own = own;
-        least_missed = knob;
-      }
-    }
-    if (least_missed < 0) {
-      return MakeError(ErrorCode::kInfeasible,
-                       fmt::format("{} distinct knobs are not enough for {:.6g} s: {} are needed; "
-                                   "give more time or allow more",
-                                   max_knobs, seconds, priced.CountKept()));
-    }
-    if (priced.FastestWithout(least_missed) > seconds) {
-      needed[least_missed] = true;
-    } else {
-      priced.Drop(least_missed);
+    if (!priced.DropLeastMissed(seconds)) {
+      return tl::unexpected(NotEnough(max_knobs, seconds, priced.CountKept()));
     }
   }
   return Restricted(pipeline, priced.kept());
@@ -193,28 +226,54 @@ Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, d
                                                double slope_quantum, const OptionSearch& search) {
   const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
   std::vector<CostOption> best = OneKnobForAll(pipeline, guard, seconds);
-  const auto joules = [&pipeline](const std::vector<CostOption>& options) {
-    double sum = 0;
-    for (std::size_t i = 0; i < options.size(); ++i) {
-      sum += EffectiveEnergy(pipeline.TableOf(static_cast<int>(i)), options[i]);
-    }
-    return sum;
-  };
-  const auto offer = [&](Result<std::vector<CostOption>> options) {
+  double least = best.empty() ? kMissing : JoulesOf(pipeline, best);
+  const auto offer = [&](const Result<std::vector<CostOption>>& options) {
     if (!options) return;
-    if (best.empty() || joules(*options) < joules(best)) best = *std::move(options);
+    const double joules = JoulesOf(pipeline, *options);
+    if (!best.empty() && joules >= least) return;
+    best = *options;
+    least = joules;
   };
-  auto few = KeepFewKnobs(pipeline, guard, seconds, constraints.max_knobs, slope_quantum);
-  if (!few) {
-    if (best.empty()) return tl::unexpected(few.error());
-    return best;
+  PlanConstraints unlimited = constraints;
+  unlimited.max_knobs = 0;
+  const auto all = search(pipeline, unlimited);
+  if (!all && all.error().code != ErrorCode::kInfeasible) return all;
+  std::vector<std::vector<bool>> chains;
+  if (all) {
+    std::vector<bool>& used = chains.emplace_back(pipeline.knobs.size(), false);
+    for (const CostOption& option : *all) used[option.knob] = true;
+    if (std::count(used.begin(), used.end(), true) <= constraints.max_knobs) {
+      return least < JoulesOf(pipeline, *all) ? best : *all;
+    }
   }
-  auto found = search(*few, constraints);
-  if (!found && best.empty()) return found;
-  offer(std::move(found));
+  chains.emplace_back(pipeline.knobs.size(), true);
+  const auto optimum = OptimumAt(pipeline, guard, seconds, slope_quantum, nullptr);
+  if (!optimum) return tl::unexpected(optimum.error());
   PlanConstraints by_stage = constraints;
   by_stage.granularity = Granularity::kStage;
-  if (constraints.granularity != Granularity::kStage) offer(search(*few, by_stage));
+  std::set<std::vector<bool>> tried;
+  std::optional<Error> error;
+  for (std::vector<bool>& chain : chains) {
+    PricedKnobs priced(pipeline, guard, *optimum, std::move(chain));
+    do {
+      if (priced.CountKept() > constraints.max_knobs) continue;
+      if (!tried.insert(priced.kept()).second) break;
+      const CostedPipeline few = Restricted(pipeline, priced.kept());
+      double cost_error = 0;
+      const auto bound = OptimumAt(few, guard, seconds, slope_quantum, &cost_error);
+      if (!bound) return tl::unexpected(bound.error());
+      // No fewer of these knobs can be better either.
+      if (bound->cost - cost_error >= least) break;
+      const auto found = search(few, constraints);
+      if (!found) error = found.error();
+      offer(found);
+      if (constraints.granularity != Granularity::kStage) offer(search(few, by_stage));
+    } while (priced.DropLeastMissed(seconds));
+    if (priced.CountKept() > constraints.max_knobs) {
+      error = NotEnough(constraints.max_knobs, seconds, priced.CountKept());
+    }
+  }
+  if (best.empty()) return tl::unexpected(*error);
   return best;
 }
 

@@ -26,10 +26,14 @@ Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard&
 std::vector<CostOption> OneKnobForAll(const CostedPipeline& pipeline, const Guard& guard,
                                       double seconds);
 
-// A plan with at most `max_knobs` distinct knobs: the best of what `search` finds
-// with few knobs left, of one knob per rank with those, and of one for all. So
-// none is worse than policy zeus-global. Errors: those of KeepFewKnobs() and of
-// `search`, where there is none.
+// A plan with at most `max_knobs` distinct knobs. What `search` finds without
+// the limit, where that keeps it. Else the best of one knob for all and of what
+// `search` finds, as asked and with one knob per rank, with few knobs left: those
+// of the plan without the limit, and all, from which one after the other is
+// dropped as KeepFewKnobs() does, down to one. So fewer knobs are never better
+// (unless than a plan without the limit that `search` left poor), and none is
+// worse than policy zeus-global. Errors: those of KeepFewKnobs() and of `search`,
+// where there is none.
 using OptionSearch =
     std::function<Result<std::vector<CostOption>>(const CostedPipeline&, const PlanConstraints&)>;
 Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, double seconds,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -343,12 +344,21 @@ Result<std::vector<Plan>> Planner::Ladder(int count, const PlanConstraints& cons
     Result<Plan> plan = PlanFor(seconds, constraints, effort);
     if (!plan) {
       // Constraints may leave nothing for the shortest times.
-      const bool go_on = plan.error().code == ErrorCode::kInfeasible && step + 1 < count;
-      if (!go_on && plans.empty()) return tl::unexpected(plan.error());
+      const bool last_and_none = step + 1 == count && plans.empty();
+      if (plan.error().code != ErrorCode::kInfeasible || last_and_none) {
+        return tl::unexpected(plan.error());
+      }
     } else {
-      plans.push_back(*std::move(plan));
+      // Those before are never worse than one for less time by now.
+      std::vector<Plan> last_two;
+      if (!plans.empty()) {
+        last_two.push_back(std::move(plans.back()));
+        plans.pop_back();
+      }
+      last_two.push_back(*std::move(plan));
+      CarryForward(impl_->pipeline, &last_two);
+      std::move(last_two.begin(), last_two.end(), std::back_inserter(plans));
     }
-    CarryForward(impl_->pipeline, &plans);
     const Plan* const made = plans.empty() ? nullptr : &plans.back();
     if (callback && !callback({.share = (step + 1.0) / count, .better = made})) break;
   }

@@ -126,6 +126,24 @@ TEST(SolveGroupsTest, ProvesTensOfGroupsOfManyClocks) {
   }
 }
 
+TEST(SolveGroupsTest, ManyGroupsKeepToTheWorkLimit) {
+  std::mt19937 random(6);
+  const CostedPipeline pipeline = Pipeline(random, 4, 12, 60);
+  const auto groups = plan_testing::Singles(pipeline);
+  const auto problem = GroupProblem::Make(pipeline, {}, groups, 400);
+  ASSERT_TRUE(problem);
+  const std::vector<std::vector<int>> fastest = {std::vector<int>(problem->num_groups(), 0)};
+  double joules = std::numeric_limits<double>::infinity();
+  for (const std::int64_t limit : {10'000, 100'000, 1'000'000, 4'000'000}) {
+    const GroupSolution solution = SolveGroups(*problem, fastest, limit);
+    // What was begun is ended: a trial, the sums along a path.
+    EXPECT_LE(solution.work, limit + 100 * problem->num_computations());
+    EXPECT_TRUE(problem->IsFeasible(solution.choice));
+    EXPECT_LT(solution.joules, joules);
+    joules = solution.joules;
+  }
+}
+
 TEST(SolveGroupsTest, MoreWorkIsNeverWorse) {
   std::mt19937 random(5);
   const CostedPipeline pipeline = Pipeline(random, 6, 14, 16);

@@ -193,6 +193,19 @@ RC_GTEST_PROP(GroupedPlanTest, DwellIsKeptAndNeverWorseThanNoChange, ()) {
   }
 }
 
+TEST(GroupedPlanTest, LittleEffortIsLittleWorkForManyMicrobatchesWithADwell) {
+  std::mt19937 random(4);
+  for (const int microbatches : {16, 64, 256}) {
+    const CostedPipeline pipeline = RandomPipeline(random, 4, 12, microbatches);
+    const double seconds = 1.04 * BaselineSeconds(pipeline);
+    const auto plan = SearchGroups(pipeline, seconds, By(Granularity::kComputation, 1.9), 1e-4);
+    ASSERT_TRUE(plan);
+    // Groupings by level and granularity, each begun with every clock.
+    EXPECT_LE(plan->work, 2'000'000 + 1000 * pipeline.dag.size()) << microbatches;
+    EXPECT_TRUE(KeepsDwell(pipeline, plan->options, 1.9));
+  }
+}
+
 TEST(GroupedPlanTest, SaysWhatIsInfeasible) {
   std::mt19937 random(2);
   const CostedPipeline pipeline = RandomPipeline(random, 3, 3, 4);

@@ -5,12 +5,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <random>
 #include <set>
 
+#include "perseus/planner.h"
 #include "plan/pipelines.h"
 
 namespace perseus::plan {
@@ -127,6 +132,40 @@ TEST(KnobSubsetTest, OneKnobForAllIsTheCheapestInTime) {
       const auto found = SearchFewKnobs(pipeline, seconds, constraints, 0, none);
       ASSERT_TRUE(found);
       EXPECT_EQ(plan_testing::EffectiveEnergy(pipeline, *found), joules);
+    }
+  }
+}
+
+RC_GTEST_PROP(KnobSubsetTest, MoreKnobsAreNeverWorseAndALimitThatIsKeptIsFree, ()) {
+  std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
+  plan_testing::ProfileShape shape;
+  shape.stages = 2 + static_cast<int>(random() % 2);
+  shape.clocks = 3 + static_cast<int>(random() % 6);
+  shape.noise = random() % 2 == 0 ? 0.0 : 0.03;
+  const auto planner = Planner::Create(
+      Costed(plan_testing::RandomRows(random, shape),
+             DagOf("1f1b", shape.stages, 2 + static_cast<int>(random() % 3)), Blocking(40)),
+      {});
+  RC_ASSERT(planner.has_value());
+  const double seconds =
+      planner->baseline().iteration_time_seconds * (1 + 0.01 * static_cast<double>(random() % 20));
+  PlanConstraints constraints;
+  if (random() % 3 == 0) constraints.granularity = Granularity::kPhase;
+  const auto free = planner->PlanFor(seconds, constraints, 0.1);
+  RC_ASSERT(free.has_value());
+  double before = std::numeric_limits<double>::infinity();
+  for (int most = 1; most <= shape.clocks + 1; ++most) {
+    constraints.max_knobs = most;
+    const auto plan = planner->PlanFor(seconds, constraints, 0.1);
+    if (!plan && before == std::numeric_limits<double>::infinity()) continue;
+    RC_ASSERT(plan.has_value());
+    RC_ASSERT(plan->distinct_knobs <= most);
+    const double joules = plan_testing::EffectiveEnergy(planner->pipeline(), plan->options);
+    RC_ASSERT(joules <= before + 1e-9 * std::abs(joules));
+    before = joules;
+    if (most < free->distinct_knobs) continue;
+    for (std::size_t i = 0; i < free->options.size(); ++i) {
+      RC_ASSERT(plan->options[i].knob == free->options[i].knob);
     }
   }
 }
