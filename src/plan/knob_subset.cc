@@ -236,7 +236,7 @@ Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, d
   };
   PlanConstraints unlimited = constraints;
   unlimited.max_knobs = 0;
-  const auto all = search(pipeline, unlimited);
+  auto all = search(pipeline, unlimited);
   if (!all && all.error().code != ErrorCode::kInfeasible) return all;
   std::vector<std::vector<bool>> chains;
   if (all) {
