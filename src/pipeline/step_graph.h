@@ -44,7 +44,6 @@ class StepGraph {
 
   int size() const { return first_step_.back(); }
   int first_step(int rank) const { return first_step_[rank]; }
-  int rank_of_stage(int stage) const { return rank_of_stage_[stage]; }
   StepDependencies DependenciesOf(const ScheduleStep& step) const;
   std::int64_t start_units(int step) const { return start_units_[step]; }
   std::int64_t end_units() const { return end_units_; }
