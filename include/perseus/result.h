@@ -18,7 +18,8 @@ namespace perseus {
 enum class ErrorCode {
   kInvalidInput,  // A file, flag or argument is malformed or contradictory.
   kInfeasible,    // The input is well formed, but no plan can satisfy it.
-  kIo,            // The operating system refused to read or write.
+  kIo,            // The operating system or a driver refused to read or write.
+  kDenied,        // The caller lacks the right to do this; the message says who has it.
   kOverflow,      // Quantities do not fit the exact integer arithmetic.
   kCancelled,     // A callback of the caller asked to stop.
   kInternal,      // A bug of ours; never the user's fault.

@@ -22,46 +22,67 @@ struct GpuInfo {
   std::vector<int> clocks_mhz;  // SM clocks that can be locked, ascending, never empty.
 };
 
-// Who else acts on this GPU's clocks or power. Read-only facts.
+// Who else acts on this GPU's clocks or power. Facts to read; what a card or its
+// library does not tell is absent.
 struct GpuConditions {
   std::optional<double> power_limit_watts;  // In force now.
   std::optional<double> default_power_limit_watts;
   std::optional<double> temperature_celsius;
-  std::uint64_t throttle_reasons = 0;       // NVML bits; ThrottleNames(bits) gives words.
-  std::vector<std::string> power_profiles;  // Enforced workload power profiles.
-  std::optional<double> power_floor_watts;  // Power smoothing.
+  std::uint64_t throttle_reasons = 0;       // NVML's bits; see ThrottleNames.
+  std::vector<std::string> power_profiles;  // Workload power profiles in force.
+  std::optional<double> power_floor_watts;  // Of power smoothing: it cancels savings.
   bool mig = false;
 };
 
-// One GPU. Calls may block for as long as the driver takes (10-20 ms for clocks). Calls on one Gpu
-// from several threads are safe (serialised inside); no call takes a lock while another GPU's call
-// is in the driver.
+// What holds the clocks back, in words ("power cap"). Bits that say nothing of
+// the kind (idle, a clock that was asked for) give no word.
+std::vector<std::string> ThrottleNames(std::uint64_t throttle_reasons);
+
+// One GPU. Calls block for as long as the driver takes (10 to 20 ms for clocks).
+// Any thread may call; changes of one GPU's clock wait for each other, and no
+// call waits for one of another GPU. Errors: kDenied (lacks the right), kIo (the
+// driver refused, the GPU is lost), kInvalidInput (not a clock of `info`). After
+// fork() a child must open its own driver: the parent's answers kIo there.
 class Gpu {
  public:
+  Gpu() = default;
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
   virtual ~Gpu() = default;
+
   virtual const GpuInfo& info() const = 0;
   virtual Result<void> LockClock(int mhz) = 0;  // Lowest and highest both `mhz`.
   virtual Result<void> ReleaseClock() = 0;      // Gives the clock back to the driver.
   virtual Result<int> ClockMhz() = 0;           // SM clock now.
-  virtual Result<double>
-  EnergyJoules() = 0;  // Counter since the driver was loaded; steps at the card's period.
+  // Counter since the driver was loaded. It steps at the card's own period: two
+  // equal reads say nothing about power.
+  virtual Result<double> EnergyJoules() = 0;
   virtual Result<double> PowerWatts() = 0;
   virtual Result<GpuConditions> Conditions() = 0;
 };
 
-// A way to reach GPUs.
+// A way to reach GPUs. Outlives its Gpus. Destroying it leaves clocks as they are.
 class Driver {
  public:
+  Driver() = default;
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
   virtual ~Driver() = default;
+
   virtual std::string_view kind() const = 0;  // "nvml", "zeusd", "simulated", "agent"
   virtual const std::vector<std::unique_ptr<Gpu>>& gpus() const = 0;
-  virtual Result<bool> MaySetClocks() = 0;  // False: lacks the right.
+  // False: this process lacks the right. Changes nothing on the GPU.
+  virtual Result<bool> MaySetClocks() = 0;
 };
 
-// "nvml" (libnvidia-ml.so.1), "nvml:/path/to/lib.so", "zeusd:/run/zeusd/zeusd.sock",
-// "simulated:/path/state". (The client adds "agent:/run/perseus/agent.sock" in its own room,
-// src/client/agent_device.h, over src/agent/protocol.h.)
+// Opens what `spec` names:
+//   nvml                      libnvidia-ml.so.1, where the loader finds it
+//   nvml:/path/lib.so         that library
+//   zeusd:/run/zeusd/zeusd.sock
+//   simulated:/path/state     GPUs of CreateSimulatedGpus (device/simulated_gpu.h)
+// Errors: kInvalidInput (no such spec), kIo (library, socket or file missing), kDenied.
 Result<std::unique_ptr<Driver>> OpenDriver(const std::string& spec);
+
 }  // namespace perseus::device
 
 #endif  // PERSEUS_DEVICE_DEVICE_H_
