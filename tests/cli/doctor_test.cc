@@ -164,7 +164,7 @@ TEST_F(DoctorTest, MeasuresClockCallsAndGivesTheClockBack) {
 
 // Ctrl-C in the middle of setting clocks.
 TEST_F(DoctorTest, GivesTheClockBackWhenInterrupted) {
-  Make("[[gpus]]\ncall_ms = 100\nsettle_ms = 0\n");
+  Make("[[gpus]]\ncall_ms = 500\nsettle_ms = 0\n");
   std::vector<std::string> words = Arguments({"--set-clocks"});
   words.insert(words.begin(), PERSEUS_BINARY);
   std::vector<char*> argv;
