@@ -20,6 +20,7 @@
 #include "perseus/pipeline.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
+#include "perseus/profile.h"
 
 namespace perseus::cli {
 namespace {
@@ -151,15 +152,15 @@ std::string SharesText(const std::string& heading, const std::vector<SavingShare
         share.label,
         fmt::format("{}", share.computations),
         fmt::format("{}", share.slowed),
-        fmt::format("{} > {}", share.baseline_critical, share.critical),
+        fmt::format("{} -> {}", share.baseline_critical, share.critical),
         FormatSignedPercent(Percent(share.seconds - share.baseline_seconds, share.baseline_seconds),
                             1),
         WithThousands(share.saving_joules, 1),
         FormatPercent(share.share_percent, 1)};
     if (with_busy) {
-      row.insert(row.begin() + 4,
-                 fmt::format("{:.0f} > {:.0f} %", Percent(share.baseline_seconds, iteration_before),
-                             Percent(share.seconds, iteration_after)));
+      row.insert(row.begin() + 4, fmt::format("{:.0f} -> {:.0f} %",
+                                              Percent(share.baseline_seconds, iteration_before),
+                                              Percent(share.seconds, iteration_after)));
     }
     table.AddRow(std::move(row));
   }
@@ -207,7 +208,8 @@ std::string ExplainText(const Explanation& explanation, const ExplainInput& inpu
   append("phase", explanation.phases, false);
   out += "\n";
   out += Wrap(
-      "before > after. critical: computations on a longest path. saving: energy that slower clocks "
+      "before -> after. critical: computations on a longest path. saving: energy that slower "
+      "clocks "
       "save, less the waiting that they replace.",
       style.columns, 0);
   if (explanation.iteration_saving_joules != 0) {
@@ -269,6 +271,12 @@ Result<Printout> RunExplain(const ExplainFlags& flags, const Style& style) {
   const Result<PlanDocument> plan = ReadPlan(flags.input);
   if (!plan) {
     Error error = plan.error();
+    if (error.code == ErrorCode::kInvalidInput && ReadProfile(flags.input)) {
+      return InvalidInput(
+          fmt::format("{0}: this is a profile; give the plan.json that 'perseus plan {0} ... -o "
+                      "DIR' writes",
+                      flags.input));
+    }
     if (error.code == ErrorCode::kInvalidInput) {
       error.message += "; is it a plan.json that perseus plan wrote?";
     }
