@@ -24,13 +24,6 @@ std::string KnobNoun(const PlanSummary& summary) {
   return summary.pipeline->knobs_are_numbers ? "clock" : "knob";
 }
 
-// What savings are measured against.
-std::string BaselineText(const PlanSummary& summary) {
-  if (summary.pipeline->knobs_are_numbers) return "all clocks at maximum";
-  return summary.profile->KnobsAreRanked() ? "all knobs at maximum"
-                                           : "all computations at their baseline knobs";
-}
-
 std::string PointsTable(const PlanSummary& summary, const Style& style) {
   const bool milliseconds = summary.baseline->iteration_time_seconds < 0.1;
   const bool millijoules = summary.baseline->energy_joules < 1;
@@ -123,6 +116,12 @@ std::string Fact(std::string_view name, std::string_view text, const Style& styl
          Wrap(Printable(text), style.columns, kIndent) + "\n";
 }
 
+std::string BaselineText(const Profile& profile) {
+  if (profile.knobs_are_numbers) return "all clocks at maximum";
+  return profile.KnobsAreRanked() ? "all knobs at maximum"
+                                  : "all computations at their baseline knobs";
+}
+
 bool IsCoarse(const Frontier& frontier) {
   constexpr double kRounding = 1e-7;
   return frontier.certified_error > kRounding;
@@ -206,8 +205,8 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
                                 summary.split_ratio, style);
   out += Fact(
       "Today",
-      fmt::format("{}: {}, {}, {} for one iteration of one pipeline.", BaselineText(summary),
-                  FormatSeconds(baseline.iteration_time_seconds),
+      fmt::format("{}: {}, {}, {} for one iteration of one pipeline.",
+                  BaselineText(*summary.profile), FormatSeconds(baseline.iteration_time_seconds),
                   FormatJoules(baseline.energy_joules), FormatWatts(baseline.average_power_watts)),
       style);
   out += '\n';
@@ -216,7 +215,7 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
       "> is the plan (--at {}). Every row is a real plan, replayed on the profile's times (the "
       "others are searched for less long); saving "
       "is against {}; gap is to the lower bound that no plan can beat.",
-      summary.at, BaselineText(summary));
+      summary.at, BaselineText(*summary.profile));
   if (!summary.beyond_tstar.empty()) {
     legend += fmt::format(" Beyond T* more time saves nothing: {} left out.",
                           fmt::join(summary.beyond_tstar, ", "));
