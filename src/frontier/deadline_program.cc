@@ -243,26 +243,6 @@ void DeadlineProgram::SetDeadline(std::int64_t deadline) {
   }
 }
 
-bool DeadlineProgram::CanMeetDeadline() {
-  earliest_.assign(nodes_.size(), 0);
-  const auto arrive = [this](int node) {
-    std::int64_t time = 0;
-    for (const Network::Incidence& incidence : network_->IncidencesOf(node)) {
-      const Network::Arc& arc = network_->arcs[incidence.arc];
-      if (arc.head == node) time = std::max(time, earliest_[arc.tail] + arc.length);
-    }
-    return time;
-  };
-  for (const int activity : network_->topological_order) {
-    const std::int64_t length =
-        IsFixed(activity) ? fixed_length_[activity] : network_->CurveOf(activity).lengths.back();
-    earliest_[Network::EndNode(activity)] = arrive(Network::StartNode(activity)) + length;
-  }
-  work_ += static_cast<std::int64_t>(nodes_.size());
-  const std::int64_t deadline = -arcs_.back().forward_length;
-  return arrive(Network::kSink) <= deadline;
-}
-
 void DeadlineProgram::Fix(int activity, std::int64_t length, Int128 cost) {
   objective_ -= LagrangianCost(activity);
   fixed_length_[activity] = length;
@@ -281,7 +261,7 @@ void DeadlineProgram::Release(int activity) {
 
 DeadlineProgram::Outcome DeadlineProgram::Optimise(Int128 limit) {
   while (!candidates_.empty()) {
-    if (objective_ > limit || work_ > work_limit_) return Outcome::kAboveLimit;
+    if (objective_ > limit) return Outcome::kAboveLimit;
     const int entering = candidates_.back();
     candidates_.pop_back();
     is_candidate_[entering] = 0;

@@ -41,7 +41,7 @@ GroupProblem Problem(const CostedPipeline& pipeline, Granularity granularity, do
   PlanConstraints constraints;
   constraints.granularity = granularity;
   auto problem =
-      GroupProblem::Make(pipeline, {}, GroupComputations(pipeline, constraints).members, seconds);
+      GroupProblem::Make(pipeline, {}, GroupComputations(pipeline, constraints), seconds);
   EXPECT_TRUE(problem);
   return *std::move(problem);
 }
