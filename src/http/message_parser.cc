@@ -161,9 +161,9 @@ class MessageParser::Impl {
     return !fault;
   }
 
-  Sink sink_;
-  bool has_started_ = false;
-  Failure failure_;
+  Sink& sink() { return sink_; }
+  bool has_started() const { return has_started_; }
+  const Failure& failure() const { return failure_; }
 
  private:
   template <bool kIsRequest>
@@ -243,6 +243,9 @@ class MessageParser::Impl {
     return {Step::kHead, consumed};
   }
 
+  Sink sink_;
+  bool has_started_ = false;
+  Failure failure_;
   std::size_t max_head_bytes_;
   std::size_t head_bytes_ = 0;
   bool head_given_ = false;
@@ -259,11 +262,11 @@ MessageParser::~MessageParser() = default;
 MessageParser::Fed MessageParser::Feed(std::string_view bytes) { return impl_->Feed(bytes); }
 bool MessageParser::FeedEnd() { return impl_->FeedEnd(); }
 
-void MessageParser::AllowBody(std::size_t max_bytes) { impl_->sink_.max_body_bytes = max_bytes; }
+void MessageParser::AllowBody(std::size_t max_bytes) { impl_->sink().max_body_bytes = max_bytes; }
 
-bool MessageParser::has_started() const { return impl_->has_started_; }
-MessageHead& MessageParser::head() { return impl_->sink_.head; }
-std::string& MessageParser::body() { return impl_->sink_.body; }
-const MessageParser::Failure& MessageParser::failure() const { return impl_->failure_; }
+bool MessageParser::has_started() const { return impl_->has_started(); }
+MessageHead& MessageParser::head() { return impl_->sink().head; }
+std::string& MessageParser::body() { return impl_->sink().body; }
+const MessageParser::Failure& MessageParser::failure() const { return impl_->failure(); }
 
 }  // namespace perseus::http
