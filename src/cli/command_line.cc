@@ -19,6 +19,7 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddEmulateCommand(parser, invocation);
   AddEvaluateCommand(parser, invocation);
   AddAgentCommand(parser, invocation);
+  AddDoctorCommand(parser, invocation);
   AddCompletionCommand(parser, invocation);
   AddManCommand(parser, invocation);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/agent_flags.h"
+#include "cli/doctor_flags.h"
 #include "cli/option_data.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
@@ -28,6 +29,7 @@ enum class Command : std::uint8_t {
   kEmulate,
   kEvaluate,
   kAgent,
+  kDoctor,
   kCompletion,
   kMan,
 };
@@ -121,6 +123,7 @@ struct Invocation {
   EmulateFlags emulate;
   EvaluateFlags evaluate;
   AgentFlags agent;
+  DoctorFlags doctor;
   std::string shell;  // completion
   // What was given of what `plan` takes too, but for --at, --effort and the
   // output: to show a command that plans the same job.
