@@ -171,6 +171,7 @@ Result<void> Agent::Run(int stop) {
     log_->Write(LogLevel::kError, "not_restored", {{"error", sentence}});
   }
   log_->Write(LogLevel::kInfo, "stop", {{"not_restored", fmt::format("{}", failed.size())}});
+  log_->Flush(std::chrono::seconds(1));
   if (failed.empty()) return {};
   return MakeError(ErrorCode::kIo,
                    fmt::format("{}; the journal {} names what is missing, and the next start, or "
