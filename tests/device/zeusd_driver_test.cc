@@ -89,6 +89,24 @@ class Daemon {
   std::thread thread_;
 };
 
+// A text that the daemon's thread reads while the test changes it.
+class SharedText {
+ public:
+  explicit SharedText(std::string text) : text_(std::move(text)) {}
+  void Set(std::string text) {
+    const std::scoped_lock lock(mutex_);
+    text_ = std::move(text);
+  }
+  std::string Get() const {
+    const std::scoped_lock lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
+};
+
 std::string Http(int status, const std::string& body) {
   return "HTTP/1.0 " + std::to_string(status) +
          " X\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
@@ -147,13 +165,12 @@ TEST_F(ZeusdDriverTest, SetsThroughTheDaemonAndReadsThroughNvml) {
 }
 
 TEST_F(ZeusdDriverTest, RefusesADaemonThatSeesOtherGpus) {
-  std::string discovery = kTwoGpus;
-  Daemon daemon(Socket(), [&](const std::string&) { return Http(200, discovery); });
-  discovery = R"({"gpus":[{"id":0,"name":"Test"}],"cpus":[],"enabled_api_groups":[],)"
-              R"("auth_required":false})";
+  SharedText discovery(R"({"gpus":[{"id":0,"name":"Test"}],"cpus":[],"enabled_api_groups":[],)"
+                       R"("auth_required":false})");
+  Daemon daemon(Socket(), [&](const std::string&) { return Http(200, discovery.Get()); });
   EXPECT_THAT(Open().error().message, HasSubstr("sees other GPUs than this process"));
-  discovery = R"({"gpus":[{"id":0,"name":"Test"},{"id":1,"name":"B"}],"cpus":[],)"
-              R"("enabled_api_groups":[],"auth_required":false})";
+  discovery.Set(R"({"gpus":[{"id":0,"name":"Test"},{"id":1,"name":"B"}],"cpus":[],)"
+                R"("enabled_api_groups":[],"auth_required":false})");
   EXPECT_THAT(Open().error().message, HasSubstr("sees other GPUs than this process"));
 }
 
@@ -184,11 +201,11 @@ TEST_F(ZeusdDriverTest, SendsItsTokenAndSaysWhereOneIsMissing) {
 }
 
 TEST_F(ZeusdDriverTest, ADaemonThatFailsIsASentence) {
-  std::string answer = Http(500, "NVML says no");
+  SharedText answer(Http(500, "NVML says no"));
   EXPECT_EQ(Open().error().code, ErrorCode::kIo);
   EXPECT_THAT(Open().error().message, HasSubstr("No such file"));
   Daemon daemon(Socket(), [&](const std::string& request) {
-    return request.starts_with("GET") ? Http(200, kTwoGpus) : answer;
+    return request.starts_with("GET") ? Http(200, kTwoGpus) : answer.Get();
   });
   const auto driver = Open();
   ASSERT_TRUE(driver.has_value());
@@ -196,10 +213,10 @@ TEST_F(ZeusdDriverTest, ADaemonThatFailsIsASentence) {
   const auto message = [&] { return gpu.LockClock(1410).error().message; };
   EXPECT_THAT(message(), HasSubstr("it answers 500 'NVML says no'"));
   for (const char* bad : {"", "HTTP/1.0", "SSH-2.0-x\r\n\r\n", "HTTP/1.0 abc X\r\n\r\n"}) {
-    answer = bad;
+    answer.Set(bad);
     EXPECT_THAT(message(), HasSubstr("does not answer in HTTP")) << bad;
   }
-  answer = std::string(100'000, 'x');
+  answer.Set(std::string(100'000, 'x'));
   EXPECT_THAT(message(), HasSubstr("more than 64 KiB"));
 }
 
