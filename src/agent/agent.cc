@@ -25,8 +25,12 @@ constexpr std::uint64_t kStopKey = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t SocketKey(std::uint64_t session) { return session * 2; }
 constexpr std::uint64_t ProcessKey(std::uint64_t session) { return session * 2 + 1; }
 
-// Requests of one connection before the others have their turn.
-constexpr int kLinesAtOnce = 16;
+// Requests of one connection before the others have their turn,
+constexpr int kLinesAtOnce = 4;
+// and of all before the agent looks whether a client has ended: as many short ones,
+// or fewer long ones.
+constexpr int kWorkAtOnce = 64;
+constexpr std::size_t kBytesOfWork = 512;
 constexpr int kAcceptsAtOnce = 16;
 // Of one connection, before it is ended.
 constexpr int kMaxFaults = 32;
@@ -167,6 +171,7 @@ Result<void> Agent::Run(int stop) {
     log_->Write(LogLevel::kError, "not_restored", {{"error", sentence}});
   }
   log_->Write(LogLevel::kInfo, "stop", {{"not_restored", fmt::format("{}", failed.size())}});
+  log_->Flush(std::chrono::seconds(1));
   if (failed.empty()) return {};
   return MakeError(ErrorCode::kIo,
                    fmt::format("{}; the journal {} names what is missing, and the next start, or "
@@ -175,7 +180,7 @@ Result<void> Agent::Run(int stop) {
 }
 
 int Agent::Timeout(Clock::time_point next) const {
-  if (!with_lines_.empty()) return 0;
+  if (!with_lines_.empty()) return 0;  // Their turn comes after a look at the events.
   if (notifier_.watchdog()) next = std::min(next, next_watchdog_);
   if (next == Clock::time_point::max()) return -1;
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
@@ -214,11 +219,7 @@ bool Agent::ServeOnce() {
   }
   EndMarked();
   for (Outcome& outcome : mailbox_->TakeAll()) service_->Deliver(std::move(outcome), Clock::now());
-  for (const std::uint64_t id : std::exchange(with_lines_, {})) {
-    if (const auto session = sessions_.find(id); session != sessions_.end()) {
-      ServeLines(id, &session->second);
-    }
-  }
+  ServeWaiting();
   for (const std::uint64_t id : readable) {
     if (const auto session = sessions_.find(id); session != sessions_.end()) {
       Receive(id, &session->second);
@@ -250,15 +251,36 @@ bool Agent::IsBusy(std::uint64_t id) const {
 }
 
 void Agent::Receive(std::uint64_t id, Session* session) {
-  const bool is_open = session->connection.Receive();
-  ServeLines(id, session);
-  if (!is_open) session->end = "its connection closed";
+  if (!session->connection.Receive()) {
+    ServeLines(id, session);  // What it said last.
+    session->end = "its connection closed";
+  } else if (session->connection.IsTooLong()) {
+    Send(id, {std::nullopt, std::nullopt,
+              Refused{Refusal::kBadRequest,
+                      fmt::format("a request has at most {} bytes; the connection is closed",
+                                  kMaxRequestBytes)}});
+    session->end = "it sends what is too long";
+  }
 }
 
-void Agent::ServeLines(std::uint64_t id, Session* session) {
+// In turn, as much as may be done before looking at the events again.
+void Agent::ServeWaiting() {
+  for (int work = 0; work < kWorkAtOnce && !with_lines_.empty();) {
+    const std::uint64_t id = with_lines_.front();
+    with_lines_.pop_front();
+    const auto session = sessions_.find(id);
+    if (session == sessions_.end()) continue;
+    session->second.waits = false;
+    work += ServeLines(id, &session->second);
+  }
+}
+
+int Agent::ServeLines(std::uint64_t id, Session* session) {
+  int work = 0;
   for (int lines = 0; lines < kLinesAtOnce && !IsBusy(id) && session->end == nullptr; ++lines) {
     const std::optional<std::string_view> line = session->connection.NextLine();
     if (!line) break;
+    work += 1 + static_cast<int>(line->size() / kBytesOfWork);
     const auto request = ParseRequest(*line);
     if (request) {
       service_->Handle(id, *request, Clock::now());
@@ -269,13 +291,7 @@ void Agent::ServeLines(std::uint64_t id, Session* session) {
               Refused{Refusal::kBadRequest, request.error().message}});
     if (++session->faults >= kMaxFaults) session->end = "it sends what is no request";
   }
-  if (session->connection.IsTooLong()) {
-    Send(id, {std::nullopt, std::nullopt,
-              Refused{Refusal::kBadRequest,
-                      fmt::format("a request has at most {} bytes; the connection is closed",
-                                  kMaxRequestBytes)}});
-    session->end = "it sends what is too long";
-  }
+  return work;
 }
 
 void Agent::Send(std::uint64_t id, const Answer& answer) {
@@ -299,7 +315,10 @@ void Agent::EndMarked() {
 // than it waits for is slowed, not the agent.
 void Agent::Watch(std::uint64_t id, Session* session) {
   const bool has_line = session->connection.HasLine();
-  if (has_line && !IsBusy(id)) with_lines_.push_back(id);
+  if (has_line && !IsBusy(id) && !session->waits) {
+    with_lines_.push_back(id);
+    session->waits = true;
+  }
   std::uint32_t events = EPOLLRDHUP;
   if (!has_line && !IsBusy(id)) events |= EPOLLIN;
   if (session->connection.HasUnsent()) events |= EPOLLOUT;
@@ -372,8 +391,8 @@ void Agent::Admit(FileDescriptor socket) {
   }
   ++next_session_;
   service_->Connect(id, {peer->pid, peer->uid, options_.access.MayOperate(*peer)}, Clock::now());
-  sessions_.emplace(id, Session{Connection(std::move(socket), *std::move(peer)),
-                                EPOLLIN | EPOLLRDHUP, nullptr, 0});
+  sessions_.emplace(id,
+                    Session{Connection(std::move(socket), *std::move(peer)), EPOLLIN | EPOLLRDHUP});
 }
 
 }  // namespace perseus::agent

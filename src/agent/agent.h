@@ -5,6 +5,7 @@
 #define PERSEUS_AGENT_AGENT_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,6 +68,7 @@ class Agent {
     std::uint32_t events = 0;   // That epoll watches.
     const char* end = nullptr;  // Why it is to be ended.
     int faults = 0;             // Lines that were no requests.
+    bool waits = false;         // Is in `with_lines_`.
   };
 
   Agent(AgentOptions options, std::shared_ptr<Log> log, ListeningSocket listening);
@@ -77,7 +79,8 @@ class Agent {
   bool TakeSocketEvents(std::uint64_t id, std::uint32_t events, Session* session);
   bool IsBusy(std::uint64_t id) const;
   void Receive(std::uint64_t id, Session* session);
-  void ServeLines(std::uint64_t id, Session* session);
+  void ServeWaiting();
+  int ServeLines(std::uint64_t id, Session* session);
   void Send(std::uint64_t id, const Answer& answer);
   void EndMarked();
   void Watch(std::uint64_t id, Session* session);
@@ -96,7 +99,7 @@ class Agent {
   std::shared_ptr<Mailbox> mailbox_;
   std::unique_ptr<Service> service_;
   std::map<std::uint64_t, Session> sessions_;
-  std::vector<std::uint64_t> with_lines_;  // Lines that wait for their turn.
+  std::deque<std::uint64_t> with_lines_;  // Sessions whose requests wait for their turn.
   std::uint64_t next_session_ = 1;
   std::optional<Clock::time_point> accept_again_;  // Not accepting until then.
   Clock::time_point next_watchdog_;

@@ -128,9 +128,11 @@ Result<Journal> Journal::Open(const std::string& path) {
     }
   }
   journal.gpus_ = journal.found_;
-  // A corrupt one stays as it is until Replace.
+  // A corrupt one stays as it is until Replace. One that names GPUs stays, too: their clocks
+  // wait to be given back, and should not wait for a disk.
   if (journal.corruption_) return journal;
-  if (auto written = journal.Write(journal.gpus_); !written) {
+  const auto written = journal.gpus_.empty() ? journal.Write(journal.gpus_) : CheckWritable(path);
+  if (!written) {
     return tl::unexpected(NoJournal(path, written.error().message));
   }
   return journal;

@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -40,6 +43,72 @@ std::string LogValue(const std::string& text) {
 
 }  // namespace
 
+// Lines on their way to the sink.
+struct Log::Queue {
+  static constexpr std::size_t kMostLines = 1000;
+
+  explicit Queue(Sink to) : sink(std::move(to)) {}
+
+  // False: too many wait.
+  bool Put(std::string line) {
+    const std::lock_guard lock(mutex);
+    if (lines.size() >= kMostLines) return false;
+    lines.push_back(std::move(line));
+    changed.notify_all();
+    return true;
+  }
+
+  void WriteAll() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [this] { return stopping || !lines.empty(); });
+      if (lines.empty()) break;
+      const std::string line = std::move(lines.front());
+      lines.pop_front();
+      is_writing = true;
+      lock.unlock();
+      sink(line);
+      lock.lock();
+      is_writing = false;
+      changed.notify_all();
+    }
+    ended = true;
+    changed.notify_all();
+  }
+
+  const Sink sink;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::string> lines;
+  bool is_writing = false;
+  bool stopping = false;
+  bool ended = false;
+};
+
+Log::Log(Sink sink)
+    : queue_(std::make_shared<Queue>(std::move(sink))),
+      writer_([queue = queue_] { queue->WriteAll(); }) {}
+
+Log::~Log() {
+  std::unique_lock lock(queue_->mutex);
+  queue_->stopping = true;
+  queue_->changed.notify_all();
+  const bool ended =
+      queue_->changed.wait_for(lock, std::chrono::seconds(1), [this] { return queue_->ended; });
+  lock.unlock();
+  if (ended) {
+    writer_.join();
+  } else {
+    writer_.detach();
+  }
+}
+
+void Log::Flush(std::chrono::milliseconds patience) {
+  std::unique_lock lock(queue_->mutex);
+  queue_->changed.wait_for(lock, patience,
+                           [this] { return queue_->lines.empty() && !queue_->is_writing; });
+}
+
 bool Log::MayWrite(LogLevel level) {
   const auto now = std::chrono::steady_clock::now();
   const std::chrono::duration<double> passed = now - refilled_;
@@ -62,8 +131,11 @@ void Log::Write(LogLevel level, std::string_view event, std::initializer_list<Lo
     line += fmt::format(" {}={}", field.key, LogValue(field.value));
   }
   if (left_out_ > 0) line += fmt::format(" lines_left_out={}", left_out_);
-  left_out_ = 0;
-  sink_(line + "\n");
+  if (queue_->Put(line + "\n")) {
+    left_out_ = 0;
+  } else {
+    ++left_out_;
+  }
 }
 
 }  // namespace perseus::agent

@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 
 namespace perseus::agent {
 
@@ -23,19 +25,34 @@ struct LogField {
 
 // Lines for people and machines: "level=info event=lease gpu=GPU-1 pid=12". Clients
 // can cause lines, so they are limited to some a second; what was left out is
-// counted in the next one. Errors are never left out. Thread-safe.
+// counted in the next one. Errors are never left out, unless nobody takes lines
+// any more. Thread-safe.
+//
+// A thread of its own writes them: who logs never waits for a full pipe or a
+// journal daemon that hangs, as that would delay clocks.
 class Log {
  public:
   // Takes one line with its end; called by one thread at a time.
   using Sink = std::function<void(const std::string&)>;
-  explicit Log(Sink sink) : sink_(std::move(sink)) {}
+  explicit Log(Sink sink);
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+  // Writes what is left, unless the sink hangs.
+  ~Log();
 
   void Write(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
 
+  // Waits until the lines of before are written, at most so long.
+  void Flush(std::chrono::milliseconds patience);
+
  private:
+  struct Queue;
+
   bool MayWrite(LogLevel level);
 
-  const Sink sink_;
+  const std::shared_ptr<Queue> queue_;  // Outlives this where the sink hangs.
+  std::thread writer_;
+
   std::mutex mutex_;
   double tokens_ = kBurst;
   std::chrono::steady_clock::time_point refilled_ = std::chrono::steady_clock::now();

@@ -25,9 +25,9 @@
 namespace perseus::cli {
 namespace {
 
-constexpr auto kAgentPatience = std::chrono::milliseconds(6000);
+constexpr auto kReleasePatience = std::chrono::milliseconds(6000);
 
-std::string Or(const std::string& given, const std::string& otherwise) {
+std::string GivenOr(const std::string& given, const std::string& otherwise) {
   return given.empty() ? otherwise : given;
 }
 
@@ -46,11 +46,11 @@ Result<void> AddIds(const std::vector<std::string>& names, std::string_view opti
   return {};
 }
 
-Result<agent::AgentOptions> OptionsOf(const AgentFlags& flags) {
+Result<agent::AgentOptions> AgentOptionsOf(const AgentFlags& flags) {
   agent::AgentOptions options;
-  options.driver = Or(flags.driver, options.driver);
-  options.socket_path = Or(flags.socket, options.socket_path);
-  options.journal_path = Or(flags.journal, options.journal_path);
+  options.driver = GivenOr(flags.driver, options.driver);
+  options.socket_path = GivenOr(flags.socket, options.socket_path);
+  options.journal_path = GivenOr(flags.journal, options.journal_path);
   options.observe = flags.observe;
   if (flags.min_interval_seconds) {
     options.worker.min_interval = Nanoseconds(*flags.min_interval_seconds);
@@ -71,8 +71,8 @@ Result<agent::AgentOptions> OptionsOf(const AgentFlags& flags) {
   return options;
 }
 
-Result<Printout> Serve(const AgentFlags& flags) {
-  const Result<agent::AgentOptions> options = OptionsOf(flags);
+Result<Printout> ServeAgent(const AgentFlags& flags) {
+  const Result<agent::AgentOptions> options = AgentOptionsOf(flags);
   if (!options) return tl::unexpected(options.error());
   const agent::StopSignals signals;  // Before the driver makes threads.
   Result<std::unique_ptr<device::Driver>> driver = device::OpenDriver(options->driver);
@@ -99,15 +99,15 @@ Result<Printout> DescribeRelease(const agent::ReleaseAllAnswer& answer) {
 Result<Printout> ReleaseOnDriver(const AgentFlags& flags, const agent::ReleaseScope& scope) {
   const agent::AgentOptions defaults;
   Result<std::unique_ptr<device::Driver>> driver =
-      device::OpenDriver(Or(flags.driver, defaults.driver));
+      device::OpenDriver(GivenOr(flags.driver, defaults.driver));
   if (!driver) return tl::unexpected(driver.error());
   const Result<agent::ReleaseAllAnswer> released = agent::ReleaseDirectly(
-      *std::move(driver), Or(flags.journal, defaults.journal_path), scope, kAgentPatience);
+      *std::move(driver), GivenOr(flags.journal, defaults.journal_path), scope, kReleasePatience);
   if (!released) return tl::unexpected(released.error());
   return DescribeRelease(*released);
 }
 
-Result<Printout> Release(const AgentFlags& flags) {
+Result<Printout> ReleaseClocks(const AgentFlags& flags) {
   if (static_cast<int>(flags.all) + static_cast<int>(flags.journaled) +
           static_cast<int>(!flags.gpu.empty()) !=
       1) {
@@ -117,12 +117,12 @@ Result<Printout> Release(const AgentFlags& flags) {
   const agent::AgentOptions defaults;
   const agent::ReleaseScope scope = {flags.gpu, flags.journaled};
   if (flags.journaled) {
-    const auto named = agent::JournalNamesGpus(Or(flags.journal, defaults.journal_path));
+    const auto named = agent::JournalNamesGpus(GivenOr(flags.journal, defaults.journal_path));
     if (!named) return tl::unexpected(named.error());
     return *named ? ReleaseOnDriver(flags, scope) : Printout("The journal names no GPU.\n");
   }
-  const Result<agent::ReleaseAllAnswer> released =
-      agent::ReleaseThroughAgent(Or(flags.socket, defaults.socket_path), scope, kAgentPatience);
+  const Result<agent::ReleaseAllAnswer> released = agent::ReleaseThroughAgent(
+      GivenOr(flags.socket, defaults.socket_path), scope, kReleasePatience);
   if (released) return DescribeRelease(*released);
   if (released.error().code != ErrorCode::kIo) return tl::unexpected(released.error());
   return ReleaseOnDriver(flags, scope);
@@ -134,7 +134,7 @@ std::string OwnerText(const std::optional<agent::OwnerStatus>& owner) {
                      owner->client.empty() ? "" : fmt::format(", {}", owner->client));
 }
 
-std::string StatusText(const agent::StatusAnswer& status, const Style& style) {
+std::string AgentStatusText(const agent::StatusAnswer& status, const Style& style) {
   std::string out = fmt::format("{}\nprocess {}, driver {}, up for {:.0f} s, {}{}\n\n",
                                 style.Bold("Agent"), status.pid, status.driver,
                                 status.uptime_seconds, CountOf(status.connections, "connection"),
@@ -163,11 +163,11 @@ std::string StatusText(const agent::StatusAnswer& status, const Style& style) {
   return notes.empty() ? out : out + "\n" + notes;
 }
 
-Result<Printout> ShowStatus(const AgentFlags& flags, const Style& style) {
+Result<Printout> ShowAgentStatus(const AgentFlags& flags, const Style& style) {
   const agent::AgentOptions defaults;
-  const std::string socket = Or(flags.socket, defaults.socket_path);
+  const std::string socket = GivenOr(flags.socket, defaults.socket_path);
   Result<agent::Control> control =
-      agent::Control::Connect(socket, "perseus agent status", kAgentPatience);
+      agent::Control::Connect(socket, "perseus agent status", kReleasePatience);
   if (!control) {
     if (control.error().code != ErrorCode::kIo) return tl::unexpected(control.error());
     return MakeError(ErrorCode::kIo,
@@ -180,15 +180,15 @@ Result<Printout> ShowStatus(const AgentFlags& flags, const Style& style) {
   const auto* status = std::get_if<agent::StatusAnswer>(&answer->body);
   if (status == nullptr) return MakeError(ErrorCode::kIo, "the agent does not say how it is");
   if (flags.json) return Printout(agent::FormatAnswer({std::nullopt, answer->operation, *status}));
-  return Printout(StatusText(*status, style));
+  return Printout(AgentStatusText(*status, style));
 }
 
 }  // namespace
 
 Result<Printout> RunAgent(const AgentFlags& flags, const Style& style) {
-  if (flags.action.empty() || flags.action == "run") return Serve(flags);
-  if (flags.action == "release") return Release(flags);
-  if (flags.action == "status") return ShowStatus(flags, style);
+  if (flags.action.empty() || flags.action == "run") return ServeAgent(flags);
+  if (flags.action == "release") return ReleaseClocks(flags);
+  if (flags.action == "status") return ShowAgentStatus(flags, style);
   return InvalidInput(fmt::format(
       "'perseus agent' does run, release or status, not '{}'; 'perseus agent --help' says more",
       flags.action));

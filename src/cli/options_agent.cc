@@ -17,7 +17,7 @@ namespace perseus::cli {
 namespace {
 
 // A name or path that is not empty.
-CommandParser::Set NonEmpty(std::string* target) {
+CommandParser::Set NotEmpty(std::string* target) {
   return [target](const std::string& text) -> Result<void> {
     if (text.empty()) return InvalidInput("the value is empty");
     *target = text;
@@ -25,7 +25,7 @@ CommandParser::Set NonEmpty(std::string* target) {
   };
 }
 
-CommandParser::Set Appended(std::vector<std::string>* target) {
+CommandParser::Set AppendedTo(std::vector<std::string>* target) {
   return [target](const std::string& text) -> Result<void> {
     if (text.empty()) return InvalidInput("the name is empty");
     target->push_back(text);
@@ -33,7 +33,7 @@ CommandParser::Set Appended(std::vector<std::string>* target) {
   };
 }
 
-Result<double> ParseBetween(std::string_view text, double least, double most) {
+Result<double> ParseAgentTime(std::string_view text, double least, double most) {
   const Result<double> seconds = ParseLongDuration(text);
   if (!seconds || (*seconds >= least && *seconds <= most)) return seconds;
   return InvalidInput(
@@ -63,39 +63,39 @@ void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
   parser->SetGroup("Where");
   parser->AddText("--driver", "SPEC",
                   "How to reach the GPUs: nvml (default), nvml:/path/lib.so, or simulated:FILE.",
-                  NonEmpty(&flags->driver), {});
+                  NotEmpty(&flags->driver), {});
   parser->AddText("--socket", "PATH",
                   fmt::format("The agent's socket (default {}).", agent::kDefaultSocketPath),
-                  NonEmpty(&flags->socket), {ValueKind::kFile, {}});
+                  NotEmpty(&flags->socket), {ValueKind::kFile, {}});
   parser->AddText(
       "--journal", "FILE",
       fmt::format("Where it is written what was changed (default {}).", agent::kDefaultJournalPath),
-      NonEmpty(&flags->journal), {ValueKind::kFile, {}});
+      NotEmpty(&flags->journal), {ValueKind::kFile, {}});
   parser->SetGroup("run");
   parser->AddFlag(&flags->observe, "--observe", "Set no clock: show what is there.");
   parser->AddRepeated("--allow-user", "NAME",
                       "Who may lease GPUs, beside root and the agent's own user; a name or a "
                       "number. May be given several times.",
-                      Appended(&flags->users));
+                      AppendedTo(&flags->users));
   parser->AddRepeated("--allow-group", "NAME", "The same for the members of a group.",
-                      Appended(&flags->groups));
+                      AppendedTo(&flags->groups));
   parser->AddRepeated("--operator", "NAME",
                       "A user who may also give back the clocks of others (release).",
-                      Appended(&flags->operators));
+                      AppendedTo(&flags->operators));
   parser->AddValue<double>(&flags->min_interval_seconds, "--min-interval", "TIME",
                            "Least time between two clocks of one GPU (default 10ms).",
-                           [](std::string_view text) { return ParseBetween(text, 0, 60); });
+                           [](std::string_view text) { return ParseAgentTime(text, 0, 60); });
   parser->AddValue<double>(&flags->max_silence_seconds, "--max-silence", "TIME",
                            "A trainer that has a clock locked and says nothing for so long, "
                            "because it is stopped, loses the clock (default 5s).",
-                           [](std::string_view text) { return ParseBetween(text, 0.1, 86400); });
+                           [](std::string_view text) { return ParseAgentTime(text, 0.1, 86400); });
   parser->AddValue<double>(&flags->poll_seconds, "--poll", "TIME",
                            "How often to look for what fights a locked clock: power caps, heat "
                            "(default 10s).",
-                           [](std::string_view text) { return ParseBetween(text, 1, 86400); });
+                           [](std::string_view text) { return ParseAgentTime(text, 1, 86400); });
   parser->SetGroup("release");
   parser->AddFlag(&flags->all, "--all", "Give back the clocks of all GPUs of the node.");
-  parser->AddText("--gpu", "GPU", "Only of this one: its UUID or index.", NonEmpty(&flags->gpu),
+  parser->AddText("--gpu", "GPU", "Only of this one: its UUID or index.", NotEmpty(&flags->gpu),
                   {});
   parser->AddFlag(&flags->journaled, "--journaled",
                   "Only what a dead agent's journal names: for the service manager.");

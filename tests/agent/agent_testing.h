@@ -36,6 +36,7 @@ class TestLog {
   const std::shared_ptr<Log>& log() const { return log_; }
   // How many lines have this text.
   int Count(const std::string& text) const {
+    log_->Flush(std::chrono::seconds(20));
     const std::lock_guard lock(lines_->mutex);
     int count = 0;
     for (const std::string& line : lines_->lines) count += line.find(text) != std::string::npos;

@@ -91,7 +91,7 @@ TEST_P(DeathDrill, ClientForksAndDies) {
 
 TEST_P(DeathDrill, ClientIsStoppedAndGoesOn) {
   DrillOptions options;
-  options.agent_arguments = {"--max-silence", "200ms"};
+  options.agent_arguments = {"--max-silence", "1s"};
   Begin(options);
   const auto client = Client("wait");
   client->Kill(SIGSTOP);
@@ -151,18 +151,18 @@ TEST_P(DeathDrill, TwoClientsWantOneGpu) {
   EXPECT_NE(Client("wait", {0}), nullptr);
 }
 
-// One GPU's driver takes 200 ms a call and is busy with it; the other GPU comes
+// One GPU's driver takes 1.5 s a call and is busy with it; the other GPU comes
 // back while that call lasts.
 TEST_P(DeathDrill, ASlowDriverDelaysNoOtherGpu) {
   DrillOptions options;
-  options.call_ms = {1000, 1};
+  options.call_ms = {1500, 1};
   Begin(options);
   const auto slow = Client("wait", {0});
   const auto quick = Client("wait", {1});
   slow->Kill(SIGKILL);
   quick->Kill(SIGKILL);
   ExpectFree({1});
-  EXPECT_FALSE(drill_->AreFree({0}));  // Its call began first, and takes a second.
+  EXPECT_FALSE(drill_->AreFree({0}));  // Its call began first, and takes longer.
   ExpectFree({0});
 }
 

@@ -1,0 +1,109 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/drill.h"
+#include "agent/protocol.h"
+
+// What `perseus agent` prints and how it ends.
+namespace perseus::agent {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class AgentCommand : public ::testing::Test {
+ protected:
+  struct Result {
+    int code = -1000;
+    std::string out;
+  };
+  Result Perseus(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {PERSEUS_BINARY, "agent"});
+    const auto place = drill_.PlaceArguments();
+    arguments.insert(arguments.end(), place.begin(), place.end());
+    // Its sentence for people comes with its output.
+    std::string command = "exec \"$0\" \"$@\" 2>&1";
+    std::vector<std::string> shell = {"/bin/sh", "-c", command};
+    shell.insert(shell.end(), arguments.begin(), arguments.end());
+    Program program(std::move(shell));
+    Result result;
+    while (const auto line = program.ReadLine()) result.out += *line + "\n";
+    result.code = program.Wait().value_or(-1000);
+    return result;
+  }
+
+  Drill drill_{DrillOptions{}};
+};
+
+TEST_F(AgentCommand, StatusShowsWhoHasWhat) {
+  ASSERT_TRUE(drill_.StartAgent());
+  const auto client = drill_.StartClient("wait", {1});
+  ASSERT_NE(client, nullptr);
+  const Result text = Perseus({"status"});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("600 MHz"), HasSubstr("free"), HasSubstr("drill"),
+                              HasSubstr(std::to_string(client->pid()) + " of ")));
+  const Result json = Perseus({"status", "--json"});
+  EXPECT_EQ(json.code, 0);
+  const auto answer = ParseAnswer(json.out);
+  ASSERT_TRUE(answer) << answer.error().message;
+  const auto& status = std::get<StatusAnswer>(answer->body);
+  EXPECT_EQ(status.pid, drill_.agent().pid());
+  ASSERT_EQ(status.gpus.size(), 2U);
+  EXPECT_EQ(status.gpus[1].locked_mhz, 600);
+  EXPECT_EQ(status.gpus[1].owner->pid, client->pid());
+}
+
+TEST_F(AgentCommand, SaysWhenNoAgentIsThere) {
+  const Result status = Perseus({"status"});
+  EXPECT_EQ(status.code, 2);
+  EXPECT_THAT(status.out,
+              AllOf(HasSubstr(drill_.Socket()), HasSubstr("'perseus agent' starts one")));
+}
+
+TEST_F(AgentCommand, ReleaseWantsToKnowWhich) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"release"}, {"release", "--all", "--gpu", "0"}}) {
+    const Result result = Perseus(arguments);
+    EXPECT_EQ(result.code, 2);
+    EXPECT_THAT(result.out, HasSubstr("perseus agent release --all"));
+  }
+  const Result unknown = Perseus({"release", "--gpu", "7"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.out, HasSubstr("no GPU '7'"));
+  const Result journaled = Perseus({"release", "--journaled"});
+  EXPECT_EQ(journaled.code, 0);
+  EXPECT_EQ(journaled.out, "The journal names no GPU.\n");
+}
+
+TEST_F(AgentCommand, SaysWhatItCannotDo) {
+  const Result action = Perseus({"dance"});
+  EXPECT_EQ(action.code, 2);
+  EXPECT_THAT(action.out, HasSubstr("run, release or status, not 'dance'"));
+  const Result user = Perseus({"run", "--allow-user", "no-such-user"});
+  EXPECT_EQ(user.code, 2);
+  EXPECT_THAT(user.out, HasSubstr("--allow-user: there is no user 'no-such-user'"));
+  drill_.gpus().SetRefuseSets(0, true);
+  const Result rights = Perseus({"run"});
+  EXPECT_EQ(rights.code, 2);
+  EXPECT_THAT(rights.out, AllOf(HasSubstr("CAP_SYS_ADMIN"), HasSubstr("--observe")));
+}
+
+TEST_F(AgentCommand, ASecondAgentOfTheNodeIsRefused) {
+  ASSERT_TRUE(drill_.StartAgent());
+  const Result second = Perseus({"run"});
+  EXPECT_EQ(second.code, 2);
+  EXPECT_THAT(second.out, HasSubstr("another agent has this journal"));
+  EXPECT_EQ(Perseus({"status"}).code, 0);
+}
+
+}  // namespace
+}  // namespace perseus::agent
