@@ -1,0 +1,97 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "device/simulated_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "device/nvml_names.h"
+
+namespace perseus::device {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Fault(const std::string& text) {
+  const Result<SimulatedConfig> config = ParseSimulatedConfig(text, "gpus.toml", "test");
+  if (config) return "";
+  EXPECT_EQ(config.error().code, ErrorCode::kInvalidInput);
+  return config.error().message;
+}
+
+TEST(SimulatedConfigTest, EverythingHasADefault) {
+  const Result<SimulatedConfig> config =
+      ParseSimulatedConfig("[[gpus]]\ncount = 3\n", "gpus.toml", "test");
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  ASSERT_EQ(config->gpus.size(), 3);
+  EXPECT_EQ(config->time_scale, 1);
+  const SimulatedGpuConfig& gpu = config->gpus[2];
+  EXPECT_STREQ(gpu.uuid.data(), "GPU-sim-test-0002");
+  EXPECT_EQ(gpu.model.clock_count, 81);
+  EXPECT_EQ(gpu.model.clocks_mhz[0], 210);
+  EXPECT_EQ(gpu.model.clocks_mhz[80], 1410);
+  EXPECT_EQ(gpu.model.busy_watts[80], 380);
+  EXPECT_LT(gpu.model.busy_watts[79], 380);
+  EXPECT_GT(gpu.model.busy_watts[0], gpu.model.idle_watts);
+  EXPECT_EQ(gpu.errors[0].every, 0);
+  EXPECT_TRUE(std::isnan(gpu.power_floor_watts));
+}
+
+TEST(SimulatedConfigTest, TheHighestClockIsAlwaysThere) {
+  const Result<SimulatedConfig> config = ParseSimulatedConfig(
+      "[[gpus]]\nmin_clock_mhz = 500\nmax_clock_mhz = 1001\nclock_step_mhz = 100\n", "x", "test");
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->gpus[0].model.clock_count, 6);
+  EXPECT_EQ(config->gpus[0].model.clocks_mhz[0], 501);
+  EXPECT_EQ(config->gpus[0].model.clocks_mhz[5], 1001);
+}
+
+TEST(SimulatedConfigTest, SaysWhatIsWrongAndWhere) {
+  EXPECT_THAT(Fault(""), HasSubstr("gpus"));
+  EXPECT_THAT(Fault("gpus = []"), HasSubstr("1 to 256 GPUs"));
+  EXPECT_THAT(Fault("[[gpus]]\ncoutn = 2"), HasSubstr("count"));
+  EXPECT_THAT(Fault("[[gpus]]\ncount = 257"), HasSubstr("gpus.toml:2:"));
+  EXPECT_THAT(Fault("[[gpus]]\nuuid = 'a'\n[[gpus]]\nuuid = 'a'"),
+              HasSubstr("uuid of a GPU before"));
+  EXPECT_THAT(Fault("[[gpus]]\nuuid = 'a'\ncount = 2"), HasSubstr("names one GPU"));
+  EXPECT_THAT(Fault("[[gpus]]\nname = ''"), HasSubstr("1 to 95 printable"));
+  EXPECT_THAT(Fault("[[gpus]]\nname = 'caf\u00e9'"), HasSubstr("1 to 95 printable"));
+  EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = []"), HasSubstr("1 to 256 clocks"));
+  EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = [2, 1]"), HasSubstr("not above"));
+  EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = [1, 2.5]"), HasSubstr("clocks_mhz[1]"));
+  EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = [1, 2]\nmin_clock_mhz = 1"), HasSubstr("one too many"));
+  EXPECT_THAT(Fault("[[gpus]]\nclock_step_mhz = 1"), HasSubstr("larger clock_step_mhz"));
+  EXPECT_THAT(Fault("[[gpus]]\nclock_step_mhz = 0"), HasSubstr("clock_step_mhz"));
+  EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = [1, 2]\nbusy_watts = [1]"),
+              HasSubstr("1 numbers for 2 clocks"));
+  EXPECT_THAT(Fault("[[gpus]]\nidle_watts = nan"), HasSubstr("idle_watts"));
+  EXPECT_THAT(Fault("[[gpus]]\npower_profiles = ['FAST']"), HasSubstr("LLM_TRAINING"));
+  EXPECT_THAT(Fault("[[gpus]]\nerrors = [{call = 'x', every = 1, code = 'unknown'}]"),
+              HasSubstr("set_clock, reset_clock"));
+  EXPECT_THAT(Fault("[[gpus]]\nerrors = [{call = 'power', every = 1, code = 'x'}]"),
+              HasSubstr("gpu_is_lost"));
+  EXPECT_THAT(Fault("[[gpus]]\nerrors = [{call = 'power', every = 0, code = 'unknown'}]"),
+              HasSubstr("every"));
+  EXPECT_THAT(Fault("time_scale = 0\n[[gpus]]"), HasSubstr("time_scale"));
+}
+
+TEST(NvmlNamesTest, ErrorsAreSentences) {
+  for (const std::string& name : NvmlErrorNames()) {
+    const auto code = NvmlErrorByName(name);
+    ASSERT_TRUE(code.has_value());
+    const Error error = NvmlError(*code, "reading the clock of GPU 3");
+    EXPECT_THAT(error.message, HasSubstr("reading the clock of GPU 3 failed: "));
+    EXPECT_EQ(error.code, *code == nvml::kNoPermission ? ErrorCode::kDenied : ErrorCode::kIo);
+  }
+  EXPECT_THAT(NvmlError(777, "a call").message, HasSubstr("error 777"));
+  EXPECT_EQ(PowerProfileName(7), "LLM_TRAINING");
+  EXPECT_EQ(PowerProfileByName("TRAINING"), 20U);
+  EXPECT_EQ(PowerProfileName(200), "profile 200");
+}
+
+}  // namespace
+}  // namespace perseus::device

@@ -1,0 +1,278 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "device/simulated_gpu.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "common/temporary_directory.h"
+#include "device/device.h"
+#include "device/simulated_file.h"
+
+namespace perseus::device {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kTwoGpus = R"(
+time_scale = 10
+[[gpus]]
+count = 2
+name = "Test GPU"
+clocks_mhz = [1000, 1200, 1400]
+idle_watts = 50
+busy_watts = [100, 150, 300]
+call_ms = 1
+settle_ms = 1
+counter_period_ms = 0
+power_limit_watts = 350
+default_power_limit_watts = 400
+temperature_celsius = 61
+power_profiles = ["MAX_Q", "LLM_TRAINING"]
+)";
+
+std::unique_ptr<SimulatedGpus> Make(const TemporaryDirectory& folder, const std::string& config) {
+  const std::string path = folder.Path("gpus");
+  const Result<void> made = CreateSimulatedGpus(path, config, "test.toml");
+  EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
+  Result<std::unique_ptr<SimulatedGpus>> gpus = SimulatedGpus::Open(path);
+  EXPECT_TRUE(gpus.has_value()) << (gpus ? "" : gpus.error().message);
+  return gpus ? *std::move(gpus) : nullptr;
+}
+
+TEST(SimulatedGpuTest, SaysWhatItIs) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, kTwoGpus);
+  ASSERT_NE(gpus, nullptr);
+  EXPECT_EQ(gpus->count(), 2);
+  EXPECT_EQ(gpus->info(1).name, "Test GPU");
+  EXPECT_EQ(gpus->info(1).index, 1);
+  EXPECT_THAT(gpus->info(0).uuid, HasSubstr("GPU-sim-"));
+  EXPECT_NE(gpus->info(0).uuid, gpus->info(1).uuid);
+  EXPECT_THAT(gpus->info(0).clocks_mhz, ElementsAre(1000, 1200, 1400));
+  const GpuConditions conditions = gpus->Conditions(0);
+  EXPECT_EQ(conditions.power_limit_watts, 350);
+  EXPECT_EQ(conditions.default_power_limit_watts, 400);
+  EXPECT_EQ(conditions.temperature_celsius, 61);
+  EXPECT_EQ(conditions.power_floor_watts, std::nullopt);
+  EXPECT_THAT(conditions.power_profiles, ElementsAre("MAX_Q", "LLM_TRAINING"));
+}
+
+TEST(SimulatedGpuTest, AKernelTakesItsTable) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, kTwoGpus);
+  ASSERT_NE(gpus, nullptr);
+  ASSERT_TRUE(gpus->LockClock(0, 1200).has_value());
+  while (gpus->Snapshot(0)->clock_mhz != 1200) std::this_thread::yield();
+  const Kernel kernel = {{1400, 0.1, 30}, {1200, 0.2, 25}, {1000, 0.3, 24}};
+  const Result<KernelRun> run = gpus->RunKernel(0, kernel);
+  ASSERT_TRUE(run.has_value());
+  EXPECT_NEAR(run->seconds, 0.2, 1e-9);
+  EXPECT_NEAR(run->joules, 25, 1e-6);
+  EXPECT_EQ(run->start_mhz, 1200);
+  EXPECT_NEAR(run->end_seconds - run->begin_seconds, run->seconds, 1e-9);
+  EXPECT_GE(gpus->NowSeconds(), run->end_seconds);
+  EXPECT_FALSE(gpus->Snapshot(0)->busy);
+}
+
+TEST(SimulatedGpuTest, BetweenClocksOfTheTableIsOnTheLine) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, kTwoGpus);
+  ASSERT_NE(gpus, nullptr);
+  ASSERT_TRUE(gpus->LockClock(0, 1200).has_value());
+  while (gpus->Snapshot(0)->clock_mhz != 1200) std::this_thread::yield();
+  EXPECT_NEAR(gpus->RunKernel(0, {{1000, 0.4, 40}, {1400, 0.2, 60}})->seconds, 0.3, 1e-9);
+  EXPECT_NEAR(gpus->RunKernel(0, {{1300, 0.1, 7}})->joules, 7, 1e-6);
+  EXPECT_NEAR(gpus->RunKernel(0, {{1000, 0.1, 7}, {1100, 0.05, 8}})->seconds, 0.05, 1e-9);
+}
+
+TEST(SimulatedGpuTest, RefusesKernelsThatCannotBe) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, kTwoGpus);
+  ASSERT_NE(gpus, nullptr);
+  for (const Kernel& kernel : {Kernel{}, Kernel{{1000, 0, 1}}, Kernel{{1000, 1, -1}},
+                               Kernel{{0, 1, 1}}, Kernel{{1000, HUGE_VAL, 1}}}) {
+    const Result<KernelRun> run = gpus->RunKernel(0, kernel);
+    ASSERT_FALSE(run.has_value());
+    EXPECT_EQ(run.error().code, ErrorCode::kInvalidInput);
+  }
+}
+
+TEST(SimulatedGpuTest, AnotherThreadRaisesTheClockInTheMiddle) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, kTwoGpus);
+  ASSERT_NE(gpus, nullptr);
+  ASSERT_TRUE(gpus->LockClock(0, 1000).has_value());
+  while (gpus->Snapshot(0)->clock_mhz != 1000) std::this_thread::yield();
+  std::thread operator_thread([&] {
+    while (!gpus->Snapshot(0)->busy) std::this_thread::yield();
+    EXPECT_TRUE(gpus->LockClock(0, 1400).has_value());
+  });
+  // Left alone it would take 100 s of real time.
+  const Result<KernelRun> run = gpus->RunKernel(0, {{1000, 1000, 24'000}, {1400, 1, 30}});
+  operator_thread.join();
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->start_mhz, 1000);
+  EXPECT_GT(run->seconds, 0.9);
+  EXPECT_LT(run->seconds, 900);
+}
+
+TEST(SimulatedGpuTest, KernelsOfTwoThreadsRunOneAfterTheOther) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, kTwoGpus);
+  ASSERT_NE(gpus, nullptr);
+  Result<KernelRun> runs[2];
+  std::thread first([&] { runs[0] = gpus->RunKernel(0, {{1400, 0.3, 30}}); });
+  std::thread second([&] { runs[1] = gpus->RunKernel(0, {{1400, 0.3, 30}}); });
+  first.join();
+  second.join();
+  ASSERT_TRUE(runs[0].has_value());
+  ASSERT_TRUE(runs[1].has_value());
+  if (runs[0]->begin_seconds > runs[1]->begin_seconds) std::swap(runs[0], runs[1]);
+  EXPECT_LE(runs[0]->end_seconds, runs[1]->begin_seconds + 1e-9);
+}
+
+TEST(SimulatedGpuTest, TwoOpenersSeeTheSameGpus) {
+  const TemporaryDirectory folder;
+  const auto one = Make(folder, kTwoGpus);
+  ASSERT_NE(one, nullptr);
+  const auto two = SimulatedGpus::Open(folder.Path("gpus"));
+  ASSERT_TRUE(two.has_value());
+  ASSERT_TRUE(one->LockClock(1, 1000).has_value());
+  EXPECT_EQ((*two)->Snapshot(1)->locked_mhz, 1000);
+  EXPECT_EQ((*two)->Snapshot(0)->locked_mhz, std::nullopt);
+  ASSERT_TRUE((*two)->ReleaseClock(1).has_value());
+  EXPECT_EQ(one->Snapshot(1)->locked_mhz, std::nullopt);
+}
+
+TEST(SimulatedGpuTest, RefusesFilesThatAreNone) {
+  const TemporaryDirectory folder;
+  const auto message = [&](const std::string& name) {
+    const auto gpus = SimulatedGpus::Open(folder.Path(name));
+    return gpus ? std::string("it opened") : gpus.error().message;
+  };
+  EXPECT_THAT(message("none"), HasSubstr("No such file"));
+  folder.Put("empty", "");
+  EXPECT_THAT(message("empty"), HasSubstr("is no file of simulated GPUs"));
+  folder.Put("text", std::string(100'000, 'x'));
+  EXPECT_THAT(message("text"), HasSubstr("is no file of simulated GPUs"));
+  EXPECT_THAT(message(""), HasSubstr("cannot open"));  // The folder.
+
+  ASSERT_NE(Make(folder, kTwoGpus), nullptr);
+  const std::string good = folder.Get("gpus");
+  folder.Put("short", good.substr(0, good.size() - 1));
+  EXPECT_THAT(message("short"), HasSubstr("cut short or damaged"));
+  std::string bytes = good;
+  bytes[16] = 9;
+  folder.Put("version", bytes);
+  EXPECT_THAT(message("version"), HasSubstr("is of version 9"));
+  bytes = good;
+  bytes[32 + 3] = bytes[32 + 3] == 'x' ? 'y' : 'x';
+  folder.Put("boot", bytes);
+  EXPECT_THAT(message("boot"), HasSubstr("before this machine was started"));
+  bytes = good;
+  bytes[200] = static_cast<char>(bytes[200] ^ 1);
+  folder.Put("config", bytes);
+  EXPECT_THAT(message("config"), HasSubstr("is damaged"));
+}
+
+TEST(SimulatedGpuTest, ADamagedStateIsAnErrorAndNoCrash) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, kTwoGpus);
+  ASSERT_NE(gpus, nullptr);
+  const auto file = SimulatedFile::Open(folder.Path("gpus"));
+  ASSERT_TRUE(file.has_value());
+  SharedGpu& shared = (*file)->shared(0);
+  const ModelState good = shared.states[0];
+  const auto message = [&](const ModelState& state) {
+    shared.states[0] = state;
+    const auto snapshot = gpus->Snapshot(0);
+    return snapshot ? std::string("it was read") : snapshot.error().message;
+  };
+  ModelState bad = good;
+  bad.clock = 3;
+  EXPECT_THAT(message(bad), HasSubstr("damaged"));
+  bad = good;
+  bad.pending_count = 17;
+  EXPECT_THAT(message(bad), HasSubstr("damaged"));
+  bad = good;
+  bad.kernel_slot = 2;
+  EXPECT_THAT(message(bad), HasSubstr("damaged"));
+  EXPECT_EQ(message(good), "it was read");
+}
+
+TEST(SimulatedDriverTest, FailsWhereTheConfigurationSays) {
+  const TemporaryDirectory folder;
+  ASSERT_NE(Make(folder, R"(
+[[gpus]]
+call_ms = 0
+errors = [{call = "set_clock", every = 3, code = "timeout"},
+          {call = "energy", every = 1, code = "not_supported"}]
+)"),
+            nullptr);
+  const auto driver = OpenDriver("simulated:" + folder.Path("gpus"));
+  ASSERT_TRUE(driver.has_value());
+  EXPECT_EQ((*driver)->kind(), "simulated");
+  Gpu& gpu = *(*driver)->gpus()[0];
+  EXPECT_TRUE(gpu.LockClock(1410).has_value());
+  EXPECT_TRUE(gpu.LockClock(1395).has_value());
+  const Result<void> third = gpu.LockClock(1380);
+  ASSERT_FALSE(third.has_value());
+  EXPECT_EQ(third.error().code, ErrorCode::kIo);
+  EXPECT_THAT(third.error().message, HasSubstr("locking the clock of simulated GPU 0"));
+  EXPECT_TRUE(gpu.LockClock(1380).has_value());
+  EXPECT_FALSE(gpu.EnergyJoules().has_value());
+  EXPECT_TRUE(gpu.PowerWatts().has_value());
+  const Result<void> odd = gpu.LockClock(1381);
+  ASSERT_FALSE(odd.has_value());
+  EXPECT_EQ(odd.error().code, ErrorCode::kInvalidInput);
+}
+
+TEST(SimulatedDriverTest, RightsAndLossChangeWhileItRuns) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, "[[gpus]]\nrefuse_sets = true\n[[gpus]]\n");
+  ASSERT_NE(gpus, nullptr);
+  const auto driver = OpenDriver("simulated:" + folder.Path("gpus"));
+  ASSERT_TRUE(driver.has_value());
+  EXPECT_EQ((*driver)->MaySetClocks(), false);
+  Gpu& gpu = *(*driver)->gpus()[0];
+  EXPECT_EQ(gpu.LockClock(1410).error().code, ErrorCode::kDenied);
+  EXPECT_EQ(gpu.ReleaseClock().error().code, ErrorCode::kDenied);
+  EXPECT_TRUE(gpu.EnergyJoules().has_value());
+  gpus->SetRefuseSets(0, false);
+  EXPECT_EQ((*driver)->MaySetClocks(), true);
+  EXPECT_TRUE(gpu.LockClock(1410).has_value());
+  gpus->SetLost(0, true);
+  EXPECT_EQ(gpu.EnergyJoules().error().code, ErrorCode::kIo);
+  EXPECT_THAT(gpu.LockClock(1410).error().message, HasSubstr("fell off the bus"));
+  EXPECT_TRUE((*driver)->gpus()[1]->EnergyJoules().has_value());
+}
+
+TEST(SimulatedDriverTest, ReadsFollowTheGpu) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, kTwoGpus);
+  ASSERT_NE(gpus, nullptr);
+  const auto driver = OpenDriver("simulated:" + folder.Path("gpus"));
+  ASSERT_TRUE(driver.has_value());
+  Gpu& gpu = *(*driver)->gpus()[0];
+  EXPECT_EQ(gpu.ClockMhz(), 1400);
+  EXPECT_EQ(gpu.PowerWatts(), 50);
+  const double before = *gpu.EnergyJoules();
+  const Kernel kernel = gpus->ModelledKernel(0, 0.1, 0.8);
+  EXPECT_NEAR(kernel[0].seconds, 0.1 * (0.8 * 1.4 + 0.2), 1e-12);
+  EXPECT_NEAR(kernel[0].joules, kernel[0].seconds * 100, 1e-9);
+  EXPECT_NEAR(gpus->RunKernel(0, kernel)->joules, 30, 1e-6);
+  EXPECT_GE(*gpu.EnergyJoules() - before, 30 - 1e-6);
+  EXPECT_EQ(gpu.Conditions()->power_limit_watts, 350);
+}
+
+}  // namespace
+}  // namespace perseus::device
