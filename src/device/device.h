@@ -71,6 +71,8 @@ class Driver {
 
   virtual std::string_view kind() const = 0;  // "nvml", "zeusd", "simulated", "agent"
   virtual const std::vector<std::unique_ptr<Gpu>>& gpus() const = 0;
+  // A sentence for each GPU that is there and cannot be used; not in gpus().
+  virtual std::vector<std::string> faults() const { return {}; }
   // False: this process lacks the right. Changes nothing on the GPU.
   virtual Result<bool> MaySetClocks() = 0;
 };

@@ -64,12 +64,22 @@ struct FieldValue {
 };
 static_assert(sizeof(FieldValue) == 40);
 
-inline constexpr unsigned kFieldTotalEnergy = 83;        // NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION, mJ
-inline constexpr unsigned kFieldPowerAverage = 185;      // NVML_FI_DEV_POWER_AVERAGE, mW
-inline constexpr unsigned kFieldPowerInstant = 186;      // NVML_FI_DEV_POWER_INSTANT, mW
-inline constexpr unsigned kFieldSmoothingEnabled = 251;  // NVML_FI_PWR_SMOOTHING_ENABLED
-inline constexpr unsigned kFieldSmoothingFloor = 255;    // ..._APPLIED_TMP_FLOOR, W
-inline constexpr unsigned kFieldPrimaryFloor = 275;      // ..._PRIMARY_POWER_FLOOR, W
+inline constexpr unsigned kFieldTotalEnergy = 83;    // NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION, mJ
+inline constexpr unsigned kFieldPowerAverage = 185;  // NVML_FI_DEV_POWER_AVERAGE, mW
+inline constexpr unsigned kFieldPowerInstant = 186;  // NVML_FI_DEV_POWER_INSTANT, mW
+
+// NVML_FI_PWR_SMOOTHING_ENABLED and _APPLIED_TMP_FLOOR (watts). Their numbers
+// depend on the driver: NVIDIA moved them in branch 575 and back in 580, and there
+// the old numbers mean something else. As in nvidia-ml-py 12.570 to 13.615.
+struct SmoothingFields {
+  unsigned enabled = 0;  // 0: the branch has none.
+  unsigned floor = 0;
+};
+constexpr SmoothingFields SmoothingFieldsOf(int driver_branch) {
+  if (driver_branch == 575) return {256, 260};
+  if (driver_branch >= 570) return {251, 255};
+  return {};
+}
 
 // nvmlValueType_t
 inline constexpr unsigned kTypeDouble = 0;

@@ -37,15 +37,15 @@ struct InjectedError {
   nvml::Return code = nvml::kSuccess;
 };
 
-// One GPU as configured, in plain bytes. Numbers that are NaN are not offered.
+// One GPU as configured, in plain bytes.
 struct SimulatedGpuConfig {
   ModelGpu model;
   std::array<char, 64> uuid = {};  // Ends with a NUL, as `name` does.
   std::array<char, 96> name = {};
-  double power_limit_watts = kNoValue;
-  double default_power_limit_watts = kNoValue;
-  double temperature_celsius = kNoValue;
-  double power_floor_watts = kNoValue;
+  double power_limit_watts = 400;  // At first.
+  double default_power_limit_watts = 400;
+  double temperature_celsius = 45;
+  double power_floor_watts = kNoValue;  // NaN: no power smoothing.
   std::uint64_t throttle_reasons = 0;
   nvml::Mask255 power_profiles;
   std::int32_t mig = 0;

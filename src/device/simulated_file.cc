@@ -177,6 +177,8 @@ Result<void> SimulatedFile::Create(const std::string& path, const SimulatedConfi
     InitMutex(&shared.mutex);
     shared.refuse_sets = static_cast<std::uint32_t>(mapped.config(gpu).refuse_sets);
     shared.lost = static_cast<std::uint32_t>(mapped.config(gpu).lost);
+    const double limit = mapped.config(gpu).power_limit_watts;
+    shared.power_limit_milliwatts = static_cast<std::uint32_t>(std::lround(limit * 1e3));
   }
   if (rename(temporary.path().c_str(), path.c_str()) != 0) {
     return tl::unexpected(SystemFailure(path, "make"));

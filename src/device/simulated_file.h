@@ -34,6 +34,10 @@ struct alignas(64) SharedGpu {
   // Read and written without the mutex.
   std::atomic<std::uint32_t> refuse_sets;  // Calls that set clocks lack the right.
   std::atomic<std::uint32_t> lost;         // Every call fails.
+  // What others set through NVML, kept to be read back. No effect on the model.
+  std::atomic<std::uint32_t> power_limit_milliwatts;  // 0: the card has none.
+  std::atomic<std::uint32_t> persistence;
+  std::atomic<std::uint32_t> memory_clock_mhz;  // Locked; 0: released.
   std::array<std::atomic<std::uint64_t>, kSimulatedCalls> calls;
   std::array<ModelState, 2> states;
   std::array<ModelKernel, 2> kernels;  // A kernel begins in the one that is not in use.

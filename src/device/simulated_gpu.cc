@@ -17,11 +17,6 @@
 namespace perseus::device {
 namespace {
 
-std::optional<double> IfOffered(double value) {
-  if (std::isnan(value)) return std::nullopt;
-  return value;
-}
-
 GpuInfo InfoOf(const SimulatedGpuConfig& config, int index) {
   GpuInfo info;
   info.uuid = config.uuid.data();
@@ -89,6 +84,9 @@ int SimulatedGpus::count() const { return file_->count(); }
 double SimulatedGpus::time_scale() const { return file_->header().time_scale; }
 double SimulatedGpus::NowSeconds() const { return file_->NowSeconds(); }
 
+SharedGpu& SimulatedGpus::shared(int gpu) { return file_->shared(gpu); }
+const SimulatedGpuConfig& SimulatedGpus::config(int gpu) const { return file_->config(gpu); }
+
 Result<void> SimulatedGpus::LockClock(int gpu, int mhz) {
   const std::vector<int>& clocks = info(gpu).clocks_mhz;
   const auto found = std::lower_bound(clocks.begin(), clocks.end(), mhz);
@@ -136,10 +134,11 @@ Result<SimulatedSnapshot> SimulatedGpus::Snapshot(int gpu) {
 GpuConditions SimulatedGpus::Conditions(int gpu) const {
   const SimulatedGpuConfig& config = file_->config(gpu);
   GpuConditions conditions;
-  conditions.power_limit_watts = IfOffered(config.power_limit_watts);
-  conditions.default_power_limit_watts = IfOffered(config.default_power_limit_watts);
-  conditions.temperature_celsius = IfOffered(config.temperature_celsius);
-  conditions.power_floor_watts = IfOffered(config.power_floor_watts);
+  conditions.power_limit_watts = file_->shared(gpu).power_limit_milliwatts * 1e-3;
+  conditions.default_power_limit_watts = config.default_power_limit_watts;
+  conditions.temperature_celsius = config.temperature_celsius;
+  if (!std::isnan(config.power_floor_watts))
+    conditions.power_floor_watts = config.power_floor_watts;
   conditions.throttle_reasons = config.throttle_reasons;
   conditions.mig = config.mig != 0;
   for (unsigned profile = 0; profile < nvml::kPowerProfiles; ++profile) {

@@ -19,6 +19,7 @@
 namespace perseus::device {
 
 class SimulatedFile;
+struct SharedGpu;
 
 // GPUs that are not there: their whole state is in one file, and every process
 // that opens it sees the same GPUs, as with a real driver. Docs: docs/simulated-gpus.md.
@@ -73,6 +74,9 @@ class SimulatedGpus {
 
   int count() const;
   const GpuInfo& info(int gpu) const { return infos_[static_cast<std::size_t>(gpu)]; }
+  // For the fake NVML, which shows and sets more than a Gpu does.
+  const SimulatedGpuConfig& config(int gpu) const;
+  SharedGpu& shared(int gpu);
   double time_scale() const;
   double NowSeconds() const;
 
