@@ -141,6 +141,9 @@ struct ServerOptions {
 
   // Called on IO threads, several at a time where io_threads is above 1: must not block.
   std::function<void(const AccessRecord&)> on_access;
+  // For the log: one sentence on a handler that threw, on connections that the system
+  // refuses, and so on. From any thread, at most a few a second.
+  std::function<void(const std::string& sentence)> on_problem;
 };
 
 // Since the start, but for those that say "now".
