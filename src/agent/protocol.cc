@@ -109,6 +109,10 @@ Request ReadRequest(const TreeCursor& root) {
     request.version = root.Get("version").Integer(1);
     if (const auto client = root.Find("client")) request.client = Name(*client);
   }
+  if (*operation == Operation::kReleaseAll) {
+    known.emplace_back("gpu");
+    if (const auto gpu = root.Find("gpu")) request.gpu = Name(*gpu);
+  }
   root.AllowOnly(known);
   return request;
 }
@@ -141,7 +145,8 @@ std::string FormatRequest(const Request& request) {
     out["version"] = request.version;
     if (!request.client.empty()) out["client"] = request.client;
   }
-  if (NamesGpu(request.operation)) out["gpu"] = request.gpu;
+  const bool may_name_gpu = request.operation == Operation::kReleaseAll && !request.gpu.empty();
+  if (NamesGpu(request.operation) || may_name_gpu) out["gpu"] = request.gpu;
   if (request.operation == Operation::kSet) out["mhz"] = request.mhz;
   return FormatCompact(out) + "\n";
 }

@@ -44,7 +44,7 @@ enum class Operation : std::uint8_t {
   kEnergy,      // Read the energy counter.
   kConditions,  // Who else acts on the GPU.
   kStatus,      // Owners, clocks, counters, settings.
-  kReleaseAll,  // Operators: give every clock of the node back, end all leases.
+  kReleaseAll,  // Operators: give every clock of the node back, or that of one GPU; end the leases.
 };
 std::string_view OperationName(Operation operation);
 

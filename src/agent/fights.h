@@ -1,0 +1,20 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_AGENT_FIGHTS_H_
+#define PERSEUS_AGENT_FIGHTS_H_
+
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+
+namespace perseus::agent {
+
+// What works against the clocks of a plan on one GPU, one sentence each, with
+// what to do. Why a GPU runs slower than asked matters only while a clock is locked.
+std::vector<std::string> FightsOf(const device::GpuConditions& conditions, bool is_locked);
+
+}  // namespace perseus::agent
+
+#endif  // PERSEUS_AGENT_FIGHTS_H_

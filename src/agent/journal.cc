@@ -1,0 +1,171 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "agent/journal.h"
+
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "common/numbers.h"
+#include "perseus/file.h"
+
+namespace perseus::agent {
+namespace {
+
+constexpr std::string_view kHeader = "perseus-agent-journal 1";
+constexpr std::size_t kMaxJournalBytes = std::size_t{1} << 20;
+
+// FNV-1a: tells torn and edited files, not attackers; only root can write here.
+std::uint64_t ChecksumOf(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  }
+  return hash;
+}
+
+std::string_view NextLine(std::string_view* text) {
+  const std::size_t end = text->find('\n');
+  const std::string_view line = text->substr(0, end);
+  text->remove_prefix(end == std::string_view::npos ? text->size() : end + 1);
+  return line;
+}
+
+std::optional<std::string> After(std::string_view line, std::string_view word) {
+  if (!line.starts_with(word)) return std::nullopt;
+  return std::string(line.substr(word.size()));
+}
+
+std::string ReadBootId() {
+  // Not a regular file of known size for all kernels: read as a pipe would be.
+  const FileDescriptor file = OpenFile("/proc/sys/kernel/random/boot_id", O_RDONLY);
+  char text[64];
+  const ssize_t size = file.valid() ? ::read(file.get(), text, sizeof(text)) : -1;
+  if (size <= 0) return "unknown";
+  std::string_view id(text, static_cast<std::size_t>(size));
+  return std::string(NextLine(&id));
+}
+
+Error NoJournal(const std::string& path, const std::string& reason) {
+  return {ErrorCode::kIo,
+          fmt::format("{}: {}; without its journal the agent could not give clocks back after it "
+                      "was killed, so choose a place that it can write (--journal FILE)",
+                      path, reason)};
+}
+
+}  // namespace
+
+std::string FormatJournal(const JournalText& journal) {
+  std::string text = fmt::format("{}\nboot {}\n", kHeader, journal.boot);
+  for (const std::string& uuid : journal.gpus) text += fmt::format("locked {}\n", uuid);
+  return text + fmt::format("sum {:016x}\n", ChecksumOf(text));
+}
+
+Result<JournalText> ParseJournal(std::string_view text, const std::string& name) {
+  const auto corrupt = [&](std::string_view what) {
+    return InvalidInput(fmt::format("{}: {}", name, what));
+  };
+  std::string_view rest = text;
+  if (NextLine(&rest) != kHeader) return corrupt("does not begin as a journal of the agent does");
+  const std::optional<std::string> boot = After(NextLine(&rest), "boot ");
+  if (!boot) return corrupt("line 2 does not say which boot it belongs to");
+  JournalText journal;
+  journal.boot = *boot;
+  while (!rest.empty() && rest.starts_with("locked ")) {
+    journal.gpus.insert(*After(NextLine(&rest), "locked "));
+  }
+  // Whatever else differs, the checksum or the order of lines does.
+  if (FormatJournal(journal) != text) return corrupt("is torn or was changed");
+  return journal;
+}
+
+Journal::Journal(Journal&& other) noexcept
+    : path_(std::move(other.path_)),
+      boot_(std::move(other.boot_)),
+      lock_(std::move(other.lock_)),
+      found_(std::move(other.found_)),
+      corruption_(std::move(other.corruption_)),
+      gpus_(std::move(other.gpus_)) {}
+
+Result<Journal> Journal::Open(const std::string& path) {
+  namespace fs = std::filesystem;
+  Journal journal;
+  journal.path_ = path;
+  journal.boot_ = ReadBootId();
+  std::error_code error;
+  if (const fs::path folder = fs::path(path).parent_path(); !folder.empty()) {
+    fs::create_directories(folder, error);
+    if (error) return tl::unexpected(NoJournal(path, error.message()));
+  }
+  const std::string lock_path = path + ".lock";
+  journal.lock_ = OpenFile(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  if (!journal.lock_.valid()) {
+    return tl::unexpected(NoJournal(lock_path, SystemMessage(errno)));
+  }
+  if (::flock(journal.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    return MakeError(
+        ErrorCode::kIo,
+        fmt::format("{}: another agent has this journal; stop it first ('perseus agent "
+                    "status' shows it)",
+                    path));
+  }
+  if (fs::exists(path, error)) {
+    const Result<std::string> text = ReadWholeFile(path, kMaxJournalBytes);
+    if (!text && text.error().code == ErrorCode::kIo) return tl::unexpected(text.error());
+    const Result<JournalText> parsed =
+        text ? ParseJournal(*text, path) : tl::unexpected(text.error());
+    if (parsed && parsed->boot == journal.boot_) {
+      journal.found_ = parsed->gpus;
+    } else if (!parsed) {
+      journal.corruption_ = parsed.error().message;
+    }
+  }
+  journal.gpus_ = journal.found_;
+  // A corrupt one stays as it is until Replace.
+  if (journal.corruption_) return journal;
+  if (auto written = journal.Write(journal.gpus_); !written) {
+    return tl::unexpected(NoJournal(path, written.error().message));
+  }
+  return journal;
+}
+
+Result<void> Journal::Write(const std::set<std::string>& gpus) const {
+  return WriteFileAtomically(path_, FormatJournal({boot_, gpus}));
+}
+
+Result<void> Journal::Replace(const std::set<std::string>& uuids) {
+  const std::lock_guard lock(mutex_);
+  std::error_code ignored;
+  std::filesystem::rename(path_, path_ + ".corrupt", ignored);
+  if (auto written = Write(uuids); !written) return written;
+  gpus_ = uuids;
+  return {};
+}
+
+Result<void> Journal::Add(const std::string& uuid) {
+  const std::lock_guard lock(mutex_);
+  if (gpus_.contains(uuid)) return {};
+  std::set<std::string> gpus = gpus_;
+  gpus.insert(uuid);
+  if (auto written = Write(gpus); !written) return written;
+  gpus_ = std::move(gpus);
+  return {};
+}
+
+Result<void> Journal::Remove(const std::string& uuid) {
+  const std::lock_guard lock(mutex_);
+  std::set<std::string> gpus = gpus_;
+  gpus.erase(uuid);
+  if (auto written = Write(gpus); !written) return written;
+  gpus_ = std::move(gpus);
+  return {};
+}
+
+}  // namespace perseus::agent

@@ -1,0 +1,68 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_AGENT_MAILBOX_H_
+#define PERSEUS_AGENT_MAILBOX_H_
+
+#include <sys/eventfd.h>
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/protocol.h"
+#include "common/file_descriptor.h"
+
+namespace perseus::agent {
+
+// Whom an answer is for: a request of a connection. Connection 0: nobody.
+struct Ticket {
+  std::uint64_t connection = 0;
+  std::int64_t id = 0;
+  Operation operation = Operation::kHello;
+};
+
+// What a GPU's worker has done for a ticket.
+struct Outcome {
+  std::string gpu;  // UUID.
+  Ticket ticket;
+  decltype(Answer::body) body;
+};
+
+// Carries outcomes from the workers to the loop that serves connections, which
+// it wakes through a descriptor. Thread-safe.
+class Mailbox {
+ public:
+  Mailbox() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  // Readable while there are outcomes.
+  int descriptor() const { return event_.get(); }
+
+  void Post(Outcome outcome) {
+    {
+      const std::lock_guard lock(mutex_);
+      outcomes_.push_back(std::move(outcome));
+    }
+    const std::uint64_t one = 1;
+    // Full is as good as written: the loop wakes.
+    [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof(one));
+  }
+
+  std::vector<Outcome> TakeAll() {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t taken = ::read(event_.get(), &count, sizeof(count));
+    const std::lock_guard lock(mutex_);
+    return std::exchange(outcomes_, {});
+  }
+
+ private:
+  FileDescriptor event_;
+  std::mutex mutex_;
+  std::vector<Outcome> outcomes_;
+};
+
+}  // namespace perseus::agent
+
+#endif  // PERSEUS_AGENT_MAILBOX_H_

@@ -1,0 +1,44 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "agent/notify.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "common/file_descriptor.h"
+#include "common/numbers.h"
+
+namespace perseus::agent {
+
+ServiceNotifier ServiceNotifier::FromEnvironment() {
+  ServiceNotifier notifier;
+  if (const char* path = std::getenv("NOTIFY_SOCKET")) notifier.socket_ = path;
+  if (const char* text = std::getenv("WATCHDOG_USEC")) {
+    const auto microseconds = ParseInteger<std::int64_t>(text);
+    if (microseconds && *microseconds > 0) {
+      notifier.watchdog_ = std::chrono::microseconds(*microseconds) / 2;
+    }
+  }
+  return notifier;
+}
+
+void ServiceNotifier::Tell(std::string_view state) const {
+  sockaddr_un address{};
+  if (socket_.empty() || socket_.size() >= sizeof(address.sun_path)) return;
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, socket_.data(), socket_.size());
+  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // Abstract.
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
+  const FileDescriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return;
+  ::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+           reinterpret_cast<const sockaddr*>(&address), size);
+}
+
+}  // namespace perseus::agent

@@ -1,0 +1,149 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "agent/peer.h"
+
+#include <fmt/format.h>
+#include <grp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "common/numbers.h"
+
+namespace perseus::agent {
+namespace {
+
+// Linux 6.5: the process that connected, without a race against reuse of its
+// number. Headers of older systems lack the name.
+constexpr int kSoPeerPidfd = 77;
+
+FileDescriptor OpenPidfd(int socket, pid_t pid) {
+  int fd = -1;
+  socklen_t size = sizeof(fd);
+  if (::getsockopt(socket, SOL_SOCKET, kSoPeerPidfd, &fd, &size) == 0) return FileDescriptor(fd);
+  return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+bool HasEnded(int pidfd) {
+  pollfd item = {pidfd, POLLIN, 0};
+  return ::poll(&item, 1, 0) == 1;
+}
+
+std::vector<gid_t> GroupsOf(int socket) {
+  std::vector<gid_t> groups(64);
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) == 0) {
+      groups.resize(size / sizeof(gid_t));
+      return groups;
+    }
+    if (errno != ERANGE) break;
+    groups.resize(size / sizeof(gid_t));
+  }
+  return {};
+}
+
+template <typename T>
+bool Holds(const std::vector<T>& list, T value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+bool IsAlwaysAllowed(uid_t uid) { return uid == 0 || uid == ::geteuid(); }
+
+// The entry of a name, by one of the get..nam_r functions.
+template <typename Entry, typename Get>
+std::optional<Entry> Lookup(const std::string& name, const Get& get, std::vector<char>* buffer) {
+  for (buffer->resize(4096); buffer->size() <= (std::size_t{1} << 20);
+       buffer->resize(buffer->size() * 2)) {
+    Entry entry{};
+    Entry* found = nullptr;
+    const int error = get(name.c_str(), &entry, buffer->data(), buffer->size(), &found);
+    if (error == ERANGE) continue;
+    return found == nullptr ? std::nullopt : std::optional(entry);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Peer> PeerOf(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("cannot tell who connected: {}", SystemMessage(errno)));
+  }
+  if (credentials.pid <= 0) {
+    return MakeError(ErrorCode::kIo,
+                     "the process that connected cannot be seen from the agent, so its end would "
+                     "not be noticed; run the agent in the host's PID namespace");
+  }
+  Peer peer;
+  peer.pid = credentials.pid;
+  peer.uid = credentials.uid;
+  peer.gid = credentials.gid;
+  peer.groups = GroupsOf(socket);
+  peer.pidfd = OpenPidfd(socket, credentials.pid);
+  if (!peer.pidfd.valid() || HasEnded(peer.pidfd.get())) {
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("process {}, which connected, has ended; a process must open the "
+                                 "agent's socket itself, not get it from its parent",
+                                 credentials.pid));
+  }
+  return peer;
+}
+
+bool AccessList::MayUse(const Peer& peer) const {
+  return MayOperate(peer) || Holds(users, peer.uid) || Holds(groups, peer.gid) ||
+         std::any_of(peer.groups.begin(), peer.groups.end(),
+                     [this](gid_t group) { return Holds(groups, group); });
+}
+
+bool AccessList::MayOperate(const Peer& peer) const {
+  return IsAlwaysAllowed(peer.uid) || Holds(operators, peer.uid);
+}
+
+Result<uid_t> UserId(const std::string& name_or_number) {
+  if (const auto number = ParseInteger<uid_t>(name_or_number)) return *number;
+  std::vector<char> buffer;
+  if (const auto entry = Lookup<passwd>(name_or_number, ::getpwnam_r, &buffer)) {
+    return entry->pw_uid;
+  }
+  return InvalidInput(fmt::format("there is no user '{}' on this system", name_or_number));
+}
+
+Result<gid_t> GroupId(const std::string& name_or_number) {
+  if (const auto number = ParseInteger<gid_t>(name_or_number)) return *number;
+  std::vector<char> buffer;
+  if (const auto entry = Lookup<group>(name_or_number, ::getgrnam_r, &buffer)) {
+    return entry->gr_gid;
+  }
+  return InvalidInput(fmt::format("there is no group '{}' on this system", name_or_number));
+}
+
+std::string DescribeUser(uid_t uid) {
+  struct Closer {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  const std::unique_ptr<std::FILE, Closer> file(std::fopen("/etc/passwd", "re"));
+  if (file) {
+    std::vector<char> buffer(4096);
+    passwd entry{};
+    passwd* found = nullptr;
+    while (::fgetpwent_r(file.get(), &entry, buffer.data(), buffer.size(), &found) == 0) {
+      if (found->pw_uid == uid) return fmt::format("{} (uid {})", found->pw_name, uid);
+    }
+  }
+  return fmt::format("uid {}", uid);
+}
+
+}  // namespace perseus::agent

@@ -1,0 +1,168 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "agent/release.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "agent/control.h"
+#include "agent/gpu_worker.h"
+#include "agent/journal.h"
+#include "agent/mailbox.h"
+#include "common/numbers.h"
+
+namespace perseus::agent {
+namespace {
+
+// The UUID that `name`, a UUID or an index, stands for.
+template <typename Gpus, typename Info>
+Result<std::string> UuidOf(const Gpus& gpus, const std::string& name, const Info& info_of) {
+  const std::optional<int> index = ParseInteger<int>(name);
+  for (const auto& gpu : gpus) {
+    const auto& info = info_of(gpu);
+    if (info.uuid == name || index == info.index) return info.uuid;
+  }
+  return InvalidInput(fmt::format("--gpu: this node has no GPU '{}'", name));
+}
+
+// The GPUs of the driver that `scope` means.
+Result<std::vector<device::Gpu*>> Chosen(const device::Driver& driver, const ReleaseScope& scope,
+                                         const Journal* journal) {
+  std::optional<std::string> only;
+  if (!scope.gpu.empty()) {
+    const auto uuid = UuidOf(driver.gpus(), scope.gpu,
+                             [](const auto& gpu) -> const device::GpuInfo& { return gpu->info(); });
+    if (!uuid) return tl::unexpected(uuid.error());
+    only = *uuid;
+  }
+  std::vector<device::Gpu*> chosen;
+  for (const auto& gpu : driver.gpus()) {
+    const std::string& uuid = gpu->info().uuid;
+    if (only && uuid != *only) continue;
+    if (scope.journaled && journal != nullptr && !journal->corruption() &&
+        !journal->found().contains(uuid)) {
+      continue;
+    }
+    chosen.push_back(gpu.get());
+  }
+  return chosen;
+}
+
+// Waits for the outcomes of `gpus`; those that came in time.
+std::vector<Outcome> Collect(Mailbox* mailbox, std::size_t gpus,
+                             std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  std::vector<Outcome> outcomes;
+  while (outcomes.size() < gpus) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) break;
+    pollfd item = {mailbox->descriptor(), POLLIN, 0};
+    ::poll(&item, 1, static_cast<int>(left.count()));
+    for (Outcome& outcome : mailbox->TakeAll()) outcomes.push_back(std::move(outcome));
+  }
+  return outcomes;
+}
+
+// Takes GPUs whose clocks are back out of the journal. One that cannot be written
+// costs a needless restore when the next agent starts.
+void Strike(const std::set<std::string>& released, const device::Driver& driver, Journal* journal) {
+  if (!journal->corruption()) {
+    for (const std::string& uuid : released) {
+      if (journal->found().contains(uuid)) static_cast<void>(journal->Remove(uuid));
+    }
+    return;
+  }
+  std::set<std::string> left;
+  for (const auto& gpu : driver.gpus()) {
+    if (!released.contains(gpu->info().uuid)) left.insert(gpu->info().uuid);
+  }
+  static_cast<void>(journal->Replace(left));
+}
+
+}  // namespace
+
+Result<ReleaseAllAnswer> ReleaseThroughAgent(const std::string& socket_path,
+                                             const ReleaseScope& scope,
+                                             std::chrono::milliseconds patience) {
+  Result<Control> control = Control::Connect(socket_path, "perseus agent release", patience);
+  if (!control) return tl::unexpected(control.error());
+  Request request;
+  request.operation = Operation::kReleaseAll;
+  if (!scope.gpu.empty()) {
+    Result<std::string> uuid = UuidOf(
+        control->hello().gpus, scope.gpu, [](const GpuSummary& gpu) -> const auto& { return gpu; });
+    if (!uuid) return tl::unexpected(uuid.error());
+    request.gpu = *std::move(uuid);
+  }
+  // The agent itself waits for drivers for a while.
+  const Result<Answer> answer = control->Ask(std::move(request));
+  if (!answer) return tl::unexpected(answer.error());
+  if (const auto* refused = std::get_if<Refused>(&answer->body)) {
+    return MakeError(ErrorCode::kDenied, refused->message);
+  }
+  if (const auto* released = std::get_if<ReleaseAllAnswer>(&answer->body)) return *released;
+  return MakeError(ErrorCode::kIo, "the agent answered something else");
+}
+
+Result<bool> JournalNamesGpus(const std::string& journal_path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(journal_path, ignored)) return false;
+  const Result<Journal> journal = Journal::Open(journal_path);
+  if (!journal) return tl::unexpected(journal.error());
+  return journal->corruption() || !journal->found().empty();
+}
+
+Result<ReleaseAllAnswer> ReleaseDirectly(const std::shared_ptr<device::Driver>& driver,
+                                         const std::string& journal_path, const ReleaseScope& scope,
+                                         std::chrono::milliseconds patience) {
+  const Result<bool> may_set = driver->MaySetClocks();
+  if (!may_set) return tl::unexpected(may_set.error());
+  if (!*may_set) {
+    return MakeError(ErrorCode::kDenied,
+                     "no agent answers, and giving clocks back past it needs root or "
+                     "CAP_SYS_ADMIN; try again with sudo");
+  }
+  Result<Journal> journal = Journal::Open(journal_path);
+  if (!journal && scope.journaled) return tl::unexpected(journal.error());
+  const auto chosen = Chosen(*driver, scope, journal ? &*journal : nullptr);
+  if (!chosen) return tl::unexpected(chosen.error());
+  const auto mailbox = std::make_shared<Mailbox>();
+  const auto log = std::make_shared<Log>([](const std::string&) {});
+  std::vector<std::unique_ptr<GpuWorker>> workers;
+  std::set<std::string> waiting;
+  for (device::Gpu* gpu : *chosen) {
+    workers.push_back(std::make_unique<GpuWorker>(WorkerContext{driver, nullptr, log, mailbox, {}},
+                                                  gpu, /*is_dirty=*/false));
+    workers.back()->Release({1, 1, Operation::kReleaseAll}, /*force=*/true);
+    waiting.insert(gpu->info().uuid);
+  }
+  ReleaseAllAnswer answer;
+  std::set<std::string> released;
+  for (const Outcome& outcome : Collect(mailbox.get(), chosen->size(), patience)) {
+    waiting.erase(outcome.gpu);
+    if (const auto* refused = std::get_if<Refused>(&outcome.body)) {
+      answer.failed.push_back(refused->message);
+      continue;
+    }
+    ++answer.released;
+    released.insert(outcome.gpu);
+  }
+  for (const std::string& uuid : waiting) {
+    answer.failed.push_back(fmt::format("GPU {}: the driver does not answer", uuid));
+  }
+  if (journal) Strike(released, *driver, &*journal);
+  return answer;
+}
+
+}  // namespace perseus::agent

@@ -1,0 +1,51 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_AGENT_STOP_SIGNALS_H_
+#define PERSEUS_AGENT_STOP_SIGNALS_H_
+
+#include <sys/signalfd.h>
+
+#include <csignal>
+
+#include "common/file_descriptor.h"
+
+namespace perseus::agent {
+
+// While it lives, signals that ask the program to end make a descriptor
+// readable instead. To be made before any thread, which then inherits it.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      // One that is ignored, as under nohup, stays so.
+      struct sigaction action {};
+      if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
+        sigaddset(&signals, signal);
+      }
+    }
+    ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+    descriptor_ = FileDescriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  // What came meanwhile has been obeyed.
+  ~StopSignals() {
+    signalfd_siginfo taken;
+    while (::read(descriptor_.get(), &taken, sizeof(taken)) > 0) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+  int descriptor() const { return descriptor_.get(); }
+
+ private:
+  sigset_t before_{};
+  FileDescriptor descriptor_;
+};
+
+}  // namespace perseus::agent
+
+#endif  // PERSEUS_AGENT_STOP_SIGNALS_H_
