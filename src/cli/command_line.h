@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/demo_flags.h"
 #include "cli/option_data.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
@@ -26,6 +27,7 @@ enum class Command : std::uint8_t {
   kSynth,
   kEmulate,
   kEvaluate,
+  kDemo,
   kCompletion,
   kMan,
 };
@@ -118,6 +120,7 @@ struct Invocation {
   SynthFlags synth;
   EmulateFlags emulate;
   EvaluateFlags evaluate;
+  DemoFlags demo;
   std::string shell;  // completion
   // What was given of what `plan` takes too, but for --at, --effort and the
   // output: to show a command that plans the same job.

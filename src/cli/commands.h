@@ -22,6 +22,7 @@ Result<Printout> RunExplain(const ExplainFlags& flags, const Style& style);
 Result<Printout> RunSynth(const SynthFlags& flags, const Style& style);
 Result<Printout> RunEmulate(const Invocation& invocation, const Style& style);
 Result<Printout> RunEvaluate(const EvaluateFlags& flags);
+Result<Printout> RunDemo(const DemoFlags& flags, const Style& style);
 Result<Printout> RunCompletion(const std::string& shell);
 Result<Printout> RunMan();
 

@@ -22,7 +22,7 @@ namespace perseus::demo {
 namespace {
 
 constexpr std::size_t kMaxLogBytes = std::size_t{64} << 20;
-constexpr long kLookNs = 10'000'000;
+constexpr long kStopLookNs = 10'000'000;
 
 double NowSeconds() {
   timespec now = {};
@@ -124,7 +124,7 @@ void ChildProcess::Stop(double seconds) {
   kill(pid_, SIGTERM);
   const double deadline = NowSeconds() + seconds;
   while (!Ended() && NowSeconds() < deadline) {
-    const timespec look = {.tv_sec = 0, .tv_nsec = kLookNs};
+    const timespec look = {.tv_sec = 0, .tv_nsec = kStopLookNs};
     nanosleep(&look, nullptr);
   }
   if (pid_ <= 0) return;

@@ -33,6 +33,7 @@ namespace perseus::demo {
 namespace {
 
 constexpr double kReadySeconds = 20;
+constexpr double kReadSeconds = 0.1;
 constexpr double kLeaveSeconds = 3;
 constexpr long kLookNs = 20'000'000;
 constexpr int kWaitingRoundsMost = 60;
@@ -125,7 +126,7 @@ void Look() {
 // Server, agent and trainers, and what they share.
 class Demonstration {
  public:
-  Demonstration(const DemoSpec& spec, const DemoWatcher& watcher, const std::atomic<bool>& stop,
+  Demonstration(const DemoSpec& spec, const DemoWatcher& watcher, const std::function<bool()>& stop,
                 std::string folder)
       : spec_(spec), watcher_(watcher), stop_(stop), files_{std::move(folder)} {}
 
@@ -141,7 +142,7 @@ class Demonstration {
   Result<DemoResult> Run() {
     for (const auto step : {&Demonstration::Prepare, &Demonstration::StartAgent,
                             &Demonstration::StartServer, &Demonstration::StartTrainers}) {
-      if (stop_.load()) return Cancelled();
+      if (stop_()) return Cancelled();
       if (const Result<void> done = (this->*step)(); !done) return tl::unexpected(done.error());
     }
     if (const Result<void> watched = Watch(); !watched) return tl::unexpected(watched.error());
@@ -192,7 +193,7 @@ class Demonstration {
     if (!started) return started;
     for (double waited = 0; !AnswersAt(files_.socket()); waited += kLookNs * 1e-9) {
       if (const auto end = agent_->Ended()) return tl::unexpected(agent_->Failure(*end));
-      if (stop_.load()) return Cancelled();
+      if (stop_()) return Cancelled();
       if (waited > kReadySeconds) {
         return tl::unexpected(agent_->Failure("does not answer on its socket"));
       }
@@ -208,8 +209,12 @@ class Demonstration {
         Start(&server_, "server",
               {"serve", "--listen", "127.0.0.1:0", "--store", "sqlite:" + files_.store()});
     if (!started) return started;
-    const std::optional<std::string> line = server_->ReadLine(kReadySeconds);
-    if (stop_.load()) return Cancelled();
+    std::optional<std::string> line;
+    for (double waited = 0; !line && waited < kReadySeconds; waited += kReadSeconds) {
+      line = server_->ReadLine(kReadSeconds);
+      if (stop_()) return Cancelled();
+      if (!line && server_->Ended()) break;
+    }
     const std::size_t begin = line ? line->find("http://") : std::string::npos;
     if (begin == std::string::npos) {
       const auto end = server_->Ended();
@@ -266,7 +271,7 @@ class Demonstration {
     std::uint32_t next = 0;
     int waiting = 0;
     while (true) {
-      if (stop_.load()) return Cancelled();
+      if (stop_()) return Cancelled();
       std::uint32_t sampled = kMaxRounds;
       for (const auto& of_rank : memory_->sampled) {
         sampled = std::min(sampled, of_rank.load(std::memory_order_acquire));
@@ -295,7 +300,7 @@ class Demonstration {
 
   const DemoSpec& spec_;
   const DemoWatcher& watcher_;
-  const std::atomic<bool>& stop_;
+  const std::function<bool()>& stop_;
   DemoFiles files_;
   SharedMemoryPointer memory_;
   std::optional<ChildProcess> agent_;
@@ -307,7 +312,7 @@ class Demonstration {
 }  // namespace
 
 Result<DemoResult> RunDemo(const DemoSpec& spec, const DemoWatcher& watcher,
-                           const std::atomic<bool>& stop) {
+                           const std::function<bool()>& stop) {
   Result<Folder> folder = Folder::Make(spec.keep_folder);
   if (!folder) return tl::unexpected(folder.error());
   Demonstration demonstration(spec, watcher, stop, folder->path());

@@ -5,7 +5,6 @@
 #define PERSEUS_DEMO_DEMO_H_
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -47,10 +46,10 @@ struct DemoWatcher {
 };
 
 // Runs the demonstration: server, agent and eight trainers as processes of
-// their own, on simulated GPUs. Cleans up all of it in any case. `stop` may be set by
-// a signal handler. Errors: kCancelled, kIo (a process failed, and what it said).
+// their own, on simulated GPUs. Cleans up all of it in any case. `stop` is asked some
+// 50 times a second. Errors: kCancelled, kIo (a process failed, and what it said).
 Result<DemoResult> RunDemo(const DemoSpec& spec, const DemoWatcher& watcher,
-                           const std::atomic<bool>& stop);
+                           const std::function<bool()>& stop);
 
 }  // namespace perseus::demo
 

@@ -39,8 +39,8 @@ std::shared_ptr<const RankPlan> Plan(std::int64_t version, std::vector<int> cloc
   plan->version = version;
   plan->iteration_time_seconds = 0.24;
   for (std::size_t i = 0; i < clocks.size(); ++i) {
-    plan->rows.push_back(Row(order[i].first, order[i].second, clocks[i],
-                             0.04 * static_cast<double>(i), 0.04));
+    plan->rows.push_back(
+        Row(order[i].first, order[i].second, clocks[i], 0.04 * static_cast<double>(i), 0.04));
   }
   return plan;
 }
@@ -114,11 +114,10 @@ TEST_F(FollowerTest, SetsTheClockOfEachComputationAheadOfTime) {
   Iterate(*plan);
   // B0 begins 80 ms after the first, F2 at 120, B1 at 160; the wrap to F0 ahead of the last one's
   // end. Higher clocks by the high latency, lower ones by the least and 5 % of the row.
-  const std::vector<std::pair<std::int64_t, int>> expected = {
-      {begin + 65 * kMs, 1400},
-      {begin + 105 * kMs, 1000},
-      {begin + 145 * kMs, 1400},
-      {begin + 225 * kMs, 1000}};
+  const std::vector<std::pair<std::int64_t, int>> expected = {{begin + 65 * kMs, 1400},
+                                                              {begin + 105 * kMs, 1000},
+                                                              {begin + 145 * kMs, 1400},
+                                                              {begin + 225 * kMs, 1000}};
   ASSERT_EQ(calls_.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     EXPECT_NEAR(static_cast<double>(calls_[i].first - expected[i].first), 0, 2) << i;

@@ -22,7 +22,7 @@
 
 namespace {
 
-std::atomic<long> allocations = 0;       // Of all threads,
+std::atomic<long> allocations = 0;      // Of all threads,
 thread_local long own_allocations = 0;  // and of this one.
 
 void* Allocate(std::size_t size) {
@@ -113,9 +113,8 @@ int StatusWithoutSystemCalls(Work work) {
 }
 
 TEST(HotPath, AMillionCallsMakeNoSystemCall) {
-  const int status = StatusWithoutSystemCalls([](perseus_client* client) {
-    Train(client, kCalls);
-  });
+  const int status =
+      StatusWithoutSystemCalls([](perseus_client* client) { Train(client, kCalls); });
   if (status == 77) GTEST_SKIP() << "no seccomp here";
   EXPECT_EQ(status, 0);
   // The filter filters.
