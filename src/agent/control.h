@@ -23,6 +23,7 @@ class Control {
   static Result<Control> Connect(const std::string& socket_path, const std::string& name,
                                  std::chrono::milliseconds patience);
 
+  void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
   const HelloAnswer& hello() const { return hello_; }
   int descriptor() const { return socket_.get(); }
 

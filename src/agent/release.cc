@@ -24,6 +24,9 @@
 namespace perseus::agent {
 namespace {
 
+// An agent that is alive says hello at once.
+constexpr auto kHelloPatience = std::chrono::milliseconds(1000);
+
 // The UUID that `name`, a UUID or an index, stands for.
 template <typename Gpus, typename Info>
 Result<std::string> UuidOf(const Gpus& gpus, const std::string& name, const Info& info_of) {
@@ -95,7 +98,7 @@ void Strike(const std::set<std::string>& released, const device::Driver& driver,
 Result<ReleaseAllAnswer> ReleaseThroughAgent(const std::string& socket_path,
                                              const ReleaseScope& scope,
                                              std::chrono::milliseconds patience) {
-  Result<Control> control = Control::Connect(socket_path, "perseus agent release", patience);
+  Result<Control> control = Control::Connect(socket_path, "perseus agent release", kHelloPatience);
   if (!control) return tl::unexpected(control.error());
   Request request;
   request.operation = Operation::kReleaseAll;
@@ -105,7 +108,7 @@ Result<ReleaseAllAnswer> ReleaseThroughAgent(const std::string& socket_path,
     if (!uuid) return tl::unexpected(uuid.error());
     request.gpu = *std::move(uuid);
   }
-  // The agent itself waits for drivers for a while.
+  control->set_patience(patience);
   const Result<Answer> answer = control->Ask(std::move(request));
   if (!answer) return tl::unexpected(answer.error());
   if (const auto* refused = std::get_if<Refused>(&answer->body)) {

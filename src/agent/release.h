@@ -20,7 +20,8 @@ struct ReleaseScope {
   bool journaled = false;  // Only those that the journal of a dead agent names.
 };
 
-// Over the socket of a running agent. `kIo`: none answers, then it can be done directly.
+// Over the socket of a running agent, which itself waits 5 s for its drivers: `patience`
+// is to be longer. kIo: none answers, then it can be done directly.
 // kDenied, kInvalidInput: it refuses.
 Result<ReleaseAllAnswer> ReleaseThroughAgent(const std::string& socket_path,
                                              const ReleaseScope& scope,

@@ -18,6 +18,7 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddSynthCommand(parser, invocation);
   AddEmulateCommand(parser, invocation);
   AddEvaluateCommand(parser, invocation);
+  AddAgentCommand(parser, invocation);
   AddDemoCommand(parser, invocation);
   AddCompletionCommand(parser, invocation);
   AddManCommand(parser, invocation);

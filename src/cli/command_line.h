@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/agent_flags.h"
 #include "cli/demo_flags.h"
 #include "cli/option_data.h"
 #include "perseus/analysis.h"
@@ -27,6 +28,7 @@ enum class Command : std::uint8_t {
   kSynth,
   kEmulate,
   kEvaluate,
+  kAgent,
   kDemo,
   kCompletion,
   kMan,
@@ -120,6 +122,7 @@ struct Invocation {
   SynthFlags synth;
   EmulateFlags emulate;
   EvaluateFlags evaluate;
+  AgentFlags agent;
   DemoFlags demo;
   std::string shell;  // completion
   // What was given of what `plan` takes too, but for --at, --effort and the

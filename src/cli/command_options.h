@@ -20,6 +20,7 @@ void AddExplainCommand(CommandParser* parser, Invocation* invocation);
 void AddSynthCommand(CommandParser* parser, Invocation* invocation);
 void AddEmulateCommand(CommandParser* parser, Invocation* invocation);
 void AddEvaluateCommand(CommandParser* parser, Invocation* invocation);
+void AddAgentCommand(CommandParser* parser, Invocation* invocation);
 void AddDemoCommand(CommandParser* parser, Invocation* invocation);
 void AddCompletionCommand(CommandParser* parser, Invocation* invocation);
 void AddManCommand(CommandParser* parser, Invocation* invocation);

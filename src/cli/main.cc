@@ -46,6 +46,8 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunEmulate(invocation, style);
     case Command::kEvaluate:
       return perseus::cli::RunEvaluate(invocation.evaluate);
+    case Command::kAgent:
+      return perseus::cli::RunAgent(invocation.agent, style);
     case Command::kDemo:
       return perseus::cli::RunDemo(invocation.demo, style);
     case Command::kCompletion:

@@ -8,8 +8,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -22,28 +20,9 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/fake_gpu.h"
+#include "common/temporary_directory.h"
 
 namespace perseus::agent {
-
-// A folder that lives as long as this object.
-class TestFolder {
- public:
-  TestFolder() {
-    char name[] = "/tmp/perseus-agent-test-XXXXXX";
-    path_ = ::mkdtemp(name);
-  }
-  ~TestFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-
-  std::string Path(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 // Collects log lines.
 class TestLog {
@@ -99,7 +78,7 @@ class TestAgent {
   FakeDriver& driver() { return *driver_; }
   FakeGpu& gpu(std::size_t index) { return driver_->gpu(index); }
   const TestLog& log() const { return log_; }
-  const TestFolder& folder() const { return folder_; }
+  const TemporaryDirectory& folder() const { return folder_; }
 
   Result<void> Start() {
     stop_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
@@ -127,7 +106,7 @@ class TestAgent {
   }
 
  private:
-  TestFolder folder_;
+  TemporaryDirectory folder_;
   AgentOptions options_;
   std::shared_ptr<FakeDriver> driver_;
   TestLog log_;

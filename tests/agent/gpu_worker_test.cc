@@ -64,7 +64,7 @@ class GpuWorkerTest : public ::testing::Test {
            std::string::npos;
   }
 
-  TestFolder folder_;
+  TemporaryDirectory folder_;
   std::string path_ = folder_.Path("journal");
   std::shared_ptr<FakeDriver> driver_ = std::make_shared<FakeDriver>(1);
   TestLog log_;

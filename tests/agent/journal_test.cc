@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 std::string TextOf(const std::string& path) { return ReadWholeFile(path, 1 << 20).value_or(""); }
 
 TEST(Journal, NamesTheGpusThatAnEarlierAgentChanged) {
-  const TestFolder folder;
+  const TemporaryDirectory folder;
   const std::string path = folder.Path("deep/agent.journal");
   {
     auto journal = Journal::Open(path);
@@ -44,7 +44,7 @@ TEST(Journal, NamesTheGpusThatAnEarlierAgentChanged) {
 }
 
 TEST(Journal, ForgetsWhatWasBeforeABoot) {
-  const TestFolder folder;
+  const TemporaryDirectory folder;
   const std::string path = folder.Path("agent.journal");
   ASSERT_TRUE(WriteFileAtomically(path, FormatJournal({"another-boot", {"GPU-1"}})));
   auto journal = Journal::Open(path);
@@ -54,7 +54,7 @@ TEST(Journal, ForgetsWhatWasBeforeABoot) {
 }
 
 TEST(Journal, IsForOneAgent) {
-  const TestFolder folder;
+  const TemporaryDirectory folder;
   const auto first = Journal::Open(folder.Path("agent.journal"));
   ASSERT_TRUE(first);
   const auto second = Journal::Open(folder.Path("agent.journal"));
@@ -80,7 +80,7 @@ TEST(Journal, NoticesEveryChange) {
 }
 
 TEST(Journal, KeepsACorruptFileAside) {
-  const TestFolder folder;
+  const TemporaryDirectory folder;
   const std::string path = folder.Path("agent.journal");
   ASSERT_TRUE(WriteFileAtomically(path, "perseus-agent-journal 1\nboot"));
   auto journal = Journal::Open(path);
@@ -94,7 +94,7 @@ TEST(Journal, KeepsACorruptFileAside) {
 }
 
 TEST(Journal, SaysWhereItCannotBeWritten) {
-  const TestFolder folder;
+  const TemporaryDirectory folder;
   ASSERT_TRUE(WriteFileAtomically(folder.Path("file"), "x"));
   const auto journal = Journal::Open(folder.Path("file/agent.journal"));
   ASSERT_FALSE(journal);

@@ -1,0 +1,106 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/journal.h"
+#include "agent/protocol.h"
+#include "cli/agent_flags.h"
+#include "cli/command_options.h"
+#include "cli/value_parsers.h"
+
+namespace perseus::cli {
+namespace {
+
+// A name or path that is not empty.
+CommandParser::Set NonEmpty(std::string* target) {
+  return [target](const std::string& text) -> Result<void> {
+    if (text.empty()) return InvalidInput("the value is empty");
+    *target = text;
+    return {};
+  };
+}
+
+CommandParser::Set Appended(std::vector<std::string>* target) {
+  return [target](const std::string& text) -> Result<void> {
+    if (text.empty()) return InvalidInput("the name is empty");
+    target->push_back(text);
+    return {};
+  };
+}
+
+Result<double> ParseBetween(std::string_view text, double least, double most) {
+  const Result<double> seconds = ParseLongDuration(text);
+  if (!seconds || (*seconds >= least && *seconds <= most)) return seconds;
+  return InvalidInput(
+      fmt::format("expected a time from {} s to {} s, found '{}'", least, most, text));
+}
+
+}  // namespace
+
+void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
+  AgentFlags* flags = &invocation->agent;
+  parser->AddCommand(
+      Command::kAgent, "agent",
+      "Run the one privileged process of a node, which sets clocks for trainers.\n\n"
+      "run (the default) serves until SIGTERM. Trainers lease GPUs over its Unix socket; however a "
+      "trainer ends, its clocks are given back at once, and those that a killed agent left are "
+      "given back when the next one starts. Needs root or CAP_SYS_ADMIN, or --observe.\n\n"
+      "status shows who has which GPU. release gives clocks back, whoever set them: through the "
+      "agent, or on the driver where no agent answers.",
+      {{"on a node, as root, for the members of a group", "perseus agent --allow-group trainers"},
+       {"who has which GPU", "perseus agent status"},
+       {"give every clock of the node back", "perseus agent release --all"},
+       {"without any GPU: on simulated ones",
+        "perseus agent --driver simulated:/tmp/gpus --socket /tmp/agent.sock --journal "
+        "/tmp/agent.journal"}});
+  parser->AddInput(&flags->action, "run|release|status", "What to do (default: run).",
+                   {ValueKind::kChoice, {"run", "release", "status"}});
+  parser->SetGroup("Where");
+  parser->AddText("--driver", "SPEC",
+                  "How to reach the GPUs: nvml (default), nvml:/path/lib.so, or simulated:FILE.",
+                  NonEmpty(&flags->driver), {});
+  parser->AddText("--socket", "PATH",
+                  fmt::format("The agent's socket (default {}).", agent::kDefaultSocketPath),
+                  NonEmpty(&flags->socket), {ValueKind::kFile, {}});
+  parser->AddText(
+      "--journal", "FILE",
+      fmt::format("Where it is written what was changed (default {}).", agent::kDefaultJournalPath),
+      NonEmpty(&flags->journal), {ValueKind::kFile, {}});
+  parser->SetGroup("run");
+  parser->AddFlag(&flags->observe, "--observe", "Set no clock: show what is there.");
+  parser->AddRepeated("--allow-user", "NAME",
+                      "Who may lease GPUs, beside root and the agent's own user; a name or a "
+                      "number. May be given several times.",
+                      Appended(&flags->users));
+  parser->AddRepeated("--allow-group", "NAME", "The same for the members of a group.",
+                      Appended(&flags->groups));
+  parser->AddRepeated("--operator", "NAME",
+                      "A user who may also give back the clocks of others (release).",
+                      Appended(&flags->operators));
+  parser->AddValue<double>(&flags->min_interval_seconds, "--min-interval", "TIME",
+                           "Least time between two clocks of one GPU (default 10ms).",
+                           [](std::string_view text) { return ParseBetween(text, 0, 60); });
+  parser->AddValue<double>(&flags->max_silence_seconds, "--max-silence", "TIME",
+                           "A trainer that has a clock locked and says nothing for so long, "
+                           "because it is stopped, loses the clock (default 5s).",
+                           [](std::string_view text) { return ParseBetween(text, 0.1, 86400); });
+  parser->AddValue<double>(&flags->poll_seconds, "--poll", "TIME",
+                           "How often to look for what fights a locked clock: power caps, heat "
+                           "(default 10s).",
+                           [](std::string_view text) { return ParseBetween(text, 1, 86400); });
+  parser->SetGroup("release");
+  parser->AddFlag(&flags->all, "--all", "Give back the clocks of all GPUs of the node.");
+  parser->AddText("--gpu", "GPU", "Only of this one: its UUID or index.", NonEmpty(&flags->gpu),
+                  {});
+  parser->AddFlag(&flags->journaled, "--journaled",
+                  "Only what a dead agent's journal names: for the service manager.");
+  parser->SetGroup("status");
+  parser->AddFlag(&flags->json, "--json", "Print one JSON document.");
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,171 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "device/probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <numeric>
+#include <thread>
+
+namespace perseus::device {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double Median(std::vector<double> values) {
+  const std::size_t middle = values.size() / 2;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle),
+                   values.end());
+  return values[middle];
+}
+
+// One counter while it is read.
+class CounterWatch {
+ public:
+  CounterWatch(Gpu* gpu, Clock::time_point start) : gpu_(gpu), start_(start) {}
+
+  void Read() {
+    if (error_) return;
+    const Result<double> joules = gpu_->EnergyJoules();
+    if (!joules) {
+      error_ = joules.error();
+      return;
+    }
+    reads_.push_back({SecondsSince(start_), *joules});
+    if (reads_.size() % 10 != 1 || watts_.size() == 10) return;
+    const Result<double> watts = gpu_->PowerWatts();
+    if (watts) watts_.push_back(*watts);
+  }
+
+  CounterProbe Finish(double read_every_seconds) const {
+    CounterProbe probe = SummarizeCounter(reads_, read_every_seconds);
+    probe.error = error_;
+    if (!watts_.empty()) {
+      const double sum = std::accumulate(watts_.begin(), watts_.end(), 0.0);
+      probe.reading_watts = sum / static_cast<double>(watts_.size());
+    }
+    return probe;
+  }
+
+ private:
+  Gpu* gpu_;
+  Clock::time_point start_;
+  std::vector<CounterRead> reads_;
+  std::vector<double> watts_;
+  std::optional<Error> error_;
+};
+
+// Gives the clock back, in the end at the latest.
+class ClockLoan {
+ public:
+  explicit ClockLoan(Gpu* gpu) : gpu_(gpu) {}
+  ClockLoan(const ClockLoan&) = delete;
+  ClockLoan& operator=(const ClockLoan&) = delete;
+  ~ClockLoan() { static_cast<void>(GiveBack()); }
+
+  Result<void> GiveBack() {
+    if (gpu_ == nullptr) return {};
+    Gpu* gpu = gpu_;
+    gpu_ = nullptr;
+    Result<void> released = gpu->ReleaseClock();
+    // A driver that is slow for a moment gets a second chance.
+    if (!released && released.error().code != ErrorCode::kDenied) released = gpu->ReleaseClock();
+    return released;
+  }
+
+ private:
+  Gpu* gpu_;
+};
+
+// Seconds from `start` until the driver reads back `mhz`; not before: absent.
+std::optional<double> WaitForReading(Gpu& gpu, int mhz, Clock::time_point start) {
+  constexpr double kPatienceSeconds = 0.2;
+  constexpr auto kPause = std::chrono::milliseconds(1);
+  while (SecondsSince(start) < kPatienceSeconds) {
+    const Result<int> now = gpu.ClockMhz();
+    if (!now) return std::nullopt;
+    if (*now == mhz) return SecondsSince(start);
+    std::this_thread::sleep_for(kPause);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+CounterProbe SummarizeCounter(const std::vector<CounterRead>& reads, double read_every_seconds) {
+  CounterProbe probe;
+  probe.read_every_seconds = read_every_seconds;
+  probe.reads = static_cast<int>(reads.size());
+  CounterRead first;
+  CounterRead last;
+  for (std::size_t i = 1; i < reads.size(); ++i) {
+    if (reads[i].joules == reads[i - 1].joules) continue;
+    if (probe.changes++ == 0) first = reads[i];
+    last = reads[i];
+  }
+  const double passed = last.seconds - first.seconds;
+  if (probe.changes >= 2 && passed > 0) {
+    probe.period_seconds = passed / (probe.changes - 1);
+    probe.period_is_upper_bound = probe.changes == probe.reads - 1;
+    probe.counter_watts = (last.joules - first.joules) / passed;
+  }
+  return probe;
+}
+
+std::vector<CounterProbe> ProbeCounters(const std::vector<Gpu*>& gpus, double seconds,
+                                        double read_every_seconds, const StopFunction& stop) {
+  const auto pause = std::chrono::duration<double>(read_every_seconds);
+  const Clock::time_point start = Clock::now();
+  std::vector<CounterWatch> watches;
+  for (Gpu* gpu : gpus) watches.emplace_back(gpu, start);
+  while (SecondsSince(start) <= seconds && !stop()) {
+    for (CounterWatch& watch : watches) watch.Read();
+    std::this_thread::sleep_for(pause);
+  }
+  std::vector<CounterProbe> probes;
+  for (const CounterWatch& watch : watches) probes.push_back(watch.Finish(read_every_seconds));
+  return probes;
+}
+
+Result<ClockProbe> ProbeClock(Gpu& gpu, int calls, const StopFunction& stop) {
+  // Far enough apart to be told apart, near enough to do no harm to who computes.
+  const std::vector<int>& clocks = gpu.info().clocks_mhz;
+  const int high = clocks.back();
+  const int low = clocks[clocks.size() * 3 / 4 < clocks.size() - 1 ? clocks.size() * 3 / 4 : 0];
+  std::vector<double> call_seconds;
+  std::vector<double> seen_seconds;
+  ClockLoan loan(&gpu);
+  for (int call = 0; call < calls && !stop(); ++call) {
+    const int mhz = call % 2 == 0 ? low : high;
+    const Clock::time_point start = Clock::now();
+    const Result<void> locked = gpu.LockClock(mhz);
+    call_seconds.push_back(SecondsSince(start));
+    if (!locked) return tl::unexpected(locked.error());
+    const std::optional<double> seen = WaitForReading(gpu, mhz, start);
+    if (seen) seen_seconds.push_back(*seen);
+  }
+  const Result<void> back = loan.GiveBack();
+  if (!back) {
+    return MakeError(back.error().code,
+                     fmt::format("GPU {} stays locked at a clock, as {}; run 'nvidia-smi "
+                                 "--reset-gpu-clocks' as root",
+                                 gpu.info().index, back.error().message));
+  }
+  if (call_seconds.empty()) return MakeError(ErrorCode::kCancelled, "asked to stop");
+  ClockProbe probe;
+  probe.calls = static_cast<int>(call_seconds.size());
+  probe.longest_call_seconds = *std::max_element(call_seconds.begin(), call_seconds.end());
+  probe.median_call_seconds = Median(call_seconds);
+  if (!seen_seconds.empty()) probe.median_seen_seconds = Median(seen_seconds);
+  return probe;
+}
+
+}  // namespace perseus::device

@@ -1,0 +1,194 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/agent_testing.h"
+#include "agent/drill.h"
+#include "perseus/file.h"
+
+// However a client or the agent ends, the clocks come back. Real processes; how
+// soon is measured by bench/agent_restore.cc, not here.
+namespace perseus::agent {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::vector<int> kBoth = {0, 1};
+
+class DeathDrill : public ::testing::Test {
+ protected:
+  void Begin(DrillOptions options = {}) {
+    drill_ = std::make_unique<Drill>(std::move(options));
+    ASSERT_TRUE(drill_->StartAgent());
+  }
+  std::unique_ptr<Program> Client(const std::string& mode, const std::vector<int>& gpus = kBoth) {
+    std::unique_ptr<Program> client = drill_->StartClient(mode, gpus);
+    EXPECT_NE(client, nullptr);
+    for (const int gpu : gpus) EXPECT_FALSE(drill_->AreFree({gpu}));
+    return client;
+  }
+  void ExpectFree(const std::vector<int>& gpus = kBoth) {
+    EXPECT_TRUE(drill_->WaitUntilFree(gpus).has_value());
+  }
+  std::string Journal() { return ReadWholeFile(drill_->JournalPath(), 1 << 20).value_or(""); }
+  int Perseus(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), PERSEUS_BINARY);
+    const auto place = drill_->PlaceArguments();
+    arguments.insert(arguments.end(), place.begin(), place.end());
+    Program perseus(std::move(arguments));
+    return perseus.Wait().value_or(-1000);
+  }
+
+  std::unique_ptr<Drill> drill_;
+};
+
+TEST_F(DeathDrill, ClientExits) {
+  Begin();
+  const auto client = Client("exit");
+  client->Poke();
+  EXPECT_EQ(client->Wait(), 0);
+  ExpectFree();
+}
+
+TEST_F(DeathDrill, ClientThrows) {
+  Begin();
+  const auto client = Client("throw");
+  client->Poke();
+  EXPECT_EQ(client->Wait(), -SIGABRT);
+  ExpectFree();
+}
+
+TEST_F(DeathDrill, ClientIsKilled) {
+  Begin();
+  const auto client = Client("wait");
+  client->Kill(SIGKILL);
+  ExpectFree();
+}
+
+TEST_F(DeathDrill, ClientClosesItsSocketAndLives) {
+  Begin();
+  const auto client = Client("close");
+  client->Poke();
+  ExpectFree();
+}
+
+// The child keeps the connection open; the lease was the parent's.
+TEST_F(DeathDrill, ClientForksAndDies) {
+  Begin();
+  const auto client = Client("fork");
+  client->Kill(SIGKILL);
+  ExpectFree();
+}
+
+TEST_F(DeathDrill, ClientIsStoppedAndGoesOn) {
+  DrillOptions options;
+  options.agent_arguments = {"--max-silence", "200ms"};
+  Begin(options);
+  const auto client = Client("wait");
+  client->Kill(SIGSTOP);
+  ExpectFree();
+  EXPECT_TRUE(Eventually([this] { return Journal().find("locked") == std::string::npos; }));
+  client->Kill(SIGCONT);
+  EXPECT_NE(Client("wait"), nullptr);  // Another may have it now.
+}
+
+TEST_F(DeathDrill, AgentIsKilledAndStartedAgain) {
+  Begin();
+  const auto client = Client("wait");
+  drill_->agent().Kill(SIGKILL);
+  EXPECT_EQ(drill_->agent().Wait(), -SIGKILL);
+  EXPECT_FALSE(drill_->AreFree({0}));
+  EXPECT_THAT(Journal(), HasSubstr("locked GPU-"));
+  ASSERT_TRUE(drill_->StartAgent());
+  ExpectFree();
+}
+
+TEST_F(DeathDrill, AgentIsKilledAndTheServiceManagerReleases) {
+  Begin();
+  const auto client = Client("wait");
+  drill_->agent().Kill(SIGKILL);
+  EXPECT_EQ(drill_->agent().Wait(), -SIGKILL);
+  EXPECT_EQ(Perseus({"agent", "release", "--journaled"}), 0);
+  EXPECT_TRUE(drill_->AreFree(kBoth));
+  EXPECT_THAT(Journal(), Not(HasSubstr("locked")));
+}
+
+TEST_F(DeathDrill, AgentIsTerminated) {
+  Begin();
+  const auto client = Client("wait");
+  drill_->agent().Kill(SIGTERM);
+  EXPECT_EQ(drill_->agent().Wait(), 0);
+  EXPECT_TRUE(drill_->AreFree(kBoth));
+  EXPECT_THAT(Journal(), Not(HasSubstr("locked")));
+}
+
+TEST_F(DeathDrill, JournalIsTornWhenTheAgentIsKilled) {
+  Begin();
+  const auto client = Client("wait");
+  drill_->agent().Kill(SIGKILL);
+  EXPECT_EQ(drill_->agent().Wait(), -SIGKILL);
+  const std::string text = Journal();
+  ASSERT_TRUE(WriteFileAtomically(drill_->JournalPath(), text.substr(0, text.size() / 2)));
+  ASSERT_TRUE(drill_->StartAgent());
+  ExpectFree();
+}
+
+TEST_F(DeathDrill, TwoClientsWantOneGpu) {
+  Begin();
+  const auto first = Client("wait", {0});
+  EXPECT_EQ(drill_->StartClient("wait", {0}), nullptr);
+  first->Kill(SIGKILL);
+  ExpectFree({0});
+  EXPECT_NE(Client("wait", {0}), nullptr);
+}
+
+// One GPU's driver takes 200 ms a call and is busy with it; the other GPU comes
+// back while that call lasts.
+TEST_F(DeathDrill, ASlowDriverDelaysNoOtherGpu) {
+  DrillOptions options;
+  options.call_ms = {1000, 1};
+  Begin(options);
+  const auto slow = Client("wait", {0});
+  const auto quick = Client("wait", {1});
+  slow->Kill(SIGKILL);
+  quick->Kill(SIGKILL);
+  ExpectFree({1});
+  EXPECT_FALSE(drill_->AreFree({0}));  // Its call began first, and takes a second.
+  ExpectFree({0});
+}
+
+TEST_F(DeathDrill, OperatorReleasesThroughTheAgentAndWithoutOne) {
+  Begin();
+  const auto client = Client("wait");
+  EXPECT_EQ(Perseus({"agent", "release", "--all"}), 0);
+  EXPECT_TRUE(drill_->AreFree(kBoth));
+  drill_->agent().Kill(SIGTERM);
+  EXPECT_EQ(drill_->agent().Wait(), 0);
+  ASSERT_TRUE(drill_->gpus().LockClock(0, Drill::kLowMhz));
+  ASSERT_TRUE(drill_->gpus().LockClock(1, Drill::kLowMhz));
+  EXPECT_EQ(Perseus({"agent", "release", "--gpu", "1"}), 0);
+  EXPECT_TRUE(drill_->AreFree({1}));
+  EXPECT_FALSE(drill_->AreFree({0}));
+  EXPECT_EQ(Perseus({"agent", "release", "--all"}), 0);
+  EXPECT_TRUE(drill_->AreFree(kBoth));
+}
+
+TEST_F(DeathDrill, AnAgentThatDoesNotAnswerIsPassedBy) {
+  Begin();
+  const auto client = Client("wait");
+  drill_->agent().Kill(SIGSTOP);
+  EXPECT_EQ(Perseus({"agent", "release", "--all"}), 0);
+  EXPECT_TRUE(drill_->AreFree(kBoth));
+  drill_->agent().Kill(SIGCONT);
+}
+
+}  // namespace
+}  // namespace perseus::agent
