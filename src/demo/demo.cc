@@ -188,7 +188,7 @@ class Demonstration {
   Result<void> StartAgent() {
     const Result<void> started =
         Start(&agent_, "agent",
-              {"agent", "--device", "simulated:" + files_.gpus(), "--socket", files_.socket(),
+              {"agent", "--driver", "simulated:" + files_.gpus(), "--socket", files_.socket(),
                "--journal", files_.journal()});
     if (!started) return started;
     for (double waited = 0; !AnswersAt(files_.socket()); waited += kLookNs * 1e-9) {
