@@ -20,6 +20,7 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddEvaluateCommand(parser, invocation);
   AddAgentCommand(parser, invocation);
   AddDemoCommand(parser, invocation);
+  AddDoctorCommand(parser, invocation);
   AddCompletionCommand(parser, invocation);
   AddManCommand(parser, invocation);
 }

@@ -11,6 +11,7 @@
 
 #include "cli/agent_flags.h"
 #include "cli/demo_flags.h"
+#include "cli/doctor_flags.h"
 #include "cli/option_data.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
@@ -30,6 +31,7 @@ enum class Command : std::uint8_t {
   kEvaluate,
   kAgent,
   kDemo,
+  kDoctor,
   kCompletion,
   kMan,
 };
@@ -124,6 +126,7 @@ struct Invocation {
   EvaluateFlags evaluate;
   AgentFlags agent;
   DemoFlags demo;
+  DoctorFlags doctor;
   std::string shell;  // completion
   // What was given of what `plan` takes too, but for --at, --effort and the
   // output: to show a command that plans the same job.

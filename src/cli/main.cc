@@ -50,6 +50,8 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunAgent(invocation.agent, style);
     case Command::kDemo:
       return perseus::cli::RunDemo(invocation.demo, style);
+    case Command::kDoctor:
+      return perseus::cli::RunDoctor(invocation.doctor, style);
     case Command::kCompletion:
       return perseus::cli::RunCompletion(invocation.shell);
     case Command::kMan:
@@ -94,7 +96,7 @@ int Main(const std::vector<std::string>& arguments) {
   if (!printout) return Fail(printout.error());
   const Result<void> printed =
       perseus::cli::WriteStandardOutput(perseus::cli::WithoutControls(printout->text));
-  if (printed) return 0;
+  if (printed) return printout->is_refusal ? kExitRefused : 0;
   Error error = printed.error();
   if (!printout->written.empty()) {
     error.message += fmt::format("; all files in {} are written", printout->written);

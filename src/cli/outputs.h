@@ -17,7 +17,8 @@ namespace perseus::cli {
 // What a command prints, and where it has written files, if it has.
 struct Printout {
   std::string text;
-  std::string written;  // A file or folder; empty: none.
+  std::string written;      // A file or folder; empty: none.
+  bool is_refusal = false;  // The text says why the answer is no: exit code 2.
 
   Printout() = default;
   Printout(std::string printed, std::string place = "")  // NOLINT(google-explicit-constructor)

@@ -1,0 +1,22 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_DOCTOR_REPORT_H_
+#define PERSEUS_CLI_DOCTOR_REPORT_H_
+
+#include <string>
+
+#include "cli/doctor_examination.h"
+#include "cli/terminal.h"
+
+namespace perseus::cli {
+
+// For people: a table of the GPUs, the findings, and the answer.
+std::string FormatExamination(const Examination& examination, const Style& style);
+
+// For programs (docs/doctor.md).
+std::string ExaminationJson(const Examination& examination);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_DOCTOR_REPORT_H_
