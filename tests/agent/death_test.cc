@@ -23,9 +23,10 @@ using ::testing::Not;
 
 const std::vector<int> kBoth = {0, 1};
 
-class DeathDrill : public ::testing::Test {
+class DeathDrill : public ::testing::TestWithParam<const char*> {
  protected:
   void Begin(DrillOptions options = {}) {
+    options.driver = GetParam();
     drill_ = std::make_unique<Drill>(std::move(options));
     ASSERT_TRUE(drill_->StartAgent());
   }
@@ -43,14 +44,14 @@ class DeathDrill : public ::testing::Test {
     arguments.insert(arguments.begin(), PERSEUS_BINARY);
     const auto place = drill_->PlaceArguments();
     arguments.insert(arguments.end(), place.begin(), place.end());
-    Program perseus(std::move(arguments));
+    Program perseus(std::move(arguments), drill_->Environment());
     return perseus.Wait().value_or(-1000);
   }
 
   std::unique_ptr<Drill> drill_;
 };
 
-TEST_F(DeathDrill, ClientExits) {
+TEST_P(DeathDrill, ClientExits) {
   Begin();
   const auto client = Client("exit");
   client->Poke();
@@ -58,7 +59,7 @@ TEST_F(DeathDrill, ClientExits) {
   ExpectFree();
 }
 
-TEST_F(DeathDrill, ClientThrows) {
+TEST_P(DeathDrill, ClientThrows) {
   Begin();
   const auto client = Client("throw");
   client->Poke();
@@ -66,14 +67,14 @@ TEST_F(DeathDrill, ClientThrows) {
   ExpectFree();
 }
 
-TEST_F(DeathDrill, ClientIsKilled) {
+TEST_P(DeathDrill, ClientIsKilled) {
   Begin();
   const auto client = Client("wait");
   client->Kill(SIGKILL);
   ExpectFree();
 }
 
-TEST_F(DeathDrill, ClientClosesItsSocketAndLives) {
+TEST_P(DeathDrill, ClientClosesItsSocketAndLives) {
   Begin();
   const auto client = Client("close");
   client->Poke();
@@ -81,14 +82,14 @@ TEST_F(DeathDrill, ClientClosesItsSocketAndLives) {
 }
 
 // The child keeps the connection open; the lease was the parent's.
-TEST_F(DeathDrill, ClientForksAndDies) {
+TEST_P(DeathDrill, ClientForksAndDies) {
   Begin();
   const auto client = Client("fork");
   client->Kill(SIGKILL);
   ExpectFree();
 }
 
-TEST_F(DeathDrill, ClientIsStoppedAndGoesOn) {
+TEST_P(DeathDrill, ClientIsStoppedAndGoesOn) {
   DrillOptions options;
   options.agent_arguments = {"--max-silence", "200ms"};
   Begin(options);
@@ -100,7 +101,7 @@ TEST_F(DeathDrill, ClientIsStoppedAndGoesOn) {
   EXPECT_NE(Client("wait"), nullptr);  // Another may have it now.
 }
 
-TEST_F(DeathDrill, AgentIsKilledAndStartedAgain) {
+TEST_P(DeathDrill, AgentIsKilledAndStartedAgain) {
   Begin();
   const auto client = Client("wait");
   drill_->agent().Kill(SIGKILL);
@@ -111,7 +112,7 @@ TEST_F(DeathDrill, AgentIsKilledAndStartedAgain) {
   ExpectFree();
 }
 
-TEST_F(DeathDrill, AgentIsKilledAndTheServiceManagerReleases) {
+TEST_P(DeathDrill, AgentIsKilledAndTheServiceManagerReleases) {
   Begin();
   const auto client = Client("wait");
   drill_->agent().Kill(SIGKILL);
@@ -121,7 +122,7 @@ TEST_F(DeathDrill, AgentIsKilledAndTheServiceManagerReleases) {
   EXPECT_THAT(Journal(), Not(HasSubstr("locked")));
 }
 
-TEST_F(DeathDrill, AgentIsTerminated) {
+TEST_P(DeathDrill, AgentIsTerminated) {
   Begin();
   const auto client = Client("wait");
   drill_->agent().Kill(SIGTERM);
@@ -130,7 +131,7 @@ TEST_F(DeathDrill, AgentIsTerminated) {
   EXPECT_THAT(Journal(), Not(HasSubstr("locked")));
 }
 
-TEST_F(DeathDrill, JournalIsTornWhenTheAgentIsKilled) {
+TEST_P(DeathDrill, JournalIsTornWhenTheAgentIsKilled) {
   Begin();
   const auto client = Client("wait");
   drill_->agent().Kill(SIGKILL);
@@ -141,7 +142,7 @@ TEST_F(DeathDrill, JournalIsTornWhenTheAgentIsKilled) {
   ExpectFree();
 }
 
-TEST_F(DeathDrill, TwoClientsWantOneGpu) {
+TEST_P(DeathDrill, TwoClientsWantOneGpu) {
   Begin();
   const auto first = Client("wait", {0});
   EXPECT_EQ(drill_->StartClient("wait", {0}), nullptr);
@@ -152,7 +153,7 @@ TEST_F(DeathDrill, TwoClientsWantOneGpu) {
 
 // One GPU's driver takes 200 ms a call and is busy with it; the other GPU comes
 // back while that call lasts.
-TEST_F(DeathDrill, ASlowDriverDelaysNoOtherGpu) {
+TEST_P(DeathDrill, ASlowDriverDelaysNoOtherGpu) {
   DrillOptions options;
   options.call_ms = {1000, 1};
   Begin(options);
@@ -165,7 +166,7 @@ TEST_F(DeathDrill, ASlowDriverDelaysNoOtherGpu) {
   ExpectFree({0});
 }
 
-TEST_F(DeathDrill, OperatorReleasesThroughTheAgentAndWithoutOne) {
+TEST_P(DeathDrill, OperatorReleasesThroughTheAgentAndWithoutOne) {
   Begin();
   const auto client = Client("wait");
   EXPECT_EQ(Perseus({"agent", "release", "--all"}), 0);
@@ -181,7 +182,7 @@ TEST_F(DeathDrill, OperatorReleasesThroughTheAgentAndWithoutOne) {
   EXPECT_TRUE(drill_->AreFree(kBoth));
 }
 
-TEST_F(DeathDrill, AnAgentThatDoesNotAnswerIsPassedBy) {
+TEST_P(DeathDrill, AnAgentThatDoesNotAnswerIsPassedBy) {
   Begin();
   const auto client = Client("wait");
   drill_->agent().Kill(SIGSTOP);
@@ -189,6 +190,10 @@ TEST_F(DeathDrill, AnAgentThatDoesNotAnswerIsPassedBy) {
   EXPECT_TRUE(drill_->AreFree(kBoth));
   drill_->agent().Kill(SIGCONT);
 }
+
+// "nvml" is our NVML driver with a libnvidia-ml.so.1 over the same GPUs.
+INSTANTIATE_TEST_SUITE_P(Drivers, DeathDrill, ::testing::Values("simulated", "nvml"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace perseus::agent

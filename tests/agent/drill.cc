@@ -117,9 +117,15 @@ Drill::Drill(DrillOptions options) : options_(std::move(options)) {
 }
 
 std::vector<std::string> Drill::PlaceArguments() const {
-  const std::string driver = options_.driver == "nvml" ? fmt::format("nvml:{}", PERSEUS_FAKE_NVML)
-                                                       : "simulated:" + folder_.Path("gpus");
+  const std::string driver = options_.driver == "nvml"
+                                 ? fmt::format("nvml:{}", PERSEUS_FAKE_NVML_LIBRARY)
+                                 : "simulated:" + folder_.Path("gpus");
   return {"--driver", driver, "--socket", Socket(), "--journal", JournalPath()};
+}
+
+// Which GPUs the fake library shows.
+std::vector<std::string> Drill::Environment() const {
+  return {"PERSEUS_FAKE_NVML=" + folder_.Path("gpus")};
 }
 
 bool Drill::StartAgent() {
@@ -129,8 +135,7 @@ bool Drill::StartAgent() {
   arguments.insert(arguments.end(), place.begin(), place.end());
   arguments.insert(arguments.end(), options_.agent_arguments.begin(),
                    options_.agent_arguments.end());
-  agent_ = std::make_unique<Program>(
-      std::move(arguments), std::vector<std::string>{"PERSEUS_FAKE_NVML=" + folder_.Path("gpus")});
+  agent_ = std::make_unique<Program>(std::move(arguments), Environment());
   const auto deadline = Clock::now() + kPatience;
   while (!Control::Connect(Socket(), "drill", kPatience)) {
     if (Clock::now() > deadline) return false;

@@ -76,6 +76,7 @@ class Drill {
   std::string JournalPath() const { return folder_.Path("agent.journal"); }
   // What the agent is started with, for other commands of `perseus agent`.
   std::vector<std::string> PlaceArguments() const;
+  std::vector<std::string> Environment() const;
 
  private:
   TemporaryDirectory folder_;
