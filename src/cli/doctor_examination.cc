@@ -25,7 +25,7 @@ namespace {
 
 constexpr double kReadEverySeconds = 0.010;
 constexpr int kClockCalls = 10;
-constexpr std::chrono::milliseconds kAgentPatience(2000);
+constexpr std::chrono::milliseconds kAgentAnswerPatience(2000);
 // A counter and a power reading that differ by more are worth a word.
 constexpr double kPowerTolerance = 0.1;
 
@@ -73,7 +73,7 @@ class Examiner {
 
   void AskAgent() {
     Result<agent::Control> control =
-        agent::Control::Connect(found_.agent_socket, "perseus doctor", kAgentPatience);
+        agent::Control::Connect(found_.agent_socket, "perseus doctor", kAgentAnswerPatience);
     if (!control) {
       agent_error_ = control.error().message;
       return;

@@ -17,12 +17,23 @@ void OverheadGuard::AddComputation(ComputationType type, double planned_seconds,
 }
 
 bool OverheadGuard::EndIteration(double iteration_seconds) {
+  // How much slower or faster than before undisturbed computations are now, of any type: heat
+  // and power limits slow all of them. 1 where none ran.
+  double expected = 0;
+  double measured = 0;
+  for (const PerType& of : types_) {
+    if (of.ratio <= 0) continue;
+    expected += of.ratio * of.quiet.planned;
+    measured += of.quiet.measured;
+  }
+  const double drift = expected > 0 && measured > 0 ? measured / expected : 1;
   double cost = 0;
   bool known = false;
   for (PerType& of : types_) {
     if (of.quiet.planned > 0) {
-      const double ratio = of.quiet.measured / of.quiet.planned;
-      of.ratio = of.ratio > 0 ? (of.ratio + ratio) / 2 : ratio;
+      of.ratio = of.quiet.measured / of.quiet.planned;
+    } else {
+      of.ratio *= drift;
     }
     if (of.ratio > 0) {
       known = true;
@@ -39,10 +50,10 @@ bool OverheadGuard::EndIteration(double iteration_seconds) {
   ++count_;
   const std::size_t size = std::min(count_, kWindow);
   std::array<double, kWindow> sorted = shares_;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(size / 2);
-  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(size));
-  share_ = std::max(0.0, *middle);
-  if (count_ < kWindow || share_ <= max_share_) return false;
+  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(size));
+  share_ = std::max(0.0, sorted[size / 2]);
+  // All but one of the window: a change of pace in between is no cost of calls.
+  if (count_ < kWindow || sorted[1] <= max_share_) return false;
   Restart();
   return true;
 }

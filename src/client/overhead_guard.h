@@ -25,8 +25,8 @@ class OverheadGuard {
   void AddComputation(ComputationType type, double planned_seconds, double measured_seconds,
                       bool during_call);
 
-  // True where calls cost too much: more than the stated share of the iteration in the median of
-  // kWindow iterations. Begins anew then.
+  // True where calls cost too much: more than the stated share of the iteration in
+  // all but one of kWindow iterations. Begins anew then.
   bool EndIteration(double iteration_seconds);
 
   // After another plan, or another level.

@@ -12,6 +12,8 @@ namespace perseus::client {
 namespace {
 
 constexpr double kSecondsPerNs = 1e-9;
+// With less waiting than this share of the time there is no power of waiting.
+constexpr double kAlwaysBusy = 0.03;
 constexpr std::size_t kMaxKinds = 64;  // Types and stages of one rank.
 
 }  // namespace
@@ -116,38 +118,46 @@ void ProfileSweep::EndIteration(std::int64_t /*at_ns*/) {
   }
 }
 
-// Watts of each kind and of waiting. Kinds that cannot be told apart share one.
+// Watts of each kind, and of waiting (0: too little of it was seen). Kinds that
+// cannot be told apart share one.
 std::optional<std::vector<double>> ProfileSweep::Watts() const {
   const std::size_t kinds = kinds_.size();
   PowerFit apart(kinds + 1);
+  PowerFit apart_busy(kinds);
   PowerFit together(2);
   PowerFit all(1);
+  double waited = 0;
+  double whole = 0;
   for (const Stretch& stretch : stretches_) {
-    std::vector<double> seconds = stretch.seconds;
-    seconds.resize(kinds + 1);  // A kind may have appeared since.
-    if (stretch.seconds.size() < kinds + 1) {
-      std::swap(seconds[stretch.seconds.size() - 1], seconds.back());
-    }
-    const double busy = std::accumulate(seconds.begin(), seconds.end() - 1, 0.0);
+    std::vector<double> seconds(stretch.seconds.begin(), stretch.seconds.end() - 1);
+    seconds.resize(kinds);  // A kind may have appeared since.
+    const double waiting = stretch.seconds.back();
+    const double busy = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    waited += waiting;
+    whole += waiting + busy;
+    apart_busy.Add(seconds, stretch.joules);
+    together.Add({busy, waiting}, stretch.joules);
+    all.Add({busy + waiting}, stretch.joules);
+    seconds.push_back(waiting);
     apart.Add(seconds, stretch.joules);
-    together.Add({busy, seconds.back()}, stretch.joules);
-    all.Add({busy + seconds.back()}, stretch.joules);
   }
-  if (auto watts = apart.Solve()) return watts;
-  if (const auto watts = together.Solve()) {
-    std::vector<double> each(kinds, (*watts)[0]);
-    each.push_back((*watts)[1]);
-    return each;
+  const bool always_busy = waited <= kAlwaysBusy * whole;
+  if (!always_busy) {
+    if (auto watts = apart.Solve()) return watts;
+    if (const auto watts = together.Solve()) {
+      std::vector<double> each(kinds, (*watts)[0]);
+      each.push_back((*watts)[1]);
+      return each;
+    }
+    return std::nullopt;
   }
-  // No waiting was seen: nothing to be told apart.
-  const bool waited = std::any_of(stretches_.begin(), stretches_.end(), [](const Stretch& stretch) {
-    return stretch.seconds.back() > 0.02 * static_cast<double>(kMinStretchNs) * kSecondsPerNs;
-  });
-  if (waited) return std::nullopt;
-  const auto watts = all.Solve();
-  if (!watts) return std::nullopt;
-  std::vector<double> each(kinds, (*watts)[0]);
-  each.push_back(0);
+  std::optional<std::vector<double>> each = apart_busy.Solve();
+  if (!each) {
+    const auto watts = all.Solve();
+    if (!watts) return std::nullopt;
+    each.emplace(kinds, (*watts)[0]);
+  }
+  each->push_back(0);
   return each;
 }
 
