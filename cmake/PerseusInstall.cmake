@@ -22,5 +22,6 @@ install(FILES "${PROJECT_BINARY_DIR}/perseusConfig.cmake"
 
 if(TARGET perseus)
   install(TARGETS perseus)
+  add_subdirectory("${PROJECT_SOURCE_DIR}/packaging")
 endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" TYPE DOC)

@@ -19,8 +19,8 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddEmulateCommand(parser, invocation);
   AddEvaluateCommand(parser, invocation);
   AddAgentCommand(parser, invocation);
-  AddDemoCommand(parser, invocation);
   AddDoctorCommand(parser, invocation);
+  AddDemoCommand(parser, invocation);
   AddCompletionCommand(parser, invocation);
   AddManCommand(parser, invocation);
 }

@@ -30,8 +30,8 @@ enum class Command : std::uint8_t {
   kEmulate,
   kEvaluate,
   kAgent,
-  kDemo,
   kDoctor,
+  kDemo,
   kCompletion,
   kMan,
 };
@@ -125,8 +125,8 @@ struct Invocation {
   EmulateFlags emulate;
   EvaluateFlags evaluate;
   AgentFlags agent;
-  DemoFlags demo;
   DoctorFlags doctor;
+  DemoFlags demo;
   std::string shell;  // completion
   // What was given of what `plan` takes too, but for --at, --effort and the
   // output: to show a command that plans the same job.

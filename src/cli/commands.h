@@ -24,8 +24,8 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style);
 Result<Printout> RunEvaluate(const EvaluateFlags& flags);
 // `run` ends when a signal asks it to.
 Result<Printout> RunAgent(const AgentFlags& flags, const Style& style);
-Result<Printout> RunDemo(const DemoFlags& flags, const Style& style);
 Result<Printout> RunDoctor(const DoctorFlags& flags, const Style& style);
+Result<Printout> RunDemo(const DemoFlags& flags, const Style& style);
 Result<Printout> RunCompletion(const std::string& shell);
 Result<Printout> RunMan();
 

@@ -48,10 +48,10 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunEvaluate(invocation.evaluate);
     case Command::kAgent:
       return perseus::cli::RunAgent(invocation.agent, style);
-    case Command::kDemo:
-      return perseus::cli::RunDemo(invocation.demo, style);
     case Command::kDoctor:
       return perseus::cli::RunDoctor(invocation.doctor, style);
+    case Command::kDemo:
+      return perseus::cli::RunDemo(invocation.demo, style);
     case Command::kCompletion:
       return perseus::cli::RunCompletion(invocation.shell);
     case Command::kMan:

@@ -37,7 +37,7 @@ void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
   };
   parser->SetGroup("Where to look");
   add_name(&flags->driver, "--driver", "DRIVER",
-           "How to reach the GPUs: nvml (default), nvml:LIBRARY, or simulated:FILE.",
+           "How to reach the GPUs: nvml (default), nvml:LIBRARY, zeusd:SOCKET, or simulated:FILE.",
            ValueKind::kText);
   add_name(&flags->agent_socket, "--agent", "SOCKET",
            fmt::format("The agent's socket (default {}).", agent::kDefaultSocketPath),

@@ -301,6 +301,17 @@ ModelKernel& GpuHold::free_kernel() {
   return shared_->kernels[static_cast<std::size_t>(FreeSlot())];
 }
 
+void GpuHold::GoBack(double seconds) {
+  const double now = state_.at_seconds;
+  ModelState then = shared_->states[shared_->current & 1];
+  AdvanceModel(model(), kernel(), std::min(seconds, now), &then);
+  if (then.busy != 0) {
+    AdvanceModel(model(), kernel(), std::min(KernelEndSeconds(model(), kernel(), then), now),
+                 &then);
+  }
+  state_ = then;
+}
+
 std::uint32_t GpuHold::changes() const { return shared_->changes; }
 
 void GpuHold::Commit() {

@@ -107,6 +107,9 @@ class GpuHold {
   ModelState& state() { return state_; }  // A copy, until Commit.
   const ModelKernel& kernel() const;      // The one that runs, or ran last.
   std::uint32_t changes() const;
+  // Makes state() that of an earlier time: `seconds`, or as near to it as no
+  // change of the GPU came later and no kernel ran.
+  void GoBack(double seconds);
   // Where the next kernel is written before it begins; not in use.
   int FreeSlot() const { return 1 - state_.kernel_slot; }
   ModelKernel& free_kernel();

@@ -55,6 +55,14 @@ void FillKernel(const Kernel& kernel, const std::vector<int>& clocks_mhz, ModelK
   }
 }
 
+// At any clock, at least.
+bool DrawsIdlePower(const ModelKernel& kernel, const ModelGpu& gpu, double slowdown) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(gpu.clock_count); ++i) {
+    if (kernel.joules[i] < gpu.idle_watts * kernel.seconds[i] * slowdown) return false;
+  }
+  return true;
+}
+
 std::string UuidStem(const std::string& path) {
   return fmt::format("{:08x}", static_cast<std::uint32_t>(Fnv1a(path)));
 }
@@ -163,7 +171,8 @@ nvml::Return SimulatedGpus::CountCall(int gpu, SimulatedCall call) {
 
 bool SimulatedGpus::refuses_sets(int gpu) const { return file_->shared(gpu).refuse_sets != 0; }
 
-Result<KernelRun> SimulatedGpus::RunKernel(int gpu, const Kernel& kernel) {
+Result<KernelRun> SimulatedGpus::RunKernel(int gpu, const Kernel& kernel,
+                                           std::optional<double> ready_seconds) {
   const Result<void> good = CheckKernel(kernel);
   if (!good) return tl::unexpected(good.error());
   Kernel sorted = kernel;
@@ -179,7 +188,12 @@ Result<KernelRun> SimulatedGpus::RunKernel(int gpu, const Kernel& kernel) {
       if (!hold) return tl::unexpected(hold.error());
       ModelState& state = hold->state();
       if (id == 0 && state.busy == 0) {
-        FillKernel(sorted, info(gpu).clocks_mhz, &hold->free_kernel());
+        ModelKernel& costs = hold->free_kernel();
+        FillKernel(sorted, info(gpu).clocks_mhz, &costs);
+        // Not where that would take energy back that somebody may have read.
+        if (ready_seconds && DrawsIdlePower(costs, hold->model(), state.slowdown)) {
+          hold->GoBack(*ready_seconds);
+        }
         id = BeginModelKernel(hold->FreeSlot(), &state);
         run.start_mhz = info(gpu).clocks_mhz[static_cast<std::size_t>(state.clock)];
         run.begin_seconds = state.at_seconds;

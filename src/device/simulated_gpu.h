@@ -94,7 +94,13 @@ class SimulatedGpus {
   // Runs a kernel when those before it have ended, and sleeps until it ends
   // (it cannot be cancelled). Its pace follows the clock in effect. Where the
   // process dies the kernel runs on to its end. Errors: kInvalidInput (the table).
-  Result<KernelRun> RunKernel(int gpu, const Kernel& kernel);
+  //
+  // `ready_seconds`, on the time of NowSeconds: when all that it waits for was
+  // there. It begins then, as on a GPU whose work was queued ahead, although this
+  // process woke up later (if the GPU was idle and nobody changed its clock since).
+  // Pass the end_seconds of what it depends on, and a busy machine distorts nothing.
+  Result<KernelRun> RunKernel(int gpu, const Kernel& kernel,
+                              std::optional<double> ready_seconds = std::nullopt);
   // A kernel of GPU-bound work: the share `compute_share` of its time grows as the
   // clock falls, the rest does not; it draws the busy_watts of the configuration.
   Kernel ModelledKernel(int gpu, double seconds_at_highest_clock, double compute_share) const;

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -138,6 +139,35 @@ TEST(SimulatedGpuTest, KernelsOfTwoThreadsRunOneAfterTheOther) {
   ASSERT_TRUE(runs[1].has_value());
   if (runs[0]->begin_seconds > runs[1]->begin_seconds) std::swap(runs[0], runs[1]);
   EXPECT_LE(runs[0]->end_seconds, runs[1]->begin_seconds + 1e-9);
+}
+
+TEST(SimulatedGpuTest, AKernelThatWasReadyEarlierBeganThen) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, kTwoGpus);
+  ASSERT_NE(gpus, nullptr);
+  const Kernel kernel = {{1400, 0.2, 40}};
+  const Result<KernelRun> first = gpus->RunKernel(0, kernel);
+  ASSERT_TRUE(first.has_value());
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // Some 20 ms of theirs.
+  const Result<KernelRun> second = gpus->RunKernel(0, kernel, first->end_seconds);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_DOUBLE_EQ(second->begin_seconds, first->end_seconds);
+  EXPECT_NEAR(second->joules, 40, 1e-9);
+  // Ready before the one before it ended, and before the last change of the clock.
+  const Result<KernelRun> third = gpus->RunKernel(0, kernel, 0);
+  EXPECT_DOUBLE_EQ(third->begin_seconds, second->end_seconds);
+  ASSERT_TRUE(gpus->LockClock(0, 1200).has_value());
+  const Result<KernelRun> fourth = gpus->RunKernel(0, kernel, third->end_seconds);
+  EXPECT_GT(fourth->begin_seconds, third->end_seconds);
+  // In the future: now.
+  const Result<KernelRun> fifth = gpus->RunKernel(0, kernel, 1e9);
+  EXPECT_LE(fifth->end_seconds, gpus->NowSeconds());
+  // Energy that somebody may have read is never taken back: idle GPUs draw 50 W.
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const double joules = gpus->Snapshot(0)->joules;
+  const Result<KernelRun> frugal = gpus->RunKernel(0, {{1400, 0.001, 0}}, fifth->end_seconds);
+  EXPECT_GT(frugal->begin_seconds, fifth->end_seconds);
+  EXPECT_GE(gpus->Snapshot(0)->joules, joules);
 }
 
 TEST(SimulatedGpuTest, TwoOpenersSeeTheSameGpus) {
