@@ -59,10 +59,6 @@ class Store::Impl {
     }
     wake_writer_.notify_all();
     writer_.join();
-    {
-      const std::lock_guard lock(mutex_);
-      written_all_ = true;
-    }
     wake_notifier_.notify_all();
     notifier_.join();
   }
@@ -93,8 +89,14 @@ class Store::Impl {
   void WriteAll() {
     std::unique_lock lock(mutex_);
     while (true) {
-      wake_writer_.wait(lock, [this] { return stopping_ || !requests_.empty(); });
-      if (requests_.empty()) return;
+      // Callbacks may write, so that there is an end only after the last of them.
+      wake_writer_.wait(lock, [this] {
+        return !requests_.empty() || (stopping_ && acknowledgements_.empty() && !is_notifying_);
+      });
+      if (requests_.empty()) {
+        written_all_ = true;
+        return;
+      }
       const auto count = static_cast<std::ptrdiff_t>(std::min(requests_.size(), kMostRequests));
       std::vector<WriteRequest> batch(std::make_move_iterator(requests_.begin()),
                                       std::make_move_iterator(requests_.begin() + count));
@@ -171,9 +173,13 @@ class Store::Impl {
       if (acknowledgements_.empty()) return;
       Acknowledgement next = std::move(acknowledgements_.front());
       acknowledgements_.pop_front();
+      is_notifying_ = true;
       lock.unlock();
       next.written(next.result);
+      next = {};  // What the callback holds goes now, not with the next one.
       lock.lock();
+      is_notifying_ = false;
+      if (stopping_) wake_writer_.notify_all();
     }
   }
 
@@ -188,6 +194,7 @@ class Store::Impl {
   StoreCounters counters_;
   bool stopping_ = false;
   bool written_all_ = false;
+  bool is_notifying_ = false;
 
   std::thread writer_;
   std::thread notifier_;
