@@ -1,0 +1,348 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "http/connection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "http/exchange.h"
+
+namespace perseus::http {
+namespace {
+
+// Reads of one connection before others have their turn.
+constexpr int kReadsInTurn = 16;
+constexpr std::size_t kMaxLoggedPath = 200;
+
+}  // namespace
+
+// What a worker gets.
+struct Connection::Job {
+  Request request;
+  std::vector<std::string> parameters;
+  const Route* route;
+  Responder responder;
+  BodyCharge charge;
+};
+
+bool Connection::BodyCharge::Set(std::size_t bytes) {
+  const std::uint64_t before = core_->counters.body_bytes_now.fetch_add(bytes - bytes_);
+  const std::uint64_t now = before + (bytes - bytes_);
+  const bool fits = bytes <= bytes_ || now <= core_->options.max_bodies_bytes;
+  bytes_ = bytes;
+  return fits;
+}
+
+Connection::Connection(ServerCore* core, IoLoop* loop, std::unique_ptr<Transport> transport,
+                       std::string peer, bool is_refused)
+    : core_(core),
+      loop_(loop),
+      transport_(std::move(transport)),
+      waiter_(loop->context, transport_->descriptor()),
+      peer_(std::move(peer)),
+      is_refused_(is_refused),
+      charge_(core) {}
+
+Connection::~Connection() {
+  if (state_ != State::kClosed) waiter_.release();  // The transport owns the socket.
+}
+
+void Connection::SetDeadline(double seconds) {
+  deadline_ =
+      SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
+                               std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e6)));
+}
+
+void Connection::Start() {
+  index_ = loop_->connections.size();
+  loop_->connections.push_back(shared_from_this());
+  SetDeadline(core_->options.header_seconds);
+  OnHandshake();
+}
+
+void Connection::OnHandshake() {
+  switch (transport_->Handshake().what) {
+    case IoResult::What::kDone:
+      NextRequest();
+      return ReadSoon();
+    case IoResult::What::kWantRead:
+      return ArmRead();
+    case IoResult::What::kWantWrite:
+      return ArmWrite();
+    default:
+      ++core_->counters.failed_handshakes;
+      return Close();
+  }
+}
+
+void Connection::Close() {
+  if (state_ == State::kClosed) return;
+  const std::shared_ptr<Connection> self = shared_from_this();
+  if (state_ == State::kWriting || state_ == State::kStreaming) LogAnswer();
+  state_ = State::kClosed;
+  EndExchange(/*client_is_gone=*/true);
+  charge_.Set(0);
+  waiter_.release();
+  transport_.reset();
+  std::shared_ptr<Connection>& place = loop_->connections[index_];
+  place = loop_->connections.back();
+  place->index_ = index_;
+  loop_->connections.pop_back();
+  core_->ConnectionClosed();
+}
+
+// The request is answered, or will never be.
+void Connection::EndExchange(bool client_is_gone) {
+  if (parked_answer_) --core_->counters.parked_now;
+  parked_answer_.reset();
+  if (stream_) {
+    stream_->MarkGone();
+    stream_.reset();
+    --core_->counters.streams_now;
+  }
+  if (client_is_gone) {
+    if (const std::shared_ptr<Exchange> exchange = exchange_.lock()) exchange->MarkGone();
+    if (gone_) core_->workers.Post(std::move(gone_));
+  }
+  exchange_.reset();
+  gone_ = nullptr;
+}
+
+void Connection::OnTick(SteadyClock::time_point now) {
+  switch (state_) {
+    case State::kHandshake:
+    case State::kWriting:
+      if (now < deadline_) return;
+      ++core_->counters.timed_out;
+      return Close();
+    case State::kHead:
+    case State::kBody:
+      if (now < deadline_) return;
+      if (state_ == State::kHead && !parser_->has_started()) return Close();
+      ++core_->counters.timed_out;
+      return Refuse(408, "The request did not arrive in time.");
+    case State::kWorking:
+      if (parked_answer_ && now >= deadline_) Answer(serial_, std::move(*parked_answer_));
+      return;
+    case State::kStreaming:
+      if (!out_head_.empty()) {
+        if (now >= deadline_) DropStream();
+      } else if (now >= heartbeat_) {
+        out_head_ = is_chunked_ ? "3\r\n:\n\n\r\n" : ":\n\n";
+        SetDeadline(core_->options.write_seconds);
+        Flush();
+      }
+      return;
+    case State::kLingering:
+      if (now >= deadline_) Close();
+      return;
+    case State::kClosed:
+      return;
+  }
+}
+
+void Connection::BeginStop() {
+  switch (state_) {
+    case State::kHandshake:
+      return Close();
+    case State::kHead:
+      if (!parser_->has_started()) Close();
+      return;
+    case State::kWorking:
+      if (parked_answer_) Answer(serial_, std::move(*parked_answer_));
+      return;
+    case State::kStreaming:
+      return EndStream();
+    default:
+      return;
+  }
+}
+
+void Connection::ArmRead() {
+  if (read_armed_ || state_ == State::kClosed) return;
+  read_armed_ = true;
+  waiter_.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                     [weak = weak_from_this()](const boost::system::error_code& error) {
+                       const std::shared_ptr<Connection> self = weak.lock();
+                       if (!self) return;
+                       self->read_armed_ = false;
+                       if (!error) self->OnReadable();
+                     });
+}
+
+void Connection::ReadSoon() {
+  boost::asio::post(loop_->context, [weak = weak_from_this()] {
+    const std::shared_ptr<Connection> self = weak.lock();
+    if (self && !self->read_armed_) self->OnReadable();
+  });
+}
+
+// Requests that a client sends before it has its answer are kept up to the size of
+// one head; beyond that, they stay with the client.
+bool Connection::WantsInput() const {
+  if (peer_ended_) return false;
+  return state_ != State::kWriting &&
+         (state_ != State::kWorking || input_.size() < core_->options.max_header_bytes);
+}
+
+void Connection::OnReadable() {
+  if (state_ == State::kHandshake) return OnHandshake();
+  if (write_wants_read_) Flush();
+  for (int turn = 0; turn < kReadsInTurn; ++turn) {
+    if (state_ == State::kClosed || !WantsInput()) return;
+    const IoResult result = transport_->Read(loop_->scratch.data(), loop_->scratch.size());
+    switch (result.what) {
+      case IoResult::What::kDone:
+        core_->counters.bytes_in += result.bytes;
+        Consume({loop_->scratch.data(), result.bytes});
+        break;
+      case IoResult::What::kWantRead:
+        return ArmRead();
+      case IoResult::What::kWantWrite:
+        return ArmWrite();
+      case IoResult::What::kEnd:
+        return OnPeerEnd();
+      case IoResult::What::kBroken:
+        return Close();
+    }
+  }
+  ReadSoon();
+}
+
+// The client sends no more. Whoever asked may still wait for its answer; but who
+// waits for news and closes cannot be told from one that was killed.
+void Connection::OnPeerEnd() {
+  peer_ended_ = true;
+  const bool waits = state_ == State::kWorking && !route_->long_poll;
+  if (!waits && state_ != State::kWriting) Close();
+}
+
+void Connection::Consume(std::string_view fresh) {
+  if (state_ == State::kStreaming || state_ == State::kLingering) return;
+  const bool was_empty = input_.empty();
+  if (!was_empty) input_.append(fresh);
+  std::string_view unread = was_empty ? fresh : std::string_view(input_);
+  const std::size_t size = unread.size();
+  in_consume_ = true;
+  while ((state_ == State::kHead || state_ == State::kBody) && ReadStep(&unread)) {
+  }
+  in_consume_ = false;
+  if (state_ == State::kClosed || state_ == State::kLingering) return;
+  if (was_empty) {
+    input_.assign(unread);
+  } else {
+    input_.erase(0, size - unread.size());
+  }
+  if (input_.empty()) input_.shrink_to_fit();
+}
+
+// Reads one part of a request. False: more has to come first.
+bool Connection::ReadStep(std::string_view* unread) {
+  const bool had_started = parser_->has_started();
+  const MessageParser::Fed fed = parser_->Feed(*unread);
+  unread->remove_prefix(fed.consumed);
+  if (!had_started && parser_->has_started()) {
+    begun_ = SteadyClock::now();
+    SetDeadline(core_->options.header_seconds);
+  }
+  if (!charge_.Set(parser_->body().capacity())) {
+    Refuse(503, "The server has too many long requests at once; try again soon.");
+    return true;
+  }
+  switch (fed.step) {
+    case MessageParser::Step::kMore:
+      return false;
+    case MessageParser::Step::kHead:
+      OnHead();
+      if (state_ == State::kBody && unread->empty()) ContinueBody();
+      return true;
+    case MessageParser::Step::kDone:
+      Dispatch();
+      return true;
+    case MessageParser::Step::kFailed:
+      Refuse(parser_->failure().status, parser_->failure().message);
+      return true;
+  }
+  return false;
+}
+
+void Connection::OnHead() {
+  MessageHead& head = parser_->head();
+  method_ = head.method.substr(0, kMaxLoggedPath);
+  path_ = head.target.substr(0, std::min(head.target.find('?'), kMaxLoggedPath));
+  is_http_1_1_ = head.is_http_1_1;
+  keep_alive_ = head.keep_alive;
+  const bool has_body = head.has_body;
+  if (is_refused_) return Refuse(503, "The server has too many connections; try again soon.");
+  const std::shared_ptr<const TokenSet> tokens = core_->tokens();
+  AdmissionRules rules;
+  rules.router = &core_->router;
+  rules.tokens = tokens.get();
+  rules.only_local_hosts = tokens == nullptr && peer_ != "unix";
+  rules.max_body_bytes = core_->options.max_body_bytes;
+  admission_ = std::make_unique<Admission>(Admit(std::move(head), rules));
+  is_head_ = admission_->is_head;
+  token_name_ = admission_->request.token_name;
+  if (admission_->refusal) {
+    // A body that nobody reads would be taken for the next request.
+    return Respond(*std::move(admission_->refusal), keep_alive_ && !has_body);
+  }
+  route_ = admission_->route;
+  parser_->AllowBody(admission_->max_body_bytes);
+  state_ = State::kBody;
+  SetDeadline(core_->options.body_seconds);
+  if (!has_body) Dispatch();
+}
+
+// The client may wait to be told that its body is wanted.
+void Connection::ContinueBody() {
+  if (!admission_->expects_continue) return;
+  constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  const IoResult result = transport_->Write(kContinue, {});
+  // Nothing else waits to be written, so that this has room.
+  if (result.what != IoResult::What::kDone || result.bytes != kContinue.size()) Close();
+}
+
+void Connection::Dispatch() {
+  state_ = State::kWorking;
+  ++serial_;
+  begun_ = SteadyClock::now();
+  request_bytes_ = parser_->body().size();
+  auto exchange = std::make_shared<Exchange>(core_->weak_from_this(), weak_from_this(), serial_);
+  exchange_ = exchange;
+  auto job =
+      std::make_shared<Job>(Job{std::move(admission_->request), std::move(admission_->parameters),
+                                route_, Responder(std::move(exchange)), std::move(charge_)});
+  job->request.body = std::move(parser_->body());
+  job->request.peer = peer_;
+  parser_.reset();
+  admission_.reset();
+  core_->workers.Post([core = core_, job = std::move(job)] {
+    std::string fault;
+    try {
+      return job->route->handle(job->request, job->parameters, job->responder);
+    } catch (const std::exception& exception) {
+      fault = exception.what();
+    } catch (...) {
+      fault = "an exception that is none of the standard library's";
+    }
+    job->responder.Send(ErrorResponse(500, "internal", "The server failed at this request."));
+    core->Report(
+        fmt::format("A bug: {} {} threw: {}.", job->route->method, job->route->pattern, fault));
+  });
+}
+
+// Answers what never reaches a handler, and closes.
+void Connection::Refuse(int status, std::string_view message) {
+  Response response = ErrorResponse(status, ErrorCodeOf(status), message);
+  if (status == 503) response.headers.emplace_back("Retry-After", "1");
+  Respond(std::move(response), /*keep_alive=*/false);
+}
+
+}  // namespace perseus::http

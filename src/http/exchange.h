@@ -1,0 +1,75 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_HTTP_EXCHANGE_H_
+#define PERSEUS_HTTP_EXCHANGE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "http/message.h"
+
+namespace perseus::http {
+
+class Connection;
+class EventStream;
+class EventStreamCore;
+class ServerCore;
+
+// Hands what other threads say about one request to the IO thread of its connection.
+// Thread-safe. Answers 500 when it is dropped without an answer.
+class Exchange : public std::enable_shared_from_this<Exchange> {
+ public:
+  Exchange(std::weak_ptr<ServerCore> core, std::weak_ptr<Connection> connection,
+           std::uint64_t serial);
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  bool Send(Response response);
+  void AnswerAfter(double seconds, Response response);
+  std::shared_ptr<EventStream> StartEvents();
+  void OnGone(std::function<void()> gone);
+
+  bool alive() const { return alive_.load(std::memory_order_relaxed); }
+  // Of the connection, when its client went away.
+  void MarkGone() { alive_.store(false, std::memory_order_relaxed); }
+
+ private:
+  std::weak_ptr<ServerCore> core_;
+  std::weak_ptr<Connection> connection_;
+  const std::uint64_t serial_;  // Of the request on its connection.
+  std::atomic<bool> answered_ = false;
+  std::atomic<bool> alive_ = true;
+};
+
+// Likewise, of an event stream. What waits for the client is bounded.
+class EventStreamCore {
+ public:
+  EventStreamCore(std::weak_ptr<ServerCore> core, std::weak_ptr<Connection> connection,
+                  std::size_t max_queued_bytes);
+
+  bool Send(std::shared_ptr<const std::string> formatted);
+  void Close();
+  void OnGone(std::function<void()> gone);
+
+  bool alive() const { return alive_.load(std::memory_order_relaxed); }
+  // Of the connection: the stream ended; `bytes` were sent.
+  void MarkGone() { alive_.store(false, std::memory_order_relaxed); }
+  void MarkSent(std::size_t bytes) { queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+ private:
+  std::weak_ptr<ServerCore> core_;
+  std::weak_ptr<Connection> connection_;
+  const std::size_t max_queued_bytes_;
+  std::atomic<std::size_t> queued_bytes_ = 0;
+  std::atomic<bool> alive_ = true;
+};
+
+}  // namespace perseus::http
+
+#endif  // PERSEUS_HTTP_EXCHANGE_H_

@@ -1,0 +1,105 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "http/message.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "common/json_text.h"
+#include "http/text.h"
+
+namespace perseus::http {
+namespace {
+
+struct Status {
+  int status;
+  std::string_view reason;
+  std::string_view code;
+};
+
+constexpr std::array kStatuses = {
+    Status{200, "OK", ""},
+    Status{201, "Created", ""},
+    Status{202, "Accepted", ""},
+    Status{204, "No Content", ""},
+    Status{304, "Not Modified", ""},
+    Status{400, "Bad Request", "invalid"},
+    Status{401, "Unauthorized", "denied"},
+    Status{403, "Forbidden", "denied"},
+    Status{404, "Not Found", "not_found"},
+    Status{405, "Method Not Allowed", "method_not_allowed"},
+    Status{406, "Not Acceptable", "invalid"},
+    Status{408, "Request Timeout", "timeout"},
+    Status{409, "Conflict", "conflict"},
+    Status{410, "Gone", "not_found"},
+    Status{413, "Content Too Large", "too_large"},
+    Status{414, "URI Too Long", "too_large"},
+    Status{415, "Unsupported Media Type", "invalid"},
+    Status{417, "Expectation Failed", "invalid"},
+    Status{422, "Unprocessable Content", "invalid"},
+    Status{429, "Too Many Requests", "unavailable"},
+    Status{431, "Request Header Fields Too Large", "too_large"},
+    Status{500, "Internal Server Error", "internal"},
+    Status{501, "Not Implemented", "not_implemented"},
+    Status{503, "Service Unavailable", "unavailable"},
+    Status{505, "HTTP Version Not Supported", "invalid"},
+    Status{507, "Insufficient Storage", "unavailable"},
+};
+
+const Status* FindStatus(int status) {
+  for (const Status& known : kStatuses) {
+    if (known.status == status) return &known;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string_view RoleName(Role role) {
+  switch (role) {
+    case Role::kNone:
+      return "none";
+    case Role::kRead:
+      return "read";
+    case Role::kTrain:
+      return "train";
+    case Role::kOperate:
+      return "operate";
+  }
+  return "none";
+}
+
+const std::string* FindHeader(const Headers& headers, std::string_view name) {
+  for (const auto& [key, value] : headers) {
+    if (SameIgnoringCase(key, name)) return &value;
+  }
+  return nullptr;
+}
+
+Response JsonResponse(int status, std::string body) {
+  Response response;
+  response.status = status;
+  response.body = std::make_shared<const std::string>(std::move(body));
+  return response;
+}
+
+Response ErrorResponse(int status, std::string_view code, std::string_view message,
+                       std::string_view field) {
+  nlohmann::ordered_json error = {{"code", code}, {"message", message}};
+  if (!field.empty()) error["field"] = field;
+  return JsonResponse(status, FormatCompact({{"error", std::move(error)}}) + "\n");
+}
+
+std::string_view ErrorCodeOf(int status) {
+  const Status* known = FindStatus(status);
+  if (known != nullptr && !known->code.empty()) return known->code;
+  return status >= 500 ? "internal" : "invalid";
+}
+
+std::string_view ReasonPhrase(int status) {
+  const Status* known = FindStatus(status);
+  return known != nullptr ? known->reason : "";
+}
+
+}  // namespace perseus::http

@@ -1,0 +1,52 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_HTTP_ROUTER_H_
+#define PERSEUS_HTTP_ROUTER_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/server.h"
+#include "perseus/result.h"
+
+namespace perseus::http {
+
+// What a method and a path lead to.
+struct RouteMatch {
+  const Route* route = nullptr;  // Null: see `allow`.
+  std::vector<std::string> parameters;
+  // Where the path is known, but not with this method: "GET, HEAD, POST". Else "".
+  std::string allow;
+};
+
+// Finds the route of a path: exact bytes, segment by segment. Immutable, so
+// thread-safe.
+class Router {
+ public:
+  // kInvalidInput: a pattern that is malformed, or two routes for the same requests.
+  static Result<Router> Make(std::vector<Route> routes);
+
+  RouteMatch Match(std::string_view method, const std::vector<std::string>& segments) const;
+
+ private:
+  struct Segment {
+    bool is_parameter = false;  // Any segment that is not empty.
+    std::string text;           // Of a fixed one.
+    bool operator==(const Segment&) const = default;
+  };
+  struct Entry {
+    Route route;
+    std::vector<Segment> segments;
+  };
+  static std::optional<std::vector<Segment>> ParsePattern(std::string_view pattern);
+  static bool Fits(const std::vector<Segment>& pattern, const std::vector<std::string>& segments);
+
+  std::vector<Entry> entries_;  // Those with fixed segments further left come first.
+};
+
+}  // namespace perseus::http
+
+#endif  // PERSEUS_HTTP_ROUTER_H_

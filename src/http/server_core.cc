@@ -1,0 +1,260 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "http/server_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "http/connection.h"
+#include "http/response_head.h"
+
+namespace perseus::http {
+namespace {
+
+constexpr std::size_t kScratchBytes = 64 << 10;
+constexpr int kAcceptedInTurn = 64;
+constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr std::chrono::milliseconds kReportPause{200};
+
+SteadyClock::duration ToDuration(double seconds) {
+  return std::chrono::duration_cast<SteadyClock::duration>(
+      std::chrono::duration<double>(seconds > 0 ? std::min(seconds, 1e6) : 0));
+}
+
+}  // namespace
+
+IoLoop::IoLoop() : work(context.get_executor()), tick(context), scratch(kScratchBytes) {}
+
+const std::string& IoLoop::Date() {
+  const std::time_t now = std::time(nullptr);
+  if (now != date_time_) {
+    date_time_ = now;
+    date_ = HttpDate(now);
+  }
+  return date_;
+}
+
+void AtomicCounters::CountStatus(int status) {
+  ++(status < 300   ? status_2xx
+     : status < 400 ? status_3xx
+     : status < 500 ? status_4xx
+                    : status_5xx);
+}
+
+ServerCore::ServerCore(ServerOptions given, Router routes, Listener listener,
+                       ListenAddress listens_on)
+    : options(std::move(given)),
+      router(std::move(routes)),
+      address(std::move(listens_on)),
+      workers(options.worker_threads) {
+  for (int i = 0; i < options.io_threads; ++i) loops_.push_back(std::make_unique<IoLoop>());
+  listener_.emplace(std::move(listener));
+}
+
+ServerCore::~ServerCore() { Stop(0); }
+
+Result<void> ServerCore::Load() {
+  std::shared_ptr<const TokenSet> tokens;
+  std::optional<TlsContext> tls;
+  if (!options.token_file.empty()) {
+    Result<TokenSet> loaded = TokenSet::Load(options.token_file);
+    if (!loaded) return tl::unexpected(loaded.error());
+    tokens = std::make_shared<const TokenSet>(*std::move(loaded));
+  }
+  if (!options.tls_certificate_file.empty()) {
+    Result<TlsContext> loaded =
+        TlsContext::ForServer(options.tls_certificate_file, options.tls_key_file);
+    if (!loaded) return tl::unexpected(loaded.error());
+    tls = *std::move(loaded);
+  }
+  const std::lock_guard lock(mutex_);
+  tokens_ = std::move(tokens);
+  tls_ = std::move(tls);
+  return {};
+}
+
+std::shared_ptr<const TokenSet> ServerCore::tokens() const {
+  const std::lock_guard lock(mutex_);
+  return tokens_;
+}
+
+std::optional<TlsContext> ServerCore::tls() const {
+  const std::lock_guard lock(mutex_);
+  return tls_;
+}
+
+void ServerCore::Report(const std::string& sentence) {
+  if (!options.on_problem) return;
+  {
+    const std::lock_guard lock(mutex_);
+    const SteadyClock::time_point now = SteadyClock::now();
+    if (now - last_report_ < kReportPause) return;
+    last_report_ = now;
+  }
+  options.on_problem(sentence);
+}
+
+void ServerCore::Serve() {
+  IoLoop& first = *loops_.front();
+  accepting_.emplace(first.context, listener_->descriptor());
+  accept_pause_.emplace(first.context);
+  WaitToAccept();
+  for (const std::unique_ptr<IoLoop>& loop : loops_) {
+    Tick(loop.get());
+    loop->thread = QuietThread([context = &loop->context] { context->run(); });
+  }
+}
+
+void ServerCore::Tick(IoLoop* loop) {
+  loop->tick.expires_after(kTick);
+  loop->tick.async_wait([this, loop](const boost::system::error_code& error) {
+    if (error) return;
+    const SteadyClock::time_point now = SteadyClock::now();
+    // Backwards: the last one takes the place of one that closes.
+    for (std::size_t i = loop->connections.size(); i-- > 0;) {
+      const std::shared_ptr<Connection> connection = loop->connections[i];
+      connection->OnTick(now);
+    }
+    Tick(loop);
+  });
+}
+
+void ServerCore::WaitToAccept() {
+  accepting_->async_wait(boost::asio::posix::descriptor_base::wait_read,
+                         [this](const boost::system::error_code& error) {
+                           if (!error && listener_) AcceptMore();
+                         });
+}
+
+void ServerCore::AcceptMore() {
+  for (int i = 0; i < kAcceptedInTurn; ++i) {
+    std::string peer;
+    FileDescriptor socket = listener_->Accept(&peer);
+    if (socket.valid()) {
+      Welcome(std::move(socket), std::move(peer));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      break;
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return PauseAccepting(errno);
+    }
+    // Others concern the one connection that was to be accepted.
+  }
+  WaitToAccept();
+}
+
+void ServerCore::PauseAccepting(int error) {
+  Report(fmt::format("No connection can be accepted now: {}.", SystemMessage(error)));
+  accept_pause_->expires_after(kAcceptPause);
+  accept_pause_->async_wait([this](const boost::system::error_code& cancelled) {
+    if (!cancelled && listener_) AcceptMore();
+  });
+}
+
+void ServerCore::Welcome(FileDescriptor socket, std::string peer) {
+  ++counters.accepted;
+  const std::uint64_t others = counters.connections_now.fetch_add(1);
+  const bool is_refused = others >= options.max_connections;
+  if (is_refused) ++counters.refused_connections;
+  if (others >= options.max_connections + kRefusalSlots) return ConnectionClosed();
+  IoLoop* loop = loops_[next_loop_++ % loops_.size()].get();
+  boost::asio::post(loop->context, [this, loop, socket = std::move(socket), peer = std::move(peer),
+                                    is_refused]() mutable {
+    const std::optional<TlsContext> tls_context = tls();
+    std::unique_ptr<Transport> transport =
+        tls_context ? tls_context->Accept(std::move(socket)) : PlainTransport(std::move(socket));
+    if (!transport || is_stopping()) return ConnectionClosed();
+    try {
+      std::make_shared<Connection>(this, loop, std::move(transport), std::move(peer), is_refused)
+          ->Start();
+    } catch (const boost::system::system_error& error) {
+      Report(fmt::format("A connection cannot be watched: {}.", error.what()));
+      ConnectionClosed();
+    }
+  });
+}
+
+void ServerCore::ConnectionClosed() {
+  if (counters.connections_now.fetch_sub(1) != 1 || !is_stopping()) return;
+  // Under the lock, or Stop() could look before and wait after.
+  const std::lock_guard lock(mutex_);
+  closed_.notify_all();
+}
+
+void ServerCore::After(double seconds, std::function<void()> f) {
+  auto timer =
+      std::make_shared<boost::asio::steady_timer>(loops_.front()->context, ToDuration(seconds));
+  timer->async_wait(
+      [this, timer, f = std::move(f)](const boost::system::error_code& error) mutable {
+        if (!error) workers.Post(std::move(f));
+      });
+}
+
+void ServerCore::StopAccepting() {
+  boost::asio::post(loops_.front()->context, [this] {
+    if (accepting_) accepting_->release();
+    if (accept_pause_) accept_pause_->cancel();
+    listener_.reset();
+  });
+}
+
+void ServerCore::Stop(double grace_seconds) {
+  std::call_once(stopped_, [&] {
+    StopAccepting();
+    stopping_.store(true, std::memory_order_release);
+    const bool is_serving = loops_.front()->thread.joinable();
+    for (const std::unique_ptr<IoLoop>& loop : loops_) {
+      boost::asio::post(loop->context, [loop = loop.get()] {
+        for (std::size_t i = loop->connections.size(); i-- > 0;) {
+          const std::shared_ptr<Connection> connection = loop->connections[i];
+          connection->BeginStop();
+        }
+      });
+    }
+    if (is_serving) {
+      std::unique_lock lock(mutex_);
+      closed_.wait_for(lock, ToDuration(grace_seconds),
+                       [this] { return counters.connections_now.load() == 0; });
+    }
+    workers.Stop();
+    for (const std::unique_ptr<IoLoop>& loop : loops_) {
+      loop->work.reset();
+      loop->context.stop();
+      if (loop->thread.joinable()) loop->thread.join();
+      while (!loop->connections.empty()) {
+        const std::shared_ptr<Connection> connection = loop->connections.back();
+        connection->Close();
+      }
+    }
+    // Where the first loop ended before it came to that.
+    if (accepting_ && accepting_->is_open()) accepting_->release();
+    listener_.reset();
+  });
+}
+
+Counters ServerCore::Snapshot() const {
+  Counters now;
+  now.connections_now = counters.connections_now;
+  now.parked_now = counters.parked_now;
+  now.streams_now = counters.streams_now;
+  now.queued_now = workers.waiting();
+  now.body_bytes_now = counters.body_bytes_now;
+  now.accepted = counters.accepted;
+  now.refused_connections = counters.refused_connections;
+  now.requests = counters.requests;
+  now.status_2xx = counters.status_2xx;
+  now.status_3xx = counters.status_3xx;
+  now.status_4xx = counters.status_4xx;
+  now.status_5xx = counters.status_5xx;
+  now.bytes_in = counters.bytes_in;
+  now.bytes_out = counters.bytes_out;
+  now.timed_out = counters.timed_out;
+  now.dropped_streams = counters.dropped_streams;
+  now.failed_handshakes = counters.failed_handshakes;
+  return now;
+}
+
+}  // namespace perseus::http

@@ -1,0 +1,126 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_HTTP_SERVER_CORE_H_
+#define PERSEUS_HTTP_SERVER_CORE_H_
+
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "http/listener.h"
+#include "http/router.h"
+#include "http/server.h"
+#include "http/tls.h"
+#include "http/tokens.h"
+#include "http/worker_pool.h"
+
+namespace perseus::http {
+
+class Connection;
+using SteadyClock = std::chrono::steady_clock;
+
+// Connections closed by nothing but time are looked at this often.
+inline constexpr std::chrono::milliseconds kTick{250};
+// Connections over the limit that are open at once to be told so.
+inline constexpr std::size_t kRefusalSlots = 64;
+
+// One IO thread and the connections that are its own: what they do, they do on it, so
+// they need no locks. Other threads hand work over with boost::asio::post(context, ...).
+struct IoLoop {
+  IoLoop();
+
+  // Of the thread alone.
+  const std::string& Date();
+
+  boost::asio::io_context context{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work;
+  boost::asio::steady_timer tick;
+  std::thread thread;
+  std::vector<std::shared_ptr<Connection>> connections;
+  std::vector<char> scratch;  // What is read lands here: one for all connections.
+
+ private:
+  std::string date_;
+  std::time_t date_time_ = 0;
+};
+
+// As Counters, as they are counted.
+struct AtomicCounters {
+  std::atomic<std::uint64_t> connections_now = 0, parked_now = 0, streams_now = 0;
+  std::atomic<std::uint64_t> body_bytes_now = 0;
+  std::atomic<std::uint64_t> accepted = 0, refused_connections = 0;
+  std::atomic<std::uint64_t> requests = 0;
+  std::atomic<std::uint64_t> status_2xx = 0, status_3xx = 0, status_4xx = 0, status_5xx = 0;
+  std::atomic<std::uint64_t> bytes_in = 0, bytes_out = 0;
+  std::atomic<std::uint64_t> timed_out = 0, dropped_streams = 0, failed_handshakes = 0;
+
+  void CountStatus(int status);
+};
+
+// What all connections of a server share. Responders may outlive the server, and hold
+// it weakly.
+class ServerCore : public std::enable_shared_from_this<ServerCore> {
+ public:
+  // `listens_on` with the port that the system chose.
+  ServerCore(ServerOptions options, Router router, Listener listener, ListenAddress listens_on);
+  ~ServerCore();
+
+  Result<void> Load();  // Tokens and certificate.
+  void Serve();
+  void StopAccepting();
+  void Stop(double grace_seconds);
+  void After(double seconds, std::function<void()> f);
+  Counters Snapshot() const;
+
+  std::shared_ptr<const TokenSet> tokens() const;
+  std::optional<TlsContext> tls() const;
+  bool is_stopping() const { return stopping_.load(std::memory_order_acquire); }
+  void Report(const std::string& sentence);
+  void ConnectionClosed();
+
+  ServerOptions options;
+  const Router router;
+  const ListenAddress address;
+  AtomicCounters counters;
+  WorkerPool workers;
+
+ private:
+  void AcceptMore();
+  void WaitToAccept();
+  void PauseAccepting(int error);
+  void Welcome(FileDescriptor socket, std::string peer);
+  void Tick(IoLoop* loop);
+
+  mutable std::mutex mutex_;  // Of what follows, up to the empty line.
+  std::shared_ptr<const TokenSet> tokens_;
+  std::optional<TlsContext> tls_;
+  std::condition_variable closed_;
+  SteadyClock::time_point last_report_;
+
+  std::atomic<bool> stopping_ = false;
+  std::once_flag stopped_;
+  std::vector<std::unique_ptr<IoLoop>> loops_;
+  // Of the first loop's thread.
+  std::optional<Listener> listener_;
+  std::optional<boost::asio::posix::stream_descriptor> accepting_;
+  std::optional<boost::asio::steady_timer> accept_pause_;
+  std::size_t next_loop_ = 0;
+};
+
+}  // namespace perseus::http
+
+#endif  // PERSEUS_HTTP_SERVER_CORE_H_

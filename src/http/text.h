@@ -1,0 +1,23 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_HTTP_TEXT_H_
+#define PERSEUS_HTTP_TEXT_H_
+
+#include <string_view>
+#include <vector>
+
+// Small questions about header texts, which know ASCII alone.
+namespace perseus::http {
+
+bool SameIgnoringCase(std::string_view a, std::string_view b);
+
+// The elements of a comma-separated list, without empty ones.
+std::vector<std::string_view> ListElements(std::string_view text);
+
+// '0' to '9', 'a' to 'f', 'A' to 'F': 0 to 15; -1 for others.
+int HexDigit(char c);
+
+}  // namespace perseus::http
+
+#endif  // PERSEUS_HTTP_TEXT_H_

@@ -1,0 +1,49 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_HTTP_TOKENS_H_
+#define PERSEUS_HTTP_TOKENS_H_
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/message.h"
+#include "perseus/result.h"
+
+namespace perseus::http {
+
+// Who may do what. Immutable, so thread-safe. Tokens themselves are not kept, only
+// their SHA-256.
+class TokenSet {
+ public:
+  struct Holder {
+    Role role = Role::kNone;
+    std::string name;
+  };
+
+  // One token a line: "ROLE TOKEN NAME", separated by spaces or tabs; empty lines and
+  // those that begin with '#' are skipped. ROLE is read, train or operate; TOKEN 16 to
+  // 256 characters of A-Z a-z 0-9 - . _ ~ + / and '=' (RFC 6750); NAME letters, digits
+  // and - . _ @. `source` begins errors ("tokens.txt:3: ..."), which never show a token.
+  static Result<TokenSet> Parse(std::string_view text, const std::string& source);
+  static Result<TokenSet> Load(const std::string& path);
+
+  // Takes the same time whatever of a token is right.
+  std::optional<Holder> Find(std::string_view token) const;
+
+ private:
+  using Digest = std::array<unsigned char, 32>;
+  struct Entry {
+    Digest digest{};
+    Holder holder;
+  };
+  static Digest DigestOf(std::string_view token);
+  std::vector<Entry> entries_;
+};
+
+}  // namespace perseus::http
+
+#endif  // PERSEUS_HTTP_TOKENS_H_

@@ -1,0 +1,68 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "http/worker_pool.h"
+
+#include <csignal>
+#include <utility>
+
+namespace perseus::http {
+
+std::thread QuietThread(std::function<void()> run) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(run));  // Inherits the mask.
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+WorkerPool::WorkerPool(int threads) {
+  for (int i = 0; i < threads; ++i) {
+    threads_.push_back(QuietThread([this] { Run(); }));
+  }
+}
+
+WorkerPool::~WorkerPool() { Stop(); }
+
+void WorkerPool::Post(std::function<void()> f) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    queue_.push_back(std::move(f));
+    waiting_.store(queue_.size(), std::memory_order_relaxed);
+  }
+  filled_.notify_one();
+}
+
+void WorkerPool::Stop() {
+  std::deque<std::function<void()>> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    dropped.swap(queue_);
+    waiting_.store(0, std::memory_order_relaxed);
+  }
+  filled_.notify_all();
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+void WorkerPool::Run() {
+  for (;;) {
+    std::function<void()> f;
+    {
+      std::unique_lock lock(mutex_);
+      filled_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
+      if (stopped_) return;
+      f = std::move(queue_.front());
+      queue_.pop_front();
+      waiting_.store(queue_.size(), std::memory_order_relaxed);
+    }
+    f();
+  }
+}
+
+}  // namespace perseus::http

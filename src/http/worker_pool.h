@@ -1,0 +1,50 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_HTTP_WORKER_POOL_H_
+#define PERSEUS_HTTP_WORKER_POOL_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace perseus::http {
+
+// A thread that takes no signals: they belong to the program's own threads.
+std::thread QuietThread(std::function<void()> run);
+
+// Runs functions in the order in which they came, several at a time. Thread-safe.
+class WorkerPool {
+ public:
+  explicit WorkerPool(int threads);
+  ~WorkerPool();  // As Stop().
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  // Never blocks. After Stop() `f` is dropped. `f` must not throw.
+  void Post(std::function<void()> f);
+
+  // Drops what waits and joins those that run. Not from one of them.
+  void Stop();
+
+  std::size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
+
+ private:
+  void Run();
+
+  std::mutex mutex_;
+  std::condition_variable filled_;
+  std::deque<std::function<void()>> queue_;
+  bool stopped_ = false;
+  std::atomic<std::size_t> waiting_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace perseus::http
+
+#endif  // PERSEUS_HTTP_WORKER_POOL_H_
