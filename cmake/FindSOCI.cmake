@@ -35,6 +35,11 @@ if(SOCI_FOUND AND NOT TARGET SOCI::core)
   set_target_properties(SOCI::core PROPERTIES
     IMPORTED_LOCATION "${SOCI_core_LIBRARY}"
     INTERFACE_INCLUDE_DIRECTORIES "${SOCI_INCLUDE_DIR}")
+  # The library does not export the type information that this check of the
+  # undefined-behaviour sanitizer asks for.
+  if(PERSEUS_SANITIZE)
+    set_property(TARGET SOCI::core PROPERTY INTERFACE_COMPILE_OPTIONS -fno-sanitize=vptr)
+  endif()
   foreach(backend IN LISTS SOCI_FIND_COMPONENTS)
     # The headers of a backend include each other without their folder.
     add_library(SOCI::${backend} UNKNOWN IMPORTED)

@@ -18,6 +18,8 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddSynthCommand(parser, invocation);
   AddEmulateCommand(parser, invocation);
   AddEvaluateCommand(parser, invocation);
+  AddServeCommand(parser, invocation);
+  AddJobCommand(parser, invocation);
   AddCompletionCommand(parser, invocation);
   AddManCommand(parser, invocation);
 }

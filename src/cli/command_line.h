@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/job_client_flags.h"
 #include "cli/option_data.h"
+#include "cli/serve_flags.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/job_file.h"
@@ -26,6 +28,8 @@ enum class Command : std::uint8_t {
   kSynth,
   kEmulate,
   kEvaluate,
+  kServe,
+  kJob,
   kCompletion,
   kMan,
 };
@@ -118,6 +122,8 @@ struct Invocation {
   SynthFlags synth;
   EmulateFlags emulate;
   EvaluateFlags evaluate;
+  ServeFlags serve;
+  JobClientFlags job_client;
   std::string shell;  // completion
   // What was given of what `plan` takes too, but for --at, --effort and the
   // output: to show a command that plans the same job.

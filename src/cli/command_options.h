@@ -20,6 +20,8 @@ void AddExplainCommand(CommandParser* parser, Invocation* invocation);
 void AddSynthCommand(CommandParser* parser, Invocation* invocation);
 void AddEmulateCommand(CommandParser* parser, Invocation* invocation);
 void AddEvaluateCommand(CommandParser* parser, Invocation* invocation);
+void AddServeCommand(CommandParser* parser, Invocation* invocation);
+void AddJobCommand(CommandParser* parser, Invocation* invocation);
 void AddCompletionCommand(CommandParser* parser, Invocation* invocation);
 void AddManCommand(CommandParser* parser, Invocation* invocation);
 

@@ -22,6 +22,9 @@ Result<Printout> RunExplain(const ExplainFlags& flags, const Style& style);
 Result<Printout> RunSynth(const SynthFlags& flags, const Style& style);
 Result<Printout> RunEmulate(const Invocation& invocation, const Style& style);
 Result<Printout> RunEvaluate(const EvaluateFlags& flags);
+// Ends when a signal asks it to.
+Result<Printout> RunServe(const ServeFlags& flags);
+Result<Printout> RunJob(const JobClientFlags& flags, const Style& style);
 Result<Printout> RunCompletion(const std::string& shell);
 Result<Printout> RunMan();
 

@@ -44,6 +44,10 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunEmulate(invocation, style);
     case Command::kEvaluate:
       return perseus::cli::RunEvaluate(invocation.evaluate);
+    case Command::kServe:
+      return perseus::cli::RunServe(invocation.serve);
+    case Command::kJob:
+      return perseus::cli::RunJob(invocation.job_client, style);
     case Command::kCompletion:
       return perseus::cli::RunCompletion(invocation.shell);
     case Command::kMan:

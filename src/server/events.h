@@ -24,19 +24,22 @@ struct Event {
 // Hands events to whoever listens. Thread-safe.
 class EventHub {
  public:
-  // False: it wants no more. Must not block, nor call the hub.
-  using Listener = std::function<bool(const Event&)>;
+  // False: it wants no more. Null only asks for that. Must not block, nor call
+  // the hub.
+  using Listener = std::function<bool(const Event*)>;
 
   // `job`: only of that one; empty: of all.
   void Listen(std::string job, Listener listener) {
     const std::lock_guard lock(mutex_);
+    // Who left is not only found when something happens.
+    std::erase_if(listeners_, [](const Entry& entry) { return !entry.listener(nullptr); });
     listeners_.push_back({std::move(job), std::move(listener)});
   }
 
   void Emit(const Event& event) {
     const std::lock_guard lock(mutex_);
     std::erase_if(listeners_, [&](const Entry& entry) {
-      return (entry.job.empty() || entry.job == event.job) && !entry.listener(event);
+      return (entry.job.empty() || entry.job == event.job) && !entry.listener(&event);
     });
   }
 

@@ -141,6 +141,12 @@ std::shared_ptr<ManagedJob> JobService::Find(const std::string& id) const {
   return found == jobs_.end() ? nullptr : found->second;
 }
 
+std::shared_ptr<ManagedJob> JobService::FindByKey(const std::string& client_key) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = ids_.find(client_key);
+  return found == ids_.end() ? nullptr : jobs_.at(found->second);
+}
+
 std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
   std::vector<std::shared_ptr<ManagedJob>> jobs;
   {

@@ -53,6 +53,7 @@ class JobService {
 
   // Null: there is none.
   std::shared_ptr<ManagedJob> Find(const std::string& id) const;
+  std::shared_ptr<ManagedJob> FindByKey(const std::string& client_key) const;
   std::vector<std::shared_ptr<ManagedJob>> Jobs() const;  // By the time of creation.
   Outcome<void> Delete(const std::string& id);
 

@@ -159,7 +159,7 @@ TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
     EXPECT_NE(help->text->find("\nExample"), std::string::npos) << command.name;
   }
   EXPECT_EQ(names, (std::vector<std::string>{"plan", "frontier", "schedule", "explain", "synth",
-                                             "emulate", "evaluate", "completion", "man"}));
+                                             "emulate", "evaluate", "serve", "job", "completion", "man"}));
 }
 
 // An example of the help that the parser refuses would teach an error.
