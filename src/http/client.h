@@ -66,6 +66,9 @@ class EventReader {
   // again. kCancelled: Cancel() was called.
   Result<std::optional<Event>> Next(double deadline_seconds);
 
+  // Since the last byte came, a heartbeat's too: tells a quiet server from a dead one.
+  double silent_seconds() const;
+
   // Ends a Next() that waits, and every later one. Any thread.
   void Cancel();
 

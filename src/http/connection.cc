@@ -106,10 +106,10 @@ void Connection::EndExchange(bool client_is_gone) {
     stream_.reset();
     --core_->counters.streams_now;
   }
-  if (client_is_gone) {
-    if (const std::shared_ptr<Exchange> exchange = exchange_.lock()) exchange->MarkGone();
-    if (gone_) core_->workers.Post(std::move(gone_));
+  if (const std::shared_ptr<Exchange> exchange = exchange_.lock()) {
+    client_is_gone ? exchange->MarkGone() : exchange->MarkAnswered();
   }
+  if (client_is_gone && gone_) core_->workers.Post(std::move(gone_));
   exchange_.reset();
   gone_ = nullptr;
 }
@@ -251,7 +251,8 @@ bool Connection::ReadStep(std::string_view* unread) {
     begun_ = SteadyClock::now();
     SetDeadline(core_->options.header_seconds);
   }
-  if (!charge_.Set(parser_->body().capacity())) {
+  const std::string& body = parser_->body();
+  if (!charge_.Set(body.empty() ? 0 : body.capacity())) {
     Refuse(503, "The server has too many long requests at once; try again soon.");
     return true;
   }

@@ -14,9 +14,8 @@
 namespace perseus::http {
 namespace {
 
-// A client that reads more slowly than this, once write_seconds are over, is cut off.
-constexpr double kMinBytesPerSecond = 128 << 10;
 constexpr double kLingerSeconds = 2;
+constexpr double kLingerSecondsAtStop = 0.25;
 // Events that are joined into one write.
 constexpr std::size_t kBatchBytes = 32 << 10;
 // A short body is copied behind its head, a long one is written from where it is.
@@ -76,7 +75,8 @@ void Connection::Respond(Response response, bool keep_alive) {
   }
   out_offset_ = 0;
   const std::size_t size = out_head_.size() + (out_body_ ? out_body_->size() : 0);
-  SetDeadline(core_->options.write_seconds + static_cast<double>(size) / kMinBytesPerSecond);
+  SetDeadline(core_->options.write_seconds +
+              static_cast<double>(size) / core_->options.min_write_bytes_per_second);
   Flush();
 }
 
@@ -146,7 +146,7 @@ void Connection::Linger() {
   input_ = std::string();
   parser_.reset();
   charge_.Set(0);
-  SetDeadline(kLingerSeconds);
+  SetDeadline(core_->is_stopping() ? kLingerSecondsAtStop : kLingerSeconds);
   if (peer_ended_) return Close();
   ReadSoon();
 }

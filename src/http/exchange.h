@@ -36,8 +36,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void OnGone(std::function<void()> gone);
 
   bool alive() const { return alive_.load(std::memory_order_relaxed); }
-  // Of the connection, when its client went away.
+  // Of the connection: its client went away; it answered by itself.
   void MarkGone() { alive_.store(false, std::memory_order_relaxed); }
+  void MarkAnswered() { answered_.store(true); }
 
  private:
   std::weak_ptr<ServerCore> core_;

@@ -32,6 +32,7 @@ Result<void> CheckLimits(const ServerOptions& options) {
       Limit{"header_seconds", options.header_seconds, 0.01, 1e6},
       Limit{"body_seconds", options.body_seconds, 0.01, 1e6},
       Limit{"write_seconds", options.write_seconds, 0.01, 1e6},
+      Limit{"min_write_bytes_per_second", options.min_write_bytes_per_second, 1, 1e12},
       Limit{"heartbeat_seconds", options.heartbeat_seconds, 0.01, 1e6},
       Limit{"io_threads", static_cast<double>(options.io_threads), 1, 64},
       Limit{"worker_threads", static_cast<double>(options.worker_threads), 1, 256},

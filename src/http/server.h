@@ -131,10 +131,11 @@ struct ServerOptions {
   std::size_t max_bodies_bytes = 128 << 20;  // Of all bodies in memory: 503 beyond.
   std::size_t max_stream_bytes = 256 << 10;  // That wait for one listener.
   double idle_seconds = 75;                  // Between requests on one connection.
-  double header_seconds = 10;     // From the first byte of a request to its headers' end; TLS too.
-  double body_seconds = 30;       // For the body.
-  double write_seconds = 30;      // For the client to take a response, or an event.
-  double heartbeat_seconds = 15;  // Of event streams.
+  double header_seconds = 10;  // From the first byte of a request to its headers' end; TLS too.
+  double body_seconds = 30;    // For the body.
+  double write_seconds = 30;   // For the client to take a response, or an event;
+  double min_write_bytes_per_second = 128 << 10;  // plus its bytes at this speed.
+  double heartbeat_seconds = 15;                  // Of event streams.
 
   int io_threads = 1;
   int worker_threads = 4;
@@ -186,11 +187,10 @@ class Server {
 
   // Takes no more connections; those that are open go on.
   void StopAccepting();
-  // Answers parked requests (AnswerAfter's answer, else 503 with Retry-After), ends
-  // streams, closes idle connections, waits up to `grace_seconds` for requests that
-  // run and answers that are on their way, then closes what is left and joins all
-  // threads (a handler that still runs is waited for). Not from a handler. Later
-  // calls do nothing.
+  // Answers parked requests with AnswerAfter's answer, ends streams, closes idle
+  // connections, waits up to `grace_seconds` for requests that run and answers that are
+  // on their way, then closes what is left and joins all threads (a handler that still
+  // runs is waited for). Not from a handler. Later calls do nothing.
   void Stop(double grace_seconds);
 
   // Runs `f` on a worker, soon or after `seconds`. What is still waiting at Stop()

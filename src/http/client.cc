@@ -1,0 +1,229 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "http/client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "common/nearest_name.h"
+#include "common/numbers.h"
+#include "http/client_wire.h"
+#include "http/event_reader_state.h"
+#include "http/message_parser.h"
+#include "http/text.h"
+
+namespace perseus::http {
+namespace {
+
+constexpr std::size_t kMaxResponseHeadBytes = 64 << 10;
+
+bool HasControls(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+}
+
+bool IsRepeatable(std::string_view method) {
+  constexpr std::array<std::string_view, 4> kRepeatable = {"GET", "HEAD", "PUT", "DELETE"};
+  return std::find(kRepeatable.begin(), kRepeatable.end(), method) != kRepeatable.end();
+}
+
+bool IsForLater(int status) {
+  return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+// What a caller could use to say more than one request.
+Result<void> CheckCall(std::string_view method, std::string_view target,
+                       const CallOptions& options) {
+  const bool is_token = !method.empty() && std::all_of(method.begin(), method.end(),
+                                                       [](char c) { return c >= 'A' && c <= 'Z'; });
+  if (!is_token) return InvalidInput(fmt::format("{} is no method.", Shown(method)));
+  if (!target.starts_with('/') || HasControls(target) ||
+      target.find(' ') != std::string_view::npos) {
+    return InvalidInput(fmt::format(
+        "{} is no target: it has to begin with '/' and be percent-encoded.", Shown(target)));
+  }
+  for (const auto& [name, value] : options.headers) {
+    if (name.empty() || HasControls(name) || HasControls(value) ||
+        name.find_first_of(": ") != std::string::npos) {
+      return InvalidInput(fmt::format("{} is no header.", Shown(name)));
+    }
+  }
+  return {};
+}
+
+Response TakeResponse(MessageParser* parser) {
+  Response response;
+  response.status = parser->head().status;
+  const std::string* type = FindHeader(parser->head().headers, "Content-Type");
+  response.content_type = type != nullptr ? *type : "";
+  response.headers = std::move(parser->head().headers);
+  response.body = std::make_shared<const std::string>(std::move(parser->body()));
+  return response;
+}
+
+}  // namespace
+
+struct Client::State {
+  ClientOptions options;
+  Endpoint endpoint;
+  std::optional<TlsContext> tls;
+  std::unique_ptr<CancelSignal> cancel;
+  std::optional<ClientWire> wire;
+  std::minstd_rand random{std::random_device{}()};
+
+  std::string Head(std::string_view method, std::string_view target, std::string_view body,
+                   const CallOptions& call) const;
+  Result<ClientWire> Connect(Deadline deadline, const CancelSignal* signal) const;
+  Result<Response> Receive(bool is_head, Deadline deadline);
+  Result<Response> Once(std::string_view method, std::string_view head, std::string_view body,
+                        Deadline deadline);
+  // How long to wait before the next attempt.
+  double Pause(const Retry& retry, int attempt, const Result<Response>& last);
+};
+
+std::string Client::State::Head(std::string_view method, std::string_view target,
+                                std::string_view body, const CallOptions& call) const {
+  std::string head = fmt::format("{} {}{} HTTP/1.1\r\nHost: {}\r\n", method, endpoint.prefix,
+                                 target, endpoint.host_header);
+  if (!options.token.empty()) head += fmt::format("Authorization: Bearer {}\r\n", options.token);
+  if (!body.empty()) head += fmt::format("Content-Type: {}\r\n", call.content_type);
+  if (!body.empty() || method == "POST" || method == "PUT") {
+    head += fmt::format("Content-Length: {}\r\n", body.size());
+  }
+  for (const auto& [name, value] : call.headers) head += fmt::format("{}: {}\r\n", name, value);
+  return head += "\r\n";
+}
+
+Result<ClientWire> Client::State::Connect(Deadline deadline, const CancelSignal* signal) const {
+  return ClientWire::Connect(endpoint, tls ? &*tls : nullptr,
+                             std::min(deadline, DeadlineIn(options.connect_seconds)), signal);
+}
+
+Result<Response> Client::State::Receive(bool is_head, Deadline deadline) {
+  MessageParser parser(is_head ? MessageKind::kResponseToHead : MessageKind::kResponse,
+                       kMaxResponseHeadBytes);
+  parser.AllowBody(options.max_response_bytes);
+  std::string body;
+  for (;;) {
+    const Result<MessageParser::Step> step = wire->Read(&parser, deadline);
+    if (!step) return tl::unexpected(step.error());
+    if (*step == MessageParser::Step::kDone) break;
+    if (*step == MessageParser::Step::kMore) body += std::exchange(parser.body(), {});
+    if (*step == MessageParser::Step::kHead && parser.head().status / 100 == 1) {
+      // "100 Continue" and its like come before the answer.
+      parser = MessageParser(is_head ? MessageKind::kResponseToHead : MessageKind::kResponse,
+                             kMaxResponseHeadBytes);
+      parser.AllowBody(options.max_response_bytes);
+    }
+  }
+  parser.body() = body.empty() ? std::move(parser.body()) : body + parser.body();
+  const bool keep_alive = parser.head().keep_alive;
+  Response response = TakeResponse(&parser);
+  if (!keep_alive) wire.reset();
+  return response;
+}
+
+Result<Response> Client::State::Once(std::string_view method, std::string_view head,
+                                     std::string_view body, Deadline deadline) {
+  if (wire && wire->is_stale()) wire.reset();
+  for (;;) {
+    const bool is_kept = wire.has_value();
+    if (!is_kept) {
+      Result<ClientWire> connected = Connect(deadline, cancel.get());
+      if (!connected) return tl::unexpected(connected.error());
+      wire.emplace(*std::move(connected));
+    }
+    const Result<void> sent = wire->Send(head, body, deadline);
+    Result<Response> response =
+        sent ? Receive(method == "HEAD", deadline) : tl::unexpected(sent.error());
+    if (response) return response;
+    const bool was_closed = is_kept && !wire->has_received() && !wire->deadline_passed() &&
+                            response.error().code == ErrorCode::kIo;
+    wire.reset();
+    if (!was_closed || !IsRepeatable(method)) return response;
+  }
+}
+
+double Client::State::Pause(const Retry& retry, int attempt, const Result<Response>& last) {
+  double pause = retry.pause_seconds;
+  for (int i = 1; i < attempt && pause < retry.max_pause_seconds; ++i) pause *= 2;
+  pause = std::min(pause, retry.max_pause_seconds);
+  pause *= 1 - 0.5 * std::uniform_real_distribution<double>()(random);
+  const std::string* wish = last ? FindHeader(last->headers, "Retry-After") : nullptr;
+  if (wish != nullptr) {
+    pause = std::max(pause, static_cast<double>(ParseInteger<int>(*wish).value_or(0)));
+  }
+  return pause;
+}
+
+Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+Client::~Client() = default;
+
+Result<Client> Client::Create(ClientOptions options) {
+  auto state = std::make_unique<State>();
+  Result<Endpoint> endpoint = ParseEndpoint(options.url);
+  if (!endpoint) return tl::unexpected(endpoint.error());
+  if (HasControls(options.token) || options.token.find(' ') != std::string::npos) {
+    return InvalidInput("The token holds a space or a control character; is it one line?");
+  }
+  if (endpoint->is_tls) {
+    Result<TlsContext> tls = TlsContext::ForClient(options.ca_file);
+    if (!tls) return tl::unexpected(tls.error());
+    state->tls = *std::move(tls);
+  }
+  Result<std::unique_ptr<CancelSignal>> cancel = CancelSignal::Make();
+  if (!cancel) return tl::unexpected(cancel.error());
+  state->cancel = *std::move(cancel);
+  state->endpoint = *std::move(endpoint);
+  state->options = std::move(options);
+  return Client(std::move(state));
+}
+
+Result<Response> Client::Call(std::string_view method, std::string_view target,
+                              std::string_view body, const CallOptions& options) {
+  const Result<void> checked = CheckCall(method, target, options);
+  if (!checked) return tl::unexpected(checked.error());
+  const Deadline deadline = DeadlineIn(options.deadline_seconds);
+  const std::string head = state_->Head(method, target, body, options);
+  for (int attempt = 1;; ++attempt) {
+    Result<Response> response = state_->Once(method, head, body, deadline);
+    const bool is_final =
+        response ? !IsForLater(response->status) : response.error().code != ErrorCode::kIo;
+    if (is_final || attempt >= options.retry.attempts) return response;
+    const Deadline next = DeadlineIn(state_->Pause(options.retry, attempt, response));
+    if (next >= deadline) return response;
+    if (WaitFor(-1, 0, next, *state_->cancel) == Waited::kCancelled) {
+      return MakeError(ErrorCode::kCancelled, "The call was cancelled.");
+    }
+  }
+}
+
+Result<EventReader> Client::OpenEvents(std::string_view target, double deadline_seconds,
+                                       std::string_view last_event_id) {
+  CallOptions call;
+  call.headers.emplace_back("Accept", "text/event-stream");
+  if (!last_event_id.empty()) call.headers.emplace_back("Last-Event-ID", last_event_id);
+  const Result<void> checked = CheckCall("GET", target, call);
+  if (!checked) return tl::unexpected(checked.error());
+  const Deadline deadline = DeadlineIn(deadline_seconds);
+  // Cancelling the client ends this call; from then on the reader has a signal of its own.
+  Result<ClientWire> wire = state_->Connect(deadline, state_->cancel.get());
+  if (!wire) return tl::unexpected(wire.error());
+  const Result<void> sent = wire->Send(state_->Head("GET", target, {}, call), {}, deadline);
+  if (!sent) return tl::unexpected(sent.error());
+  return EventReader::State::Begin(*std::move(wire), deadline, last_event_id)
+      .map([](std::unique_ptr<EventReader::State> state) { return EventReader(std::move(state)); });
+}
+
+void Client::Cancel() { state_->cancel->Set(); }
+
+}  // namespace perseus::http
