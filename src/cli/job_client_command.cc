@@ -118,8 +118,7 @@ class JobClient {
     if (flags_.expires_seconds) request["expires_s"] = *flags_.expires_seconds;
     const Result<std::string> path = Path(job);
     if (!path) return tl::unexpected(path.error());
-    const Result<std::string> text =
-        Text("POST", *path + "/stragglers", FormatCompact(request));
+    const Result<std::string> text = Text("POST", *path + "/stragglers", FormatCompact(request));
     if (!text) return tl::unexpected(text.error());
     if (flags_.json) return *text + "\n";
     const Json answer = Parsed(*text);
@@ -140,10 +139,10 @@ class JobClient {
   Result<Printout> Export(const std::string& job) {
     const Result<std::string> path = Path(job);
     if (!path) return tl::unexpected(path.error());
-    const Result<std::string> text =
-        Text("GET", flags_.frontier
-                        ? *path + "/frontier"
-                        : fmt::format("{}/plan.json?pipeline={}", *path, flags_.pipeline.value_or(0)));
+    const Result<std::string> text = Text(
+        "GET", flags_.frontier
+                   ? *path + "/frontier"
+                   : fmt::format("{}/plan.json?pipeline={}", *path, flags_.pipeline.value_or(0)));
     if (!text || flags_.output_file.empty()) return text;
     if (const auto written = WriteFileAtomically(flags_.output_file, *text); !written) {
       return tl::unexpected(written.error());
@@ -183,9 +182,9 @@ class JobClient {
     const Result<std::string> text = Text("GET", all ? path + "/jobs" : path);
     if (!text) return text;
     const Json json = Parsed(*text);
-    return fmt::format("{}{}", kClear,
-                       all ? JobTable(json.value("jobs", Json::array()), style_)
-                           : JobText(json, style_));
+    return fmt::format(
+        "{}{}", kClear,
+        all ? JobTable(json.value("jobs", Json::array()), style_) : JobText(json, style_));
   }
 
   static Json Parsed(const std::string& text) {
@@ -231,9 +230,8 @@ class JobClient {
     if (response->status < 300) return text;
     const Json json = Parsed(text);
     const std::string sentence = json.value("error", Json::object()).value("message", "");
-    return InvalidInput(sentence.empty()
-                            ? fmt::format("the server answered {}", response->status)
-                            : fmt::format("the server refused: {}", sentence));
+    return InvalidInput(sentence.empty() ? fmt::format("the server answered {}", response->status)
+                                         : fmt::format("the server refused: {}", sentence));
   }
 
   http::Client client_;
@@ -264,11 +262,11 @@ Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
   if (action == "delete") return client.Delete(flags.words[1]);
   const std::vector<std::string> names(kActions.begin(), kActions.end());
   const std::string nearest = NearestName(action, names);
-  return InvalidInput(fmt::format(
-      "'perseus job {}' is not known; {}", about,
-      action == "straggler" ? "write 'straggler set' or 'straggler clear'"
-      : nearest.empty()     ? fmt::format("the actions are {}", fmt::join(names, ", "))
-                            : fmt::format("did you mean '{}'?", nearest)));
+  return InvalidInput(
+      fmt::format("'perseus job {}' is not known; {}", about,
+                  action == "straggler" ? "write 'straggler set' or 'straggler clear'"
+                  : nearest.empty()     ? fmt::format("the actions are {}", fmt::join(names, ", "))
+                                        : fmt::format("did you mean '{}'?", nearest)));
 }
 
 }  // namespace perseus::cli

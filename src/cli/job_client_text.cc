@@ -132,12 +132,12 @@ std::string JobText(const Json& job, const Style& style) {
   };
   text += style.Bold(fmt::format("{} {}", TextOf(job, "id"), TextOf(job, "name"))) + "\n";
   const std::string reason = TextOf(job, "reason");
-  line("state", reason.empty() ? TextOf(job, "state")
-                               : fmt::format("{}: {}", TextOf(job, "state"), reason));
-  line("ranks", fmt::format("{} of {} ({} pipelines x {} ranks x {} GPUs)",
-                            TextOf(job, "ranks_registered"), TextOf(job, "world_size"),
-                            TextOf(job, "data_parallel"), TextOf(job, "pipeline_parallel"),
-                            TextOf(job, "tensor_parallel")));
+  line("state",
+       reason.empty() ? TextOf(job, "state") : fmt::format("{}: {}", TextOf(job, "state"), reason));
+  line("ranks",
+       fmt::format("{} of {} ({} pipelines x {} ranks x {} GPUs)", TextOf(job, "ranks_registered"),
+                   TextOf(job, "world_size"), TextOf(job, "data_parallel"),
+                   TextOf(job, "pipeline_parallel"), TextOf(job, "tensor_parallel")));
   line("target", TextOf(job, "at"));
   const Json& plan = ObjectOf(job, "plan");
   if (!plan.empty()) {
@@ -147,8 +147,8 @@ std::string JobText(const Json& job, const Style& style) {
     line("saves", SavingOf(plan));
     const Json& pipelines = ObjectOf(plan, "pipelines");
     for (const auto& [pipeline, own] : pipelines.items()) {
-      line("", fmt::format("pipeline {}: {}, saves {}", pipeline, SecondsOf(own, "iteration_time_s"),
-                           SavingOf(own)));
+      line("", fmt::format("pipeline {}: {}, saves {}", pipeline,
+                           SecondsOf(own, "iteration_time_s"), SavingOf(own)));
     }
   }
   const Json& frontier = ObjectOf(job, "frontier");
@@ -161,9 +161,9 @@ std::string JobText(const Json& job, const Style& style) {
     line("straggler", StragglerText(straggler));
   }
   for (const Json& iterations : job.value("iterations", Json::array())) {
-    line("measured", fmt::format("version {}: {} reports, mean {}",
-                                 TextOf(iterations, "plan_version"), TextOf(iterations, "reports"),
-                                 SecondsOf(iterations, "mean_s")));
+    line("measured",
+         fmt::format("version {}: {} reports, mean {}", TextOf(iterations, "plan_version"),
+                     TextOf(iterations, "reports"), SecondsOf(iterations, "mean_s")));
   }
   return text;
 }

@@ -16,14 +16,13 @@ constexpr double kMostFactor = 1000;
 
 void AddName(CommandParser* parser, std::string* target, const std::string& names,
              const std::string& value, const std::string& help, ValueKind kind) {
-  parser->AddText(
-      names, value, help,
-      [target](const std::string& text) -> Result<void> {
-        if (text.empty()) return InvalidInput("the value is empty");
-        *target = text;
-        return {};
-      },
-      {kind, {}});
+  parser->AddText(names, value, help,
+                  [target](const std::string& text) -> Result<void> {
+                    if (text.empty()) return InvalidInput("the value is empty");
+                    *target = text;
+                    return {};
+                  },
+                  {kind, {}});
 }
 
 }  // namespace
@@ -42,13 +41,12 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
        {"pipeline 1 is slow for an hour",
         "perseus job straggler set llama-7 --pipeline 1 --factor 1.2 --expires 1h"}});
   JobClientFlags* flags = &invocation->job_client;
-  parser->AddInput(&flags->words[0], "ACTION", "What to do.",
-                   {ValueKind::kChoice,
-                    {"list", "show", "watch", "create", "point", "straggler", "export", "finish",
-                     "delete"}});
+  parser->AddInput(
+      &flags->words[0], "ACTION", "What to do.",
+      {ValueKind::kChoice,
+       {"list", "show", "watch", "create", "point", "straggler", "export", "finish", "delete"}});
   parser->AddInput(&flags->words[1], "JOB|FILE|set|clear", "What to do it with.");
-  parser->AddInput(&flags->words[2], "AT|JOB", "Where, or to which job.",
-                   {ValueKind::kText, {}});
+  parser->AddInput(&flags->words[2], "AT|JOB", "Where, or to which job.", {ValueKind::kText, {}});
   parser->AddInput(&flags->words[3], "NUMBER", "straggler clear: only this one.",
                    {ValueKind::kText, {}});
   parser->SetGroup("Server");

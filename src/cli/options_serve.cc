@@ -29,22 +29,20 @@ void AddServeCommand(CommandParser* parser, Invocation* invocation) {
   for (const ServeSetting& setting : ServeSettings()) {
     const std::string name(setting.name);
     const bool is_file = setting.value == "FILE";
-    parser->AddText(
-        "--" + name, std::string(setting.value), std::string(setting.help),
-        [flags, name](const std::string& text) -> Result<void> {
-          flags->values[name] = text;
-          return {};
-        },
-        {is_file ? ValueKind::kFile : ValueKind::kText, {}});
+    parser->AddText("--" + name, std::string(setting.value), std::string(setting.help),
+                    [flags, name](const std::string& text) -> Result<void> {
+                      flags->values[name] = text;
+                      return {};
+                    },
+                    {is_file ? ValueKind::kFile : ValueKind::kText, {}});
   }
-  parser->AddText(
-      "--config", "FILE", "A TOML file of these options.",
-      [flags](const std::string& text) -> Result<void> {
-        if (text.empty()) return InvalidInput("the name of the file is empty");
-        flags->config_file = text;
-        return {};
-      },
-      {ValueKind::kFile, {}});
+  parser->AddText("--config", "FILE", "A TOML file of these options.",
+                  [flags](const std::string& text) -> Result<void> {
+                    if (text.empty()) return InvalidInput("the name of the file is empty");
+                    flags->config_file = text;
+                    return {};
+                  },
+                  {ValueKind::kFile, {}});
 }
 
 }  // namespace perseus::cli

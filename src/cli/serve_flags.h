@@ -34,9 +34,9 @@ std::span<const ServeSetting> ServeSettings();
 
 // Flags win over the environment, which wins over the configuration file, which
 // wins over the defaults. `environment` is std::getenv, or a test's.
-using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
 Result<server::ServeOptions> ResolveServeOptions(const ServeFlags& flags,
-                                                 const Environment& environment);
+                                                 const EnvironmentLookup& environment);
 
 }  // namespace perseus::cli
 

@@ -115,8 +115,8 @@ std::string EnvironmentName(std::string_view name) {
 }
 
 // `origin` says where the text was found.
-Result<void> Set(const ServeSetting& setting, const std::string& text, const std::string& origin,
-                 ServeOptions* options) {
+Result<void> ApplySetting(const ServeSetting& setting, const std::string& text,
+                          const std::string& origin, ServeOptions* options) {
   const Result<void> set = setting.set(text, options);
   if (set) return {};
   return InvalidInput(fmt::format("{}: {}", origin, set.error().message));
@@ -149,7 +149,8 @@ Result<void> ApplyFile(const std::string& path, ServeOptions* options) {
 
 std::span<const ServeSetting> ServeSettings() { return kSettings; }
 
-Result<ServeOptions> ResolveServeOptions(const ServeFlags& flags, const Environment& environment) {
+Result<ServeOptions> ResolveServeOptions(const ServeFlags& flags,
+                                         const EnvironmentLookup& environment) {
   ServeOptions options;
   std::string config = flags.config_file;
   if (config.empty()) config = environment("PERSEUS_SERVE_CONFIG").value_or("");
@@ -161,11 +162,12 @@ Result<ServeOptions> ResolveServeOptions(const ServeFlags& flags, const Environm
   for (const ServeSetting& setting : kSettings) {
     const std::string name = EnvironmentName(setting.name);
     if (const auto text = environment(name)) {
-      if (auto set = Set(setting, *text, name, &options); !set) return tl::unexpected(set.error());
+      if (auto set = ApplySetting(setting, *text, name, &options); !set)
+        return tl::unexpected(set.error());
     }
     if (const auto given = flags.values.find(setting.name); given != flags.values.end()) {
       const std::string flag = fmt::format("--{}", setting.name);
-      if (auto set = Set(setting, given->second, flag, &options); !set) {
+      if (auto set = ApplySetting(setting, given->second, flag, &options); !set) {
         return tl::unexpected(set.error());
       }
     }

@@ -20,13 +20,17 @@ std::vector<http::Route> ApiRoutes(JobService& service) {
   AddEventRoutes(service, &routes);
   AddZeusRoutes(service, &routes);
   const auto document = std::make_shared<const std::string>(OpenapiJson());
-  routes.push_back({"GET", "/openapi.json", http::Role::kNone, {}, false,
-                    [document](const http::Request&, const auto&,
-                               const http::Responder& responder) {
-                      http::Response response;
-                      response.body = document;
-                      responder.Send(std::move(response));
-                    }});
+  routes.push_back(
+      {"GET",
+       "/openapi.json",
+       http::Role::kNone,
+       {},
+       false,
+       [document](const http::Request&, const auto&, const http::Responder& responder) {
+         http::Response response;
+         response.body = document;
+         responder.Send(std::move(response));
+       }});
   return routes;
 }
 

@@ -32,7 +32,11 @@ void Follow(JobService& service, const std::string& job,
 }  // namespace
 
 void AddEventRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back({"GET", "/api/v1/events", Role::kRead, {}, true,
+  routes->push_back({"GET",
+                     "/api/v1/events",
+                     Role::kRead,
+                     {},
+                     true,
                      [&service](const Request&, const auto&, const Responder& responder) {
                        const auto stream = responder.StartEvents();
                        if (stream == nullptr) return;
@@ -41,7 +45,11 @@ void AddEventRoutes(JobService& service, std::vector<http::Route>* routes) {
                          stream->Send("state", FormatCompact(JobSummaryJson(job->View())));
                        }
                      }});
-  routes->push_back({"GET", "/api/v1/jobs/{id}/events", Role::kRead, {}, true,
+  routes->push_back({"GET",
+                     "/api/v1/jobs/{id}/events",
+                     Role::kRead,
+                     {},
+                     true,
                      OnJobLater(service, [&service](const std::shared_ptr<ManagedJob>& job,
                                                     const Request&, const Responder& responder) {
                        const auto stream = responder.StartEvents();

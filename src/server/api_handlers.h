@@ -35,9 +35,9 @@ inline http::Handler OnJob(JobService& service, JobAnswer answer) {
 }
 
 // That answer later.
-using JobHandler = std::function<void(const std::shared_ptr<ManagedJob>& job,
-                                      const http::Request& request,
-                                      const http::Responder& responder)>;
+using JobHandler =
+    std::function<void(const std::shared_ptr<ManagedJob>& job, const http::Request& request,
+                       const http::Responder& responder)>;
 
 inline http::Handler OnJobLater(JobService& service, JobHandler handle) {
   return [&service, handle = std::move(handle)](const http::Request& request,

@@ -100,7 +100,8 @@ Response GetFrontier(ManagedJob& job) {
   if (!plan) return FailureResponse(plan.error());
   Response response;
   response.content_type = "text/csv";
-  response.body = std::make_shared<const std::string>(FormatFrontierCsv((*plan)->curve->frontier()));
+  response.body =
+      std::make_shared<const std::string>(FormatFrontierCsv((*plan)->curve->frontier()));
   return response;
 }
 
@@ -109,10 +110,10 @@ Response GetPlanFile(ManagedJob& job, const Request& request) {
   if (!pipeline) return FailureResponse(pipeline.error());
   const std::int64_t number = pipeline->value_or(0);
   if (number < 0 || number >= job.shape().data_parallel) {
-    return FailureResponse({FailureCode::kNotFound,
-                            fmt::format("the job has {} pipelines, counted from 0",
-                                        job.shape().data_parallel),
-                            "pipeline"});
+    return FailureResponse(
+        {FailureCode::kNotFound,
+         fmt::format("the job has {} pipelines, counted from 0", job.shape().data_parallel),
+         "pipeline"});
   }
   const auto plan = PlanWithCurve(job);
   if (!plan) return FailureResponse(plan.error());
@@ -130,16 +131,19 @@ void AddJobRoutes(JobService& service, std::vector<http::Route>* routes) {
                      [&service](const Request& request, const auto&, const Responder& responder) {
                        responder.Send(CreateJob(service, request));
                      }});
-  routes->push_back({"GET", "/api/v1/jobs", Role::kRead, {}, false,
+  routes->push_back({"GET",
+                     "/api/v1/jobs",
+                     Role::kRead,
+                     {},
+                     false,
                      [&service](const Request&, const auto&, const Responder& responder) {
                        responder.Send(ListJobs(service));
                      }});
   const auto add = [&](const char* method, const char* pattern, Role role, JobAnswer answer) {
     routes->push_back({method, pattern, role, {}, false, OnJob(service, std::move(answer))});
   };
-  add("GET", "/api/v1/jobs/{id}", Role::kRead, [](ManagedJob& job, const Request&) {
-    return JsonAnswer(200, JobJson(job.View()));
-  });
+  add("GET", "/api/v1/jobs/{id}", Role::kRead,
+      [](ManagedJob& job, const Request&) { return JsonAnswer(200, JobJson(job.View())); });
   add("DELETE", "/api/v1/jobs/{id}", Role::kOperate, [&service](ManagedJob& job, const Request&) {
     const Outcome<void> deleted = service.Delete(job.id());
     return deleted ? NoContent() : FailureResponse(deleted.error());

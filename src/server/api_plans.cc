@@ -48,11 +48,12 @@ void SendWhenNew(const JobPointer& job, const Request& request, const Responder&
     return;
   }
   responder.AnswerAfter(*wait, NoContent());
-  job->board().Wait(after->value_or(-1), *wait + kWaiterGraceSeconds,
-                    [responder, id = job->id(), render = std::move(render)](const PlanPointer& plan) {
-                      responder.Send(plan->gone ? FailureResponse(NoSuchJob(id))
-                                                : http::JsonResponse(200, render(*plan)));
-                    });
+  job->board().Wait(
+      after->value_or(-1), *wait + kWaiterGraceSeconds,
+      [responder, id = job->id(), render = std::move(render)](const PlanPointer& plan) {
+        responder.Send(plan->gone ? FailureResponse(NoSuchJob(id))
+                                  : http::JsonResponse(200, render(*plan)));
+      });
 }
 
 Failure NotRegistered(std::int64_t rank, const std::string& field) {
@@ -142,10 +143,10 @@ void GetPlans(const JobPointer& job, const Request& request, const Responder& re
 }  // namespace
 
 void AddPlanRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back({"GET", "/api/v1/jobs/{id}/plan", Role::kRead, {}, true,
-                     OnJobLater(service, GetPlan)});
-  routes->push_back({"GET", "/api/v1/jobs/{id}/plans", Role::kRead, {}, true,
-                     OnJobLater(service, GetPlans)});
+  routes->push_back(
+      {"GET", "/api/v1/jobs/{id}/plan", Role::kRead, {}, true, OnJobLater(service, GetPlan)});
+  routes->push_back(
+      {"GET", "/api/v1/jobs/{id}/plans", Role::kRead, {}, true, OnJobLater(service, GetPlans)});
 }
 
 }  // namespace perseus::server

@@ -156,13 +156,21 @@ http::Response ListRanks(ManagedJob& job, const Request& /*request*/) {
 }  // namespace
 
 void AddRankRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back({"POST", "/api/v1/jobs/{id}/ranks", Role::kTrain, {}, false,
+  routes->push_back({"POST",
+                     "/api/v1/jobs/{id}/ranks",
+                     Role::kTrain,
+                     {},
+                     false,
                      OnJobLater(service, RegisterRank)});
-  routes->push_back({"GET", "/api/v1/jobs/{id}/ranks", Role::kRead, {}, false,
-                     OnJob(service, ListRanks)});
+  routes->push_back(
+      {"GET", "/api/v1/jobs/{id}/ranks", Role::kRead, {}, false, OnJob(service, ListRanks)});
   routes->push_back({"POST", "/api/v1/jobs/{id}/measurements", Role::kTrain, kMostMeasurementBytes,
                      false, OnJobLater(service, TakeMeasurements)});
-  routes->push_back({"POST", "/api/v1/jobs/{id}/iterations", Role::kTrain, {}, false,
+  routes->push_back({"POST",
+                     "/api/v1/jobs/{id}/iterations",
+                     Role::kTrain,
+                     {},
+                     false,
                      OnJob(service, TakeReports)});
 }
 

@@ -47,8 +47,8 @@ http::Response SetStraggler(ManagedJob& job, const Request& request) {
   const auto id = job.AddStraggler(*straggler);
   if (!id) return FailureResponse(id.error());
   const auto plan = job.board().Current();
-  return JsonAnswer(201, {{"straggler_id", *id},
-                          {"plan_version", plan == nullptr ? 0 : plan->version.version}});
+  return JsonAnswer(
+      201, {{"straggler_id", *id}, {"plan_version", plan == nullptr ? 0 : plan->version.version}});
 }
 
 http::Response ListStragglers(ManagedJob& job, const Request& /*request*/) {
@@ -81,7 +81,10 @@ void AddStragglerRoutes(JobService& service, std::vector<http::Route>* routes) {
   routes->push_back({"POST", kPattern, Role::kTrain, {}, false, OnJob(service, SetStraggler)});
   routes->push_back({"GET", kPattern, Role::kRead, {}, false, OnJob(service, ListStragglers)});
   routes->push_back({"DELETE", kPattern, Role::kTrain, {}, false, OnJob(service, ClearAll)});
-  routes->push_back({"DELETE", "/api/v1/jobs/{id}/stragglers/{straggler_id}", Role::kTrain, {},
+  routes->push_back({"DELETE",
+                     "/api/v1/jobs/{id}/stragglers/{straggler_id}",
+                     Role::kTrain,
+                     {},
                      false,
                      [&service](const Request&, const std::vector<std::string>& parameters,
                                 const Responder& responder) {

@@ -64,24 +64,24 @@ Json IterationsJson(const store::IterationSummary& summary) {
 
 Json JobSummaryJson(const JobView& view) {
   const store::JobRecord& record = view.record;
-  Json json = {{"id", record.id},
-               {"name", record.name},
-               {"state", store::JobStateName(record.state)},
-               {"reason", record.reason},
-               {"origin", record.origin == store::JobOrigin::kZeus ? "zeus" : "api"},
-               {"created_at", record.created_at_seconds},
-               {"world_size", Shape{record.pipeline_parallel, record.data_parallel,
-                                    record.tensor_parallel}
-                                  .world_size()},
-               {"pipeline_parallel", record.pipeline_parallel},
-               {"data_parallel", record.data_parallel},
-               {"tensor_parallel", record.tensor_parallel},
-               {"ranks_registered", view.ranks_registered},
-               {"ranks_measured", view.ranks_measured},
-               {"at", view.target},
-               {"progress", view.progress},
-               {"refined", view.refined},
-               {"stragglers", view.stragglers.size()}};
+  Json json = {
+      {"id", record.id},
+      {"name", record.name},
+      {"state", store::JobStateName(record.state)},
+      {"reason", record.reason},
+      {"origin", record.origin == store::JobOrigin::kZeus ? "zeus" : "api"},
+      {"created_at", record.created_at_seconds},
+      {"world_size",
+       Shape{record.pipeline_parallel, record.data_parallel, record.tensor_parallel}.world_size()},
+      {"pipeline_parallel", record.pipeline_parallel},
+      {"data_parallel", record.data_parallel},
+      {"tensor_parallel", record.tensor_parallel},
+      {"ranks_registered", view.ranks_registered},
+      {"ranks_measured", view.ranks_measured},
+      {"at", view.target},
+      {"progress", view.progress},
+      {"refined", view.refined},
+      {"stragglers", view.stragglers.size()}};
   json["plan"] = view.plan == nullptr ? Json(nullptr) : PublishedJson(*view.plan);
   return json;
 }

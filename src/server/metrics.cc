@@ -39,8 +39,7 @@ MetricFamily Family(const char* name, const char* help, MetricType type) {
   return family;
 }
 
-void AddValue(MetricFamily* family, double value,
-              std::vector<ClientMetric::Label> labels = {}) {
+void AddValue(MetricFamily* family, double value, std::vector<ClientMetric::Label> labels = {}) {
   ClientMetric metric;
   metric.label = std::move(labels);
   metric.counter.value = value;
@@ -59,9 +58,9 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
   MetricFamily states = Family("perseus_jobs", "Jobs by state.", MetricType::Gauge);
   MetricFamily versions =
       Family("perseus_job_plan_version", "Version of a job's plan.", MetricType::Gauge);
-  MetricFamily savings = Family("perseus_job_planned_saving_ratio",
-                                "Energy that the plan saves, of that at maximum clocks.",
-                                MetricType::Gauge);
+  MetricFamily savings =
+      Family("perseus_job_planned_saving_ratio",
+             "Energy that the plan saves, of that at maximum clocks.", MetricType::Gauge);
   MetricFamily ranks = Family("perseus_job_ranks", "Ranks that joined a job.", MetricType::Gauge);
   MetricFamily stragglers =
       Family("perseus_job_stragglers", "Stragglers that a job was told of.", MetricType::Gauge);
@@ -106,11 +105,10 @@ class Metrics::Impl {
 
  private:
   prometheus::Registry registry_;
-  prometheus::Family<prometheus::Counter>& requests_ =
-      prometheus::BuildCounter()
-          .Name("perseus_http_requests_total")
-          .Help("Answered requests.")
-          .Register(registry_);
+  prometheus::Family<prometheus::Counter>& requests_ = prometheus::BuildCounter()
+                                                           .Name("perseus_http_requests_total")
+                                                           .Help("Answered requests.")
+                                                           .Register(registry_);
   prometheus::Family<prometheus::Histogram>& seconds_ =
       prometheus::BuildHistogram()
           .Name("perseus_http_request_seconds")

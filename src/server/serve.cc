@@ -50,11 +50,19 @@ class Signals {
 };
 
 void AddHealthRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back({"GET", "/healthz", Role::kNone, {}, false,
+  routes->push_back({"GET",
+                     "/healthz",
+                     Role::kNone,
+                     {},
+                     false,
                      [](const Request&, const auto&, const Responder& responder) {
                        responder.Send(JsonAnswer(200, {{"status", "ok"}}));
                      }});
-  routes->push_back({"GET", "/readyz", Role::kNone, {}, false,
+  routes->push_back({"GET",
+                     "/readyz",
+                     Role::kNone,
+                     {},
+                     false,
                      [&service](const Request&, const auto&, const Responder& responder) {
                        const store::StoreCounters store = service.store_counters();
                        responder.Send(store.last_error.empty()
@@ -68,7 +76,11 @@ void AddHealthRoutes(JobService& service, std::vector<http::Route>* routes) {
 void AddMetricsRoute(JobService& service, const Metrics& metrics,
                      const std::unique_ptr<http::Server>& server,
                      std::vector<http::Route>* routes) {
-  routes->push_back({"GET", "/metrics", Role::kRead, {}, false,
+  routes->push_back({"GET",
+                     "/metrics",
+                     Role::kRead,
+                     {},
+                     false,
                      [&](const Request&, const auto&, const Responder& responder) {
                        Response response;
                        response.content_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -82,9 +94,9 @@ void LogAccess(ServerLog* log, const http::AccessRecord& record) {
   const bool is_wait = record.pattern == "/api/v1/jobs/{id}/plan" ||
                        record.pattern == "/api/v1/jobs/{id}/plans" ||
                        record.pattern == "/schedule/{id}" || record.pattern.ends_with("/events");
-  const LogLevel level = record.status >= 500                              ? LogLevel::kWarning
+  const LogLevel level = record.status >= 500                        ? LogLevel::kWarning
                          : record.seconds > kSlowSeconds && !is_wait ? LogLevel::kInfo
-                                                                           : LogLevel::kDebug;
+                                                                     : LogLevel::kDebug;
   log->Write(level, "request",
              {{"peer", record.peer},
               {"token", record.token_name},
@@ -166,8 +178,9 @@ Result<void> Serve(const ServeOptions& options,
   int signal = 0;
   while ((signal = signals.Wait()) == SIGHUP) {
     const Result<void> reloaded = server->Reload();
-    log.Write(reloaded ? LogLevel::kInfo : LogLevel::kError, "reload",
-              {{"message", reloaded ? "tokens and certificate were read" : reloaded.error().message}});
+    log.Write(
+        reloaded ? LogLevel::kInfo : LogLevel::kError, "reload",
+        {{"message", reloaded ? "tokens and certificate were read" : reloaded.error().message}});
   }
   log.Write(LogLevel::kInfo, "stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
   (*service)->StopTasks();

@@ -30,7 +30,8 @@ struct ServeOptions {
 // Runs the server until SIGTERM or SIGINT; SIGHUP reads tokens and certificate
 // again. `ready` is called once, with the address, when requests are answered. The
 // calling thread must be the only one, as signals are blocked in all that follow.
-Result<void> Serve(const ServeOptions& options, const std::function<void(const std::string&)>& ready);
+Result<void> Serve(const ServeOptions& options,
+                   const std::function<void(const std::string&)>& ready);
 
 }  // namespace perseus::server
 

@@ -185,8 +185,9 @@ Response PublishedSchedule(const PublishedPlan& plan, const store::RankRecord& r
                               "Zeus' wire knows forward and backward alone, and this job's "
                               "schedule has more; use Perseus' client"});
     }
-    steps.push_back({std::string(ComputationTypeName(type)),
-                     static_cast<int>(pipeline.knobs[found->knobs[static_cast<std::size_t>(i)]].number)});
+    steps.push_back(
+        {std::string(ComputationTypeName(type)),
+         static_cast<int>(pipeline.knobs[found->knobs[static_cast<std::size_t>(i)]].number)});
   }
   return ScheduleResponse(rank.rank, steps);
 }
@@ -195,14 +196,16 @@ void GetSchedule(JobService& service, const JobPointer& job, const Request& requ
                  const Responder& responder) {
   const auto number = QueryInteger(request, "rank");
   if (!number || !number->has_value()) {
-    responder.Send(FailureResponse({FailureCode::kInvalid, "'rank' must be a whole number", "rank"}));
+    responder.Send(
+        FailureResponse({FailureCode::kInvalid, "'rank' must be a whole number", "rank"}));
     return;
   }
   if (**number < 0 || **number >= job->shape().world_size()) {
-    responder.Send(FailureResponse({FailureCode::kInvalid,
-                                    fmt::format("rank is {}, but the job has {} ranks, counted from 0",
-                                                **number, job->shape().world_size()),
-                                    "rank"}));
+    responder.Send(
+        FailureResponse({FailureCode::kInvalid,
+                         fmt::format("rank is {}, but the job has {} ranks, counted from 0",
+                                     **number, job->shape().world_size()),
+                         "rank"}));
     return;
   }
   const auto rank = job->FindRank(static_cast<int>(**number));
@@ -213,10 +216,10 @@ void GetSchedule(JobService& service, const JobPointer& job, const Request& requ
   }
   if (job->origin() == store::JobOrigin::kZeus) {
     const auto& given = service.given_plan();
-    responder.Send(given && given->Fits(job->shape())
-                       ? ScheduleResponse(rank->rank,
-                                          given->StepsOf(job->shape(), rank->rank, rank->pp_rank))
-                       : MaximumClocks(*job, *rank));
+    responder.Send(
+        given && given->Fits(job->shape())
+            ? ScheduleResponse(rank->rank, given->StepsOf(job->shape(), rank->rank, rank->pp_rank))
+            : MaximumClocks(*job, *rank));
     return;
   }
   responder.AnswerAfter(
@@ -254,13 +257,25 @@ Response TakeResult(ManagedJob& job, const Request& request) {
 }  // namespace
 
 void AddZeusRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back({"POST", "/register_job", Role::kTrain, {}, false,
+  routes->push_back({"POST",
+                     "/register_job",
+                     Role::kTrain,
+                     {},
+                     false,
                      [&service](const Request& request, const auto&, const Responder& responder) {
                        responder.Send(RegisterZeusJob(service, request));
                      }});
-  routes->push_back({"POST", "/register_rank/{id}", Role::kTrain, {}, false,
+  routes->push_back({"POST",
+                     "/register_rank/{id}",
+                     Role::kTrain,
+                     {},
+                     false,
                      OnJobLater(service, RegisterZeusRank)});
-  routes->push_back({"GET", "/schedule/{id}", Role::kTrain, {}, true,
+  routes->push_back({"GET",
+                     "/schedule/{id}",
+                     Role::kTrain,
+                     {},
+                     true,
                      OnJobLater(service, [&service](const JobPointer& job, const Request& request,
                                                     const Responder& responder) {
                        GetSchedule(service, job, request, responder);
