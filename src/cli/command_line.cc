@@ -21,6 +21,8 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddAgentCommand(parser, invocation);
   AddDoctorCommand(parser, invocation);
   AddDemoCommand(parser, invocation);
+  AddServeCommand(parser, invocation);
+  AddJobCommand(parser, invocation);
   AddCompletionCommand(parser, invocation);
   AddManCommand(parser, invocation);
 }

@@ -12,7 +12,9 @@
 #include "cli/agent_flags.h"
 #include "cli/demo_flags.h"
 #include "cli/doctor_flags.h"
+#include "cli/job_client_flags.h"
 #include "cli/option_data.h"
+#include "cli/serve_flags.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/job_file.h"
@@ -32,6 +34,8 @@ enum class Command : std::uint8_t {
   kAgent,
   kDoctor,
   kDemo,
+  kServe,
+  kJob,
   kCompletion,
   kMan,
 };
@@ -127,6 +131,8 @@ struct Invocation {
   AgentFlags agent;
   DoctorFlags doctor;
   DemoFlags demo;
+  ServeFlags serve;
+  JobClientFlags job_client;
   std::string shell;  // completion
   // What was given of what `plan` takes too, but for --at, --effort and the
   // output: to show a command that plans the same job.

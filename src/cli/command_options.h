@@ -23,6 +23,8 @@ void AddEvaluateCommand(CommandParser* parser, Invocation* invocation);
 void AddAgentCommand(CommandParser* parser, Invocation* invocation);
 void AddDoctorCommand(CommandParser* parser, Invocation* invocation);
 void AddDemoCommand(CommandParser* parser, Invocation* invocation);
+void AddServeCommand(CommandParser* parser, Invocation* invocation);
+void AddJobCommand(CommandParser* parser, Invocation* invocation);
 void AddCompletionCommand(CommandParser* parser, Invocation* invocation);
 void AddManCommand(CommandParser* parser, Invocation* invocation);
 

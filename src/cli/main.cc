@@ -52,6 +52,10 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunDoctor(invocation.doctor, style);
     case Command::kDemo:
       return perseus::cli::RunDemo(invocation.demo, style);
+    case Command::kServe:
+      return perseus::cli::RunServe(invocation.serve);
+    case Command::kJob:
+      return perseus::cli::RunJob(invocation.job_client, style);
     case Command::kCompletion:
       return perseus::cli::RunCompletion(invocation.shell);
     case Command::kMan:
