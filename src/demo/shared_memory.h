@@ -50,6 +50,11 @@ struct SharedMemory {
   // Computations that have ended, ever: [pipeline][stage][forward, backward].
   std::atomic<std::uint32_t> ended[kPipelines][kStages][2];
 
+  // When, on the GPUs' time: of each computation of this round. A machine that wakes
+  // its processes late so does not distort what the GPUs would have done.
+  std::atomic<double> end_seconds[kPipelines][kStages][2][kMicrobatches];
+  std::atomic<double> last_end_seconds[kRanks];
+
   // The barrier at the end of each round.
   std::atomic<std::uint32_t> arrived;
   std::atomic<std::uint32_t> rounds;        // That are over.
@@ -58,7 +63,7 @@ struct SharedMemory {
 
   // What each rank saw at the end of a round, complete for rounds below `sampled`.
   struct Sample {
-    double seconds;
+    double seconds;  // When the last rank had ended.
     double joules;
     std::int32_t clock_mhz;
     std::int32_t part;

@@ -168,6 +168,7 @@ class Trainer {
       has_plan_ = true;
       memory_->with_plan.fetch_add(1, std::memory_order_acq_rel);
     }
+    memory_->last_end_seconds[rank_].store(ready_seconds_, std::memory_order_relaxed);
     if (memory_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == kRanks) {
       if (memory_->with_plan.load(std::memory_order_acquire) == kRanks &&
           memory_->first_planned.load(std::memory_order_relaxed) < 0) {
@@ -177,7 +178,11 @@ class Trainer {
       memory_->arrived.store(0, std::memory_order_release);
       Raise(&memory_->rounds);
     }
-    return WaitFor(*memory_, memory_->rounds, round + 1);
+    if (!WaitFor(*memory_, memory_->rounds, round + 1)) return false;
+    for (const std::atomic<double>& end : memory_->last_end_seconds) {
+      ready_seconds_ = std::max(ready_seconds_, end.load(std::memory_order_relaxed));
+    }
+    return true;
   }
 
   Result<bool> Compute(const Action& action, std::uint32_t round) {
@@ -186,15 +191,21 @@ class Trainer {
     const int neighbour = forward ? stage_ - 1 : stage_ + 1;
     const std::uint32_t number =
         round * kMicrobatches + static_cast<std::uint32_t>(action.microbatch) + 1;
-    if (neighbour >= 0 && neighbour < kStages &&
-        !WaitFor(*memory_, memory_->ended[pipeline_][neighbour][kind], number)) {
-      return false;
+    double ready_seconds = ready_seconds_;
+    if (neighbour >= 0 && neighbour < kStages) {
+      if (!WaitFor(*memory_, memory_->ended[pipeline_][neighbour][kind], number)) return false;
+      ready_seconds = std::max(
+          ready_seconds, memory_->end_seconds[pipeline_][neighbour][kind][action.microbatch].load(
+                             std::memory_order_relaxed));
     }
     const auto type = static_cast<perseus_instruction>(action.type);
     perseus_instruction_begin(client_.get(), type, stage_, action.microbatch);
-    const auto ran = gpus_->RunKernel(rank_, kernels_[action.type]);
+    const auto ran = gpus_->RunKernel(rank_, kernels_[action.type], ready_seconds);
     perseus_instruction_end(client_.get(), type, stage_, action.microbatch);
     if (!ran) return tl::unexpected(ran.error());
+    ready_seconds_ = ran->end_seconds;
+    memory_->end_seconds[pipeline_][stage_][kind][action.microbatch].store(
+        ran->end_seconds, std::memory_order_relaxed);
     Raise(&memory_->ended[pipeline_][stage_][kind]);
     return true;
   }
@@ -202,7 +213,8 @@ class Trainer {
   Result<void> Record(SharedMemory::Sample* sample, Part part) {
     const auto snapshot = gpus_->Snapshot(rank_);
     if (!snapshot) return tl::unexpected(snapshot.error());
-    sample->seconds = snapshot->at_seconds;
+    if (ready_seconds_ == 0) ready_seconds_ = snapshot->at_seconds;
+    sample->seconds = ready_seconds_;
     sample->joules = snapshot->joules;
     sample->clock_mhz = snapshot->clock_mhz;
     sample->part = static_cast<std::int32_t>(part);
@@ -219,6 +231,7 @@ class Trainer {
   std::map<ComputationType, device::Kernel> kernels_;
   std::vector<ScheduleStep> order_;
   ClientPointer client_;
+  double ready_seconds_ = 0;  // When what ran last ended; of a round: its last rank.
   int first_planned_ = -1;
   bool has_plan_ = false;
   bool slow_ = false;
