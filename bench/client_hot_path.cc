@@ -3,8 +3,8 @@
 
 // What perseus_instruction_begin() costs the thread that trains, one call at a
 // time: median, 99th and 99.9th percentile and the worst of some millions, less
-// the cost of reading the clock. Beside it, in the same run, what a queue with a
-// lock and a condition variable costs, which is how one would write it first.
+// the cost of reading the clock. Beside it, in the same run, perseus_step_begin(),
+// which may wake the background thread with a system call.
 //
 //   build/release/bench/client_hot_path [CALLS]
 
@@ -12,11 +12,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
-#include <deque>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -56,39 +53,6 @@ void Print(const char* what, const std::vector<double>& took, double empty) {
              at(1));
 }
 
-// The queue that one would write first.
-class LockedQueue {
- public:
-  LockedQueue() : reader_([this] { Read(); }) {}
-  ~LockedQueue() {
-    Push(-1);
-    reader_.join();
-  }
-  LockedQueue(const LockedQueue&) = delete;
-  LockedQueue& operator=(const LockedQueue&) = delete;
-  void Push(int value) {
-    {
-      const std::lock_guard lock(mutex_);
-      values_.push_back(value);
-    }
-    changed_.notify_one();
-  }
-
- private:
-  void Read() {
-    for (int value = 0; value >= 0;) {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return !values_.empty(); });
-      value = values_.back();
-      values_.clear();
-    }
-  }
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<int> values_;
-  std::thread reader_;
-};
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -116,8 +80,5 @@ int main(int argc, char** argv) {
         Measure(ticks, ns_per_tick, calls / 100, [&](int i) { perseus_step_begin(client, i); }),
         floor);
   perseus_client_close(client);
-  LockedQueue queue;
-  Print("a queue with a lock, for comparison",
-        Measure(ticks, ns_per_tick, calls / 20, [&](int i) { queue.Push(i); }), floor);
   return 0;
 }
