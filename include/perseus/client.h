@@ -81,13 +81,16 @@ typedef enum perseus_level {
   PERSEUS_LEVEL_OFF = 3,   /* No calls. */
 } perseus_level;
 
+/* Bits of perseus_client_options.flags. */
 enum {
-  PERSEUS_SHADOW = 1u << 0, /* Everything runs, no clock is ever set. */
-  PERSEUS_PROFILE =
-      1u << 1, /* Sweep clocks during the first iterations and report what they cost. */
-  PERSEUS_STRICT =
-      1u
-      << 2, /* perseus_client_open() waits for the server and the device, and fails without them. */
+  /* Everything runs, no clock is ever set. */
+  PERSEUS_SHADOW = 1u << 0,
+  /* Sweep clocks during the first iterations and report what they cost. */
+  PERSEUS_PROFILE = 1u << 1,
+  /* perseus_client_open() waits for the server and the device, and fails without them. */
+  PERSEUS_STRICT = 1u << 2,
+  /* A clock is called for when its computation begins, not ahead of time: to compare. */
+  PERSEUS_NO_AHEAD = 1u << 3,
 };
 
 /* Fill with perseus_client_options_init(), then set what differs. */

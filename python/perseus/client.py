@@ -162,6 +162,8 @@ class Client:
         Sweep clocks during the first iterations where the server wants a profile.
     strict
         Wait for server and device, and raise `LibraryError` where one cannot be had.
+    ahead
+        False: a clock is called for when its computation begins, to compare.
     options
         Others of ``perseus_client_options`` by name: token, ca_file, node,
         min_interval_seconds, max_early_loss, max_overhead, report_interval_seconds,
@@ -185,6 +187,7 @@ class Client:
         shadow: bool = False,
         profile: bool = False,
         strict: bool = False,
+        ahead: bool = True,
         **options: str | float,
     ) -> None:
         self._library: ctypes.CDLL | None = None
@@ -208,6 +211,7 @@ class Client:
             (shadow, abi.Flag.SHADOW),
             (profile, abi.Flag.PROFILE),
             (strict, abi.Flag.STRICT),
+            (not ahead, abi.Flag.NO_AHEAD),
         ):
             if wanted:
                 flags |= flag

@@ -35,6 +35,7 @@ class Flag(enum.IntFlag):
     SHADOW = 1
     PROFILE = 2
     STRICT = 4
+    NO_AHEAD = 8
 
 
 class Options(ctypes.Structure):

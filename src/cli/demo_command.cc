@@ -215,6 +215,7 @@ Result<Printout> RunDemo(const DemoFlags& flags, const Style& style) {
   demo::DemoSpec spec;
   spec.plan.iterations = flags.iterations;
   spec.plan.straggler = !flags.no_straggler;
+  spec.plan.ahead = !flags.no_ahead;
   spec.clock_call_ms = flags.clock_latency_ms;
   spec.keep_folder = flags.keep_directory;
   std::error_code error;

@@ -11,6 +11,7 @@ namespace perseus::cli {
 struct DemoFlags {
   int iterations = 30;
   bool no_straggler = false;
+  bool no_ahead = false;
   double clock_latency_ms = 15;
   std::string keep_directory;
 };

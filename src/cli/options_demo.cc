@@ -25,6 +25,8 @@ void AddDemoCommand(CommandParser* parser, Invocation* invocation) {
                         "Iterations under the plan (default 30).",
                         [](std::string_view text) { return ParseCount(text, 1, 500); });
   parser->AddFlag(&flags->no_straggler, "--no-straggler", "No pipeline falls behind.");
+  parser->AddFlag(&flags->no_ahead, "--no-ahead",
+                  "Ask for a clock when its computation begins, not ahead of time: to compare.");
   parser->AddValue<double>(
       &flags->clock_latency_ms, "--clock-latency", "MS",
       "How long a simulated GPU takes to set a clock, in milliseconds (default 15).",

@@ -76,7 +76,7 @@ class Connection {
       leased_.insert(request.gpu);
     }
     const std::string gpu = request.gpu;
-    const Result<agent::Answer> answer = Ask(std::move(request));
+    Result<agent::Answer> answer = Ask(std::move(request));
     if (!answer && not_leased_) {
       leased_.erase(gpu);
       lost_.insert(gpu);

@@ -38,7 +38,8 @@ static_assert(static_cast<int>(perseus::ComputationType::kBackwardWeight) ==
               PERSEUS_BACKWARD_WEIGHT);
 static_assert(static_cast<int>(perseus::client::Level::kOff) == PERSEUS_LEVEL_OFF);
 
-constexpr std::uint32_t kKnownFlags = PERSEUS_SHADOW | PERSEUS_PROFILE | PERSEUS_STRICT;
+constexpr std::uint32_t kKnownFlags =
+    PERSEUS_SHADOW | PERSEUS_PROFILE | PERSEUS_STRICT | PERSEUS_NO_AHEAD;
 constexpr double kDefaultOpenSeconds = 30;
 constexpr double kMostSeconds = 86'400;
 
@@ -99,6 +100,7 @@ Result<ClientSettings> ReadOptions(const perseus_client_options& options) {
   settings.node = options.node == nullptr ? HostName() : options.node;
   settings.shadow = (options.flags & PERSEUS_SHADOW) != 0;
   settings.profile = (options.flags & PERSEUS_PROFILE) != 0;
+  settings.follower.ahead = (options.flags & PERSEUS_NO_AHEAD) == 0;
   settings.sweep.iterations = options.profile_iterations > 0 ? options.profile_iterations : 2;
   settings.sweep.stride = options.profile_stride > 0 ? options.profile_stride : 1;
   settings.sweep.least_mhz = options.min_profile_mhz;

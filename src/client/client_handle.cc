@@ -4,7 +4,7 @@
 #include "client/client_handle.h"
 
 #include <pthread.h>
-#include <signal.h>
+#include <csignal>
 
 #include <algorithm>
 #include <chrono>

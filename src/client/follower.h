@@ -24,6 +24,7 @@ struct FollowerSettings {
   // A lower clock comes at most so much of a computation's time before its end.
   double max_early_loss = 0.05;
   double max_overhead = 0.01;  // See OverheadGuard.
+  bool ahead = true;           // False: a clock is called for when its computation begins.
 };
 
 struct FollowerCounters {

@@ -27,6 +27,7 @@ int Follower::NextFirstClock() const {
 Follower::Target Follower::TargetNow() const {
   const auto size = std::ssize(clocks_);
   const bool running = in_iteration_ && open_ > 0 && row_ >= 0;
+  if (!running && !settings_.ahead) return {std::max<std::ptrdiff_t>(row_, 0), clock_mhz_};
   const std::ptrdiff_t row = running ? row_ : in_iteration_ ? row_ + 1 : size;
   if (row < size) return {row, clocks_[static_cast<std::size_t>(row)]};
   const int first = NextFirstClock();
@@ -38,7 +39,7 @@ Follower::Target Follower::TargetNow() const {
 Follower::Target Follower::LookAhead(Target target, std::int64_t now_ns,
                                      const LatencyRecord& latency, std::int64_t* wake_at_ns) const {
   const auto size = std::ssize(clocks_);
-  if (!in_iteration_ || target.row >= size) return target;
+  if (!settings_.ahead || !in_iteration_ || target.row >= size) return target;
   const auto now = static_cast<double>(now_ns);
   const auto high = static_cast<double>(latency.HighNs());
   const auto least = static_cast<double>(latency.LeastNs());

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +27,8 @@
 #include "demo/files.h"
 #include "demo/trainer.h"
 #include "device/simulated_gpu.h"
+#include "http/client.h"
+#include "http/target.h"
 #include "perseus/file.h"
 #include "perseus/synth.h"
 
@@ -146,6 +149,9 @@ class Demonstration {
       if (const Result<void> done = (this->*step)(); !done) return tl::unexpected(done.error());
     }
     if (const Result<void> watched = Watch(); !watched) return tl::unexpected(watched.error());
+    if (!spec_.keep_folder.empty()) {
+      if (const Result<void> kept = Keep(); !kept) return tl::unexpected(kept.error());
+    }
     for (int rank = 0; rank < kRanks; ++rank) {
       result_.stats[static_cast<std::size_t>(rank)] = memory_->stats[rank];
     }
@@ -221,6 +227,7 @@ class Demonstration {
       return tl::unexpected(server_->Failure(end ? *end : "did not say that it is ready"));
     }
     const std::string address = line->substr(begin, line->find_first_of(" ,;\t", begin) - begin);
+    address_ = address;
     watcher_.says("server   at " + address);
     return WriteFileAtomically(files_.server(), address);
   }
@@ -298,6 +305,31 @@ class Demonstration {
     }
   }
 
+  // What happened and the plan that was followed, for who wants to look closer.
+  Result<void> Keep() {
+    std::string csv = "part,number,straggler,plan_version,time,energy\n";
+    for (const DemoRound& round : result_.rounds) {
+      constexpr std::array kParts = {"baseline", "baseline", "waiting", "planned", "over"};
+      csv += fmt::format("{},{},{},{},{},{}\n", kParts.at(static_cast<std::size_t>(round.part)),
+                         round.number, round.straggler ? 1 : 0, round.plan_version, round.seconds,
+                         round.joules);
+    }
+    if (const auto written = WriteFileAtomically(files_.rounds(), csv); !written) return written;
+    http::ClientOptions options;
+    options.url = address_;
+    Result<http::Client> server = http::Client::Create(std::move(options));
+    if (!server) return tl::unexpected(server.error());
+    const Result<http::Response> plan = server->Call(
+        "GET",
+        fmt::format("/api/v1/jobs/{}/plan.json?pipeline=0", http::PercentEncoded(memory_->job_id)));
+    if (!plan) return tl::unexpected(plan.error());
+    if (plan->status != 200 || !plan->body) {
+      return MakeError(ErrorCode::kIo,
+                       fmt::format("the server gave no plan: status {}", plan->status));
+    }
+    return WriteFileAtomically(files_.plan(), *plan->body);
+  }
+
   const DemoSpec& spec_;
   const DemoWatcher& watcher_;
   const std::function<bool()>& stop_;
@@ -306,6 +338,7 @@ class Demonstration {
   std::optional<ChildProcess> agent_;
   std::optional<ChildProcess> server_;
   std::vector<ChildProcess> trainers_;
+  std::string address_;  // Of the server.
   DemoResult result_;
 };
 

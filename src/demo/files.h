@@ -18,8 +18,10 @@ struct DemoFiles {
   std::string store() const { return folder + "/store.db"; }
   std::string memory() const { return folder + "/trainers.state"; }
   std::string profile() const { return folder + "/profile.csv"; }
-  std::string job() const { return folder + "/job.json"; }   // Body of POST /api/v1/jobs.
-  std::string server() const { return folder + "/server"; }  // Its address.
+  std::string job() const { return folder + "/job.json"; }       // Body of POST /api/v1/jobs.
+  std::string plan() const { return folder + "/plan.json"; }     // Of pipeline 0, at the end.
+  std::string rounds() const { return folder + "/rounds.csv"; }  // What each iteration took.
+  std::string server() const { return folder + "/server"; }      // Its address.
   std::string log(const std::string& of) const { return folder + "/" + of + ".log"; }
 };
 

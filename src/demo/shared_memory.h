@@ -37,6 +37,7 @@ struct DemoPlan {
   int straggler_from = 10;
   int straggler_until = 20;
   double straggler_factor = 1.2;
+  bool ahead = true;  // False: clocks are called for when their computation begins.
 };
 
 // The state that the trainers of a demonstration share: a file in memory. It
@@ -74,6 +75,7 @@ struct SharedMemory {
   Sample begin[kRanks];  // Before the first round.
 
   perseus_client_stats stats[kRanks];  // At the end.
+  char job_id[128];
 };
 
 struct UnmapShared {

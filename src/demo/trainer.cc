@@ -92,6 +92,9 @@ class Trainer {
       memory_->sampled[rank_].store(round + 1, std::memory_order_release);
     }
     if (client_) {
+      if (rank_ == 0) {
+        perseus_client_job_id(client_.get(), memory_->job_id, sizeof(memory_->job_id));
+      }
       memory_->stats[rank_].struct_size = sizeof(perseus_client_stats);
       perseus_client_get_stats(client_.get(), &memory_->stats[rank_]);
     }
@@ -144,6 +147,7 @@ class Trainer {
     options.device = device.c_str();
     options.gpu_uuid = uuid.c_str();
     options.node = "demo";
+    if (!memory_->plan.ahead) options.flags |= PERSEUS_NO_AHEAD;
     options.report_interval_seconds = 1;
     perseus_client* client = nullptr;
     std::array<char, 512> message = {};
