@@ -4,10 +4,10 @@
 #include "client/client_handle.h"
 
 #include <pthread.h>
-#include <csignal>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <utility>
 
 #include "client/clock_thread.h"

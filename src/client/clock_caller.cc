@@ -4,9 +4,9 @@
 #include "client/clock_caller.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
+#include <ctime>
 #include <string_view>
 #include <utility>
 

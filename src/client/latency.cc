@@ -4,6 +4,7 @@
 #include "client/latency.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace perseus::client {
 
@@ -29,8 +30,7 @@ std::int64_t LatencyRecord::QuantileNs(double share) const {
   const std::size_t size = std::min(count_, kWindow);
   std::array<std::int64_t, kWindow> sorted = calls_ns_;
   const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(size);
-  const auto at =
-      sorted.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(size - 1) + 0.5);
+  const auto at = sorted.begin() + std::lround(share * static_cast<double>(size - 1));
   std::nth_element(sorted.begin(), at, end);
   return *at + settling_ns_;
 }

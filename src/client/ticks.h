@@ -4,9 +4,8 @@
 #ifndef PERSEUS_CLIENT_TICKS_H_
 #define PERSEUS_CLIENT_TICKS_H_
 
-#include <time.h>
-
 #include <cstdint>
+#include <ctime>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
