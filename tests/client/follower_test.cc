@@ -125,6 +125,22 @@ TEST_F(FollowerTest, SetsTheClockOfEachComputationAheadOfTime) {
   }
 }
 
+TEST_F(FollowerTest, CallsAtTheBeginWhereAskedTo) {
+  FollowerSettings settings;
+  settings.ahead = false;
+  follower_ = Follower(settings);
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  Iterate(*plan);
+  calls_.clear();
+  const std::int64_t begin = now_;
+  Iterate(*plan);
+  EXPECT_EQ(calls_, (std::vector<std::pair<std::int64_t, int>>{{begin, 1000},
+                                                               {begin + 80 * kMs, 1400},
+                                                               {begin + 120 * kMs, 1000},
+                                                               {begin + 160 * kMs, 1400}}));
+}
+
 TEST_F(FollowerTest, LowersLateWhereLatencyVaries) {
   latency_ = Latency(5 * kMs, 25 * kMs);
   const auto plan = Plan(1, {1400, 1400, 1000, 1000, 1400, 1400});
