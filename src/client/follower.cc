@@ -84,7 +84,7 @@ void Follower::SetLevel(Level level) {
   level_since_ = counters_.iterations;
   guard_.Restart();
   clocks_.clear();
-  if (plan_ && level != Level::kOff) clocks_ = ClocksAtLevel(*plan_, level);
+  if (plan_) clocks_ = ClocksAtLevel(*plan_, level);
 }
 
 void Follower::Handle(const Event& event, std::int64_t at_ns) {

@@ -21,19 +21,24 @@ bool OverheadGuard::EndIteration(double iteration_seconds) {
   // and power limits slow all of them. 1 where none ran.
   double expected = 0;
   double measured = 0;
+  Sums quiet;
   for (const PerType& of : types_) {
+    quiet.planned += of.quiet.planned;
+    quiet.measured += of.quiet.measured;
     if (of.ratio <= 0) continue;
     expected += of.ratio * of.quiet.planned;
     measured += of.quiet.measured;
   }
   const double drift = expected > 0 && measured > 0 ? measured / expected : 1;
+  // Stands for types that never ran undisturbed.
+  const double overall = quiet.planned > 0 ? quiet.measured / quiet.planned : 0;
   double cost = 0;
   bool known = false;
   for (PerType& of : types_) {
     if (of.quiet.planned > 0) {
       of.ratio = of.quiet.measured / of.quiet.planned;
     } else {
-      of.ratio *= drift;
+      of.ratio = of.ratio > 0 ? of.ratio * drift : overall;
     }
     if (of.ratio > 0) {
       known = true;

@@ -113,6 +113,7 @@ Result<RankPlan> ParseRankPlan(std::string_view json) {
 
 std::vector<int> ClocksAtLevel(const RankPlan& plan, Level level) {
   std::vector<int> clocks;
+  if (level == Level::kOff) return clocks;
   clocks.reserve(plan.rows.size());
   for (const PlanRow& row : plan.rows) clocks.push_back(row.mhz);
   const auto level_out = [&](std::size_t begin, std::size_t end) {

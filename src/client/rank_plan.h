@@ -41,8 +41,8 @@ Result<RankPlan> ParseRankPlan(std::string_view json);
 // How finely clocks follow a plan: perseus_level of perseus/client.h.
 enum class Level : std::uint8_t { kComputation, kPhase, kStage, kOff };
 
-// The clock of each row. Coarser levels take the highest clock of each group,
-// so that no computation gets slower than planned.
+// The clock of each row; none at kOff. Coarser levels take the highest clock of
+// each group, so that no computation gets slower than planned.
 std::vector<int> ClocksAtLevel(const RankPlan& plan, Level level);
 
 // "backward of stage 2, microbatch 5"; what is -1 is left out.

@@ -320,6 +320,30 @@ TEST_F(FollowerTest, GoesCoarserWhereCallsCostTime) {
   ASSERT_TRUE(follower_.TakeComplaint());
 }
 
+// However dear calls are, in the end there are none; not with the next plan either.
+TEST_F(FollowerTest, StopsCallingWhereAllLevelsCostTime) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1200});
+  follower_.Offer(plan);
+  for (int i = 0; i < 200 && follower_.level() != Level::kOff; ++i) {
+    Say(EventKind::kStepBegin);
+    for (const PlanRow& row : plan->rows) {
+      Say(EventKind::kBegin, row.action);
+      // At the coarsest level somebody else's calls are to blame; the follower cannot know.
+      if (row.action.microbatch == 1 && row.mhz == 1400) follower_.Called(1400, now_, now_ + kMs);
+      Pass(now_ + row_ns_ + (row.action.microbatch == 1 && row.mhz == 1400 ? 10 * kMs : 0));
+      Say(EventKind::kEnd, row.action);
+    }
+    Say(EventKind::kStepEnd);
+  }
+  EXPECT_EQ(follower_.level(), Level::kOff);
+  follower_.Offer(Plan(2, {1000, 1000, 1400, 1000, 1400, 1200}));
+  Iterate(*plan);
+  calls_.clear();
+  Iterate(*plan);
+  EXPECT_TRUE(calls_.empty());
+  EXPECT_EQ(follower_.clock_mhz(), 0);
+}
+
 TEST_F(FollowerTest, StaysFineWhereCallsCostNothing) {
   const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
   follower_.Offer(plan);

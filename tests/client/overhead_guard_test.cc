@@ -62,6 +62,19 @@ TEST(OverheadGuard, HeatIsSeenInTheOtherTypesToo) {
   }
 }
 
+TEST(OverheadGuard, ATypeThatIsAlwaysDisturbedIsHeldAgainstTheOthers) {
+  OverheadGuard guard(0.01);
+  bool tripped = false;
+  for (int i = 0; i < 10; ++i) {
+    for (int k = 0; k < 4; ++k) {
+      guard.AddComputation(ComputationType::kForward, 0.010, 0.010, false);
+      guard.AddComputation(ComputationType::kBackward, 0.010, 0.012, true);
+    }
+    tripped = tripped || guard.EndIteration(0.088);
+  }
+  EXPECT_TRUE(tripped);
+}
+
 TEST(OverheadGuard, OneBadIterationDoesNotCount) {
   OverheadGuard guard(0.01);
   EXPECT_FALSE(

@@ -42,6 +42,7 @@ TEST(RankPlan, CoarserLevelsTakeTheHighestClockOfEachGroup) {
   // Warm-up: two forwards; steady: until the last forward; cool-down.
   EXPECT_EQ(ClocksAtLevel(*plan, Level::kPhase), (std::vector<int>{1200, 1200, 1300, 1300, 1250}));
   EXPECT_EQ(ClocksAtLevel(*plan, Level::kStage), (std::vector<int>(5, 1300)));
+  EXPECT_TRUE(ClocksAtLevel(*plan, Level::kOff).empty());
 }
 
 TEST(RankPlan, WrongAnswersNameTheField) {
