@@ -169,9 +169,9 @@ class Demonstration {
     const std::pair<std::string, std::string> files[] = {
         {files_.profile(), synth->profile_csv}, {files_.job(), JobJson(synth->profile_csv)}};
     for (const auto& [path, bytes] : files) {
-      if (const Result<void> written = WriteFileAtomically(path, bytes); !written) return written;
+      if (Result<void> written = WriteFileAtomically(path, bytes); !written) return written;
     }
-    if (const auto made = device::CreateSimulatedGpus(files_.gpus(), GpuConfig(spec_), "the demo");
+    if (auto made = device::CreateSimulatedGpus(files_.gpus(), GpuConfig(spec_), "the demo");
         !made) {
       return made;
     }
@@ -192,10 +192,9 @@ class Demonstration {
   }
 
   Result<void> StartAgent() {
-    const Result<void> started =
-        Start(&agent_, "agent",
-              {"agent", "--driver", "simulated:" + files_.gpus(), "--socket", files_.socket(),
-               "--journal", files_.journal()});
+    Result<void> started = Start(&agent_, "agent",
+                                 {"agent", "--driver", "simulated:" + files_.gpus(), "--socket",
+                                  files_.socket(), "--journal", files_.journal()});
     if (!started) return started;
     for (double waited = 0; !AnswersAt(files_.socket()); waited += kLookNs * 1e-9) {
       if (const auto end = agent_->Ended()) return tl::unexpected(agent_->Failure(*end));
@@ -211,7 +210,7 @@ class Demonstration {
   }
 
   Result<void> StartServer() {
-    const Result<void> started =
+    Result<void> started =
         Start(&server_, "server",
               {"serve", "--listen", "127.0.0.1:0", "--store", "sqlite:" + files_.store()});
     if (!started) return started;
@@ -314,7 +313,7 @@ class Demonstration {
                          round.number, round.straggler ? 1 : 0, round.plan_version, round.seconds,
                          round.joules);
     }
-    if (const auto written = WriteFileAtomically(files_.rounds(), csv); !written) return written;
+    if (auto written = WriteFileAtomically(files_.rounds(), csv); !written) return written;
     http::ClientOptions options;
     options.url = address_;
     Result<http::Client> server = http::Client::Create(std::move(options));

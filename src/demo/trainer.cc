@@ -74,21 +74,21 @@ class Trainer {
   }
 
   Result<void> Run() {
-    if (const auto sampled = Record(&memory_->begin[rank_], Part::kBaseline); !sampled) {
+    if (auto sampled = Record(&memory_->begin[rank_], Part::kBaseline); !sampled) {
       return sampled;
     }
     for (std::uint32_t round = 0; round < kMaxRounds; ++round) {
       const Part part = PartOf(round);
       if (part == Part::kOver) break;
-      if (const Result<void> slowed = SetStraggler(part, round); !slowed) return slowed;
+      if (Result<void> slowed = SetStraggler(part, round); !slowed) return slowed;
       if (part >= Part::kWaiting && !client_) {
-        if (const Result<void> opened = OpenClient(); !opened) return opened;
+        if (Result<void> opened = OpenClient(); !opened) return opened;
       }
       const Result<bool> goes_on = Iterate(round);
       if (!goes_on) return tl::unexpected(goes_on.error());
       if (!*goes_on) break;
       SharedMemory::Sample& sample = memory_->samples[rank_][round];
-      if (const auto sampled = Record(&sample, part); !sampled) return sampled;
+      if (auto sampled = Record(&sample, part); !sampled) return sampled;
       memory_->sampled[rank_].store(round + 1, std::memory_order_release);
     }
     if (client_) {
@@ -162,7 +162,7 @@ class Trainer {
   Result<bool> Iterate(std::uint32_t round) {
     perseus_step_begin(client_.get(), round);
     for (const ScheduleStep& step : order_) {
-      const Result<bool> ran = Compute(step.action, round);
+      Result<bool> ran = Compute(step.action, round);
       if (!ran || !*ran) return ran;
     }
     perseus_step_end(client_.get(), 0);
@@ -246,7 +246,7 @@ class Trainer {
 Result<void> RunTrainer(const std::string& folder, int rank) {
   if (rank < 0 || rank >= kRanks) return InvalidInput("no such rank");
   Trainer trainer(DemoFiles{folder}, rank);
-  if (const Result<void> opened = trainer.Open(); !opened) return opened;
+  if (Result<void> opened = trainer.Open(); !opened) return opened;
   return trainer.Run();
 }
 

@@ -185,7 +185,7 @@ TEST_F(WholeClientTest, TrainsOnWithoutAServer) {
   ASSERT_EQ(Open(), PERSEUS_OK) << message_.data();
   ASSERT_TRUE(TrainUntil(
       [](const auto& stats) { return stats.server_errors >= 2 && stats.iterations >= 3; }));
-  EXPECT_EQ(Stats().instructions, 4 * Stats().iterations);
+  EXPECT_TRUE(EverythingWasSeen());
   EXPECT_NE(LastError().find(url_), std::string::npos) << LastError();
   Close();
   EXPECT_EQ(Gpu().set_calls, 0U);
