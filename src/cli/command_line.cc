@@ -20,6 +20,9 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddEvaluateCommand(parser, invocation);
   AddAgentCommand(parser, invocation);
   AddDoctorCommand(parser, invocation);
+  AddDemoCommand(parser, invocation);
+  AddServeCommand(parser, invocation);
+  AddJobCommand(parser, invocation);
   AddCompletionCommand(parser, invocation);
   AddManCommand(parser, invocation);
 }

@@ -10,8 +10,11 @@
 #include <vector>
 
 #include "cli/agent_flags.h"
+#include "cli/demo_flags.h"
 #include "cli/doctor_flags.h"
+#include "cli/job_client_flags.h"
 #include "cli/option_data.h"
+#include "cli/serve_flags.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/job_file.h"
@@ -30,6 +33,9 @@ enum class Command : std::uint8_t {
   kEvaluate,
   kAgent,
   kDoctor,
+  kDemo,
+  kServe,
+  kJob,
   kCompletion,
   kMan,
 };
@@ -124,6 +130,9 @@ struct Invocation {
   EvaluateFlags evaluate;
   AgentFlags agent;
   DoctorFlags doctor;
+  DemoFlags demo;
+  ServeFlags serve;
+  JobClientFlags job_client;
   std::string shell;  // completion
   // What was given of what `plan` takes too, but for --at, --effort and the
   // output: to show a command that plans the same job.

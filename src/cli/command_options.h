@@ -22,6 +22,9 @@ void AddEmulateCommand(CommandParser* parser, Invocation* invocation);
 void AddEvaluateCommand(CommandParser* parser, Invocation* invocation);
 void AddAgentCommand(CommandParser* parser, Invocation* invocation);
 void AddDoctorCommand(CommandParser* parser, Invocation* invocation);
+void AddDemoCommand(CommandParser* parser, Invocation* invocation);
+void AddServeCommand(CommandParser* parser, Invocation* invocation);
+void AddJobCommand(CommandParser* parser, Invocation* invocation);
 void AddCompletionCommand(CommandParser* parser, Invocation* invocation);
 void AddManCommand(CommandParser* parser, Invocation* invocation);
 

@@ -25,6 +25,10 @@ Result<Printout> RunEvaluate(const EvaluateFlags& flags);
 // `run` ends when a signal asks it to.
 Result<Printout> RunAgent(const AgentFlags& flags, const Style& style);
 Result<Printout> RunDoctor(const DoctorFlags& flags, const Style& style);
+Result<Printout> RunDemo(const DemoFlags& flags, const Style& style);
+// Ends when a signal asks it to.
+Result<Printout> RunServe(const ServeFlags& flags);
+Result<Printout> RunJob(const JobClientFlags& flags, const Style& style);
 Result<Printout> RunCompletion(const std::string& shell);
 Result<Printout> RunMan();
 

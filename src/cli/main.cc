@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -14,6 +15,7 @@
 #include "cli/outputs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "demo/trainer.h"
 
 namespace {
 
@@ -48,6 +50,12 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunAgent(invocation.agent, style);
     case Command::kDoctor:
       return perseus::cli::RunDoctor(invocation.doctor, style);
+    case Command::kDemo:
+      return perseus::cli::RunDemo(invocation.demo, style);
+    case Command::kServe:
+      return perseus::cli::RunServe(invocation.serve);
+    case Command::kJob:
+      return perseus::cli::RunJob(invocation.job_client, style);
     case Command::kCompletion:
       return perseus::cli::RunCompletion(invocation.shell);
     case Command::kMan:
@@ -78,6 +86,12 @@ int Fail(const Error& error) {
 }
 
 int Main(const std::vector<std::string>& arguments) {
+  // A rank of the modelled job, started by `perseus demo`.
+  if (arguments.size() == 3 && arguments[0] == perseus::demo::kTrainerArgument) {
+    const Result<void> trained =
+        perseus::demo::RunTrainer(arguments[1], std::atoi(arguments[2].c_str()));
+    return trained ? 0 : Fail(trained.error());
+  }
   const Style style = perseus::cli::DetectStyle();
   const auto parsed = perseus::cli::ParseCommandLine(arguments, style.columns);
   if (!parsed) return Fail(parsed.error());

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Writes OUTPUT, a C++ file that holds each of ASSETS as a string:
-# cmake -DASSETS=a.css;b.js -DOUTPUT=assets.cc -P EmbedAssets.cmake
+# cmake -DASSETS=a.css;b.js -DROOM=report -DHEADER=report/assets.h -DOUTPUT=assets.cc -P EmbedAssets.cmake
 
 # Compilers need not accept longer literals, so the text goes in as pieces.
 set(piece_length 8000)
 
-set(code "// Made by EmbedAssets.cmake.\n#include \"report/assets.h\"\n\nnamespace perseus::report {\n")
+set(code "// Made by EmbedAssets.cmake.\n#include \"${HEADER}\"\n\nnamespace perseus::${ROOM} {\n")
 foreach(asset IN LISTS ASSETS)
   file(READ "${asset}" text)
   if(text MATCHES "[^\t\n -~]")
@@ -33,5 +33,5 @@ foreach(asset IN LISTS ASSETS)
   endwhile()
   string(APPEND code ";\n}\n")
 endforeach()
-string(APPEND code "\n}  // namespace perseus::report\n")
+string(APPEND code "\n}  // namespace perseus::${ROOM}\n")
 file(WRITE "${OUTPUT}" "${code}")

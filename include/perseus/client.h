@@ -1,0 +1,224 @@
+/* Copyright 2026 The Perseus Authors
+ * SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef PERSEUS_CLIENT_H_
+#define PERSEUS_CLIENT_H_
+
+/* The client of Perseus, for the process that trains: libperseus_client. Plain C, so that every
+ * language can call it; docs/client.md has examples in C and Python.
+ *
+ * Nothing here may slow, hang or crash training. Once a client is open its functions never fail:
+ * what goes wrong (server away, clock calls refused, another order than the plan's) gives the
+ * clocks back to the driver, is counted, and is said once in perseus_client_last_error(). No C++
+ * exception leaves this library.
+ *
+ * Units: seconds, joules, MHz. Ownership: the library copies all it is given before it returns; a
+ * client belongs to the caller until perseus_client_close(). Threads: the functions of one client
+ * may be called from any thread, those of its hot path (step and instruction) also at the same
+ * time; perseus_client_close() must be the last. NULL for a client is allowed everywhere and does
+ * nothing.
+ *
+ * fork(): a client belongs to the process that opened it. In a child every function does nothing
+ * (its copy of the memory stays until it exits or executes another program): the child opens its
+ * own client. exec(): nothing is inherited. */
+
+#include <stddef.h> /* NOLINT(modernize-deprecated-headers): C reads this, too. */
+#include <stdint.h> /* NOLINT(modernize-deprecated-headers) */
+
+#if defined(__GNUC__)
+#define PERSEUS_CLIENT_API __attribute__((visibility("default")))
+#else
+#define PERSEUS_CLIENT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NOLINTBEGIN(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg):
+ * names of C. */
+
+/* The version of this interface. It grows at the ends of its structs only: a caller states the size
+ * that it knows (struct_size), and what it does not know has its default. */
+#define PERSEUS_CLIENT_ABI_VERSION 1
+
+typedef struct perseus_client perseus_client;
+
+/* What a computation is. The letters are PyTorch's. */
+typedef enum perseus_instruction {
+  PERSEUS_FORWARD = 0,         /* F */
+  PERSEUS_BACKWARD = 1,        /* B: gradients of input and weight in one */
+  PERSEUS_BACKWARD_INPUT = 2,  /* I */
+  PERSEUS_BACKWARD_WEIGHT = 3, /* W */
+} perseus_instruction;
+
+typedef enum perseus_status {
+  PERSEUS_OK = 0,
+  PERSEUS_INVALID = 1,     /* An argument is wrong; the message says which. */
+  PERSEUS_UNAVAILABLE = 2, /* strict only: the server, the device or the plan cannot be had. */
+  PERSEUS_NO_MEMORY = 3,
+  PERSEUS_CLOSED = 4, /* No client, one that is closed, or one of the parent process. */
+} perseus_status;
+
+/* What a client is doing now. */
+typedef enum perseus_state {
+  PERSEUS_STATE_CONNECTING = 0, /* No plan yet; clocks are the driver's. */
+  PERSEUS_STATE_PROFILING = 1,  /* Sweeps the clocks of the first iterations. */
+  PERSEUS_STATE_WAITING = 2,    /* Registered; the server has no plan for this rank yet. */
+  PERSEUS_STATE_FOLLOWING = 3,  /* Sets clocks as the plan says. */
+  PERSEUS_STATE_RELEASED =
+      4, /* Something is wrong (last error): clocks given back, training goes on. */
+  PERSEUS_STATE_CLOSED = 5,
+} perseus_state;
+
+/* How finely clocks follow the plan. A client goes down by itself where calls cost training time.
+ */
+typedef enum perseus_level {
+  PERSEUS_LEVEL_COMPUTATION = 0, /* As planned. */
+  PERSEUS_LEVEL_PHASE =
+      1, /* One clock for each warm-up, steady phase and cool-down: the highest planned in it. */
+  PERSEUS_LEVEL_STAGE = 2, /* One clock for the iteration: the highest planned. */
+  PERSEUS_LEVEL_OFF = 3,   /* No calls. */
+} perseus_level;
+
+/* Bits of perseus_client_options.flags. */
+enum {
+  /* Everything runs, no clock is ever set. */
+  PERSEUS_SHADOW = 1u << 0,
+  /* Sweep clocks during the first iterations and report what they cost. */
+  PERSEUS_PROFILE = 1u << 1,
+  /* perseus_client_open() waits for the server and the device, and fails without them. */
+  PERSEUS_STRICT = 1u << 2,
+  /* A clock is called for when its computation begins, not ahead of time: to compare. */
+  PERSEUS_NO_AHEAD = 1u << 3,
+};
+
+/* Fill with perseus_client_options_init(), then set what differs. */
+typedef struct perseus_client_options {
+  uint32_t struct_size; /* Set by perseus_client_options_init(). */
+  uint32_t flags;       /* PERSEUS_SHADOW, ... */
+
+  const char* server;  /* "http://127.0.0.1:7787" or "https://..."; NULL: no server, only what is
+                          measured. */
+  const char* token;   /* Bearer token; NULL: none. */
+  const char* ca_file; /* Certificates that https trusts; NULL: the system's. */
+
+  const char* job_id;   /* Joins this job, or */
+  const char* job_json; /* the body of POST /api/v1/jobs: all ranks may send it, its client_key
+                           makes it one job. */
+
+  int32_t rank; /* In the world. */
+  int32_t dp_rank;
+  int32_t pp_rank;
+  int32_t tp_rank;
+
+  const char*
+      device; /* "agent:SOCKET", "nvml", "zeusd:SOCKET", "simulated:FILE"; NULL: no device. */
+  const char* gpu_uuid;        /* "GPU-..."; NULL: by gpu_index. */
+  int32_t gpu_index;           /* As the driver counts; CUDA's own order may differ. */
+  int32_t profile_iterations;  /* Iterations at each clock of a sweep; 0: 2. */
+  const char* node;            /* NULL: the host's name. */
+  double min_interval_seconds; /* Between two clock calls; 0: 0.010. */
+  double max_early_loss; /* Share of the running computation that a call ahead of time may slow; 0:
+                            0.05. */
+  double max_overhead;   /* Share of the iteration that calls may cost before plans get coarser; 0:
+                            0.01. */
+  double report_interval_seconds; /* Between two reports to the server; 0: 5. */
+  double open_timeout_seconds;    /* strict only; 0: 30. */
+  double close_timeout_seconds;   /* What closing waits for at most; 0: 2. */
+  int32_t min_profile_mhz;        /* The sweep ends at this clock at the latest; 0: the lowest. */
+  int32_t profile_stride;         /* Every n-th clock is measured; 0: 1. */
+} perseus_client_options;
+
+#define PERSEUS_LATENCY_BUCKETS 24
+
+/* Counters since the client was opened, and what they come to. */
+typedef struct perseus_client_stats {
+  uint32_t struct_size; /* Set by the caller: sizeof(perseus_client_stats). */
+  int32_t state;        /* perseus_state */
+  int32_t level;        /* perseus_level */
+  int32_t clock_mhz;    /* Last one set; 0: the driver's own; -1: a call failed. */
+  int64_t plan_version; /* -1: none. */
+  uint64_t iterations;
+  uint64_t instructions;     /* Begins that were seen. */
+  uint64_t lost_events;      /* Not read in time by the background thread. */
+  uint64_t calls;            /* Clock calls made; in shadow mode, that would have been made. */
+  uint64_t coalesced;        /* Planned changes that a newer one overtook. */
+  uint64_t refused;          /* Calls that the device refused. */
+  uint64_t early;            /* Changes in effect before their computation began, */
+  uint64_t on_time;          /* within a millisecond of it, */
+  uint64_t late;             /* while it ran, or */
+  uint64_t missed;           /* when it was over. */
+  uint64_t order_mismatches; /* Iterations in another order than the plan's. */
+  uint64_t server_errors;    /* Requests without a good answer. */
+  uint64_t reports_dropped;  /* Iterations that never reached the server. */
+  double call_seconds;       /* Time in clock calls, all on the background thread. */
+  double latency_seconds;    /* Of a clock call until in effect: median of the newest. */
+  double overhead_share;     /* Of the last iterations: what calls seem to have cost. */
+  double last_iteration_seconds;
+  /* Latencies of clock calls: bucket i counts those under 2^i * 10 microseconds that are not in a
+   * lower one; the last also all above. */
+  uint64_t latency[PERSEUS_LATENCY_BUCKETS];
+} perseus_client_stats;
+
+/* The version that the library was built with: compare with PERSEUS_CLIENT_ABI_VERSION. */
+PERSEUS_CLIENT_API int perseus_client_abi_version(void);
+
+/* The defaults. `struct_size` is sizeof(perseus_client_options) as the caller knows it. */
+PERSEUS_CLIENT_API void perseus_client_options_init(perseus_client_options* options,
+                                                    size_t struct_size);
+
+/* Opens a client and returns at once: server and device are found by background threads, again and
+ * again while they are away. (With PERSEUS_STRICT it waits and fails instead.) `client` is NULL on
+ * an error, and `message`, which may be NULL, holds one sentence. Errors: PERSEUS_INVALID,
+ * PERSEUS_NO_MEMORY, and with PERSEUS_STRICT PERSEUS_UNAVAILABLE. */
+PERSEUS_CLIENT_API perseus_status perseus_client_open(const perseus_client_options* options,
+                                                      perseus_client** client, char* message,
+                                                      size_t message_size);
+
+/* Around each iteration. `iteration` is the trainer's own number; `tokens` of the whole iteration
+ * on this rank, for variable lengths, or 0. perseus_step_begin() may wake the background thread:
+ * one system call. */
+PERSEUS_CLIENT_API void perseus_step_begin(perseus_client* client, int64_t iteration);
+PERSEUS_CLIENT_API void perseus_step_end(perseus_client* client, int64_t tokens);
+
+/* Around each computation. `stage` of the model (virtual stages counted) and `microbatch` count
+ * from 0; -1: not known, matched by order. No lock, no allocation, no system call, no CUDA
+ * synchronisation. */
+PERSEUS_CLIENT_API void perseus_instruction_begin(perseus_client* client, perseus_instruction type,
+                                                  int32_t stage, int32_t microbatch);
+PERSEUS_CLIENT_API void perseus_instruction_end(perseus_client* client, perseus_instruction type,
+                                                int32_t stage, int32_t microbatch);
+
+/* Tells the server that the pipeline of rank `rank` will be slow from `delay_seconds` on, by the
+ * factor `degree` of its iteration time (1.2: 20 % slower); `degree` <= 1 or
+ * perseus_straggler_clear(): it is well again. Returns at once; sent in the background.
+ * PERSEUS_INVALID: not a number, or a negative rank. */
+PERSEUS_CLIENT_API perseus_status perseus_straggler_set(perseus_client* client, int32_t rank,
+                                                        double delay_seconds, double degree);
+PERSEUS_CLIENT_API perseus_status perseus_straggler_clear(perseus_client* client, int32_t rank);
+
+/* Copies as much as stats->struct_size holds. */
+PERSEUS_CLIENT_API perseus_status perseus_client_get_stats(perseus_client* client,
+                                                           perseus_client_stats* stats);
+
+PERSEUS_CLIENT_API perseus_state perseus_client_get_state(perseus_client* client);
+PERSEUS_CLIENT_API int64_t perseus_client_plan_version(perseus_client* client); /* -1: none. */
+
+/* The job's id, once the server gave one, else "". Return the full length, as snprintf does. */
+PERSEUS_CLIENT_API size_t perseus_client_job_id(perseus_client* client, char* text, size_t size);
+/* The newest thing that went wrong, one sentence; "": nothing did. */
+PERSEUS_CLIENT_API size_t perseus_client_last_error(perseus_client* client, char* text,
+                                                    size_t size);
+
+/* Gives the clocks back, sends what is to be reported and frees the client; waits for
+ * close_timeout_seconds at most (a driver that hangs is left behind). NULL is allowed. */
+PERSEUS_CLIENT_API void perseus_client_close(perseus_client* client);
+
+/* NOLINTEND(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg) */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PERSEUS_CLIENT_H_ */

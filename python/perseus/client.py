@@ -1,0 +1,394 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""The client of one rank."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import json
+import math
+import os
+import warnings
+import weakref
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from perseus import library as abi
+from perseus.library import Instruction, LibraryError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_INT32 = 2**31
+_INSTRUCTIONS: dict[Any, int] = {
+    "forward": 0,
+    "backward": 1,
+    "backward_input": 2,
+    "backward_weight": 3,
+    "F": 0,
+    "B": 1,
+    "I": 2,
+    "W": 3,
+    **{int(kind): int(kind) for kind in Instruction},
+}
+
+
+class State(enum.IntEnum):
+    """What a client is doing now."""
+
+    CONNECTING = 0
+    PROFILING = 1
+    WAITING = 2
+    FOLLOWING = 3
+    RELEASED = 4
+    CLOSED = 5
+
+
+class Level(enum.IntEnum):
+    """How finely clocks follow the plan."""
+
+    COMPUTATION = 0
+    PHASE = 1
+    STAGE = 2
+    OFF = 3
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Counters since the client was opened; see `perseus_client_stats` in perseus/client.h.
+
+    Attributes
+    ----------
+    latency
+        Clock calls by how long they took: element i counts those under 2^i * 10 microseconds
+        that are in no element before it.
+    """
+
+    state: State
+    level: Level
+    clock_mhz: int
+    plan_version: int
+    iterations: int
+    instructions: int
+    lost_events: int
+    calls: int
+    coalesced: int
+    refused: int
+    early: int
+    on_time: int
+    late: int
+    missed: int
+    order_mismatches: int
+    server_errors: int
+    reports_dropped: int
+    call_seconds: float
+    latency_seconds: float
+    overhead_share: float
+    last_iteration_seconds: float
+    latency: tuple[int, ...]
+
+
+class _Step:
+    """`with client.step(i):`."""
+
+    __slots__ = ("_client", "_iteration", "tokens")
+
+    def __init__(self, client: Client, iteration: int, tokens: int) -> None:
+        self._client = client
+        self._iteration = iteration
+        self.tokens = tokens
+
+    def __enter__(self) -> _Step:
+        self._client.step_begin(self._iteration)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.step_end(self.tokens)
+
+
+class _InstructionScope:
+    """`with client.instruction("forward", stage, microbatch):`."""
+
+    __slots__ = ("_client", "_kind", "_microbatch", "_stage")
+
+    def __init__(self, client: Client, kind: object, stage: int, microbatch: int) -> None:
+        self._client = client
+        self._kind = kind
+        self._stage = stage
+        self._microbatch = microbatch
+
+    def __enter__(self) -> _InstructionScope:
+        self._client.instruction_begin(self._kind, self._stage, self._microbatch)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.instruction_end(self._kind, self._stage, self._microbatch)
+
+
+class Client:
+    """The client of one rank. Its methods never raise, and do nothing once it is closed.
+
+    Where the library or an option is wrong the client is opened all the same, does nothing, and
+    says why in `last_error` and in one warning; with ``strict=True`` the constructor raises.
+
+    Parameters
+    ----------
+    server
+        "http://127.0.0.1:7787"; None: no server.
+    job_id, job
+        The job to join, or the body of ``POST /api/v1/jobs`` as a mapping (all ranks may give the
+        same: its ``client_key`` makes it one job).
+    rank, dp_rank, pp_rank, tp_rank
+        The position of this process.
+    device
+        "agent:/run/perseus/agent.sock", "nvml", "zeusd:SOCKET" or "simulated:FILE".
+    gpu_uuid, gpu_index
+        Which of the device's GPUs; the UUID wins.
+    shadow
+        Everything runs, no clock is ever set.
+    profile
+        Sweep clocks during the first iterations where the server wants a profile.
+    strict
+        Wait for server and device, and raise `LibraryError` where one cannot be had.
+    ahead
+        False: a clock is called for when its computation begins, to compare.
+    options
+        Others of ``perseus_client_options`` by name: token, ca_file, node,
+        min_interval_seconds, max_early_loss, max_overhead, report_interval_seconds,
+        open_timeout_seconds, close_timeout_seconds, profile_iterations, profile_stride,
+        min_profile_mhz.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        job_id: str | None = None,
+        job: Mapping[str, object] | None = None,
+        rank: int = 0,
+        dp_rank: int = 0,
+        pp_rank: int = 0,
+        tp_rank: int = 0,
+        device: str | None = None,
+        gpu_uuid: str | None = None,
+        gpu_index: int = 0,
+        shadow: bool = False,
+        profile: bool = False,
+        strict: bool = False,
+        ahead: bool = True,
+        **options: str | float,
+    ) -> None:
+        self._library: ctypes.CDLL | None = None
+        self._handle: int | None = None
+        self._failure = ""
+        values: dict[str, object] = {
+            "server": server,
+            "job_id": job_id,
+            "job_json": None if job is None else json.dumps(job),
+            "rank": rank,
+            "dp_rank": dp_rank,
+            "pp_rank": pp_rank,
+            "tp_rank": tp_rank,
+            "device": device,
+            "gpu_uuid": gpu_uuid,
+            "gpu_index": gpu_index,
+            **options,
+        }
+        flags = abi.Flag(0)
+        for wanted, flag in (
+            (shadow, abi.Flag.SHADOW),
+            (profile, abi.Flag.PROFILE),
+            (strict, abi.Flag.STRICT),
+            (not ahead, abi.Flag.NO_AHEAD),
+        ):
+            if wanted:
+                flags |= flag
+        try:
+            self._open(values, flags)
+        except (LibraryError, OSError, TypeError, ValueError, ctypes.ArgumentError) as error:
+            self._failure = str(error)
+            if strict:
+                raise LibraryError(self._failure) from error
+            warnings.warn(f"perseus: {self._failure}; training goes on without it", stacklevel=2)
+
+    def _open(self, values: dict[str, object], flags: abi.Flag) -> None:
+        library = abi.load()
+        known = abi.Options()
+        library.perseus_client_options_init(ctypes.byref(known), ctypes.sizeof(known))
+        known.flags = int(flags)
+        names = {field[0] for field in abi.Options._fields_} - {"struct_size", "flags"}
+        for name, value in values.items():
+            if name not in names:
+                raise TypeError(f"there is no option {name}")
+            if value is not None:
+                setattr(known, name, os.fsencode(value) if isinstance(value, str) else value)
+        handle = ctypes.c_void_p()
+        message = ctypes.create_string_buffer(1024)
+        status = library.perseus_client_open(
+            ctypes.byref(known), ctypes.byref(handle), message, len(message)
+        )
+        if status != abi.OK:
+            text = message.value.decode(errors="replace")
+            raise LibraryError(text or abi.STATUS_NAMES.get(status, f"status {status}"))
+        self._library = library
+        self._handle = handle.value
+        # Also when the interpreter ends, so that the clock comes back at once.
+        self._finalizer = weakref.finalize(self, library.perseus_client_close, handle.value)
+
+    def step_begin(self, iteration: int) -> None:
+        """Say that an iteration begins."""
+        if self._library is not None:
+            try:
+                self._library.perseus_step_begin(self._handle, iteration)
+            except ctypes.ArgumentError as error:
+                self._failure = str(error)
+
+    def step_end(self, tokens: int = 0) -> None:
+        """Say that an iteration ended; `tokens` it had on this rank, 0: unknown."""
+        if self._library is not None:
+            try:
+                self._library.perseus_step_end(self._handle, tokens)
+            except ctypes.ArgumentError as error:
+                self._failure = str(error)
+
+    def step(self, iteration: int, tokens: int = 0) -> _Step:
+        """Return a context manager around an iteration; its `tokens` may be set within."""
+        return _Step(self, iteration, tokens)
+
+    def instruction_begin(self, kind: object, stage: int = -1, microbatch: int = -1) -> None:
+        """Say that a computation begins.
+
+        Parameters
+        ----------
+        kind
+            An `Instruction`, "forward", "backward", "backward_input" or "backward_weight", or
+            PyTorch's letter.
+        stage, microbatch
+            Counted from 0; -1: unknown, matched by order.
+        """
+        if self._library is not None:
+            try:
+                self._library.perseus_instruction_begin(
+                    self._handle, _INSTRUCTIONS[kind], stage, microbatch
+                )
+            except (KeyError, TypeError, ctypes.ArgumentError):
+                self._failure = f"no instruction: {kind!r}, {stage!r}, {microbatch!r}"
+
+    def instruction_end(self, kind: object, stage: int = -1, microbatch: int = -1) -> None:
+        """Say that a computation ended."""
+        if self._library is not None:
+            try:
+                self._library.perseus_instruction_end(
+                    self._handle, _INSTRUCTIONS[kind], stage, microbatch
+                )
+            except (KeyError, TypeError, ctypes.ArgumentError):
+                self._failure = f"no instruction: {kind!r}, {stage!r}, {microbatch!r}"
+
+    def instruction(self, kind: object, stage: int = -1, microbatch: int = -1) -> _InstructionScope:
+        """Return a context manager around a computation."""
+        return _InstructionScope(self, kind, stage, microbatch)
+
+    def set_straggler(self, id: int, delay: float, degree: float) -> bool:
+        """Tell the server of a straggler: the paper's call. Returns at once.
+
+        Parameters
+        ----------
+        id
+            The rank that will be slow.
+        delay
+            In so many seconds.
+        degree
+            Its iteration time over the usual one (1.2: 20 % slower); 1: it is well again.
+
+        Returns
+        -------
+        bool
+            False: not a number that makes sense, or the client is closed.
+        """
+        if self._library is None or not isinstance(id, int) or not -1 < id < _INT32:
+            return False
+        try:
+            if not (math.isfinite(delay) and math.isfinite(degree)):
+                return False
+            status = self._library.perseus_straggler_set(self._handle, id, delay, degree)
+        except (TypeError, ctypes.ArgumentError):
+            return False
+        return bool(status == abi.OK)
+
+    def clear_straggler(self, id: int) -> bool:
+        """Tell the server that rank `id` is well again."""
+        return self.set_straggler(id, 0, 1)
+
+    def stats(self) -> Stats | None:
+        """Return the counters; None: closed."""
+        if self._library is None:
+            return None
+        raw = abi.StatsStruct()
+        raw.struct_size = ctypes.sizeof(raw)
+        if self._library.perseus_client_get_stats(self._handle, ctypes.byref(raw)) != abi.OK:
+            return None
+        fields = {name: getattr(raw, name) for name, _ in abi.StatsStruct._fields_[3:-1]}
+        return Stats(
+            state=State(raw.state), level=Level(raw.level), latency=tuple(raw.latency), **fields
+        )
+
+    @property
+    def state(self) -> State:
+        """What the client is doing now."""
+        if self._library is None:
+            return State.CLOSED
+        return State(self._library.perseus_client_get_state(self._handle))
+
+    @property
+    def plan_version(self) -> int:
+        """The version of the plan that is followed; -1: none."""
+        if self._library is None:
+            return -1
+        return int(self._library.perseus_client_plan_version(self._handle))
+
+    def _text(self, function: str) -> str:
+        if self._library is None:
+            return ""
+        buffer = ctypes.create_string_buffer(2048)
+        getattr(self._library, function)(self._handle, buffer, len(buffer))
+        return buffer.value.decode(errors="replace")
+
+    @property
+    def job_id(self) -> str:
+        """The id of the job, once the server gave one."""
+        return self._text("perseus_client_job_id")
+
+    @property
+    def last_error(self) -> str:
+        """The newest thing that went wrong, one sentence; empty: nothing did."""
+        return self._text("perseus_client_last_error") or self._failure
+
+    def close(self) -> None:
+        """Give the clock back and send what is to be reported. May be called again."""
+        if self._library is not None:
+            self._library = None
+            self._handle = None
+            self._finalizer()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,170 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""`perseus/client.h` in ctypes: its structs, constants and functions, and nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import enum
+import os
+from pathlib import Path
+
+ABI_VERSION = 1
+LATENCY_BUCKETS = 24
+OK = 0
+STATUS_NAMES = {1: "invalid", 2: "unavailable", 3: "no memory", 4: "closed"}
+
+
+class LibraryError(RuntimeError):
+    """No libperseus_client of this version, or a strict client that cannot open."""
+
+
+class Instruction(enum.IntEnum):
+    """What a computation is: `perseus_instruction`."""
+
+    FORWARD = 0
+    BACKWARD = 1
+    BACKWARD_INPUT = 2
+    BACKWARD_WEIGHT = 3
+
+
+class Flag(enum.IntFlag):
+    """Options that are on or off."""
+
+    SHADOW = 1
+    PROFILE = 2
+    STRICT = 4
+    NO_AHEAD = 8
+
+
+class Options(ctypes.Structure):
+    """`perseus_client_options`."""
+
+    _fields_ = (
+        ("struct_size", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
+        ("server", ctypes.c_char_p),
+        ("token", ctypes.c_char_p),
+        ("ca_file", ctypes.c_char_p),
+        ("job_id", ctypes.c_char_p),
+        ("job_json", ctypes.c_char_p),
+        ("rank", ctypes.c_int32),
+        ("dp_rank", ctypes.c_int32),
+        ("pp_rank", ctypes.c_int32),
+        ("tp_rank", ctypes.c_int32),
+        ("device", ctypes.c_char_p),
+        ("gpu_uuid", ctypes.c_char_p),
+        ("gpu_index", ctypes.c_int32),
+        ("profile_iterations", ctypes.c_int32),
+        ("node", ctypes.c_char_p),
+        ("min_interval_seconds", ctypes.c_double),
+        ("max_early_loss", ctypes.c_double),
+        ("max_overhead", ctypes.c_double),
+        ("report_interval_seconds", ctypes.c_double),
+        ("open_timeout_seconds", ctypes.c_double),
+        ("close_timeout_seconds", ctypes.c_double),
+        ("min_profile_mhz", ctypes.c_int32),
+        ("profile_stride", ctypes.c_int32),
+    )
+
+
+class StatsStruct(ctypes.Structure):
+    """`perseus_client_stats`."""
+
+    _fields_ = (
+        ("struct_size", ctypes.c_uint32),
+        ("state", ctypes.c_int32),
+        ("level", ctypes.c_int32),
+        ("clock_mhz", ctypes.c_int32),
+        ("plan_version", ctypes.c_int64),
+        ("iterations", ctypes.c_uint64),
+        ("instructions", ctypes.c_uint64),
+        ("lost_events", ctypes.c_uint64),
+        ("calls", ctypes.c_uint64),
+        ("coalesced", ctypes.c_uint64),
+        ("refused", ctypes.c_uint64),
+        ("early", ctypes.c_uint64),
+        ("on_time", ctypes.c_uint64),
+        ("late", ctypes.c_uint64),
+        ("missed", ctypes.c_uint64),
+        ("order_mismatches", ctypes.c_uint64),
+        ("server_errors", ctypes.c_uint64),
+        ("reports_dropped", ctypes.c_uint64),
+        ("call_seconds", ctypes.c_double),
+        ("latency_seconds", ctypes.c_double),
+        ("overhead_share", ctypes.c_double),
+        ("last_iteration_seconds", ctypes.c_double),
+        ("latency", ctypes.c_uint64 * LATENCY_BUCKETS),
+    )
+
+
+def _candidates() -> list[str]:
+    named = os.environ.get("PERSEUS_CLIENT_LIBRARY")
+    if named:
+        return [named]
+    names = [str(Path(__file__).with_name("libperseus_client.so"))]
+    found = ctypes.util.find_library("perseus_client")
+    if found:
+        names.append(found)
+    return [*names, "libperseus_client.so.0.1", "libperseus_client.so"]
+
+
+def load() -> ctypes.CDLL:
+    """Load the library: `$PERSEUS_CLIENT_LIBRARY`, beside this file, or where the loader looks.
+
+    Raises
+    ------
+    LibraryError
+        It cannot be found, or has another interface than this package.
+    """
+    why = ""
+    for name in _candidates():
+        try:
+            library = ctypes.CDLL(name)
+            _declare(library)
+        except (OSError, AttributeError) as error:
+            why = why or str(error)
+            continue
+        if library.perseus_client_abi_version() != ABI_VERSION:
+            raise LibraryError(f"{name} has another interface than this Python package")
+        return library
+    raise LibraryError(
+        f"libperseus_client.so cannot be loaded ({why}); install it, or name its file in "
+        "PERSEUS_CLIENT_LIBRARY"
+    )
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    client = ctypes.c_void_p
+    text = (ctypes.c_char_p, ctypes.c_size_t)
+    i32, i64 = ctypes.c_int32, ctypes.c_int64
+    declarations: list[tuple[str, object, tuple[object, ...]]] = [
+        ("perseus_client_abi_version", ctypes.c_int, ()),
+        ("perseus_client_options_init", None, (ctypes.POINTER(Options), ctypes.c_size_t)),
+        (
+            "perseus_client_open",
+            ctypes.c_int,
+            (ctypes.POINTER(Options), ctypes.POINTER(client), *text),
+        ),
+        ("perseus_step_begin", None, (client, i64)),
+        ("perseus_step_end", None, (client, i64)),
+        ("perseus_instruction_begin", None, (client, ctypes.c_int, i32, i32)),
+        ("perseus_instruction_end", None, (client, ctypes.c_int, i32, i32)),
+        (
+            "perseus_straggler_set",
+            ctypes.c_int,
+            (client, i32, ctypes.c_double, ctypes.c_double),
+        ),
+        ("perseus_straggler_clear", ctypes.c_int, (client, i32)),
+        ("perseus_client_get_stats", ctypes.c_int, (client, ctypes.POINTER(StatsStruct))),
+        ("perseus_client_get_state", ctypes.c_int, (client,)),
+        ("perseus_client_plan_version", i64, (client,)),
+        ("perseus_client_job_id", ctypes.c_size_t, (client, *text)),
+        ("perseus_client_last_error", ctypes.c_size_t, (client, *text)),
+        ("perseus_client_close", None, (client,)),
+    ]
+    for name, result, arguments in declarations:
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments

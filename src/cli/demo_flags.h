@@ -1,0 +1,21 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_DEMO_FLAGS_H_
+#define PERSEUS_CLI_DEMO_FLAGS_H_
+
+#include <string>
+
+namespace perseus::cli {
+
+struct DemoFlags {
+  int iterations = 30;
+  bool no_straggler = false;
+  bool no_ahead = false;
+  double clock_latency_ms = 15;
+  std::string keep_directory;
+};
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_DEMO_FLAGS_H_

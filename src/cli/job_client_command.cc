@@ -1,0 +1,272 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/job_client_flags.h"
+#include "cli/job_client_text.h"
+#include "cli/terminal.h"
+#include "common/json_text.h"
+#include "common/nearest_name.h"
+#include "common/numbers.h"
+#include "http/client.h"
+#include "http/target.h"
+#include "perseus/file.h"
+#include "perseus/job.h"
+
+namespace perseus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kDefaultServer = "http://127.0.0.1:7787";
+constexpr std::size_t kMostTokenBytes = 4096;
+constexpr std::size_t kMostProfileBytes = std::size_t{256} << 20;
+constexpr double kEventSeconds = 3600;
+
+std::string EnvironmentText(const char* name) {
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread.
+  return value == nullptr ? "" : value;
+}
+
+Result<http::Client> Connect(const JobClientFlags& flags) {
+  http::ClientOptions options;
+  options.url = !flags.server.empty() ? flags.server : EnvironmentText("PERSEUS_SERVER");
+  if (options.url.empty()) options.url = kDefaultServer;
+  options.ca_file = flags.ca_file;
+  const std::string token_file =
+      !flags.token_file.empty() ? flags.token_file : EnvironmentText("PERSEUS_TOKEN_FILE");
+  if (!token_file.empty()) {
+    const Result<std::string> token = ReadWholeFile(token_file, kMostTokenBytes);
+    if (!token) return tl::unexpected(token.error());
+    options.token = Trimmed(*token);
+    if (options.token.empty() || options.token.find_first_of(" \t\r\n") != std::string::npos) {
+      return InvalidInput(fmt::format("{}: expected a file that holds one token", token_file));
+    }
+  }
+  return http::Client::Create(std::move(options));
+}
+
+// One server, asked until one answer is an error.
+class JobClient {
+ public:
+  JobClient(http::Client client, const JobClientFlags& flags, const Style& style)
+      : client_(std::move(client)), flags_(flags), style_(style) {}
+
+  Result<Printout> List() {
+    const Result<std::string> text = Text("GET", "/api/v1/jobs");
+    if (!text) return tl::unexpected(text.error());
+    if (flags_.json) return *text + "\n";
+    return JobTable(Parsed(*text).value("jobs", Json::array()), style_);
+  }
+
+  Result<Printout> Show(const std::string& job) { return Job("GET", job, ""); }
+  Result<Printout> Finish(const std::string& job) { return Job("POST", job, "/finish"); }
+
+  Result<Printout> Point(const std::string& job, const std::string& at) {
+    if (at.empty()) {
+      return InvalidInput("the target is missing, as in 'perseus job point JOB 1.05x'");
+    }
+    return Job("PUT", job, "/point", Json{{"at", at}});
+  }
+
+  Result<Printout> Delete(const std::string& job) {
+    const Result<std::string> path = Path(job);
+    if (!path) return tl::unexpected(path.error());
+    const Result<std::string> text = Text("DELETE", *path);
+    if (!text) return tl::unexpected(text.error());
+    return fmt::format("{} is deleted.\n", job);
+  }
+
+  Result<Printout> Create(const std::string& file) {
+    const Result<JobFile> settings = ReadJobFile(file);
+    if (!settings) return tl::unexpected(settings.error());
+    if (settings->schedule_file) {
+      return InvalidInput(
+          fmt::format("{}: a server takes schedules by name; give 'schedule'", file));
+    }
+    Json request = {{"name", flags_.name}, {"job", SettingsJson(*settings)}};
+    if (!flags_.client_key.empty()) request["client_key"] = flags_.client_key;
+    if (settings->profile) {
+      Result<std::string> profile = ReadWholeFile(*settings->profile, kMostProfileBytes);
+      if (!profile) return tl::unexpected(profile.error());
+      request["profile_csv"] = *std::move(profile);
+    }
+    const Result<std::string> text = Text("POST", "/api/v1/jobs", FormatCompact(request));
+    if (!text) return tl::unexpected(text.error());
+    return flags_.json ? *text + "\n" : JobText(Parsed(*text), style_);
+  }
+
+  Result<Printout> SetStraggler(const std::string& job) {
+    Json request = Json::object();
+    if (flags_.pipeline) request["pipeline"] = *flags_.pipeline;
+    if (flags_.rank) request["rank"] = *flags_.rank;
+    if (!flags_.node.empty()) request["node"] = flags_.node;
+    if (flags_.factor) request["factor"] = *flags_.factor;
+    if (flags_.delay_seconds) request["delay_s"] = *flags_.delay_seconds;
+    if (flags_.starts_seconds) request["starts_s"] = *flags_.starts_seconds;
+    if (flags_.expires_seconds) request["expires_s"] = *flags_.expires_seconds;
+    const Result<std::string> path = Path(job);
+    if (!path) return tl::unexpected(path.error());
+    const Result<std::string> text = Text("POST", *path + "/stragglers", FormatCompact(request));
+    if (!text) return tl::unexpected(text.error());
+    if (flags_.json) return *text + "\n";
+    const Json answer = Parsed(*text);
+    return fmt::format("Straggler {} is known; the plan is version {}.\n",
+                       answer.value("straggler_id", 0), answer.value("plan_version", 0));
+  }
+
+  Result<Printout> ClearStraggler(const std::string& job, const std::string& number) {
+    const Result<std::string> path = Path(job);
+    if (!path) return tl::unexpected(path.error());
+    const std::string one = number.empty() ? "" : "/" + http::PercentEncoded(number);
+    const Result<std::string> text = Text("DELETE", *path + "/stragglers" + one);
+    if (!text) return tl::unexpected(text.error());
+    return number.empty() ? "All stragglers are cleared.\n"
+                          : fmt::format("Straggler {} is cleared.\n", number);
+  }
+
+  Result<Printout> Export(const std::string& job) {
+    const Result<std::string> path = Path(job);
+    if (!path) return tl::unexpected(path.error());
+    const Result<std::string> text = Text(
+        "GET", flags_.frontier
+                   ? *path + "/frontier"
+                   : fmt::format("{}/plan.json?pipeline={}", *path, flags_.pipeline.value_or(0)));
+    if (!text || flags_.output_file.empty()) return text;
+    if (const auto written = WriteFileAtomically(flags_.output_file, *text); !written) {
+      return tl::unexpected(written.error());
+    }
+    return Printout(fmt::format("Written to {}.\n", flags_.output_file), flags_.output_file);
+  }
+
+  // Prints what happens until the stream ends; on a terminal, the state anew
+  // each time.
+  Result<Printout> Watch(const std::string& job) {
+    std::string path = "/api/v1";
+    if (!job.empty()) {
+      const Result<std::string> found = Path(job);
+      if (!found) return tl::unexpected(found.error());
+      path = *found;
+    }
+    Result<http::EventReader> events = client_.OpenEvents(path + "/events", kEventSeconds);
+    if (!events) return tl::unexpected(events.error());
+    while (true) {
+      const Result<std::optional<http::Event>> event = events->Next(kEventSeconds);
+      if (!event) return tl::unexpected(event.error());
+      if (!*event) continue;
+      const Result<std::string> text = WatchText(**event, path, job.empty());
+      if (!text) return tl::unexpected(text.error());
+      if (const auto shown = WriteStandardOutput(*text); !shown) {
+        return tl::unexpected(shown.error());
+      }
+      const Json data = Parsed((*event)->data);
+      if (!job.empty() && data.value("deleted", false)) return Printout{};
+    }
+  }
+
+ private:
+  Result<std::string> WatchText(const http::Event& event, const std::string& path, bool all) {
+    if (flags_.json || !style_.color) return fmt::format("{} {}\n", event.name, event.data);
+    constexpr std::string_view kClear = "\x1b[H\x1b[2J";
+    const Result<std::string> text = Text("GET", all ? path + "/jobs" : path);
+    if (!text) return text;
+    const Json json = Parsed(*text);
+    return fmt::format(
+        "{}{}", kClear,
+        all ? JobTable(json.value("jobs", Json::array()), style_) : JobText(json, style_));
+  }
+
+  static Json Parsed(const std::string& text) {
+    Json json = Json::parse(text, nullptr, false);
+    return json.is_object() ? json : Json::object();
+  }
+
+  // The path of a job by its id, or by a name that one job has.
+  Result<std::string> Path(const std::string& job) {
+    if (job.empty()) return InvalidInput("the job is missing; 'perseus job list' shows all");
+    std::string id = job;
+    if (!job.starts_with("j-")) {
+      const Result<std::string> text = Text("GET", "/api/v1/jobs");
+      if (!text) return text;
+      std::vector<std::string> found;
+      for (const Json& each : Parsed(*text).value("jobs", Json::array())) {
+        if (each.value("name", "") == job) found.push_back(each.value("id", ""));
+      }
+      if (found.size() != 1) {
+        return InvalidInput(fmt::format("{} jobs are called '{}'; 'perseus job list' shows all",
+                                        found.size(), job));
+      }
+      id = found.front();
+    }
+    return "/api/v1/jobs/" + http::PercentEncoded(id);
+  }
+
+  Result<Printout> Job(const char* method, const std::string& job, const char* rest,
+                       const std::optional<Json>& body = {}) {
+    const Result<std::string> path = Path(job);
+    if (!path) return tl::unexpected(path.error());
+    const Result<std::string> text = Text(method, *path + rest, body ? FormatCompact(*body) : "");
+    if (!text) return tl::unexpected(text.error());
+    return flags_.json ? *text + "\n" : JobText(Parsed(*text), style_);
+  }
+
+  // The body of an answer; what the server refuses is an error with its sentence.
+  Result<std::string> Text(const char* method, const std::string& target,
+                           const std::string& body = "") {
+    const Result<http::Response> response = client_.Call(method, target, body);
+    if (!response) return tl::unexpected(response.error());
+    std::string text = response->body == nullptr ? "" : *response->body;
+    if (response->status < 300) return text;
+    const Json json = Parsed(text);
+    const std::string sentence = json.value("error", Json::object()).value("message", "");
+    return InvalidInput(sentence.empty() ? fmt::format("the server answered {}", response->status)
+                                         : fmt::format("the server refused: {}", sentence));
+  }
+
+  http::Client client_;
+  const JobClientFlags& flags_;
+  const Style& style_;
+};
+
+}  // namespace
+
+Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
+  const std::string& action = flags.words[0];
+  constexpr std::array<std::string_view, 9> kActions = {
+      "list", "show", "watch", "create", "point", "straggler", "export", "finish", "delete"};
+  const std::string about =
+      action == "straggler" ? fmt::format("straggler {}", flags.words[1]) : action;
+  Result<http::Client> connected = Connect(flags);
+  if (!connected) return tl::unexpected(connected.error());
+  JobClient client(*std::move(connected), flags, style);
+  if (action == "list") return client.List();
+  if (action == "show") return client.Show(flags.words[1]);
+  if (action == "watch") return client.Watch(flags.words[1]);
+  if (action == "create") return client.Create(flags.words[1]);
+  if (action == "point") return client.Point(flags.words[1], flags.words[2]);
+  if (about == "straggler set") return client.SetStraggler(flags.words[2]);
+  if (about == "straggler clear") return client.ClearStraggler(flags.words[2], flags.words[3]);
+  if (action == "export") return client.Export(flags.words[1]);
+  if (action == "finish") return client.Finish(flags.words[1]);
+  if (action == "delete") return client.Delete(flags.words[1]);
+  const std::vector<std::string> names(kActions.begin(), kActions.end());
+  const std::string nearest = NearestName(action, names);
+  return InvalidInput(
+      fmt::format("'perseus job {}' is not known; {}", about,
+                  action == "straggler" ? "write 'straggler set' or 'straggler clear'"
+                  : nearest.empty()     ? fmt::format("the actions are {}", fmt::join(names, ", "))
+                                        : fmt::format("did you mean '{}'?", nearest)));
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,171 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/job_client_text.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cli/table.h"
+#include "job/job_fields.h"
+#include "server/job_spec.h"
+
+namespace perseus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string TextOf(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return "";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+std::optional<double> NumberOf(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+const Json& ObjectOf(const Json& object, const char* key) {
+  static const Json kNothing = Json::object();
+  const auto found = object.find(key);
+  return found == object.end() || !found->is_object() ? kNothing : *found;
+}
+
+std::string SecondsOf(const Json& object, const char* key) {
+  const auto number = NumberOf(object, key);
+  return number ? FormatSeconds(*number) : "";
+}
+
+std::string SavingOf(const Json& plan) {
+  const auto percent = NumberOf(plan, "saving_percent");
+  return percent ? FormatPercent(*percent, 2) : "";
+}
+
+std::string CountText(const Json& value) {
+  return value.is_array() ? std::to_string(value.size()) : value.dump();
+}
+
+std::string StragglerText(const Json& straggler) {
+  std::string text = fmt::format("{}: ", TextOf(straggler, "straggler_id"));
+  for (const char* const key : {"pipeline", "rank", "node"}) {
+    if (straggler.contains(key)) text += fmt::format("{} {}", key, TextOf(straggler, key));
+  }
+  if (const auto factor = NumberOf(straggler, "factor")) text += fmt::format(", x {}", *factor);
+  if (const auto delay = NumberOf(straggler, "delay_s")) {
+    text += ", + " + FormatSeconds(*delay);
+  }
+  return text;
+}
+
+// A value of a job file; nullopt for paths.
+class ValueJson {
+ public:
+  ValueJson(const job::Field& field, const JobFile& settings) : field_(field), job_(settings) {}
+
+  std::optional<Json> operator()(std::optional<std::string> JobFile::*member) const {
+    if (field_.unit == job::Unit::kPath) return std::nullopt;
+    return Json(*(job_.*member));
+  }
+  std::optional<Json> operator()(std::optional<PlanTarget> JobFile::*member) const {
+    const PlanTarget& target = *(job_.*member);
+    if (target.kind == PlanTarget::Kind::kSeconds) return Json(target.value);
+    return Json(server::TargetText(target));
+  }
+  std::optional<Json> operator()(std::optional<Granularity> JobFile::*member) const {
+    return Json(GranularityName(*(job_.*member)));
+  }
+  std::optional<Json> operator()(std::optional<TimeMargin> JobFile::*member) const {
+    const TimeMargin& margin = *(job_.*member);
+    return Json(fmt::format("{}sigma,{}%", margin.sigmas, 100 * margin.fraction));
+  }
+  std::optional<Json> operator()(std::vector<double> JobFile::*member) const {
+    return Json(job_.*member);
+  }
+  template <typename T>
+  std::optional<Json> operator()(std::optional<T> JobFile::*member) const {
+    return Json(*(job_.*member));
+  }
+
+ private:
+  const job::Field& field_;
+  const JobFile& job_;
+};
+
+}  // namespace
+
+Json SettingsJson(const JobFile& settings) {
+  Json json = Json::object();
+  for (const job::Field& field : job::Fields()) {
+    if (!job::IsSet(field, settings)) continue;
+    if (auto value = std::visit(ValueJson(field, settings), field.member)) {
+      json[std::string(field.key)] = *std::move(value);
+    }
+  }
+  return json;
+}
+
+std::string JobTable(const Json& jobs, const Style& style) {
+  Table table({"job", "name", "state", "ranks", "plan", "iteration", "saves", "stragglers"},
+              {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight,
+               Align::kRight, Align::kRight, Align::kRight});
+  for (const Json& job : jobs) {
+    const Json& plan = ObjectOf(job, "plan");
+    table.AddRow({TextOf(job, "id"), TextOf(job, "name"), TextOf(job, "state"),
+                  fmt::format("{}/{}", TextOf(job, "ranks_registered"), TextOf(job, "world_size")),
+                  TextOf(plan, "version"), SecondsOf(plan, "iteration_time_s"), SavingOf(plan),
+                  CountText(job.value("stragglers", Json(0)))});
+  }
+  return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
+}
+
+std::string JobText(const Json& job, const Style& style) {
+  std::string text;
+  const auto line = [&](const char* what, const std::string& value) {
+    if (!value.empty()) text += fmt::format("{:<12} {}\n", what, value);
+  };
+  text += style.Bold(fmt::format("{} {}", TextOf(job, "id"), TextOf(job, "name"))) + "\n";
+  const std::string reason = TextOf(job, "reason");
+  line("state",
+       reason.empty() ? TextOf(job, "state") : fmt::format("{}: {}", TextOf(job, "state"), reason));
+  line("ranks",
+       fmt::format("{} of {} ({} pipelines x {} ranks x {} GPUs)", TextOf(job, "ranks_registered"),
+                   TextOf(job, "world_size"), TextOf(job, "data_parallel"),
+                   TextOf(job, "pipeline_parallel"), TextOf(job, "tensor_parallel")));
+  line("target", TextOf(job, "at"));
+  const Json& plan = ObjectOf(job, "plan");
+  if (!plan.empty()) {
+    line("plan", fmt::format("version {} ({})", TextOf(plan, "version"), TextOf(plan, "reason")));
+    line("", TextOf(plan, "sentence"));
+    line("iteration", SecondsOf(plan, "iteration_time_s"));
+    line("saves", SavingOf(plan));
+    const Json& pipelines = ObjectOf(plan, "pipelines");
+    for (const auto& [pipeline, own] : pipelines.items()) {
+      line("", fmt::format("pipeline {}: {}, saves {}", pipeline,
+                           SecondsOf(own, "iteration_time_s"), SavingOf(own)));
+    }
+  }
+  const Json& frontier = ObjectOf(job, "frontier");
+  if (!frontier.empty()) {
+    line("frontier", fmt::format("{} (fastest) to {} (T*); {} at maximum clocks",
+                                 SecondsOf(frontier, "fastest_s"), SecondsOf(frontier, "tstar_s"),
+                                 SecondsOf(frontier, "baseline_s")));
+  }
+  for (const Json& straggler : job.value("stragglers", Json::array())) {
+    line("straggler", StragglerText(straggler));
+  }
+  for (const Json& iterations : job.value("iterations", Json::array())) {
+    line("measured",
+         fmt::format("version {}: {} reports, mean {}", TextOf(iterations, "plan_version"),
+                     TextOf(iterations, "reports"), SecondsOf(iterations, "mean_s")));
+  }
+  return text;
+}
+
+}  // namespace perseus::cli

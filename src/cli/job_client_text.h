@@ -1,0 +1,25 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_JOB_CLIENT_TEXT_H_
+#define PERSEUS_CLI_JOB_CLIENT_TEXT_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cli/terminal.h"
+#include "perseus/job_file.h"
+
+namespace perseus::cli {
+
+// What a server says of jobs, for people. Members that are missing are shown as
+// nothing: the server may be an older one.
+std::string JobTable(const nlohmann::ordered_json& jobs, const Style& style);
+std::string JobText(const nlohmann::ordered_json& job, const Style& style);
+
+// The settings as the server takes them: without those that name files.
+nlohmann::ordered_json SettingsJson(const JobFile& settings);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_JOB_CLIENT_TEXT_H_

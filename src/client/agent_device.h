@@ -1,0 +1,37 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLIENT_AGENT_DEVICE_H_
+#define PERSEUS_CLIENT_AGENT_DEVICE_H_
+
+#include <memory>
+#include <string>
+
+#include "device/device.h"
+#include "perseus/result.h"
+
+namespace perseus::client {
+
+// A device::Driver whose GPUs are those of a node's agent. The first clock that
+// is set takes the GPU's lease, which lasts as long as this driver; should this
+// process die in any way, the agent gives the clock back. A clock call waits for
+// the agent's answer (10 s at most).
+//
+// Thread-safe; calls wait for each other. Errors: kIo (no agent, no answer,
+// connection lost: the next call connects anew), kDenied (somebody else has
+// the lease, or the agent does not allow it). After an operator took the lease
+// away, calls fail with kDenied: it is not taken again.
+class AgentDriver : public device::Driver {
+ public:
+  // `socket`: "/run/perseus/agent.sock". `name`: who asks, for people.
+  static Result<std::unique_ptr<AgentDriver>> Connect(const std::string& socket,
+                                                      const std::string& name);
+
+  // After so long without any call the agent takes the clock back; 0: never.
+  virtual double max_silence_seconds() const = 0;
+  virtual Result<void> Renew() = 0;  // Says that this process is alive.
+};
+
+}  // namespace perseus::client
+
+#endif  // PERSEUS_CLIENT_AGENT_DEVICE_H_

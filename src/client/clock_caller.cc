@@ -1,0 +1,144 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/clock_caller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <string_view>
+#include <utility>
+
+#include "client/agent_device.h"
+#include "client/ticks.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr std::string_view kAgent = "agent:";
+constexpr std::int64_t kFirstRestNs = 30'000'000'000;
+constexpr std::int64_t kLongestRestNs = 600'000'000'000;
+constexpr std::int64_t kSettlingLimitNs = 100'000'000;
+constexpr std::int64_t kLookNs = 500'000;
+
+void SleepNs(std::int64_t nanoseconds) {
+  const timespec time = {.tv_sec = 0, .tv_nsec = nanoseconds};
+  nanosleep(&time, nullptr);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<device::Driver>> OpenClientDriver(const std::string& spec,
+                                                         const std::string& name) {
+  if (spec.rfind(kAgent, 0) != 0) return device::OpenDriver(spec);
+  Result<std::unique_ptr<AgentDriver>> agent =
+      AgentDriver::Connect(spec.substr(kAgent.size()), name);
+  if (!agent) return tl::unexpected(agent.error());
+  return std::move(*agent);
+}
+
+Result<void> ClockCaller::Open(const std::string& spec, const std::string& name,
+                               const std::string& uuid, int index) {
+  Result<std::unique_ptr<device::Driver>> driver = OpenClientDriver(spec, name);
+  if (!driver) return tl::unexpected(driver.error());
+  const auto& gpus = (*driver)->gpus();
+  const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const auto& gpu) {
+    return uuid.empty() ? gpu->info().index == index : gpu->info().uuid == uuid;
+  });
+  if (found == gpus.end()) {
+    return InvalidInput(uuid.empty()
+                            ? fmt::format("{} has no GPU {}; it has {}", spec, index, gpus.size())
+                            : fmt::format("{} has no GPU {}", spec, uuid));
+  }
+  driver_ = std::move(*driver);
+  gpu_ = found->get();
+  if (const auto* agent = dynamic_cast<AgentDriver*>(driver_.get())) {
+    max_silence_seconds_ = agent->max_silence_seconds();
+  }
+  return {};
+}
+
+// When the clock really changed, where the device tells: not for every call, as
+// asking costs the driver's time, too.
+void ClockCaller::MeasureSettling(int mhz) {
+  if (!clock_readable_ || settlings_ >= kSettlingsToMeasure) return;
+  const std::int64_t begin_ns = MonotonicNs();
+  while (true) {
+    const Result<int> now = gpu_->ClockMhz();
+    const std::int64_t passed_ns = MonotonicNs() - begin_ns;
+    if (!now) {
+      clock_readable_ = false;
+      return;
+    }
+    // An idle GPU may never reach it, a hot one stay below: no measurement.
+    if (passed_ns > kSettlingLimitNs) break;
+    if (*now == mhz) {
+      latency_.AddSettling(passed_ns);
+      break;
+    }
+    SleepNs(kLookNs);
+  }
+  ++settlings_;
+}
+
+ClockCaller::Outcome ClockCaller::Call(int mhz, std::atomic<std::int64_t>* in_driver_since) {
+  Outcome outcome;
+  outcome.begin_ns = MonotonicNs();
+  if (shadow_) {
+    outcome.ok = true;
+    outcome.effective_ns = outcome.begin_ns + latency_.MedianNs();
+    ++calls_;
+    return outcome;
+  }
+  in_driver_since->store(outcome.begin_ns, std::memory_order_relaxed);
+  const Result<void> called = mhz == 0 ? gpu_->ReleaseClock() : gpu_->LockClock(mhz);
+  in_driver_since->store(0, std::memory_order_relaxed);
+  const std::int64_t end_ns = MonotonicNs();
+  last_said_ns_ = end_ns;
+  ++calls_;
+  call_seconds_ += static_cast<double>(end_ns - outcome.begin_ns) * 1e-9;
+  outcome.effective_ns = end_ns;
+  if (!called) {
+    outcome.error = called.error().message;
+    ++refused_;
+    if (++refusals_in_a_row_ >= kRefusalsToRest || called.error().code == ErrorCode::kDenied) {
+      rest_ns_ = std::clamp(2 * rest_ns_, kFirstRestNs, kLongestRestNs);
+      rest_until_ns_ = end_ns + rest_ns_;
+    }
+    return outcome;
+  }
+  outcome.ok = true;
+  refusals_in_a_row_ = 0;
+  rest_ns_ = 0;
+  if (mhz != 0) {
+    latency_.AddCall(end_ns - outcome.begin_ns);
+    MeasureSettling(mhz);
+    outcome.effective_ns += latency_.settling_ns();
+  }
+  return outcome;
+}
+
+std::optional<double> ClockCaller::EnergyJoules() {
+  if (gpu_ == nullptr || energy_failures_ >= kMaxEnergyFailures) return std::nullopt;
+  const Result<double> joules = gpu_->EnergyJoules();
+  last_said_ns_ = MonotonicNs();
+  if (!joules) {
+    ++energy_failures_;
+    return std::nullopt;
+  }
+  energy_failures_ = 0;
+  return *joules;
+}
+
+void ClockCaller::KeepAlive(std::int64_t now_ns) {
+  if (gpu_ == nullptr || max_silence_seconds_ <= 0) return;
+  const auto quiet_ns = static_cast<std::int64_t>(max_silence_seconds_ / 3 * 1e9);
+  if (now_ns - last_said_ns_ < quiet_ns) return;
+  last_said_ns_ = now_ns;
+  if (auto* agent = dynamic_cast<AgentDriver*>(driver_.get())) {
+    static_cast<void>(agent->Renew());  // Where it fails the next clock call says why.
+  }
+}
+
+}  // namespace perseus::client

@@ -1,0 +1,86 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLIENT_CLOCK_CALLER_H_
+#define PERSEUS_CLIENT_CLOCK_CALLER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/latency.h"
+#include "device/device.h"
+#include "perseus/result.h"
+
+namespace perseus::client {
+
+// Opens what `spec` names: what device::OpenDriver() knows, and "agent:SOCKET".
+Result<std::unique_ptr<device::Driver>> OpenClientDriver(const std::string& spec,
+                                                         const std::string& name);
+
+// The one GPU of a client: sets its clock, measures how long that takes, and
+// knows what to do when it is refused. Calls block as long as the driver does.
+// One thread.
+class ClockCaller {
+ public:
+  // `shadow`: nothing is ever set; calls succeed at once.
+  explicit ClockCaller(bool shadow) : shadow_(shadow) {}
+
+  // Opens the driver and picks the GPU: by UUID, or else by index. Errors say what there is.
+  Result<void> Open(const std::string& spec, const std::string& name, const std::string& uuid,
+                    int index);
+  bool open() const { return gpu_ != nullptr; }
+  const device::GpuInfo& info() const { return gpu_->info(); }
+
+  struct Outcome {
+    bool ok = false;
+    std::int64_t begin_ns = 0;
+    std::int64_t effective_ns = 0;  // Of a refused call: its end.
+    std::string error;
+  };
+  // Locks the clock, or gives it back (0). `in_driver_since` is set meanwhile.
+  Outcome Call(int mhz, std::atomic<std::int64_t>* in_driver_since);
+
+  // Joules of the counter; none: it cannot be read (asked for a few times only).
+  std::optional<double> EnergyJoules();
+
+  // Whether calls make sense now. After kRefusalsToRest refusals in a row they
+  // do not for 30 s, then 60 s, up to 10 minutes.
+  bool resting(std::int64_t now_ns) const { return now_ns < rest_until_ns_; }
+  // An agent must hear from its clients now and then.
+  void KeepAlive(std::int64_t now_ns);
+
+  const LatencyRecord& latency() const { return latency_; }
+  std::uint64_t calls() const { return calls_; }
+  std::uint64_t refused() const { return refused_; }
+  double call_seconds() const { return call_seconds_; }
+
+ private:
+  static constexpr int kRefusalsToRest = 3;
+  static constexpr int kMaxEnergyFailures = 3;
+  static constexpr int kSettlingsToMeasure = 8;
+
+  void MeasureSettling(int mhz);
+
+  bool shadow_;
+  std::unique_ptr<device::Driver> driver_;
+  device::Gpu* gpu_ = nullptr;  // Of driver_.
+  LatencyRecord latency_;
+  std::uint64_t calls_ = 0;
+  std::uint64_t refused_ = 0;
+  double call_seconds_ = 0;
+  int refusals_in_a_row_ = 0;
+  std::int64_t rest_ns_ = 0;
+  std::int64_t rest_until_ns_ = 0;
+  int energy_failures_ = 0;
+  int settlings_ = 0;
+  bool clock_readable_ = true;
+  double max_silence_seconds_ = 0;
+  std::int64_t last_said_ns_ = 0;
+};
+
+}  // namespace perseus::client
+
+#endif  // PERSEUS_CLIENT_CLOCK_CALLER_H_

@@ -1,0 +1,223 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/clock_thread.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace perseus::client {
+namespace {
+
+constexpr std::int64_t kReopenNs = 5 * kSecondNs;
+constexpr std::int64_t kIdlePollNs = 20 * kMillisecondNs;  // No plan: only to time iterations.
+constexpr std::int64_t kSweepPollNs = 2 * kMillisecondNs;  // To see when the counter moves.
+constexpr std::int64_t kShortestPollNs = kMillisecondNs / 2;
+constexpr std::int64_t kLongestPollNs = 5 * kMillisecondNs;
+constexpr int kGiveBackAttempts = 3;
+constexpr unsigned long kTimerSlackNs = 10'000;  // Linux' 50 us would add to every lead.
+
+}  // namespace
+
+ClockThread::ClockThread(SharedState* state)
+    : state_(state),
+      converter_(state->ticks()),
+      caller_(state->settings().shadow),
+      follower_(state->settings().follower) {}
+
+void ClockThread::Run() {
+  prctl(PR_SET_TIMERSLACK, kTimerSlackNs, 0, 0, 0);
+  try {
+    Loop();
+  } catch (const std::exception& exception) {  // Out of memory, say.
+    state_->Complain(std::string("clocks are given back: ") + exception.what());
+  }
+  GiveBack();
+  Publish();
+}
+
+void ClockThread::Loop() {
+  HotPage& page = state_->page();
+  while (!state_->clock_stopping()) {
+    // Read before the work: what comes later ends the sleep at once.
+    const std::uint32_t seen = page.wake.load(std::memory_order_seq_cst);
+    OpenDevice(MonotonicNs());
+    DrainEvents();
+    std::shared_ptr<const RankPlan> plan;
+    if (state_->TakePlan(&plan)) follower_.Offer(std::move(plan));
+    const std::int64_t wake_at_ns = Act(MonotonicNs());
+    CollectIterations();
+    const std::int64_t now_ns = MonotonicNs();
+    caller_.KeepAlive(now_ns);
+    Publish();
+    page.Sleep(seen, std::min(wake_at_ns - now_ns, kSecondNs));
+  }
+  DrainEvents();
+  CollectIterations();
+}
+
+void ClockThread::OpenDevice(std::int64_t now_ns) {
+  const ClientSettings& settings = state_->settings();
+  if (settings.device.empty() || caller_.open() || now_ns < next_open_ns_) return;
+  const Result<void> opened =
+      caller_.Open(settings.device, fmt::format("perseus rank {}", settings.rank),
+                   settings.gpu_uuid, settings.gpu_index);
+  if (opened) {
+    device_failed_ = false;
+    state_->SetDevice(caller_.info());
+    return;
+  }
+  next_open_ns_ = MonotonicNs() + kReopenNs;
+  device_failed_ = true;
+  const std::string sentence = "no clock is set: " + opened.error().message;
+  state_->Complain(sentence);
+  state_->SetDeviceFailed(sentence);
+}
+
+void ClockThread::DrainEvents() {
+  converter_.Refresh();
+  Event event;
+  while (state_->page().ring.Pop(&reader_, &event)) {
+    const std::int64_t at_ns = converter_.ToNs(event.ticks);
+    follower_.Handle(event, at_ns);
+    if (sweep_) sweep_->Handle(event, at_ns);
+  }
+}
+
+std::int64_t ClockThread::Act(std::int64_t now_ns) {
+  if (!caller_.open()) {
+    follower_.Pause();
+    return now_ns + (follower_.in_iteration() ? kIdlePollNs : kSecondNs);
+  }
+  if (!sweep_ && state_->profile_wanted() && !follower_.in_iteration()) {
+    sweep_.emplace(caller_.info().clocks_mhz, state_->settings().sweep);
+    if (state_->settings().shadow) {
+      state_->Complain("shadow mode sets no clock, so it measures no profile");
+      sweep_->GiveUp();
+    }
+  }
+  if (sweep_ && !sweep_reported_) return Sweep(now_ns);
+  return Follow(now_ns);
+}
+
+std::int64_t ClockThread::Follow(std::int64_t now_ns) {
+  if (caller_.resting(now_ns) || !state_->plan_fresh()) {
+    follower_.Pause();
+  } else {
+    follower_.Resume();
+  }
+  const Follower::Decision decision = follower_.Decide(now_ns, caller_.latency());
+  std::int64_t wake_at_ns = decision.wake_at_ns;
+  // A clock that would not come back is asked for once a second.
+  if (decision.call_mhz && (*decision.call_mhz != 0 || now_ns >= next_release_ns_)) {
+    Call(*decision.call_mhz);
+    wake_at_ns = 0;  // Look at once: it may have taken long.
+  }
+  if (!follower_.in_iteration()) return wake_at_ns;
+  const std::int64_t poll_ns = follower_.Follows() ? std::clamp(follower_.shortest_row_ns() / 8,
+                                                                kShortestPollNs, kLongestPollNs)
+                                                   : kIdlePollNs;
+  return std::min(wake_at_ns, now_ns + poll_ns);
+}
+
+std::int64_t ClockThread::Sweep(std::int64_t now_ns) {
+  const int mhz = sweep_->clock_mhz();
+  if (mhz != 0 && mhz != follower_.clock_mhz() && !caller_.resting(now_ns)) {
+    if (Call(mhz)) {
+      sweep_->ClockInEffect(MonotonicNs() + caller_.latency().settling_ns());
+    } else if (caller_.resting(MonotonicNs())) {
+      sweep_->GiveUp();
+    }
+  }
+  if (follower_.in_iteration()) {
+    if (const std::optional<double> joules = caller_.EnergyJoules()) {
+      sweep_->AddEnergy(*joules, MonotonicNs());
+    }
+  }
+  sweep_reported_ = sweep_->done();
+  std::vector<Measurement> rows = sweep_->TakeMeasurements();
+  if (!rows.empty() || sweep_->done()) {
+    state_->outbox().Add(ProfileReport{.rows = std::move(rows),
+                                       .blocking_watts = sweep_->blocking_watts(),
+                                       .done = sweep_->done()});
+  }
+  if (const auto complaint = sweep_->TakeComplaint()) state_->Complain(*complaint);
+  return now_ns + (follower_.in_iteration() ? kSweepPollNs : kSecondNs);
+}
+
+bool ClockThread::Call(int mhz) {
+  const ClockCaller::Outcome outcome = caller_.Call(mhz, &state_->call_begin_ns());
+  if (outcome.ok) {
+    follower_.Called(mhz, outcome.begin_ns, outcome.effective_ns);
+    return true;
+  }
+  follower_.CallFailed(outcome.begin_ns, outcome.effective_ns);
+  if (mhz == 0) next_release_ns_ = outcome.effective_ns + kSecondNs;
+  state_->Complain((mhz == 0 ? "the clock was not given back: " : "the clock was not set: ") +
+                   outcome.error);
+  return false;
+}
+
+void ClockThread::GiveBack() {
+  for (int attempt = 0; attempt < kGiveBackAttempts; ++attempt) {
+    if (!caller_.open() || follower_.clock_mhz() == 0 || Call(0)) return;
+  }
+}
+
+void ClockThread::CollectIterations() {
+  for (const IterationRecord& record : follower_.TakeIterations()) {
+    IterationReport report{.record = record, .joules = std::nullopt};
+    last_iteration_seconds_ = record.seconds;
+    // From the end of one iteration to the end of the next.
+    if (state_->settings().server.empty()) continue;
+    const std::optional<double> joules = caller_.EnergyJoules();
+    if (joules && last_joules_ && *joules > *last_joules_) report.joules = *joules - *last_joules_;
+    last_joules_ = joules;
+    state_->outbox().Add(report);
+  }
+  if (const auto complaint = follower_.TakeComplaint()) state_->Complain(*complaint);
+}
+
+perseus_state ClockThread::State(std::int64_t now_ns) const {
+  if (state_->clock_stopping()) return PERSEUS_STATE_CLOSED;
+  if (sweep_ && !sweep_reported_) return PERSEUS_STATE_PROFILING;
+  if (device_failed_ || follower_.GaveUp() || caller_.resting(now_ns) || !state_->plan_fresh()) {
+    return PERSEUS_STATE_RELEASED;
+  }
+  if (follower_.Follows() && caller_.open()) return PERSEUS_STATE_FOLLOWING;
+  return PERSEUS_STATE_CONNECTING;  // Or waiting: the shared state knows.
+}
+
+void ClockThread::Publish() {
+  const FollowerCounters& counters = follower_.counters();
+  perseus_client_stats stats = {};
+  stats.state = State(MonotonicNs());
+  stats.level = static_cast<std::int32_t>(follower_.level());
+  stats.clock_mhz = follower_.clock_mhz();
+  stats.plan_version = follower_.plan_version();
+  stats.iterations = counters.iterations;
+  stats.instructions = counters.instructions;
+  stats.lost_events = reader_.lost;
+  stats.calls = caller_.calls();
+  stats.coalesced = counters.coalesced;
+  stats.refused = caller_.refused();
+  stats.early = counters.early;
+  stats.on_time = counters.on_time;
+  stats.late = counters.late;
+  stats.missed = counters.missed;
+  stats.order_mismatches = counters.order_mismatches;
+  stats.call_seconds = caller_.call_seconds();
+  stats.latency_seconds = static_cast<double>(caller_.latency().MedianNs()) * 1e-9;
+  stats.overhead_share = follower_.overhead_share();
+  stats.last_iteration_seconds = last_iteration_seconds_;
+  const auto& buckets = caller_.latency().buckets();
+  std::copy(buckets.begin(), buckets.end(), stats.latency);
+  state_->SetStats(stats);
+}
+
+}  // namespace perseus::client

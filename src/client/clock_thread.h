@@ -1,0 +1,64 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLIENT_CLOCK_THREAD_H_
+#define PERSEUS_CLIENT_CLOCK_THREAD_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/clock_caller.h"
+#include "client/event_ring.h"
+#include "client/follower.h"
+#include "client/profile_sweep.h"
+#include "client/shared_state.h"
+#include "client/ticks.h"
+
+namespace perseus::client {
+
+// The background thread that sets clocks. It reads the trainer's events, lets
+// the follower (or the sweep) decide, makes the calls, and reports. While an
+// iteration runs it wakes by itself: at the moment of the next call as
+// predicted, and every eighth of the shortest computation (0.5 to 5 ms) to see
+// what the trainer does; so the trainer never makes a system call to wake it.
+// Between iterations it sleeps until the next begins.
+class ClockThread {
+ public:
+  explicit ClockThread(SharedState* state);
+
+  // Until the client ends; gives the clock back then.
+  void Run();
+
+ private:
+  void Loop();
+  void OpenDevice(std::int64_t now_ns);
+  void DrainEvents();
+  // Calls if it is time to. Returns when to look again.
+  std::int64_t Act(std::int64_t now_ns);
+  std::int64_t Follow(std::int64_t now_ns);
+  std::int64_t Sweep(std::int64_t now_ns);
+  bool Call(int mhz);
+  void GiveBack();
+  void CollectIterations();
+  void Publish();
+  perseus_state State(std::int64_t now_ns) const;
+
+  SharedState* state_;
+  TickConverter converter_;
+  EventRing::Reader reader_;
+  ClockCaller caller_;
+  Follower follower_;
+  std::optional<ProfileSweep> sweep_;
+  bool sweep_reported_ = false;
+  bool device_failed_ = false;
+  std::int64_t next_open_ns_ = 0;
+  std::int64_t next_release_ns_ = 0;
+  std::optional<double> last_joules_;
+  double last_iteration_seconds_ = 0;
+};
+
+}  // namespace perseus::client
+
+#endif  // PERSEUS_CLIENT_CLOCK_THREAD_H_

@@ -1,0 +1,292 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/follower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace perseus::client {
+namespace {
+
+constexpr std::int64_t kOnTimeNs = 1'000'000;
+constexpr std::size_t kRemembered = 16;  // Changes and calls that a row may overlap.
+// A coarser level is left for one try at a finer one after so many iterations:
+// what made calls dear may be over.
+constexpr std::uint64_t kTryFinerAfter = 1000;
+
+bool MatchesAction(const Action& planned, const Action& seen) {
+  return planned.type == seen.type && (seen.stage < 0 || seen.stage == planned.stage) &&
+         (seen.microbatch < 0 || seen.microbatch == planned.microbatch);
+}
+
+// Half of the old, half of the new; the new alone where there is no old.
+void Learn(double measured, double* value, bool* is_measured) {
+  *value = *is_measured ? (*value + measured) / 2 : measured;
+  *is_measured = true;
+}
+
+bool SameOrder(const RankPlan& left, const RankPlan& right) {
+  return std::equal(left.rows.begin(), left.rows.end(), right.rows.begin(), right.rows.end(),
+                    [](const PlanRow& a, const PlanRow& b) {
+                      return a.action == b.action && a.fused == b.fused;
+                    });
+}
+
+}  // namespace
+
+Follower::Follower(const FollowerSettings& settings)
+    : settings_(settings), guard_(settings.max_overhead) {}
+
+void Follower::Offer(std::shared_ptr<const RankPlan> plan) {
+  offered_ = std::move(plan);
+  has_offer_ = true;
+}
+
+void Follower::Adopt() {
+  has_offer_ = false;
+  const std::shared_ptr<const RankPlan> old = std::exchange(plan_, std::move(offered_));
+  const std::vector<Row> old_rows = std::exchange(rows_, {});
+  clocks_.clear();
+  strikes_ = 0;
+  called_row_ = -1;
+  guard_.Restart();
+  if (!plan_ || plan_->rows.empty()) return;
+  clocks_ = ClocksAtLevel(*plan_, level_);
+
+  // What was measured under the old plan corrects what the new one promises.
+  const bool same = old && SameOrder(*old, *plan_);
+  double planned = 0;
+  double measured = 0;
+  for (std::size_t i = 0; i < old_rows.size(); ++i) {
+    if (!old_rows[i].measured) continue;
+    planned += old->rows[i].duration_seconds * 1e9;
+    measured += old_rows[i].duration_ns;
+  }
+  const double overall = planned > 0 ? measured / planned : 1;
+  double end_seconds = 0;
+  for (std::size_t i = 0; i < plan_->rows.size(); ++i) {
+    const PlanRow& row = plan_->rows[i];
+    double ratio = overall;
+    if (same && old_rows[i].measured && old->rows[i].duration_seconds > 0) {
+      ratio = old_rows[i].duration_ns / (old->rows[i].duration_seconds * 1e9);
+    }
+    rows_.push_back({.duration_ns = row.duration_seconds * 1e9 * ratio,
+                     .gap_ns = std::max(0.0, row.start_seconds - end_seconds) * 1e9 * overall});
+    end_seconds = row.start_seconds + row.duration_seconds;
+  }
+}
+
+void Follower::SetLevel(Level level) {
+  level_ = level;
+  level_since_ = counters_.iterations;
+  guard_.Restart();
+  clocks_.clear();
+  if (plan_) clocks_ = ClocksAtLevel(*plan_, level);
+}
+
+void Follower::Handle(const Event& event, std::int64_t at_ns) {
+  last_event_ns_ = at_ns;
+  const Action action{event.type, event.stage, event.microbatch};
+  switch (event.kind) {
+    case EventKind::kStepBegin:
+      BeginIteration(event.value, at_ns);
+      break;
+    case EventKind::kStepEnd:
+      EndIteration(event.value, at_ns);
+      break;
+    case EventKind::kBegin:
+      ++counters_.instructions;
+      if (in_iteration_) BeginRow(action, at_ns);  // Outside: an evaluation, say.
+      break;
+    case EventKind::kEnd:
+      if (in_iteration_) EndRow(action, at_ns);
+      break;
+  }
+}
+
+void Follower::BeginIteration(std::int64_t iteration, std::int64_t at_ns) {
+  first_row_ += static_cast<std::int64_t>(clocks_.size());
+  if (has_offer_) Adopt();
+  in_iteration_ = true;
+  lost_ = false;
+  iteration_ = iteration;
+  iteration_begin_ns_ = at_ns;
+  busy_ns_ = 0;
+  row_ = -1;
+  open_ = 0;
+}
+
+void Follower::EndIteration(std::int64_t tokens, std::int64_t at_ns) {
+  if (!in_iteration_) return;
+  const bool followed = Follows();
+  if (followed && !lost_ && (row_ + 1 != std::ssize(clocks_) || open_ > 0)) {
+    Mismatch(fmt::format("its iteration {} ended after {} of the {} computations of its plan",
+                         iteration_, row_ + (open_ > 0 ? 0 : 1), clocks_.size()));
+  }
+  in_iteration_ = false;
+  open_ = 0;
+  ++counters_.iterations;
+  iteration_ns_ = at_ns - iteration_begin_ns_;
+  const double seconds = static_cast<double>(iteration_ns_) * 1e-9;
+  const bool good = followed && !lost_;
+  records_.push_back({.iteration = iteration_,
+                      .plan_version = good ? plan_->version : -1,
+                      .tokens = tokens,
+                      .seconds = seconds,
+                      .busy_seconds = static_cast<double>(busy_ns_) * 1e-9});
+  if (good) {
+    strikes_ = 0;
+    if (guard_.EndIteration(seconds)) {
+      complaint_ = fmt::format(
+          "clock calls cost {:.1f} % of the iteration time; this rank follows its plan less finely",
+          guard_.share() * 100);
+      SetLevel(static_cast<Level>(static_cast<int>(level_) + 1));
+    }
+  }
+  if (level_ != Level::kComputation && counters_.iterations - level_since_ >= kTryFinerAfter) {
+    SetLevel(static_cast<Level>(static_cast<int>(level_) - 1));
+  }
+}
+
+void Follower::Mismatch(const std::string& sentence) {
+  lost_ = true;
+  ++counters_.order_mismatches;
+  if (strikes_ == 0) {
+    complaint_ = "the trainer runs another order than its plan: " + sentence +
+                 "; clocks are given back for the rest of the iteration";
+  }
+  if (++strikes_ == kMaxStrikes) {
+    complaint_ = fmt::format(
+        "the trainer ran another order than its plan in {} iterations, one after another; clocks "
+        "stay with the driver until there is another plan",
+        kMaxStrikes);
+  }
+}
+
+void Follower::BeginRow(const Action& action, std::int64_t at_ns) {
+  if (!Follows() || lost_) {
+    lost_ = true;  // Where following goes on within the iteration, its place is not known.
+    if (open_++ == 0) row_begin_ns_ = at_ns;
+    return;
+  }
+  if (row_ >= 0) {
+    const PlanRow& current = plan_->rows[static_cast<std::size_t>(row_)];
+    // The other half of two computations that run as one.
+    if (current.fused && (MatchesAction(*current.fused, action) ||
+                          (open_ > 0 && MatchesAction(current.action, action)))) {
+      ++open_;
+      return;
+    }
+    if (open_ > 0) {  // Its end was never said.
+      open_ = 1;
+      EndRow(current.action, at_ns);
+    }
+  }
+  const std::ptrdiff_t next = row_ + 1;
+  if (next >= std::ssize(clocks_)) {
+    Mismatch(
+        fmt::format("it began {} after the last computation of the plan", DescribeAction(action)));
+  } else if (const PlanRow& planned = plan_->rows[static_cast<std::size_t>(next)];
+             !MatchesAction(planned.action, action) &&
+             !(planned.fused && MatchesAction(*planned.fused, action))) {
+    Mismatch(fmt::format("it began {} where the plan has {}", DescribeAction(action),
+                         DescribeAction(planned.action)));
+  } else {
+    Row& row = rows_[static_cast<std::size_t>(next)];
+    const std::int64_t since = next == 0 ? iteration_begin_ns_ : row_end_ns_;
+    Learn(static_cast<double>(at_ns - since), &row.gap_ns, &row.gap_measured);
+    if (next == 0 && row_ended_before_) {
+      bool measured = wrap_gap_ns_ > 0;
+      Learn(static_cast<double>(at_ns - row_end_ns_), &wrap_gap_ns_, &measured);
+    }
+    row_ = next;
+  }
+  open_ = 1;
+  row_begin_ns_ = at_ns;
+}
+
+void Follower::EndRow(const Action& /*action*/, std::int64_t at_ns) {
+  if (open_ == 0 || --open_ > 0) return;
+  const std::int64_t lasted_ns = at_ns - row_begin_ns_;
+  busy_ns_ += lasted_ns;
+  row_end_ns_ = at_ns;
+  row_ended_before_ = true;
+  if (!Follows() || lost_ || row_ < 0) return;
+  const auto index = static_cast<std::size_t>(row_);
+  Row& row = rows_[index];
+  Learn(static_cast<double>(lasted_ns), &row.duration_ns, &row.measured);
+  const PlanRow& planned = plan_->rows[index];
+  // At another level the planned duration is of another clock.
+  if (clocks_[index] == planned.mhz) {
+    guard_.AddComputation(planned.action.type, planned.duration_seconds,
+                          static_cast<double>(lasted_ns) * 1e-9, DuringCall(row_begin_ns_, at_ns));
+  }
+  JudgeChange(index, row_begin_ns_, at_ns);
+}
+
+int Follower::ClockBefore(std::size_t row) const {
+  return row == 0 ? clocks_.back() : clocks_[row - 1];
+}
+
+void Follower::JudgeChange(std::size_t row, std::int64_t begin_ns, std::int64_t end_ns) {
+  const int wanted = clocks_[row];
+  if (wanted == ClockBefore(row)) return;
+  for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
+    if (change->effective_ns >= end_ns) continue;
+    if (change->mhz == wanted) {
+      if (change->effective_ns > begin_ns + kOnTimeNs) {
+        ++counters_.late;
+      } else if (change->effective_ns < begin_ns - kOnTimeNs) {
+        ++counters_.early;
+      } else {
+        ++counters_.on_time;
+      }
+      return;
+    }
+    if (change->effective_ns <= begin_ns) break;  // Another clock was in effect.
+  }
+  ++counters_.missed;
+}
+
+bool Follower::DuringCall(std::int64_t begin_ns, std::int64_t end_ns) const {
+  return std::any_of(calls_.begin(), calls_.end(), [&](const Interval& call) {
+    return call.begin_ns < end_ns && call.end_ns > begin_ns;
+  });
+}
+
+void Follower::Remember(Interval call) {
+  last_call_ns_ = call.begin_ns;
+  calls_.push_back(call);
+  if (calls_.size() > kRemembered) calls_.pop_front();
+}
+
+void Follower::Called(int mhz, std::int64_t begin_ns, std::int64_t effective_ns) {
+  Remember({begin_ns, effective_ns});
+  changes_.push_back({mhz, effective_ns});
+  if (changes_.size() > kRemembered) changes_.pop_front();
+  clock_mhz_ = mhz;
+}
+
+void Follower::CallFailed(std::int64_t begin_ns, std::int64_t end_ns) {
+  Remember({begin_ns, end_ns});
+  clock_mhz_ = kUnknownMhz;
+}
+
+std::int64_t Follower::shortest_row_ns() const {
+  double shortest = 0;
+  for (const Row& row : rows_) {
+    if (shortest == 0 || row.duration_ns < shortest) shortest = row.duration_ns;
+  }
+  return static_cast<std::int64_t>(shortest);
+}
+
+std::vector<IterationRecord> Follower::TakeIterations() { return std::exchange(records_, {}); }
+
+std::optional<std::string> Follower::TakeComplaint() {
+  return std::exchange(complaint_, std::nullopt);
+}
+
+}  // namespace perseus::client

@@ -1,0 +1,48 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLIENT_LATENCY_H_
+#define PERSEUS_CLIENT_LATENCY_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "perseus/client.h"
+
+namespace perseus::client {
+
+// How long a clock call takes until the clock is in effect: the newest 64, and
+// a histogram of all. Nanoseconds. One thread.
+class LatencyRecord {
+ public:
+  // What is assumed before the first call: the 15 ms of published measurements.
+  static constexpr std::int64_t kUnmeasuredNs = 15'000'000;
+
+  // `call_ns`: what the call took.
+  void AddCall(std::int64_t call_ns);
+  // How long after its return the clock was seen to change; of the newest call.
+  void AddSettling(std::int64_t settling_ns);
+
+  std::int64_t LeastNs() const { return QuantileNs(0); }
+  std::int64_t MedianNs() const { return QuantileNs(0.5); }
+  std::int64_t HighNs() const { return QuantileNs(0.9); }
+  std::int64_t settling_ns() const { return settling_ns_; }
+
+  const std::array<std::uint64_t, PERSEUS_LATENCY_BUCKETS>& buckets() const { return buckets_; }
+
+ private:
+  static constexpr std::size_t kWindow = 64;
+
+  std::int64_t QuantileNs(double share) const;
+
+  std::array<std::int64_t, kWindow> calls_ns_ = {};
+  std::size_t count_ = 0;  // Ever.
+  std::int64_t settling_ns_ = 0;
+  int settlings_ = 0;
+  std::array<std::uint64_t, PERSEUS_LATENCY_BUCKETS> buckets_ = {};
+};
+
+}  // namespace perseus::client
+
+#endif  // PERSEUS_CLIENT_LATENCY_H_

@@ -1,0 +1,92 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/outbox.h"
+
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+namespace perseus::client {
+namespace {
+
+void Append(ProfileReport* report, ProfileReport more) {
+  report->rows.insert(report->rows.end(), std::make_move_iterator(more.rows.begin()),
+                      std::make_move_iterator(more.rows.end()));
+  if (more.blocking_watts) report->blocking_watts = more.blocking_watts;
+  report->done = report->done || more.done;
+}
+
+}  // namespace
+
+void Outbox::Trim() {
+  while (iterations_.size() > kMaxIterations) {
+    iterations_.pop_front();
+    ++dropped_;
+  }
+  while (notices_.size() > kMaxNotices) notices_.pop_front();
+}
+
+void Outbox::Add(const IterationReport& report) {
+  const std::lock_guard lock(mutex_);
+  iterations_.push_back(report);
+  Trim();
+}
+
+void Outbox::Add(const StragglerNotice& notice) {
+  {
+    const std::lock_guard lock(mutex_);
+    notices_.push_back(notice);
+    Trim();
+  }
+  changed_.notify_all();
+}
+
+void Outbox::Add(ProfileReport report) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!profile_) profile_.emplace();
+    Append(&*profile_, std::move(report));
+  }
+  changed_.notify_all();
+}
+
+Outbox::Contents Outbox::Wait(double seconds) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                    [&] { return awake_ || !notices_.empty() || profile_; });
+  Contents contents;
+  contents.iterations.assign(iterations_.begin(), iterations_.end());
+  contents.notices.assign(notices_.begin(), notices_.end());
+  contents.profile = std::exchange(profile_, std::nullopt);
+  iterations_.clear();
+  notices_.clear();
+  return contents;
+}
+
+void Outbox::PutBack(Contents contents) {
+  const std::lock_guard lock(mutex_);
+  iterations_.insert(iterations_.begin(), contents.iterations.begin(), contents.iterations.end());
+  notices_.insert(notices_.begin(), contents.notices.begin(), contents.notices.end());
+  if (contents.profile) {
+    ProfileReport newer = profile_ ? std::move(*profile_) : ProfileReport{};
+    profile_ = std::move(contents.profile);
+    Append(&*profile_, std::move(newer));
+  }
+  Trim();
+}
+
+void Outbox::Wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    awake_ = true;
+  }
+  changed_.notify_all();
+}
+
+std::uint64_t Outbox::dropped() const {
+  const std::lock_guard lock(mutex_);
+  return dropped_;
+}
+
+}  // namespace perseus::client

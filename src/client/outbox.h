@@ -1,0 +1,76 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLIENT_OUTBOX_H_
+#define PERSEUS_CLIENT_OUTBOX_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "client/follower.h"
+#include "client/profile_sweep.h"
+
+namespace perseus::client {
+
+struct IterationReport {
+  IterationRecord record;
+  std::optional<double> joules;  // None: the counter did not move, or cannot be read.
+};
+
+// A straggler that the trainer knows of. `degree` <= 1: well again.
+struct StragglerNotice {
+  int rank = 0;
+  double delay_seconds = 0;
+  double degree = 1;
+};
+
+// What measuring said since the last report.
+struct ProfileReport {
+  std::vector<Measurement> rows;
+  std::optional<double> blocking_watts;
+  bool done = false;
+};
+
+// What the server shall be told, from any thread to the reporting one. Bounded:
+// the oldest iterations are dropped, and counted. Thread-safe.
+class Outbox {
+ public:
+  static constexpr std::size_t kMaxIterations = 4096;
+  static constexpr std::size_t kMaxNotices = 256;
+
+  void Add(const IterationReport& report);
+  void Add(const StragglerNotice& notice);
+  void Add(ProfileReport report);
+
+  struct Contents {
+    std::vector<IterationReport> iterations;
+    std::vector<StragglerNotice> notices;
+    std::optional<ProfileReport> profile;
+  };
+  // All there is, after `seconds`, or at once where a notice waits or Wake() was called.
+  Contents Wait(double seconds);
+  // Puts back what could not be sent, before what came since.
+  void PutBack(Contents contents);
+
+  void Wake();
+  std::uint64_t dropped() const;
+
+ private:
+  void Trim();
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool awake_ = false;
+  std::deque<IterationReport> iterations_;
+  std::deque<StragglerNotice> notices_;
+  std::optional<ProfileReport> profile_;
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace perseus::client
+
+#endif  // PERSEUS_CLIENT_OUTBOX_H_

@@ -1,0 +1,140 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/plan_poller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "client/server_messages.h"
+#include "client/ticks.h"
+#include "http/target.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr double kDeadlineSeconds = 10;
+constexpr int kPollSeconds = 30;
+constexpr double kFirstPauseSeconds = 0.2;
+constexpr double kLongestPauseSeconds = 5;
+constexpr double kDeviceSeconds = 5;  // The server wants to know the GPU's clocks.
+
+std::string_view BodyOf(const http::Response& response) {
+  return response.body ? std::string_view(*response.body) : std::string_view();
+}
+
+}  // namespace
+
+void PlanPoller::Run() {
+  last_answer_ns_ = MonotonicNs();
+  Step step = Step::kRegister;
+  while (!state_->stopping()) {
+    const Step next = step == Step::kRegister ? Register() : Poll();
+    if (next == Step::kDone) {
+      pause_seconds_ = 0;
+      last_answer_ns_ = MonotonicNs();
+      state_->SetPlanFresh(true);
+      step = Step::kAgain;
+      continue;
+    }
+    step = next;
+    if (static_cast<double>(MonotonicNs() - last_answer_ns_) * 1e-9 > kStaleSeconds) {
+      state_->SetPlanFresh(false);
+    }
+    pause_seconds_ = std::clamp(2 * pause_seconds_, kFirstPauseSeconds, kLongestPauseSeconds);
+    // Ranks that lost the same server come back at different times.
+    const double spread = 0.75 + 0.05 * (state_->settings().rank % 11);
+    if (!state_->Pause(pause_seconds_ * spread)) return;
+  }
+}
+
+PlanPoller::Step PlanPoller::Fail(const std::string& what, Step next) {
+  if (state_->stopping()) return next;
+  state_->CountServerError();
+  state_->Complain(fmt::format("the server {}: {}", state_->settings().server, what));
+  return next;
+}
+
+Result<http::Response> PlanPoller::Call(std::string_view method, const std::string& target,
+                                        std::string_view body, double deadline_seconds) {
+  http::CallOptions options;
+  options.deadline_seconds = deadline_seconds;
+  return http_->Call(method, target, body, options);
+}
+
+PlanPoller::Step PlanPoller::Register() {
+  const ClientSettings& settings = state_->settings();
+  std::string id = settings.job_id;
+  std::string job_state;
+  if (id.empty()) {
+    const auto made = Call("POST", "/api/v1/jobs", settings.job_json, kDeadlineSeconds);
+    if (!made) return Fail(made.error().message, Step::kRegister);
+    if (made->status != 200 && made->status != 201) {
+      const std::string sentence =
+          "it did not take the job: " + ErrorSentence(made->status, BodyOf(*made));
+      if (made->status / 100 == 4) state_->SetRegistrationFailed(sentence);
+      return Fail(sentence, Step::kRegister);
+    }
+    const Result<JobAnswer> job = ParseJob(BodyOf(*made));
+    if (!job) return Fail(job.error().message, Step::kRegister);
+    id = job->id;
+    job_state = job->state;
+  }
+  job_ = "/api/v1/jobs/" + http::PercentEncoded(id);
+
+  std::optional<device::GpuInfo> gpu;
+  if (!settings.device.empty()) gpu = state_->WaitForDevice(kDeviceSeconds);
+  const auto joined = Call("POST", job_ + "/ranks", FormatRank(settings, gpu), kDeadlineSeconds);
+  if (!joined) return Fail(joined.error().message, Step::kRegister);
+  if (joined->status != 200 && joined->status != 201) {
+    const std::string sentence = fmt::format("it did not take rank {}: {}", settings.rank,
+                                             ErrorSentence(joined->status, BodyOf(*joined)));
+    if (joined->status / 100 == 4) state_->SetRegistrationFailed(sentence);
+    return Fail(sentence, Step::kRegister);
+  }
+  if (settings.profile) {
+    if (job_state.empty()) {
+      const auto shown = Call("GET", job_, {}, kDeadlineSeconds);
+      if (!shown) return Fail(shown.error().message, Step::kRegister);
+      if (const Result<JobAnswer> job = ParseJob(BodyOf(*shown))) job_state = job->state;
+    }
+    if (job_state == "registering" || job_state == "profiling") state_->AskForProfile();
+  }
+  version_ = -1;
+  state_->SetRegistered(id);
+  return Step::kDone;
+}
+
+PlanPoller::Step PlanPoller::Poll() {
+  const std::string target = fmt::format("{}/plan?rank={}&after={}&wait={}", job_,
+                                         state_->settings().rank, version_, kPollSeconds);
+  const auto answer = Call("GET", target, {}, kPollSeconds + kDeadlineSeconds);
+  if (!answer) return Fail(answer.error().message, Step::kAgain);
+  if (answer->status == 204) return Step::kDone;
+  // It forgot the job or the rank, or another one has its place.
+  const bool unknown = answer->status == 404 || answer->status == 409 || answer->status == 410;
+  if (answer->status != 200) {
+    if (unknown) {
+      state_->OfferPlan(nullptr);
+      version_ = -1;
+    }
+    return Fail(ErrorSentence(answer->status, BodyOf(*answer)),
+                unknown ? Step::kRegister : Step::kAgain);
+  }
+  Result<RankPlan> plan = ParseRankPlan(BodyOf(*answer));
+  if (!plan) return Fail(plan.error().message, Step::kAgain);
+  // An answer at once that is not newer would be asked for without end.
+  if (plan->version <= version_) {
+    return Fail(fmt::format("it sent plan version {} after {}", plan->version, version_),
+                Step::kAgain);
+  }
+  version_ = plan->version;
+  if (plan->rows.empty() && !plan->sentence.empty()) state_->Complain(plan->sentence);
+  state_->OfferPlan(std::make_shared<const RankPlan>(std::move(*plan)));
+  return Step::kDone;
+}
+
+}  // namespace perseus::client

@@ -1,0 +1,49 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLIENT_PLAN_POLLER_H_
+#define PERSEUS_CLIENT_PLAN_POLLER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "client/shared_state.h"
+#include "http/client.h"
+
+namespace perseus::client {
+
+// The background thread that asks the server: makes or joins the job, registers
+// the rank, and waits for plans by long polls. Whatever the server does (away,
+// slow, garbage, forgets the job), it tries again with growing pauses, and says
+// why once. A plan is kept for kStaleSeconds without a server, and let go after
+// that.
+class PlanPoller {
+ public:
+  // Both outlive the poller.
+  PlanPoller(SharedState* state, http::Client* http) : state_(state), http_(http) {}
+
+  // Until the client ends.
+  void Run();
+
+ private:
+  static constexpr double kStaleSeconds = 60;
+
+  enum class Step : std::uint8_t { kDone, kAgain, kRegister };
+
+  Step Register();
+  Step Poll();
+  Step Fail(const std::string& what, Step next);
+  Result<http::Response> Call(std::string_view method, const std::string& target,
+                              std::string_view body, double deadline_seconds);
+
+  SharedState* state_;
+  http::Client* http_;
+  std::string job_;  // Percent-encoded.
+  std::int64_t version_ = -1;
+  double pause_seconds_ = 0;
+  std::int64_t last_answer_ns_ = 0;
+};
+
+}  // namespace perseus::client
+
+#endif  // PERSEUS_CLIENT_PLAN_POLLER_H_

@@ -1,0 +1,143 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/rank_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "common/tree.h"
+#include "common/tree_reader.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr int kMaxMhz = 100'000;
+constexpr NumberRange kSeconds = {.least = 0, .most = 1e6};
+
+std::optional<ComputationType> TypeOfLetter(std::string_view letter) {
+  for (int i = 0; i < kNumComputationTypes; ++i) {
+    const auto type = static_cast<ComputationType>(i);
+    if (letter.size() == 1 && letter.front() == ComputationTypeLetter(type)) return type;
+  }
+  return std::nullopt;
+}
+
+Action ReadAction(const TreeCursor& row, std::size_t at) {
+  Action action;
+  const std::optional<ComputationType> type = TypeOfLetter(row.At(at).String());
+  if (!type) row.At(at).FailExpected("F, B, I or W");
+  action.type = type.value_or(ComputationType::kForward);
+  action.stage = row.At(at + 1).Integer(0);
+  action.microbatch = row.At(at + 2).Integer(0);
+  return action;
+}
+
+// ["F", stage, microbatch, mhz, start, duration], fused: and "B", stage, microbatch.
+PlanRow ReadRow(const TreeCursor& cursor) {
+  PlanRow row;
+  const std::size_t size = cursor.Size();
+  if (size != 6 && size != 9) {
+    cursor.FailExpected("6 values, or 9 of two computations that run as one");
+    return row;
+  }
+  row.action = ReadAction(cursor, 0);
+  row.mhz = cursor.At(3).Integer(1, kMaxMhz);
+  row.start_seconds = cursor.At(4).Number(kSeconds);
+  row.duration_seconds = cursor.At(5).Number(kSeconds);
+  if (size == 9) row.fused = ReadAction(cursor, 6);
+  return row;
+}
+
+double NumberOr(const TreeCursor& object, std::string_view key, double otherwise) {
+  const std::optional<TreeCursor> found = object.Find(key);
+  return found && found->IsNumber() ? found->Number() : otherwise;
+}
+
+std::string TextOr(const TreeCursor& object, std::string_view key) {
+  const std::optional<TreeCursor> found = object.Find(key);
+  return found && found->IsString() ? found->String() : std::string();
+}
+
+bool IsBackward(ComputationType type) {
+  return type == ComputationType::kBackward || type == ComputationType::kBackwardInput;
+}
+
+bool Has(const PlanRow& row, bool (*is)(ComputationType)) {
+  return is(row.action.type) || (row.fused && is(row.fused->type));
+}
+
+// Where the steady phase begins (the first backward) and where it ends (after
+// the last forward): the warm-up is before, the cool-down after it.
+std::pair<std::size_t, std::size_t> SteadyRows(const std::vector<PlanRow>& rows) {
+  const auto first = std::find_if(rows.begin(), rows.end(),
+                                  [](const PlanRow& row) { return Has(row, IsBackward); });
+  const auto last = std::find_if(rows.rbegin(), rows.rend(), [](const PlanRow& row) {
+    return Has(row, [](ComputationType type) { return type == ComputationType::kForward; });
+  });
+  const auto begin = static_cast<std::size_t>(first - rows.begin());
+  return {begin, std::max(begin, static_cast<std::size_t>(rows.rend() - last))};
+}
+
+}  // namespace
+
+Result<RankPlan> ParseRankPlan(std::string_view json) {
+  const std::string name = "the server's plan";
+  const Result<TreeNode> tree = ParseJsonTree(json, name);
+  if (!tree) return tl::unexpected(tree.error());
+  TreeReader reader(*tree, name);
+  const TreeCursor root = reader.Root();
+  RankPlan plan;
+  const double version = root.Get("version").Number({.least = 0, .most = 9e15});
+  plan.version = static_cast<std::int64_t>(version);
+  if (static_cast<double>(plan.version) != version) {
+    root.Get("version").FailExpected("a whole number");
+  }
+  plan.reason = TextOr(root, "reason");
+  plan.sentence = TextOr(root, "sentence");
+  plan.iteration_time_seconds = NumberOr(root, "iteration_time_s", 0);
+  plan.baseline_time_seconds = NumberOr(root, "baseline_iteration_time_s", 0);
+  plan.saving_percent = NumberOr(root, "saving_percent", 0);
+  const TreeCursor rows = root.Get("computations");
+  const std::size_t size = rows.Size();
+  plan.rows.reserve(size);
+  for (std::size_t i = 0; i < size && !reader.failed(); ++i) {
+    plan.rows.push_back(ReadRow(rows.At(i)));
+  }
+  if (reader.failed()) return tl::unexpected(*reader.error());
+  return plan;
+}
+
+std::vector<int> ClocksAtLevel(const RankPlan& plan, Level level) {
+  std::vector<int> clocks;
+  if (level == Level::kOff) return clocks;
+  clocks.reserve(plan.rows.size());
+  for (const PlanRow& row : plan.rows) clocks.push_back(row.mhz);
+  const auto level_out = [&](std::size_t begin, std::size_t end) {
+    if (begin >= end) return;
+    const auto first = clocks.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto last = clocks.begin() + static_cast<std::ptrdiff_t>(end);
+    std::fill(first, last, *std::max_element(first, last));
+  };
+  if (level == Level::kPhase) {
+    const auto [begin, end] = SteadyRows(plan.rows);
+    level_out(0, begin);
+    level_out(begin, end);
+    level_out(end, clocks.size());
+  } else if (level == Level::kStage) {
+    level_out(0, clocks.size());
+  }
+  return clocks;
+}
+
+std::string DescribeAction(const Action& action) {
+  std::string text(ComputationTypeName(action.type));
+  if (action.stage >= 0) text += fmt::format(" of stage {}", action.stage);
+  if (action.microbatch >= 0) text += fmt::format(", microbatch {}", action.microbatch);
+  return text;
+}
+
+}  // namespace perseus::client

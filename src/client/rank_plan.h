@@ -1,0 +1,53 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLIENT_RANK_PLAN_H_
+#define PERSEUS_CLIENT_RANK_PLAN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perseus/computation.h"
+#include "perseus/result.h"
+
+namespace perseus::client {
+
+// One computation of a rank, or two that its schedule runs as one.
+struct PlanRow {
+  Action action;
+  std::optional<Action> fused;
+  int mhz = 0;
+  double start_seconds = 0;  // Since the iteration's begin, as planned.
+  double duration_seconds = 0;
+};
+
+// What the server says that one rank shall do in each iteration. A value.
+struct RankPlan {
+  std::int64_t version = 0;
+  std::string reason;    // "target", "straggler", "no_plan"
+  std::string sentence;  // Why there is no plan.
+  double iteration_time_seconds = 0;
+  double baseline_time_seconds = 0;
+  double saving_percent = 0;
+  std::vector<PlanRow> rows;  // In order of execution; empty: maximum clocks.
+};
+
+// Reads the server's answer (docs/server.md). Errors name the field.
+Result<RankPlan> ParseRankPlan(std::string_view json);
+
+// How finely clocks follow a plan: perseus_level of perseus/client.h.
+enum class Level : std::uint8_t { kComputation, kPhase, kStage, kOff };
+
+// The clock of each row; none at kOff. Coarser levels take the highest clock of
+// each group, so that no computation gets slower than planned.
+std::vector<int> ClocksAtLevel(const RankPlan& plan, Level level);
+
+// "backward of stage 2, microbatch 5"; what is -1 is left out.
+std::string DescribeAction(const Action& action);
+
+}  // namespace perseus::client
+
+#endif  // PERSEUS_CLIENT_RANK_PLAN_H_

@@ -1,0 +1,120 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/reporter.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "client/server_messages.h"
+#include "client/ticks.h"
+#include "http/target.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr double kReportDeadlineSeconds = 10;
+constexpr double kLastReportSeconds = 1;
+constexpr double kAgainSeconds = 1;
+constexpr double kWaitForJobSeconds = 0.2;
+constexpr double kHangingSeconds = 2;
+
+}  // namespace
+
+void Reporter::Run() {
+  while (!state_->stopping()) {
+    if (!state_->registered()) {
+      WatchDriver();
+      if (!state_->Pause(kWaitForJobSeconds)) return;
+      continue;
+    }
+    job_ = "/api/v1/jobs/" + http::PercentEncoded(state_->job_id());
+    Outbox::Contents contents = state_->outbox().Wait(state_->settings().report_interval_seconds);
+    WatchDriver();
+    SendAll(std::move(contents));
+  }
+}
+
+void Reporter::WatchDriver() {
+  const std::int64_t begin_ns = state_->call_begin_ns().load(std::memory_order_relaxed);
+  if (begin_ns == 0) return;
+  const double seconds = static_cast<double>(MonotonicNs() - begin_ns) * 1e-9;
+  if (seconds < kHangingSeconds) return;
+  state_->Complain(
+      "a clock call has been in the driver for seconds; no other is made until it comes back");
+}
+
+void Reporter::SendAll(Outbox::Contents contents) {
+  Outbox::Contents left;
+  bool later = false;
+  for (const StragglerNotice& notice : contents.notices) {
+    if (later || SendStraggler(notice) == Sent::kNotNow) {
+      later = true;
+      left.notices.push_back(notice);
+    }
+  }
+  const int rank = state_->settings().rank;
+  if (contents.profile &&
+      (later || Send("POST", job_ + "/measurements", FormatMeasurements(rank, *contents.profile)) ==
+                    Sent::kNotNow)) {
+    later = true;
+    left.profile = std::move(contents.profile);
+  }
+  const std::string error = state_->last_error();
+  if (!contents.iterations.empty() &&
+      (later || Send("POST", job_ + "/iterations",
+                     FormatIterations(rank, contents.iterations, state_->stats(), error)) ==
+                    Sent::kNotNow)) {
+    later = true;
+    left.iterations = std::move(contents.iterations);
+  }
+  if (!later) return;
+  state_->outbox().PutBack(std::move(left));
+  state_->Pause(kAgainSeconds);
+}
+
+Reporter::Sent Reporter::Send(std::string_view method, const std::string& target,
+                              const std::string& body, std::string* answer) {
+  http::CallOptions options;
+  options.deadline_seconds = state_->stopping() ? kLastReportSeconds : kReportDeadlineSeconds;
+  const Result<http::Response> response = http_->Call(method, target, body, options);
+  if (!response) {
+    if (!state_->stopping()) state_->CountServerError();
+    return Sent::kNotNow;  // The poller says why.
+  }
+  const std::string_view text = response->body ? std::string_view(*response->body) : "";
+  if (response->status / 100 == 2) {
+    if (answer != nullptr) *answer = text;
+    return Sent::kYes;
+  }
+  state_->CountServerError();
+  const int status = response->status;
+  if (status / 100 == 5 || status == 429 || status == 408) return Sent::kNotNow;
+  state_->Complain(fmt::format("the server refused what was reported to {}: {}", target,
+                               ErrorSentence(status, text)));
+  return Sent::kRefused;
+}
+
+// The newest word on a rank replaces those before it.
+Reporter::Sent Reporter::SendStraggler(const StragglerNotice& notice) {
+  std::string text;
+  const std::string stragglers = job_ + "/stragglers";
+  if (const Sent listed = Send("GET", stragglers, {}, &text); listed != Sent::kYes) return listed;
+  const auto ids = ParseStragglerIds(text, notice.rank);
+  if (!ids) {
+    state_->Complain(ids.error().message);
+    return Sent::kRefused;
+  }
+  if (notice.degree > 1) {
+    const Sent said = Send("POST", stragglers, FormatStraggler(notice));
+    if (said != Sent::kYes) return said;
+  }
+  for (const std::string& id : *ids) {
+    const Sent gone = Send("DELETE", stragglers + "/" + http::PercentEncoded(id), {});
+    if (gone == Sent::kNotNow) return gone;
+  }
+  return Sent::kYes;
+}
+
+}  // namespace perseus::client

@@ -1,0 +1,39 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLIENT_SETTINGS_H_
+#define PERSEUS_CLIENT_SETTINGS_H_
+
+#include <string>
+
+#include "client/follower.h"
+#include "client/profile_sweep.h"
+
+namespace perseus::client {
+
+// What perseus_client_options says, checked, with its defaults filled in. A value.
+struct ClientSettings {
+  std::string server;  // "": none.
+  std::string token;
+  std::string ca_file;
+  std::string job_id;
+  std::string job_json;
+  int rank = 0;
+  int dp_rank = 0;
+  int pp_rank = 0;
+  int tp_rank = 0;
+  std::string node;
+  std::string device;  // "": none.
+  std::string gpu_uuid;
+  int gpu_index = 0;
+  bool shadow = false;
+  bool profile = false;
+  FollowerSettings follower;
+  SweepSettings sweep;
+  double report_interval_seconds = 5;
+  double close_timeout_seconds = 2;
+};
+
+}  // namespace perseus::client
+
+#endif  // PERSEUS_CLIENT_SETTINGS_H_

@@ -1,0 +1,165 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/shared_state.h"
+
+#include <chrono>
+#include <utility>
+
+namespace perseus::client {
+
+SharedState::SharedState(ClientSettings settings, HotPagePointer page)
+    : settings_(std::move(settings)), page_(std::move(page)), job_id_(settings_.job_id) {
+  stats_.plan_version = -1;
+}
+
+void SharedState::Complain(const std::string& sentence) {
+  const std::lock_guard lock(mutex_);
+  if (sentence == last_error_) return;
+  last_error_ = sentence;
+  unreported_error_ = sentence;
+}
+
+std::string SharedState::last_error() const {
+  const std::lock_guard lock(mutex_);
+  return last_error_;
+}
+
+std::string SharedState::TakeUnreportedError() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(unreported_error_, {});
+}
+
+void SharedState::StopClock() {
+  clock_stopping_.store(true, std::memory_order_release);
+  page_->Wake();
+}
+
+void SharedState::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_.store(true, std::memory_order_release);
+  }
+  changed_.notify_all();
+  outbox_.Wake();
+}
+
+bool SharedState::Pause(double seconds) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stopping(); });
+  return !stopping();
+}
+
+void SharedState::OfferPlan(std::shared_ptr<const RankPlan> plan) {
+  {
+    const std::lock_guard lock(mutex_);
+    plan_ = std::move(plan);
+    has_new_plan_ = true;
+  }
+  page_->Wake();
+}
+
+bool SharedState::TakePlan(std::shared_ptr<const RankPlan>* plan) {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(has_new_plan_, false)) return false;
+  *plan = plan_;
+  return true;
+}
+
+void SharedState::SetDevice(const device::GpuInfo& info) {
+  {
+    const std::lock_guard lock(mutex_);
+    device_ = Progress::kDone;
+    gpu_ = info;
+  }
+  changed_.notify_all();
+}
+
+void SharedState::SetDeviceFailed(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    device_ = Progress::kFailed;
+    device_failure_ = why;
+  }
+  changed_.notify_all();
+}
+
+std::optional<device::GpuInfo> SharedState::WaitForDevice(double seconds) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                    [&] { return stopping() || device_ != Progress::kPending; });
+  if (device_ != Progress::kDone) return std::nullopt;
+  return gpu_;
+}
+
+void SharedState::SetRegistered(const std::string& job_id) {
+  {
+    const std::lock_guard lock(mutex_);
+    registration_ = Progress::kDone;
+    job_id_ = job_id;
+  }
+  changed_.notify_all();
+}
+
+void SharedState::SetRegistrationFailed(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    registration_ = Progress::kFailed;
+    registration_failure_ = why;
+  }
+  changed_.notify_all();
+}
+
+bool SharedState::registered() const {
+  const std::lock_guard lock(mutex_);
+  return registration_ == Progress::kDone;
+}
+
+std::string SharedState::job_id() const {
+  const std::lock_guard lock(mutex_);
+  return job_id_;
+}
+
+Result<void> SharedState::WaitUntilReady(double seconds) {
+  std::unique_lock lock(mutex_);
+  const bool wants_device = !settings_.device.empty();
+  const bool wants_server = !settings_.server.empty();
+  const auto decided = [&] {
+    if (device_ == Progress::kFailed || registration_ == Progress::kFailed) return true;
+    return (!wants_device || device_ == Progress::kDone) &&
+           (!wants_server || registration_ == Progress::kDone);
+  };
+  const bool in_time = changed_.wait_for(lock, std::chrono::duration<double>(seconds), decided);
+  if (device_ == Progress::kFailed) return MakeError(ErrorCode::kIo, device_failure_);
+  if (registration_ == Progress::kFailed) return MakeError(ErrorCode::kIo, registration_failure_);
+  if (!in_time) {
+    return MakeError(ErrorCode::kIo, last_error_.empty()
+                                         ? "the server and the device did not answer in time"
+                                         : last_error_);
+  }
+  return {};
+}
+
+void SharedState::SetStats(const perseus_client_stats& stats) {
+  const std::lock_guard lock(mutex_);
+  stats_ = stats;
+}
+
+perseus_client_stats SharedState::stats() const {
+  const std::uint64_t dropped = outbox_.dropped();
+  const std::lock_guard lock(mutex_);
+  perseus_client_stats stats = stats_;
+  stats.server_errors = server_errors_;
+  stats.reports_dropped = dropped;
+  if (stats.state == PERSEUS_STATE_CONNECTING && registration_ == Progress::kDone) {
+    stats.state = PERSEUS_STATE_WAITING;
+  }
+  return stats;
+}
+
+void SharedState::CountServerError() {
+  const std::lock_guard lock(mutex_);
+  ++server_errors_;
+}
+
+}  // namespace perseus::client

@@ -1,0 +1,116 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLIENT_SHARED_STATE_H_
+#define PERSEUS_CLIENT_SHARED_STATE_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/hot_page.h"
+#include "client/outbox.h"
+#include "client/rank_plan.h"
+#include "client/settings.h"
+#include "client/ticks.h"
+#include "device/device.h"
+#include "perseus/client.h"
+
+namespace perseus::client {
+
+// What a client's threads share. The trainer's threads touch `page` on the hot
+// path, and nothing else of it; what has a lock is for the background threads
+// and for questions (stats, last error). Thread-safe, but for the constructor.
+class SharedState {
+ public:
+  SharedState(ClientSettings settings, HotPagePointer page);
+
+  const ClientSettings& settings() const { return settings_; }
+  HotPage& page() const { return *page_; }
+  const TickSource& ticks() const { return ticks_; }
+  Outbox& outbox() { return outbox_; }
+
+  // What went wrong, newest last. The same sentence again is no news.
+  void Complain(const std::string& sentence);
+  std::string last_error() const;
+  // What the server has not been told.
+  std::string TakeUnreportedError();
+
+  // The client ends. First the clock thread, so that its last words are still
+  // reported; then all threads finish what they do and leave.
+  void StopClock();
+  bool clock_stopping() const { return clock_stopping_.load(std::memory_order_acquire); }
+  void Stop();
+  bool stopping() const { return stopping_.load(std::memory_order_acquire); }
+  // Until `seconds` passed or the client ends; false: it ends.
+  bool Pause(double seconds);
+
+  // From the poller to the clock thread.
+  void OfferPlan(std::shared_ptr<const RankPlan> plan);
+  // True where there is a new one.
+  bool TakePlan(std::shared_ptr<const RankPlan>* plan);
+  // False: no server for so long that its plan may be stale.
+  void SetPlanFresh(bool fresh) { plan_fresh_.store(fresh, std::memory_order_relaxed); }
+  bool plan_fresh() const { return plan_fresh_.load(std::memory_order_relaxed); }
+  // The server wants (more of) a profile.
+  void AskForProfile() { profile_wanted_.store(true, std::memory_order_relaxed); }
+  bool profile_wanted() const { return profile_wanted_.load(std::memory_order_relaxed); }
+
+  // The device, once it is open. `failed`: it cannot be had for now.
+  void SetDevice(const device::GpuInfo& info);
+  void SetDeviceFailed(const std::string& why);
+  // Waits for either, or `seconds`; none: not open.
+  std::optional<device::GpuInfo> WaitForDevice(double seconds);
+
+  void SetRegistered(const std::string& job_id);
+  void SetRegistrationFailed(const std::string& why);
+  bool registered() const;
+  std::string job_id() const;  // "": not known yet.
+  // For a strict open: until registered and with a device (each where one was
+  // asked for), or why not.
+  Result<void> WaitUntilReady(double seconds);
+
+  // A clock call is in the driver since then; 0: none.
+  std::atomic<std::int64_t>& call_begin_ns() { return call_begin_ns_; }
+
+  void SetStats(const perseus_client_stats& stats);
+  perseus_client_stats stats() const;
+  void CountServerError();
+
+ private:
+  enum class Progress : std::uint8_t { kPending, kDone, kFailed };
+
+  const ClientSettings settings_;
+  const HotPagePointer page_;
+  const TickSource ticks_;
+  Outbox outbox_;
+  std::atomic<bool> clock_stopping_ = false;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> plan_fresh_ = true;
+  std::atomic<bool> profile_wanted_ = false;
+  std::atomic<std::int64_t> call_begin_ns_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string last_error_;
+  std::string unreported_error_;
+  std::shared_ptr<const RankPlan> plan_;
+  bool has_new_plan_ = false;
+  Progress device_ = Progress::kPending;
+  std::string device_failure_;
+  device::GpuInfo gpu_;
+  Progress registration_ = Progress::kPending;
+  std::string registration_failure_;
+  std::string job_id_;
+  std::uint64_t server_errors_ = 0;
+  perseus_client_stats stats_ = {};
+};
+
+}  // namespace perseus::client
+
+#endif  // PERSEUS_CLIENT_SHARED_STATE_H_

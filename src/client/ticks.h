@@ -1,0 +1,97 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLIENT_TICKS_H_
+#define PERSEUS_CLIENT_TICKS_H_
+
+#include <cstdint>
+#include <ctime>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
+
+namespace perseus::client {
+
+inline constexpr std::int64_t kMillisecondNs = 1'000'000;
+inline constexpr std::int64_t kSecondNs = 1'000'000'000;
+
+// CLOCK_MONOTONIC in nanoseconds.
+inline std::int64_t MonotonicNs() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// A counter that the hot path may read: never a system call. The processor's
+// own where it counts at one rate on all cores (clock_gettime is a system call
+// on machines whose kernel does not trust that counter), else the vDSO's clock.
+class TickSource {
+ public:
+  TickSource() : counter_(HasSteadyCounter()) {}
+
+  std::uint64_t Now() const {
+#if defined(__x86_64__)
+    if (counter_) return __rdtsc();
+#elif defined(__aarch64__)
+    std::uint64_t ticks = 0;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#endif
+    return static_cast<std::uint64_t>(MonotonicNs());
+  }
+
+ private:
+  static bool HasSteadyCounter() {
+#if defined(__x86_64__)
+    unsigned a = 0;
+    unsigned b = 0;
+    unsigned c = 0;
+    unsigned d = 0;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1U << 8)) != 0;  // Invariant TSC.
+#else
+    return true;
+#endif
+  }
+
+  bool counter_;
+};
+
+// Turns ticks into CLOCK_MONOTONIC. The rate is that since construction, so it
+// gets better with time; an event is converted from the moment of reading it,
+// so that an error of the rate only counts for its short age. One thread.
+class TickConverter {
+ public:
+  explicit TickConverter(TickSource source)
+      : source_(source), first_ticks_(source.Now()), first_ns_(MonotonicNs()) {
+    Refresh();
+  }
+
+  // Call before a batch of conversions.
+  void Refresh() {
+    now_ticks_ = source_.Now();
+    now_ns_ = MonotonicNs();
+    if (now_ticks_ > first_ticks_ && now_ns_ > first_ns_) {
+      rate_ =
+          static_cast<double>(now_ns_ - first_ns_) / static_cast<double>(now_ticks_ - first_ticks_);
+    }
+  }
+
+  std::int64_t ToNs(std::uint64_t ticks) const {
+    const auto age = static_cast<std::int64_t>(now_ticks_ - ticks);
+    return now_ns_ - static_cast<std::int64_t>(static_cast<double>(age) * rate_);
+  }
+
+ private:
+  TickSource source_;
+  std::uint64_t first_ticks_;
+  std::int64_t first_ns_;
+  std::uint64_t now_ticks_ = 0;
+  std::int64_t now_ns_ = 0;
+  double rate_ = 1;  // Nanoseconds a tick.
+};
+
+}  // namespace perseus::client
+
+#endif  // PERSEUS_CLIENT_TICKS_H_

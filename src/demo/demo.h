@@ -1,0 +1,56 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_DEMO_DEMO_H_
+#define PERSEUS_DEMO_DEMO_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "demo/shared_memory.h"
+#include "perseus/client.h"
+#include "perseus/result.h"
+
+namespace perseus::demo {
+
+struct DemoSpec {
+  DemoPlan plan;
+  double clock_call_ms = 15;  // How long a clock call blocks.
+  std::string program;        // This binary, which is also server, agent and trainers.
+  std::string keep_folder;    // Where its files stay; "": a temporary one that is removed.
+};
+
+// One iteration of the whole job: all ranks, from barrier to barrier.
+struct DemoRound {
+  Part part = Part::kBaseline;
+  int number = 0;  // Of its part.
+  bool straggler = false;
+  double seconds = 0;
+  double joules = 0;
+  std::int64_t plan_version = -1;  // The newest that a rank follows.
+  std::array<int, kRanks> clocks_mhz = {};
+};
+
+struct DemoResult {
+  std::vector<DemoRound> rounds;
+  std::array<perseus_client_stats, kRanks> stats = {};
+};
+
+// What happens, as it happens.
+struct DemoWatcher {
+  std::function<void(const std::string& sentence)> says;
+  std::function<void(const DemoRound& round)> sees;
+};
+
+// Runs the demonstration: server, agent and eight trainers as processes of
+// their own, on simulated GPUs. Cleans up all of it in any case. `stop` is asked some
+// 50 times a second. Errors: kCancelled, kIo (a process failed, and what it said).
+Result<DemoResult> RunDemo(const DemoSpec& spec, const DemoWatcher& watcher,
+                           const std::function<bool()>& stop);
+
+}  // namespace perseus::demo
+
+#endif  // PERSEUS_DEMO_DEMO_H_

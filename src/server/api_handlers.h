@@ -1,0 +1,57 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_API_HANDLERS_H_
+#define PERSEUS_SERVER_API_HANDLERS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "http/server.h"
+#include "server/api_text.h"
+#include "server/job_service.h"
+
+// Handlers about one job, which the first parameter of the route names.
+namespace perseus::server {
+
+inline Failure NoSuchJob(const std::string& id) {
+  return {FailureCode::kNotFound, "there is no job " + id};
+}
+
+// That answer at once.
+using JobAnswer = std::function<http::Response(ManagedJob& job, const http::Request& request)>;
+
+inline http::Handler OnJob(JobService& service, JobAnswer answer) {
+  return [&service, answer = std::move(answer)](const http::Request& request,
+                                                const std::vector<std::string>& parameters,
+                                                const http::Responder& responder) {
+    const std::shared_ptr<ManagedJob> job = service.Find(parameters[0]);
+    responder.Send(job == nullptr ? FailureResponse(NoSuchJob(parameters[0]))
+                                  : answer(*job, request));
+  };
+}
+
+// That answer later.
+using JobHandler =
+    std::function<void(const std::shared_ptr<ManagedJob>& job, const http::Request& request,
+                       const http::Responder& responder)>;
+
+inline http::Handler OnJobLater(JobService& service, JobHandler handle) {
+  return [&service, handle = std::move(handle)](const http::Request& request,
+                                                const std::vector<std::string>& parameters,
+                                                const http::Responder& responder) {
+    const std::shared_ptr<ManagedJob> job = service.Find(parameters[0]);
+    if (job == nullptr) {
+      responder.Send(FailureResponse(NoSuchJob(parameters[0])));
+    } else {
+      handle(job, request, responder);
+    }
+  };
+}
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_API_HANDLERS_H_

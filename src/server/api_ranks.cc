@@ -1,0 +1,177 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What ranks say: who they are, what they measured, how long iterations took.
+// Members that are not known are ignored, so that newer clients may say more.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "perseus/computation.h"
+#include "server/api.h"
+#include "server/api_handlers.h"
+#include "server/api_text.h"
+#include "server/job_json.h"
+
+namespace perseus::server {
+namespace {
+
+using http::Request;
+using http::Responder;
+using http::Role;
+using JobPointer = std::shared_ptr<ManagedJob>;
+
+constexpr std::size_t kMostMeasurementBytes = std::size_t{8} << 20;
+constexpr int kMostClocks = 4096;
+constexpr int kMostNumber = 2'000'000'000;
+
+// Any int, so that the job says what is wrong with it.
+int RankNumber(const TreeCursor& root, std::string_view key) {
+  return root.Get(key).Integer(-kMostNumber, kMostNumber);
+}
+
+std::vector<int> ReadClocks(const TreeCursor& list) {
+  std::vector<int> clocks;
+  const std::size_t count = list.Size();
+  if (count > kMostClocks) list.FailExpected("at most 4096 clocks");
+  for (std::size_t i = 0; i < count && i < kMostClocks; ++i) {
+    clocks.push_back(list.At(i).Integer(0, kMostNumber));
+  }
+  return clocks;
+}
+
+Outcome<store::RankRecord> ReadRank(const std::string& body) {
+  store::RankRecord rank;
+  const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
+    rank.rank = RankNumber(root, "rank");
+    rank.dp_rank = RankNumber(root, "dp_rank");
+    rank.pp_rank = RankNumber(root, "pp_rank");
+    rank.tp_rank = root.Find("tp_rank") ? RankNumber(root, "tp_rank") : 0;
+    rank.node = FindText(root, "node", 256);
+    if (const auto gpu = FindSet(root, "gpu")) {
+      rank.gpu_uuid = FindText(*gpu, "uuid", 256);
+      rank.gpu_name = FindText(*gpu, "name", 256);
+    }
+    if (const auto clocks = FindSet(root, "clocks_mhz")) rank.clocks_mhz = ReadClocks(*clocks);
+  });
+  if (!read) return tl::unexpected(read.error());
+  return rank;
+}
+
+void RegisterRank(const JobPointer& job, const Request& request, const Responder& responder) {
+  Outcome<store::RankRecord> rank = ReadRank(request.body);
+  if (!rank) {
+    responder.Send(FailureResponse(rank.error()));
+    return;
+  }
+  job->Register(*std::move(rank), [responder](const Outcome<std::int64_t>& version) {
+    responder.Send(version ? JsonAnswer(200, {{"plan_version", *version}})
+                           : FailureResponse(version.error()));
+  });
+}
+
+store::MeasuredRow ReadRow(const TreeCursor& row) {
+  store::MeasuredRow measured;
+  measured.stage = RankNumber(row, "stage");
+  const TreeCursor instruction = row.Get("instruction");
+  if (const auto type = ParseComputationType(instruction.String())) {
+    measured.type = *type;
+  } else {
+    instruction.FailExpected("forward, backward, backward_input or backward_weight");
+  }
+  measured.clock_mhz = RankNumber(row, "frequency");
+  measured.time_seconds = row.Get("time").Number();
+  measured.energy_joules = row.Get("energy").Number();
+  if (const auto samples = FindSet(row, "samples")) {
+    measured.samples = samples->Integer(1, kMostNumber);
+  }
+  return measured;
+}
+
+Outcome<store::Measurements> ReadMeasurements(const std::string& body) {
+  store::Measurements measured;
+  const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
+    measured.rank = RankNumber(root, "rank");
+    if (const auto rows = FindSet(root, "rows")) {
+      const std::size_t count = rows->Size();
+      for (std::size_t i = 0; i < count; ++i) measured.rows.push_back(ReadRow(rows->At(i)));
+    }
+    measured.blocking_power_watts = FindNumber(root, "blocking_power_w");
+    if (const auto done = FindSet(root, "done")) measured.done = done->Bool();
+  });
+  if (!read) return tl::unexpected(read.error());
+  return measured;
+}
+
+void TakeMeasurements(const JobPointer& job, const Request& request, const Responder& responder) {
+  Outcome<store::Measurements> measured = ReadMeasurements(request.body);
+  if (!measured) {
+    responder.Send(FailureResponse(measured.error()));
+    return;
+  }
+  const std::size_t rows = measured->rows.size();
+  job->Measure(*std::move(measured), [responder, rows](const Outcome<void>& done) {
+    responder.Send(done ? JsonAnswer(200, {{"rows", rows}}) : FailureResponse(done.error()));
+  });
+}
+
+Outcome<std::vector<IterationReport>> ReadReports(const std::string& body) {
+  std::vector<IterationReport> reports;
+  const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
+    const TreeCursor list = root.Get("reports");
+    const std::size_t count = list.Size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const TreeCursor report = list.At(i);
+      IterationReport& read_report = reports.emplace_back();
+      read_report.rank = RankNumber(report, "rank");
+      read_report.iteration = FindInteger(report, "iteration").value_or(0);
+      read_report.plan_version = FindInteger(report, "plan_version").value_or(0);
+      read_report.time_seconds = report.Get("time_s").Number();
+      read_report.energy_joules = FindNumber(report, "energy_j", kNotNegative);
+    }
+  });
+  if (!read) return tl::unexpected(read.error());
+  return reports;
+}
+
+http::Response TakeReports(ManagedJob& job, const Request& request) {
+  const auto reports = ReadReports(request.body);
+  if (!reports) return FailureResponse(reports.error());
+  const Outcome<void> reported = job.Report(*reports);
+  return reported ? JsonAnswer(202, {{"reports", reports->size()}})
+                  : FailureResponse(reported.error());
+}
+
+http::Response ListRanks(ManagedJob& job, const Request& /*request*/) {
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
+  for (const store::RankRecord& rank : job.Ranks()) ranks.push_back(RankJson(rank));
+  return JsonAnswer(200, {{"ranks", std::move(ranks)}});
+}
+
+}  // namespace
+
+void AddRankRoutes(JobService& service, std::vector<http::Route>* routes) {
+  routes->push_back({"POST",
+                     "/api/v1/jobs/{id}/ranks",
+                     Role::kTrain,
+                     {},
+                     false,
+                     OnJobLater(service, RegisterRank)});
+  routes->push_back(
+      {"GET", "/api/v1/jobs/{id}/ranks", Role::kRead, {}, false, OnJob(service, ListRanks)});
+  routes->push_back({"POST", "/api/v1/jobs/{id}/measurements", Role::kTrain, kMostMeasurementBytes,
+                     false, OnJobLater(service, TakeMeasurements)});
+  routes->push_back({"POST",
+                     "/api/v1/jobs/{id}/iterations",
+                     Role::kTrain,
+                     {},
+                     false,
+                     OnJob(service, TakeReports)});
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,51 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_CHARACTERIZE_H_
+#define PERSEUS_SERVER_CHARACTERIZE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "perseus/job.h"
+#include "perseus/planner.h"
+#include "perseus/result.h"
+#include "store/facts.h"
+
+namespace perseus::server {
+
+// Plans from T_min to T* that are made ahead of any straggler.
+inline constexpr int kLadderPlans = 64;
+
+// Computes a job's frontier and plans on it. One thread.
+class Characterizer {
+ public:
+  // Told the share that is done, between plans; false ends it with kCancelled.
+  using KeepGoing = std::function<bool(double share)>;
+
+  Characterizer(std::string id, std::shared_ptr<const Job> job, KeepGoing keep_going)
+      : id_(std::move(id)), job_(std::move(job)), keep_going_(std::move(keep_going)) {}
+
+  // The frontier, a ladder of plans and the plan for `target`: quickly made
+  // (revision 1), or with all the work that the job allows (revision 2).
+  // kInfeasible where no plan meets the target or the constraints.
+  Result<store::CurveRecord> Ladder(const PlanTarget& target, int revision, std::int64_t first_id);
+
+  // The plan for `target` alone.
+  Result<Plan> For(const PlanTarget& target);
+
+ private:
+  Result<void> MakePlanner();
+
+  std::string id_;
+  std::shared_ptr<const Job> job_;
+  KeepGoing keep_going_;
+  std::optional<Planner> planner_;  // Made when it is needed first.
+};
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_CHARACTERIZE_H_

@@ -1,0 +1,318 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/curve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/json_text.h"
+#include "common/tree.h"
+#include "common/tree_reader.h"
+#include "perseus/computation.h"
+#include "perseus/costed_pipeline.h"
+#include "perseus/pipeline.h"
+
+namespace perseus::server {
+namespace {
+
+// Relative; for what sums of the same numbers in another order may differ by.
+constexpr double kTimeTolerance = 1e-9;
+// Cached texts of one curve: several versions of the largest jobs' stages.
+constexpr std::size_t kMostTexts = 512;
+
+std::string FrontierText(const Frontier& frontier, const std::string& target) {
+  nlohmann::ordered_json points = nlohmann::ordered_json::array();
+  for (const FrontierPoint& point : frontier.points) {
+    points.push_back({point.iteration_time_seconds, point.energy_joules, point.slope_watts});
+  }
+  return FormatCompact({{"target", target},
+                        {"fastest_s", frontier.fastest_seconds},
+                        {"economic_s", frontier.economic_seconds},
+                        {"tstar_s", frontier.tstar_seconds},
+                        {"certified_error", frontier.certified_error},
+                        {"fitted", frontier.fitted},
+                        {"slope_quantum_w", frontier.slope_quantum_watts},
+                        {"blocking_power_w", frontier.total_blocking_power_watts},
+                        {"points", std::move(points)}});
+}
+
+Result<Frontier> ParseFrontier(const std::string& text, std::string* target) {
+  const std::string name = "frontier";
+  const Result<TreeNode> tree = ParseJsonTree(text, name);
+  if (!tree) return tl::unexpected(tree.error());
+  TreeReader reader(*tree, name);
+  const TreeCursor root = reader.Root();
+  *target = root.Get("target").String();
+  Frontier frontier;
+  frontier.fastest_seconds = root.Get("fastest_s").Number();
+  frontier.economic_seconds = root.Get("economic_s").Number();
+  frontier.tstar_seconds = root.Get("tstar_s").Number();
+  frontier.certified_error = root.Get("certified_error").Number();
+  frontier.fitted = root.Get("fitted").Bool();
+  frontier.slope_quantum_watts = root.Get("slope_quantum_w").Number();
+  frontier.total_blocking_power_watts = root.Get("blocking_power_w").Number();
+  const TreeCursor points = root.Get("points");
+  const std::size_t count = points.Size();
+  for (std::size_t i = 0; i < count && !reader.failed(); ++i) {
+    const TreeCursor point = points.At(i);
+    frontier.points.push_back({point.At(0).Number(), point.At(1).Number(), point.At(2).Number()});
+  }
+  if (reader.failed()) return tl::unexpected(*reader.error());
+  return frontier;
+}
+
+std::vector<double> DurationsOf(const std::vector<CostOption>& options) {
+  std::vector<double> durations;
+  durations.reserve(options.size());
+  for (const CostOption& option : options) durations.push_back(option.time_seconds);
+  return durations;
+}
+
+void AppendAction(const Action& action, fmt::memory_buffer* text) {
+  fmt::format_to(fmt::appender(*text), "\"{}\",{},{}", ComputationTypeLetter(action.type),
+                 action.stage, action.microbatch);
+}
+
+store::PlanRecord PlanRecordOf(const Plan& plan, std::int64_t id) {
+  store::PlanRecord record;
+  record.id = id;
+  record.requested_time_seconds = plan.requested_time_seconds;
+  record.knobs.reserve(plan.options.size());
+  for (const CostOption& option : plan.options) record.knobs.push_back(option.knob);
+  return record;
+}
+
+}  // namespace
+
+store::CurveRecord MakeCurveRecord(const std::string& job, int revision, const std::string& target,
+                                   const Frontier& frontier, const std::vector<Plan>& plans,
+                                   std::int64_t first_id) {
+  store::CurveRecord record;
+  record.job = job;
+  record.revision = revision;
+  record.frontier_json = FrontierText(frontier, target);
+  for (const Plan& plan : plans) record.plans.push_back(PlanRecordOf(plan, first_id++));
+  return record;
+}
+
+Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
+                                                 const store::CurveRecord& record) {
+  std::shared_ptr<Curve> curve(new Curve());
+  curve->job_ = std::move(job);
+  curve->revision_ = record.revision;
+  Result<Frontier> frontier = ParseFrontier(record.frontier_json, &curve->target_);
+  if (!frontier) return tl::unexpected(frontier.error());
+  curve->frontier_ = *std::move(frontier);
+
+  const CostedPipeline& pipeline = curve->job_->pipeline;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    curve->baseline_.push_back(pipeline.TableOf(i).baseline);
+  }
+  curve->baseline_time_seconds_ =
+      Replay(pipeline.dag, DurationsOf(curve->baseline_)).iteration_time_seconds;
+  curve->baseline_energy_joules_ =
+      IterationEnergy(pipeline, curve->baseline_, curve->baseline_time_seconds_);
+  for (const store::PlanRecord& plan : record.plans) {
+    if (auto added = curve->AddPlan(plan); !added) return tl::unexpected(added.error());
+  }
+  if (curve->plans_.empty()) {
+    return MakeError(ErrorCode::kInternal, "a curve without plans was stored");
+  }
+  std::stable_sort(curve->plans_.begin(), curve->plans_.end(),
+                   [](const CurvePlan& a, const CurvePlan& b) {
+                     return a.requested_time_seconds < b.requested_time_seconds;
+                   });
+  return curve;
+}
+
+Result<void> Curve::AddPlan(const store::PlanRecord& record) {
+  const CostedPipeline& pipeline = job_->pipeline;
+  const auto misfit = [&] {
+    return MakeError(ErrorCode::kInternal,
+                     fmt::format("plan {} of the store does not fit its job", record.id));
+  };
+  if (record.knobs.size() != static_cast<std::size_t>(pipeline.dag.size())) return misfit();
+  CurvePlan plan;
+  plan.id = record.id;
+  plan.requested_time_seconds = record.requested_time_seconds;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    const int knob = record.knobs[i];
+    const auto& options = pipeline.TableOf(i).all_options;
+    if (std::none_of(options.begin(), options.end(),
+                     [&](const CostOption& option) { return option.knob == knob; })) {
+      return misfit();
+    }
+    plan.knobs.push_back(static_cast<std::uint16_t>(knob));
+  }
+  const std::vector<CostOption> options = OptionsOf(plan);
+  plan.iteration_time_seconds = Replay(pipeline.dag, DurationsOf(options)).iteration_time_seconds;
+  plan.energy_joules = IterationEnergy(pipeline, options, plan.iteration_time_seconds);
+  plan.saving_percent = 100 * (1 - plan.energy_joules / baseline_energy_joules_);
+  plans_.push_back(std::move(plan));
+  return {};
+}
+
+std::vector<CostOption> Curve::OptionsOf(const CurvePlan& plan) const {
+  const CostedPipeline& pipeline = job_->pipeline;
+  std::vector<CostOption> options;
+  options.reserve(plan.knobs.size());
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    const auto& all = pipeline.TableOf(i).all_options;
+    options.push_back(*std::find_if(all.begin(), all.end(), [&](const CostOption& option) {
+      return option.knob == plan.knobs[i];
+    }));
+  }
+  return options;
+}
+
+std::int64_t Curve::NextId() const {
+  std::int64_t last = 0;
+  for (const CurvePlan& plan : plans_) last = std::max(last, plan.id);
+  return last + 1;
+}
+
+store::CurveRecord Curve::Record(const std::string& job, const std::string& target,
+                                 const Plan* more) const {
+  store::CurveRecord record;
+  record.job = job;
+  record.revision = revision_;
+  record.frontier_json = FrontierText(frontier_, target);
+  for (const CurvePlan& plan : plans_) {
+    record.plans.push_back({.id = plan.id,
+                            .requested_time_seconds = plan.requested_time_seconds,
+                            .knobs = {plan.knobs.begin(), plan.knobs.end()}});
+  }
+  if (more != nullptr) record.plans.push_back(PlanRecordOf(*more, NextId()));
+  return record;
+}
+
+const CurvePlan* Curve::Find(std::int64_t id) const {
+  const auto found = std::find_if(plans_.begin(), plans_.end(),
+                                  [&](const CurvePlan& plan) { return plan.id == id; });
+  return found == plans_.end() ? nullptr : &*found;
+}
+
+const CurvePlan& Curve::At(double seconds) const {
+  const double limit = seconds * (1 + kTimeTolerance);
+  const auto after = std::upper_bound(
+      plans_.begin(), plans_.end(), limit,
+      [](double time, const CurvePlan& plan) { return time < plan.requested_time_seconds; });
+  return after == plans_.begin() ? plans_.front() : *std::prev(after);
+}
+
+Result<double> Curve::TargetSeconds(const PlanTarget& target) const {
+  double seconds = 0;
+  switch (target.kind) {
+    case PlanTarget::Kind::kBaselineFactor:
+      seconds = target.value * baseline_time_seconds_;
+      break;
+    case PlanTarget::Kind::kSeconds:
+      seconds = target.value;
+      break;
+    case PlanTarget::Kind::kEconomic:
+      return frontier_.economic_seconds;
+    case PlanTarget::Kind::kFastest:
+      return frontier_.fastest_seconds;
+    case PlanTarget::Kind::kTStar:
+      return frontier_.tstar_seconds;
+  }
+  if (seconds < frontier_.fastest_seconds * (1 - kTimeTolerance)) {
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("the job cannot run in {:.6g} s; its fastest iteration takes "
+                                 "{:.6g} s",
+                                 seconds, frontier_.fastest_seconds));
+  }
+  return seconds;
+}
+
+double Curve::SlowedSeconds(const CurvePlan& plan, const std::vector<double>& factors) const {
+  std::vector<double> durations = DurationsOf(OptionsOf(plan));
+  const PipelineDag& dag = job_->pipeline.dag;
+  for (int i = 0; i < dag.size(); ++i) durations[i] *= factors[dag.computations[i].rank];
+  return Replay(dag, durations).iteration_time_seconds;
+}
+
+std::shared_ptr<const std::string> Curve::Computations(const CurvePlan& plan, int pp_rank) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = texts_.find({plan.id, pp_rank}); found != texts_.end()) {
+    return found->second;
+  }
+  const CostedPipeline& pipeline = job_->pipeline;
+  const PipelineDag& dag = pipeline.dag;
+  const std::vector<CostOption> options = OptionsOf(plan);
+  const Timing timing = Replay(dag, DurationsOf(options));
+  if (texts_.size() + static_cast<std::size_t>(dag.num_ranks) > kMostTexts) texts_.clear();
+  // All ranks at once: whoever asks for one stage is followed by the others.
+  for (int rank = 0; rank < dag.num_ranks; ++rank) {
+    fmt::memory_buffer text;
+    for (const int i : dag.rank_order[rank]) {
+      const Computation& computation = dag.computations[i];
+      fmt::format_to(fmt::appender(text), "{}[", text.size() == 0 ? "[" : ",");
+      AppendAction(computation.action, &text);
+      fmt::format_to(fmt::appender(text), ",{:.9g},{:.9g},{:.9g}",
+                     pipeline.knobs[options[i].knob].number, timing.start_seconds[i],
+                     options[i].time_seconds);
+      if (computation.fused) {
+        text.push_back(',');
+        AppendAction(*computation.fused, &text);
+      }
+      text.push_back(']');
+    }
+    text.push_back(']');
+    texts_[{plan.id, rank}] = std::make_shared<const std::string>(fmt::to_string(text));
+  }
+  return texts_[{plan.id, pp_rank}];
+}
+
+PlanDocument Curve::Document(const CurvePlan& plan) const {
+  const CostedPipeline& pipeline = job_->pipeline;
+  const auto made = [&](const std::vector<CostOption>& options, double requested) {
+    Plan made;
+    made.requested_time_seconds = requested;
+    made.options = options;
+    made.iteration_time_seconds = Replay(pipeline.dag, DurationsOf(options)).iteration_time_seconds;
+    made.energy_joules = IterationEnergy(pipeline, options, made.iteration_time_seconds);
+    made.average_power_watts = made.energy_joules / made.iteration_time_seconds;
+    return made;
+  };
+  const Plan baseline = made(baseline_, baseline_time_seconds_);
+  Plan document = made(OptionsOf(plan), plan.requested_time_seconds);
+  document.saving_percent = plan.saving_percent;
+  document.lower_bound_joules = std::min(
+      document.energy_joules,
+      frontier_.EnergyAt(std::max(document.iteration_time_seconds, frontier_.fastest_seconds)));
+  document.gap_percent =
+      100 * (document.energy_joules - document.lower_bound_joules) / document.lower_bound_joules;
+  std::vector<bool> used(pipeline.knobs.size());
+  for (const auto& order : pipeline.dag.rank_order) {
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      used[plan.knobs[order[k]]] = true;
+      document.knob_changes += k > 0 && plan.knobs[order[k]] != plan.knobs[order[k - 1]] ? 1 : 0;
+    }
+  }
+  document.distinct_knobs = static_cast<int>(std::count(used.begin(), used.end(), true));
+
+  PlanContext context;
+  context.profile_source = job_->profile.source;
+  context.profile_sha256 = job_->profile.sha256;
+  context.data_parallel = job_->DataParallel();
+  context.constraints = job_->Constraints();
+  context.fixed = job_->fixed;
+  context.costs = job_->costs;
+  context.slope_quantum_watts = frontier_.slope_quantum_watts;
+  context.exponential_fit = frontier_.fitted;
+  context.certified_error = frontier_.certified_error;
+  return MakePlanDocument(pipeline, document, baseline, context);
+}
+
+}  // namespace perseus::server

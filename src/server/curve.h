@@ -1,0 +1,105 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_CURVE_H_
+#define PERSEUS_SERVER_CURVE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "perseus/frontier.h"
+#include "perseus/job.h"
+#include "perseus/plan.h"
+#include "perseus/planner.h"
+#include "perseus/result.h"
+#include "store/facts.h"
+
+namespace perseus::server {
+
+// One plan of a curve, with what it realises.
+struct CurvePlan {
+  std::int64_t id = 0;
+  double requested_time_seconds = 0;
+  double iteration_time_seconds = 0;
+  double energy_joules = 0;
+  double saving_percent = 0;
+  std::vector<std::uint16_t> knobs;  // [computation]
+};
+
+// A job's frontier and the plans on it that are at hand: everything that is
+// needed to answer a straggler without solving anything. Rebuilt from its record,
+// without a solver, after a restart. Immutable but for a cache; thread-safe.
+class Curve {
+ public:
+  // Errors: a record that does not fit the job.
+  static Result<std::shared_ptr<const Curve>> Make(std::shared_ptr<const Job> job,
+                                                   const store::CurveRecord& record);
+  Curve(const Curve&) = delete;
+  Curve& operator=(const Curve&) = delete;
+
+  const Job& job() const { return *job_; }
+  const Frontier& frontier() const { return frontier_; }
+  int revision() const { return revision_; }
+  // The target that one of the plans was made for, as text.
+  const std::string& target() const { return target_; }
+  double baseline_time_seconds() const { return baseline_time_seconds_; }
+  // By ascending requested time; never empty.
+  const std::vector<CurvePlan>& plans() const { return plans_; }
+  const CurvePlan& fastest() const { return plans_.front(); }
+
+  // The plan of this id, or nullptr.
+  const CurvePlan* Find(std::int64_t id) const;
+  // The slowest plan that ends by `seconds`; the fastest where there is none.
+  const CurvePlan& At(double seconds) const;
+  // The time that a target means. kInfeasible below the fastest plan's.
+  Result<double> TargetSeconds(const PlanTarget& target) const;
+
+  // Iteration time of a plan when each pipeline rank's computations take
+  // `factors[rank]` times as long.
+  double SlowedSeconds(const CurvePlan& plan, const std::vector<double>& factors) const;
+
+  // The computations of a pipeline rank as the API says them, in execution
+  // order: [["F",stage,microbatch,mhz,start_s,duration_s],...]. Made once, shared.
+  std::shared_ptr<const std::string> Computations(const CurvePlan& plan, int pp_rank) const;
+
+  PlanDocument Document(const CurvePlan& plan) const;
+
+  // The record of the same plans and, where it is given, one more: the plan for
+  // `target`, which gets a new id.
+  store::CurveRecord Record(const std::string& job, const std::string& target,
+                            const Plan* more) const;
+  // Above every id in use.
+  std::int64_t NextId() const;
+
+ private:
+  Curve() = default;
+  std::vector<CostOption> OptionsOf(const CurvePlan& plan) const;
+  Result<void> AddPlan(const store::PlanRecord& record);
+
+  std::shared_ptr<const Job> job_;
+  Frontier frontier_;
+  int revision_ = 0;
+  std::string target_;
+  std::vector<CostOption> baseline_;
+  double baseline_time_seconds_ = 0;
+  double baseline_energy_joules_ = 0;
+  std::vector<CurvePlan> plans_;
+
+  mutable std::mutex mutex_;  // Of the cache.
+  mutable std::map<std::pair<std::int64_t, int>, std::shared_ptr<const std::string>> texts_;
+};
+
+// The record of a frontier and plans on it, whose ids begin at `first_id`; one
+// of them is for `target`.
+store::CurveRecord MakeCurveRecord(const std::string& job, int revision, const std::string& target,
+                                   const Frontier& frontier, const std::vector<Plan>& plans,
+                                   std::int64_t first_id);
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_CURVE_H_

@@ -1,0 +1,143 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/job_json.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "common/json_text.h"
+#include "store/store.h"
+
+namespace perseus::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json CurvePlanJson(const CurvePlan& plan) {
+  return {{"requested_time_s", plan.requested_time_seconds},
+          {"iteration_time_s", plan.iteration_time_seconds},
+          {"energy_j", plan.energy_joules},
+          {"saving_percent", plan.saving_percent}};
+}
+
+Json PublishedJson(const PublishedPlan& published) {
+  Json json = {{"version", published.version.version},
+               {"reason", published.version.reason},
+               {"at", published.version.at_seconds}};
+  if (!published.sentence.empty()) json["sentence"] = published.sentence;
+  if (published.curve == nullptr) return json;
+  if (const CurvePlan* const plan = published.curve->Find(published.version.plan)) {
+    json.update(CurvePlanJson(*plan));
+  }
+  Json exceptions = Json::object();
+  for (const auto& [pipeline, id] : published.version.exceptions) {
+    if (const CurvePlan* const plan = published.curve->Find(id)) {
+      exceptions[std::to_string(pipeline)] = CurvePlanJson(*plan);
+    }
+  }
+  json["pipelines"] = std::move(exceptions);
+  return json;
+}
+
+Json FiguresJson(const Curve& curve) {
+  return {{"fastest_s", curve.frontier().fastest_seconds},
+          {"economic_s", curve.frontier().economic_seconds},
+          {"tstar_s", curve.frontier().tstar_seconds},
+          {"baseline_s", curve.baseline_time_seconds()},
+          {"plans", curve.plans().size()}};
+}
+
+Json IterationsJson(const store::IterationSummary& summary) {
+  return {{"plan_version", summary.plan_version},
+          {"reports", summary.reports},
+          {"mean_s", summary.total_seconds / static_cast<double>(summary.reports)},
+          {"least_s", summary.least_seconds},
+          {"most_s", summary.most_seconds},
+          {"energy_j", summary.total_joules}};
+}
+
+}  // namespace
+
+Json JobSummaryJson(const JobView& view) {
+  const store::JobRecord& record = view.record;
+  Json json = {
+      {"id", record.id},
+      {"name", record.name},
+      {"state", store::JobStateName(record.state)},
+      {"reason", record.reason},
+      {"origin", record.origin == store::JobOrigin::kZeus ? "zeus" : "api"},
+      {"created_at", record.created_at_seconds},
+      {"world_size",
+       Shape{record.pipeline_parallel, record.data_parallel, record.tensor_parallel}.world_size()},
+      {"pipeline_parallel", record.pipeline_parallel},
+      {"data_parallel", record.data_parallel},
+      {"tensor_parallel", record.tensor_parallel},
+      {"ranks_registered", view.ranks_registered},
+      {"ranks_measured", view.ranks_measured},
+      {"at", view.target},
+      {"progress", view.progress},
+      {"refined", view.refined},
+      {"stragglers", view.stragglers.size()}};
+  json["plan"] = view.plan == nullptr ? Json(nullptr) : PublishedJson(*view.plan);
+  return json;
+}
+
+Json JobJson(const JobView& view) {
+  Json json = JobSummaryJson(view);
+  json["client_key"] = view.record.client_key;
+  json["settings"] = Json::parse(view.record.settings_json, nullptr, false);
+  if (json["settings"].is_discarded()) json["settings"] = nullptr;
+  json["frontier"] = view.plan == nullptr || view.plan->curve == nullptr
+                         ? Json(nullptr)
+                         : FiguresJson(*view.plan->curve);
+  json["stragglers"] = Json::array();
+  for (const auto& straggler : view.stragglers) {
+    json["stragglers"].push_back(StragglerJson(straggler));
+  }
+  json["iterations"] = Json::array();
+  for (const auto& summary : view.iterations) json["iterations"].push_back(IterationsJson(summary));
+  return json;
+}
+
+Json StragglerJson(const store::StragglerRecord& straggler) {
+  Json json = {{"straggler_id", straggler.id}};
+  if (straggler.pipeline) json["pipeline"] = *straggler.pipeline;
+  if (straggler.rank) json["rank"] = *straggler.rank;
+  if (!straggler.node.empty()) json["node"] = straggler.node;
+  if (straggler.factor != 0) json["factor"] = straggler.factor;
+  if (straggler.delay_seconds != 0) json["delay_s"] = straggler.delay_seconds;
+  json["starts_at"] = straggler.starts_at_seconds;
+  json["expires_at"] =
+      straggler.expires_at_seconds ? Json(*straggler.expires_at_seconds) : Json(nullptr);
+  return json;
+}
+
+Json RankJson(const store::RankRecord& rank) {
+  return {{"rank", rank.rank},       {"dp_rank", rank.dp_rank},
+          {"pp_rank", rank.pp_rank}, {"tp_rank", rank.tp_rank},
+          {"node", rank.node},       {"gpu", {{"uuid", rank.gpu_uuid}, {"name", rank.gpu_name}}}};
+}
+
+std::string RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
+                         int pp_rank, const std::string& for_ranks) {
+  const std::string head =
+      fmt::format("{{\"job\":\"{}\",\"version\":{},{},\"pipeline\":{},\"pp_rank\":{}", job,
+                  plan.version.version, for_ranks, pipeline, pp_rank);
+  const CurvePlan* const curve_plan = plan.PlanOf(pipeline);
+  if (curve_plan == nullptr) {
+    return fmt::format("{},\"reason\":\"no_plan\",\"sentence\":{},\"computations\":[]}}", head,
+                       FormatCompact(plan.sentence));
+  }
+  return fmt::format(
+      "{},\"reason\":\"{}\",\"iteration_time_s\":{},\"requested_time_s\":{},"
+      "\"baseline_iteration_time_s\":{},\"saving_percent\":{},\"computations\":{}}}",
+      head, plan.version.reason, curve_plan->iteration_time_seconds,
+      curve_plan->requested_time_seconds, plan.curve->baseline_time_seconds(),
+      curve_plan->saving_percent, *plan.curve->Computations(*curve_plan, pp_rank));
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,190 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/job_spec.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/json_text.h"
+#include "perseus/job_file.h"
+#include "perseus/profile.h"
+#include "perseus/schedule.h"
+#include "store/store.h"
+
+namespace perseus::server {
+namespace {
+
+constexpr const char* kSettingsName = "job";
+constexpr const char* kProfileName = "profile_csv";
+// As large as what a planner takes.
+constexpr std::int64_t kMostOperations = 1'000'000;
+
+// The settings with the keys of job files only.
+Outcome<std::string> WithJobFileKeys(const std::string& settings_json) {
+  auto settings = nlohmann::ordered_json::parse(settings_json, nullptr, false);
+  if (!settings.is_object()) return Fail(FailureCode::kInvalid, "'job' is no object", "job");
+  for (const char* const path : {"profile", "schedule_file", "output"}) {
+    if (!settings.contains(path)) continue;
+    return Fail(FailureCode::kInvalid,
+                fmt::format("'{}' names a file, and the server reads none; send 'schedule' by name "
+                            "and the profile's text as 'profile_csv'",
+                            path),
+                fmt::format("job.{}", path));
+  }
+  constexpr std::array<std::array<const char*, 2>, 2> kSpellings = {
+      {{"tensor_parallel", "tp"}, {"data_parallel", "dp"}}};
+  for (const auto& [long_key, key] : kSpellings) {
+    if (!settings.contains(long_key)) continue;
+    if (settings.contains(key)) {
+      return Fail(FailureCode::kInvalid,
+                  fmt::format("'{}' and '{}' are the same; keep one of them", long_key, key),
+                  fmt::format("job.{}", long_key));
+    }
+    settings[key] = settings[long_key];
+    settings.erase(long_key);
+  }
+  return FormatCompact(settings);
+}
+
+Outcome<Shape> CheckedShape(std::int64_t pipeline_parallel, const JobFile& settings) {
+  Shape shape;
+  shape.pipeline_parallel = static_cast<int>(pipeline_parallel);
+  shape.data_parallel = settings.data_parallel.value_or(1);
+  shape.tensor_parallel = settings.tensor_parallel.value_or(1);
+  if (shape.world_size() > kMostRanks) {
+    return Fail(FailureCode::kTooLarge,
+                fmt::format("the job has {} ranks; one server takes at most {}", shape.world_size(),
+                            kMostRanks),
+                "job");
+  }
+  return shape;
+}
+
+// Of a job whose ranks measure: everything but the costs.
+Outcome<Shape> ShapeWithoutProfile(const JobFile& settings) {
+  if (!settings.schedule || !settings.microbatches || !settings.stages) {
+    return Fail(FailureCode::kInvalid,
+                "without a profile the job needs 'schedule', 'microbatches' and 'stages'", "job");
+  }
+  if (std::int64_t{2} * *settings.stages * *settings.microbatches > kMostOperations) {
+    return Fail(FailureCode::kTooLarge,
+                fmt::format("{} stages x {} microbatches are more than the {} computations that "
+                            "are planned at once; give fewer microbatches, of which the steady "
+                            "ones repeat",
+                            *settings.stages, *settings.microbatches, kMostOperations),
+                "job.microbatches");
+  }
+  ScheduleSpec spec;
+  spec.name = *settings.schedule;
+  spec.num_stages = *settings.stages;
+  spec.virtual_stages = settings.virtual_stages.value_or(1);
+  spec.num_microbatches = *settings.microbatches;
+  spec.microbatch_group_size = settings.microbatch_group_size.value_or(0);
+  const Result<Schedule> schedule = BuildSchedule(spec);
+  if (!schedule) return Invalid(schedule.error());
+  return CheckedShape(schedule->num_ranks, settings);
+}
+
+Result<Profile> ProfileOf(const std::string& csv, const JobFile& settings) {
+  Result<Profile> profile = ParseProfile(csv, kProfileName, ProfileOptionsOf(settings));
+  if (!profile) return profile;
+  if (!profile->knobs_are_numbers) {
+    return InvalidInput(
+        "the profile's knobs are labels, and ranks can only be told clocks; name SM clocks in MHz");
+  }
+  if (profile->knobs.size() > static_cast<std::size_t>(store::kMaxKnobs)) {
+    return InvalidInput(fmt::format("the profile has {} clocks; {} are the most",
+                                    profile->knobs.size(), store::kMaxKnobs));
+  }
+  return profile;
+}
+
+}  // namespace
+
+tl::unexpected<Failure> Invalid(const Error& error) {
+  const FailureCode code =
+      error.code == ErrorCode::kInternal ? FailureCode::kInternal : FailureCode::kInvalid;
+  return Fail(code, error.message);
+}
+
+Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string& profile_csv) {
+  const Outcome<std::string> text = WithJobFileKeys(settings_json);
+  if (!text) return tl::unexpected(text.error());
+  const Result<JobFile> settings = ParseJobFile(*text, kSettingsName, JobFileFormat::kJson);
+  if (!settings) {
+    const std::string& message = settings.error().message;
+    return Fail(FailureCode::kInvalid, message, "job");
+  }
+  JobSpec spec;
+  spec.settings_json = *text;
+  spec.profile_csv = profile_csv;
+  Outcome<Shape> shape;
+  if (profile_csv.empty()) {
+    shape = ShapeWithoutProfile(*settings);
+  } else {
+    Result<Profile> profile = ProfileOf(profile_csv, *settings);
+    if (!profile) return Fail(FailureCode::kInvalid, profile.error().message, "profile_csv");
+    const Result<Job> job = Job::Make(*std::move(profile), *settings);
+    if (!job) return Invalid(job.error());
+    shape = CheckedShape(job->pipeline.dag.num_ranks, *settings);
+    if (shape) shape->tensor_parallel = job->pipeline.tensor_parallel;
+  }
+  if (!shape) return tl::unexpected(shape.error());
+  spec.shape = *shape;
+  return spec;
+}
+
+Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
+  Result<JobFile> settings =
+      ParseJobFile(record.settings_json, kSettingsName, JobFileFormat::kJson);
+  if (!settings) return tl::unexpected(settings.error());
+  if (settings->blocking_power_watts.empty()) {
+    settings->blocking_power_watts = record.blocking_power_watts;
+  }
+  if (settings->blocking_power_watts.empty()) {
+    return InvalidInput(
+        "nobody measured the power of a GPU that waits; give 'blocking_power' with the job");
+  }
+  Result<Profile> profile = ProfileOf(record.profile_csv, *settings);
+  if (!profile) return tl::unexpected(profile.error());
+  Result<Job> job = Job::Make(*std::move(profile), *std::move(settings));
+  if (!job) return tl::unexpected(job.error());
+  return std::make_shared<const Job>(*std::move(job));
+}
+
+PlanTarget TargetOf(const store::JobRecord& record) {
+  if (!record.target.empty()) {
+    if (const Result<PlanTarget> target = ParsePlanTarget(record.target)) return *target;
+  }
+  const Result<JobFile> settings =
+      ParseJobFile(record.settings_json, kSettingsName, JobFileFormat::kJson);
+  return settings && settings->at ? *settings->at : PlanTarget{};
+}
+
+std::string TargetText(const PlanTarget& target) {
+  switch (target.kind) {
+    case PlanTarget::Kind::kBaselineFactor:
+      return fmt::format("{}x", target.value);
+    case PlanTarget::Kind::kSeconds:
+      return fmt::format("{}", target.value);
+    case PlanTarget::Kind::kEconomic:
+      return "economic";
+    case PlanTarget::Kind::kFastest:
+      return "fastest";
+    case PlanTarget::Kind::kTStar:
+      return "tstar";
+  }
+  return "";
+}
+
+}  // namespace perseus::server

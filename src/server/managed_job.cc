@@ -1,0 +1,393 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/managed_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/json_text.h"
+#include "server/characterize.h"
+#include "server/job_spec.h"
+
+namespace perseus::server {
+namespace {
+
+using store::Fact;
+using store::JobState;
+
+constexpr double kRetrySeconds = 5;
+constexpr double kMuchLaterSeconds = 3600;
+
+store::JobRecord WithoutProfile(const store::JobRecord& record) {
+  store::JobRecord copy = record;
+  copy.profile_csv.clear();
+  return copy;
+}
+
+}  // namespace
+
+ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
+                       std::shared_ptr<const Job> built)
+    : context_(context),
+      record_(WithoutProfile(stored.job)),
+      shape_{stored.job.pipeline_parallel, stored.job.data_parallel, stored.job.tensor_parallel},
+      job_(std::move(built)),
+      last_straggler_(stored.last_straggler) {
+  phase_.state = stored.job.state;
+  phase_.reason = stored.job.reason;
+  phase_.target = TargetOf(stored.job);
+  phase_.stragglers = std::move(stored.stragglers);
+  if (stored.version) phase_.version = *std::move(stored.version);
+  for (store::RankRecord& rank : stored.ranks) {
+    positions_[{rank.dp_rank, rank.pp_rank, rank.tp_rank}] = rank.rank;
+    ranks_[rank.rank] = std::move(rank);
+  }
+  for (const store::Measurements& measured : stored.measurements) {
+    table_.Add(measured, ranks_.contains(measured.rank) ? ranks_[measured.rank].pp_rank : 0);
+  }
+  for (const store::IterationSummary& summary : stored.iterations) {
+    iterations_[summary.plan_version] = summary;
+  }
+  last_measured_seconds_ = context_->now_seconds();
+  if (job_ == nullptr || !stored.curve) return;
+  // A curve that cannot be read back is computed again.
+  if (auto curve = Curve::Make(job_, *stored.curve)) phase_.curve = *std::move(curve);
+}
+
+void ManagedJob::Resume() {
+  const std::lock_guard lock(mutex_);
+  const bool needs_job =
+      phase_.state == JobState::kCharacterizing || phase_.state == JobState::kRunning;
+  if (needs_job && job_ == nullptr && record_.origin == store::JobOrigin::kApi) {
+    Phase next = phase_;
+    next.state = JobState::kFailed;
+    next.reason = "the stored profile can no longer be read";
+    static_cast<void>(Commit({}, std::move(next)));
+  }
+  if (phase_.version.version > 0 && (phase_.version.plan == 0 || phase_.curve != nullptr)) {
+    board_.Publish(Published());
+  }
+  Advance();
+  RequestImprovement();
+}
+
+bool ManagedJob::IsOver() const {
+  return phase_.state == JobState::kFinished || phase_.state == JobState::kFailed;
+}
+
+// The version that `next` asks for: the present one where nothing changes.
+store::PlanVersion ManagedJob::Planned(const Phase& next) const {
+  store::PlanVersion version;
+  version.job = record_.id;
+  version.at_seconds = context_->now_seconds();
+  if (next.state == JobState::kFinished || next.state == JobState::kFailed) {
+    version.reason = "no_plan";
+  } else if (next.curve == nullptr) {
+    return phase_.version;
+  } else {
+    const double now = version.at_seconds;
+    std::vector<store::StragglerRecord> active;
+    std::copy_if(next.stragglers.begin(), next.stragglers.end(), std::back_inserter(active),
+                 [&](const store::StragglerRecord& straggler) { return IsActive(straggler, now); });
+    const Result<double> target = next.curve->TargetSeconds(next.target);
+    const Assignment assignment =
+        Assign(*next.curve, target.value_or(next.curve->fastest().requested_time_seconds), shape_,
+               active, ranks_);
+    version.reason = assignment.for_straggler ? "straggler" : "target";
+    version.plan = assignment.plan;
+    version.exceptions = assignment.exceptions;
+  }
+  const store::PlanVersion& now = phase_.version;
+  const bool is_same = now.version > 0 && version.reason == now.reason &&
+                       version.plan == now.plan && version.exceptions == now.exceptions;
+  if (is_same) return now;
+  version.version = now.version + 1;
+  return version;
+}
+
+std::shared_ptr<const PublishedPlan> ManagedJob::Published() const {
+  auto plan = std::make_shared<PublishedPlan>();
+  plan->version = phase_.version;
+  if (phase_.version.plan == 0) {
+    plan->sentence =
+        phase_.state == JobState::kFinished
+            ? "The job has finished; run at maximum clocks."
+            : fmt::format("There is no plan ({}); run at maximum clocks.", phase_.reason);
+    return plan;
+  }
+  plan->curve = phase_.curve;
+  const CurvePlan* const found = phase_.curve->Find(phase_.version.plan);
+  plan->requested_time_seconds = found == nullptr ? 0 : found->requested_time_seconds;
+  return plan;
+}
+
+// Makes `facts`, which lead to `next`, durable, with the version of the plan
+// that follows; then all of it happens.
+Outcome<void> ManagedJob::Commit(std::vector<Fact> facts, Phase next) {
+  if (is_gone_) return Fail(FailureCode::kNotFound, "the job was deleted");
+  const bool new_state = next.state != phase_.state;
+  if (new_state) {
+    const bool is_told = std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
+      return std::holds_alternative<store::StateChange>(fact);
+    });
+    if (!is_told) {
+      facts.emplace_back(
+          store::StateChange{.job = record_.id, .state = next.state, .reason = next.reason});
+    }
+  }
+  next.version = Planned(next);
+  const bool new_version = next.version.version != phase_.version.version;
+  if (new_version) facts.emplace_back(next.version);
+  if (facts.empty()) return {};
+  if (auto written = context_->store.Write(std::move(facts)); !written) {
+    return Unavailable(written.error());
+  }
+  phase_ = std::move(next);
+  if (new_version) {
+    board_.Publish(Published());
+    context_->events.Emit({"plan", record_.id,
+                           FormatCompact({{"job", record_.id},
+                                          {"version", phase_.version.version},
+                                          {"reason", phase_.version.reason}})});
+  }
+  if (new_state) EmitState();
+  return {};
+}
+
+void ManagedJob::EmitState() const {
+  context_->events.Emit({"state", record_.id,
+                         FormatCompact({{"job", record_.id},
+                                        {"state", store::JobStateName(phase_.state)},
+                                        {"reason", phase_.reason}})});
+}
+
+// Goes to the next state where what is known allows it. What the store refuses
+// is tried again by Tick().
+void ManagedJob::Advance() {
+  if (IsOver() || is_gone_) return;
+  Phase next = phase_;
+  if (phase_.state == JobState::kRegistering) {
+    if (static_cast<std::int64_t>(ranks_.size()) < shape_.world_size()) return;
+    const bool is_given =
+        record_.origin == store::JobOrigin::kZeus && context_->has_given_plan(shape_);
+    next.state = phase_.curve != nullptr || is_given ? JobState::kRunning
+                 : job_ != nullptr                   ? JobState::kCharacterizing
+                                                     : JobState::kProfiling;
+    last_measured_seconds_ = context_->now_seconds();
+    if (!Commit({}, std::move(next))) return;
+  }
+  if (phase_.state == JobState::kProfiling && record_.origin == store::JobOrigin::kApi &&
+      table_.IsComplete(shape_, context_->now_seconds() - last_measured_seconds_)) {
+    StartCharacterizing();
+  }
+}
+
+// The measurements become the job's profile.
+bool ManagedJob::StartCharacterizing() {
+  store::JobRecord record = record_;
+  record.profile_csv = table_.Csv();
+  record.blocking_power_watts = table_.BlockingPowerWatts(shape_.pipeline_parallel);
+  Result<std::shared_ptr<const Job>> job = BuildJob(record);
+  Phase next = phase_;
+  store::StateChange change{.job = record_.id,
+                            .profile_csv = record.profile_csv,
+                            .blocking_power_watts = record.blocking_power_watts};
+  if (!job) {
+    next.reason = job.error().message;
+    next.state = JobState::kFailed;
+  } else {
+    next.state = JobState::kCharacterizing;
+  }
+  change.state = next.state;
+  change.reason = next.reason;
+  if (!Commit({change}, std::move(next))) return false;
+  if (!job) return false;
+  job_ = *std::move(job);
+  RequestImprovement();
+  return true;
+}
+
+// Has the task thread compute what is missing: the curve, a better one, the
+// plan for a new target.
+void ManagedJob::RequestImprovement() {
+  if (is_improving_ || job_ == nullptr || IsOver() || is_gone_) return;
+  const bool is_done = phase_.curve != nullptr && phase_.curve->revision() > 1 &&
+                       phase_.curve->target() == TargetText(phase_.target);
+  if (is_done) return;
+  is_improving_ = true;
+  improve_again_at_ = 0;
+  context_->tasks.Add([weak = weak_from_this()](const std::atomic<bool>& stopping) {
+    if (const auto job = weak.lock()) job->Improve(stopping);
+  });
+}
+
+void ManagedJob::Improve(const std::atomic<bool>& stopping) {
+  std::shared_ptr<const Job> job;
+  {
+    const std::lock_guard lock(mutex_);
+    job = job_;
+  }
+  const auto keep_going = [&](double share) {
+    progress_ = share;
+    return !stopping && !is_gone_;
+  };
+  Characterizer characterizer(record_.id, job, keep_going);
+  while (keep_going(0) && ImproveOnce(&characterizer, job)) {
+  }
+  const std::lock_guard lock(mutex_);
+  is_improving_ = false;
+  progress_ = 1;
+  // The target may have changed since the last look.
+  if (!stopping && improve_again_at_ == 0) RequestImprovement();
+}
+
+bool ManagedJob::ImproveOnce(Characterizer* characterizer, std::shared_ptr<const Job> job) {
+  std::shared_ptr<const Curve> curve;
+  PlanTarget target;
+  std::int64_t first_id = 1;
+  {
+    const std::lock_guard lock(mutex_);
+    if (IsOver()) return false;
+    curve = phase_.curve;
+    target = phase_.target;
+    // Ids of a version whose curve could not be read back stay taken, too.
+    first_id = phase_.version.plan + kLadderPlans * 4;
+    if (curve != nullptr) first_id = curve->NextId();
+  }
+  const int revision = curve == nullptr ? 0 : curve->revision();
+  if (revision < 2) {
+    const auto record = characterizer->Ladder(target, revision + 1, first_id);
+    if (!record) return Give(record.error());
+    return Install(*record, job);
+  }
+  if (curve->target() == TargetText(target)) return false;
+  const Result<Plan> plan = characterizer->For(target);
+  if (!plan) {
+    // The target was accepted, so the ladder has an answer; only the better one lacks.
+    if (plan.error().code == ErrorCode::kCancelled) return false;
+    return Install(curve->Record(record_.id, TargetText(target), nullptr), job);
+  }
+  return Install(curve->Record(record_.id, TargetText(target), &*plan), job);
+}
+
+bool ManagedJob::Install(const store::CurveRecord& record, std::shared_ptr<const Job> job) {
+  Result<std::shared_ptr<const Curve>> curve = Curve::Make(std::move(job), record);
+  if (!curve) return Give(curve.error());
+  const std::lock_guard lock(mutex_);
+  if (IsOver()) return false;
+  Phase next = phase_;
+  next.curve = *std::move(curve);
+  if (next.state == JobState::kCharacterizing) next.state = JobState::kRunning;
+  if (Commit({record}, std::move(next))) return true;
+  improve_again_at_ = context_->now_seconds() + kRetrySeconds;
+  return false;
+}
+
+bool ManagedJob::Give(const Error& error) {
+  if (error.code == ErrorCode::kCancelled) return false;
+  const std::lock_guard lock(mutex_);
+  if (IsOver()) return false;
+  if (phase_.curve != nullptr) {
+    // There are plans; only better ones lack.
+    improve_again_at_ = context_->now_seconds() + kMuchLaterSeconds;
+    return false;
+  }
+  Phase next = phase_;
+  next.state = JobState::kFailed;
+  next.reason = error.message;
+  if (!Commit({}, std::move(next))) improve_again_at_ = context_->now_seconds() + kRetrySeconds;
+  return false;
+}
+
+Outcome<void> ManagedJob::SetTarget(const std::string& text) {
+  const Result<PlanTarget> target = ParsePlanTarget(text);
+  if (!target) return Fail(FailureCode::kInvalid, target.error().message, "at");
+  const std::lock_guard lock(mutex_);
+  if (phase_.state == JobState::kFinished) {
+    return Fail(FailureCode::kConflict, "the job has finished");
+  }
+  if (phase_.curve != nullptr) {
+    if (const auto seconds = phase_.curve->TargetSeconds(*target); !seconds) {
+      return Fail(FailureCode::kInvalid, seconds.error().message, "at");
+    }
+  }
+  Phase next = phase_;
+  next.target = *target;
+  auto committed =
+      Commit({store::TargetChange{.job = record_.id, .target = text}}, std::move(next));
+  if (committed) RequestImprovement();
+  return committed;
+}
+
+Outcome<void> ManagedJob::Finish() {
+  const std::lock_guard lock(mutex_);
+  if (phase_.state == JobState::kFinished) return {};
+  Phase next = phase_;
+  next.state = JobState::kFinished;
+  next.reason.clear();
+  return Commit({}, std::move(next));
+}
+
+Outcome<void> ManagedJob::Delete() {
+  const std::lock_guard lock(mutex_);
+  if (is_gone_) return {};
+  if (auto written = context_->store.Write({store::JobGone{record_.id}}); !written) {
+    return Unavailable(written.error());
+  }
+  is_gone_ = true;
+  auto gone = std::make_shared<PublishedPlan>();
+  gone->version = phase_.version;
+  gone->sentence = "The job was deleted; run at maximum clocks.";
+  gone->gone = true;
+  board_.Publish(std::move(gone));
+  context_->events.Emit(
+      {"job", record_.id, FormatCompact({{"job", record_.id}, {"deleted", true}})});
+  return {};
+}
+
+void ManagedJob::Tick() {
+  const std::lock_guard lock(mutex_);
+  if (is_gone_) return;
+  FlushIterations();
+  if (IsOver()) return;
+  Advance();
+  const double now = context_->now_seconds();
+  Phase next = phase_;
+  std::vector<Fact> facts;
+  std::erase_if(next.stragglers, [&](const store::StragglerRecord& straggler) {
+    if (!IsExpired(straggler, now)) return false;
+    facts.emplace_back(store::StragglerGone{.job = record_.id, .id = straggler.id});
+    return true;
+  });
+  // Also where none expired: one may have begun. Tried again at the next tick.
+  if (!phase_.stragglers.empty()) static_cast<void>(Commit(std::move(facts), std::move(next)));
+  if (improve_again_at_ > 0 && now >= improve_again_at_) RequestImprovement();
+}
+
+JobView ManagedJob::View() const {
+  const std::lock_guard lock(mutex_);
+  JobView view;
+  view.record = record_;
+  view.record.state = phase_.state;
+  view.record.reason = phase_.reason;
+  view.has_profile = job_ != nullptr;
+  view.target = TargetText(phase_.target);
+  view.ranks_registered = static_cast<std::int64_t>(ranks_.size());
+  view.ranks_measured = static_cast<std::int64_t>(table_.ranks_done());
+  view.stragglers = phase_.stragglers;
+  view.plan = board_.Current();
+  view.refined = phase_.curve != nullptr && !is_improving_;
+  for (const auto& [version, summary] : iterations_) view.iterations.push_back(summary);
+  view.progress = progress_;
+  return view;
+}
+
+}  // namespace perseus::server

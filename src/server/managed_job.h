@@ -1,0 +1,184 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_MANAGED_JOB_H_
+#define PERSEUS_SERVER_MANAGED_JOB_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "perseus/job.h"
+#include "server/curve.h"
+#include "server/events.h"
+#include "server/failure.h"
+#include "server/plan_board.h"
+#include "server/profile_table.h"
+#include "server/shape.h"
+#include "server/stragglers.h"
+#include "server/task_queue.h"
+#include "store/facts.h"
+#include "store/store.h"
+
+namespace perseus::server {
+
+// What a job needs of the server around it; outlives all jobs.
+struct JobContext {
+  store::Store& store;
+  EventHub& events;
+  TaskQueue& tasks;
+  std::function<double()> now_seconds;  // Time of day.
+  // Whether the plan that was given for jobs over Zeus' wire fits one.
+  std::function<bool(const Shape&)> has_given_plan;
+};
+
+// What an operator says of a straggler; times are relative to now.
+struct StragglerRequest {
+  std::optional<int> pipeline = {};
+  std::optional<int> rank = {};
+  std::string node = {};
+  double factor = 0;         // 0: not given.
+  double delay_seconds = 0;  // 0: not given.
+  std::optional<double> expires_in_seconds = {};
+  double starts_in_seconds = 0;
+};
+
+struct IterationReport {
+  int rank = 0;
+  std::int64_t iteration = 0;
+  std::int64_t plan_version = 0;
+  double time_seconds = 0;
+  std::optional<double> energy_joules = {};
+};
+
+// A job as it is now, to show.
+struct JobView {
+  store::JobRecord record;  // Without profile.
+  bool has_profile = false;
+  std::string target;
+  std::int64_t ranks_registered = 0;
+  std::int64_t ranks_measured = 0;
+  std::vector<store::StragglerRecord> stragglers;
+  std::shared_ptr<const PublishedPlan> plan;  // Null: none was published.
+  bool refined = false;                       // Whether no better plan is to come.
+  std::vector<store::IterationSummary> iterations;
+  double progress = 0;  // Of the characterization, 0..1.
+};
+
+// One job: what is known of it, and what follows from that. Every change is
+// durable before it is acknowledged or seen; a change that the store refuses did
+// not happen. Thread-safe. Calls may wait for one commit; those with a callback
+// do not.
+class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
+ public:
+  // Of what the store holds. `built` is the costed job where it has a profile.
+  ManagedJob(JobContext* context, store::StoredJob stored, std::shared_ptr<const Job> built);
+  ManagedJob(const ManagedJob&) = delete;
+  ManagedJob& operator=(const ManagedJob&) = delete;
+
+  // Goes on where the job was: publishes its plan, starts what is to be computed.
+  void Resume();
+
+  const std::string& id() const { return record_.id; }
+  const std::string& client_key() const { return record_.client_key; }
+  double created_at_seconds() const { return record_.created_at_seconds; }
+  store::JobOrigin origin() const { return record_.origin; }
+  const std::string& settings_json() const { return record_.settings_json; }
+  const Shape& shape() const { return shape_; }
+  PlanBoard& board() { return board_; }
+
+  // Called with the version of the plan, on a thread of the store or at once.
+  using RegisteredCallback = std::function<void(const Outcome<std::int64_t>&)>;
+  void Register(store::RankRecord rank, RegisteredCallback registered);
+
+  using DoneCallback = std::function<void(const Outcome<void>&)>;
+  void Measure(store::Measurements measured, DoneCallback done);
+
+  // As ParsePlanTarget() reads it.
+  Outcome<void> SetTarget(const std::string& text);
+  Outcome<std::int64_t> AddStraggler(const StragglerRequest& request);
+  Outcome<void> ClearStraggler(std::int64_t id);
+  Outcome<void> ClearStragglers();
+  Outcome<void> Finish();
+  Outcome<void> Delete();
+
+  // Not durable one by one: sums are, within a second or two.
+  Outcome<void> Report(const std::vector<IterationReport>& reports);
+
+  // Does what time has brought: stragglers that begin or expire, ranks that
+  // were waited for long enough, writes that failed before.
+  void Tick();
+
+  JobView View() const;
+  std::optional<store::RankRecord> FindRank(int rank) const;
+  std::vector<store::RankRecord> Ranks() const;
+
+ private:
+  // What changes as one.
+  struct Phase {
+    store::JobState state = store::JobState::kRegistering;
+    std::string reason;
+    PlanTarget target;
+    std::vector<store::StragglerRecord> stragglers;
+    std::shared_ptr<const Curve> curve;
+    store::PlanVersion version;  // 0: none.
+  };
+
+  // All with mutex_ held unless they say otherwise.
+  Outcome<void> CheckRank(const store::RankRecord& rank) const;
+  Outcome<void> CheckMeasurements(const store::Measurements& measured) const;
+  Outcome<void> CheckStraggler(const StragglerRequest& request) const;
+  Outcome<void> Commit(std::vector<store::Fact> facts, Phase next);
+  store::PlanVersion Planned(const Phase& next) const;
+  std::shared_ptr<const PublishedPlan> Published() const;
+  void Advance();
+  bool StartCharacterizing();
+  void FlushIterations();
+  void RequestImprovement();
+  void EmitState() const;
+  bool IsOver() const;
+
+  // These take the lock. ImproveOnce: false, nothing is left to do, or it has to wait.
+  Outcome<std::int64_t> OnRegistered(const store::RankRecord& rank, const Result<void>& written);
+  Outcome<void> OnMeasured(const store::Measurements& measured, const Result<void>& written);
+  void Improve(const std::atomic<bool>& stopping);
+  bool ImproveOnce(class Characterizer* characterizer, std::shared_ptr<const Job> job);
+  bool Install(const store::CurveRecord& record, std::shared_ptr<const Job> job);
+  bool Give(const Error& error);  // There is no plan, and why.
+
+  JobContext* const context_;
+  const store::JobRecord record_;  // As created; state, reason, target: see phase_.
+  const Shape shape_;
+  PlanBoard board_;
+  std::atomic<bool> is_gone_ = false;
+  std::atomic<double> progress_ = 0;
+
+  mutable std::mutex mutex_;  // Of all below.
+  Phase phase_;
+  std::shared_ptr<const Job> job_;  // Null: not measured yet, or not ours to plan.
+  std::map<int, store::RankRecord> ranks_;
+  std::map<std::array<int, 3>, int> positions_;  // (dp, pp, tp) -> rank, pending ones too.
+  struct Pending {
+    store::RankRecord rank;
+    int requests = 0;
+  };
+  std::map<int, Pending> pending_;
+  ProfileTable table_;
+  double last_measured_seconds_ = 0;
+  std::int64_t last_straggler_ = 0;
+  std::map<std::int64_t, store::IterationSummary> iterations_;  // By plan version.
+  std::map<std::int64_t, bool> unwritten_iterations_;
+  bool is_improving_ = false;
+  double improve_again_at_ = 0;  // After a write that failed; 0: not.
+};
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_MANAGED_JOB_H_

@@ -1,0 +1,85 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_TASK_QUEUE_H_
+#define PERSEUS_SERVER_TASK_QUEUE_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace perseus::server {
+
+// Runs long computations one after the other, off the threads that answer.
+class TaskQueue {
+ public:
+  // A task looks at `stopping` now and then and ends when it is true.
+  using Task = std::function<void(const std::atomic<bool>& stopping)>;
+
+  TaskQueue() : thread_([this] { Run(); }) {}
+  TaskQueue(const TaskQueue&) = delete;
+  TaskQueue& operator=(const TaskQueue&) = delete;
+  // Waits for the task that runs; drops the others.
+  ~TaskQueue() {
+    Stop();
+    Wait();
+  }
+
+  void Add(Task task) {
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    wake_.notify_one();
+  }
+
+  // Asks the task that runs to end; starts no other. Does not wait.
+  void Stop() {
+    stopping_ = true;
+    const std::lock_guard lock(mutex_);
+    tasks_.clear();
+    wake_.notify_one();
+  }
+
+  // After Stop(), waits for the task that runs. One thread.
+  void Wait() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  std::size_t waiting() const {
+    const std::lock_guard lock(mutex_);
+    return tasks_.size() + (running_ ? 1 : 0);
+  }
+
+ private:
+  void Run() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      if (stopping_) return;
+      const Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      running_ = true;
+      lock.unlock();
+      task(stopping_);
+      lock.lock();
+      running_ = false;
+    }
+  }
+
+  std::atomic<bool> stopping_ = false;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Task> tasks_;
+  bool running_ = false;
+  std::thread thread_;
+};
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_TASK_QUEUE_H_

@@ -1,0 +1,182 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_STORE_FACTS_H_
+#define PERSEUS_STORE_FACTS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "perseus/computation.h"
+
+// What a server remembers, as facts: plain values, safe to copy between
+// threads. Times of day are seconds since 1970 (UTC). A job is named by its id.
+namespace perseus::store {
+
+enum class JobState : std::uint8_t {
+  kRegistering,     // Not all ranks are there.
+  kProfiling,       // All are; they measure.
+  kCharacterizing,  // The frontier is being computed.
+  kRunning,         // There are plans.
+  kFailed,          // There is none, for the reason given; ranks run at maximum clocks.
+  kFinished,
+};
+inline constexpr std::array<std::string_view, 6> kJobStateNames = {
+    "registering", "profiling", "characterizing", "running", "failed", "finished"};
+constexpr std::string_view JobStateName(JobState state) {
+  return kJobStateNames[static_cast<std::size_t>(state)];
+}
+
+// Who registered a job, and so what it is told.
+enum class JobOrigin : std::uint8_t { kApi, kZeus };
+
+// A job, when it is created.
+struct JobRecord {
+  std::string id = {};
+  std::string client_key = {};  // Of whoever created it; the same key means the same job.
+  std::string name = {};
+  JobOrigin origin = JobOrigin::kApi;
+  int pipeline_parallel = 1;  // Ranks of a pipeline.
+  int data_parallel = 1;      // Pipelines.
+  int tensor_parallel = 1;
+  std::string settings_json = {};                 // As created.
+  std::string profile_csv = {};                   // Empty: the ranks measure.
+  std::vector<double> blocking_power_watts = {};  // Measured; empty: see the settings.
+  std::string target = {};  // As ParsePlanTarget() reads it; empty: the settings' own.
+  JobState state = JobState::kRegistering;
+  std::string reason = {};  // Of the state; a sentence or empty.
+  double created_at_seconds = 0;
+};
+
+// A job enters a state. What is set goes with it, in the same transaction.
+struct StateChange {
+  std::string job = {};
+  JobState state = JobState::kRegistering;
+  std::string reason = {};
+  std::optional<std::string> profile_csv = {};
+  std::optional<std::vector<double>> blocking_power_watts = {};
+};
+
+// A rank and its position. Registering it again replaces its GPU and node.
+struct RankRecord {
+  std::string job = {};
+  int rank = 0;
+  int dp_rank = 0;
+  int pp_rank = 0;
+  int tp_rank = 0;
+  std::string gpu_uuid = {};
+  std::string gpu_name = {};
+  std::string node = {};
+  std::vector<int> clocks_mhz = {};
+};
+
+// One kind of computation at one clock, as one rank measured it.
+struct MeasuredRow {
+  int stage = 0;
+  ComputationType type = ComputationType::kForward;
+  int clock_mhz = 0;
+  double time_seconds = 0;
+  double energy_joules = 0;  // Of one GPU.
+  int samples = 1;
+};
+
+struct Measurements {
+  std::string job = {};
+  int rank = 0;
+  std::vector<MeasuredRow> rows = {};
+  std::optional<double> blocking_power_watts = {};
+  bool done = false;  // The rank's sweep has ended.
+};
+
+// A plan as one knob per computation, in the order of the job's DAG.
+struct PlanRecord {
+  std::int64_t id = 0;  // Within the job; never used again.
+  double requested_time_seconds = 0;
+  std::vector<int> knobs = {};  // Each below kMaxKnobs.
+};
+inline constexpr int kMaxKnobs = 4096;
+
+// The frontier and the ladder of plans on it; replaces those before.
+struct CurveRecord {
+  std::string job = {};
+  int revision = 0;                // 1: quick, 2: refined.
+  std::string frontier_json = {};  // The writer's own.
+  std::vector<PlanRecord> plans = {};
+};
+
+// What every pipeline runs from a version on.
+struct PlanVersion {
+  std::string job = {};
+  std::int64_t version = 0;                     // Ascending within a job.
+  std::string reason = {};                      // "target", "straggler", "no_plan"
+  double at_seconds = 0;                        // Time of day.
+  std::int64_t plan = 0;                        // 0: none, maximum clocks.
+  std::map<int, std::int64_t> exceptions = {};  // Pipelines that run another plan.
+};
+
+// Where on the frontier a job should be.
+struct TargetChange {
+  std::string job = {};
+  std::string target = {};
+};
+
+// Something that slows a pipeline, a rank or a node (exactly one is set), by a
+// factor or a delay per iteration (exactly one is not 0).
+struct StragglerRecord {
+  std::string job = {};
+  std::int64_t id = 0;  // Within the job; never used again.
+  std::optional<int> pipeline = {};
+  std::optional<int> rank = {};
+  std::string node = {};
+  double factor = 0;
+  double delay_seconds = 0;
+  double starts_at_seconds = 0;
+  std::optional<double> expires_at_seconds = {};
+};
+
+struct StragglerGone {
+  std::string job = {};
+  std::int64_t id = 0;
+};
+
+// Iterations that ran under one version of the plan.
+struct IterationSummary {
+  std::string job = {};
+  std::int64_t plan_version = 0;
+  std::int64_t reports = 0;
+  double total_seconds = 0;
+  double least_seconds = 0;
+  double most_seconds = 0;
+  double total_joules = 0;  // Of the reports that said it.
+};
+
+struct JobGone {
+  std::string job = {};
+};
+
+using Fact =
+    std::variant<JobRecord, StateChange, RankRecord, Measurements, CurveRecord, PlanVersion,
+                 TargetChange, StragglerRecord, StragglerGone, IterationSummary, JobGone>;
+
+// Everything that is remembered of one job.
+struct StoredJob {
+  JobRecord job;
+  std::vector<RankRecord> ranks = {};           // By rank.
+  std::vector<Measurements> measurements = {};  // In the order in which they came.
+  std::optional<CurveRecord> curve = {};
+  std::optional<PlanVersion> version = {};        // The last one.
+  std::vector<StragglerRecord> stragglers = {};   // By id; those that are not gone.
+  std::int64_t last_straggler = 0;                // Highest id ever given.
+  std::vector<IterationSummary> iterations = {};  // By version.
+};
+
+}  // namespace perseus::store
+
+#endif  // PERSEUS_STORE_FACTS_H_

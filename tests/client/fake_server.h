@@ -1,0 +1,61 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_TESTS_CLIENT_FAKE_SERVER_H_
+#define PERSEUS_TESTS_CLIENT_FAKE_SERVER_H_
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "http/server.h"
+
+namespace perseus::client {
+
+// A server of /api/v1 that says what a test wants, over real sockets. Thread-safe.
+class FakeServer {
+ public:
+  FakeServer();
+  ~FakeServer();
+
+  std::string url() const { return server_->url(); }
+
+  // The plan of every rank from now on; its version must grow.
+  void SetPlan(std::string json, int version);
+  void SetJobState(std::string state);
+  // Every answer is this; none: as it should be. "": none at all (parked).
+  void AnswerAlways(std::optional<std::string> body);
+
+  struct Call {
+    std::string method;
+    std::string path;
+    std::string body;
+  };
+  // The calls so far of one method whose path ends so.
+  std::vector<Call> Calls(const std::string& method, const std::string& suffix) const;
+  // Waits until there are so many; false: not within 20 s.
+  bool WaitForCalls(const std::string& method, const std::string& suffix, std::size_t count) const;
+  void Stop() { server_->Stop(0); }
+
+ private:
+  void Handle(const http::Request& request, const http::Responder& responder);
+  void HandlePlan(const http::Request& request, const http::Responder& responder);
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::vector<Call> calls_;
+  std::string plan_;
+  int version_ = 0;
+  std::string job_state_ = "running";
+  std::optional<std::string> always_;
+  std::vector<http::Responder> parked_;
+  std::unique_ptr<http::Server> server_;
+};
+
+}  // namespace perseus::client
+
+#endif  // PERSEUS_TESTS_CLIENT_FAKE_SERVER_H_

@@ -1,0 +1,376 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/follower.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/latency.h"
+#include "client/rank_plan.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+PlanRow Row(ComputationType type, int microbatch, int mhz, double start, double duration) {
+  PlanRow row;
+  row.action = {type, 0, microbatch};
+  row.mhz = mhz;
+  row.start_seconds = start;
+  row.duration_seconds = duration;
+  return row;
+}
+
+// F0 F1 B0 F2 B1 B2, 40 ms each, at these clocks.
+std::shared_ptr<const RankPlan> Plan(std::int64_t version, std::vector<int> clocks) {
+  const std::vector<std::pair<ComputationType, int>> order = {
+      {ComputationType::kForward, 0},  {ComputationType::kForward, 1},
+      {ComputationType::kBackward, 0}, {ComputationType::kForward, 2},
+      {ComputationType::kBackward, 1}, {ComputationType::kBackward, 2}};
+  auto plan = std::make_shared<RankPlan>();
+  plan->version = version;
+  plan->iteration_time_seconds = 0.24;
+  for (std::size_t i = 0; i < clocks.size(); ++i) {
+    plan->rows.push_back(
+        Row(order[i].first, order[i].second, clocks[i], 0.04 * static_cast<double>(i), 0.04));
+  }
+  return plan;
+}
+
+LatencyRecord Latency(std::int64_t least_ns, std::int64_t high_ns) {
+  LatencyRecord latency;
+  for (int i = 0; i < 5; ++i) latency.AddCall(least_ns);
+  for (int i = 0; i < 5; ++i) latency.AddCall(high_ns);
+  return latency;
+}
+
+// A trainer on an imaginary clock, whose every computation takes `row_ns`.
+class FollowerTest : public testing::Test {
+ protected:
+  void Say(EventKind kind, const Action& action = {}, std::int64_t value = 0) {
+    follower_.Handle({.kind = kind,
+                      .type = action.type,
+                      .stage = action.stage,
+                      .microbatch = action.microbatch,
+                      .value = value,
+                      .ticks = 0},
+                     now_);
+  }
+
+  // Lets time pass until `until`, and makes the calls that the follower asks for.
+  void Pass(std::int64_t until) {
+    for (int looks = 0; looks < 100'000; ++looks) {
+      const Follower::Decision decision = follower_.Decide(now_, latency_);
+      if (decision.call_mhz) {
+        calls_.emplace_back(now_, *decision.call_mhz);
+        const std::int64_t begin = now_;
+        now_ += call_ns_;
+        follower_.Called(*decision.call_mhz, begin, now_);
+        continue;
+      }
+      if (decision.wake_at_ns >= until) break;
+      ASSERT_GT(decision.wake_at_ns, now_);
+      now_ = decision.wake_at_ns;
+    }
+    now_ = std::max(now_, until);
+  }
+
+  // One computation; a call that is under way when it ends lets it end late here,
+  // which a real trainer would not notice, so calls take no time by default.
+  void Compute(const Action& action) {
+    Say(EventKind::kBegin, action);
+    Pass(now_ + row_ns_);
+    Say(EventKind::kEnd, action);
+  }
+
+  void Iterate(const RankPlan& plan, std::int64_t iteration = 0) {
+    Say(EventKind::kStepBegin, {}, iteration);
+    for (const PlanRow& row : plan.rows) Compute(row.action);
+    Say(EventKind::kStepEnd);
+  }
+
+  Follower follower_{FollowerSettings{}};
+  LatencyRecord latency_ = Latency(15 * kMs, 15 * kMs);
+  std::int64_t now_ = 1'000'000 * kMs;
+  std::int64_t row_ns_ = 40 * kMs;
+  std::int64_t call_ns_ = 0;
+  std::vector<std::pair<std::int64_t, int>> calls_;
+};
+
+TEST_F(FollowerTest, SetsTheClockOfEachComputationAheadOfTime) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  Iterate(*plan);  // Learns.
+  calls_.clear();
+  const std::int64_t begin = now_;
+  Iterate(*plan);
+  // B0 begins 80 ms after the first, F2 at 120, B1 at 160; the wrap to F0 ahead of the last one's
+  // end. Higher clocks by the high latency, lower ones by the least and 5 % of the row.
+  const std::vector<std::pair<std::int64_t, int>> expected = {{begin + 65 * kMs, 1400},
+                                                              {begin + 105 * kMs, 1000},
+                                                              {begin + 145 * kMs, 1400},
+                                                              {begin + 225 * kMs, 1000}};
+  ASSERT_EQ(calls_.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(calls_[i].first - expected[i].first), 0, 2) << i;
+    EXPECT_EQ(calls_[i].second, expected[i].second) << i;
+  }
+}
+
+TEST_F(FollowerTest, CallsAtTheBeginWhereAskedTo) {
+  FollowerSettings settings;
+  settings.ahead = false;
+  follower_ = Follower(settings);
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  Iterate(*plan);
+  calls_.clear();
+  const std::int64_t begin = now_;
+  Iterate(*plan);
+  EXPECT_EQ(calls_, (std::vector<std::pair<std::int64_t, int>>{{begin, 1000},
+                                                               {begin + 80 * kMs, 1400},
+                                                               {begin + 120 * kMs, 1000},
+                                                               {begin + 160 * kMs, 1400}}));
+}
+
+TEST_F(FollowerTest, LowersLateWhereLatencyVaries) {
+  latency_ = Latency(5 * kMs, 25 * kMs);
+  const auto plan = Plan(1, {1400, 1400, 1000, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  Iterate(*plan);
+  calls_.clear();
+  const std::int64_t begin = now_;
+  Iterate(*plan);
+  ASSERT_EQ(calls_.size(), 2U);
+  // Down at 80 ms: not before 80 - 5 (least) - 2 (5 % of 40). Up at 160: 25 before.
+  EXPECT_NEAR(static_cast<double>(calls_[0].first - begin), 73.0 * kMs, 2);
+  EXPECT_NEAR(static_cast<double>(calls_[1].first - begin), 135.0 * kMs, 2);
+}
+
+TEST_F(FollowerTest, LearnsDurationsFromTheLastIterations) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1400, 1400, 1400});
+  follower_.Offer(plan);
+  row_ns_ = 60 * kMs;  // Longer than planned.
+  for (int i = 0; i < 3; ++i) Iterate(*plan);
+  calls_.clear();
+  const std::int64_t begin = now_;
+  Iterate(*plan);
+  ASSERT_FALSE(calls_.empty());
+  EXPECT_NEAR(static_cast<double>(calls_[0].first - begin), (120.0 - 15) * kMs, 2);
+}
+
+TEST_F(FollowerTest, TakesAPlanAtTheNextIterationOnly) {
+  const auto first = Plan(1, {1000, 1000, 1000, 1000, 1000, 1000});
+  const auto second = Plan(2, {1200, 1200, 1200, 1200, 1200, 1200});
+  follower_.Offer(first);
+  Say(EventKind::kStepBegin);
+  Compute(first->rows[0].action);
+  follower_.Offer(second);
+  for (std::size_t i = 1; i + 1 < first->rows.size(); ++i) Compute(first->rows[i].action);
+  EXPECT_EQ(follower_.plan_version(), 1);
+  ASSERT_EQ(calls_.size(), 1U);
+  EXPECT_EQ(calls_[0].second, 1000);
+  Compute(first->rows.back().action);
+  Say(EventKind::kStepEnd);
+  Iterate(*second);
+  EXPECT_EQ(follower_.plan_version(), 2);
+  ASSERT_EQ(calls_.size(), 2U);
+  EXPECT_EQ(calls_[1].second, 1200);
+}
+
+TEST_F(FollowerTest, KeepsTheMinimumIntervalAndCoalesces) {
+  const auto plan = Plan(1, {1000, 1100, 1200, 1300, 1400, 1000});
+  latency_ = Latency(kMs, kMs);
+  row_ns_ = 3 * kMs;  // Three changes in ten milliseconds.
+  follower_.Offer(plan);
+  for (int i = 0; i < 4; ++i) Iterate(*plan);
+  for (std::size_t i = 1; i < calls_.size(); ++i) {
+    EXPECT_GE(calls_[i].first - calls_[i - 1].first, 10 * kMs);
+  }
+  EXPECT_GT(follower_.counters().coalesced, 0U);
+  EXPECT_GT(follower_.counters().missed, 0U);
+}
+
+TEST_F(FollowerTest, CountsLateAndMissedChanges) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1400, 1400, 1400});
+  follower_.Offer(plan);
+  Iterate(*plan);
+  Say(EventKind::kStepBegin);
+  Compute(plan->rows[0].action);
+  Compute(plan->rows[1].action);
+  // The call that was made for B0 took until 20 ms after its begin.
+  const std::uint64_t late = follower_.counters().late;
+  Say(EventKind::kBegin, plan->rows[2].action);
+  follower_.Called(1000, now_ - kMs, now_);
+  follower_.Called(1400, now_, now_ + 20 * kMs);
+  now_ += row_ns_;
+  Say(EventKind::kEnd, plan->rows[2].action);
+  EXPECT_EQ(follower_.counters().late, late + 1);
+}
+
+TEST_F(FollowerTest, MatchesByOrderWhereMicrobatchesAreUnknown) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  Say(EventKind::kStepBegin);
+  for (const PlanRow& row : plan->rows) Compute({row.action.type, -1, -1});
+  Say(EventKind::kStepEnd);
+  EXPECT_EQ(follower_.counters().order_mismatches, 0U);
+  EXPECT_EQ(follower_.TakeIterations().at(0).plan_version, 1);
+}
+
+TEST_F(FollowerTest, LetsGoWhereTheOrderDiffers) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  Say(EventKind::kStepBegin);
+  Compute(plan->rows[0].action);
+  Compute({ComputationType::kBackward, 0, 0});  // F1 is planned.
+  ASSERT_FALSE(calls_.empty());
+  EXPECT_EQ(calls_.back().second, 0);
+  const auto complaint = follower_.TakeComplaint();
+  ASSERT_TRUE(complaint);
+  EXPECT_NE(complaint->find("backward of stage 0, microbatch 0"), std::string::npos) << *complaint;
+  EXPECT_NE(complaint->find("forward of stage 0, microbatch 1"), std::string::npos) << *complaint;
+  Say(EventKind::kStepEnd);
+  EXPECT_EQ(follower_.TakeIterations().at(0).plan_version, -1);
+  // The next one is as planned: it follows again.
+  Iterate(*plan);
+  EXPECT_EQ(follower_.TakeIterations().at(0).plan_version, 1);
+  EXPECT_FALSE(follower_.TakeComplaint());
+}
+
+TEST_F(FollowerTest, GivesUpAfterThreeWrongIterationsUntilAnotherPlan) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  for (int i = 0; i < 5; ++i) {
+    Say(EventKind::kStepBegin);
+    Compute(plan->rows[0].action);
+    Say(EventKind::kStepEnd);  // Five are missing.
+  }
+  EXPECT_TRUE(follower_.GaveUp());
+  EXPECT_EQ(follower_.counters().order_mismatches, 3U);
+  EXPECT_EQ(follower_.clock_mhz(), 0);
+  const auto next = Plan(2, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(next);
+  Iterate(*next);
+  EXPECT_FALSE(follower_.GaveUp());
+  EXPECT_NE(follower_.clock_mhz(), 0);
+}
+
+TEST_F(FollowerTest, GivesTheClockBackWhenNothingHappens) {
+  const auto plan = Plan(1, {1000, 1000, 1000, 1000, 1000, 1000});
+  follower_.Offer(plan);
+  Iterate(*plan);
+  EXPECT_EQ(follower_.clock_mhz(), 1000);
+  Pass(now_ + 10'000 * kMs);  // An evaluation.
+  EXPECT_EQ(follower_.clock_mhz(), 0);
+  Iterate(*plan);
+  EXPECT_EQ(follower_.clock_mhz(), 1000);
+}
+
+TEST_F(FollowerTest, WithoutAPlanNothingIsCalled) {
+  const auto shape = Plan(1, {1, 1, 1, 1, 1, 1});
+  Iterate(*shape);
+  auto none = std::make_shared<RankPlan>();
+  none->version = 7;
+  follower_.Offer(none);
+  Iterate(*shape);
+  EXPECT_TRUE(calls_.empty());
+  const std::vector<IterationRecord> records = follower_.TakeIterations();
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_NEAR(records[1].seconds, 0.24, 1e-9);
+  EXPECT_NEAR(records[1].busy_seconds, 0.24, 1e-9);
+}
+
+TEST_F(FollowerTest, AFailedCallIsMadeAgainAndGivenBackInTheEnd) {
+  const auto plan = Plan(1, {1000, 1000, 1000, 1000, 1000, 1000});
+  follower_.Offer(plan);
+  Say(EventKind::kStepBegin);
+  ASSERT_EQ(follower_.Decide(now_, latency_).call_mhz, 1000);
+  follower_.CallFailed(now_, now_ + kMs);
+  EXPECT_FALSE(follower_.Decide(now_ + 2 * kMs, latency_).call_mhz);  // Minimum interval.
+  EXPECT_EQ(follower_.Decide(now_ + 10 * kMs, latency_).call_mhz, 1000);
+  follower_.Pause();
+  EXPECT_EQ(follower_.Decide(now_ + 10 * kMs, latency_).call_mhz, 0);
+}
+
+// Computations during which a call is under way take 10 ms longer.
+TEST_F(FollowerTest, GoesCoarserWhereCallsCostTime) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  for (int i = 0; i < 12 && follower_.level() == Level::kComputation; ++i) {
+    Say(EventKind::kStepBegin);
+    for (const PlanRow& row : plan->rows) {
+      Say(EventKind::kBegin, row.action);
+      const std::size_t before = calls_.size();
+      Pass(now_ + row_ns_);
+      if (calls_.size() > before) now_ += 10 * kMs;
+      Say(EventKind::kEnd, row.action);
+    }
+    Say(EventKind::kStepEnd);
+  }
+  EXPECT_EQ(follower_.level(), Level::kPhase);
+  ASSERT_TRUE(follower_.TakeComplaint());
+}
+
+// However dear calls are, in the end there are none; not with the next plan either.
+TEST_F(FollowerTest, StopsCallingWhereAllLevelsCostTime) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1200});
+  follower_.Offer(plan);
+  for (int i = 0; i < 200 && follower_.level() != Level::kOff; ++i) {
+    Say(EventKind::kStepBegin);
+    for (const PlanRow& row : plan->rows) {
+      Say(EventKind::kBegin, row.action);
+      // At the coarsest level somebody else's calls are to blame; the follower cannot know.
+      if (row.action.microbatch == 1 && row.mhz == 1400) follower_.Called(1400, now_, now_ + kMs);
+      Pass(now_ + row_ns_ + (row.action.microbatch == 1 && row.mhz == 1400 ? 10 * kMs : 0));
+      Say(EventKind::kEnd, row.action);
+    }
+    Say(EventKind::kStepEnd);
+  }
+  EXPECT_EQ(follower_.level(), Level::kOff);
+  follower_.Offer(Plan(2, {1000, 1000, 1400, 1000, 1400, 1200}));
+  Iterate(*plan);
+  calls_.clear();
+  Iterate(*plan);
+  EXPECT_TRUE(calls_.empty());
+  EXPECT_EQ(follower_.clock_mhz(), 0);
+}
+
+TEST_F(FollowerTest, StaysFineWhereCallsCostNothing) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  row_ns_ = 55 * kMs;  // A slower GPU than profiled is not the calls' fault.
+  for (int i = 0; i < 20; ++i) Iterate(*plan);
+  EXPECT_EQ(follower_.level(), Level::kComputation);
+}
+
+TEST_F(FollowerTest, FusedComputationsAreOneRow) {
+  auto plan = std::make_shared<RankPlan>();
+  plan->version = 1;
+  plan->rows = {Row(ComputationType::kForward, 0, 1000, 0, 0.04),
+                Row(ComputationType::kForward, 1, 1200, 0.04, 0.04),
+                Row(ComputationType::kBackward, 1, 1000, 0.08, 0.04)};
+  plan->rows[1].fused = Action{ComputationType::kBackward, 0, 0};
+  follower_.Offer(plan);
+  Say(EventKind::kStepBegin);
+  Compute(plan->rows[0].action);
+  Say(EventKind::kBegin, plan->rows[1].action);
+  Say(EventKind::kBegin, *plan->rows[1].fused);
+  Pass(now_ + row_ns_);
+  Say(EventKind::kEnd, plan->rows[1].action);
+  Say(EventKind::kEnd, *plan->rows[1].fused);
+  Compute(plan->rows[2].action);
+  Say(EventKind::kStepEnd);
+  EXPECT_EQ(follower_.counters().order_mismatches, 0U);
+}
+
+}  // namespace
+}  // namespace perseus::client

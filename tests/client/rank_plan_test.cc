@@ -1,0 +1,107 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/rank_plan.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "client/latency.h"
+#include "client/server_messages.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr const char* kPlan = R"({"job":"j","version":12,"rank":3,"pipeline":0,"pp_rank":1,
+  "reason":"target","iteration_time_s":0.31,"baseline_iteration_time_s":0.3,"saving_percent":9.5,
+  "computations":[["F",1,0,1000,0.0,0.04],["F",1,1,1200,0.04,0.04],["B",1,0,1300,0.1,0.08],
+                  ["F",1,2,1100,0.2,0.04,"B",1,1],["B",1,2,1250,0.3,0.08]]})";
+
+TEST(RankPlan, IsReadFromTheServersAnswer) {
+  const Result<RankPlan> plan = ParseRankPlan(kPlan);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->version, 12);
+  EXPECT_EQ(plan->reason, "target");
+  EXPECT_DOUBLE_EQ(plan->iteration_time_seconds, 0.31);
+  ASSERT_EQ(plan->rows.size(), 5U);
+  EXPECT_EQ(plan->rows[2].action, (Action{ComputationType::kBackward, 1, 0}));
+  EXPECT_EQ(plan->rows[2].mhz, 1300);
+  ASSERT_TRUE(plan->rows[3].fused);
+  EXPECT_EQ(*plan->rows[3].fused, (Action{ComputationType::kBackward, 1, 1}));
+}
+
+TEST(RankPlan, CoarserLevelsTakeTheHighestClockOfEachGroup) {
+  const Result<RankPlan> plan = ParseRankPlan(kPlan);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(ClocksAtLevel(*plan, Level::kComputation),
+            (std::vector<int>{1000, 1200, 1300, 1100, 1250}));
+  // Warm-up: two forwards; steady: until the last forward; cool-down.
+  EXPECT_EQ(ClocksAtLevel(*plan, Level::kPhase), (std::vector<int>{1200, 1200, 1300, 1300, 1250}));
+  EXPECT_EQ(ClocksAtLevel(*plan, Level::kStage), (std::vector<int>(5, 1300)));
+  EXPECT_TRUE(ClocksAtLevel(*plan, Level::kOff).empty());
+}
+
+TEST(RankPlan, WrongAnswersNameTheField) {
+  for (const auto& [from, to, expected] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"\"F\",1,0,1000", "\"X\",1,0,1000", "computations[0][0]"},
+           {"1,0,1000", "1,0,0", "computations[0][3]"},
+           {"0.1,0.08", "0.1", "computations[2]"},
+           {"\"version\":12", "\"version\":1.5", "version"},
+           {"\"version\":12,", "", "version"}}) {
+    std::string json = kPlan;
+    json.replace(json.find(from), from.size(), to);
+    const Result<RankPlan> plan = ParseRankPlan(json);
+    ASSERT_FALSE(plan) << json;
+    EXPECT_NE(plan.error().message.find(expected), std::string::npos) << plan.error().message;
+  }
+}
+
+RC_GTEST_PROP(RankPlan, AnyBytesAreSafe, (const std::string& noise)) {
+  static_cast<void>(ParseRankPlan(noise));
+  std::string json = kPlan;
+  const std::size_t at = *rc::gen::inRange<std::size_t>(0, json.size());
+  json[at] = *rc::gen::arbitrary<char>();
+  static_cast<void>(ParseRankPlan(json));
+  static_cast<void>(ParseJob(noise));
+  static_cast<void>(ParseStragglerIds(noise, 1));
+  static_cast<void>(ErrorSentence(500, noise));
+}
+
+TEST(ServerMessages, StragglersOfARankAreFound) {
+  const auto ids = ParseStragglerIds(
+      R"({"stragglers":[{"straggler_id":"a","rank":3},{"straggler_id":7,"rank":3},
+          {"straggler_id":"c","rank":4},{"straggler_id":"d","pipeline":1}]})",
+      3);
+  ASSERT_TRUE(ids) << ids.error().message;
+  EXPECT_EQ(*ids, (std::vector<std::string>{"a", "7"}));
+}
+
+TEST(ServerMessages, ErrorsBecomeSentences) {
+  EXPECT_EQ(ErrorSentence(404, R"({"error":{"code":"not_found","message":"there is no job x"}})"),
+            "there is no job x (status 404)");
+  EXPECT_EQ(ErrorSentence(502, "<html>"), "status 502: <html>");
+}
+
+TEST(LatencyRecord, KeepsQuantilesAndAHistogram) {
+  LatencyRecord latency;
+  EXPECT_EQ(latency.MedianNs(), LatencyRecord::kUnmeasuredNs);
+  for (int i = 1; i <= 100; ++i) latency.AddCall(i * 100'000);  // The newest 64: 3.7 to 10 ms.
+  EXPECT_EQ(latency.LeastNs(), 3'700'000);
+  EXPECT_NEAR(static_cast<double>(latency.MedianNs()), 6.85e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(latency.HighNs()), 9.4e6, 1e5);
+  std::uint64_t all = 0;
+  for (const std::uint64_t count : latency.buckets()) all += count;
+  EXPECT_EQ(all, 100U);
+  // Below 2^4 * 10 us = 160 us: one, of 100 us.
+  EXPECT_EQ(latency.buckets()[4], 1U);
+  latency.AddSettling(2'000'000);
+  EXPECT_EQ(latency.LeastNs(), 5'700'000);
+}
+
+}  // namespace
+}  // namespace perseus::client

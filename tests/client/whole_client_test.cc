@@ -1,0 +1,401 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The client through its C ABI: real threads and sockets, a server that says
+// what the test wants, simulated GPUs. No test here asserts how long anything
+// takes; deadlines are such that only a hang misses them.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "client/fake_server.h"
+#include "device/simulated_gpu.h"
+#include "perseus/client.h"
+
+namespace perseus::client {
+namespace {
+
+using namespace std::chrono_literals;
+
+// F0 F1 B0 B1 of stage 0, 20 ms each.
+std::string Plan(int version, int low, int high) {
+  const auto row = [](const char* type, int microbatch, int mhz, double start) {
+    return "[\"" + std::string(type) + "\",0," + std::to_string(microbatch) + "," +
+           std::to_string(mhz) + "," + std::to_string(start) + ",0.02]";
+  };
+  return R"({"version":)" + std::to_string(version) +
+         R"(,"reason":"target","iteration_time_s":0.08,"computations":[)" + row("F", 0, low, 0) +
+         "," + row("F", 1, low, 0.02) + "," + row("B", 0, high, 0.04) + "," +
+         row("B", 1, high, 0.06) + "]}";
+}
+
+class WholeClientTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("perseus-" + std::to_string(getpid()) + "-" +
+               std::to_string(testing::UnitTest::GetInstance()->current_test_info()->line()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override {
+    Close();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void MakeGpus(const std::string& more) {
+    const std::string file = folder_ / "gpus";
+    const auto made = device::CreateSimulatedGpus(
+        file, "[[gpus]]\nclocks_mhz = [800, 1000, 1200, 1400]\n" + more, "the test");
+    ASSERT_TRUE(made) << made.error().message;
+    auto opened = device::SimulatedGpus::Open(file);
+    ASSERT_TRUE(opened) << opened.error().message;
+    gpus_ = std::move(*opened);
+    device_ = "simulated:" + file;
+  }
+
+  perseus_status Open(const std::function<void(perseus_client_options*)>& change = {}) {
+    perseus_client_options options;
+    perseus_client_options_init(&options, sizeof(options));
+    options.server = url_.empty() ? nullptr : url_.c_str();
+    options.job_json = url_.empty() ? nullptr : R"({"client_key":"k"})";
+    options.device = device_.empty() ? nullptr : device_.c_str();
+    options.report_interval_seconds = 0.1;
+    if (change) change(&options);
+    return perseus_client_open(&options, &client_, message_.data(), message_.size());
+  }
+
+  void Close() {
+    perseus_client_close(client_);
+    client_ = nullptr;
+  }
+
+  void Iterate(int number, std::chrono::milliseconds each = 20ms) {
+    perseus_step_begin(client_, number);
+    for (int i = 0; i < 4; ++i) {
+      const auto type = i < 2 ? PERSEUS_FORWARD : PERSEUS_BACKWARD;
+      perseus_instruction_begin(client_, type, 0, i % 2);
+      std::this_thread::sleep_for(each);
+      perseus_instruction_end(client_, type, 0, i % 2);
+    }
+    perseus_step_end(client_, 0);
+  }
+
+  // Trains until `is` holds; false: not within 20 s.
+  bool TrainUntil(const std::function<bool(const perseus_client_stats&)>& is) {
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    while (std::chrono::steady_clock::now() < deadline) {
+      Iterate(++iteration_);
+      std::this_thread::sleep_for(10ms);  // For the background thread.
+      if (is(Stats())) return true;
+    }
+    return false;
+  }
+
+  // The background thread reads events a little later.
+  bool EverythingWasSeen() {
+    return TrainUntil([&](const auto& stats) {
+      return stats.instructions == 4 * static_cast<std::uint64_t>(iteration_) &&
+             stats.lost_events == 0;
+    });
+  }
+
+  perseus_client_stats Stats() const {
+    perseus_client_stats stats = {};
+    stats.struct_size = sizeof(stats);
+    EXPECT_EQ(perseus_client_get_stats(client_, &stats), PERSEUS_OK);
+    return stats;
+  }
+
+  std::string LastError() const {
+    std::array<char, 1024> text = {};
+    perseus_client_last_error(client_, text.data(), text.size());
+    return text.data();
+  }
+
+  device::SimulatedSnapshot Gpu() const {
+    const auto snapshot = gpus_->Snapshot(0);
+    EXPECT_TRUE(snapshot);
+    return snapshot.value_or(device::SimulatedSnapshot{});
+  }
+
+  std::filesystem::path folder_;
+  std::unique_ptr<device::SimulatedGpus> gpus_;
+  std::string url_;
+  std::string device_;
+  std::array<char, 512> message_ = {};
+  perseus_client* client_ = nullptr;
+  int iteration_ = 0;
+};
+
+TEST_F(WholeClientTest, FollowsPlansAndGivesTheClockBack) {
+  MakeGpus("call_ms = 2\nsettle_ms = 0\n");
+  FakeServer server;
+  server.SetPlan(Plan(1, 1000, 1400), 1);
+  url_ = server.url();
+  ASSERT_EQ(Open(), PERSEUS_OK) << message_.data();
+  ASSERT_TRUE(TrainUntil([](const auto& stats) {
+    return stats.state == PERSEUS_STATE_FOLLOWING && stats.calls >= 6;
+  })) << LastError();
+  EXPECT_EQ(Stats().plan_version, 1);
+  // Another plan, pushed.
+  server.SetPlan(Plan(2, 1200, 1200), 2);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) {
+    return stats.plan_version == 2 && stats.clock_mhz == 1200;
+  })) << LastError();
+  ASSERT_TRUE(server.WaitForCalls("POST", "/iterations", 1));
+  const std::string report = server.Calls("POST", "/iterations").back().body;
+  EXPECT_NE(report.find("\"time_s\":"), std::string::npos) << report;
+  EXPECT_NE(report.find("\"state\":"), std::string::npos) << report;
+  Close();
+  EXPECT_FALSE(Gpu().locked_mhz);
+}
+
+TEST_F(WholeClientTest, ShadowSetsNoClock) {
+  MakeGpus("call_ms = 2\n");
+  FakeServer server;
+  server.SetPlan(Plan(1, 1000, 1400), 1);
+  url_ = server.url();
+  ASSERT_EQ(Open([](auto* options) { options->flags = PERSEUS_SHADOW; }), PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.calls >= 6; })) << LastError();
+  Close();
+  EXPECT_EQ(Gpu().set_calls, 0U);
+}
+
+TEST_F(WholeClientTest, TrainsOnWithoutAServer) {
+  MakeGpus("");
+  {
+    const FakeServer gone;
+    url_ = gone.url();
+  }
+  ASSERT_EQ(Open(), PERSEUS_OK) << message_.data();
+  ASSERT_TRUE(TrainUntil(
+      [](const auto& stats) { return stats.server_errors >= 2 && stats.iterations >= 3; }));
+  EXPECT_TRUE(EverythingWasSeen());
+  EXPECT_NE(LastError().find(url_), std::string::npos) << LastError();
+  Close();
+  EXPECT_EQ(Gpu().set_calls, 0U);
+}
+
+TEST_F(WholeClientTest, TrainsOnWhereTheServerTalksGarbage) {
+  MakeGpus("");
+  FakeServer server;
+  url_ = server.url();
+  server.AnswerAlways("<html>It works!</html>");
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.server_errors >= 2; }));
+  EXPECT_FALSE(LastError().empty());
+  // It comes to its senses.
+  server.SetPlan(Plan(1, 1000, 1400), 1);
+  server.AnswerAlways(std::nullopt);
+  EXPECT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 1; }));
+}
+
+TEST_F(WholeClientTest, TrainsOnWhereTheServerIsSilent) {
+  MakeGpus("");
+  FakeServer server;
+  url_ = server.url();
+  server.AnswerAlways("");
+  ASSERT_EQ(Open([](auto* options) { options->close_timeout_seconds = 0.2; }), PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.iterations >= 5; }));
+  EXPECT_TRUE(EverythingWasSeen());
+}
+
+TEST_F(WholeClientTest, KeepsItsPlanWhileTheServerIsAway) {
+  MakeGpus("call_ms = 2\n");
+  auto server = std::make_unique<FakeServer>();
+  server->SetPlan(Plan(1, 1000, 1400), 1);
+  url_ = server->url();
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 1; }));
+  const std::uint64_t errors = Stats().server_errors;
+  server.reset();
+  ASSERT_TRUE(TrainUntil([&](const auto& stats) { return stats.server_errors > errors; }));
+  EXPECT_EQ(Stats().state, PERSEUS_STATE_FOLLOWING);  // A server may restart: the plan holds.
+}
+
+TEST_F(WholeClientTest, RefusedCallsAreCountedAndGivenUp) {
+  MakeGpus("call_ms = 1\nrefuse_sets = true\n");
+  FakeServer server;
+  server.SetPlan(Plan(1, 1000, 1400), 1);
+  url_ = server.url();
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_RELEASED; }));
+  EXPECT_NE(LastError().find("clock was not"), std::string::npos) << LastError();
+  const std::uint64_t refused = Stats().refused;
+  EXPECT_GE(refused, 1U);
+  for (int i = 0; i < 5; ++i) Iterate(++iteration_);
+  EXPECT_LE(Stats().refused, refused + 1);  // At rest.
+  EXPECT_TRUE(EverythingWasSeen());
+}
+
+TEST_F(WholeClientTest, SlowClockCallsLoseNoEvent) {
+  MakeGpus("call_ms = 20\n");
+  FakeServer server;
+  server.SetPlan(Plan(1, 1000, 1400), 1);
+  url_ = server.url();
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.calls >= 5; }));
+  EXPECT_TRUE(EverythingWasSeen());
+  EXPECT_EQ(Stats().lost_events, 0U);
+  EXPECT_EQ(Stats().order_mismatches, 0U);
+}
+
+TEST_F(WholeClientTest, AnotherOrderThanThePlansIsNotFollowed) {
+  MakeGpus("call_ms = 1\n");
+  FakeServer server;
+  std::string plan = Plan(1, 1000, 1400);
+  plan.replace(plan.find("\"B\",0,0"), 7, "\"W\",0,0");
+  server.SetPlan(plan, 1);
+  url_ = server.url();
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) {
+    return stats.state == PERSEUS_STATE_RELEASED && stats.clock_mhz == 0;
+  }));
+  EXPECT_EQ(Stats().order_mismatches, 3U);
+  EXPECT_FALSE(Gpu().locked_mhz);
+}
+
+TEST_F(WholeClientTest, StragglersAreTold) {
+  FakeServer server;
+  url_ = server.url();
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  EXPECT_EQ(perseus_straggler_set(client_, 2, 0.5, 1.25), PERSEUS_OK);
+  EXPECT_EQ(perseus_straggler_set(client_, -1, 0, 1.25), PERSEUS_INVALID);
+  EXPECT_EQ(perseus_straggler_set(client_, 2, 0, std::nan("")), PERSEUS_INVALID);
+  ASSERT_TRUE(server.WaitForCalls("POST", "/stragglers", 1));
+  EXPECT_EQ(server.Calls("POST", "/stragglers")[0].body,
+            R"({"rank":2,"factor":1.25,"starts_s":0.5})");
+  ASSERT_TRUE(server.WaitForCalls("DELETE", "/stragglers/s-9", 1));  // The word before.
+  EXPECT_EQ(perseus_straggler_clear(client_, 2), PERSEUS_OK);
+  ASSERT_TRUE(server.WaitForCalls("DELETE", "/stragglers/s-9", 2));
+  EXPECT_EQ(server.Calls("POST", "/stragglers").size(), 1U);
+}
+
+TEST_F(WholeClientTest, ProfilesWhereTheServerWantsIt) {
+  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  FakeServer server;
+  server.SetJobState("profiling");
+  url_ = server.url();
+  ASSERT_EQ(Open([](auto* options) {
+              options->flags = PERSEUS_PROFILE;
+              options->profile_iterations = 2;
+            }),
+            PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([&](const auto& stats) {
+    return stats.iterations > 0 && !server.Calls("POST", "/measurements").empty() &&
+           server.Calls("POST", "/measurements").back().body.find("\"done\":true") !=
+               std::string::npos;
+  })) << LastError()
+      << server.Calls("POST", "/measurements").size();
+  const std::string first = server.Calls("POST", "/measurements").front().body;
+  EXPECT_NE(first.find("\"frequency\":1400"), std::string::npos) << first;
+  EXPECT_NE(first.find("\"instruction\":\"forward\""), std::string::npos) << first;
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.clock_mhz == 0; }));
+}
+
+TEST_F(WholeClientTest, StrictSaysWhatCannotBeHad) {
+  {
+    const FakeServer gone;
+    url_ = gone.url();
+  }
+  EXPECT_EQ(Open([](auto* options) {
+              options->flags = PERSEUS_STRICT;
+              options->open_timeout_seconds = 0.5;
+            }),
+            PERSEUS_UNAVAILABLE);
+  EXPECT_EQ(client_, nullptr);
+  EXPECT_NE(std::string(message_.data()).find(url_), std::string::npos) << message_.data();
+  device_ = "simulated:" + (folder_ / "none").string();
+  url_.clear();
+  EXPECT_EQ(Open([](auto* options) { options->flags = PERSEUS_STRICT; }), PERSEUS_UNAVAILABLE);
+  EXPECT_NE(std::string(message_.data()).find("none"), std::string::npos) << message_.data();
+}
+
+TEST_F(WholeClientTest, WrongOptionsAreNamed) {
+  url_ = "http://127.0.0.1:1";
+  const std::vector<std::pair<std::function<void(perseus_client_options*)>, std::string>> cases = {
+      {[](auto* options) { options->rank = -1; }, "rank"},
+      {[](auto* options) { options->job_json = "{"; }, "job_json"},
+      {[](auto* options) { options->job_id = "j"; }, "job_id"},
+      {[](auto* options) { options->max_overhead = 2; }, "max_overhead"},
+      {[](auto* options) { options->server = "gopher://x"; }, "gopher"},
+      {[](auto* options) { options->flags = 1U << 20; }, "flags"}};
+  for (const auto& [change, expected] : cases) {
+    EXPECT_EQ(Open(change), PERSEUS_INVALID) << expected;
+    EXPECT_NE(std::string(message_.data()).find(expected), std::string::npos) << message_.data();
+    EXPECT_EQ(client_, nullptr);
+  }
+}
+
+TEST_F(WholeClientTest, AnOlderCallersStructsAreEnough) {
+  // Who knows only the first fields gets defaults for the others.
+  perseus_client_options options = {};
+  const std::size_t known = offsetof(perseus_client_options, job_id);
+  perseus_client_options_init(&options, known);
+  options.job_id = "beyond what the caller knows: not read";
+  ASSERT_EQ(perseus_client_open(&options, &client_, message_.data(), message_.size()), PERSEUS_OK)
+      << message_.data();
+  std::array<std::uint32_t, 4> stats = {8, 77, 77, 77};
+  ASSERT_EQ(
+      perseus_client_get_stats(client_, reinterpret_cast<perseus_client_stats*>(stats.data())),
+      PERSEUS_OK);
+  EXPECT_NE(stats[1], 77U);
+  EXPECT_EQ(stats[2], 77U);
+}
+
+TEST_F(WholeClientTest, NoClientIsAllowedEverywhere) {
+  perseus_step_begin(nullptr, 1);
+  perseus_instruction_begin(nullptr, PERSEUS_FORWARD, 0, 0);
+  perseus_instruction_end(nullptr, PERSEUS_FORWARD, 0, 0);
+  perseus_step_end(nullptr, 0);
+  EXPECT_EQ(perseus_straggler_set(nullptr, 0, 0, 2), PERSEUS_CLOSED);
+  EXPECT_EQ(perseus_client_get_state(nullptr), PERSEUS_STATE_CLOSED);
+  EXPECT_EQ(perseus_client_plan_version(nullptr), -1);
+  perseus_client_close(nullptr);
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  perseus_instruction_begin(client_, static_cast<perseus_instruction>(17), 0, 0);
+}
+
+#if !defined(__SANITIZE_THREAD__)  // Which does not follow a fork of a program with threads.
+TEST_F(WholeClientTest, AChildHasNoClient) {
+  MakeGpus("call_ms = 1\n");
+  FakeServer server;
+  server.SetPlan(Plan(1, 1000, 1000), 1);
+  url_ = server.url();
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.clock_mhz == 1000; }));
+  const pid_t child = fork();
+  if (child == 0) {
+    bool good = perseus_client_get_state(client_) == PERSEUS_STATE_CLOSED;
+    perseus_step_begin(client_, 1);
+    perseus_instruction_begin(client_, PERSEUS_FORWARD, 0, 0);
+    good = good && perseus_straggler_clear(client_, 0) == PERSEUS_CLOSED;
+    perseus_client_close(client_);
+    _exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(Gpu().locked_mhz, 1000);  // The child gave nothing back.
+  Iterate(++iteration_);
+  EXPECT_TRUE(TrainUntil([](const auto& stats) { return stats.clock_mhz == 1000; }));
+}
+#endif
+
+}  // namespace
+}  // namespace perseus::client

@@ -1,0 +1,345 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Kill a server at random moments; whatever it acknowledged must be there.
+
+python tests/server/drill.py --perseus build/release/src/cli/perseus --kills 200
+
+One thread registers, profiles, straggles, moves points, finishes and deletes;
+SIGKILL comes at a random moment; a new process on the same store must know every
+fact that was acknowledged, and give every rank of a complete job its plan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PROFILE = "stage,instruction,frequency,time,energy\n" + "".join(
+    f"{stage},{name},{clock},{base * 1400 / clock},{100 * base * (clock / 1400) ** 2}\n"
+    for stage, name, base in (
+        (0, "forward", 1.0),
+        (0, "backward", 2.0),
+        (1, "forward", 1.5),
+        (1, "backward", 3.0),
+    )
+    for clock in (1400, 1200, 1000)
+)
+SETTINGS = {
+    "schedule": "1f1b",
+    "microbatches": 2,
+    "stages": 2,
+    "data_parallel": 2,
+    "blocking_power": 20,
+    "effort": 0.05,
+}
+RANKS = 4
+PLAN_SECONDS = 5.0
+START_SECONDS = 60.0
+
+
+class GoneError(Exception):
+    """The server was killed before it answered."""
+
+
+class Server:
+    """One process of `perseus serve` on a store.
+
+    Parameters
+    ----------
+    binary
+        The program perseus.
+    store
+        The file of the store.
+    options
+        Further options of `serve`.
+    """
+
+    def __init__(self, binary: Path, store: Path, *options: str) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as this)
+        self._process = subprocess.Popen(
+            [
+                *(str(binary), "serve", "--listen", "127.0.0.1:0"),
+                *("--store", f"sqlite:{store}", *options),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if "ready at " not in line:
+            self._process.wait(START_SECONDS)
+            raise AssertionError(f"the server did not start: {line!r} {self.log()}")
+        self.url = line.split("ready at ")[1].strip()
+
+    def log(self) -> str:
+        """Return what the server logged."""
+        self._log.seek(0)
+        return self._log.read().decode()
+
+    def kill(self) -> None:
+        """End it as kill -9 does."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def stop(self) -> int:
+        """End it as systemd does; return the exit status."""
+        self._process.terminate()
+        return self._process.wait(START_SECONDS)
+
+    def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Ask; return the status and the JSON (or text) of the answer.
+
+        Raises
+        ------
+        GoneError
+            There was no answer.
+        """
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=70) as response:
+                status, text = response.status, response.read()
+        except urllib.error.HTTPError as error:
+            status, text = error.code, error.read()
+        except (OSError, ValueError) as error:
+            raise GoneError from error
+        except Exception as error:  # http.client's own, which are not OSErrors.
+            raise GoneError from error
+        try:
+            return status, json.loads(text) if text else None
+        except ValueError:
+            return status, text.decode()
+
+
+@dataclass
+class Known:
+    """What a server acknowledged of one job, and what it may have done besides."""
+
+    key: str
+    has_profile: bool
+    id: str = ""
+    ranks: set[int] = field(default_factory=set)
+    measured: set[int] = field(default_factory=set)
+    stragglers: set[int] = field(default_factory=set)
+    cleared: set[int] = field(default_factory=set)
+    perhaps_cleared: set[int] = field(default_factory=set)
+    targets: set[str] = field(default_factory=lambda: {"1x"})
+    finished: bool = False
+    deleted: bool = False
+    perhaps_deleted: bool = False
+    perhaps_finished: bool = False
+    version: int = 0
+
+
+class Drill:
+    """The facts of one run, over all servers of it."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.jobs: list[Known] = []
+        self.acknowledged = 0
+        self.slowest_plan = 0.0
+
+    def work(self, server: Server) -> None:
+        """Do random things until the server is gone."""
+        try:
+            while True:
+                self._step(server)
+        except GoneError:
+            return
+
+    def _step(self, server: Server) -> None:
+        alive = [job for job in self.jobs if not (job.deleted or job.perhaps_deleted)]
+        unfinished = [job for job in alive if not (job.finished or job.perhaps_finished)]
+        if len(unfinished) < 3 or (len(unfinished) < 6 and self.random.random() < 0.05):
+            job = Known(f"key {len(self.jobs)}", self.random.random() < 0.5)
+            self.jobs.append(job)
+            self._create(server, job)
+            return
+        job = self.random.choice(unfinished)
+        if not job.id:
+            self._create(server, job)
+        elif len(job.ranks) < RANKS:
+            self._register(server, job)
+        elif not job.has_profile and len(job.measured) < RANKS:
+            self._measure(server, job)
+        else:
+            self._operate(server, job)
+
+    def _create(self, server: Server, job: Known) -> None:
+        body = {"client_key": job.key, "name": job.key, "job": SETTINGS}
+        if job.has_profile:
+            body["profile_csv"] = PROFILE
+        status, answer = server.call("POST", "/api/v1/jobs", body)
+        assert status in (200, 201), (status, answer)
+        job.id = answer["id"]
+        self.acknowledged += 1
+
+    def _path(self, job: Known) -> str:
+        return f"/api/v1/jobs/{job.id}"
+
+    def _register(self, server: Server, job: Known) -> None:
+        rank = self.random.randrange(RANKS)
+        body = {"rank": rank, "dp_rank": rank // 2, "pp_rank": rank % 2, "tp_rank": 0, "node": "n"}
+        status, answer = server.call("POST", self._path(job) + "/ranks", body)
+        assert status == 200, (status, answer)
+        job.ranks.add(rank)
+        self.acknowledged += 1
+
+    def _measure(self, server: Server, job: Known) -> None:
+        rank = self.random.choice([r for r in range(RANKS) if r not in job.measured])
+        rows = []
+        for line in PROFILE.splitlines()[1:]:
+            stage, name, clock, seconds, joules = line.split(",")
+            if int(stage) == rank % 2:
+                rows.append(
+                    {
+                        "stage": int(stage),
+                        "instruction": name,
+                        "frequency": int(clock),
+                        "time": float(seconds),
+                        "energy": float(joules),
+                    }
+                )
+        body = {"rank": rank, "rows": rows, "done": True}
+        status, answer = server.call("POST", self._path(job) + "/measurements", body)
+        # 409: it was durable, though not acknowledged, and the profile is complete.
+        assert status in (200, 409), (status, answer)
+        job.measured.add(rank)
+        self.acknowledged += 1
+
+    def _operate(self, server: Server, job: Known) -> None:
+        choice = self.random.random()
+        path = self._path(job)
+        if choice < 0.4:
+            body = {"pipeline": self.random.randrange(2), "factor": 1 + self.random.random()}
+            status, answer = server.call("POST", path + "/stragglers", body)
+            assert status == 201, (status, answer)
+            job.stragglers.add(answer["straggler_id"])
+        elif choice < 0.7 and job.stragglers:
+            straggler = self.random.choice(sorted(job.stragglers))
+            job.perhaps_cleared.add(straggler)
+            job.stragglers.discard(straggler)
+            status, answer = server.call("DELETE", f"{path}/stragglers/{straggler}")
+            assert status == 204, (status, answer)
+            job.perhaps_cleared.discard(straggler)
+            job.cleared.add(straggler)
+        elif choice < 0.9:
+            target = self.random.choice(["1x", "1.05x", "1.2x", "economic", "tstar"])
+            job.targets.add(target)
+            status, answer = server.call("PUT", path + "/point", {"at": target})
+            assert status == 200, (status, answer)
+            job.targets = {target}
+        elif choice < 0.96:
+            job.perhaps_finished = True
+            status, answer = server.call("POST", path + "/finish")
+            assert status == 200, (status, answer)
+            job.finished = True
+        else:
+            job.perhaps_deleted = True
+            status, answer = server.call("DELETE", path)
+            assert status == 204, (status, answer)
+            job.deleted = True
+        self.acknowledged += 1
+
+    def check(self, server: Server) -> None:
+        """Compare all that was acknowledged with what a new server knows."""
+        for job in self.jobs:
+            if job.id:
+                self._check(server, job)
+
+    def _check(self, server: Server, job: Known) -> None:
+        status, shown = server.call("GET", self._path(job))
+        if job.deleted:
+            assert status == 404, (job, shown)
+            return
+        if job.perhaps_deleted and status == 404:
+            job.deleted = True
+            return
+        assert status == 200, (job, shown)
+        _, answer = server.call("GET", self._path(job) + "/ranks")
+        assert job.ranks <= {rank["rank"] for rank in answer["ranks"]}, (job, answer)
+        assert shown["ranks_measured"] >= len(job.measured), (job, shown)
+        there = {straggler["straggler_id"] for straggler in shown["stragglers"]}
+        assert job.stragglers <= there, (job, shown)
+        assert not job.cleared & there, (job, shown)
+        job.cleared |= job.perhaps_cleared - there
+        job.stragglers |= job.perhaps_cleared & there
+        job.perhaps_cleared = set()
+        assert shown["at"] in job.targets, (job, shown)
+        job.targets = {shown["at"]}
+        assert shown["state"] != "failed", shown
+        if job.finished:
+            assert shown["state"] == "finished", (job, shown)
+        elif shown["state"] == "finished":
+            assert job.perhaps_finished, (job, shown)
+            job.finished = True
+        else:
+            job.perhaps_finished = False
+        is_profiled = job.has_profile or len(job.measured) == RANKS
+        if len(job.ranks) == RANKS and is_profiled:
+            self._check_plans(server, job)
+
+    def _check_plans(self, server: Server, job: Known) -> None:
+        start = time.monotonic()
+        for rank in range(RANKS):
+            path = f"{self._path(job)}/plan?rank={rank}&wait={PLAN_SECONDS}"
+            status, plan = server.call("GET", path)
+            assert status == 200, (job, status, plan)
+            assert plan["version"] >= job.version, (job, plan)
+            job.version = plan["version"]
+            assert (plan["reason"] == "no_plan") == job.finished, (job, plan)
+        self.slowest_plan = max(self.slowest_plan, time.monotonic() - start)
+
+
+def run(binary: Path, kills: int, seed: int) -> Drill:
+    """Kill `kills` servers, one after the other, on one store."""
+    drill = Drill(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "jobs.db"
+        for _ in range(kills):
+            server = Server(binary, store)
+            drill.check(server)
+            worker = threading.Thread(target=drill.work, args=(server,))
+            worker.start()
+            time.sleep(drill.random.uniform(0, 0.8))
+            server.kill()
+            worker.join()
+        server = Server(binary, store)
+        drill.check(server)
+        assert server.stop() == 0, server.log()
+    return drill
+
+
+def main() -> int:
+    """Run the drill and say what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--perseus", type=Path, default=os.environ.get("PERSEUS_BINARY"))
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    drill = run(Path(arguments.perseus), arguments.kills, arguments.seed)
+    print(
+        f"{arguments.kills} kills, {drill.acknowledged} acknowledged facts, "
+        f"{len(drill.jobs)} jobs: none missing; slowest plans of a job's {RANKS} ranks after a restart: "
+        f"{drill.slowest_plan:.3f} s"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

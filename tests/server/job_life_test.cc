@@ -1,0 +1,303 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The life of a job, from its creation to its end.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/service_testing.h"
+
+namespace perseus::server {
+namespace {
+
+using store::JobState;
+using ::testing::HasSubstr;
+
+class JobLifeTest : public ServiceTest {
+ protected:
+  // What a rank measures of its stage.
+  static store::Measurements Sweep(int rank, bool done = true) {
+    store::Measurements measured{.rank = rank, .done = done};
+    const int stage = rank % 2;
+    for (const int clock : {1400, 1200, 1000}) {
+      const double slow = 1400.0 / clock;
+      const double base = stage == 0 ? 1 : 1.5;
+      measured.rows.push_back({.stage = stage,
+                               .type = ComputationType::kForward,
+                               .clock_mhz = clock,
+                               .time_seconds = base * slow,
+                               .energy_joules = 100 * base / slow / slow});
+      measured.rows.push_back({.stage = stage,
+                               .type = ComputationType::kBackward,
+                               .clock_mhz = clock,
+                               .time_seconds = 2 * base * slow,
+                               .energy_joules = 200 * base / slow / slow});
+    }
+    measured.blocking_power_watts = 20;
+    return measured;
+  }
+};
+
+constexpr const char* kUnmeasured =
+    R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2})";
+
+TEST_F(JobLifeTest, WithAProfileItRunsOnceAllRanksAreThere) {
+  const auto job = Create();
+  AwaitRefined(*job);
+  EXPECT_EQ(job->View().record.state, JobState::kRegistering);
+  for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(Register(*job, SmallRank(rank)));
+  EXPECT_EQ(job->View().record.state, JobState::kRegistering);
+  const auto registered = Register(*job, SmallRank(3));
+  ASSERT_TRUE(registered);
+  EXPECT_GE(*registered, 1);
+  EXPECT_EQ(job->View().record.state, JobState::kRunning);
+  const auto plan = job->board().Current();
+  ASSERT_NE(plan, nullptr);
+  EXPECT_EQ(plan->version.reason, "target");
+  ASSERT_NE(plan->PlanOf(1), nullptr);
+  EXPECT_GT(plan->PlanOf(1)->saving_percent, 0);
+}
+
+TEST_F(JobLifeTest, TheSameKeyMeansTheSameJob) {
+  const auto job = Create();
+  EXPECT_EQ(Create(), job);
+  EXPECT_NE(Create(kSmallSettings, kSmallProfile, "other"), job);
+  // Without a key every one is new.
+  EXPECT_NE(Create(kSmallSettings, kSmallProfile, ""), Create(kSmallSettings, kSmallProfile, ""));
+  EXPECT_EQ(service_->Jobs().size(), 4);
+}
+
+TEST_F(JobLifeTest, KeysThatRaceMakeOneJob) {
+  std::vector<std::thread> threads;
+  std::vector<std::shared_ptr<ManagedJob>> jobs(4);
+  for (auto& job : jobs) threads.emplace_back([&] { job = Create(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& job : jobs) EXPECT_EQ(job, jobs[0]);
+}
+
+TEST_F(JobLifeTest, ARankMayRegisterAgain) {
+  const auto job = Create();
+  RegisterAll(*job);
+  RegisterAll(*job);
+  store::RankRecord moved = SmallRank(2);
+  moved.gpu_uuid = "GPU-other";
+  moved.node = "node9";
+  ASSERT_TRUE(Register(*job, moved));
+  EXPECT_EQ(job->View().ranks_registered, 4);
+  EXPECT_EQ(job->FindRank(2)->node, "node9");
+}
+
+TEST_F(JobLifeTest, RanksThatCannotBeAreToldWhy) {
+  const auto job = Create();
+  const auto error = [&](store::RankRecord rank) {
+    const auto registered = Register(*job, rank);
+    return registered ? "accepted" : registered.error().message;
+  };
+  store::RankRecord rank = SmallRank(0);
+  rank.rank = -1;
+  EXPECT_EQ(error(rank), "rank is -1, but the job has 4 ranks, counted from 0");
+  rank = SmallRank(0);
+  rank.rank = 4;
+  EXPECT_THAT(error(rank), HasSubstr("rank is 4"));
+  rank = SmallRank(0);
+  rank.pp_rank = 2;
+  EXPECT_THAT(error(rank), HasSubstr("pp_rank is 2, but the job has 2 ranks a pipeline"));
+  rank = SmallRank(0);
+  rank.tp_rank = 1;
+  EXPECT_THAT(error(rank), HasSubstr("tp_rank is 1"));
+  ASSERT_TRUE(Register(*job, SmallRank(0)));
+  rank = SmallRank(0);
+  rank.rank = 3;
+  EXPECT_EQ(error(rank),
+            "dp_rank 0, pp_rank 0, tp_rank 0 is the position of rank 0, and cannot be that of rank "
+            "3 too");
+  rank = SmallRank(1);
+  rank.rank = 0;
+  EXPECT_THAT(error(rank), HasSubstr("rank 0 is registered as dp_rank 0, pp_rank 0, tp_rank 0"));
+  // Nothing of this is kept.
+  EXPECT_EQ(job->View().ranks_registered, 1);
+  RegisterAll(*job);
+}
+
+TEST_F(JobLifeTest, RanksThatRaceForAPositionLeaveOne) {
+  const auto job = Create();
+  std::atomic<int> accepted = 0;
+  std::atomic<int> answered = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    store::RankRecord same = SmallRank(0);
+    same.rank = rank;
+    job->Register(same, [&](const Outcome<std::int64_t>& outcome) {
+      accepted += outcome ? 1 : 0;
+      ++answered;
+    });
+  }
+  ASSERT_TRUE(Eventually([&] { return answered == 4; }));
+  EXPECT_EQ(accepted, 1);
+}
+
+TEST_F(JobLifeTest, WithoutAProfileTheRanksMeasure) {
+  const auto job = Create(kUnmeasured, "");
+  RegisterAll(*job);
+  EXPECT_EQ(job->View().record.state, JobState::kProfiling);
+  EXPECT_EQ(job->board().Current(), nullptr);
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto measured = Measure(*job, Sweep(rank));
+    ASSERT_TRUE(measured) << measured.error().message;
+  }
+  EXPECT_NE(job->View().record.state, JobState::kProfiling);
+  AwaitRefined(*job);
+  EXPECT_EQ(job->View().record.state, JobState::kRunning);
+  EXPECT_GT(job->board().Current()->PlanOf(0)->saving_percent, 0);
+  const auto late = Measure(*job, Sweep(0));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, FailureCode::kConflict);
+}
+
+TEST_F(JobLifeTest, ARankThatNeverEndsIsNotWaitedForForEver) {
+  const auto job = Create(kUnmeasured, "");
+  RegisterAll(*job);
+  ASSERT_TRUE(Measure(*job, Sweep(0)));
+  ASSERT_TRUE(Measure(*job, Sweep(1)));
+  EXPECT_EQ(job->View().record.state, JobState::kProfiling);
+  now_ = now_ + kProfileGraceSeconds;
+  EXPECT_TRUE(AwaitState(*job, JobState::kRunning));
+}
+
+TEST_F(JobLifeTest, MeasurementsThatCannotBeAreToldWhy) {
+  const auto job = Create(kUnmeasured, "");
+  const auto failure = [&](const store::Measurements& measured) {
+    const auto outcome = Measure(*job, measured);
+    return outcome ? Failure{.message = "accepted"} : outcome.error();
+  };
+  EXPECT_THAT(failure(Sweep(0)).message, HasSubstr("rank 0 is not registered"));
+  RegisterAll(*job);
+  store::Measurements measured = Sweep(0, false);
+  measured.rows[1].time_seconds = 0;
+  EXPECT_EQ(failure(measured).field, "rows[1].time");
+  measured = Sweep(0, false);
+  measured.rows[0].energy_joules = -1;
+  EXPECT_EQ(failure(measured).field, "rows[0].energy");
+  measured = Sweep(0, false);
+  measured.blocking_power_watts = -5;
+  EXPECT_EQ(failure(measured).field, "blocking_power_w");
+}
+
+TEST_F(JobLifeTest, BadDataGetsAReasonAndMaximumClocks) {
+  const auto job = Create(kUnmeasured, "");
+  RegisterAll(*job);
+  for (int rank = 0; rank < 4; ++rank) {
+    store::Measurements measured = Sweep(rank);
+    measured.rows.resize(1);  // No backward at all.
+    ASSERT_TRUE(Measure(*job, measured));
+  }
+  EXPECT_EQ(job->View().record.state, JobState::kFailed);
+  EXPECT_THAT(job->View().record.reason, HasSubstr("backward"));
+  const auto plan = job->board().Current();
+  ASSERT_NE(plan, nullptr);
+  EXPECT_EQ(plan->version.reason, "no_plan");
+  EXPECT_EQ(plan->PlanOf(0), nullptr);
+  EXPECT_THAT(plan->sentence, HasSubstr("run at maximum clocks"));
+}
+
+TEST_F(JobLifeTest, ATargetThatCannotBeMetIsAReason) {
+  const auto job = Create(
+      R"({"schedule":"1f1b","microbatches":4,"data_parallel":2,"blocking_power":20,"at":"0.5x"})");
+  EXPECT_TRUE(AwaitState(*job, JobState::kFailed));
+  RegisterAll(*job);
+  EXPECT_EQ(job->View().record.state, JobState::kFailed);
+}
+
+TEST_F(JobLifeTest, TheTargetCanBeChanged) {
+  const auto job = Create();
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  const std::int64_t before = job->board().Current()->version.version;
+  const double energy = job->board().Current()->PlanOf(0)->energy_joules;
+  ASSERT_TRUE(job->SetTarget("1.2x"));
+  // The look-up is there at once; the plan made for it follows.
+  EXPECT_GT(job->board().Current()->version.version, before);
+  EXPECT_LT(job->board().Current()->PlanOf(0)->energy_joules, energy);
+  AwaitRefined(*job);
+  const auto plan = job->board().Current();
+  EXPECT_DOUBLE_EQ(plan->requested_time_seconds, 1.2 * plan->curve->baseline_time_seconds());
+  EXPECT_EQ(job->View().target, "1.2x");
+
+  EXPECT_EQ(job->SetTarget("fast").error().field, "at");
+  EXPECT_THAT(job->SetTarget("0.5x").error().message, HasSubstr("cannot run in"));
+  EXPECT_EQ(job->View().target, "1.2x");
+}
+
+TEST_F(JobLifeTest, ABetterPlanIsANewVersion) {
+  const auto job = Create();
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  const auto plan = job->board().Current();
+  EXPECT_EQ(plan->version.version, 2);
+  EXPECT_EQ(plan->curve->revision(), 2);
+}
+
+TEST_F(JobLifeTest, AFinishedJobTellsItsRanks) {
+  const auto job = Create();
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  ASSERT_TRUE(job->Finish());
+  ASSERT_TRUE(job->Finish());
+  EXPECT_EQ(job->View().record.state, JobState::kFinished);
+  EXPECT_EQ(job->board().Current()->version.reason, "no_plan");
+  EXPECT_THAT(job->board().Current()->sentence, HasSubstr("finished"));
+  EXPECT_EQ(Register(*job, SmallRank(0)).error().code, FailureCode::kConflict);
+  EXPECT_EQ(job->SetTarget("1.1x").error().code, FailureCode::kConflict);
+}
+
+TEST_F(JobLifeTest, ADeletedJobIsGone) {
+  const auto job = Create();
+  RegisterAll(*job);
+  bool told = false;
+  AwaitRefined(*job);
+  job->board().Wait(job->board().Current()->version.version, 60,
+                    [&](const auto& plan) { told = plan->gone; });
+  ASSERT_TRUE(service_->Delete(job->id()));
+  EXPECT_TRUE(told);
+  EXPECT_EQ(Find(job), nullptr);
+  EXPECT_EQ(service_->Delete(job->id()).error().code, FailureCode::kNotFound);
+  EXPECT_EQ(Register(*job, SmallRank(0)).error().code, FailureCode::kNotFound);
+  EXPECT_NE(Create()->id(), job->id());
+}
+
+TEST_F(JobLifeTest, IterationsAreSummedByVersion) {
+  const auto job = Create();
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  ASSERT_TRUE(job->Report({{.rank = 0, .plan_version = 2, .time_seconds = 5, .energy_joules = 10},
+                           {.rank = 1, .plan_version = 2, .time_seconds = 7}}));
+  const auto iterations = job->View().iterations;
+  ASSERT_EQ(iterations.size(), 1);
+  EXPECT_EQ(iterations[0].reports, 2);
+  EXPECT_EQ(iterations[0].total_seconds, 12);
+  EXPECT_EQ(iterations[0].least_seconds, 5);
+  EXPECT_EQ(iterations[0].most_seconds, 7);
+  EXPECT_EQ(iterations[0].total_joules, 10);
+  EXPECT_EQ(job->Report({{.rank = 9, .time_seconds = 1}}).error().field, "reports[0].rank");
+  EXPECT_EQ(job->Report({{.rank = 0, .time_seconds = 0}}).error().field, "reports[0].time_s");
+  EXPECT_EQ(job->Report({{.rank = 0, .plan_version = 99, .time_seconds = 1}}).error().field,
+            "reports[0].plan_version");
+}
+
+TEST_F(JobLifeTest, JobsAreLimited) {
+  Restart({.max_jobs = 1});
+  Create();
+  const auto spec = MakeJobSpec(kSmallSettings, kSmallProfile);
+  const auto created = service_->Create(*spec);
+  ASSERT_FALSE(created);
+  EXPECT_EQ(created.error().code, FailureCode::kTooLarge);
+}
+
+}  // namespace
+}  // namespace perseus::server

@@ -1,0 +1,69 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/job_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "server/service_testing.h"
+
+namespace perseus::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+Failure FailureOf(const std::string& settings, const std::string& profile = "") {
+  const Outcome<JobSpec> spec = MakeJobSpec(settings, profile);
+  return spec ? Failure{.message = "accepted"} : spec.error();
+}
+
+TEST(JobSpecTest, TheShapeFollowsFromTheSettings) {
+  const auto spec = MakeJobSpec(R"({"schedule":"interleaved-1f1b","microbatches":8,"stages":8,)"
+                                R"("virtual_stages":2,"tensor_parallel":4,"dp":3})",
+                                "");
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->shape.pipeline_parallel, 4);
+  EXPECT_EQ(spec->shape.tensor_parallel, 4);
+  EXPECT_EQ(spec->shape.data_parallel, 3);
+  EXPECT_EQ(spec->shape.world_size(), 48);
+}
+
+TEST(JobSpecTest, WithAProfileTheStagesMayBeLeftOut) {
+  const auto spec =
+      MakeJobSpec(R"({"schedule":"1f1b","microbatches":4,"blocking_power":20})", kSmallProfile);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->shape.pipeline_parallel, 2);
+}
+
+TEST(JobSpecTest, NoRequestNamesAFile) {
+  for (const std::string key : {"profile", "schedule_file", "output"}) {
+    const Failure failure = FailureOf("{\"" + key + R"(":"/etc/passwd","microbatches":4})");
+    EXPECT_EQ(failure.code, FailureCode::kInvalid);
+    EXPECT_EQ(failure.field, "job." + key);
+    EXPECT_THAT(failure.message, HasSubstr("the server reads none"));
+  }
+}
+
+TEST(JobSpecTest, WhatIsWrongIsSaid) {
+  EXPECT_THAT(FailureOf("[]").message, HasSubstr("'job' is no object"));
+  EXPECT_THAT(FailureOf(R"({"schedul":"1f1b"})").message, HasSubstr("schedule"));
+  EXPECT_THAT(FailureOf(R"({"schedule":"1f1b"})").message,
+              HasSubstr("'microbatches' and 'stages'"));
+  EXPECT_THAT(FailureOf(R"({"tp":1,"tensor_parallel":1})").message, HasSubstr("are the same"));
+  EXPECT_EQ(FailureOf(R"({"schedule":"1f1b","stages":1000,"microbatches":100000})").code,
+            FailureCode::kTooLarge);
+  EXPECT_EQ(FailureOf(R"({"schedule":"1f1b","stages":8,"microbatches":8,"dp":1000000})").code,
+            FailureCode::kTooLarge);
+  const Failure labels = FailureOf(kSmallSettings,
+                                   "stage,instruction,knob,time,energy\n"
+                                   "0,forward,fast,1,1\n0,backward,fast,1,1\n");
+  EXPECT_THAT(labels.message, HasSubstr("labels"));
+  EXPECT_EQ(labels.field, "profile_csv");
+  EXPECT_THAT(FailureOf(kSmallSettings, "stage,instruction\n").field, "profile_csv");
+}
+
+}  // namespace
+}  // namespace perseus::server

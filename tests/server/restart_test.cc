@@ -1,0 +1,127 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a new process knows of the jobs of the one before.
+
+#include <gtest/gtest.h>
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
+
+#include <memory>
+#include <string>
+
+#include "server/service_testing.h"
+
+namespace perseus::server {
+namespace {
+
+using store::JobState;
+
+using RestartTest = ServiceTest;
+
+TEST_F(RestartTest, ARunningJobHasItsPlanAtOnce) {
+  auto job = Create();
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  ASSERT_TRUE(job->AddStraggler({.pipeline = 1, .factor = 1.2}));
+  const auto before = job->board().Current();
+  const std::string text = *before->curve->Computations(*before->PlanOf(0), 1);
+  const std::string id = job->id();
+  job.reset();
+  Restart();
+  job = service_->Find(id);
+  ASSERT_NE(job, nullptr);
+  const auto after = job->board().Current();
+  ASSERT_NE(after, nullptr);
+  EXPECT_EQ(after->version.version, before->version.version);
+  EXPECT_EQ(after->version.reason, "straggler");
+  EXPECT_EQ(*after->curve->Computations(*after->PlanOf(0), 1), text);
+  EXPECT_EQ(job->View().record.state, JobState::kRunning);
+  EXPECT_EQ(job->View().ranks_registered, 4);
+  EXPECT_EQ(job->View().stragglers.size(), 1);
+  // Nothing is computed again.
+  EXPECT_TRUE(job->View().refined);
+  // The next straggler gets a new id, and the key is still taken.
+  EXPECT_EQ(*job->AddStraggler({.pipeline = 0, .factor = 1.2}), 2);
+  EXPECT_EQ(Create(), job);
+}
+
+TEST_F(RestartTest, EveryStateGoesOn) {
+  auto registering = Create(kSmallSettings, kSmallProfile, "registering");
+  ASSERT_TRUE(Register(*registering, SmallRank(2)));
+  const char* const unmeasured =
+      R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2,"blocking_power":20})";
+  auto profiling = Create(unmeasured, "", "profiling");
+  RegisterAll(*profiling);
+  store::Measurements measured{
+      .rank = 0,
+      .rows = {{.stage = 0, .clock_mhz = 1400, .time_seconds = 1, .energy_joules = 100}},
+      .done = true};
+  ASSERT_TRUE(Measure(*profiling, measured));
+  auto finished = Create(kSmallSettings, kSmallProfile, "finished");
+  ASSERT_TRUE(finished->Finish());
+  auto deleted = Create(kSmallSettings, kSmallProfile, "deleted");
+  ASSERT_TRUE(service_->Delete(deleted->id()));
+
+  const std::string ids[] = {registering->id(), profiling->id(), finished->id()};
+  registering = profiling = finished = deleted = nullptr;
+  Restart();
+  EXPECT_EQ(service_->Jobs().size(), 3);
+  registering = service_->Find(ids[0]);
+  EXPECT_EQ(registering->View().ranks_registered, 1);
+  RegisterAll(*registering);
+  EXPECT_TRUE(AwaitState(*registering, JobState::kRunning));
+  profiling = service_->Find(ids[1]);
+  EXPECT_EQ(profiling->View().record.state, JobState::kProfiling);
+  EXPECT_EQ(profiling->View().ranks_measured, 1);
+  finished = service_->Find(ids[2]);
+  EXPECT_EQ(finished->View().record.state, JobState::kFinished);
+  ASSERT_NE(finished->board().Current(), nullptr);
+  EXPECT_EQ(finished->board().Current()->version.reason, "no_plan");
+}
+
+TEST_F(RestartTest, ACurveThatIsLostIsComputedAgain) {
+  auto job = Create();
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  const std::int64_t version = job->board().Current()->version.version;
+  const std::string id = job->id();
+  job.reset();
+  service_.reset();
+  soci::session(soci::sqlite3, "dbname=" + directory_.Path("store.sqlite")) << "DELETE FROM curves";
+  Start();
+  job = service_->Find(id);
+  AwaitRefined(*job);
+  // Ranks that hold the old version hear of a later one.
+  EXPECT_GT(job->board().Current()->version.version, version);
+  EXPECT_EQ(job->View().record.state, JobState::kRunning);
+}
+
+TEST_F(RestartTest, SummariesOfIterationsArePartOfIt) {
+  auto job = Create();
+  RegisterAll(*job);
+  ASSERT_TRUE(job->Report({{.rank = 0, .plan_version = 0, .time_seconds = 5}}));
+  const std::string id = job->id();
+  job->Tick();
+  job.reset();
+  Restart();
+  ASSERT_EQ(service_->Find(id)->View().iterations.size(), 1);
+  EXPECT_EQ(service_->Find(id)->View().iterations[0].total_seconds, 5);
+}
+
+TEST_F(RestartTest, AStragglerThatExpiredMeanwhileIsGone) {
+  auto job = Create();
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  ASSERT_TRUE(job->AddStraggler({.pipeline = 1, .factor = 1.2, .expires_in_seconds = 10}));
+  const std::string id = job->id();
+  job.reset();
+  now_ = now_ + 20;
+  Restart();
+  job = service_->Find(id);
+  EXPECT_TRUE(Eventually([&] { return job->View().stragglers.empty(); }));
+  EXPECT_TRUE(Eventually([&] { return job->board().Current()->version.reason == "target"; }));
+}
+
+}  // namespace
+}  // namespace perseus::server

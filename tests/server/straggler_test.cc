@@ -1,0 +1,148 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "server/service_testing.h"
+
+namespace perseus::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+class StragglerTest : public ServiceTest {
+ protected:
+  StragglerTest() : job_(Create()) {
+    RegisterAll(*job_);
+    AwaitRefined(*job_);
+  }
+
+  std::shared_ptr<const PublishedPlan> Plan() const { return job_->board().Current(); }
+  std::int64_t Version() const { return Plan()->version.version; }
+  double Requested(int pipeline) const { return Plan()->PlanOf(pipeline)->requested_time_seconds; }
+  double Fastest() const { return Plan()->curve->fastest().requested_time_seconds; }
+  double TStar() const { return Plan()->curve->frontier().tstar_seconds; }
+
+  std::shared_ptr<ManagedJob> job_;
+};
+
+TEST_F(StragglerTest, TheOthersSlowDownAndTheStragglerRunsAtItsFastest) {
+  const double target = Requested(0);
+  const std::int64_t before = Version();
+  const auto id = job_->AddStraggler({.pipeline = 1, .factor = 1.15});
+  ASSERT_TRUE(id) << id.error().message;
+  EXPECT_EQ(Version(), before + 1);
+  EXPECT_EQ(Plan()->version.reason, "straggler");
+  EXPECT_GT(Requested(0), target);
+  EXPECT_LE(Requested(0), 1.15 * Fastest() + 1e-9);
+  EXPECT_EQ(Requested(1), Fastest());
+  // The next rung of the ladder would be too slow.
+  const auto& plans = Plan()->curve->plans();
+  const auto after = std::upper_bound(
+      plans.begin(), plans.end(), Requested(0),
+      [](double time, const CurvePlan& plan) { return time < plan.requested_time_seconds; });
+  ASSERT_NE(after, plans.end());
+  EXPECT_GT(after->requested_time_seconds, 1.15 * Fastest());
+
+  ASSERT_TRUE(job_->ClearStraggler(*id));
+  EXPECT_EQ(Version(), before + 2);
+  EXPECT_EQ(Plan()->version.reason, "target");
+  EXPECT_EQ(Requested(0), target);
+  EXPECT_EQ(Requested(1), target);
+  EXPECT_EQ(job_->ClearStraggler(*id).error().code, FailureCode::kNotFound);
+}
+
+TEST_F(StragglerTest, NobodyIsSlowerThanTStar) {
+  ASSERT_TRUE(job_->AddStraggler({.pipeline = 0, .factor = 50}));
+  EXPECT_EQ(Requested(1), TStar());
+  EXPECT_EQ(Requested(0), Fastest());
+}
+
+TEST_F(StragglerTest, ARankSlowsItsPipelineAsItsReplaySays) {
+  ASSERT_TRUE(job_->AddStraggler({.rank = 1, .factor = 1.15}));  // Pipeline 0, the longer stage.
+  EXPECT_EQ(Requested(0), Fastest());
+  const double slowed = Plan()->curve->SlowedSeconds(Plan()->curve->fastest(), {1, 1.15});
+  EXPECT_LE(Requested(1), slowed);
+  EXPECT_GT(Requested(1), Fastest());
+  ASSERT_TRUE(job_->ClearStragglers());
+  ASSERT_TRUE(job_->AddStraggler({.node = "node1", .delay_seconds = 1}));
+  EXPECT_EQ(Requested(1), Fastest());
+  EXPECT_LE(Requested(0), Fastest() + 1);
+}
+
+TEST_F(StragglerTest, TheSlowestOfSeveralCounts) {
+  ASSERT_TRUE(job_->AddStraggler({.rank = 2, .factor = 1.01}));
+  ASSERT_TRUE(job_->AddStraggler({.rank = 2, .factor = 1.2}));
+  ASSERT_TRUE(job_->AddStraggler({.rank = 3, .factor = 1.05}));
+  const double slowed = Plan()->curve->SlowedSeconds(Plan()->curve->fastest(), {1.2, 1.05});
+  EXPECT_EQ(Requested(0), Plan()->curve->At(slowed).requested_time_seconds);
+}
+
+TEST_F(StragglerTest, AStragglerInEachPipelineLeavesBothAtTheirFastest) {
+  ASSERT_TRUE(job_->AddStraggler({.pipeline = 0, .factor = 1.1}));
+  ASSERT_TRUE(job_->AddStraggler({.pipeline = 1, .factor = 1.3}));
+  EXPECT_EQ(Requested(0), Fastest());
+  EXPECT_EQ(Requested(1), Fastest());
+}
+
+TEST_F(StragglerTest, ATargetBeyondTheStragglerStays) {
+  ASSERT_TRUE(job_->SetTarget("tstar"));
+  AwaitRefined(*job_);
+  ASSERT_TRUE(job_->AddStraggler({.pipeline = 1, .factor = 1.01}));
+  EXPECT_EQ(Plan()->version.reason, "target");
+  EXPECT_EQ(Requested(0), TStar());
+}
+
+TEST_F(StragglerTest, OneThatBeginsLaterAndExpires) {
+  const std::int64_t before = Version();
+  const double target = Requested(0);
+  ASSERT_TRUE(job_->AddStraggler(
+      {.pipeline = 1, .factor = 1.2, .expires_in_seconds = 100, .starts_in_seconds = 50}));
+  EXPECT_EQ(Version(), before);
+  now_ = now_ + 50;
+  ASSERT_TRUE(Eventually([&] { return Version() == before + 1; }));
+  EXPECT_GT(Requested(0), target);
+  now_ = now_ + 50;
+  ASSERT_TRUE(Eventually([&] { return Version() == before + 2; }));
+  EXPECT_EQ(Requested(0), target);
+  EXPECT_TRUE(job_->View().stragglers.empty());
+}
+
+TEST_F(StragglerTest, BeforeThereIsACurveItIsRemembered) {
+  const auto job = Create(R"({"schedule":"1f1b","microbatches":4,"data_parallel":2,)"
+                          R"("blocking_power":20,"at":"fastest"})",
+                          kSmallProfile, "second");
+  ASSERT_TRUE(job->AddStraggler({.pipeline = 1, .factor = 1.2}));
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  EXPECT_EQ(job->board().Current()->version.reason, "straggler");
+}
+
+TEST_F(StragglerTest, WhatCannotBeIsSaid) {
+  const auto failure = [&](const StragglerRequest& request) {
+    const auto added = job_->AddStraggler(request);
+    return added ? "accepted" : added.error().message;
+  };
+  EXPECT_THAT(failure({.factor = 1.2}), HasSubstr("exactly one"));
+  EXPECT_THAT(failure({.pipeline = 0, .rank = 0, .factor = 1.2}), HasSubstr("exactly one"));
+  EXPECT_THAT(failure({.pipeline = 0}), HasSubstr("exactly one"));
+  EXPECT_THAT(failure({.pipeline = 0, .factor = 0.5}), HasSubstr("expected 1 to"));
+  EXPECT_THAT(failure({.pipeline = 0, .delay_seconds = -1}), HasSubstr("above 0"));
+  EXPECT_THAT(failure({.pipeline = 2, .factor = 1.2}), HasSubstr("2 pipelines"));
+  EXPECT_THAT(failure({.rank = 9, .factor = 1.2}), HasSubstr("4 ranks"));
+  EXPECT_THAT(failure({.node = "nowhere", .factor = 1.2}), HasSubstr("no rank of the job"));
+  EXPECT_THAT(failure({.pipeline = 0, .factor = 1.2, .expires_in_seconds = -1}),
+              HasSubstr("expires_s"));
+  EXPECT_THAT(failure({.pipeline = 0, .factor = 1.2, .starts_in_seconds = -1}),
+              HasSubstr("starts_s"));
+  EXPECT_TRUE(job_->View().stragglers.empty());
+}
+
+}  // namespace
+}  // namespace perseus::server

@@ -1,0 +1,212 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""The real server: kills, its API over HTTP, its OpenAPI document, Zeus' wire.
+
+200 kills instead of ten: python tests/server/drill.py --perseus BINARY.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import drill
+from drill import PROFILE, RANKS, SETTINGS, Server
+
+BINARY = Path(os.environ.get("PERSEUS_BINARY", "build/release/src/cli/perseus"))
+ZEUS_PLAN = "[[('forward', 1410), ('backward', 1200)], [('forward', 1000), ('backward', 1410)]]\n"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """Start a server with a plan for Zeus' clients; it must end as asked."""
+    (tmp_path / "plan.py").write_text(ZEUS_PLAN)
+    started = Server(BINARY, tmp_path / "jobs.db", "--zeus-plan", str(tmp_path / "plan.py"))
+    yield started
+    assert started.stop() == 0, started.log()
+
+
+def create(server: Server, **more: Any) -> str:
+    """Create a job with a profile; return its path."""
+    body = {"job": SETTINGS, "profile_csv": PROFILE, **more}
+    status, job = server.call("POST", "/api/v1/jobs", body)
+    assert status == 201, job
+    return f"/api/v1/jobs/{job['id']}"
+
+
+def register_all(server: Server, path: str) -> None:
+    """Register all ranks of a job."""
+    for rank in range(RANKS):
+        body = {"rank": rank, "dp_rank": rank // 2, "pp_rank": rank % 2, "node": f"n{rank // 2}"}
+        assert server.call("POST", path + "/ranks", body)[0] == 200
+
+
+def test_nothing_acknowledged_is_lost() -> None:
+    """Ten kills at random moments."""
+    done = drill.run(BINARY, kills=10, seed=3)
+    assert done.acknowledged > 20
+
+
+def test_openapi_is_valid(server: Server) -> None:
+    """The document is OpenAPI 3.1."""
+    validator = pytest.importorskip("openapi_spec_validator")
+    status, document = server.call("GET", "/openapi.json")
+    assert status == 200
+    validator.validate(document)
+    assert document["openapi"].startswith("3.1")
+
+
+def test_every_described_route_answers(server: Server) -> None:
+    """No described route is unknown, and errors have the one form."""
+    _, document = server.call("GET", "/openapi.json")
+    for pattern, item in document["paths"].items():
+        for method in item:
+            if method == "parameters" or pattern.endswith("/events"):
+                continue
+            path = pattern.replace("{id}", "j-none").replace("{straggler_id}", "1")
+            status, answer = server.call(method.upper(), path, None if method == "get" else {})
+            assert status != 405, (method, pattern)
+            if status >= 400:
+                assert set(answer["error"]) <= {"code", "message", "field"}, answer
+                assert "no such path" not in answer["error"]["message"], (method, pattern)
+            assert str(status) in item[method]["responses"], (method, pattern, status, answer)
+
+
+def test_a_job_from_beginning_to_end(server: Server) -> None:
+    """Life of a job as docs/server.md tells it."""
+    path = create(server, client_key="k", name="small")
+    again = server.call("POST", "/api/v1/jobs", {"client_key": "k", "job": SETTINGS})
+    assert again[0] == 200
+    assert path.endswith(again[1]["id"])
+    register_all(server, path)
+    status, plan = server.call("GET", path + "/plan?rank=3&wait=30")
+    assert status == 200
+    assert (plan["rank"], plan["pipeline"], plan["pp_rank"]) == (3, 1, 1)
+    assert [c[0] for c in plan["computations"]] == ["F", "B", "F", "B"]
+    assert all(c[1] == 1 and c[3] in (1000, 1200, 1400) for c in plan["computations"])
+    while not server.call("GET", path)[1]["refined"]:
+        time.sleep(0.05)
+    version = server.call("GET", path + "/plan?rank=0")[1]["version"]
+    assert server.call("GET", f"{path}/plan?rank=0&after={version}&wait=0.1") == (204, None)
+
+    # A waiting rank hears of a straggler.
+    heard: list[Any] = []
+    url = f"{path}/plan?rank=0&after={version}&wait=30"
+    waiter = threading.Thread(target=lambda: heard.append(server.call("GET", url)))
+    waiter.start()
+    time.sleep(0.2)
+    status, answer = server.call("POST", path + "/stragglers", {"node": "n1", "factor": 1.3})
+    assert status == 201
+    waiter.join(30)
+    assert heard[0][0] == 200
+    assert heard[0][1]["version"] == answer["plan_version"] == version + 1
+    assert heard[0][1]["reason"] == "straggler"
+    _, plans = server.call("GET", path + "/plans?ranks=0-3")
+    assert [p["ranks"] for p in plans["plans"]] == [[0], [1], [2], [3]]
+    times = [p["requested_time_s"] for p in plans["plans"]]
+    assert times[0] == times[1] > times[2] == times[3]
+    assert server.call("DELETE", f"{path}/stragglers/{answer['straggler_id']}")[0] == 204
+
+    assert server.call("PUT", path + "/point", {"at": "economic"})[1]["at"] == "economic"
+    assert server.call("GET", path + "/frontier")[1].startswith("iteration_time_s,energy_j")
+    assert server.call("GET", path + "/plan.json?pipeline=1")[1]["stages"] == 2
+    report = {"rank": 0, "iteration": 1, "plan_version": 1, "time_s": 5.5, "energy_j": None}
+    assert server.call("POST", path + "/iterations", {"reports": [report]})[0] == 202
+    assert server.call("POST", path + "/finish")[1]["state"] == "finished"
+    assert server.call("GET", path + "/plan?rank=0")[1]["reason"] == "no_plan"
+    metrics = server.call("GET", "/metrics")[1]
+    assert 'perseus_jobs{state="finished"} 1' in metrics
+    assert server.call("DELETE", path)[0] == 204
+    assert server.call("GET", path)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ({}, 422, ""),
+        ([], 422, ""),
+        ({"job": SETTINGS, "profil_csv": ""}, 422, ""),
+        ({"job": {**SETTINGS, "profile": "/etc/passwd"}}, 422, "job.profile"),
+        ({"job": SETTINGS, "profile_csv": "a,b\n"}, 422, "profile_csv"),
+        ({"job": {**SETTINGS, "stages": 60000, "microbatches": 900000}}, 413, "job.microbatches"),
+    ],
+)
+def test_jobs_that_cannot_be(server: Server, body: object, status: int, field: str) -> None:
+    """Each gets a sentence, and where it is about."""
+    answered, answer = server.call("POST", "/api/v1/jobs", body)
+    assert answered == status, answer
+    assert answer["error"].get("field", "") == field
+    assert answer["error"]["message"]
+
+
+def zeus_job(server: Server, **more: Any) -> tuple[int, Any]:
+    """Register as Zeus' client does."""
+    body = {"job_id": "", "pp_degree": 2, "dp_degree": 1, "tp_degree": 1, "world_size": 2}
+    return server.call("POST", "/register_job", {**body, "job_metadata": None, **more})
+
+
+def zeus_rank(server: Server, job: str, rank: int) -> tuple[int, Any]:
+    """Register a rank as Zeus' client does."""
+    body = {"rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0}
+    body_with_clocks = {**body, "available_frequencies": [1410, 1200, 1000]}
+    return server.call("POST", f"/register_rank/{job}", body_with_clocks)
+
+
+def test_zeus_clients_get_the_given_plan(server: Server) -> None:
+    """And what hangs Zeus' own server (notes on its job_manager.py) gets an answer."""
+    status, job = zeus_job(server)
+    assert status == 200
+    assert isinstance(job, str)
+    assert zeus_rank(server, job, 1) == (200, None)
+    # A rank asks while the other never comes; asks twice; registers twice.
+    expected = {"rank": 1, "frequencies": [["forward", 1000], ["backward", 1410]]}
+    assert server.call("GET", f"/schedule/{job}?rank=1") == (200, expected)
+    assert server.call("GET", f"/schedule/{job}?rank=1") == (200, expected)
+    assert zeus_rank(server, job, 1) == (200, None)
+    assert zeus_rank(server, job, 0) == (200, None)
+    assert server.call("GET", f"/schedule/{job}?rank=0")[0] == 200
+    result = {"rank": 0, "iter_time": [1.5, 1.6], "iter_energy": [9, 9]}
+    assert server.call("POST", f"/result/{job}", result) == (200, None)
+    # What cannot be.
+    assert server.call("GET", f"/schedule/{job}?rank=-1")[0] == 422
+    assert server.call("GET", f"/schedule/{job}?rank=7")[0] == 422
+    assert server.call("GET", "/schedule/unknown?rank=0")[0] == 404
+    assert zeus_job(server, world_size=3)[0] == 422
+    assert zeus_job(server, pp_degree=0)[0] == 422
+
+
+def test_zeus_jobs_without_a_plan(server: Server) -> None:
+    """Another shape: maximum clocks where the order is known, else a sentence."""
+    status, job = zeus_job(server, pp_degree=3, world_size=3)
+    assert zeus_rank(server, job, 2) == (200, None)
+    status, answer = server.call("GET", f"/schedule/{job}?rank=2")
+    assert status == 409
+    assert "--zeus-plan" in answer["error"]["message"]
+    _, job = zeus_job(server, pp_degree=3, world_size=3, job_metadata="x,microbatches=2")
+    zeus_rank(server, job, 2)
+    status, answer = server.call("GET", f"/schedule/{job}?rank=2")
+    steps = [["forward", 1410], ["backward", 1410]] * 2
+    assert (status, answer) == (200, {"rank": 2, "frequencies": steps})
+
+
+def test_zeus_clients_follow_a_job_of_ours(server: Server) -> None:
+    """A job that was created with its profile, named by its client key."""
+    path = create(server, client_key="llama")
+    shape = {"pp_degree": 2, "dp_degree": 2, "world_size": 4}
+    status, job = zeus_job(server, **shape, job_metadata="perseus:llama")
+    assert status == 200
+    assert path.endswith(job)
+    assert zeus_rank(server, job, 1) == (200, None)
+    status, schedule = server.call("GET", f"/schedule/{job}?rank=1")
+    assert status == 200
+    assert [step[0] for step in schedule["frequencies"]] == ["forward", "backward"] * 2
+    assert zeus_job(server, job_metadata="perseus:llama")[0] == 409
+    assert zeus_job(server, job_metadata="perseus:nobody")[0] == 404

@@ -1,0 +1,55 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "store/cells.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace perseus::store {
+namespace {
+
+RC_GTEST_PROP(CellsTest, WhatIsWrittenIsReadBack, (const std::vector<int>& integers)) {
+  RC_ASSERT(ParseIntegers(FormatIntegers(integers)) == integers);
+  std::vector<double> numbers;
+  for (const int integer : integers) numbers.push_back(integer / 3.0);
+  RC_ASSERT(ParseNumbers(FormatNumbers(numbers)) == numbers);
+  std::vector<int> knobs;
+  std::map<int, std::int64_t> exceptions;
+  for (const int integer : integers) {
+    knobs.push_back(static_cast<int>(static_cast<unsigned>(integer) % kMaxKnobs));
+    exceptions[integer] = std::int64_t{integer} * 5'000'000'000;
+  }
+  RC_ASSERT(ParseKnobs(FormatKnobs(knobs)) == knobs);
+  RC_ASSERT(ParseExceptions(FormatExceptions(exceptions)) == exceptions);
+}
+
+TEST(CellsTest, RowsAreReadBack) {
+  const std::vector<MeasuredRow> rows = {
+      {.stage = 3, .type = ComputationType::kBackward, .clock_mhz = 1410, .time_seconds = 0.1},
+      {.stage = 0, .type = ComputationType::kBackwardWeight, .energy_joules = 1e-9, .samples = 4}};
+  const auto read = ParseRows(FormatRows(rows));
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->size(), 2);
+  EXPECT_EQ(FormatRows(*read), FormatRows(rows));
+  EXPECT_EQ((*read)[1].type, ComputationType::kBackwardWeight);
+  EXPECT_EQ((*read)[1].samples, 4);
+}
+
+TEST(CellsTest, WhatNobodyWroteIsRefused) {
+  EXPECT_FALSE(ParseIntegers("1 x"));
+  EXPECT_FALSE(ParseNumbers("1.5,2"));
+  EXPECT_FALSE(ParseKnobs("AAA"));
+  EXPECT_FALSE(ParseKnobs("A!"));
+  EXPECT_FALSE(ParseRows("0 F 1410 0.1 1"));
+  EXPECT_FALSE(ParseRows("0 X 1410 0.1 1 1"));
+  EXPECT_FALSE(ParseExceptions("1"));
+}
+
+}  // namespace
+}  // namespace perseus::store

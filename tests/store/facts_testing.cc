@@ -1,0 +1,150 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "store/facts_testing.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <stdexcept>
+
+#include "store/cells.h"
+
+namespace perseus::store {
+
+std::unique_ptr<Store> OpenOrThrow(const std::string& file) {
+  Result<std::unique_ptr<Store>> store = Store::Open("sqlite:" + file);
+  if (!store) throw std::runtime_error(store.error().message);
+  return *std::move(store);
+}
+
+JobRecord SampleJob(const std::string& id) {
+  JobRecord job;
+  job.id = id;
+  job.client_key = "key of " + id;
+  job.name = "GPT-3 'small' \"x\"";
+  job.origin = JobOrigin::kZeus;
+  job.pipeline_parallel = 4;
+  job.data_parallel = 2;
+  job.tensor_parallel = 1;
+  job.settings_json = R"({"schedule":"1f1b"})";
+  job.blocking_power_watts = {83.64, 0.1};
+  job.target = "1.05x";
+  job.created_at_seconds = 1.7e9;
+  return job;
+}
+
+RankRecord SampleRank(const std::string& job, int rank) {
+  return {.job = job,
+          .rank = rank,
+          .dp_rank = rank / 4,
+          .pp_rank = rank % 4,
+          .tp_rank = 0,
+          .gpu_uuid = fmt::format("GPU-{}", rank),
+          .gpu_name = "NVIDIA A100",
+          .node = "node1",
+          .clocks_mhz = {210, 1410}};
+}
+
+std::vector<Fact> SampleFacts(const std::string& job) {
+  return {
+      SampleJob(job),
+      SampleRank(job, 0),
+      SampleRank(job, 5),
+      Measurements{.job = job,
+                   .rank = 5,
+                   .rows = {{.stage = 1,
+                             .type = ComputationType::kBackwardInput,
+                             .clock_mhz = 1410,
+                             .time_seconds = 0.1,
+                             .energy_joules = 1.0 / 3,
+                             .samples = 12}},
+                   .blocking_power_watts = 70.5,
+                   .done = true},
+      StateChange{.job = job,
+                  .state = JobState::kCharacterizing,
+                  .reason = "why not",
+                  .profile_csv = "stage,instruction\n",
+                  .blocking_power_watts = std::vector<double>{70.5}},
+      CurveRecord{.job = job,
+                  .revision = 1,
+                  .frontier_json = "{}",
+                  .plans = {{.id = 1, .requested_time_seconds = 0.1 + 0.2, .knobs = {0, 4095, 64}},
+                            {.id = 2, .requested_time_seconds = 2, .knobs = {1}}}},
+      PlanVersion{.job = job,
+                  .version = 3,
+                  .reason = "straggler",
+                  .at_seconds = 5.5,
+                  .plan = 2,
+                  .exceptions = {{1, 1}}},
+      TargetChange{.job = job, .target = "economic"},
+      StragglerRecord{.job = job, .id = 7, .pipeline = 1, .factor = 1.2, .starts_at_seconds = 9},
+      StragglerRecord{.job = job,
+                      .id = 8,
+                      .node = "node2",
+                      .delay_seconds = 0.4,
+                      .starts_at_seconds = 9,
+                      .expires_at_seconds = 10},
+      StragglerGone{.job = job, .id = 8},
+      IterationSummary{.job = job,
+                       .plan_version = 3,
+                       .reports = 10,
+                       .total_seconds = 50,
+                       .least_seconds = 4,
+                       .most_seconds = 6,
+                       .total_joules = 1e6},
+  };
+}
+
+std::string Described(const StoredJob& stored) {
+  const JobRecord& job = stored.job;
+  std::string text = fmt::format(
+      "{} {} {} {} {}x{}x{} {} {} [{}] {} {} {} {}\n", job.id, job.client_key, job.name,
+      static_cast<int>(job.origin), job.pipeline_parallel, job.data_parallel, job.tensor_parallel,
+      job.settings_json, job.profile_csv, FormatNumbers(job.blocking_power_watts), job.target,
+      JobStateName(job.state), job.reason, job.created_at_seconds);
+  for (const RankRecord& rank : stored.ranks) {
+    text += fmt::format("rank {} {} {} {} {} {} {} [{}]\n", rank.rank, rank.dp_rank, rank.pp_rank,
+                        rank.tp_rank, rank.gpu_uuid, rank.gpu_name, rank.node,
+                        FormatIntegers(rank.clocks_mhz));
+  }
+  for (const Measurements& measured : stored.measurements) {
+    text += fmt::format("measured {} {} {} {}\n", measured.rank, FormatRows(measured.rows),
+                        measured.blocking_power_watts.value_or(-1), measured.done);
+  }
+  if (stored.curve) {
+    text += fmt::format("curve {} {}\n", stored.curve->revision, stored.curve->frontier_json);
+    for (const PlanRecord& plan : stored.curve->plans) {
+      text += fmt::format("plan {} {} {}\n", plan.id, plan.requested_time_seconds,
+                          FormatIntegers(plan.knobs));
+    }
+  }
+  if (stored.version) {
+    text += fmt::format("version {} {} {} {} [{}]\n", stored.version->version,
+                        stored.version->reason, stored.version->at_seconds, stored.version->plan,
+                        FormatExceptions(stored.version->exceptions));
+  }
+  for (const StragglerRecord& straggler : stored.stragglers) {
+    text += fmt::format("straggler {} {} {} {} {} {} {} {}\n", straggler.id,
+                        straggler.pipeline.value_or(-1), straggler.rank.value_or(-1),
+                        straggler.node, straggler.factor, straggler.delay_seconds,
+                        straggler.starts_at_seconds, straggler.expires_at_seconds.value_or(-1));
+  }
+  text += fmt::format("last straggler {}\n", stored.last_straggler);
+  for (const IterationSummary& summary : stored.iterations) {
+    text += fmt::format("iterations {} {} {} {} {} {}\n", summary.plan_version, summary.reports,
+                        summary.total_seconds, summary.least_seconds, summary.most_seconds,
+                        summary.total_joules);
+  }
+  return text;
+}
+
+std::string Described(Store& store) {
+  const Result<std::vector<StoredJob>> jobs = store.LoadJobs();
+  if (!jobs) throw std::runtime_error(jobs.error().message);
+  std::string text;
+  for (const StoredJob& job : *jobs) text += Described(job);
+  return text;
+}
+
+}  // namespace perseus::store

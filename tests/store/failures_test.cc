@@ -1,0 +1,141 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the store says and keeps when the system does not play along.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/temporary_directory.h"
+#include "store/facts_testing.h"
+#include "store/store.h"
+
+namespace perseus::store {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// What `work` returns, run in a process of its own.
+std::string InChild(const std::function<std::string()>& work) {
+  std::array<int, 2> ends = {};
+  EXPECT_EQ(::pipe(ends.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string said = work();
+    [[maybe_unused]] const ssize_t written = ::write(ends[1], said.data(), said.size());
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string said;
+  std::array<char, 4096> buffer = {};
+  for (ssize_t size = 0; (size = ::read(ends[0], buffer.data(), buffer.size())) > 0;) {
+    said.append(buffer.data(), static_cast<std::size_t>(size));
+  }
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+  return said;
+}
+
+class StoreFailuresTest : public ::testing::Test {
+ protected:
+  std::string OpenError(const std::string& spec) const {
+    const auto store = Store::Open(spec);
+    return store ? "" : store.error().message;
+  }
+
+  TemporaryDirectory directory_;
+  std::string file_ = directory_.Path("store.sqlite");
+};
+
+TEST_F(StoreFailuresTest, SpecsThatCannotBe) {
+  EXPECT_THAT(OpenError("file.db"), HasSubstr("write sqlite:FILE"));
+  EXPECT_THAT(OpenError("sqlite:"), HasSubstr("no name"));
+  EXPECT_THAT(OpenError("sqlite:a\"b"), HasSubstr("quote"));
+  EXPECT_THAT(OpenError("postgresql://localhost/perseus"), HasSubstr("not there yet"));
+  EXPECT_THAT(OpenError("sqlite:/nowhere/at/all/x.db"), HasSubstr("No such file or directory"));
+}
+
+TEST_F(StoreFailuresTest, ASecondProcessIsRefused) {
+  const auto store = OpenOrThrow(file_);
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  const std::string said = InChild([&] { return OpenError("sqlite:" + file_); });
+  EXPECT_THAT(said, HasSubstr(fmt::format("in use by another process (id {})", ::getpid())));
+  // The first goes on.
+  EXPECT_TRUE(store->Write({SampleRank("a", 0)}));
+}
+
+TEST_F(StoreFailuresTest, WhatIsNoDatabaseIsCalledDamaged) {
+  directory_.Put("store.sqlite", std::string(8192, 'x'));
+  EXPECT_THAT(OpenError("sqlite:" + file_), HasSubstr("damaged, or is no store of Perseus"));
+}
+
+TEST_F(StoreFailuresTest, ACellThatNobodyWroteIsCalledDamaged) {
+  const auto store = OpenOrThrow(file_);
+  ASSERT_TRUE(store->Write(SampleFacts("a")));
+  soci::session(soci::sqlite3, "dbname=" + file_) << "UPDATE plans SET knobs = '!!'";
+  const auto jobs = store->LoadJobs();
+  ASSERT_FALSE(jobs);
+  EXPECT_THAT(jobs.error().message, HasSubstr("damaged: table plans"));
+}
+
+TEST_F(StoreFailuresTest, AReadOnlyFileSaysSo) {
+  { ASSERT_TRUE(OpenOrThrow(file_)->Write({SampleJob("a")})); }
+  ASSERT_EQ(::chmod(directory_.Path().c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(file_.c_str(), 0444), 0);
+  ASSERT_EQ(::chmod((file_ + ".lock").c_str(), 0666), 0);
+  const std::string said = InChild([&]() -> std::string {
+    // The superuser may write anything.
+    if (::geteuid() == 0 && ::setuid(65534) != 0) return "cannot become another user";
+    return OpenError("sqlite:" + file_);
+  });
+  EXPECT_THAT(said, HasSubstr("the store is read-only; nothing was written"));
+}
+
+TEST_F(StoreFailuresTest, AFullDiskLosesNothingThatWasAcknowledged) {
+  { ASSERT_TRUE(OpenOrThrow(file_)->Write({SampleJob("a")})); }
+  const std::string said = InChild([&]() -> std::string {
+    // The nearest thing to a full disk that needs no rights.
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {.rlim_cur = 400'000, .rlim_max = RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const auto store = OpenOrThrow(file_);
+    int written = 0;
+    Result<void> last;
+    for (; written < 10'000; ++written) {
+      RankRecord rank = SampleRank("a", written);
+      rank.dp_rank = written;
+      rank.node = std::string(1000, 'n');
+      last = store->Write({rank});
+      if (!last) break;
+    }
+    if (last) return "never full";
+    // Room again: the store goes on where it was.
+    const rlimit room = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &room);
+    RankRecord rank = SampleRank("a", written);
+    rank.dp_rank = written;
+    const Result<void> again = store->Write({rank});
+    return fmt::format("{} {}|{}", written, again.has_value(), last.error().message);
+  });
+  EXPECT_THAT(said, AllOf(HasSubstr("nothing was written"), HasSubstr(" true|"))) << said;
+  const int written = std::stoi(said);
+  EXPECT_GT(written, 10);
+  EXPECT_EQ(OpenOrThrow(file_)->LoadJob("a")->front().ranks.size(), written + 1);
+}
+
+}  // namespace
+}  // namespace perseus::store

@@ -1,0 +1,109 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "store/schema.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
+
+#include <cstddef>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "common/temporary_directory.h"
+#include "store/facts_testing.h"
+#include "store/store.h"
+
+namespace perseus::store {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SchemaTest : public ::testing::Test {
+ protected:
+  soci::session Session() const { return soci::session(soci::sqlite3, "dbname=" + file_); }
+
+  // The file that a released version left behind: tests/store/data/NAME, as
+  // `sqlite3 FILE .dump` wrote it.
+  void Restore(const std::string& name) const {
+    std::ifstream stream("tests/store/data/" + name);
+    ASSERT_TRUE(stream) << name;
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    soci::session sql = Session();
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = text.find(";\n", begin);
+      ASSERT_NE(end, std::string::npos);
+      sql << text.substr(begin, end - begin);
+      begin = end + 2;
+    }
+  }
+
+  TemporaryDirectory directory_;
+  std::string file_ = directory_.Path("store.sqlite");
+};
+
+TEST_F(SchemaTest, AFileOfVersion1IsMigratedWithAllItHolds) {
+  Restore("version1.sql");
+  const auto store = OpenOrThrow(file_);
+  const auto jobs = store->LoadJobs();
+  ASSERT_TRUE(jobs) << jobs.error().message;
+  ASSERT_EQ(jobs->size(), 1);
+  StoredJob expected = jobs->front();
+  EXPECT_EQ(expected.iterations.size(), 0);
+  EXPECT_EQ(expected.ranks.size(), 2);
+  EXPECT_EQ(expected.measurements.size(), 1);
+  ASSERT_TRUE(expected.curve);
+  EXPECT_EQ(expected.curve->plans.size(), 2);
+  ASSERT_TRUE(expected.version);
+  EXPECT_EQ(expected.version->version, 3);
+  EXPECT_EQ(expected.stragglers.size(), 1);
+  // And what is new can be written.
+  ASSERT_TRUE(store->Write({IterationSummary{.job = "a", .plan_version = 3, .reports = 1}}));
+  EXPECT_EQ(store->LoadJob("a")->front().iterations.size(), 1);
+}
+
+TEST_F(SchemaTest, MigratingTwiceChangesNothing) {
+  { EXPECT_TRUE(OpenOrThrow(file_)->Write(SampleFacts("a"))); }
+  const std::string before = Described(*OpenOrThrow(file_));
+  EXPECT_EQ(Described(*OpenOrThrow(file_)), before);
+  int version = 0;
+  Session() << "SELECT version FROM schema_version", soci::into(version);
+  EXPECT_EQ(version, kSchemaVersion);
+}
+
+TEST_F(SchemaTest, ANewerStoreIsRefused) {
+  { OpenOrThrow(file_); }
+  Session() << "UPDATE schema_version SET version = 99";
+  const auto store = Store::Open("sqlite:" + file_);
+  ASSERT_FALSE(store);
+  EXPECT_THAT(store.error().message,
+              HasSubstr("written by a newer Perseus (its version is 99, this program knows"));
+}
+
+TEST_F(SchemaTest, AnotherProgramsDatabaseIsLeftAlone) {
+  Session() << "CREATE TABLE other (x INTEGER)";
+  const auto store = Store::Open("sqlite:" + file_);
+  ASSERT_FALSE(store);
+  EXPECT_THAT(store.error().message, HasSubstr("no store of Perseus"));
+  int tables = 0;
+  Session() << "SELECT COUNT(*) FROM sqlite_master", soci::into(tables);
+  EXPECT_EQ(tables, 1);
+}
+
+TEST_F(SchemaTest, AMigrationThatFailsLeavesTheOldTables) {
+  Restore("version1.sql");
+  Session() << "DROP INDEX measurements_of_rank";  // Version 2 wants to drop it.
+  EXPECT_FALSE(Store::Open("sqlite:" + file_));
+  int version = 0;
+  Session() << "SELECT version FROM schema_version", soci::into(version);
+  EXPECT_EQ(version, 1);
+  int tables = 0;
+  Session() << "SELECT COUNT(*) FROM sqlite_master WHERE name = 'iterations'", soci::into(tables);
+  EXPECT_EQ(tables, 0);
+}
+
+}  // namespace
+}  // namespace perseus::store
