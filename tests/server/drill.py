@@ -335,8 +335,8 @@ def main() -> int:
     drill = run(Path(arguments.perseus), arguments.kills, arguments.seed)
     print(
         f"{arguments.kills} kills, {drill.acknowledged} acknowledged facts, "
-        f"{len(drill.jobs)} jobs: none missing; slowest plans of a job's {RANKS} ranks after a restart: "
-        f"{drill.slowest_plan:.3f} s"
+        f"{len(drill.jobs)} jobs: none missing; slowest plans of a job's {RANKS} ranks after a "
+        f"restart: {drill.slowest_plan:.3f} s"
     )
     return 0
 
