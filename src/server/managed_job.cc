@@ -24,6 +24,8 @@ using store::Fact;
 using store::JobState;
 
 constexpr double kRetrySeconds = 5;
+// Shown of one job; more of them say the same.
+constexpr std::size_t kMostTroubledClients = 100;
 constexpr double kMuchLaterSeconds = 3600;
 
 store::JobRecord WithoutProfile(const store::JobRecord& record) {
@@ -387,6 +389,12 @@ JobView ManagedJob::View() const {
   view.refined = phase_.curve != nullptr && !is_improving_;
   for (const auto& [version, summary] : iterations_) view.iterations.push_back(summary);
   view.progress = progress_;
+  for (const auto& [rank, client] : clients_) {
+    for (const auto& [name, count] : client.counts) view.client_counts[name] += count;
+    if (!client.error.empty() && view.troubled_clients.size() < kMostTroubledClients) {
+      view.troubled_clients.push_back(client);
+    }
+  }
   return view;
 }
 

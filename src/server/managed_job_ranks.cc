@@ -92,7 +92,7 @@ Outcome<void> ManagedJob::CheckRank(const store::RankRecord& rank) const {
 
 void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered) {
   std::unique_lock lock(mutex_);
-  const auto answer = [&](const Outcome<std::int64_t>& outcome) {
+  const auto answer = [&](const Outcome<Registered>& outcome) {
     lock.unlock();
     registered(outcome);
   };
@@ -106,7 +106,7 @@ void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered)
     const store::RankRecord& old = known->second;
     if (old.gpu_uuid == rank.gpu_uuid && old.gpu_name == rank.gpu_name && old.node == rank.node &&
         old.clocks_mhz == rank.clocks_mhz) {
-      return answer(phase_.version.version);
+      return answer(Registered{phase_.version.version, phase_.state});
     }
   }
   Pending& pending = pending_[rank.rank];
@@ -119,8 +119,8 @@ void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered)
                   const Result<void>& written) { registered(self->OnRegistered(rank, written)); });
 }
 
-Outcome<std::int64_t> ManagedJob::OnRegistered(const store::RankRecord& rank,
-                                               const Result<void>& written) {
+Outcome<ManagedJob::Registered> ManagedJob::OnRegistered(const store::RankRecord& rank,
+                                                         const Result<void>& written) {
   const std::lock_guard lock(mutex_);
   if (written) ranks_[rank.rank] = rank;
   if (const auto found = pending_.find(rank.rank);
@@ -130,7 +130,7 @@ Outcome<std::int64_t> ManagedJob::OnRegistered(const store::RankRecord& rank,
   }
   if (!written) return Unavailable(written.error());
   Advance();
-  return phase_.version.version;
+  return Registered{phase_.version.version, phase_.state};
 }
 
 Outcome<void> ManagedJob::CheckMeasurements(const store::Measurements& measured) const {
@@ -298,7 +298,8 @@ Outcome<void> ManagedJob::ClearStragglers() {
   return Commit(std::move(facts), std::move(next));
 }
 
-Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports) {
+Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
+                                 const std::vector<ClientReport>& clients) {
   const std::lock_guard lock(mutex_);
   if (is_gone_) return Fail(FailureCode::kNotFound, "the job was deleted");
   for (std::size_t i = 0; i < reports.size(); ++i) {
@@ -318,6 +319,12 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports) {
                   fmt::format("reports[{}].plan_version", i));
     }
   }
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    if (ranks_.contains(clients[i].rank)) continue;
+    return Fail(FailureCode::kConflict, fmt::format("rank {} is not registered", clients[i].rank),
+                fmt::format("clients[{}].rank", i));
+  }
+  for (const ClientReport& client : clients) clients_[client.rank] = client;
   for (const IterationReport& report : reports) {
     store::IterationSummary& summary = iterations_[report.plan_version];
     const bool first = summary.reports == 0;

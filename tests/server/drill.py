@@ -143,6 +143,7 @@ class Known:
     perhaps_deleted: bool = False
     perhaps_finished: bool = False
     version: int = 0
+    settled: bool = False  # Over, and seen so by a later server.
 
 
 class Drill:
@@ -256,11 +257,15 @@ class Drill:
             job.deleted = True
         self.acknowledged += 1
 
-    def check(self, server: Server) -> None:
-        """Compare all that was acknowledged with what a new server knows."""
+    def check(self, server: Server, everything: bool = False) -> None:
+        """Compare what was acknowledged with what a new server knows.
+
+        Jobs that are over are looked at once, and again where `everything` is.
+        """
         for job in self.jobs:
-            if job.id:
+            if job.id and (everything or not job.settled):
                 self._check(server, job)
+                job.settled = job.finished or job.deleted
 
     def _check(self, server: Server, job: Known) -> None:
         status, shown = server.call("GET", self._path(job))
@@ -320,7 +325,7 @@ def run(binary: Path, kills: int, seed: int) -> Drill:
             server.kill()
             worker.join()
         server = Server(binary, store)
-        drill.check(server)
+        drill.check(server, everything=True)
         assert server.stop() == 0, server.log()
     return drill
 

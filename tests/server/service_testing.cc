@@ -78,7 +78,9 @@ store::RankRecord ServiceTest::SmallRank(int rank) {
 
 Outcome<std::int64_t> ServiceTest::Register(ManagedJob& job, const store::RankRecord& rank) {
   std::promise<Outcome<std::int64_t>> answer;
-  job.Register(rank, [&](const Outcome<std::int64_t>& outcome) { answer.set_value(outcome); });
+  job.Register(rank, [&](const Outcome<ManagedJob::Registered>& met) {
+    answer.set_value(met ? Outcome<std::int64_t>(met->plan_version) : tl::unexpected(met.error()));
+  });
   return answer.get_future().get();
 }
 

@@ -87,6 +87,8 @@ def test_a_job_from_beginning_to_end(server: Server) -> None:
     assert again[0] == 200
     assert path.endswith(again[1]["id"])
     register_all(server, path)
+    status, now = server.call("GET", path + "/plan?rank=3&after=-1")
+    assert (status, now["reason"]) in ((200, "no_plan"), (200, "target"))
     status, plan = server.call("GET", path + "/plan?rank=3&wait=30")
     assert status == 200
     assert (plan["rank"], plan["pipeline"], plan["pp_rank"]) == (3, 1, 1)
@@ -118,6 +120,9 @@ def test_a_job_from_beginning_to_end(server: Server) -> None:
     assert server.call("PUT", path + "/point", {"at": "economic"})[1]["at"] == "economic"
     assert server.call("GET", path + "/frontier")[1].startswith("iteration_time_s,energy_j")
     assert server.call("GET", path + "/plan.json?pipeline=1")[1]["stages"] == 2
+    early = {"rank": 0, "state": "following", "calls": 3, "late": 1, "error": "", "new": None}
+    assert server.call("POST", path + "/iterations", {"clients": [early]})[0] == 202
+    assert server.call("GET", path)[1]["clients"]["counts"] == {"calls": 3.0, "late": 1.0}
     report = {"rank": 0, "iteration": 1, "plan_version": 1, "time_s": 5.5, "energy_j": None}
     assert server.call("POST", path + "/iterations", {"reports": [report]})[0] == 202
     assert server.call("POST", path + "/finish")[1]["state"] == "finished"
