@@ -324,19 +324,22 @@ void Connection::Dispatch() {
   job->request.peer = peer_;
   parser_.reset();
   admission_.reset();
-  core_->workers.Post([core = core_, job = std::move(job)] {
-    std::string fault;
-    try {
-      return job->route->handle(job->request, job->parameters, job->responder);
-    } catch (const std::exception& exception) {
-      fault = exception.what();
-    } catch (...) {
-      fault = "an exception that is none of the standard library's";
-    }
-    job->responder.Send(ErrorResponse(500, "internal", "The server failed at this request."));
-    core->Report(
-        fmt::format("A bug: {} {} threw: {}.", job->route->method, job->route->pattern, fault));
-  });
+  if (route_->is_instant) return Run(core_, *job);
+  core_->workers.Post([core = core_, job = std::move(job)] { Run(core, *job); });
+}
+
+void Connection::Run(ServerCore* core, const Job& job) {
+  std::string fault;
+  try {
+    return job.route->handle(job.request, job.parameters, job.responder);
+  } catch (const std::exception& exception) {
+    fault = exception.what();
+  } catch (...) {
+    fault = "an exception that is none of the standard library's";
+  }
+  job.responder.Send(ErrorResponse(500, "internal", "The server failed at this request."));
+  core->Report(
+      fmt::format("A bug: {} {} threw: {}.", job.route->method, job.route->pattern, fault));
 }
 
 // Answers what never reaches a handler, and closes.

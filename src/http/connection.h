@@ -101,6 +101,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnHead();
   void ContinueBody();
   void Dispatch();
+  static void Run(ServerCore* core, const Job& job);
   void Refuse(int status, std::string_view message);
 
   // Writing: connection_write.cc.

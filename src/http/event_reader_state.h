@@ -15,7 +15,7 @@
 namespace perseus::http {
 
 struct EventReader::State {
-  State(ClientWire wire, std::unique_ptr<CancelSignal> cancel);
+  State(ClientWire connected, std::unique_ptr<CancelSignal> signal);
 
   // Reads the head of the answer on `wire`.
   static Result<std::unique_ptr<State>> Begin(ClientWire wire, Deadline deadline,

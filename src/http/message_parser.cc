@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -168,8 +169,8 @@ class MessageParser::Impl {
   template <bool kIsRequest>
   Grammar<kIsRequest>& Prepare(Grammar<kIsRequest>& grammar) {
     grammar.eager(false);
-    // Beast counts neither what it consumed before nor what was taken away again.
-    grammar.body_limit(boost::none);
+    // AddBody() bounds bodies. (In Boost 1.74 "no limit" is one of 0.)
+    grammar.body_limit(std::numeric_limits<std::uint64_t>::max());
     grammar.header_limit(static_cast<std::uint32_t>(max_head_bytes_));
     return grammar;
   }

@@ -104,6 +104,9 @@ struct Route {
   // The answer may take long: a client that closes its sending side is taken to be gone.
   bool long_poll = false;
   Handler handle;
+  // Runs on the IO thread instead, ahead of requests that wait for a worker; must not
+  // block at all. For a health check: a busy server is alive.
+  bool is_instant = false;
 };
 
 // One answered request, for a log. `path` is as it was asked (percent-encoded, cut to

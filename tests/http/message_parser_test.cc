@@ -74,7 +74,7 @@ const char kChunked[] =
 TEST(MessageParser, ReadsARequestAndLeavesTheNext) {
   for (const char* text : {kPost, kChunked}) {
     const Outcome outcome = Parse(text);
-    EXPECT_EQ(outcome.step, Step::kDone);
+    ASSERT_EQ(outcome.step, Step::kDone);
     EXPECT_EQ(outcome.method, "POST");
     EXPECT_EQ(outcome.body, "hello");
     EXPECT_EQ(outcome.consumed, std::string_view(text).size() - 5);

@@ -214,6 +214,19 @@ TEST(Workers, RunWhatIsPostedAndTimed) {
   EXPECT_EQ(ran, 3);
 }
 
+TEST(Workers, DoNotDelayInstantRoutes) {
+  std::atomic<bool> may_end = false;
+  Route health = Get("/healthz", Echo());
+  health.is_instant = true;
+  ServerOptions options;
+  options.worker_threads = 1;
+  const std::unique_ptr<Server> server = StartServer({health}, options);
+  server->Post([&] { Eventually([&] { return may_end.load(); }); });
+  Client client = ClientOf(*server);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.Call("GET", "/healthz")->status, 200);
+  may_end = true;
+}
+
 TEST(Stopping, StopsAcceptingFirst) {
   const std::unique_ptr<Server> server = StartServer({Get("/", Echo())});
   Client client = ClientOf(*server);
