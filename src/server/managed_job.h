@@ -192,6 +192,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::map<std::int64_t, store::IterationSummary> iterations_;  // By plan version.
   std::map<std::int64_t, bool> unwritten_iterations_;
   std::map<int, ClientReport> clients_;  // The last of each rank; not durable.
+  double flush_iterations_at_ = 0;
   bool is_improving_ = false;
   double improve_again_at_ = 0;  // After a write that failed; 0: not.
 };

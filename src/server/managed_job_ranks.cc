@@ -33,6 +33,8 @@ constexpr std::size_t kMostStragglers = 10'000;
 // A slowdown beyond is a mistake, or a rank that hangs.
 constexpr double kMostFactor = 1000;
 constexpr double kMostDelaySeconds = 1e6;
+// Between two writes of the sums of iterations.
+constexpr double kFlushSeconds = 1;
 
 std::array<int, 3> PositionOf(const store::RankRecord& rank) {
   return {rank.dp_rank, rank.pp_rank, rank.tp_rank};
@@ -342,7 +344,9 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
 }
 
 void ManagedJob::FlushIterations() {
-  if (unwritten_iterations_.empty()) return;
+  const double now = context_->now_seconds();
+  if (unwritten_iterations_.empty() || now < flush_iterations_at_) return;
+  flush_iterations_at_ = now + kFlushSeconds;
   std::vector<Fact> facts;
   for (const auto& [version, unwritten] : unwritten_iterations_) {
     facts.emplace_back(iterations_[version]);
