@@ -161,13 +161,13 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void EmitState() const;
   bool IsOver() const;
 
-  // These take the lock. ImproveOnce: false, nothing is left to do, or it has to wait.
+  // These take the lock.
   Outcome<Registered> OnRegistered(const store::RankRecord& rank, const Result<void>& written);
   Outcome<void> OnMeasured(const store::Measurements& measured, const Result<void>& written);
   void Improve(const std::atomic<bool>& stopping);
-  bool ImproveOnce(class Characterizer* characterizer, std::shared_ptr<const Job> job);
-  bool Install(const store::CurveRecord& record, std::shared_ptr<const Job> job);
-  bool Give(const Error& error);  // There is no plan, and why.
+  void ImproveOnce(class Characterizer* characterizer, std::shared_ptr<const Job> job);
+  void Install(const store::CurveRecord& record, std::shared_ptr<const Job> job);
+  void Give(const Error& error);  // There is no plan, and why.
 
   JobContext* const context_;
   const store::JobRecord record_;  // As created; state, reason, target: see phase_.
