@@ -253,7 +253,8 @@ void ManagedJob::Improve(const std::atomic<bool>& stopping) {
   if (!stopping && improve_again_at_ == 0) RequestImprovement();
 }
 
-void ManagedJob::ImproveOnce(Characterizer* characterizer, std::shared_ptr<const Job> job) {
+void ManagedJob::ImproveOnce(Characterizer* characterizer,
+                             const std::shared_ptr<const Job>& job) {
   std::shared_ptr<const Curve> curve;
   PlanTarget target;
   std::int64_t first_id = 1;

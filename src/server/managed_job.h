@@ -165,7 +165,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   Outcome<Registered> OnRegistered(const store::RankRecord& rank, const Result<void>& written);
   Outcome<void> OnMeasured(const store::Measurements& measured, const Result<void>& written);
   void Improve(const std::atomic<bool>& stopping);
-  void ImproveOnce(class Characterizer* characterizer, std::shared_ptr<const Job> job);
+  void ImproveOnce(class Characterizer* characterizer, const std::shared_ptr<const Job>& job);
   void Install(const store::CurveRecord& record, std::shared_ptr<const Job> job);
   void Give(const Error& error);  // There is no plan, and why.
 

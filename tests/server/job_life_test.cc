@@ -46,7 +46,7 @@ class JobLifeTest : public ServiceTest {
 };
 
 constexpr const char* kUnmeasured =
-    R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2})";
+    R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2,"effort":0.05})";
 
 TEST_F(JobLifeTest, WithAProfileItRunsOnceAllRanksAreThere) {
   const auto job = Create();
@@ -208,7 +208,8 @@ TEST_F(JobLifeTest, BadDataGetsAReasonAndMaximumClocks) {
 
 TEST_F(JobLifeTest, ATargetThatCannotBeMetIsAReason) {
   const auto job = Create(
-      R"({"schedule":"1f1b","microbatches":4,"data_parallel":2,"blocking_power":20,"at":"0.5x"})");
+      R"({"schedule":"1f1b","microbatches":4,"data_parallel":2,"blocking_power":20,"at":"0.5x",)"
+      R"("effort":0.05})");
   EXPECT_TRUE(AwaitState(*job, JobState::kFailed));
   RegisterAll(*job);
   EXPECT_EQ(job->View().record.state, JobState::kFailed);

@@ -21,7 +21,8 @@ const char* const kSmallProfile =
     "1,backward,1400,3,300\n1,backward,1200,3.8,220\n1,backward,1000,4.8,190\n";
 
 const char* const kSmallSettings =
-    R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2,"blocking_power":20})";
+    R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2,"blocking_power":20,)"
+    R"("effort":0.05})";
 
 bool Eventually(const std::function<bool()>& holds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
