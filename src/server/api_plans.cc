@@ -37,6 +37,8 @@ constexpr std::size_t kMostRanksAtOnce = 4096;
 // The waiter outlives the parked request by this, which is answered to a quarter
 // of a second.
 constexpr double kWaiterGraceSeconds = 1;
+// The `after` of a client that knows no version.
+constexpr std::int64_t kNow = -1;
 
 // Sends what `render` makes of the first version that is not `after`.
 void SendWhenNew(const JobPointer& job, const Request& request, const Responder& responder,
@@ -47,9 +49,16 @@ void SendWhenNew(const JobPointer& job, const Request& request, const Responder&
     responder.Send(FailureResponse(after ? wait.error() : after.error()));
     return;
   }
+  // after=-1: whatever there is, at once; also that there is no plan yet.
+  if (*after == kNow && job->board().Current() == nullptr) {
+    PublishedPlan none;
+    none.sentence = "There is no plan yet; run at maximum clocks.";
+    responder.Send(http::JsonResponse(200, render(none)));
+    return;
+  }
   responder.AnswerAfter(*wait, NoContent());
   job->board().Wait(
-      after->value_or(-1), *wait + kWaiterGraceSeconds,
+      after->value_or(kNow), *wait + kWaiterGraceSeconds,
       [responder, id = job->id(), render = std::move(render)](const PlanPointer& plan) {
         responder.Send(plan->gone ? FailureResponse(NoSuchJob(id))
                                   : http::JsonResponse(200, render(*plan)));

@@ -4,6 +4,7 @@
 // What ranks say: who they are, what they measured, how long iterations took.
 // Members that are not known are ignored, so that newer clients may say more.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -69,9 +70,10 @@ void RegisterRank(const JobPointer& job, const Request& request, const Responder
     responder.Send(FailureResponse(rank.error()));
     return;
   }
-  job->Register(*std::move(rank), [responder](const Outcome<std::int64_t>& version) {
-    responder.Send(version ? JsonAnswer(200, {{"plan_version", *version}})
-                           : FailureResponse(version.error()));
+  job->Register(*std::move(rank), [responder](const Outcome<ManagedJob::Registered>& met) {
+    responder.Send(met ? JsonAnswer(200, {{"plan_version", met->plan_version},
+                                          {"state", store::JobStateName(met->state)}})
+                       : FailureResponse(met.error()));
   });
 }
 
@@ -120,19 +122,48 @@ void TakeMeasurements(const JobPointer& job, const Request& request, const Respo
   });
 }
 
-Outcome<std::vector<IterationReport>> ReadReports(const std::string& body) {
-  std::vector<IterationReport> reports;
+struct Reports {
+  std::vector<IterationReport> iterations;
+  std::vector<ClientReport> clients;
+};
+
+IterationReport ReadIteration(const TreeCursor& report) {
+  IterationReport read;
+  read.rank = RankNumber(report, "rank");
+  read.iteration = FindInteger(report, "iteration").value_or(0);
+  read.plan_version = FindInteger(report, "plan_version").value_or(0);
+  read.time_seconds = report.Get("time_s").Number();
+  read.energy_joules = FindNumber(report, "energy_j", kNotNegative);
+  return read;
+}
+
+ClientReport ReadClient(const TreeCursor& report) {
+  constexpr std::array<const char*, 9> kCounts = {"calls",  "coalesced",        "refused",
+                                                  "early",  "on_time",          "late",
+                                                  "missed", "order_mismatches", "lost_events"};
+  ClientReport read;
+  read.rank = RankNumber(report, "rank");
+  read.state = FindText(report, "state", 64);
+  read.error = FindText(report, "error", 512);
+  read.plan_version = FindInteger(report, "plan_version").value_or(0);
+  for (const char* const name : kCounts) {
+    if (const auto count = FindNumber(report, name, kNotNegative)) read.counts[name] = *count;
+  }
+  return read;
+}
+
+Outcome<Reports> ReadReports(const std::string& body) {
+  Reports reports;
   const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
-    const TreeCursor list = root.Get("reports");
-    const std::size_t count = list.Size();
-    for (std::size_t i = 0; i < count; ++i) {
-      const TreeCursor report = list.At(i);
-      IterationReport& read_report = reports.emplace_back();
-      read_report.rank = RankNumber(report, "rank");
-      read_report.iteration = FindInteger(report, "iteration").value_or(0);
-      read_report.plan_version = FindInteger(report, "plan_version").value_or(0);
-      read_report.time_seconds = report.Get("time_s").Number();
-      read_report.energy_joules = FindNumber(report, "energy_j", kNotNegative);
+    if (const auto list = FindSet(root, "reports")) {
+      const std::size_t count = list->Size();
+      for (std::size_t i = 0; i < count; ++i) {
+        reports.iterations.push_back(ReadIteration(list->At(i)));
+      }
+    }
+    if (const auto list = FindSet(root, "clients")) {
+      const std::size_t count = list->Size();
+      for (std::size_t i = 0; i < count; ++i) reports.clients.push_back(ReadClient(list->At(i)));
     }
   });
   if (!read) return tl::unexpected(read.error());
@@ -142,8 +173,8 @@ Outcome<std::vector<IterationReport>> ReadReports(const std::string& body) {
 http::Response TakeReports(ManagedJob& job, const Request& request) {
   const auto reports = ReadReports(request.body);
   if (!reports) return FailureResponse(reports.error());
-  const Outcome<void> reported = job.Report(*reports);
-  return reported ? JsonAnswer(202, {{"reports", reports->size()}})
+  const Outcome<void> reported = job.Report(reports->iterations, reports->clients);
+  return reported ? JsonAnswer(202, {{"reports", reports->iterations.size()}})
                   : FailureResponse(reported.error());
 }
 

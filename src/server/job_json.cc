@@ -100,6 +100,10 @@ Json JobJson(const JobView& view) {
   }
   json["iterations"] = Json::array();
   for (const auto& summary : view.iterations) json["iterations"].push_back(IterationsJson(summary));
+  json["clients"] = {{"counts", view.client_counts}, {"troubled", Json::array()}};
+  for (const ClientReport& client : view.troubled_clients) {
+    json["clients"]["troubled"].push_back({{"rank", client.rank}, {"error", client.error}});
+  }
   return json;
 }
 

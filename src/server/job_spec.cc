@@ -121,10 +121,7 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
   const Outcome<std::string> text = WithJobFileKeys(settings_json);
   if (!text) return tl::unexpected(text.error());
   const Result<JobFile> settings = ParseJobFile(*text, kSettingsName, JobFileFormat::kJson);
-  if (!settings) {
-    const std::string& message = settings.error().message;
-    return Fail(FailureCode::kInvalid, message, "job");
-  }
+  if (!settings) return Fail(FailureCode::kInvalid, settings.error().message, "job");
   JobSpec spec;
   spec.settings_json = *text;
   spec.profile_csv = profile_csv;

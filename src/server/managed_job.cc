@@ -24,6 +24,8 @@ using store::Fact;
 using store::JobState;
 
 constexpr double kRetrySeconds = 5;
+// Shown of one job; more of them say the same.
+constexpr std::size_t kMostTroubledClients = 100;
 constexpr double kMuchLaterSeconds = 3600;
 
 store::JobRecord WithoutProfile(const store::JobRecord& record) {
@@ -224,9 +226,12 @@ void ManagedJob::RequestImprovement() {
   if (is_done) return;
   is_improving_ = true;
   improve_again_at_ = 0;
-  context_->tasks.Add([weak = weak_from_this()](const std::atomic<bool>& stopping) {
-    if (const auto job = weak.lock()) job->Improve(stopping);
-  });
+  // One step a task: no job waits for its first plan until another has its best.
+  context_->tasks.Add(
+      [weak = weak_from_this()](const std::atomic<bool>& stopping) {
+        if (const auto job = weak.lock()) job->Improve(stopping);
+      },
+      /*urgent=*/phase_.curve == nullptr);
 }
 
 void ManagedJob::Improve(const std::atomic<bool>& stopping) {
@@ -240,22 +245,22 @@ void ManagedJob::Improve(const std::atomic<bool>& stopping) {
     return !stopping && !is_gone_;
   };
   Characterizer characterizer(record_.id, job, keep_going);
-  while (keep_going(0) && ImproveOnce(&characterizer, job)) {
-  }
+  if (keep_going(0)) ImproveOnce(&characterizer, job);
   const std::lock_guard lock(mutex_);
   is_improving_ = false;
   progress_ = 1;
-  // The target may have changed since the last look.
+  // The next step; or the target has changed since the last look.
   if (!stopping && improve_again_at_ == 0) RequestImprovement();
 }
 
-bool ManagedJob::ImproveOnce(Characterizer* characterizer, std::shared_ptr<const Job> job) {
+void ManagedJob::ImproveOnce(Characterizer* characterizer,
+                             const std::shared_ptr<const Job>& job) {
   std::shared_ptr<const Curve> curve;
   PlanTarget target;
   std::int64_t first_id = 1;
   {
     const std::lock_guard lock(mutex_);
-    if (IsOver()) return false;
+    if (IsOver()) return;
     curve = phase_.curve;
     target = phase_.target;
     // Ids of a version whose curve could not be read back stay taken, too.
@@ -268,43 +273,41 @@ bool ManagedJob::ImproveOnce(Characterizer* characterizer, std::shared_ptr<const
     if (!record) return Give(record.error());
     return Install(*record, job);
   }
-  if (curve->target() == TargetText(target)) return false;
+  if (curve->target() == TargetText(target)) return;
   const Result<Plan> plan = characterizer->For(target);
   if (!plan) {
     // The target was accepted, so the ladder has an answer; only the better one lacks.
-    if (plan.error().code == ErrorCode::kCancelled) return false;
+    if (plan.error().code == ErrorCode::kCancelled) return;
     return Install(curve->Record(record_.id, TargetText(target), nullptr), job);
   }
   return Install(curve->Record(record_.id, TargetText(target), &*plan), job);
 }
 
-bool ManagedJob::Install(const store::CurveRecord& record, std::shared_ptr<const Job> job) {
+void ManagedJob::Install(const store::CurveRecord& record, std::shared_ptr<const Job> job) {
   Result<std::shared_ptr<const Curve>> curve = Curve::Make(std::move(job), record);
   if (!curve) return Give(curve.error());
   const std::lock_guard lock(mutex_);
-  if (IsOver()) return false;
+  if (IsOver()) return;
   Phase next = phase_;
   next.curve = *std::move(curve);
   if (next.state == JobState::kCharacterizing) next.state = JobState::kRunning;
-  if (Commit({record}, std::move(next))) return true;
+  if (Commit({record}, std::move(next))) return;
   improve_again_at_ = context_->now_seconds() + kRetrySeconds;
-  return false;
 }
 
-bool ManagedJob::Give(const Error& error) {
-  if (error.code == ErrorCode::kCancelled) return false;
+void ManagedJob::Give(const Error& error) {
+  if (error.code == ErrorCode::kCancelled) return;
   const std::lock_guard lock(mutex_);
-  if (IsOver()) return false;
+  if (IsOver()) return;
   if (phase_.curve != nullptr) {
     // There are plans; only better ones lack.
     improve_again_at_ = context_->now_seconds() + kMuchLaterSeconds;
-    return false;
+    return;
   }
   Phase next = phase_;
   next.state = JobState::kFailed;
   next.reason = error.message;
   if (!Commit({}, std::move(next))) improve_again_at_ = context_->now_seconds() + kRetrySeconds;
-  return false;
 }
 
 Outcome<void> ManagedJob::SetTarget(const std::string& text) {
@@ -387,6 +390,12 @@ JobView ManagedJob::View() const {
   view.refined = phase_.curve != nullptr && !is_improving_;
   for (const auto& [version, summary] : iterations_) view.iterations.push_back(summary);
   view.progress = progress_;
+  for (const auto& [rank, client] : clients_) {
+    for (const auto& [name, count] : client.counts) view.client_counts[name] += count;
+    if (!client.error.empty() && view.troubled_clients.size() < kMostTroubledClients) {
+      view.troubled_clients.push_back(client);
+    }
+  }
   return view;
 }
 

@@ -50,6 +50,15 @@ struct StragglerRequest {
   double starts_in_seconds = 0;
 };
 
+// What the client of a rank says of itself; counts since it began.
+struct ClientReport {
+  int rank = 0;
+  std::string state = {};  // "following", ...
+  std::string error = {};  // One sentence; empty: all is well.
+  std::int64_t plan_version = 0;
+  std::map<std::string, double> counts = {};  // "calls", "late", ...
+};
+
 struct IterationReport {
   int rank = 0;
   std::int64_t iteration = 0;
@@ -69,7 +78,9 @@ struct JobView {
   std::shared_ptr<const PublishedPlan> plan;  // Null: none was published.
   bool refined = false;                       // Whether no better plan is to come.
   std::vector<store::IterationSummary> iterations;
-  double progress = 0;  // Of the characterization, 0..1.
+  double progress = 0;                               // Of the characterization, 0..1.
+  std::map<std::string, double> client_counts = {};  // Sums over ranks.
+  std::vector<ClientReport> troubled_clients = {};   // Those with an error.
 };
 
 // One job: what is known of it, and what follows from that. Every change is
@@ -94,8 +105,12 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   const Shape& shape() const { return shape_; }
   PlanBoard& board() { return board_; }
 
-  // Called with the version of the plan, on a thread of the store or at once.
-  using RegisteredCallback = std::function<void(const Outcome<std::int64_t>&)>;
+  // Called with what the rank meets, on a thread of the store or at once.
+  struct Registered {
+    std::int64_t plan_version = 0;
+    store::JobState state = store::JobState::kRegistering;
+  };
+  using RegisteredCallback = std::function<void(const Outcome<Registered>&)>;
   void Register(store::RankRecord rank, RegisteredCallback registered);
 
   using DoneCallback = std::function<void(const Outcome<void>&)>;
@@ -110,7 +125,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   Outcome<void> Delete();
 
   // Not durable one by one: sums are, within a second or two.
-  Outcome<void> Report(const std::vector<IterationReport>& reports);
+  Outcome<void> Report(const std::vector<IterationReport>& reports,
+                       const std::vector<ClientReport>& clients = {});
 
   // Does what time has brought: stragglers that begin or expire, ranks that
   // were waited for long enough, writes that failed before.
@@ -145,13 +161,13 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void EmitState() const;
   bool IsOver() const;
 
-  // These take the lock. ImproveOnce: false, nothing is left to do, or it has to wait.
-  Outcome<std::int64_t> OnRegistered(const store::RankRecord& rank, const Result<void>& written);
+  // These take the lock.
+  Outcome<Registered> OnRegistered(const store::RankRecord& rank, const Result<void>& written);
   Outcome<void> OnMeasured(const store::Measurements& measured, const Result<void>& written);
   void Improve(const std::atomic<bool>& stopping);
-  bool ImproveOnce(class Characterizer* characterizer, std::shared_ptr<const Job> job);
-  bool Install(const store::CurveRecord& record, std::shared_ptr<const Job> job);
-  bool Give(const Error& error);  // There is no plan, and why.
+  void ImproveOnce(class Characterizer* characterizer, const std::shared_ptr<const Job>& job);
+  void Install(const store::CurveRecord& record, std::shared_ptr<const Job> job);
+  void Give(const Error& error);  // There is no plan, and why.
 
   JobContext* const context_;
   const store::JobRecord record_;  // As created; state, reason, target: see phase_.
@@ -175,6 +191,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::int64_t last_straggler_ = 0;
   std::map<std::int64_t, store::IterationSummary> iterations_;  // By plan version.
   std::map<std::int64_t, bool> unwritten_iterations_;
+  std::map<int, ClientReport> clients_;  // The last of each rank; not durable.
+  double flush_iterations_at_ = 0;
   bool is_improving_ = false;
   double improve_again_at_ = 0;  // After a write that failed; 0: not.
 };

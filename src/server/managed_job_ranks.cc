@@ -33,6 +33,8 @@ constexpr std::size_t kMostStragglers = 10'000;
 // A slowdown beyond is a mistake, or a rank that hangs.
 constexpr double kMostFactor = 1000;
 constexpr double kMostDelaySeconds = 1e6;
+// Between two writes of the sums of iterations.
+constexpr double kFlushSeconds = 1;
 
 std::array<int, 3> PositionOf(const store::RankRecord& rank) {
   return {rank.dp_rank, rank.pp_rank, rank.tp_rank};
@@ -92,7 +94,7 @@ Outcome<void> ManagedJob::CheckRank(const store::RankRecord& rank) const {
 
 void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered) {
   std::unique_lock lock(mutex_);
-  const auto answer = [&](const Outcome<std::int64_t>& outcome) {
+  const auto answer = [&](const Outcome<Registered>& outcome) {
     lock.unlock();
     registered(outcome);
   };
@@ -106,7 +108,7 @@ void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered)
     const store::RankRecord& old = known->second;
     if (old.gpu_uuid == rank.gpu_uuid && old.gpu_name == rank.gpu_name && old.node == rank.node &&
         old.clocks_mhz == rank.clocks_mhz) {
-      return answer(phase_.version.version);
+      return answer(Registered{phase_.version.version, phase_.state});
     }
   }
   Pending& pending = pending_[rank.rank];
@@ -119,8 +121,8 @@ void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered)
                   const Result<void>& written) { registered(self->OnRegistered(rank, written)); });
 }
 
-Outcome<std::int64_t> ManagedJob::OnRegistered(const store::RankRecord& rank,
-                                               const Result<void>& written) {
+Outcome<ManagedJob::Registered> ManagedJob::OnRegistered(const store::RankRecord& rank,
+                                                         const Result<void>& written) {
   const std::lock_guard lock(mutex_);
   if (written) ranks_[rank.rank] = rank;
   if (const auto found = pending_.find(rank.rank);
@@ -130,7 +132,7 @@ Outcome<std::int64_t> ManagedJob::OnRegistered(const store::RankRecord& rank,
   }
   if (!written) return Unavailable(written.error());
   Advance();
-  return phase_.version.version;
+  return Registered{phase_.version.version, phase_.state};
 }
 
 Outcome<void> ManagedJob::CheckMeasurements(const store::Measurements& measured) const {
@@ -298,7 +300,8 @@ Outcome<void> ManagedJob::ClearStragglers() {
   return Commit(std::move(facts), std::move(next));
 }
 
-Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports) {
+Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
+                                 const std::vector<ClientReport>& clients) {
   const std::lock_guard lock(mutex_);
   if (is_gone_) return Fail(FailureCode::kNotFound, "the job was deleted");
   for (std::size_t i = 0; i < reports.size(); ++i) {
@@ -318,6 +321,12 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports) {
                   fmt::format("reports[{}].plan_version", i));
     }
   }
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    if (ranks_.contains(clients[i].rank)) continue;
+    return Fail(FailureCode::kConflict, fmt::format("rank {} is not registered", clients[i].rank),
+                fmt::format("clients[{}].rank", i));
+  }
+  for (const ClientReport& client : clients) clients_[client.rank] = client;
   for (const IterationReport& report : reports) {
     store::IterationSummary& summary = iterations_[report.plan_version];
     const bool first = summary.reports == 0;
@@ -335,7 +344,9 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports) {
 }
 
 void ManagedJob::FlushIterations() {
-  if (unwritten_iterations_.empty()) return;
+  const double now = context_->now_seconds();
+  if (unwritten_iterations_.empty() || now < flush_iterations_at_) return;
+  flush_iterations_at_ = now + kFlushSeconds;
   std::vector<Fact> facts;
   for (const auto& [version, unwritten] : unwritten_iterations_) {
     facts.emplace_back(iterations_[version]);

@@ -66,6 +66,9 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
       Family("perseus_job_stragglers", "Stragglers that a job was told of.", MetricType::Gauge);
   MetricFamily waiting =
       Family("perseus_job_waiting", "Requests that wait for a job's plan.", MetricType::Gauge);
+  MetricFamily clients =
+      Family("perseus_job_client_events",
+             "What the clients of a job counted since they began, by kind.", MetricType::Gauge);
   std::array<int, store::kJobStateNames.size()> counts = {};
   for (const auto& job : service.Jobs()) {
     const JobView view = job->View();
@@ -75,6 +78,9 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
     AddValue(&ranks, static_cast<double>(view.ranks_registered), labels);
     AddValue(&stragglers, static_cast<double>(view.stragglers.size()), labels);
     AddValue(&waiting, static_cast<double>(job->board().waiting()), labels);
+    for (const auto& [kind, count] : view.client_counts) {
+      AddValue(&clients, count, {{"job", view.record.id}, {"kind", kind}});
+    }
     if (view.plan == nullptr) continue;
     AddValue(&versions, static_cast<double>(view.plan->version.version), labels);
     if (view.plan->curve == nullptr) continue;
@@ -85,7 +91,7 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     AddValue(&states, counts[i], {{"state", std::string(store::kJobStateNames[i])}});
   }
-  return {states, versions, savings, ranks, stragglers, waiting};
+  return {states, versions, savings, ranks, stragglers, waiting, clients};
 }
 
 }  // namespace

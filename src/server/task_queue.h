@@ -30,10 +30,11 @@ class TaskQueue {
     Wait();
   }
 
-  void Add(Task task) {
+  // Urgent ones before all others, each kind in the order in which it was added.
+  void Add(Task task, bool urgent = false) {
     {
       const std::lock_guard lock(mutex_);
-      tasks_.push_back(std::move(task));
+      (urgent ? urgent_ : tasks_).push_back(std::move(task));
     }
     wake_.notify_one();
   }
@@ -43,6 +44,7 @@ class TaskQueue {
     stopping_ = true;
     const std::lock_guard lock(mutex_);
     tasks_.clear();
+    urgent_.clear();
     wake_.notify_one();
   }
 
@@ -53,17 +55,18 @@ class TaskQueue {
 
   std::size_t waiting() const {
     const std::lock_guard lock(mutex_);
-    return tasks_.size() + (running_ ? 1 : 0);
+    return urgent_.size() + tasks_.size() + (running_ ? 1 : 0);
   }
 
  private:
   void Run() {
     std::unique_lock lock(mutex_);
     while (true) {
-      wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      wake_.wait(lock, [this] { return stopping_ || !tasks_.empty() || !urgent_.empty(); });
       if (stopping_) return;
-      const Task task = std::move(tasks_.front());
-      tasks_.pop_front();
+      std::deque<Task>& next = urgent_.empty() ? tasks_ : urgent_;
+      const Task task = std::move(next.front());
+      next.pop_front();
       running_ = true;
       lock.unlock();
       task(stopping_);
@@ -75,6 +78,7 @@ class TaskQueue {
   std::atomic<bool> stopping_ = false;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
+  std::deque<Task> urgent_;
   std::deque<Task> tasks_;
   bool running_ = false;
   std::thread thread_;

@@ -117,7 +117,7 @@ void RegisterZeusRank(const JobPointer& job, const Request& request, const Respo
     responder.Send(FailureResponse(read.error()));
     return;
   }
-  job->Register(std::move(rank), [responder](const Outcome<std::int64_t>& registered) {
+  job->Register(std::move(rank), [responder](const Outcome<ManagedJob::Registered>& registered) {
     responder.Send(registered ? JsonAnswer(200, nullptr) : FailureResponse(registered.error()));
   });
 }

@@ -46,7 +46,7 @@ class JobLifeTest : public ServiceTest {
 };
 
 constexpr const char* kUnmeasured =
-    R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2})";
+    R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2,"effort":0.05})";
 
 TEST_F(JobLifeTest, WithAProfileItRunsOnceAllRanksAreThere) {
   const auto job = Create();
@@ -133,7 +133,7 @@ TEST_F(JobLifeTest, RanksThatRaceForAPositionLeaveOne) {
   for (int rank = 0; rank < 4; ++rank) {
     store::RankRecord same = SmallRank(0);
     same.rank = rank;
-    job->Register(same, [&](const Outcome<std::int64_t>& outcome) {
+    job->Register(same, [&](const Outcome<ManagedJob::Registered>& outcome) {
       accepted += outcome ? 1 : 0;
       ++answered;
     });
@@ -208,7 +208,8 @@ TEST_F(JobLifeTest, BadDataGetsAReasonAndMaximumClocks) {
 
 TEST_F(JobLifeTest, ATargetThatCannotBeMetIsAReason) {
   const auto job = Create(
-      R"({"schedule":"1f1b","microbatches":4,"data_parallel":2,"blocking_power":20,"at":"0.5x"})");
+      R"({"schedule":"1f1b","microbatches":4,"data_parallel":2,"blocking_power":20,"at":"0.5x",)"
+      R"("effort":0.05})");
   EXPECT_TRUE(AwaitState(*job, JobState::kFailed));
   RegisterAll(*job);
   EXPECT_EQ(job->View().record.state, JobState::kFailed);
@@ -288,6 +289,23 @@ TEST_F(JobLifeTest, IterationsAreSummedByVersion) {
   EXPECT_EQ(job->Report({{.rank = 0, .time_seconds = 0}}).error().field, "reports[0].time_s");
   EXPECT_EQ(job->Report({{.rank = 0, .plan_version = 99, .time_seconds = 1}}).error().field,
             "reports[0].plan_version");
+}
+
+TEST_F(JobLifeTest, TheLastWordOfEachClientCounts) {
+  const auto job = Create();
+  RegisterAll(*job);
+  const ClientReport first{.rank = 0, .error = "late", .counts = {{"calls", 5}}};
+  const ClientReport second{.rank = 0, .counts = {{"calls", 7}}};
+  const ClientReport other{.rank = 1, .error = "no agent", .counts = {{"calls", 1}, {"late", 2}}};
+  ASSERT_TRUE(job->Report({}, {first, other}));
+  EXPECT_EQ(job->View().troubled_clients.size(), 2);
+  ASSERT_TRUE(job->Report({}, {second}));
+  const JobView view = job->View();
+  EXPECT_EQ(view.client_counts.at("calls"), 8);
+  EXPECT_EQ(view.client_counts.at("late"), 2);
+  ASSERT_EQ(view.troubled_clients.size(), 1);
+  EXPECT_EQ(view.troubled_clients[0].error, "no agent");
+  EXPECT_EQ(job->Report({}, {{.rank = 9}}).error().field, "clients[0].rank");
 }
 
 TEST_F(JobLifeTest, JobsAreLimited) {

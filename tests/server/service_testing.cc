@@ -21,7 +21,8 @@ const char* const kSmallProfile =
     "1,backward,1400,3,300\n1,backward,1200,3.8,220\n1,backward,1000,4.8,190\n";
 
 const char* const kSmallSettings =
-    R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2,"blocking_power":20})";
+    R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2,"blocking_power":20,)"
+    R"("effort":0.05})";
 
 bool Eventually(const std::function<bool()>& holds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -78,7 +79,9 @@ store::RankRecord ServiceTest::SmallRank(int rank) {
 
 Outcome<std::int64_t> ServiceTest::Register(ManagedJob& job, const store::RankRecord& rank) {
   std::promise<Outcome<std::int64_t>> answer;
-  job.Register(rank, [&](const Outcome<std::int64_t>& outcome) { answer.set_value(outcome); });
+  job.Register(rank, [&](const Outcome<ManagedJob::Registered>& met) {
+    answer.set_value(met ? Outcome<std::int64_t>(met->plan_version) : tl::unexpected(met.error()));
+  });
   return answer.get_future().get();
 }
 

@@ -116,7 +116,7 @@ TEST_F(StragglerTest, OneThatBeginsLaterAndExpires) {
 
 TEST_F(StragglerTest, BeforeThereIsACurveItIsRemembered) {
   const auto job = Create(R"({"schedule":"1f1b","microbatches":4,"data_parallel":2,)"
-                          R"("blocking_power":20,"at":"fastest"})",
+                          R"("blocking_power":20,"at":"fastest","effort":0.05})",
                           kSmallProfile, "second");
   ASSERT_TRUE(job->AddStraggler({.pipeline = 1, .factor = 1.2}));
   RegisterAll(*job);

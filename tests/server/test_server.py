@@ -7,10 +7,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,6 +90,8 @@ def test_a_job_from_beginning_to_end(server: Server) -> None:
     assert again[0] == 200
     assert path.endswith(again[1]["id"])
     register_all(server, path)
+    status, now = server.call("GET", path + "/plan?rank=3&after=-1")
+    assert (status, now["reason"]) in ((200, "no_plan"), (200, "target"))
     status, plan = server.call("GET", path + "/plan?rank=3&wait=30")
     assert status == 200
     assert (plan["rank"], plan["pipeline"], plan["pp_rank"]) == (3, 1, 1)
@@ -118,6 +123,9 @@ def test_a_job_from_beginning_to_end(server: Server) -> None:
     assert server.call("PUT", path + "/point", {"at": "economic"})[1]["at"] == "economic"
     assert server.call("GET", path + "/frontier")[1].startswith("iteration_time_s,energy_j")
     assert server.call("GET", path + "/plan.json?pipeline=1")[1]["stages"] == 2
+    early = {"rank": 0, "state": "following", "calls": 3, "late": 1, "error": "", "new": None}
+    assert server.call("POST", path + "/iterations", {"clients": [early]})[0] == 202
+    assert server.call("GET", path)[1]["clients"]["counts"] == {"calls": 3.0, "late": 1.0}
     report = {"rank": 0, "iteration": 1, "plan_version": 1, "time_s": 5.5, "energy_j": None}
     assert server.call("POST", path + "/iterations", {"reports": [report]})[0] == 202
     assert server.call("POST", path + "/finish")[1]["state"] == "finished"
@@ -145,6 +153,58 @@ def test_jobs_that_cannot_be(server: Server, body: object, status: int, field: s
     assert answered == status, answer
     assert answer["error"].get("field", "") == field
     assert answer["error"]["message"]
+
+
+def test_events_tell_what_happens(server: Server) -> None:
+    """A stream begins with the state, and has each new version of the plan."""
+    path = create(server)
+    seen: list[str] = []
+    with urllib.request.urlopen(server.url + path + "/events", timeout=60) as stream:
+        register_all(server, path)
+        while "event: plan" not in seen or 'running"' not in "".join(seen):
+            seen.append(stream.readline().decode().strip())
+    assert seen[0] == "event: state"
+
+
+def job_command(server: Server, *words: str, fails: bool = False) -> str:
+    """Run `perseus job`; return what it prints."""
+    command = [str(BINARY), "job", *words, "--server", server.url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == (2 if fails else 0), done.stderr
+    return done.stderr if fails else done.stdout
+
+
+def test_the_job_command(server: Server, tmp_path: Path) -> None:
+    """Each action, in the order of a job's life."""
+    assert job_command(server, "list") == "The server has no jobs.\n"
+    (tmp_path / "profile.csv").write_text(PROFILE)
+    (tmp_path / "job.toml").write_text(
+        'profile = "profile.csv"\nschedule = "1f1b"\nmicrobatches = 2\ndp = 2\n'
+        'blocking_power = 20\nat = "1.1x"\ntime_margin = "1%"\n'
+    )
+    text = job_command(server, "create", str(tmp_path / "job.toml"), "--name", "llama")
+    assert "registering" in text
+    [job] = server.call("GET", "/api/v1/jobs")[1]["jobs"]
+    assert job["at"] == "1.1x"
+    register_all(server, f"/api/v1/jobs/{job['id']}")
+    server.call("GET", f"/api/v1/jobs/{job['id']}/plan?rank=0&wait=30")
+    assert "llama" in job_command(server, "list")
+    assert "1.2x" in job_command(server, "point", "llama", "1.2x")
+    slow = ("--pipeline", "1", "--factor", "1.3", "--expires", "1h")
+    assert "Straggler 1" in job_command(server, "straggler", "set", "llama", *slow)
+    assert "pipeline 1, x 1.3" in job_command(server, "show", job["id"])
+    assert "Straggler 1" in job_command(server, "straggler", "clear", "llama", "1")
+    assert "All" in job_command(server, "straggler", "clear", "llama")
+    plan = tmp_path / "plan.json"
+    job_command(server, "export", "llama", "-o", str(plan))
+    assert json.loads(plan.read_text())["microbatches"] == 2
+    assert job_command(server, "export", "llama", "--frontier").startswith("iteration_time_s")
+    assert json.loads(job_command(server, "show", "llama", "--json"))["id"] == job["id"]
+    assert "finished" in job_command(server, "finish", "llama")
+    assert "is deleted" in job_command(server, "delete", "llama")
+    assert "there is no job" in job_command(server, "show", job["id"], fails=True)
+    assert "0 jobs are called" in job_command(server, "show", "llama", fails=True)
+    assert "did you mean 'show'?" in job_command(server, "shwo", "x", fails=True)
 
 
 def zeus_job(server: Server, **more: Any) -> tuple[int, Any]:

@@ -1,0 +1,195 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""How fast one server takes a job of many ranks, and tells them of a straggler.
+
+python bench/server_scale.py --perseus build/release/src/cli/perseus --ranks 8192
+
+Every rank is a connection of its own (real sockets, few processes: this one and
+the server). They register, get their plan, and wait for the next; then pipeline 0
+straggles and is cleared, several times. Times are taken when the first bytes of an
+answer arrive here, so they hold this program's own work, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+STAGES = 4
+PROFILE = Path(__file__).parent.parent / "examples" / "gpt3-1.3b-a100-sxm.csv"
+
+
+class Rank(asyncio.Protocol):
+    """One connection; asks one thing at a time."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.answer: asyncio.Future[tuple[int, bytes, float]] | None = None
+        self._data = bytearray()
+        self._arrived = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Finish the answer when all of its body is there."""
+        if not self._data:
+            self._arrived = time.perf_counter()
+        self._data += data
+        head, separator, body = self._data.partition(b"\r\n\r\n")
+        if not separator:
+            return
+        lines = head.decode().split("\r\n")
+        headers = {line.split(":")[0].lower(): line.split(":", 1)[1].strip() for line in lines[1:]}
+        if len(body) < int(headers.get("content-length", "0")):
+            return
+        self._data = bytearray()
+        assert self.answer is not None
+        self.answer.set_result((int(lines[0].split()[1]), bytes(body), self._arrived))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail whoever waits."""
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_exception(ConnectionError(str(exc)))
+
+    async def call(self, method: str, path: str, body: object = None) -> tuple[int, Any, float]:
+        """Ask; return status, JSON and when the answer began to arrive."""
+        text = b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n"
+        self.answer = asyncio.get_running_loop().create_future()
+        assert self.transport is not None
+        self.transport.write(head.encode() + text)
+        status, answer, arrived = await self.answer
+        return status, json.loads(answer) if answer else None, arrived
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Return the value below which a share of the values lies."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def resident_mib(pid: int, name: str) -> float:
+    """Return VmRSS or VmHWM of a process."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def measure(host: str, port: int, ranks: int, rounds: int, pid: int) -> None:
+    """Run it all and print."""
+    loop = asyncio.get_running_loop()
+    connections = []
+    for _ in range(0, ranks + 1, 256):
+        made = [loop.create_connection(Rank, host, port) for _ in range(256)]
+        connections += [protocol for _, protocol in await asyncio.gather(*made)]
+    operator, clients = connections[-1], connections[:ranks]
+
+    job = {
+        "schedule": "1f1b",
+        "microbatches": 16,
+        "data_parallel": ranks // STAGES,
+        "blocking_power": 83.64,
+    }
+    body = {"job": job, "profile_csv": PROFILE.read_text()}
+    start = time.perf_counter()
+    status, created, _ = await operator.call("POST", "/api/v1/jobs", body)
+    assert status == 201, created
+    path = f"/api/v1/jobs/{created['id']}"
+
+    async def join(rank: int, client: Rank) -> tuple[float, float]:
+        place = {"rank": rank, "dp_rank": rank // STAGES, "pp_rank": rank % STAGES}
+        more = {"gpu": {"uuid": f"GPU-{rank}", "name": "A100"}, "node": f"n{rank // 8}"}
+        status, answer, registered = await client.call("POST", path + "/ranks", place | more)
+        assert status == 200, answer
+        status, answer, planned = await client.call("GET", f"{path}/plan?rank={rank}&wait=60")
+        assert status == 200, answer
+        return registered, planned
+
+    joined = await asyncio.gather(*(join(rank, client) for rank, client in enumerate(clients)))
+    print(f"{ranks} ranks, each its own connection, {STAGES} stages x 16 microbatches")
+    print(f"last rank registered after   {max(t for t, _ in joined) - start:.2f} s")
+    print(f"last rank held its plan after {max(t for _, t in joined) - start:.2f} s")
+    while not (await operator.call("GET", path))[1]["refined"]:
+        await asyncio.sleep(0.2)
+    _, shown, _ = await operator.call("GET", path)
+    version = shown["plan"]["version"]
+
+    work: list[float] = []
+    firsts: list[float] = []
+    answered: list[float] = []
+    for round_ in range(rounds):
+        waits = [
+            asyncio.create_task(
+                client.call("GET", f"{path}/plan?rank={rank}&after={version}&wait=60")
+            )
+            for rank, client in enumerate(clients)
+        ]
+        await asyncio.sleep(2.5)
+        before = cpu_seconds(pid)
+        start = time.perf_counter()
+        if round_ % 2 == 0:
+            slow = {"pipeline": 0, "factor": 1.2}
+            status, _, done = await operator.call("POST", path + "/stragglers", slow)
+        else:
+            status, _, done = await operator.call("DELETE", path + "/stragglers")
+        assert status in (201, 204)
+        answered.append(done - start)
+        plans = await asyncio.gather(*waits)
+        work.append(cpu_seconds(pid) - before)
+        version = plans[0][1]["version"]
+        assert all(plan["version"] == version for _, plan, _ in plans)
+        firsts += [arrived - start for _, _, arrived in plans]
+    print(
+        f"straggler, {rounds} times: acknowledged in {1000 * max(answered):.1f} ms at most; ranks"
+    )
+    print(
+        f"heard after p50 {percentile(firsts, 0.5):.3f} s, p99 {percentile(firsts, 0.99):.3f} s, "
+        f"last {max(firsts):.3f} s"
+    )
+    print(f"the server worked {max(work):.2f} s of processor time for one of them at most")
+    print(
+        f"resident: {resident_mib(pid, 'VmRSS'):.0f} MiB now, "
+        f"{resident_mib(pid, 'VmHWM'):.0f} MiB at most"
+    )
+
+
+def main() -> int:
+    """Start a server and measure it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--perseus", type=Path, required=True)
+    parser.add_argument("--ranks", type=int, default=8192)
+    parser.add_argument("--rounds", type=int, default=4)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        command = [arguments.perseus, "serve", "--listen", "127.0.0.1:0"]
+        command += ["--store", f"sqlite:{folder}/jobs.db", "--log-level", "warning"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            host, port = process.stdout.readline().split("//")[1].strip().split(":")
+            asyncio.run(measure(host, int(port), arguments.ranks, arguments.rounds, process.pid))
+        finally:
+            process.terminate()
+            process.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
