@@ -254,7 +254,7 @@ Outcome<void> ManagedJob::Delete() {
   gone->version = phase_.version;
   gone->sentence = "The job was deleted; run at maximum clocks.";
   gone->gone = true;
-  board_.Publish(std::move(gone));
+  board_.Publish(gone);
   context_->events.Emit(
       {"job", record_.id, FormatCompact({{"job", record_.id}, {"deleted", true}})});
   return {};
