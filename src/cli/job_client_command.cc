@@ -179,7 +179,7 @@ class JobClient {
   Result<std::string> WatchText(const http::Event& event, const std::string& path, bool all) {
     if (flags_.json || !style_.color) return fmt::format("{} {}\n", event.name, event.data);
     constexpr std::string_view kClear = "\x1b[H\x1b[2J";
-    const Result<std::string> text = Text("GET", all ? path + "/jobs" : path);
+    Result<std::string> text = Text("GET", all ? path + "/jobs" : path);
     if (!text) return text;
     const Json json = Parsed(*text);
     return fmt::format(
@@ -197,7 +197,7 @@ class JobClient {
     if (job.empty()) return InvalidInput("the job is missing; 'perseus job list' shows all");
     std::string id = job;
     if (!job.starts_with("j-")) {
-      const Result<std::string> text = Text("GET", "/api/v1/jobs");
+      Result<std::string> text = Text("GET", "/api/v1/jobs");
       if (!text) return text;
       std::vector<std::string> found;
       for (const Json& each : Parsed(*text).value("jobs", Json::array())) {

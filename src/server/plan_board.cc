@@ -25,7 +25,7 @@ std::shared_ptr<const PublishedPlan> PlanBoard::Current() const {
   return current_;
 }
 
-void PlanBoard::Publish(std::shared_ptr<const PublishedPlan> plan) {
+void PlanBoard::Publish(const std::shared_ptr<const PublishedPlan>& plan) {
   std::vector<Entry> woken;
   {
     const std::lock_guard lock(mutex_);
@@ -42,16 +42,16 @@ void PlanBoard::Wait(std::int64_t after, double seconds, Waiter waiter) {
   std::shared_ptr<const PublishedPlan> news;
   {
     const std::lock_guard lock(mutex_);
-    if (current_ != nullptr && (current_->gone || current_->version.version != after)) {
-      news = current_;
-    } else {
+    if (current_ == nullptr || (!current_->gone && current_->version.version == after)) {
       ForgetExpired();
       const auto wait = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
           std::chrono::duration<double>(seconds));
       waiting_.push_back({std::chrono::steady_clock::now() + wait, std::move(waiter)});
+      return;
     }
+    news = current_;
   }
-  if (news != nullptr) waiter(news);
+  waiter(news);
 }
 
 void PlanBoard::ForgetExpired() {

@@ -42,7 +42,7 @@ class PlanBoard {
   std::shared_ptr<const PublishedPlan> Current() const;
 
   // Calls all that wait.
-  void Publish(std::shared_ptr<const PublishedPlan> plan);
+  void Publish(const std::shared_ptr<const PublishedPlan>& plan);
 
   // Calls `waiter` when the version is another than `after` and something was
   // published; forgets it after `seconds` (somebody else answers then). A

@@ -23,7 +23,7 @@ RC_GTEST_PROP(CellsTest, WhatIsWrittenIsReadBack, (const std::vector<int>& integ
   std::map<int, std::int64_t> exceptions;
   for (const int integer : integers) {
     knobs.push_back(static_cast<int>(static_cast<unsigned>(integer) % kMaxKnobs));
-    exceptions[integer] = std::int64_t{integer} * 5'000'000'000;
+    exceptions[integer] = std::int64_t{integer} * 1'000'000'000;
   }
   RC_ASSERT(ParseKnobs(FormatKnobs(knobs)) == knobs);
   RC_ASSERT(ParseExceptions(FormatExceptions(exceptions)) == exceptions);
