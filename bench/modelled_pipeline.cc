@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "perseus/pipeline.h"
+#include "perseus/planner.h"
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
 #include "perseus/synth.h"

@@ -245,6 +245,11 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   summary.plan_command = PlanCommand(invocation.plan_arguments);
   summary.notes =
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
+  const double iteration_seconds = planner->baseline().iteration_time_seconds;
+  NoteLongWait("--min-dwell", job->Constraints().min_dwell_seconds, iteration_seconds,
+               kOneKnobPerRank, &summary.notes);
+  NoteLongWait("--switch-latency", summary.spec.switching.latency_seconds, iteration_seconds,
+               "a clock comes into effect when others are asked for already", &summary.notes);
   const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &summary);
   if (!policy) return tl::unexpected(policy.error());
   const bool is_replay = !flags.plan_file.empty();

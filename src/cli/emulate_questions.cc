@@ -68,8 +68,11 @@ Result<void> CheckQuestions(const EmulateFlags& flags) {
   }
   if (flags.deadline_seconds.has_value() != flags.run_iterations.has_value()) {
     return InvalidInput(
-        "--deadline and --run-iterations belong together, as in '--deadline 30d --run-iterations "
-        "500000'");
+        flags.deadline_seconds
+            ? "--deadline needs the iterations of the whole run, too: --run-iterations, as in "
+              "'--deadline 30d --run-iterations 500000' (--iterations is how many are emulated)"
+            : "--run-iterations is for --deadline, the time that the whole run may take; give "
+              "both, as in '--deadline 30d --run-iterations 500000'");
   }
   if (!flags.layers.empty() && !flags.imbalance) {
     return InvalidInput("--layers is for --imbalance; give both");

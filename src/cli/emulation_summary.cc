@@ -131,11 +131,11 @@ std::string Facts(const EmulationSummary& summary, const Style& style) {
   std::string out = Fact(
       "Saving",
       fmt::format(
-          "{} of the energy ({}) for {} of the time, against all clocks at maximum in "
-          "the same scenario.",
+          "{} of the energy ({}) for {} of the time, against {} in the same scenario.",
           FormatPercent(PercentSaved(after.energy.total_joules(), before.energy.total_joules()), 2),
           FormatJoules(saved),
-          FormatSignedPercent(PercentOver(after.time_seconds, before.time_seconds), 2)),
+          FormatSignedPercent(PercentOver(after.time_seconds, before.time_seconds), 2),
+          BaselineText(*summary.profile)),
       style);
   const auto computations = static_cast<long long>(summary.pipeline->dag.size()) *
                             summary.spec.pipelines * summary.spec.iterations;

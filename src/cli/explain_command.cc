@@ -20,6 +20,7 @@
 #include "perseus/pipeline.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
+#include "perseus/profile.h"
 
 namespace perseus::cli {
 namespace {
@@ -102,16 +103,20 @@ Result<void> CheckFigures(const PlanDocument& plan, const ExplainInput& input,
                           const std::string& path) {
   double baseline_joules = input.total_blocking_power_watts * input.baseline_iteration_seconds;
   double joules = input.total_blocking_power_watts * input.iteration_seconds;
+  // Of the terms, which may cancel out.
+  double magnitude = baseline_joules + joules;
   for (const ExplainedComputation& each : input.computations) {
+    magnitude += each.baseline_joules + each.joules +
+                 each.blocking_power_watts * (each.baseline_seconds + each.seconds);
     baseline_joules += each.baseline_joules - each.blocking_power_watts * each.baseline_seconds;
     joules += each.joules - each.blocking_power_watts * each.seconds;
   }
-  const double saving =
-      baseline_joules == 0 ? 0 : 100 * (baseline_joules - joules) / baseline_joules;
   constexpr double kRelative = 1e-6;
   constexpr double kPoints = 1e-4;
-  const auto differ = [](double a, double b) {
-    return !(std::abs(a - b) <= kRelative * std::max(std::abs(a), std::abs(b)));
+  constexpr double kRounding = 1e-12;
+  const double rounding = kRounding * magnitude;
+  const auto differ = [](double a, double b, double error) {
+    return !(std::abs(a - b) <= kRelative * std::max(std::abs(a), std::abs(b)) + error);
   };
   const auto wrong = [&](std::string_view key, double said, double found) -> Result<void> {
     return InvalidInput(
@@ -120,17 +125,21 @@ Result<void> CheckFigures(const PlanDocument& plan, const ExplainInput& input,
                     path, key, said, found));
   };
   const PlanBaseline& baseline = plan.baseline;
-  if (differ(baseline.iteration_time_seconds, input.baseline_iteration_seconds)) {
+  if (differ(baseline.iteration_time_seconds, input.baseline_iteration_seconds, 0)) {
     return wrong("baseline.iteration_time_s", baseline.iteration_time_seconds,
                  input.baseline_iteration_seconds);
   }
-  if (differ(baseline.energy_joules, baseline_joules)) {
+  if (differ(baseline.energy_joules, baseline_joules, rounding)) {
     return wrong("baseline.energy_j", baseline.energy_joules, baseline_joules);
   }
-  if (differ(plan.iteration_time_seconds, input.iteration_seconds)) {
+  if (differ(plan.iteration_time_seconds, input.iteration_seconds, 0)) {
     return wrong("iteration_time_s", plan.iteration_time_seconds, input.iteration_seconds);
   }
-  if (differ(plan.energy_joules, joules)) return wrong("energy_j", plan.energy_joules, joules);
+  if (differ(plan.energy_joules, joules, rounding)) {
+    return wrong("energy_j", plan.energy_joules, joules);
+  }
+  if (std::abs(baseline_joules) <= rounding) return {};  // A share of nothing.
+  const double saving = 100 * (baseline_joules - joules) / baseline_joules;
   if (!(std::abs(plan.saving_percent - saving) <= kPoints)) {
     return wrong("saving_percent", plan.saving_percent, saving);
   }
@@ -151,15 +160,15 @@ std::string SharesText(const std::string& heading, const std::vector<SavingShare
         share.label,
         fmt::format("{}", share.computations),
         fmt::format("{}", share.slowed),
-        fmt::format("{} > {}", share.baseline_critical, share.critical),
+        fmt::format("{} -> {}", share.baseline_critical, share.critical),
         FormatSignedPercent(Percent(share.seconds - share.baseline_seconds, share.baseline_seconds),
                             1),
         WithThousands(share.saving_joules, 1),
         FormatPercent(share.share_percent, 1)};
     if (with_busy) {
-      row.insert(row.begin() + 4,
-                 fmt::format("{:.0f} > {:.0f} %", Percent(share.baseline_seconds, iteration_before),
-                             Percent(share.seconds, iteration_after)));
+      row.insert(row.begin() + 4, fmt::format("{:.0f} -> {:.0f} %",
+                                              Percent(share.baseline_seconds, iteration_before),
+                                              Percent(share.seconds, iteration_after)));
     }
     table.AddRow(std::move(row));
   }
@@ -207,7 +216,8 @@ std::string ExplainText(const Explanation& explanation, const ExplainInput& inpu
   append("phase", explanation.phases, false);
   out += "\n";
   out += Wrap(
-      "before > after. critical: computations on a longest path. saving: energy that slower clocks "
+      "before -> after. critical: computations on a longest path. saving: energy that slower "
+      "clocks "
       "save, less the waiting that they replace.",
       style.columns, 0);
   if (explanation.iteration_saving_joules != 0) {
@@ -269,6 +279,12 @@ Result<Printout> RunExplain(const ExplainFlags& flags, const Style& style) {
   const Result<PlanDocument> plan = ReadPlan(flags.input);
   if (!plan) {
     Error error = plan.error();
+    if (error.code == ErrorCode::kInvalidInput && ReadProfile(flags.input)) {
+      return InvalidInput(
+          fmt::format("{0}: this is a profile; give the plan.json that 'perseus plan {0} ... -o "
+                      "DIR' writes",
+                      flags.input));
+    }
     if (error.code == ErrorCode::kInvalidInput) {
       error.message += "; is it a plan.json that perseus plan wrote?";
     }

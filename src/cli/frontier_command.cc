@@ -72,11 +72,12 @@ std::string FrontierText(const Job& job, const Planner& planner,
   out +=
       Wrap(fmt::format(
                "{} of one pipeline's energy at each time: {}. Slower and saving are "
-               "against all clocks at maximum ({}, {}). {} All breakpoints: --csv, or -o FILE.",
+               "against {} ({}, {}). {} All breakpoints: --csv, or -o FILE.",
                IsCoarse(frontier) ? "A bound" : "The frontier",
                fmt::format("{}, {}", bound,
                            CountOf(static_cast<long long>(frontier.points.size()), "breakpoint")),
-               FormatSeconds(baseline.iteration_time_seconds), FormatJoules(baseline.energy_joules),
+               BaselineText(job.profile), FormatSeconds(baseline.iteration_time_seconds),
+               FormatJoules(baseline.energy_joules),
                frontier.fitted ? "'perseus plan' makes plans from the measured options."
                                : "Real plans come close to it: 'perseus plan' says how close."),
            style.columns, 0);

@@ -13,6 +13,7 @@
 #include "cli/job_flags.h"
 #include "cli/table.h"
 #include "job/job_fields.h"
+#include "report/figures.h"
 
 namespace perseus::cli {
 namespace {
@@ -31,15 +32,23 @@ tl::unexpected<Error> InFlags(Error error, const JobFile& settings) {
   return tl::unexpected<Error>(std::move(error));
 }
 
+// What a field that must be given is, for whoever does not know it yet.
+std::string_view MeaningOf(std::string_view key) {
+  if (key == "schedule") return " (1f1b, gpipe, ...: 'perseus plan --help' has all)";
+  if (key == "microbatches") return " (of one iteration)";
+  return key == "blocking_power" ? " (watts of a GPU that waits)" : "";
+}
+
 // What must be known and is not, in one sentence with an example.
 Result<void> CheckComplete(const JobFile& settings, const std::string& input,
                            std::string_view command) {
-  std::vector<std::string_view> missing;
-  for (const std::string_view key : MissingFields(settings)) missing.push_back(FlagOfField(key));
+  std::vector<std::string> missing;
+  for (const std::string_view key : MissingFields(settings)) {
+    missing.push_back(fmt::format("{}{}", FlagOfField(key), MeaningOf(key)));
+  }
   if (missing.empty()) return {};
   return InvalidInput(fmt::format(
-      "{} {} missing, as in 'perseus {} {} --schedule 1f1b --microbatches 96 --blocking-power 75' "
-      "(watts that a GPU draws while it waits)",
+      "{} {} missing, as in 'perseus {} {} --schedule 1f1b --microbatches 96 --blocking-power 75'",
       fmt::join(missing, ", "), missing.size() == 1 ? "is" : "are", command, input));
 }
 
@@ -114,9 +123,22 @@ Result<double> TargetSeconds(const Planner& planner, const PlanTarget& target) {
 }
 
 void NoteTarget(const Planner& planner, const PlanTarget& target, std::vector<std::string>* notes) {
-  if (!MeantAsFactor(target, planner)) return;
+  if (MeantAsFactor(target, planner)) {
+    notes->push_back(fmt::format("--at {0} is a time of {0} s, beyond T*; did you mean --at {0}x?",
+                                 target.value));
+    return;
+  }
+  const Frontier& frontier = planner.frontier();
+  const Result<double> seconds = planner.TargetSeconds(target);
+  if (!seconds || *seconds <= frontier.tstar_seconds ||
+      report::SameTime(*seconds, frontier.tstar_seconds)) {
+    return;
+  }
   notes->push_back(
-      fmt::format("--at {0} is a time of {0} s, beyond T*; did you mean --at {0}x?", target.value));
+      fmt::format("--at {} is beyond T* ({}), and more time than that saves nothing; the least "
+                  "energy is at --at economic ({}).",
+                  TargetText(target), FormatSeconds(frontier.tstar_seconds),
+                  FormatSeconds(frontier.economic_seconds)));
 }
 
 std::string TargetText(const PlanTarget& target) {

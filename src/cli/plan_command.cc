@@ -189,6 +189,8 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   summary.notes =
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
   NoteTarget(*planner, target, &summary.notes);
+  NoteLongWait("--min-dwell", constraints.min_dwell_seconds,
+               planner->baseline().iteration_time_seconds, kOneKnobPerRank, &summary.notes);
   progress.SetWhat("plan");
   Result<Plan> chosen = planner->PlanFor(*seconds, constraints, effort);
   if (!chosen) return tl::unexpected(chosen.error());

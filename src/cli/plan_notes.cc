@@ -64,17 +64,35 @@ void NoteSchedule(const CostedPipeline& pipeline, int virtual_stages,
   }
 }
 
+void NoteTimes(const CostedPipeline& pipeline, std::vector<std::string>* notes) {
+  constexpr double kLongSeconds = 10;
+  const CostTable* longest = nullptr;
+  for (const CostTable& table : pipeline.tables) {
+    if (longest == nullptr || table.baseline.time_seconds > longest->baseline.time_seconds) {
+      longest = &table;
+    }
+  }
+  if (longest == nullptr || longest->baseline.time_seconds <= kLongSeconds) return;
+  notes->push_back(
+      fmt::format("stage {} {} takes {} at its fastest knob; if the profile's times are "
+                  "milliseconds, divide them by 1000.",
+                  longest->stage, ComputationTypeName(longest->type),
+                  FormatSeconds(longest->baseline.time_seconds)));
+}
+
 void NotePower(const CostedPipeline& pipeline, const Plan& baseline,
                std::vector<std::string>* notes) {
   constexpr double kMostWatts = 3000;
   constexpr double kLeastWatts = 1;
+  const std::string_view baseline_name =
+      pipeline.knobs_are_numbers ? "maximum clocks" : "the baseline knobs";
   const double per_gpu =
       baseline.average_power_watts / (pipeline.tensor_parallel * pipeline.dag.num_ranks);
   if (per_gpu > kMostWatts || per_gpu < kLeastWatts) {
     notes->push_back(
-        fmt::format("a GPU draws {:.3g} W on average at maximum clocks, which no GPU does; check "
-                    "the units (seconds, joules).",
-                    per_gpu));
+        fmt::format("a GPU draws {:.3g} W on average at {}, which no GPU does; check the units "
+                    "(seconds, joules).",
+                    per_gpu, baseline_name));
   }
   for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
     double joules = 0;
@@ -88,9 +106,9 @@ void NotePower(const CostedPipeline& pipeline, const Plan& baseline,
     if (!(joules < waiting * seconds)) continue;
     notes->push_back(fmt::format(
         "rank {} draws more while it waits ({:.4g} W for each GPU, --blocking-power) than while it "
-        "computes at maximum clocks ({:.4g} W on average); check the units (watts, seconds, "
-        "joules).",
-        rank, waiting / pipeline.tensor_parallel, joules / seconds / pipeline.tensor_parallel));
+        "computes at {} ({:.4g} W on average); check the units (watts, seconds, joules).",
+        rank, waiting / pipeline.tensor_parallel, baseline_name,
+        joules / seconds / pipeline.tensor_parallel));
     return;
   }
 }
@@ -104,8 +122,20 @@ std::vector<std::string> InputNotes(const Profile& profile, const CostedPipeline
   for (const std::string& note : pipeline.notes) notes.push_back(note + ".");
   NoteLowerClocks(profile, &notes);
   NoteSchedule(pipeline, virtual_stages, &notes);
+  NoteTimes(pipeline, &notes);
   NotePower(pipeline, baseline, &notes);
   return notes;
+}
+
+void NoteLongWait(std::string_view flag, double seconds, double iteration_seconds,
+                  std::string_view consequence, std::vector<std::string>* notes) {
+  if (seconds <= iteration_seconds) return;
+  constexpr double kMilli = 1e-3;
+  const bool meant_milliseconds = seconds * kMilli < iteration_seconds;
+  notes->push_back(fmt::format(
+      "{0} is {1:g} s, longer than an iteration ({2}): {3}{4}", flag, seconds,
+      FormatSeconds(iteration_seconds), consequence,
+      meant_milliseconds ? fmt::format("; did you mean {:g}ms?", seconds) : std::string(".")));
 }
 
 }  // namespace perseus::cli

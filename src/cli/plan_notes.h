@@ -5,6 +5,7 @@
 #define PERSEUS_CLI_PLAN_NOTES_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
@@ -18,6 +19,13 @@ namespace perseus::cli {
 // numbers in other units. Empty where nothing is odd.
 std::vector<std::string> InputNotes(const Profile& profile, const CostedPipeline& pipeline,
                                     const Plan& baseline, int virtual_stages);
+
+inline constexpr std::string_view kOneKnobPerRank = "each rank keeps one knob";
+
+// Notes a time given with `flag` that is longer than an iteration; a number
+// without a unit is seconds, and milliseconds may have been meant.
+void NoteLongWait(std::string_view flag, double seconds, double iteration_seconds,
+                  std::string_view consequence, std::vector<std::string>* notes);
 
 }  // namespace perseus::cli
 

@@ -20,6 +20,10 @@ namespace {
 
 std::string TableSeconds(double seconds, double scale) { return WithThousands(seconds * scale, 4); }
 
+std::string KnobNoun(const PlanSummary& summary) {
+  return summary.pipeline->knobs_are_numbers ? "clock" : "knob";
+}
+
 std::string PointsTable(const PlanSummary& summary, const Style& style) {
   const bool milliseconds = summary.baseline->iteration_time_seconds < 0.1;
   const bool millijoules = summary.baseline->energy_joules < 1;
@@ -81,6 +85,15 @@ std::string JobTotal(const PlanSummary& summary, const Style& style) {
               style);
 }
 
+// "1.850 % faster".
+std::string Compared(double percent, std::string_view more, std::string_view less,
+                     std::string_view same) {
+  constexpr int kDecimals = 3;
+  const std::string text = FormatPercent(std::abs(percent), kDecimals);
+  if (text == FormatPercent(0, kDecimals)) return std::string(same);
+  return fmt::format("{} {}", text, percent > 0 ? more : less);
+}
+
 std::string Prices(const PlanSummary& summary, const Style& style) {
   if (summary.prices.empty()) return "";
   std::string out = "\n" + style.Bold("Price") +
@@ -88,9 +101,9 @@ std::string Prices(const PlanSummary& summary, const Style& style) {
   std::size_t widest = 0;
   for (const auto& price : summary.prices) widest = std::max(widest, price.constraint.size());
   for (const ConstraintPrice& price : summary.prices) {
-    out += fmt::format("          {:{}}  {} energy, {} time\n", price.constraint, widest,
-                       FormatSignedPercent(price.energy_percent, 3),
-                       FormatSignedPercent(price.time_percent, 3));
+    out += fmt::format("          {:{}}  {}, {}\n", price.constraint, widest,
+                       Compared(price.energy_percent, "more energy", "less energy", "same energy"),
+                       Compared(price.time_percent, "slower", "faster", "same time"));
   }
   return out;
 }
@@ -101,6 +114,12 @@ std::string Fact(std::string_view name, std::string_view text, const Style& styl
   constexpr int kIndent = 10;
   return style.Bold(name) + std::string(kIndent - name.size(), ' ') +
          Wrap(Printable(text), style.columns, kIndent) + "\n";
+}
+
+std::string BaselineText(const Profile& profile) {
+  if (profile.knobs_are_numbers) return "all clocks at maximum";
+  return profile.KnobsAreRanked() ? "all knobs at maximum"
+                                  : "all computations at their baseline knobs";
 }
 
 bool IsCoarse(const Frontier& frontier) {
@@ -186,8 +205,8 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
                                 summary.split_ratio, style);
   out += Fact(
       "Today",
-      fmt::format("all clocks at maximum: {}, {}, {} for one iteration of one pipeline.",
-                  FormatSeconds(baseline.iteration_time_seconds),
+      fmt::format("{}: {}, {}, {} for one iteration of one pipeline.",
+                  BaselineText(*summary.profile), FormatSeconds(baseline.iteration_time_seconds),
                   FormatJoules(baseline.energy_joules), FormatWatts(baseline.average_power_watts)),
       style);
   out += '\n';
@@ -195,8 +214,8 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
   std::string legend = fmt::format(
       "> is the plan (--at {}). Every row is a real plan, replayed on the profile's times (the "
       "others are searched for less long); saving "
-      "is against all clocks at maximum; gap is to the lower bound that no plan can beat.",
-      summary.at);
+      "is against {}; gap is to the lower bound that no plan can beat.",
+      summary.at, BaselineText(*summary.profile));
   if (!summary.beyond_tstar.empty()) {
     legend += fmt::format(" Beyond T* more time saves nothing: {} left out.",
                           fmt::join(summary.beyond_tstar, ", "));
@@ -209,17 +228,21 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
   out += Prices(summary, style);
   const Plan& chosen = summary.chosen;
   out += '\n';
-  out +=
-      Fact("Plan",
-           fmt::format("{} and {} an iteration, {} saved; {} distinct {}, {} an "
-                       "iteration.",
-                       FormatSeconds(chosen.iteration_time_seconds),
-                       FormatJoules(chosen.energy_joules), FormatPercent(chosen.saving_percent, 2),
-                       chosen.distinct_knobs, chosen.distinct_knobs == 1 ? "clock" : "clocks",
-                       CountOf(chosen.knob_changes, "change")),
-           style);
+  out += Fact(
+      "Plan",
+      fmt::format(
+          "{} and {} an iteration, {} saved; {} distinct {}, {} an "
+          "iteration.",
+          FormatSeconds(chosen.iteration_time_seconds), FormatJoules(chosen.energy_joules),
+          FormatPercent(chosen.saving_percent, 2), chosen.distinct_knobs,
+          chosen.distinct_knobs == 1 ? KnobNoun(summary) : fmt::format("{}s", KnobNoun(summary)),
+          CountOf(chosen.knob_changes, "change")),
+      style);
   if (chosen.shared_knobs) {
-    out += Fact("Best", report::SharedKnobText(*chosen.shared_knobs, summary.granularity), style);
+    out +=
+        Fact("Best",
+             report::SharedKnobText(*chosen.shared_knobs, summary.granularity, KnobNoun(summary)),
+             style);
   }
   out += JobTotal(summary, style);
   if (!summary.output_directory.empty()) {

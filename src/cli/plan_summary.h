@@ -65,6 +65,9 @@ using report::SameTime;
 // Whether the frontier's certified error is more than that of rounding.
 bool IsCoarse(const Frontier& frontier);
 
+// What savings are measured against: "all clocks at maximum", where knobs are clocks.
+std::string BaselineText(const Profile& profile);
+
 std::string FormatPlanSummary(const PlanSummary& summary, const Style& style);
 
 // What was read, for the top of `plan` and `frontier`.

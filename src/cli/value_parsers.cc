@@ -17,7 +17,6 @@
 namespace perseus::cli {
 namespace {
 
-using job::kMaxSeconds;
 using job::kMaxWatts;
 
 bool ReadNumber(std::string_view text, double* number) {
@@ -154,28 +153,6 @@ Result<double> ParseNumber(std::string_view text, const Range& range, std::strin
                                           range.least, range.most, text));
   }
   return value;
-}
-
-Result<double> ParseDuration(std::string_view text) {
-  std::string_view digits = text;
-  double scale = 1;
-  if (digits.ends_with("us")) {
-    digits.remove_suffix(2);
-    scale = 1e-6;
-  } else if (digits.ends_with("ms")) {
-    digits.remove_suffix(2);
-    scale = 1e-3;
-  } else if (digits.ends_with("s")) {
-    digits.remove_suffix(1);
-  }
-  double value = 0;
-  if (!ReadNumber(digits, &value) || value < 0 || value * scale > kMaxSeconds) {
-    return InvalidInput(fmt::format(
-        "expected seconds (0.02), or a number with a unit (20ms, 500us), not negative and at most "
-        "{}, got '{}'",
-        kMaxSeconds, text));
-  }
-  return value * scale;
 }
 
 Result<PlanTarget> ParseTarget(std::string_view text) {

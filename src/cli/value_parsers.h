@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "job/duration_text.h"
 #include "perseus/plan.h"
 #include "perseus/result.h"
 
@@ -28,7 +29,7 @@ struct Range {
 Result<double> ParseNumber(std::string_view text, const Range& range, std::string_view unit);
 
 // "0.02", "0.02s", "20ms", "500us".
-Result<double> ParseDuration(std::string_view text);
+using job::ParseDuration;
 
 // ParsePlanTarget in any case, and the names of the table: T_min, T_economic, T*.
 Result<PlanTarget> ParseTarget(std::string_view text);

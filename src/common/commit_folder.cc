@@ -98,9 +98,17 @@ class Finisher {
     };
     if (!std::all_of(moved.begin(), moved.end(), is_kept)) return false;
     for (const std::string& name : moved) {
-      if (::renameat(directory_, name.c_str(), commit_, name.c_str()) != 0) return false;
       const std::string old = std::string(kOld) + name;
-      if (Has(old) && ::renameat(commit_, old.c_str(), directory_, name.c_str()) != 0) return false;
+      if (!Has(old)) {
+        if (::renameat(directory_, name.c_str(), commit_, name.c_str()) != 0) return false;
+        continue;
+      }
+      // The new file goes back to the folder by a second name, and the old one
+      // replaces it: at no time is there none.
+      if (::linkat(directory_, name.c_str(), commit_, name.c_str(), 0) != 0 && errno != EEXIST) {
+        return false;
+      }
+      if (::renameat(commit_, old.c_str(), directory_, name.c_str()) != 0) return false;
     }
     return true;
   }

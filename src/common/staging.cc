@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -59,11 +60,19 @@ std::string WriteFailure(int error) {
     case ENOSPC:
     case EDQUOT:
       return "the disk is full; free some space, or choose another place";
+    case ENAMETOOLONG:
+      return "its name, or a part of its path, is longer than the file system takes; choose a "
+             "shorter one";
     case EFBIG:
       return "the file would be larger than this process may write (see ulimit -f)";
     default:
       return SystemMessage(error);
   }
+}
+
+std::string StemOf(const std::string& name) {
+  constexpr std::size_t kLongestStem = 200;  // Of 255 bytes, nearly everywhere.
+  return "." + name.substr(0, kLongestStem);
 }
 
 Result<Staged> Staged::MakeFile(const std::string& folder, const std::string& stem,

@@ -21,6 +21,10 @@ namespace perseus {
 tl::unexpected<Error> CannotWrite(const std::string& path, const std::string& reason);
 std::string WriteFailure(int error);
 
+// What the temporary names for `name` begin with: "." and as much of it as leaves
+// room for the rest of the name.
+std::string StemOf(const std::string& name);
+
 // A file or folder under a temporary name; removed unless it is renamed.
 class Staged {
  public:

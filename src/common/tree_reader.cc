@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/nearest_name.h"
+#include "common/numbers.h"
 
 namespace perseus {
 namespace {
@@ -68,13 +69,21 @@ void TreeReader::FailExpected(const TreeNode& node, std::string_view expected) {
 
 TreeCursor TreeCursor::Nothing() const { return {reader_, &NullNode()}; }
 
+void TreeCursor::FailNumber(std::string_view expected) const {
+  const auto* text = std::get_if<std::string>(&node_->value);
+  constexpr std::size_t kLongestNumber = 40;
+  if (text == nullptr || text->size() > kLongestNumber || !ParseFinite(*text))
+    return FailExpected(expected);
+  Fail(fmt::format("expected {}, found it in quotes; write {} without them", expected, *text));
+}
+
 double TreeCursor::Number(NumberRange range) const {
   if (reader_->failed()) return 0;
   const auto* number = std::get_if<double>(&node_->value);
   if (number == nullptr || !std::isfinite(*number) || *number < range.least ||
       *number > range.most || (range.above_least && *number == range.least) ||
       (range.below_most && *number == range.most)) {
-    FailExpected(DescribeRange(range, "a number"));
+    FailNumber(DescribeRange(range, "a number"));
     return 0;
   }
   return *number;
@@ -86,7 +95,7 @@ int TreeCursor::Integer(int least, int most) const {
   // Written so that NaN fails.
   if (number == nullptr || !(*number >= least && *number <= most) ||
       std::trunc(*number) != *number) {
-    FailExpected(
+    FailNumber(
         DescribeRange({.least = static_cast<double>(least), .most = static_cast<double>(most)},
                       "a whole number"));
     return 0;
@@ -112,7 +121,7 @@ std::vector<double> TreeCursor::Numbers(NumberRange range) const {
   if (reader_->failed()) return {};
   if (IsNumber()) return {Number(range)};
   if (!IsList()) {
-    FailExpected(DescribeRange(range, "a number") + ", or an array of such numbers");
+    FailNumber(DescribeRange(range, "a number") + ", or an array of such numbers");
     return {};
   }
   std::vector<double> numbers;

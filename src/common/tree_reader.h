@@ -96,6 +96,8 @@ class TreeCursor {
 
  private:
   TreeCursor Nothing() const;
+  // FailExpected for a number; says where one stands in quotes.
+  void FailNumber(std::string_view expected) const;
 
   TreeReader* reader_;
   const TreeNode* node_;

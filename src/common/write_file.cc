@@ -96,7 +96,11 @@ Result<void> CheckTarget(const std::string& target) {
                        "files; choose another place");
   }
   struct stat status {};
-  if (::stat(target.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
+  if (::stat(target.c_str(), &status) != 0) {
+    if (errno == ENAMETOOLONG) return CannotWrite(target, WriteFailure(ENAMETOOLONG));
+    return {};
+  }
+  if (S_ISREG(status.st_mode)) return {};
   return CannotWrite(target, S_ISDIR(status.st_mode)
                                  ? "it is a directory; choose another name, or remove it"
                                  : "it exists and is not a regular file; choose another name");
@@ -148,7 +152,10 @@ Result<void> CheckDirectory(const std::string& directory, const fs::path& normal
   if (LeadsBackFromNothing(normal)) {
     return CannotMake(directory, "\"..\" follows a part that is not a directory; leave both out");
   }
-  if (!Exists(normal)) return {};
+  if (!Exists(normal)) {
+    if (errno == ENAMETOOLONG) return CannotMake(directory, WriteFailure(ENAMETOOLONG));
+    return {};
+  }
   std::error_code ignored;
   return CannotMake(
       directory, normal.string() + (fs::exists(normal, ignored) || !fs::is_symlink(normal, ignored)
@@ -241,7 +248,7 @@ Result<void> WriteIntoExisting(const std::string& directory, const std::vector<O
 Result<bool> WriteAsNew(const fs::path& directory, const std::vector<OutputFile>& files) {
   const SignalHold hold;
   const std::string parent = ParentOf(directory);
-  const std::string stem = "." + directory.filename().string();
+  const std::string stem = StemOf(directory.filename().string());
   DirectoryMaker maker;
   if (auto made = maker.Make(parent, directory.string()); !made) {
     return tl::unexpected(made.error());
@@ -267,7 +274,7 @@ Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes
   if (auto good = CheckTarget(path); !good) return good;
   const SignalHold hold;
   const std::string folder = ParentOf(path);
-  const std::string stem = "." + fs::path(path).filename().string();
+  const std::string stem = StemOf(fs::path(path).filename().string());
   SweepStaged(folder, stem);
   Result<Staged> staged = Staged::MakeFile(folder, stem, path);
   if (!staged) return tl::unexpected(staged.error());

@@ -107,124 +107,6 @@ Int128 DeadlineProgram::LagrangianCost(int activity) const {
   return curve.costs[level] + static_cast<Int128>(flow) * curve.lengths[level];
 }
 
-void DeadlineProgram::SetTreeBounds(int index) {
-  Arc& arc = arcs_[index];
-  if (IsFixed(index)) {
-    arc.lower = 0;
-    arc.upper = kInfinite;
-    return;
-  }
-  const Curve& curve = network_->CurveOf(index);
-  arc.lower = arc.level == 0 ? 0 : curve.capacities[arc.level - 1];
-  arc.upper = curve.capacities[arc.level];
-}
-
-void DeadlineProgram::SetOutsideLengths(int index) {
-  Arc& arc = arcs_[index];
-  if (IsFixed(index)) {
-    arc.forward_length = fixed_length_[index];
-    arc.backward_length = arc.flow > 0 ? fixed_length_[index] : kNever;
-    return;
-  }
-  const Curve& curve = network_->CurveOf(index);
-  arc.forward_length = curve.lengths[arc.level + 1];
-  arc.backward_length = arc.level < 0 ? kNever : curve.lengths[arc.level];
-}
-
-std::int64_t DeadlineProgram::TreeLength(int index) const {
-  if (index >= network_->num_activities) return arcs_[index].forward_length;
-  if (IsFixed(index)) return fixed_length_[index];
-  return network_->CurveOf(index).lengths[arcs_[index].level];
-}
-
-void DeadlineProgram::EnterTree(int index, bool forward) {
-  in_tree_[index] = 1;
-  if (index >= network_->num_activities) return;
-  if (forward && !IsFixed(index)) ++arcs_[index].level;
-  SetTreeBounds(index);
-}
-
-void DeadlineProgram::LeaveTree(int index, bool at_upper) {
-  in_tree_[index] = 0;
-  if (index >= network_->num_activities) return;
-  if (!at_upper && !IsFixed(index)) --arcs_[index].level;
-  SetOutsideLengths(index);
-}
-
-// By how much an arc outside the tree is too long (forward) or too short.
-std::int64_t DeadlineProgram::Violation(int index, bool* forward) const {
-  const Arc& arc = arcs_[index];
-  const std::int64_t apart = nodes_[arc.head].time - nodes_[arc.tail].time;
-  *forward = true;
-  if (apart < arc.forward_length) return arc.forward_length - apart;
-  *forward = false;
-  if (arc.backward_length != kNever && apart > arc.backward_length) {
-    return apart - arc.backward_length;
-  }
-  return 0;
-}
-
-void DeadlineProgram::CollectSubtree(int top) {
-  subtree_.assign(1, top);
-  for (std::size_t k = 0; k < subtree_.size(); ++k) {
-    const int v = subtree_[k];
-    in_subtree_[v] = 1;
-    const int parent_arc = nodes_[v].parent_arc;
-    for (const Network::Incidence& incidence : network_->IncidencesOf(v)) {
-      if (in_tree_[incidence.arc] && incidence.arc != parent_arc) {
-        subtree_.push_back(incidence.other);
-      }
-    }
-    if (v == Network::kSink && in_tree_.back()) subtree_.push_back(Network::kSource);
-  }
-  work_ += static_cast<std::int64_t>(subtree_.size());
-}
-
-// Makes candidates of the arcs at the border of the subtree that are violated.
-void DeadlineProgram::OfferAround() {
-  const auto offer = [this](int index) {
-    bool forward = false;
-    if (in_tree_[index] || is_candidate_[index] || Violation(index, &forward) == 0) return;
-    is_candidate_[index] = 1;
-    candidates_.push_back(index);
-  };
-  for (const int v : subtree_) {
-    for (const Network::Incidence& incidence : network_->IncidencesOf(v)) {
-      if (!in_subtree_[incidence.other]) offer(incidence.arc);
-    }
-  }
-  offer(static_cast<int>(arcs_.size()) - 1);
-  for (const int v : subtree_) in_subtree_[v] = 0;
-}
-
-void DeadlineProgram::ShiftSubtree(int top, std::int64_t change) {
-  if (change == 0) return;
-  CollectSubtree(top);
-  for (const int v : subtree_) nodes_[v].time += change;
-  OfferAround();
-}
-
-void DeadlineProgram::Reroot(int top, int new_top, int new_parent, int new_parent_arc,
-                             std::int64_t change) {
-  for (int v = new_top, parent = new_parent, arc = new_parent_arc;;) {
-    Node& node = nodes_[v];
-    const int next = node.parent;
-    const int next_arc = node.parent_arc;
-    node.parent = parent;
-    node.parent_arc = arc;
-    if (v == top) break;
-    parent = v;
-    arc = next_arc;
-    v = next;
-  }
-  CollectSubtree(new_top);
-  for (const int v : subtree_) {
-    nodes_[v].time += change;
-    nodes_[v].depth = nodes_[nodes_[v].parent].depth + 1;
-  }
-  OfferAround();
-}
-
 // Lets `entering` take flow (or give it back), and restores the tree. False
 // when nothing blocks.
 bool DeadlineProgram::Pivot(int entering, bool forward, std::int64_t violation) {
@@ -361,26 +243,6 @@ void DeadlineProgram::SetDeadline(std::int64_t deadline) {
   }
 }
 
-bool DeadlineProgram::CanMeetDeadline() {
-  earliest_.assign(nodes_.size(), 0);
-  const auto arrive = [this](int node) {
-    std::int64_t time = 0;
-    for (const Network::Incidence& incidence : network_->IncidencesOf(node)) {
-      const Network::Arc& arc = network_->arcs[incidence.arc];
-      if (arc.head == node) time = std::max(time, earliest_[arc.tail] + arc.length);
-    }
-    return time;
-  };
-  for (const int activity : network_->topological_order) {
-    const std::int64_t length =
-        IsFixed(activity) ? fixed_length_[activity] : network_->CurveOf(activity).lengths.back();
-    earliest_[Network::EndNode(activity)] = arrive(Network::StartNode(activity)) + length;
-  }
-  work_ += static_cast<std::int64_t>(nodes_.size());
-  const std::int64_t deadline = -arcs_.back().forward_length;
-  return arrive(Network::kSink) <= deadline;
-}
-
 void DeadlineProgram::Fix(int activity, std::int64_t length, Int128 cost) {
   objective_ -= LagrangianCost(activity);
   fixed_length_[activity] = length;
@@ -399,7 +261,7 @@ void DeadlineProgram::Release(int activity) {
 
 DeadlineProgram::Outcome DeadlineProgram::Optimise(Int128 limit) {
   while (!candidates_.empty()) {
-    if (objective_ > limit || work_ > work_limit_) return Outcome::kAboveLimit;
+    if (objective_ > limit) return Outcome::kAboveLimit;
     const int entering = candidates_.back();
     candidates_.pop_back();
     is_candidate_[entering] = 0;

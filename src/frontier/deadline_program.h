@@ -5,7 +5,6 @@
 #define PERSEUS_FRONTIER_DEADLINE_PROGRAM_H_
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "frontier/network.h"
@@ -25,13 +24,6 @@ class DeadlineProgram {
   // Takes over an optimal basis. `deadline` lies in
   // [walk.next_time(), walk.time()], or is walk.time() at the fastest.
   DeadlineProgram(const Network& network, const Walk& walk, std::int64_t deadline);
-
-  // Optimise() gives up, as if above its limit, once work() passes this.
-  void SetWorkLimit(std::int64_t limit) { work_limit_ = limit; }
-
-  // Whether the fixed activities leave room for the others at their fastest.
-  // Where they do not, this is much cheaper than Optimise().
-  bool CanMeetDeadline();
 
   // Changes the deadline. Call Optimise() afterwards.
   void SetDeadline(std::int64_t deadline);
@@ -112,10 +104,8 @@ class DeadlineProgram {
   std::vector<Int128> fixed_cost_;
   std::vector<int> candidates_;
   std::vector<int> subtree_;
-  std::vector<std::int64_t> earliest_;  // [node], of CanMeetDeadline().
   Int128 objective_ = 0;
   std::int64_t work_ = 0;
-  std::int64_t work_limit_ = std::numeric_limits<std::int64_t>::max();
 };
 
 }  // namespace perseus::frontier

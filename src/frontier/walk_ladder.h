@@ -50,7 +50,6 @@ class WalkLadder {
   // fastest_time(): that of fastest_time().
   DeadlineProgram ProgramAt(std::int64_t deadline) const;
 
-  std::size_t num_rungs() const { return rungs_.size(); }
   // Memory held by the rungs.
   std::size_t bytes() const;
 

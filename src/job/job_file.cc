@@ -18,6 +18,7 @@
 #include "common/numbers.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
+#include "job/duration_text.h"
 #include "job/job_fields.h"
 #include "job/time_margin_text.h"
 #include "perseus/file.h"
@@ -96,12 +97,28 @@ class JobParser {
     *value = found.Integer(static_cast<int>(field.range.least), static_cast<int>(field.range.most));
   }
 
+  // A number, or a time with its unit ("20ms").
+  static double ReadNumber(const job::Field& field, const TreeCursor& found) {
+    if (field.unit != job::Unit::kSeconds || !found.IsString()) return found.Number(field.range);
+    const Result<double> seconds = job::ParseDuration(found.String());
+    if (!seconds) found.Fail(seconds.error().message);
+    return seconds.value_or(0);
+  }
+
   static void Read(const job::Field& field, const TreeCursor& found, std::optional<double>* value) {
-    *value = found.Number(field.range);
+    *value = ReadNumber(field, found);
   }
 
   static void Read(const job::Field& field, const TreeCursor& found, std::vector<double>* value) {
-    *value = found.Numbers(field.range);
+    if (field.unit == job::Unit::kSeconds && found.IsString()) {
+      *value = {ReadNumber(field, found)};
+    } else if (field.unit == job::Unit::kSeconds && found.IsList()) {
+      for (std::size_t i = 0; i < found.Size(); ++i) {
+        value->push_back(ReadNumber(field, found.At(i)));
+      }
+    } else {
+      *value = found.Numbers(field.range);
+    }
     if (value->empty()) found.Fail("the array is empty; remove the key, or give numbers");
   }
 

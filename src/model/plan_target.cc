@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include "common/numbers.h"
 #include "perseus/plan.h"
@@ -15,6 +16,21 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kGranularityNames = {"computation", "phase", "stage-type",
                                                                "stage"};
+
+// What was probably meant by a text that is no target, for the end of a message.
+std::string TargetHint(std::string_view text) {
+  const bool is_percent = text.ends_with('%');
+  const bool is_seconds = text.ends_with('s') && !text.ends_with("ms") && !text.ends_with("us");
+  if (!is_percent && !is_seconds) return "";
+  text.remove_suffix(1);
+  if (text.ends_with(' ')) text.remove_suffix(1);
+  const std::optional<double> value = ParseFinite(text);
+  if (!value || *value <= 0) return "";
+  constexpr double kMostPercent = 100;
+  if (is_seconds) return fmt::format("; did you mean {}?", text);
+  if (*value > kMostPercent) return "";
+  return fmt::format("; did you mean {:.6g}x?", 1 + *value / 100);
+}
 
 }  // namespace
 
@@ -41,9 +57,8 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   if (!value || *value <= 0) {
     return InvalidInput(
         fmt::format("'{}' is no point of the frontier; expected a factor of the all-maximum-clock "
-                    "time (1.02x), "
-                    "seconds (5.3), economic, fastest or tstar",
-                    text.substr(0, 40)));
+                    "time (1.02x), seconds (5.3), economic, fastest or tstar{}",
+                    text.substr(0, 40), TargetHint(text)));
   }
   return PlanTarget{factor ? Kind::kBaselineFactor : Kind::kSeconds, *value};
 }

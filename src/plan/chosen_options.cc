@@ -6,36 +6,30 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <set>
-#include <utility>
 
 namespace perseus::plan {
 namespace {
 
 // Of MeetDeadline(), which mends what rounding has hidden: a few steps.
-constexpr std::size_t kMostStepsPerGroup = 4;
+constexpr std::size_t kMostStepsPerComputation = 4;
 
 }  // namespace
 
 ChosenOptions::ChosenOptions(const CostedPipeline& pipeline, const Guard& guard,
-                             const std::vector<std::vector<int>>& groups,
-                             const std::vector<std::vector<int>>& group_knobs,
-                             const std::vector<int>& knob_of_group)
+                             const std::vector<std::vector<int>>& knobs,
+                             const std::vector<int>& knob_of)
     : pipeline_(pipeline),
       guard_(guard),
-      groups_(groups),
-      group_knobs_(group_knobs),
+      knobs_(knobs),
       options_(pipeline.table_of.size()),
       seconds_(pipeline.table_of.size()) {
-  for (std::size_t g = 0; g < groups.size(); ++g) Choose(static_cast<int>(g), knob_of_group[g]);
+  for (std::size_t i = 0; i < knob_of.size(); ++i) Choose(static_cast<int>(i), knob_of[i]);
 }
 
-void ChosenOptions::Choose(int group, int knob) {
-  for (const int i : groups_[group]) {
-    const CostTable& table = pipeline_.TableOf(i);
-    options_[i] = *FindOption(table, knob);
-    seconds_[i] = guard_.Seconds(table, options_[i]);
-  }
+void ChosenOptions::Choose(int computation, int knob) {
+  const CostTable& table = pipeline_.TableOf(computation);
+  options_[computation] = *FindOption(table, knob);
+  seconds_[computation] = guard_.Seconds(table, options_[computation]);
 }
 
 double ChosenOptions::GuardedSeconds() const {
@@ -43,40 +37,31 @@ double ChosenOptions::GuardedSeconds() const {
 }
 
 bool ChosenOptions::MeetDeadline(double seconds) {
-  // What speeds one member of a group up may slow another down: no group is
-  // given a knob that it has had, so that this ends.
-  std::set<std::pair<int, int>> had;
-  const std::size_t most_steps = kMostStepsPerGroup * groups_.size();
-  for (;;) {
+  // Each step makes one computation faster, so this ends; in a few steps, or not at all.
+  const std::size_t most_steps = kMostStepsPerComputation * knobs_.size();
+  for (std::size_t step = 0;; ++step) {
     const Timing timing = Replay(pipeline_.dag, seconds_);
     if (timing.iteration_time_seconds <= seconds) return true;
     const std::vector<bool> critical = CriticalComputations(pipeline_.dag, timing);
-    int best_group = -1;
+    int best = -1;
     int best_knob = -1;
     double best_price = std::numeric_limits<double>::infinity();
-    for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
-      const auto is_critical = [&critical](int i) { return critical[i]; };
-      if (std::none_of(groups_[g].begin(), groups_[g].end(), is_critical)) continue;
-      for (const int knob : group_knobs_[g]) {
-        if (had.contains({g, knob})) continue;
-        double cost = 0;
-        double gain = 0;
-        for (const int i : groups_[g]) {
-          const CostTable& table = pipeline_.TableOf(i);
-          const CostOption& option = *FindOption(table, knob);
-          cost += EffectiveEnergy(table, option) - EffectiveEnergy(table, options_[i]);
-          if (critical[i]) gain += seconds_[i] - guard_.Seconds(table, option);
-        }
+    for (int i = 0; i < static_cast<int>(knobs_.size()); ++i) {
+      if (!critical[i]) continue;
+      const CostTable& table = pipeline_.TableOf(i);
+      for (const int knob : knobs_[i]) {
+        const CostOption& option = *FindOption(table, knob);
+        const double cost = EffectiveEnergy(table, option) - EffectiveEnergy(table, options_[i]);
+        const double gain = seconds_[i] - guard_.Seconds(table, option);
         if (gain > 0 && cost / gain < best_price) {
           best_price = cost / gain;
-          best_group = g;
+          best = i;
           best_knob = knob;
         }
       }
     }
-    if (best_group < 0 || had.size() >= most_steps) return false;
-    had.insert({best_group, options_[groups_[best_group].front()].knob});
-    Choose(best_group, best_knob);
+    if (best < 0 || step >= most_steps) return false;
+    Choose(best, best_knob);
   }
 }
 

@@ -17,32 +17,29 @@ namespace perseus::plan {
 class ChosenOptions {
  public:
   ChosenOptions(const CostedPipeline& pipeline, const Guard& guard,
-                const std::vector<std::vector<int>>& groups,
-                const std::vector<std::vector<int>>& group_knobs,
-                const std::vector<int>& knob_of_group);
+                const std::vector<std::vector<int>>& knobs, const std::vector<int>& knob_of);
 
   const std::vector<CostOption>& options() const { return options_; }
   // Iteration time with the safety margin, which a deadline is held against.
   double GuardedSeconds() const;
 
-  // Speeds groups on the critical path up, the cheapest first, until the
+  // Speeds computations on the critical path up, the cheapest first, until the
   // deadline holds. Nothing to do unless the grid's rounding hid an excess of
   // some 1e-16. False if no knob helps.
   bool MeetDeadline(double seconds);
 
   // Slows every computation down, in order, as far as its slack lets it and
-  // as long as that saves. For groups of one.
+  // as long as that saves.
   void ReclaimSlack(double seconds);
 
  private:
-  void Choose(int group, int knob);
+  void Choose(int computation, int knob);
 
   const CostedPipeline& pipeline_;
   const Guard& guard_;
-  const std::vector<std::vector<int>>& groups_;
-  const std::vector<std::vector<int>>& group_knobs_;
-  std::vector<CostOption> options_;  // [computation]
-  std::vector<double> seconds_;      // [computation], guarded
+  const std::vector<std::vector<int>>& knobs_;  // [computation] What it may take.
+  std::vector<CostOption> options_;             // [computation]
+  std::vector<double> seconds_;                 // [computation], guarded
 };
 
 }  // namespace perseus::plan

@@ -9,34 +9,34 @@
 
 #include "frontier/solver.h"
 #include "plan/dive_order.h"
-#include "plan/grouped_program.h"
 #include "plan/option_search.h"
+#include "plan/partial_choice.h"
 
 namespace perseus::plan {
 
-// Fixes the free groups of a program one after the other, each to the knob with
+// Fixes the free activities of a program one after the other, each to the knob with
 // the best bound. See option_search.cc. Borrows its arguments.
 class Dive {
  public:
-  Dive(const SearchSpace& space, const GroupOrder& order, const DiveStyle& style,
-       GroupedProgram* program)
+  Dive(const SearchSpace& space, const ActivityOrder& order, const DiveStyle& style,
+       PartialChoice* program)
       : space_(space), order_(order), style_(style), program_(*program) {}
 
   enum class Outcome : std::uint8_t { kDone, kStuck, kOutOfWork };
-  // Fixes `groups` in their order. kStuck where no knob of a group has a bound
+  // Fixes `activities` in their order. kStuck where no knob of an activity has a bound
   // within `limit`; kOutOfWork as soon as the program's work passes
-  // `work_limit`: groups that were not reached are free.
-  Outcome Run(std::span<const int> groups, frontier::Int128 limit, std::int64_t work_limit);
+  // `work_limit`: activities that were not reached are free.
+  Outcome Run(std::span<const int> activities, frontier::Int128 limit, std::int64_t work_limit);
 
  private:
-  int Following(int group) const;
-  frontier::Int128 LookAhead(int group, frontier::Int128 limit);
-  bool ChooseKnob(int group, frontier::Int128 limit);
+  int Following(int activity) const;
+  frontier::Int128 LookAhead(int activity, frontier::Int128 limit);
+  bool ChooseKnob(int activity, frontier::Int128 limit);
 
   const SearchSpace& space_;
-  const GroupOrder& order_;
+  const ActivityOrder& order_;
   const DiveStyle style_;
-  GroupedProgram& program_;
+  PartialChoice& program_;
 };
 
 }  // namespace perseus::plan

@@ -31,23 +31,20 @@ DiveStyle StyleOfDive(int dive, std::mt19937* random) {
   }
 }
 
-GroupOrder::GroupOrder(const SearchSpace& space, const frontier::DeadlineProgram& program)
-    : previous_(space.groups.size(), -1),
-      rank_(space.groups.size(), -1),
-      by_start_(space.groups.size()) {
-  std::vector<std::int64_t> start(space.groups.size());
-  for (std::size_t g = 0; g < space.groups.size(); ++g) {
-    start[g] = program.StartTime(space.groups[g].front());
-    for (const int activity : space.groups[g]) {
-      start[g] = std::min(start[g], program.StartTime(activity));
-    }
-    if (space.next_group[g] >= 0) previous_[space.next_group[g]] = static_cast<int>(g);
+ActivityOrder::ActivityOrder(const SearchSpace& space, const frontier::DeadlineProgram& program)
+    : previous_(space.knobs.size(), -1),
+      rank_(space.knobs.size(), -1),
+      by_start_(space.knobs.size()) {
+  std::vector<std::int64_t> start(space.knobs.size());
+  for (std::size_t g = 0; g < space.knobs.size(); ++g) {
+    start[g] = program.StartTime(static_cast<int>(g));
+    if (space.next[g] >= 0) previous_[space.next[g]] = static_cast<int>(g);
   }
-  // Groups that follow one another run on one rank.
+  // Activities that follow one another run on one rank.
   int ranks = 0;
-  for (std::size_t g = 0; g < space.groups.size(); ++g) {
+  for (std::size_t g = 0; g < space.knobs.size(); ++g) {
     if (previous_[g] >= 0) continue;
-    for (int h = static_cast<int>(g); h >= 0 && rank_[h] < 0; h = space.next_group[h]) {
+    for (int h = static_cast<int>(g); h >= 0 && rank_[h] < 0; h = space.next[h]) {
       rank_[h] = ranks;
     }
     ++ranks;
@@ -57,7 +54,7 @@ GroupOrder::GroupOrder(const SearchSpace& space, const frontier::DeadlineProgram
                    [&](int a, int b) { return start[a] < start[b]; });
 }
 
-std::vector<int> GroupOrder::OfDive(const DiveStyle& style, std::mt19937* random) const {
+std::vector<int> ActivityOrder::OfDive(const DiveStyle& style, std::mt19937* random) const {
   std::vector<int> order = by_start_;
   if (style.order != DiveStyle::Order::kByTime) {
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) {

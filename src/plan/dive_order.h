@@ -17,29 +17,29 @@ namespace perseus::plan {
 struct DiveStyle {
   enum class Order : std::uint8_t { kByTime, kRankByRank, kLastRankFirst };
   Order order = Order::kByTime;
-  bool backward = false;  // From the last group to the first.
+  bool backward = false;  // From the last activity to the first.
   int candidates = 6;     // Knobs tried besides the neighbours of the relaxation.
   bool look_ahead = true;
-  int disorder = 0;  // Positions by which a group may leave its place in the order.
+  int disorder = 0;  // Positions by which an activity may leave its place in the order.
 };
 
 // The style of the n-th dive: a few fixed ones, then random ones.
 DiveStyle StyleOfDive(int dive, std::mt19937* random);
 
-// Where the groups of a space lie on ranks and in time.
-class GroupOrder {
+// Where the activities of a space lie on ranks and in time.
+class ActivityOrder {
  public:
-  // `program` is the relaxation with every group free.
-  GroupOrder(const SearchSpace& space, const frontier::DeadlineProgram& program);
+  // `program` is the relaxation with every activity free.
+  ActivityOrder(const SearchSpace& space, const frontier::DeadlineProgram& program);
 
-  // The group that runs before `group` on its rank, or -1.
-  int Previous(int group) const { return previous_[group]; }
+  // The activity that runs before `activity` on its rank, or -1.
+  int Previous(int activity) const { return previous_[activity]; }
   const std::vector<int>& by_start() const { return by_start_; }
   std::vector<int> OfDive(const DiveStyle& style, std::mt19937* random) const;
 
  private:
-  std::vector<int> previous_;  // [group]
-  std::vector<int> rank_;      // [group]
+  std::vector<int> previous_;  // [activity]
+  std::vector<int> rank_;      // [activity]
   std::vector<int> by_start_;
 };
 

@@ -56,7 +56,7 @@ Result<GroupProblem> GroupProblem::Make(const CostedPipeline& pipeline, const Gu
       if (place == group.tables.end()) {
         group.tables.push_back(pipeline.table_of[i]);
         group.uses.push_back(0);
-        problem.group_of_cell_.push_back(problem.num_groups());
+        ++problem.num_cells_;
       }
       ++group.uses[index];
       problem.cell_of_[i] = group.first_cell + static_cast<int>(index);
@@ -69,7 +69,7 @@ Result<GroupProblem> GroupProblem::Make(const CostedPipeline& pipeline, const Gu
   }
   problem.end_.resize(problem.cell_of_.size());
   problem.before_.resize(problem.cell_of_.size());
-  problem.cell_seconds_.resize(problem.group_of_cell_.size());
+  problem.cell_seconds_.resize(problem.num_cells_);
   return problem;
 }
 
@@ -110,7 +110,7 @@ double GroupProblem::LongestPath(std::span<const double> cell_seconds, Path* pat
     }
   }
   if (path != nullptr) {
-    path->counts.assign(group_of_cell_.size(), 0);
+    path->counts.assign(num_cells_, 0);
     path->delay_seconds = dag.end_delay_seconds;
     while (last >= 0) {
       ++path->counts[cell_of_[last]];

@@ -53,8 +53,7 @@ class GroupProblem {
   const std::vector<Group>& groups() const { return groups_; }
   int num_groups() const { return static_cast<int>(groups_.size()); }
   // Cells: the computations of one table in one group. They last equally long.
-  int num_cells() const { return static_cast<int>(group_of_cell_.size()); }
-  int GroupOfCell(int cell) const { return group_of_cell_[cell]; }
+  int num_cells() const { return num_cells_; }
   double seconds() const { return seconds_; }
   int num_computations() const { return pipeline_->dag.size(); }
 
@@ -80,8 +79,8 @@ class GroupProblem {
   Guard guard_;
   double seconds_ = 0;
   std::vector<Group> groups_;
-  std::vector<int> cell_of_;        // [computation]
-  std::vector<int> group_of_cell_;  // [cell]
+  std::vector<int> cell_of_;  // [computation]
+  int num_cells_ = 0;
   // Room for LongestPath().
   mutable std::vector<double> end_;
   mutable std::vector<int> before_;

@@ -65,6 +65,8 @@ class GroupRelaxation {
   void SetWorkLimit(std::int64_t limit) { work_limit_ = limit; }
 
  private:
+  static constexpr double kZero = 1e-9;  // In scaled units.
+
   struct Column {
     int group;
     int option;

@@ -153,7 +153,7 @@ class GroupSearch {
   void WithoutDwell(Granularity granularity) {
     PlanConstraints constraints;
     constraints.granularity = granularity;
-    const GroupSolution solution = Solve(GroupComputations(pipeline_, constraints).members, work_);
+    const GroupSolution solution = Solve(GroupComputations(pipeline_, constraints), work_);
     if (!solution.proven && granularity != Granularity::kStage) {
       WithoutDwell(Coarser(granularity));
     }
@@ -179,8 +179,7 @@ class GroupSearch {
       PlanConstraints constraints;
       constraints.granularity = granularity;
       constraints.min_dwell_seconds = dwell_seconds_;
-      const GroupSolution solution =
-          Solve(GroupComputations(pipeline_, constraints).members, work_);
+      const GroupSolution solution = Solve(GroupComputations(pipeline_, constraints), work_);
       if (granularity == Granularity::kStage) {
         bound_ = solution.bound_joules;
         proven_ = solution.proven;
@@ -213,7 +212,7 @@ bool SharesKnobs(const CostedPipeline& pipeline, const PlanConstraints& constrai
   if (constraints.granularity == Granularity::kComputation && constraints.min_dwell_seconds <= 0) {
     return false;
   }
-  return GroupComputations(pipeline, constraints).members.size() < pipeline.table_of.size();
+  return GroupComputations(pipeline, constraints).size() < pipeline.table_of.size();
 }
 
 Result<GroupedPlan> SearchGroups(const CostedPipeline& pipeline, double seconds,

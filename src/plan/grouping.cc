@@ -77,7 +77,8 @@ bool MergeShortRuns(const CostedPipeline& pipeline, const std::vector<int>& orde
 
 }  // namespace
 
-Grouping GroupComputations(const CostedPipeline& pipeline, const PlanConstraints& constraints) {
+std::vector<std::vector<int>> GroupComputations(const CostedPipeline& pipeline,
+                                                const PlanConstraints& constraints) {
   const PipelineDag& dag = pipeline.dag;
   Sets sets(dag.size());
   MergeByGranularity(pipeline, constraints.granularity, &sets);
@@ -89,28 +90,19 @@ Grouping GroupComputations(const CostedPipeline& pipeline, const PlanConstraints
       }
     }
   }
-  Grouping grouping;
+  std::vector<std::vector<int>> groups;
   std::vector<int> group_of(dag.size(), -1);
   for (int i = 0; i < dag.size(); ++i) {
     const int root = sets.Root(i);
     if (root == i) {
-      group_of[i] = static_cast<int>(grouping.members.size());
-      grouping.members.emplace_back();
+      group_of[i] = static_cast<int>(groups.size());
+      groups.emplace_back();
     } else {
       group_of[i] = group_of[root];
     }
-    grouping.members[group_of[i]].push_back(i);
+    groups[group_of[i]].push_back(i);
   }
-  for (std::size_t g = 0; g < grouping.members.size(); ++g) {
-    const Computation& last = dag.computations[*std::max_element(
-        grouping.members[g].begin(), grouping.members[g].end(), [&dag](int a, int b) {
-          return dag.computations[a].position < dag.computations[b].position;
-        })];
-    const std::vector<int>& order = dag.rank_order[last.rank];
-    const bool has_next = last.position + 1 < static_cast<int>(order.size());
-    grouping.next.push_back(has_next ? group_of[order[last.position + 1]] : -1);
-  }
-  return grouping;
+  return groups;
 }
 
 Result<std::vector<int>> CommonKnobs(const CostedPipeline& pipeline, const Guard& guard,

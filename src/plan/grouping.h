@@ -14,15 +14,11 @@
 namespace perseus::plan {
 
 // The computations that have to share one knob under the constraints: every
-// computation in exactly one group, groups in order of their first member.
-struct Grouping {
-  std::vector<std::vector<int>> members;  // [group], ascending.
-  std::vector<int> next;  // [group] what the rank runs after its last member, or -1.
-};
-
-// Groups by granularity, then merges groups until no rank changes its knob
-// sooner than min_dwell_seconds even if everything runs at its fastest.
-Grouping GroupComputations(const CostedPipeline& pipeline, const PlanConstraints& constraints);
+// computation in exactly one group, members ascending, groups in order of their
+// first member. Groups by granularity, then merges groups until no rank changes
+// its knob sooner than min_dwell_seconds even if everything runs at its fastest.
+std::vector<std::vector<int>> GroupComputations(const CostedPipeline& pipeline,
+                                                const PlanConstraints& constraints);
 
 // The knobs that every member has, the baseline's first, then fastest first.
 // For a group of one the Pareto-optimal ones in guarded time, fastest first.

@@ -8,17 +8,17 @@
 // computation, because the window that a computation has is often fixed by its
 // neighbours (a backward and a forward of one rank between two of the next).
 //
-// Dive. In order of start time, each group is fixed to one knob and the
+// Dive. In order of start time, each activity is fixed to one knob and the
 // relaxation of all that is still free is re-optimised, exactly, by a few
 // simplex pivots (frontier::DeadlineProgram): what rounding loses or gains in
 // time flows to where it is worth most. The knob is chosen by looking one step
-// further: for each candidate the next group of the rank is rounded as well,
+// further: for each candidate the next activity of the rank is rounded as well,
 // and the least resulting bound wins. That is what finds the pairs of clocks
 // whose times add up to a window. Which dive ends best is luck: as long as their
 // share of the work limit lasts, others follow (rank by rank, from the back, with more
 // or fewer candidates, in another order), each given up once its bound passes the best.
 //
-// Neighbourhood search. Release a few groups, dive again inside, keep what is
+// Neighbourhood search. Release a few activities, dive again inside, keep what is
 // better. Every trial stops as soon as its bound passes the best plan's cost.
 //
 // Branch and bound. Small problems are then searched to the end, as far as the
@@ -36,7 +36,7 @@
 
 #include "plan/dive.h"
 #include "plan/dive_order.h"
-#include "plan/grouped_program.h"
+#include "plan/partial_choice.h"
 
 namespace perseus::plan {
 namespace {
@@ -50,10 +50,10 @@ constexpr double kDiveShare = 0.1;     // Of the usual work, for dives,
 constexpr double kBranchShare = 0.4;   // for the branch and bound of small problems.
 constexpr int kBasicDives = 3;         // One in each order.
 constexpr int kMostFailedDives = 100;  // In a row.
-constexpr std::size_t kMostGroupsToBranch = 64;
+constexpr int kMostToBranchOn = 64;
 constexpr std::size_t kMostPickedToBranch = 16;
-constexpr std::int64_t kBranchWorkPerGroup = 200;
-constexpr int kSmallestNeighbourhood = 8;   // Groups released at once,
+constexpr std::int64_t kBranchWorkPerActivity = 200;
+constexpr int kSmallestNeighbourhood = 8;   // Activities released at once,
 constexpr int kNeighbourhoodDoublings = 4;  // up to 8 x 2^3.
 
 class Search {
@@ -71,17 +71,12 @@ class Search {
 
   void Run() {
     RoundDown();
-    // A single step may be long where many activities change at once.
-    if (!program_.each_alone()) program_.SetWorkLimit(work_before_ + work_limit_);
-    if (!Dives()) {
-      RoundUp();
-      return;
-    }
-    if (space_.groups.size() <= kMostGroupsToBranch) {
-      for (int group = 0; group < program_.size(); ++group) program_.Release(group);
+    if (!Dives()) return;
+    if (space_.size() <= kMostToBranchOn) {
+      for (int k = 0; k < program_.size(); ++k) program_.Release(k);
       program_.Optimise(kNoLimit);
       Branch(order_.by_start(), Work() + branch_limit_);
-      for (int group = 0; group < program_.size(); ++group) program_.Fix(group, best_[group]);
+      for (int k = 0; k < program_.size(); ++k) program_.Fix(k, best_[k]);
       if (!program_.Optimise(kNoLimit)) return;
     }
     Improve();
@@ -104,15 +99,14 @@ class Search {
     if (!report_(nullptr, Work())) stopped_ = true;
   }
 
-  Dive::Outcome DiveInto(const std::vector<int>& groups, const DiveStyle& style, Int128 limit) {
+  Dive::Outcome DiveInto(const std::vector<int>& activities, const DiveStyle& style, Int128 limit) {
     return Dive(space_, order_, style, &program_)
-        .Run(groups, limit, work_before_ - spent_ + work_limit_);
+        .Run(activities, limit, work_before_ - spent_ + work_limit_);
   }
 
-  // Every group at the slowest knob within its duration: always feasible, and
-  // there at once. For groups of one.
+  // Every activity at the slowest knob within its duration: always feasible, and
+  // there at once.
   void RoundDown() {
-    if (!program_.each_alone()) return;
     std::vector<int> knobs;
     Int128 cost = 0;
     for (int g = 0; g < program_.size(); ++g) {
@@ -123,7 +117,7 @@ class Search {
   }
 
   // Dives in different styles; the best is left in best_ and program_. False
-  // where there is none.
+  // where the program of the best has no optimum.
   bool Dives() {
     const DeadlineProgram relaxation = program_.program();
     DeadlineProgram best_program = relaxation;
@@ -139,8 +133,7 @@ class Search {
       const std::int64_t before = Work();
       const Int128 limit = dive == 0 ? kNoLimit : best_cost_ - 1;
       const Dive::Outcome outcome = DiveInto(order_.OfDive(style, &random_), style, limit);
-      const bool done = outcome == Dive::Outcome::kDone ||
-                        (outcome == Dive::Outcome::kStuck && dive == 0 && FallBack());
+      const bool done = outcome == Dive::Outcome::kDone;
       if (done && program_.objective() < best_cost_) {
         Better(program_.chosen(), program_.objective());
         best_program = program_.program();
@@ -156,98 +149,76 @@ class Search {
       }
       if (Work() == before) break;  // Nothing to choose.
     }
-    if (best_.empty()) return false;
     spent_ += program_.work() - best_program.work();
     program_.Assign(std::move(best_program), std::vector<int>(program_.size(), -1));
     if (from_dive) {
       program_.Assign(program_.program(), best_);
       return true;
     }
-    for (int group = 0; group < program_.size(); ++group) program_.Fix(group, best_[group]);
+    for (int k = 0; k < program_.size(); ++k) program_.Fix(k, best_[k]);
     return program_.Optimise(kNoLimit);
   }
 
-  // Without the simplex: what the first dive has chosen, and every other group
-  // at its fastest knob; or all at theirs. For groups that are not alone.
-  void RoundUp() {
-    for (const bool keep : {true, false}) {
-      if (!best_.empty()) return;
-      for (int g = 0; g < program_.size(); ++g) {
-        if (!keep || program_.IsFree(g)) program_.Fix(g, program_.KnobsOf(g).front());
-      }
-      if (program_.CanMeetDeadline()) Better(program_.chosen(), program_.objective());
-    }
-  }
-
-  // Every group at its fastest (or the baseline's) knob.
-  bool FallBack() {
-    for (std::size_t g = 0; g < space_.groups.size(); ++g) {
-      program_.Fix(static_cast<int>(g), space_.knobs[g].front());
-    }
-    return program_.Optimise(kNoLimit);
-  }
-
-  // Groups around a random one, in order of start time.
+  // Activities around a random one, in order of start time.
   std::vector<int> PickNeighbourhood() {
-    const int groups = static_cast<int>(space_.groups.size());
+    const int activities = space_.size();
     const int size =
-        std::min(groups, kSmallestNeighbourhood << (random_() % kNeighbourhoodDoublings));
-    const int centre = static_cast<int>(random_() % static_cast<std::uint32_t>(groups));
+        std::min(activities, kSmallestNeighbourhood << (random_() % kNeighbourhoodDoublings));
+    const int centre = static_cast<int>(random_() % static_cast<std::uint32_t>(activities));
     std::vector<int> picked;
     if (random_() % 2 == 0) {  // Neighbours in time, on all ranks.
-      const int first = std::clamp(centre - size / 2, 0, groups - size);
+      const int first = std::clamp(centre - size / 2, 0, activities - size);
       for (int k = first; k < first + size; ++k) picked.push_back(order_.by_start()[k]);
       return picked;
     }
     // Neighbours on one rank.
     for (int g = order_.by_start()[centre]; g >= 0 && static_cast<int>(picked.size()) < size;
-         g = space_.next_group[g]) {
+         g = space_.next[g]) {
       if (std::find(picked.begin(), picked.end(), g) != picked.end()) break;
       picked.push_back(g);
     }
     return picked;
   }
 
-  // Depth first over the free ones of `groups`, children by bound. Every other
-  // group is fixed. Expects an optimal program and leaves it so.
-  void Branch(const std::vector<int>& groups, std::int64_t work_limit) {
-    int group = -1;
-    for (const int g : groups) {
+  // Depth first over the free ones of `activities`, children by bound. Every other
+  // activity is fixed. Expects an optimal program and leaves it so.
+  void Branch(const std::vector<int>& activities, std::int64_t work_limit) {
+    int activity = -1;
+    for (const int g : activities) {
       if (!program_.IsFree(g)) continue;
-      if (group < 0) group = g;
+      if (activity < 0) activity = g;
       if (program_.Neighbours(g).size() > 1) {
-        group = g;
+        activity = g;
         break;
       }
     }
-    if (group < 0) {
+    if (activity < 0) {
       if (program_.objective() < best_cost_) Better(program_.chosen(), program_.objective());
       return;
     }
     std::vector<std::pair<Int128, int>> children;
     const Int128 bound = program_.objective();
     // The difference in price is a bound on what the child costs more.
-    const std::vector<std::pair<Int128, int>> priced = program_.ByPrice(group);
+    const std::vector<std::pair<Int128, int>> priced = program_.ByPrice(activity);
     for (const auto& [price, knob] : priced) {
       if (bound + (price - priced.front().first) >= best_cost_) break;
-      program_.Fix(group, knob);
-      if (program_.OptimiseFixed(group, best_cost_ - 1))
-        children.emplace_back(program_.objective(), knob);
+      program_.Fix(activity, knob);
+      if (program_.Optimise(best_cost_ - 1)) children.emplace_back(program_.objective(), knob);
     }
     std::stable_sort(children.begin(), children.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [child_bound, knob] : children) {
       if (child_bound >= best_cost_ || Work() >= work_limit || IsOver()) break;
-      program_.Fix(group, knob);
-      if (program_.Optimise(kNoLimit)) Branch(groups, work_limit);
+      program_.Fix(activity, knob);
+      if (program_.Optimise(kNoLimit)) Branch(activities, work_limit);
     }
-    program_.Release(group);
+    program_.Release(activity);
     program_.Optimise(kNoLimit);
   }
 
   void Improve() {
     // Nothing is gained by searching on when the neighbourhoods are exhausted.
-    const std::int64_t most_failures = 16 * static_cast<std::int64_t>(space_.groups.size()) + 64;
+    const std::int64_t most_failures = std::int64_t{16} * space_.size() + 64;
     std::int64_t failures = 0;
     while (!IsOver() && failures < most_failures) {
       std::vector<int> picked = PickNeighbourhood();
@@ -259,13 +230,12 @@ class Search {
           std::swap(picked[k - 1], picked[random_() % k]);
         }
       }
-      for (const int group : picked) program_.Release(group);
+      for (const int activity : picked) program_.Release(activity);
       program_.Optimise(kNoLimit);
       const Int128 before = best_cost_;
       bool better = program_.objective() < best_cost_;
       if (better && picked.size() <= kMostPickedToBranch && random_() % 2 == 0) {
-        Branch(picked,
-               Work() + kBranchWorkPerGroup * static_cast<std::int64_t>(space_.groups.size()));
+        Branch(picked, Work() + kBranchWorkPerActivity * space_.size());
         better = false;
       } else if (better && DiveInto(picked, style, best_cost_ - 1) == Dive::Outcome::kDone) {
         Better(program_.chosen(), program_.objective());
@@ -275,7 +245,7 @@ class Search {
       }
       failures = best_cost_ < before ? 0 : failures + 1;
       if (!better) {
-        for (const int group : picked) program_.Fix(group, best_[group]);
+        for (const int activity : picked) program_.Fix(activity, best_[activity]);
         program_.Optimise(kNoLimit);
       }
       if (failures % 64 == 63) StillSearching();
@@ -283,8 +253,8 @@ class Search {
   }
 
   const SearchSpace& space_;
-  const GroupOrder order_;
-  GroupedProgram program_;
+  const ActivityOrder order_;
+  PartialChoice program_;
   const ChoiceReport& report_;
   const std::int64_t dive_limit_;
   const std::int64_t branch_limit_;
@@ -292,7 +262,7 @@ class Search {
   const std::int64_t work_before_;
   std::int64_t spent_ = 0;  // On programs that were thrown away.
   bool stopped_ = false;
-  std::vector<int> best_;  // [group]
+  std::vector<int> best_;  // [activity]
   Int128 best_cost_ = kNoLimit;
   std::mt19937 random_;  // Its sequence is fixed by the standard.
 };

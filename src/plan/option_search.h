@@ -18,16 +18,16 @@ struct GridOption {
   frontier::Int128 cost = 0;  // Above the slowest cost of the activity's curve.
 };
 
-// The choices of a discrete plan: groups of activities that share one knob.
+// The choices of a discrete plan in which every activity has a knob of its own.
 struct SearchSpace {
   // [curve][knob]
   std::vector<std::vector<GridOption>> options;
-  // Activities that share a knob; every activity is in exactly one group.
-  std::vector<std::vector<int>> groups;
-  // [group] The knobs that it may take, fastest first.
+  // [activity] The knobs that it may take, fastest first.
   std::vector<std::vector<int>> knobs;
-  // [group] The group that runs next on the same rank, or -1.
-  std::vector<int> next_group;
+  // [activity] The one that runs next on the same rank, or -1.
+  std::vector<int> next;
+
+  int size() const { return static_cast<int>(knobs.size()); }
 };
 
 // How long to search, in units of work (nodes touched).
@@ -39,11 +39,11 @@ struct SearchBudget {
   std::int64_t limit = 0;
 };
 
-// Told of every better choice (the knob of each group), and now and then that
+// Told of every better choice (the knob of each activity), and now and then that
 // there is none yet (nullptr), with the work done; false ends the search.
 using ChoiceReport = std::function<bool(const std::vector<int>* better, std::int64_t work)>;
 
-// Chooses a knob for every group such that the deadline of `program` holds and
+// Chooses a knob for every activity such that the deadline of `program` holds and
 // the total cost is small. `program` is optimal with every activity free, and
 // is consumed. The search is a dive guided by exact re-optimisation, followed
 // by branch and bound and neighbourhood search; see option_search.cc. What it

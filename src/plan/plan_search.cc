@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "plan/chosen_options.h"
-#include "plan/grouping.h"
+#include "plan/cost_options.h"
 #include "plan/option_search.h"
 #include "plan/time_cost_problem.h"
 #include "plan/window_search.h"
@@ -32,7 +32,7 @@ constexpr double kSameTime = 1e-12;
 constexpr double kMostWork = 1e16;
 
 // Up to so many computations the search is by branch and bound.
-constexpr std::size_t kMostToBranch = 64;
+constexpr int kMostToBranch = 64;
 
 tl::unexpected<Error> NothingFound(double seconds) {
   return MakeError(ErrorCode::kInfeasible,
@@ -43,7 +43,7 @@ tl::unexpected<Error> NothingFound(double seconds) {
 
 // The choices of a plan that ends within `most_ticks`.
 Result<SearchSpace> MakeSearchSpace(const CostedPipeline& costs, const WalkedPipeline& walked,
-                                    Grouping grouping, std::int64_t most_ticks, double seconds) {
+                                    std::int64_t most_ticks, double seconds) {
   const Network& network = walked.network();
   SearchSpace space;
   for (std::size_t t = 0; t < costs.tables.size(); ++t) {
@@ -51,24 +51,21 @@ Result<SearchSpace> MakeSearchSpace(const CostedPipeline& costs, const WalkedPip
                                         network.scale, network.curves[t].slowest_cost,
                                         network.scale.Time(most_ticks)));
   }
-  for (const std::vector<int>& members : grouping.members) {
-    auto knobs = CommonKnobs(costs, walked.guard(), members);
-    if (!knobs) return tl::unexpected(knobs.error());
-    // A group is on one rank, so its members' times add up.
-    std::erase_if(*knobs, [&](int knob) {
-      frontier::Int128 length = 0;
-      for (const int i : members) {
-        const GridOption& option = space.options[costs.table_of[i]][knob];
-        if (option.length < 0) return true;
-        length += option.length;
-      }
-      return length > most_ticks;
-    });
-    if (knobs->empty()) return NothingFound(seconds);
-    space.knobs.push_back(*std::move(knobs));
+  std::vector<std::vector<int>> knobs_of(costs.tables.size());
+  for (std::size_t t = 0; t < costs.tables.size(); ++t) {
+    for (const CostOption& option : ParetoOptions(costs.tables[t], walked.guard())) {
+      const std::int64_t length = space.options[t][option.knob].length;
+      if (length >= 0 && length <= most_ticks) knobs_of[t].push_back(option.knob);
+    }
   }
-  space.groups = std::move(grouping.members);
-  space.next_group = std::move(grouping.next);
+  for (const int table : costs.table_of) {
+    if (knobs_of[table].empty()) return NothingFound(seconds);
+    space.knobs.push_back(knobs_of[table]);
+  }
+  space.next.assign(costs.table_of.size(), -1);
+  for (const std::vector<int>& order : costs.dag.rank_order) {
+    for (std::size_t k = 1; k < order.size(); ++k) space.next[order[k - 1]] = order[k];
+  }
   return space;
 }
 
@@ -116,7 +113,7 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
   }
   deadline = std::max(deadline, ladder.fastest_time());
   frontier::DeadlineProgram program = ladder.ProgramAt(deadline);
-  auto space = MakeSearchSpace(costs, walked, GroupComputations(costs, {}), deadline, seconds);
+  auto space = MakeSearchSpace(costs, walked, deadline, seconds);
   if (!space) return tl::unexpected(space.error());
 
   const double usual =
@@ -127,7 +124,7 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
   std::vector<CostOption> best;
   double best_joules = 0;
   const auto keep = [&](const std::vector<int>& knobs) {
-    ChosenOptions chosen(costs, walked.guard(), space->groups, space->knobs, knobs);
+    ChosenOptions chosen(costs, walked.guard(), space->knobs, knobs);
     if (!chosen.MeetDeadline(seconds)) return false;
     chosen.ReclaimSlack(seconds);
     const double joules = EffectiveEnergyOf(costs, chosen.options());
@@ -141,7 +138,7 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
     const double share = work > 0 ? std::min(1.0, static_cast<double>(done) / work) : 1;
     return !report || report(kept ? &best : nullptr, share);
   };
-  if (space->groups.size() <= kMostToBranch) {
+  if (space->size() <= kMostToBranch) {
     SearchOptions(network, std::move(program), *space, budget, choice_report);
   } else {
     SearchWindows(network, program, deadline, *space, budget, choice_report);

@@ -92,13 +92,12 @@ struct Planner::Impl {
   // Whether all-maximum clocks are a plan under the constraints.
   bool BaselineFits(const PlanConstraints& constraints) const {
     if (constraints.max_knobs > 0 && baseline.distinct_knobs > constraints.max_knobs) return false;
-    const plan::Grouping grouping = plan::GroupComputations(pipeline, constraints);
-    return std::all_of(
-        grouping.members.begin(), grouping.members.end(), [this](const std::vector<int>& members) {
-          return std::all_of(members.begin(), members.end(), [&](int i) {
-            return baseline.options[i].knob == baseline.options[members.front()].knob;
-          });
-        });
+    const auto groups = plan::GroupComputations(pipeline, constraints);
+    return std::all_of(groups.begin(), groups.end(), [this](const std::vector<int>& members) {
+      return std::all_of(members.begin(), members.end(), [&](int i) {
+        return baseline.options[i].knob == baseline.options[members.front()].knob;
+      });
+    });
   }
 };
 

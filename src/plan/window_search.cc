@@ -36,7 +36,7 @@
 
 #include "plan/dive.h"
 #include "plan/dive_order.h"
-#include "plan/grouped_program.h"
+#include "plan/partial_choice.h"
 #include "plan/window_network.h"
 
 namespace perseus::plan {
@@ -210,16 +210,14 @@ class WindowSearch {
   // Cuts the window out of the network, and the space with it.
   std::optional<DeadlineProgram> Cut(std::span<const int> window) {
     window_.Cut(window, table_, deadline_);
-    part_.groups.resize(window.size());
     part_.knobs.resize(window.size());
-    part_.next_group.assign(window.size(), -1);
+    part_.next.assign(window.size(), -1);
     const int first = position_[window.front()];
     for (std::size_t k = 0; k < window.size(); ++k) {
-      part_.groups[k].assign(1, static_cast<int>(k));
       part_.knobs[k] = space_.knobs[window[k]];
-      const int next = space_.next_group[window[k]];
+      const int next = space_.next[window[k]];
       if (next >= 0 && position_[next] - first < static_cast<int>(window.size())) {
-        part_.next_group[k] = position_[next] - first;
+        part_.next[k] = position_[next] - first;
       }
     }
     return window_.Program(&work_);
@@ -229,15 +227,15 @@ class WindowSearch {
   // are enough. Empty where its bound passes the limit, or out of work.
   std::vector<int> DiveInto(DeadlineProgram relaxation, const DiveStyle& style, int wanted,
                             Int128 limit) {
-    GroupedProgram program(window_.network(), std::move(relaxation), part_);
+    PartialChoice program(window_.network(), std::move(relaxation), part_);
     const std::int64_t before = program.work();
-    const GroupOrder order(part_, program.program());
-    std::vector<int> groups = order.OfDive(style, &random_);
+    const ActivityOrder order(part_, program.program());
+    std::vector<int> activities = order.OfDive(style, &random_);
     if (style.order == Order::kByTime && !style.backward) {
-      std::erase_if(groups, [wanted](int group) { return group >= wanted; });
+      std::erase_if(activities, [wanted](int activity) { return activity >= wanted; });
     }
     const Dive::Outcome outcome =
-        Dive(part_, order, style, &program).Run(groups, limit, before + work_limit_ - work_);
+        Dive(part_, order, style, &program).Run(activities, limit, before + work_limit_ - work_);
     work_ += program.work() - before;
     if (outcome != Dive::Outcome::kDone) return {};
     return program.chosen();
@@ -245,12 +243,12 @@ class WindowSearch {
 
   // The same in one dive, from the relaxation as it is.
   Choice ConstructAtOnce(const DiveStyle& style) {
-    GroupedProgram program(network_, program_, space_);
+    PartialChoice program(network_, program_, space_);
     const std::int64_t before = program.work();
-    const GroupOrder order(space_, program.program());
-    const std::vector<int> groups = order.OfDive(style, &random_);
-    const Dive::Outcome outcome =
-        Dive(space_, order, style, &program).Run(groups, kNoLimit, before + work_limit_ - work_);
+    const ActivityOrder order(space_, program.program());
+    const std::vector<int> activities = order.OfDive(style, &random_);
+    const Dive::Outcome outcome = Dive(space_, order, style, &program)
+                                      .Run(activities, kNoLimit, before + work_limit_ - work_);
     work_ += program.work() - before;
     if (outcome != Dive::Outcome::kDone) return {};
     return {.knobs = program.chosen(), .cost = program.objective()};

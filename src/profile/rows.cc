@@ -23,8 +23,8 @@ Parsed<ComputationType> ParseInstruction(const CsvCell& cell) {
   for (int i = 0; i < kNumComputationTypes; ++i) {
     names.emplace_back(ComputationTypeName(static_cast<ComputationType>(i)));
   }
-  return ProblemAt(cell.offset, fmt::format("unknown instruction {}{}; expected forward, backward, "
-                                            "backward_input or backward_weight",
+  return ProblemAt(cell.offset, fmt::format("unknown instruction {}: expected forward, backward, "
+                                            "backward_input or backward_weight{}",
                                             Shown(cell.text), NearestHint(cell.text, names)));
 }
 

@@ -46,6 +46,7 @@ class PlanPage {
         dag_(input.pipeline->dag),
         baseline_(*input.baseline),
         chosen_(*input.chosen),
+        knob_(pipeline_.knobs_are_numbers ? "clock" : "knob"),
         baseline_name_(pipeline_.knobs_are_numbers ? "all-maximum clocks" : "baseline knobs"),
         time_(report::TimeUnit(baseline_.iteration_time_seconds)),
         energy_(report::EnergyUnit(baseline_.energy_joules)),
@@ -149,7 +150,7 @@ class PlanPage {
     document_.Paragraph(fmt::format(
         "One iteration, one lane per rank, both on the same time scale. Colour is the {}; the red "
         "line marks the critical path. The last lane is the power that the whole pipeline draws.",
-        pipeline_.knobs_are_numbers ? "clock" : "knob"));
+        knob_));
     document_.Figure("<div class=\"legend\">\n<div id=\"clocks\"></div>\n" +
                      report::DrawShapes(pipeline_) + "</div>\n");
     document_.Figure(Timeline("before", fmt::format("Before: {}", baseline_name_), baseline_));
@@ -164,7 +165,7 @@ class PlanPage {
         "time {1}, energy {2}, {6}.\"></canvas></figure>\n",
         name, time_.Text(plan.iteration_time_seconds), energy_.Text(plan.energy_joules), id,
         Plural(dag_.size(), "computation"), Plural(dag_.num_ranks, "rank"),
-        Plural(plan.knob_changes, "change") + " of clock");
+        fmt::format("{} of {}", Plural(plan.knob_changes, "change"), knob_));
   }
 
   std::string BlockingPower() const {
@@ -179,15 +180,17 @@ class PlanPage {
 
   std::string Constraints() const {
     const PlanConstraints& constraints = input_.constraints;
-    if (!constraints.any()) return "none: every computation has its own clock";
-    std::string text = fmt::format("one clock per {}", GranularityName(constraints.granularity));
+    if (!constraints.any()) return fmt::format("none: every computation has its own {}", knob_);
+    std::string text =
+        fmt::format("one {} per {}", knob_, GranularityName(constraints.granularity));
     if (constraints.min_dwell_seconds > 0) {
       text += fmt::format(
           ", kept for at least {}",
           report::TimeUnit(constraints.min_dwell_seconds).Text(constraints.min_dwell_seconds));
     }
     if (constraints.max_knobs > 0) {
-      text += fmt::format(", at most {}", Plural(constraints.max_knobs, "distinct clock"));
+      text += fmt::format(", at most {}",
+                          Plural(constraints.max_knobs, fmt::format("distinct {}", knob_)));
     }
     if (constraints.time_margin_sigmas > 0) {
       text += fmt::format(", planned with times longer by {:.4g} standard deviations",
@@ -243,9 +246,9 @@ class PlanPage {
         "T_economic is the time of least energy; up to T* a pipeline that must wait for a slower "
         "one still saves by slowing down."};
     if (chosen_.shared_knobs) {
-      items.insert(
-          items.begin() + 2,
-          "Best " + report::SharedKnobText(*chosen_.shared_knobs, input_.constraints.granularity));
+      items.insert(items.begin() + 2,
+                   "Best " + report::SharedKnobText(*chosen_.shared_knobs,
+                                                    input_.constraints.granularity, knob_));
     }
     items.insert(items.end(), input_.notes.begin(), input_.notes.end());
     document_.List(std::move(items));
@@ -256,6 +259,7 @@ class PlanPage {
   const PipelineDag& dag_;
   const Plan& baseline_;
   const Plan& chosen_;
+  const std::string_view knob_;  // What a knob is called.
   const std::string_view baseline_name_;
   const DisplayUnit time_;
   const DisplayUnit energy_;

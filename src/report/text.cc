@@ -126,8 +126,9 @@ std::string ChangePercent(double saving_percent, int decimals) {
   return fmt::format("{}{}\u00a0%", saving_percent > 0 ? "\u2212" : "+", digits);
 }
 
-std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity) {
-  const std::string head = fmt::format("with one clock per {}: ", GranularityName(granularity));
+std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity,
+                           std::string_view knob) {
+  const std::string head = fmt::format("with one {} per {}: ", knob, GranularityName(granularity));
   if (bound.proven_best) return head + "proven; no such plan that ends in time saves more.";
   constexpr double kDecimals = 1e3;
   return head + fmt::format("at most {:.3f} % better exists for the same time.",

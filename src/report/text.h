@@ -41,7 +41,8 @@ std::string ChangePercent(double saving_percent, int decimals);
 
 // What follows "Best": "with one clock per stage: proven; no ...". Rounded so
 // that it stays true.
-std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity);
+std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity,
+                           std::string_view knob);
 
 }  // namespace perseus::report
 

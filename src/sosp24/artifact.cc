@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/numbers.h"
+#include "common/staging.h"
 #include "sosp24/csv_table.h"
 
 namespace perseus::sosp24 {
@@ -27,17 +28,6 @@ constexpr std::array<std::string_view, 2> kDevices = {"a100_sxm", "a40"};
 constexpr std::array<int, 4> kMicrobatches = {12, 24, 48, 96};
 
 constexpr int kMaxCount = 1'000'000;
-
-// Sorted; empty where the folder is absent.
-std::vector<std::string> Names(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 // The number behind a prefix: 4 of "pp4".
 std::optional<int> Numbered(std::string_view text, std::string_view prefix) {
@@ -174,8 +164,8 @@ bool IsFile(const fs::path& path) {
 std::vector<EmulationCase> ListEmulations(const fs::path& root, std::vector<std::string>* missing) {
   std::vector<EmulationCase> cases;
   const fs::path frontiers = root / "emulation" / "iteration_time_energy";
-  for (const std::string& device : Names(frontiers)) {
-    for (const std::string& name : Names(frontiers / device)) {
+  for (const std::string& device : NamesIn(frontiers)) {
+    for (const std::string& name : NamesIn(frontiers / device)) {
       const auto parsed = ParseFrontierName(name);
       if (!parsed) continue;
       const auto& [model, microbatches] = *parsed;
@@ -213,8 +203,8 @@ std::string Workload::FileName() const {
 
 Result<std::vector<Workload>> ListWorkloads(const fs::path& root) {
   std::vector<Workload> workloads;
-  for (const std::string& layout : Names(root / "workloads")) {
-    for (const std::string& name : Names(root / "workloads" / layout)) {
+  for (const std::string& layout : NamesIn(root / "workloads")) {
+    for (const std::string& name : NamesIn(root / "workloads" / layout)) {
       if (!name.starts_with("models_") || !name.ends_with(".csv")) continue;
       const std::string gpu = name.substr(7, name.size() - 11);
       const auto added = AddListed(root / "workloads" / layout / name, gpu, &workloads);
@@ -222,9 +212,9 @@ Result<std::vector<Workload>> ListWorkloads(const fs::path& root) {
     }
   }
   for (const std::string_view system : {"perseus", "envpipe"}) {
-    for (const std::string& gpu : Names(root / system)) {
-      for (const std::string& layout : Names(root / system / gpu)) {
-        for (const std::string& name : Names(root / system / gpu / layout)) {
+    for (const std::string& gpu : NamesIn(root / system)) {
+      for (const std::string& layout : NamesIn(root / system / gpu)) {
+        for (const std::string& name : NamesIn(root / system / gpu / layout)) {
           const auto workload = ParseRunName(gpu, name);
           if (!workload) continue;
           if (std::find(workloads.begin(), workloads.end(), *workload) == workloads.end()) {
@@ -241,7 +231,7 @@ std::optional<RunFolder> FindRunFolder(const fs::path& root, std::string_view sy
                                        const Workload& workload) {
   const fs::path folder = root / system / workload.gpu / workload.Layout();
   std::optional<RunFolder> found;
-  for (const std::string& name : Names(folder)) {
+  for (const std::string& name : NamesIn(folder)) {
     if (ParseRunName(workload.gpu, name) != workload) continue;
     found = RunFolder{folder / name, name.ends_with("PointSolution3D") ? 0 : 2};
   }

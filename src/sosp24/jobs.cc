@@ -16,6 +16,7 @@
 #include "sosp24/derived_job.h"
 #include "sosp24/planning.h"
 #include "sosp24/runs.h"
+#include "sosp24/zeus_rows.h"
 
 namespace perseus::sosp24 {
 namespace {
@@ -26,50 +27,6 @@ constexpr std::array kSlowdowns = {1.05, 1.1, 1.2, 1.3, 1.4, 1.5};  // Table 4.
 
 std::string Shown(const Workload& workload) {
   return fmt::format("Job {} on {} ({})", workload.model, workload.gpu, workload.Layout());
-}
-
-// Rows of one of the Zeus baselines, in the order of the file.
-struct ZeusRow {
-  double power_limit_watts = 0;  // Of the first stage.
-  Sosp24Point point;
-};
-
-Result<std::vector<ZeusRow>> ReadZeus(const fs::path& file, const Workload& workload) {
-  std::vector<ZeusRow> rows;
-  if (!IsFile(file)) return rows;
-  const auto table = CsvTable::Read(
-      file.string(), {"model_name", "partition_method", "dp", "tp", "pp", "microbatch_size",
-                      "num_microbatches", "power_limit_0", "time", "energy"});
-  if (!table) return tl::unexpected(table.error());
-  for (int row = 0; row < table->rows(); ++row) {
-    if (table->Text(row, 0) != workload.model || table->Text(row, 1) != workload.partition)
-      continue;
-    bool same = true;
-    for (const auto& [column, value] :
-         {std::pair(2, workload.data_parallel), std::pair(3, workload.tensor_parallel),
-          std::pair(4, workload.stages), std::pair(5, workload.microbatch_size),
-          std::pair(6, workload.microbatches)}) {
-      const Result<int> count = table->Count(row, column);
-      if (!count) return tl::unexpected(count.error());
-      same = same && *count == value;
-    }
-    if (!same) continue;
-    const Result<double> limit = table->Value(row, 7);
-    if (!limit) return tl::unexpected(limit.error());
-    const Result<double> time = table->Quantity(row, 8, Minimum::kAboveZero);
-    if (!time) return tl::unexpected(time.error());
-    const Result<double> energy = table->Quantity(row, 9, Minimum::kAboveZero);
-    if (!energy) return tl::unexpected(energy.error());
-    rows.push_back({*limit, {*time, *energy}});
-  }
-  return rows;
-}
-
-std::vector<Sosp24Point> Points(const std::vector<ZeusRow>& rows) {
-  std::vector<Sosp24Point> points;
-  points.reserve(rows.size());
-  for (const ZeusRow& row : rows) points.push_back(row.point);
-  return points;
 }
 
 bool FastestFirst(const std::vector<Sosp24Point>& plans) {

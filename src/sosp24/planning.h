@@ -14,7 +14,7 @@ namespace perseus::sosp24 {
 // Shares of the effort asked for: plans that a table shows are searched for
 // longer than those of which there is one a point of a curve.
 inline constexpr double kHeadlineEffort = 5;
-inline constexpr double kCurveEffort = 0.1;
+inline constexpr double kCurveEffort = 1;
 
 // 1F1B without communication, as the paper emulates it, one stage a rank.
 Result<CostedPipeline> PipelineFor(const Profile& profile, int microbatches, int tensor_parallel,

@@ -19,6 +19,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 class BinaryNotesTest : public testing::Test {
@@ -125,7 +126,49 @@ TEST_F(BinaryNotesTest, SecondsBeyondTStarThatWereMeantAsAFactor) {
   EXPECT_THAT(notes("1.02"), ElementsAre(HasSubstr("did you mean --at 1.02x?")));
   EXPECT_THAT(notes("1.02x"), IsEmpty());
   // The factor is beyond T* as well.
-  EXPECT_THAT(notes("2.5"), IsEmpty());
+  EXPECT_THAT(notes("2.5"),
+              ElementsAre(AllOf(StartsWith("--at 2.5 is beyond T*"), HasSubstr("economic"))));
+  EXPECT_THAT(notes("1.3x"), ElementsAre(StartsWith("--at 1.3x is beyond T* (120.0")));
+  EXPECT_THAT(notes("tstar"), IsEmpty());
+  EXPECT_THAT(notes("1.2x"), IsEmpty());  // T* itself.
+}
+
+// A number without a unit is seconds.
+TEST_F(BinaryNotesTest, TimesLongerThanAnIteration) {
+  const std::string quick = folder_.Write("quick.csv", Quick());
+  const auto notes = [&](const std::string& command,
+                         const std::vector<std::string>& more) -> std::vector<std::string> {
+    std::vector<std::string> arguments = {command,          quick, "--schedule",       "1f1b",
+                                          "--microbatches", "1",   "--blocking-power", "20",
+                                          "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const RunResult run = RunPerseus(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return nlohmann::json::parse(run.out)["notes"];
+  };
+  EXPECT_THAT(notes("plan", {"--min-dwell", "20"}),
+              ElementsAre(AllOf(StartsWith("--min-dwell is 20 s"), HasSubstr("mean 20ms?"))));
+  EXPECT_THAT(notes("emulate", {"--switch-latency", "15"}),
+              ElementsAre(AllOf(StartsWith("--switch-latency is 15 s"), HasSubstr("mean 15ms?"))));
+  EXPECT_THAT(notes("plan", {"--min-dwell", "20ms"}), IsEmpty());
+  EXPECT_THAT(notes("emulate", {"--switch-latency", "15ms"}), IsEmpty());
+  // In milliseconds it would be as long.
+  EXPECT_THAT(notes("plan", {"--min-dwell", "200"}),
+              ElementsAre(AllOf(StartsWith("--min-dwell is 200 s"), Not(HasSubstr("mean")))));
+}
+
+// Watts are not clocks.
+TEST_F(BinaryNotesTest, PowerCapsAreCalledKnobs) {
+  std::string csv = "stage,instruction,frequency,time,energy\n";
+  for (const char* type : {"forward", "backward"}) {
+    csv += "0," + std::string(type) + ",400W,0.05,15\n0," + type + ",300W,0.06,10\n";
+  }
+  const RunResult run =
+      RunPerseus({"plan", folder_.Write("w.csv", csv), "--schedule", "1f1b", "--microbatches", "1",
+                  "--blocking-power", "20", "--granularity", "stage"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("all knobs at maximum"), HasSubstr("distinct knob"),
+                             HasSubstr("one knob per stage"), Not(HasSubstr("clock"))));
 }
 
 TEST_F(BinaryNotesTest, InterleavingNeedsVirtualStages) {
@@ -148,7 +191,8 @@ TEST_F(BinaryNotesTest, ImplausibleUnits) {
   // Millijoules, and milliseconds.
   EXPECT_THAT(Notes(OneStage("0.25", "75000")), ElementsAre(HasSubstr("check the units")));
   EXPECT_THAT(Notes(OneStage("250", "75"), {"1f1b"}, "0"),
-              ElementsAre(StartsWith("a GPU draws 0.3 W on average at maximum clocks")));
+              ElementsAre(HasSubstr("milliseconds, divide them by 1000"),
+                          StartsWith("a GPU draws 0.3 W on average at maximum clocks")));
   EXPECT_THAT(Notes(OneStage("0.25", "10"), {"1f1b"}, "50"),
               ElementsAre(AllOf(HasSubstr("(50 W for each GPU"), HasSubstr("(40 W on average)"))));
 }

@@ -141,7 +141,10 @@ TEST_F(BinaryPlanTest, ConstraintsStateTheirPrice) {
   }
   EXPECT_EQ(document["distinct_knobs"], 1);
   EXPECT_THAT(Run(Arguments("plan", {"--granularity", "stage"})).out,
-              HasSubstr("--granularity stage  +"));
+              HasSubstr("--granularity stage  8.391 % more energy, same time\n"));
+  // The plan without the constraint is the slower one here: no "-4.000 % time".
+  const RunResult faster = Run(Arguments("plan", {"--granularity", "stage", "--at", "1.1x"}));
+  EXPECT_THAT(faster.out, HasSubstr("% faster\n"));
 }
 
 TEST_F(BinaryPlanTest, SharedClocksSayHowFarTheBestSuchPlanIs) {

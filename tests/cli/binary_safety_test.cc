@@ -135,6 +135,23 @@ TEST_F(EditedPlanTest, ExplainRecomputesWhatThePlanSaysOfItself) {
   EXPECT_THAT(Explain("saving_percent", "99.9").err, HasSubstr("saving_percent is 99.9"));
 }
 
+// A profile without energies, whose sums are all rounding.
+TEST_F(EditedPlanTest, ExplainTakesRoundingForNothing) {
+  const std::string none =
+      folder_.Write("none.csv",
+                    "stage,instruction,frequency,time,energy\n0,forward,1400,0.1,0\n"
+                    "0,backward,1400,0.2,0\n");
+  for (const std::string microbatches : {"3", "7", "8"}) {
+    const std::string out = folder_.Path("none" + microbatches);
+    ASSERT_EQ(RunPerseus({"plan", none, "--schedule", "1f1b", "--microbatches", microbatches,
+                          "--blocking-power", "20.3", "-o", out})
+                  .exit_code,
+              0);
+    const RunResult run = RunPerseus({"explain", out + "/plan.json"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+  }
+}
+
 TEST_F(EditedPlanTest, NothingInAFileSpeaksToTheTerminal) {
   const RunResult run = Explain("schedule", "\"\\u001b]0;title\\u0007\\u009bx\"");
   EXPECT_EQ(run.exit_code, 0) << run.err;

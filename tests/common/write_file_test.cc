@@ -247,6 +247,43 @@ TEST(WriteFilesAtomically, TakesASetBackWhoseLaterFileCannotBeMoved) {
   EXPECT_EQ(Message(WriteFilesAtomically(directory.Path(), {{"a", "1"}, {"b", "2"}})), "written");
 }
 
+// A writer was killed while it took a set back: "a" has its new file under two
+// names and the old one kept, "b" and "c" wait.
+TEST(WriteFilesAtomically, GoesOnAfterATakeBackThatWasKilledMidway) {
+  for (const bool can_be_moved : {true, false}) {
+    const TemporaryDirectory directory;
+    ASSERT_TRUE(std::filesystem::create_directory(directory.Path(".perseus-commit")));
+    for (const char* name : {"a", "b", "c"}) {
+      directory.Put(std::string(".perseus-commit/") + name, "new");
+    }
+    std::filesystem::create_hard_link(directory.Path(".perseus-commit/a"), directory.Path("a"));
+    directory.Put(".perseus-commit/.perseus-old-a", "old");
+    directory.Put(".perseus-commit/.perseus-none-b", "");
+    if (!can_be_moved) {
+      ASSERT_TRUE(std::filesystem::create_directories(directory.Path("c/below")));
+    }
+    const std::string checked = Message(CheckWritable(directory.Path(), {"a", "b"}));
+    EXPECT_EQ(directory.Get("a"), can_be_moved ? "new" : "old") << checked;
+    EXPECT_EQ(directory.Names(), can_be_moved ? (Names{"a", "b", "c"}) : (Names{"a", "c"}));
+  }
+}
+
+// The temporary names are longer than the file's.
+TEST(WriteFilesAtomically, TakesTheLongestNames) {
+  const TemporaryDirectory directory;
+  const std::string longest(255, 'n');
+  EXPECT_EQ(Message(WriteFileAtomically(directory.Path(longest), "1")), "written");
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path("d" + longest.substr(1)), {{"x", "1"}})),
+            "written");
+  EXPECT_EQ(directory.Names(), (Names{"d" + longest.substr(1), longest}));
+  const std::string longer = directory.Path(longest + "n");
+  const std::string one = Message(CheckWritable(longer));
+  EXPECT_NE(one.find("longer than the file system takes"), std::string::npos) << one;
+  EXPECT_EQ(Message(WriteFileAtomically(longer, "1")), one);
+  const std::string set = Message(CheckWritable(longer, {"x"}));
+  EXPECT_NE(set.find("longer than the file system takes"), std::string::npos) << set;
+}
+
 TEST(WriteFilesAtomically, ChangesNothingWhereOnlyTheOwnerMayReplaceAFile) {
   if (::geteuid() != 0) GTEST_SKIP() << "only the superuser can make another user's file";
   constexpr uid_t kOther = 65534;

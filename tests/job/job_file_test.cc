@@ -179,6 +179,34 @@ TEST(JobFile, NamesTheKeyThatIsWrong) {
   EXPECT_EQ(JsonError("[1]"), "job.json:1:1: expected an object, found an array");
 }
 
+TEST(JobFile, ANumberInQuotesIsNamed) {
+  EXPECT_EQ(
+      TomlError("tp = \"8\""),
+      "job.toml:1:6: tp: expected a whole number from 1 to 1000000, found it in quotes; write "
+      "8 without them");
+  EXPECT_EQ(TomlError("blocking_power = ['75', 80]"),
+            "job.toml:1:19: blocking_power[0]: expected a number from 0 to 1000000, found it in "
+            "quotes; write 75 without them");
+}
+
+TEST(JobFile, DurationsTakeTheUnitsOfFlags) {
+  const Result<JobFile> job = Toml(
+      "min_dwell = '20ms'\ndata_loading = '500us'\niteration_overhead = '2s'\n"
+      "comm_delay = ['1ms', 0.002]\n");
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(job->min_dwell_seconds, 20 * 1e-3);
+  EXPECT_EQ(job->data_loading_seconds, 500 * 1e-6);
+  EXPECT_EQ(job->iteration_overhead_seconds, 2);
+  EXPECT_EQ(job->comm_delay_seconds, (std::vector<double>{1e-3, 0.002}));
+  EXPECT_EQ(Toml("comm_delay = '1ms'")->comm_delay_seconds, (std::vector<double>{1e-3}));
+  EXPECT_EQ(TomlError("comm_delay = ['1ms', '1h']"),
+            "job.toml:1:22: comm_delay[1]: expected seconds (0.02), or a number with a unit (20ms, "
+            "500us), not negative and at most 1000000, got '1h'");
+  EXPECT_EQ(TomlError("min_dwell = ''").substr(0, 35), "job.toml:1:13: min_dwell: expected ");
+  // Watts have one unit.
+  EXPECT_NE(TomlError("coarse_watts = '2ms'"), "accepted");
+}
+
 TEST(JobFile, TakesOneScheduleOnly) {
   EXPECT_EQ(TomlError("schedule = '2f2b'").substr(0, 42),
             "job.toml:1:12: schedule: expected one of g");

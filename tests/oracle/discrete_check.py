@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from .small_cases import SmallCase
 
 
+# What HiGHS' gap and sums of doubles may come to.
+ROUNDING_PERCENT = 1e-4
+
+
 @dataclass(frozen=True)
 class DiscreteComparison:
     """A plan beside the optimum.
@@ -65,16 +69,24 @@ def compare_with_optimum(case: SmallCase, seconds: float = math.inf) -> Discrete
         flags: list[str | Path] = [path, "--schedule", "1f1b", "--stages", str(case.stages)]
         flags += ["--microbatches", str(case.microbatches), "--blocking-power", repr(power)]
         plan, curve = run_plan(flags, f"{case.slowdown}x")
-    begin = time.process_time()
-    optimum = DiscreteProgram(pipeline, seconds=seconds).solve(limit)
-    spent = time.process_time() - begin
     total = sum(pipeline.blocking)
     ours = plan["energy_j"] + total * (limit - plan["iteration_time_s"])
-    best = optimum.bound + total * limit
+    errors = check_plan(plan, job)
+    begin = time.process_time()
+    # HiGHS 1.15.1 sometimes "proves" a bound that a valid plan is below. Such a
+    # proof is none, and the program is solved again without presolve.
+    for presolve in ("choose", "off"):
+        optimum = DiscreteProgram(pipeline, seconds=seconds, presolve=presolve).solve(limit)
+        best = optimum.bound + total * limit
+        excess = 100 * (ours / best - 1)
+        if excess > -ROUNDING_PERCENT:
+            break
+    else:
+        errors.append(f"the plan is below the optimum that HiGHS claims, by {-excess:.5f} %")
     return DiscreteComparison(
-        100 * (ours / best - 1),
+        excess,
         100 * (best / curve.at(limit, total) - 1),
         optimum.proved,
-        check_plan(plan, job),
-        spent,
+        errors,
+        time.process_time() - begin,
     )

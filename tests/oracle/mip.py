@@ -78,6 +78,7 @@ class DiscreteProgram:
         gap: float = 1e-7,
         seconds: float = math.inf,
         groups: Sequence[Sequence[int]] | None = None,
+        presolve: str = "choose",
     ) -> None:
         """Take a pipeline and what counts as solved.
 
@@ -91,7 +92,10 @@ class DiscreteProgram:
             Time limit.
         groups
             Computations that share a knob; by default each has its own.
+        presolve
+            Whether HiGHS simplifies the program first: "choose", "on" or "off".
         """
+        self._presolve = presolve
         self._pipeline = pipeline
         count = len(pipeline.options)
         self._groups = [list(g) for g in groups] if groups else [[i] for i in range(count)]
@@ -171,6 +175,7 @@ class DiscreteProgram:
         for name, option in (
             ("output_flag", False),
             ("threads", 1),
+            ("presolve", self._presolve),
             ("mip_rel_gap", self._gap),
             ("mip_abs_gap", 1e-9),
             ("mip_feasibility_tolerance", 1e-9),

@@ -17,7 +17,6 @@ using plan_testing::Costed;
 using plan_testing::DagOf;
 using plan_testing::EffectiveEnergy;
 using plan_testing::IterationSeconds;
-using plan_testing::Singles;
 
 constexpr const char* kRows =
     "0,forward,3,1,10\n0,forward,2,2,6\n0,forward,1,3,5\n"
@@ -25,10 +24,9 @@ constexpr const char* kRows =
 
 TEST(ChosenOptionsTest, TakesWhatItIsGiven) {
   const CostedPipeline pipeline = Costed(kRows, DagOf("1f1b", 1, 1), Blocking(0));
-  const auto groups = Singles(pipeline);
   const std::vector<std::vector<int>> knobs = {{0, 1, 2}, {0, 1, 2}};
   const Guard guard;
-  const ChosenOptions chosen(pipeline, guard, groups, knobs, {1, 2});
+  const ChosenOptions chosen(pipeline, guard, knobs, {1, 2});
   EXPECT_EQ(chosen.options()[0].time_seconds, 2);
   EXPECT_EQ(chosen.options()[1].energy_joules, 2);
   EXPECT_EQ(chosen.GuardedSeconds(), 6);
@@ -36,10 +34,9 @@ TEST(ChosenOptionsTest, TakesWhatItIsGiven) {
 
 TEST(ChosenOptionsTest, MeetsADeadlineAtLeastCost) {
   const CostedPipeline pipeline = Costed(kRows, DagOf("1f1b", 1, 1), Blocking(0));
-  const auto groups = Singles(pipeline);
   const std::vector<std::vector<int>> knobs = {{0, 1, 2}, {0, 1, 2}};
   const Guard guard;
-  ChosenOptions chosen(pipeline, guard, groups, knobs, {2, 2});
+  ChosenOptions chosen(pipeline, guard, knobs, {2, 2});
   EXPECT_TRUE(chosen.MeetDeadline(7));
   EXPECT_EQ(chosen.GuardedSeconds(), 7);
   EXPECT_TRUE(chosen.MeetDeadline(6));  // A joule for a second of the forward.
@@ -51,12 +48,11 @@ TEST(ChosenOptionsTest, MeetsADeadlineAtLeastCost) {
 
 TEST(ChosenOptionsTest, TheMarginLeavesTheBaselineAlone) {
   const CostedPipeline pipeline = Costed(kRows, DagOf("1f1b", 1, 1), Blocking(0));
-  const auto groups = Singles(pipeline);
   const std::vector<std::vector<int>> knobs = {{0, 1, 2}, {0, 1, 2}};
   const Guard guard = {.sigmas = 0, .fraction = 0.5};
-  const ChosenOptions fast(pipeline, guard, groups, knobs, {0, 0});
+  const ChosenOptions fast(pipeline, guard, knobs, {0, 0});
   EXPECT_EQ(fast.GuardedSeconds(), 3);
-  const ChosenOptions slow(pipeline, guard, groups, knobs, {1, 0});
+  const ChosenOptions slow(pipeline, guard, knobs, {1, 0});
   EXPECT_EQ(slow.GuardedSeconds(), 5);
 }
 
@@ -80,7 +76,6 @@ TEST(ChosenOptionsTest, ReclaimsSlackWithoutPassingTheDeadline) {
     shape.noise = round % 2 == 0 ? 0 : 0.05;
     const CostedPipeline pipeline =
         Costed(plan_testing::RandomRows(random, shape), DagOf("1f1b", 3, 4), Blocking(60));
-    const auto groups = Singles(pipeline);
     std::vector<std::vector<int>> knobs;
     std::vector<int> fastest;
     for (int i = 0; i < pipeline.dag.size(); ++i) {
@@ -89,7 +84,7 @@ TEST(ChosenOptionsTest, ReclaimsSlackWithoutPassingTheDeadline) {
       fastest.push_back(row.front());
     }
     const Guard guard;
-    ChosenOptions chosen(pipeline, guard, groups, knobs, fastest);
+    ChosenOptions chosen(pipeline, guard, knobs, fastest);
     const double seconds = chosen.GuardedSeconds() * (1 + 0.02 * (round % 5));
     const double before = EffectiveEnergy(pipeline, chosen.options());
     chosen.ReclaimSlack(seconds);

@@ -41,7 +41,7 @@ GroupProblem Problem(const CostedPipeline& pipeline, Granularity granularity, do
   PlanConstraints constraints;
   constraints.granularity = granularity;
   auto problem =
-      GroupProblem::Make(pipeline, {}, GroupComputations(pipeline, constraints).members, seconds);
+      GroupProblem::Make(pipeline, {}, GroupComputations(pipeline, constraints), seconds);
   EXPECT_TRUE(problem);
   return *std::move(problem);
 }
@@ -62,11 +62,11 @@ TEST(GroupProblemTest, TimesAreThoseOfTheReplayAndAddUpAlongThePath) {
       const std::vector<CostOption> plan = problem.PlanOf(choice);
       EXPECT_EQ(seconds, IterationSeconds(pipeline, plan));  // Bit for bit.
       double along = path.delay_seconds;
-      for (int c = 0; c < problem.num_cells(); ++c) {
-        const int g = problem.GroupOfCell(c);
-        along +=
-            path.counts[c] *
-            problem.groups()[g].options[choice[g]].cell_seconds[c - problem.groups()[g].first_cell];
+      for (int g = 0; g < problem.num_groups(); ++g) {
+        const GroupProblem::Group& group = problem.groups()[g];
+        for (int c = 0; c < group.num_cells(); ++c) {
+          along += path.counts[group.first_cell + c] * group.options[choice[g]].cell_seconds[c];
+        }
       }
       EXPECT_NEAR(along, seconds, 1e-12 * seconds);
       EXPECT_NEAR(problem.JoulesOf(choice), plan_testing::EffectiveEnergy(pipeline, plan),

@@ -117,7 +117,7 @@ RC_GTEST_PROP(GroupedPlanTest, IsTheBestOfItsKind, ()) {
     PlanConstraints constraints = By(granularity);
     if (random() % 3 == 0) constraints.time_margin_sigmas = 2;
     const Guard guard = {constraints.time_margin_sigmas, 0};
-    const auto groups = GroupComputations(pipeline, constraints).members;
+    const auto groups = GroupComputations(pipeline, constraints);
     const double least = LeastEffectiveEnergy(pipeline, groups, seconds, guard);
     const auto plan = SearchGroups(pipeline, seconds, constraints, 0.1);
     RC_ASSERT(plan.has_value() == std::isfinite(least));

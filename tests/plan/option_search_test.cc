@@ -24,14 +24,14 @@ using frontier::Network;
 
 constexpr std::int64_t kWork = 20'000'000;
 
-// Activities with whole times and costs on a random graph, knobs in groups.
+// Activities with whole times and costs on a random graph.
 struct Case {
   TimeCostProblem problem;
   SearchSpace space;
   double deadline = 0;
 };
 
-Case RandomCase(std::mt19937& random, bool grouped) {
+Case RandomCase(std::mt19937& random) {
   const auto below = [&random](int n) {
     return static_cast<int>(random() % static_cast<std::uint32_t>(n));
   };
@@ -52,16 +52,8 @@ Case RandomCase(std::mt19937& random, bool grouped) {
     }
   }
   for (int i = 0; i < n; ++i) {
-    if (grouped && !result.space.groups.empty() && below(2) == 0) {
-      result.space.groups.back().push_back(i);
-    } else {
-      result.space.groups.push_back({i});
-    }
-  }
-  for (std::size_t g = 0; g < result.space.groups.size(); ++g) {
     result.space.knobs.push_back({0, 1, 2});
-    const bool last = g + 1 == result.space.groups.size();
-    result.space.next_group.push_back(last ? -1 : static_cast<int>(g) + 1);
+    result.space.next.push_back(i + 1 < n ? i + 1 : -1);
   }
   return result;
 }
@@ -82,19 +74,15 @@ double End(const TimeCostProblem& problem, const std::vector<int>& knob_of) {
 
 // Cost of a choice of knobs, infinite where it misses the deadline.
 double CostOf(const Case& c, const std::vector<int>& knobs) {
-  std::vector<int> knob_of(c.problem.curve_of.size(), -1);
   double cost = 0;
-  for (std::size_t g = 0; g < knobs.size(); ++g) {
-    for (const int i : c.space.groups[g]) {
-      knob_of[i] = knobs[g];
-      cost += c.problem.curves[c.problem.curve_of[i]][knobs[g]].cost;
-    }
+  for (std::size_t i = 0; i < knobs.size(); ++i) {
+    cost += c.problem.curves[c.problem.curve_of[i]][knobs[i]].cost;
   }
-  return End(c.problem, knob_of) <= c.deadline ? cost : std::numeric_limits<double>::infinity();
+  return End(c.problem, knobs) <= c.deadline ? cost : std::numeric_limits<double>::infinity();
 }
 
 double LeastCost(const Case& c) {
-  std::vector<int> knobs(c.space.groups.size(), 0);
+  std::vector<int> knobs(c.space.knobs.size(), 0);
   double least = std::numeric_limits<double>::infinity();
   for (;;) {
     least = std::min(least, CostOf(c, knobs));
@@ -140,7 +128,7 @@ std::optional<std::vector<int>> Search(Case* c, std::int64_t work) {
 TEST(OptionSearchTest, SmallProblemsAreSolvedToTheOptimum) {
   std::mt19937 random(11);
   for (int round = 0; round < 200; ++round) {
-    Case c = RandomCase(random, /*grouped=*/round % 2 == 1);
+    Case c = RandomCase(random);
     const std::vector<int> fast(c.problem.curve_of.size(), 0);
     const std::vector<int> slow(c.problem.curve_of.size(), 2);
     const double first = End(c.problem, fast);
@@ -148,7 +136,7 @@ TEST(OptionSearchTest, SmallProblemsAreSolvedToTheOptimum) {
     c.deadline = first + std::floor((last - first) * (round % 7) / 6);
     const auto knobs = Search(&c, kWork);
     ASSERT_TRUE(knobs);
-    ASSERT_EQ(knobs->size(), c.space.groups.size());
+    ASSERT_EQ(knobs->size(), c.space.knobs.size());
     EXPECT_NEAR(CostOf(c, *knobs), LeastCost(c), 1e-9) << "round " << round;
   }
 }
@@ -156,7 +144,7 @@ TEST(OptionSearchTest, SmallProblemsAreSolvedToTheOptimum) {
 TEST(OptionSearchTest, LittleWorkStillGivesAPlan) {
   std::mt19937 random(12);
   for (int round = 0; round < 100; ++round) {
-    Case c = RandomCase(random, /*grouped=*/round % 2 == 1);
+    Case c = RandomCase(random);
     const std::vector<int> fast(c.problem.curve_of.size(), 0);
     c.deadline = End(c.problem, fast) + round % 5;
     const auto knobs = Search(&c, 1);
@@ -169,7 +157,7 @@ TEST(OptionSearchTest, ALimitOnlyCutsTheSequence) {
   std::mt19937 random(14);
   int reported = 0;
   for (int round = 0; round < 30; ++round) {
-    Case c = RandomCase(random, /*grouped=*/round % 2 == 1);
+    Case c = RandomCase(random);
     const std::vector<int> fast(c.problem.curve_of.size(), 0);
     c.deadline = End(c.problem, fast) + 1 + round % 4;
     const auto all = Reports(&c, kWork);
@@ -179,7 +167,6 @@ TEST(OptionSearchTest, ALimitOnlyCutsTheSequence) {
       last = CostOf(c, knobs);
     }
     reported += static_cast<int>(all.size());
-    if (round % 2 == 1) continue;  // Groups: what is there at the limit is rounded.
     for (const std::int64_t work : {1, 100, 1000, 10'000}) {
       const auto some = Reports(&c, work);
       ASSERT_LE(some.size(), all.size());
@@ -189,23 +176,10 @@ TEST(OptionSearchTest, ALimitOnlyCutsTheSequence) {
   EXPECT_GT(reported, 30);
 }
 
-TEST(OptionSearchTest, SaysWhenNothingFits) {
-  // Together only at 3 s: knob 0 is fast for one, knob 1 for the other.
-  Case c;
-  c.problem.curves = {{{1, 1}, {2, 2}}, {{2, 2}, {1, 1}}};
-  c.problem.curve_of = {0, 1};
-  c.problem.precedences = {{0, 1, 0}};
-  c.space.groups = {{0, 1}};
-  c.space.knobs = {{0, 1}};
-  c.space.next_group = {-1};
-  c.deadline = 2;
-  EXPECT_FALSE(Search(&c, kWork));
-}
-
 TEST(OptionSearchTest, IsDeterministic) {
   std::mt19937 random(13);
   for (int round = 0; round < 20; ++round) {
-    Case c = RandomCase(random, false);
+    Case c = RandomCase(random);
     const std::vector<int> fast(c.problem.curve_of.size(), 0);
     c.deadline = End(c.problem, fast) + 2;
     EXPECT_EQ(Search(&c, 100'000), Search(&c, 100'000));

@@ -78,7 +78,7 @@ RC_GTEST_PROP(PlanBoundTest, IsNeverAboveTheBestGroupedPlan, ()) {
   for (const Granularity granularity : kCoarse) {
     PlanConstraints constraints;
     constraints.granularity = granularity;
-    const auto groups = GroupComputations(planner.pipeline(), constraints).members;
+    const auto groups = GroupComputations(planner.pipeline(), constraints);
     // From searches that have hardly begun to those that end with a proof.
     for (const double effort : {2e-7, 5e-7, 1e-6, 2e-6, 5e-6, 1e-1}) {
       const auto plan = planner.PlanFor(seconds, constraints, effort);
@@ -101,7 +101,7 @@ RC_GTEST_PROP(PlanBoundTest, HoldsInALadder, ()) {
   for (const Granularity granularity : kCoarse) {
     PlanConstraints constraints;
     constraints.granularity = granularity;
-    const auto groups = GroupComputations(planner.pipeline(), constraints).members;
+    const auto groups = GroupComputations(planner.pipeline(), constraints);
     for (const double effort : {1e-6, 1e-1}) {
       const auto plans = planner.Ladder(5, constraints, effort);
       if (!plans) continue;
@@ -122,7 +122,7 @@ RC_GTEST_PROP(PlanBoundTest, HoldsWithATimeMargin, ()) {
   RC_ASSERT(plan.has_value());
   RC_ASSERT(plan->shared_knobs.has_value());
   RC_ASSERT(plan->shared_knobs->proven_best);
-  const auto groups = GroupComputations(planner.pipeline(), constraints).members;
+  const auto groups = GroupComputations(planner.pipeline(), constraints);
   const double best = LeastEffectiveEnergy(planner.pipeline(), groups, seconds, {0, 0.02}) +
                       planner.pipeline().total_blocking_power_watts * plan->iteration_time_seconds;
   RC_ASSERT(std::abs(plan->energy_joules - best) <= kNoWorse * (1 + std::abs(best)));

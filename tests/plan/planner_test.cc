@@ -151,7 +151,7 @@ TEST(PlannerTest, SmallPlansAreOptimal) {
       constraints.granularity = granularity;
       if (round % 5 == 4) constraints.time_margin_sigmas = 2;
       const plan::Guard guard = {constraints.time_margin_sigmas, 0};
-      const auto groups = plan::GroupComputations(pipeline, constraints).members;
+      const auto groups = plan::GroupComputations(pipeline, constraints);
       const double least = LeastEffectiveEnergy(pipeline, groups, seconds, guard);
       const auto plan = planner.PlanFor(seconds, constraints, 0.1);
       ASSERT_EQ(plan.has_value(), std::isfinite(least)) << round;

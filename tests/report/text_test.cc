@@ -52,11 +52,12 @@ TEST(TextTest, ChangesAreSigned) {
 
 // Rounded up: what may exist is never more than what is said.
 TEST(TextTest, SharedKnobTextStaysTrue) {
-  EXPECT_EQ(SharedKnobText({.lower_bound_joules = 1, .gap_percent = 0.0301}, Granularity::kPhase),
+  EXPECT_EQ(SharedKnobText({.lower_bound_joules = 1, .gap_percent = 0.0301}, Granularity::kPhase,
+                           "clock"),
             "with one clock per phase: at most 0.031 % better exists for the same time.");
   EXPECT_EQ(SharedKnobText({.lower_bound_joules = 1, .gap_percent = 1e-9, .proven_best = true},
-                           Granularity::kStageType),
-            "with one clock per stage-type: proven; no such plan that ends in time saves more.");
+                           Granularity::kStageType, "knob"),
+            "with one knob per stage-type: proven; no such plan that ends in time saves more.");
 }
 
 }  // namespace

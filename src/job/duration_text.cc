@@ -1,0 +1,38 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "job/duration_text.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "common/nearest_name.h"
+#include "common/numbers.h"
+#include "job/limits.h"
+
+namespace perseus::job {
+
+Result<double> ParseDuration(std::string_view text) {
+  std::string_view digits = text;
+  double scale = 1;
+  if (digits.ends_with("us")) {
+    digits.remove_suffix(2);
+    scale = 1e-6;
+  } else if (digits.ends_with("ms")) {
+    digits.remove_suffix(2);
+    scale = 1e-3;
+  } else if (digits.ends_with("s")) {
+    digits.remove_suffix(1);
+  }
+  const std::optional<double> value = ParseFinite(digits);
+  if (!value || *value < 0 || *value * scale > kMaxSeconds) {
+    return InvalidInput(fmt::format(
+        "expected seconds (0.02), or a number with a unit (20ms, 500us), not negative and at most "
+        "{}, got {}",
+        kMaxSeconds, Shown(text)));
+  }
+  return *value * scale;
+}
+
+}  // namespace perseus::job

@@ -1,0 +1,19 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_JOB_DURATION_TEXT_H_
+#define PERSEUS_JOB_DURATION_TEXT_H_
+
+#include <string_view>
+
+#include "perseus/result.h"
+
+namespace perseus::job {
+
+// Seconds of "0.02", "0.02s", "20ms", "500us": the same in a job file and as a
+// flag. At most kMaxSeconds (job/limits.h).
+Result<double> ParseDuration(std::string_view text);
+
+}  // namespace perseus::job
+
+#endif  // PERSEUS_JOB_DURATION_TEXT_H_
