@@ -219,10 +219,13 @@ void Follower::EndRow(const Action& /*action*/, std::int64_t at_ns) {
   Row& row = rows_[index];
   Learn(static_cast<double>(lasted_ns), &row.duration_ns, &row.measured);
   const PlanRow& planned = plan_->rows[index];
-  // At another level the planned duration is of another clock.
+  // At another level the planned duration is of another clock. A clock that came too
+  // late costs time as much as the call itself.
   if (clocks_[index] == planned.mhz) {
+    const int mhz = ClockAt(row_begin_ns_);
+    const bool disturbed = DuringCall(row_begin_ns_, at_ns) || (mhz != 0 && mhz < planned.mhz);
     guard_.AddComputation(planned.action.type, planned.duration_seconds,
-                          static_cast<double>(lasted_ns) * 1e-9, DuringCall(row_begin_ns_, at_ns));
+                          static_cast<double>(lasted_ns) * 1e-9, disturbed);
   }
   JudgeChange(index, row_begin_ns_, at_ns);
 }
@@ -249,6 +252,14 @@ void Follower::JudgeChange(std::size_t row, std::int64_t begin_ns, std::int64_t 
     if (change->effective_ns <= begin_ns) break;  // Another clock was in effect.
   }
   ++counters_.missed;
+}
+
+// The clock in effect then, as far as it is remembered; 0: the driver's own.
+int Follower::ClockAt(std::int64_t at_ns) const {
+  for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
+    if (change->effective_ns <= at_ns) return change->mhz;
+  }
+  return 0;
 }
 
 bool Follower::DuringCall(std::int64_t begin_ns, std::int64_t end_ns) const {

@@ -131,6 +131,7 @@ class Follower {
   void Adopt();
   void SetLevel(Level level);
   void JudgeChange(std::size_t row, std::int64_t begin_ns, std::int64_t end_ns);
+  int ClockAt(std::int64_t at_ns) const;
   bool DuringCall(std::int64_t begin_ns, std::int64_t end_ns) const;
   int ClockBefore(std::size_t row) const;
   std::int64_t PatienceNs() const;

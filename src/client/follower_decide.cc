@@ -34,8 +34,7 @@ Follower::Target Follower::TargetNow() const {
   return {size, first != 0 ? first : clock_mhz_};
 }
 
-// The newest row whose clock must be called for by now, as later rows overtake
-// earlier ones; and when the next call is due.
+// The row whose clock must be called for by now; and when the next call is due.
 Follower::Target Follower::LookAhead(Target target, std::int64_t now_ns,
                                      const LatencyRecord& latency, std::int64_t* wake_at_ns) const {
   const auto size = std::ssize(clocks_);
@@ -64,6 +63,9 @@ Follower::Target Follower::LookAhead(Target target, std::int64_t now_ns,
         break;
       }
       target = {next, mhz};
+      // No change is passed over before it was called for: a latency that was once
+      // measured too long could otherwise jump from low clock to low clock for good.
+      if (first_row_ + next > called_row_) break;
     }
     if (wraps) break;
     lasts = rows_[static_cast<std::size_t>(next)].duration_ns;

@@ -155,6 +155,40 @@ TEST_F(FollowerTest, LowersLateWhereLatencyVaries) {
   EXPECT_NEAR(static_cast<double>(calls_[1].first - begin), 135.0 * kMs, 2);
 }
 
+// One call that took very long must not end all calls.
+TEST_F(FollowerTest, ALatencyLongerThanTheIterationIsTriedAgain) {
+  latency_ = LatencyRecord();
+  latency_.AddCall(500 * kMs);
+  const auto plan = Plan(1, {1000, 1000, 1400, 1400, 1400, 1400});
+  follower_.Offer(plan);
+  Iterate(*plan);
+  calls_.clear();
+  Iterate(*plan);
+  const auto called = [&](int mhz) {
+    return std::any_of(calls_.begin(), calls_.end(),
+                       [&](const auto& call) { return call.second == mhz; });
+  };
+  EXPECT_TRUE(called(1000));
+  EXPECT_TRUE(called(1400));
+}
+
+// Half of the rows need a clock that never comes.
+TEST_F(FollowerTest, GoesCoarserWhereClocksNeverCome) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  follower_.Called(1000, now_, now_);
+  for (int i = 0; i < 20 && follower_.level() == Level::kComputation; ++i) {
+    Say(EventKind::kStepBegin);
+    for (const PlanRow& row : plan->rows) {
+      Say(EventKind::kBegin, row.action);
+      now_ += row.mhz == 1400 ? 50 * kMs : 40 * kMs;
+      Say(EventKind::kEnd, row.action);
+    }
+    Say(EventKind::kStepEnd);
+  }
+  EXPECT_NE(follower_.level(), Level::kComputation);
+}
+
 TEST_F(FollowerTest, LearnsDurationsFromTheLastIterations) {
   const auto plan = Plan(1, {1000, 1000, 1400, 1400, 1400, 1400});
   follower_.Offer(plan);

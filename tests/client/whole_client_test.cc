@@ -95,19 +95,24 @@ class WholeClientTest : public testing::Test {
     perseus_step_end(client_, 0);
   }
 
-  // Trains until `is` holds; false: not within 20 s.
-  bool TrainUntil(const std::function<bool(const perseus_client_stats&)>& is) {
+  // Trains until `is` holds; false: not within 20 s, and where the client then is.
+  testing::AssertionResult TrainUntil(const std::function<bool(const perseus_client_stats&)>& is) {
     const auto deadline = std::chrono::steady_clock::now() + 20s;
     while (std::chrono::steady_clock::now() < deadline) {
       Iterate(++iteration_);
       std::this_thread::sleep_for(10ms);  // For the background thread.
-      if (is(Stats())) return true;
+      if (is(Stats())) return testing::AssertionSuccess();
     }
-    return false;
+    const perseus_client_stats stats = Stats();
+    return testing::AssertionFailure()
+           << "state " << stats.state << ", plan " << stats.plan_version << ", level "
+           << stats.level << ", " << stats.iterations << " of " << iteration_ << " iterations, "
+           << stats.calls << " calls, " << stats.refused << " refused, " << stats.clock_mhz
+           << " MHz, error: " << LastError();
   }
 
   // The background thread reads events a little later.
-  bool EverythingWasSeen() {
+  testing::AssertionResult EverythingWasSeen() {
     return TrainUntil([&](const auto& stats) {
       return stats.instructions == 4 * static_cast<std::uint64_t>(iteration_) &&
              stats.lost_events == 0;
@@ -152,6 +157,7 @@ TEST_F(WholeClientTest, FollowsPlansAndGivesTheClockBack) {
     return stats.state == PERSEUS_STATE_FOLLOWING && stats.calls >= 6;
   })) << LastError();
   EXPECT_EQ(Stats().plan_version, 1);
+  EXPECT_EQ(LastError(), "");
   // Another plan, pushed.
   server.SetPlan(Plan(2, 1200, 1200), 2);
   ASSERT_TRUE(TrainUntil([](const auto& stats) {
