@@ -253,6 +253,8 @@ bool Connection::ReadStep(std::string_view* unread) {
   }
   const std::string& body = parser_->body();
   if (!charge_.Set(body.empty() ? 0 : body.capacity())) {
+    parser_->body() = std::string();
+    charge_.Set(0);
     Refuse(503, "The server has too many long requests at once; try again soon.");
     return true;
   }

@@ -76,7 +76,7 @@ struct AtomicCounters {
 class ServerCore : public std::enable_shared_from_this<ServerCore> {
  public:
   // `listens_on` with the port that the system chose.
-  ServerCore(ServerOptions options, Router router, Listener listener, ListenAddress listens_on);
+  ServerCore(ServerOptions given, Router routes, Listener listener, ListenAddress listens_on);
   ~ServerCore();
 
   Result<void> Load();  // Tokens and certificate.

@@ -76,16 +76,22 @@ Result<void> UseCertificate(SSL_CTX* context, const std::string& path) {
   return {};
 }
 
+using PrivateKey = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
+
+PrivateKey ParseKey(const std::string& pem) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> memory(
+      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
+  // Without this function OpenSSL asks for a passphrase on the terminal.
+  const auto no_passphrase = [](char*, int, int, void*) { return -1; };
+  return {PEM_read_bio_PrivateKey(memory.get(), nullptr, no_passphrase, nullptr), EVP_PKEY_free};
+}
+
 Result<void> UseKey(SSL_CTX* context, const std::string& path, const std::string& certificate) {
   Result<std::string> text = ReadSecretFile(path, "The TLS key", kMaxKeyFileBytes);
   if (!text) return tl::unexpected(text.error());
-  const std::unique_ptr<BIO, decltype(&BIO_free)> memory(
-      BIO_new_mem_buf(text->data(), static_cast<int>(text->size())), BIO_free);
-  // Without this function OpenSSL asks for a passphrase on the terminal.
-  const auto no_passphrase = [](char*, int, int, void*) { return -1; };
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
-      PEM_read_bio_PrivateKey(memory.get(), nullptr, no_passphrase, nullptr), EVP_PKEY_free);
-  OPENSSL_cleanse(text->data(), text->size());
+  std::string& pem = *text;
+  const PrivateKey key = ParseKey(pem);
+  OPENSSL_cleanse(pem.data(), pem.size());
   if (!key) {
     return InvalidInput(
         fmt::format("The TLS key {} cannot be read: {}. It has to be PEM, without a passphrase.",
