@@ -310,37 +310,6 @@ TEST(Agent, StopSaysWhatIsNotBack) {
   EXPECT_TRUE(agent.gpu(0).WaitForLocked(std::nullopt));
 }
 
-TEST(Agent, RestoresAllGpusOfACorruptJournal) {
-  TestAgent agent(3);
-  ASSERT_TRUE(WriteFileAtomically(agent.options().journal_path, "torn"));
-  ASSERT_TRUE(agent.gpu(1).LockClock(600));
-  ASSERT_TRUE(agent.Start());
-  for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_TRUE(Eventually([&] {
-      const auto changes = agent.gpu(i).changes();
-      return !changes.empty() && changes.back() == "release";
-    }));
-  }
-  EXPECT_EQ(agent.log().Count("event=journal_corrupt"), 1);
-}
-
-TEST(Agent, KeepsAGpuInTheJournalThatIsNotThere) {
-  TestAgent agent(1);
-  {
-    auto journal = Journal::Open(agent.options().journal_path);
-    ASSERT_TRUE(journal);
-    ASSERT_TRUE(journal->Add(kFirst));
-    ASSERT_TRUE(journal->Add("GPU-lost"));
-  }
-  ASSERT_TRUE(agent.Start());
-  EXPECT_TRUE(agent.gpu(0).WaitForCalls(1));
-  ASSERT_TRUE(agent.Stop());
-  const std::string text = ReadWholeFile(agent.options().journal_path, 1 << 20).value_or("");
-  EXPECT_THAT(text, HasSubstr("locked GPU-lost\n"));
-  EXPECT_THAT(text, ::testing::Not(HasSubstr(kFirst)));
-  EXPECT_EQ(agent.log().Count("event=journal_names_missing_gpu"), 1);
-}
-
 TEST(Agent, OnlyOneServesASocket) {
   TestAgent agent;
   ASSERT_TRUE(agent.Start());
