@@ -11,8 +11,9 @@
 #include <array>
 #include <cerrno>
 #include <limits>
-#include <set>
 #include <utility>
+
+#include "agent/takeover.h"
 
 namespace perseus::agent {
 namespace {
@@ -39,13 +40,6 @@ constexpr int kReservedForRoot = 8;
 // After descriptors have run out.
 constexpr auto kAcceptPause = std::chrono::seconds(1);
 
-Result<std::unique_ptr<Journal>> OpenJournal(const AgentOptions& options) {
-  if (options.observe) return nullptr;
-  Result<Journal> journal = Journal::Open(options.journal_path);
-  if (!journal) return tl::unexpected(journal.error());
-  return std::make_unique<Journal>(*std::move(journal));
-}
-
 Result<void> CheckRights(const AgentOptions& options, device::Driver* driver) {
   if (options.observe) return {};
   const Result<bool> may_set = driver->MaySetClocks();
@@ -57,33 +51,6 @@ Result<void> CheckRights(const AgentOptions& options, device::Driver* driver) {
                   "start the agent as root (packaging/perseus-agent.service does), or with "
                   "--observe, which sets none",
                   options.driver));
-}
-
-// Which GPUs of the driver an earlier agent may have left locked.
-Result<std::vector<bool>> FindDirty(const device::Driver& driver, Journal* journal, Log* log) {
-  std::vector<bool> is_dirty(driver.gpus().size());
-  if (journal == nullptr) return is_dirty;
-  std::set<std::string> all;
-  for (std::size_t i = 0; i < is_dirty.size(); ++i) {
-    const std::string& uuid = driver.gpus()[i]->info().uuid;
-    is_dirty[i] = journal->corruption() || journal->found().contains(uuid);
-    all.insert(uuid);
-    if (is_dirty[i]) {
-      log->Write(LogLevel::kWarning, "restore_from_journal", {{"gpu", uuid}});
-    }
-  }
-  for (const std::string& uuid : journal->found()) {
-    if (all.contains(uuid)) continue;
-    log->Write(LogLevel::kError, "journal_names_missing_gpu",
-               {{"gpu", uuid},
-                {"next", "its clock may be locked still; kept until the driver shows it again"}});
-  }
-  if (!journal->corruption()) return is_dirty;
-  log->Write(
-      LogLevel::kError, "journal_corrupt",
-      {{"error", *journal->corruption()}, {"next", "the clocks of all GPUs are given back"}});
-  if (auto replaced = journal->Replace(all); !replaced) return tl::unexpected(replaced.error());
-  return is_dirty;
 }
 
 }  // namespace
@@ -104,15 +71,24 @@ Result<std::unique_ptr<Agent>> Agent::Start(AgentOptions options,
   if (auto may_set = CheckRights(options, driver.get()); !may_set) {
     return tl::unexpected(may_set.error());
   }
-  Result<std::unique_ptr<Journal>> journal = OpenJournal(options);
-  if (!journal) return tl::unexpected(journal.error());
-  const Result<std::vector<bool>> is_dirty = FindDirty(*driver, journal->get(), log.get());
-  if (!is_dirty) return tl::unexpected(is_dirty.error());
+  Takeover takeover;
+  takeover.is_dirty.resize(driver->gpus().size());
+  if (!options.observe) {
+    Result<Takeover> taken = TakeOver(
+        options.journal_path, driver,
+        std::chrono::duration_cast<std::chrono::milliseconds>(options.stop_patience), log.get());
+    if (!taken) {
+      log->Flush(std::chrono::seconds(1));
+      return tl::unexpected(taken.error());
+    }
+    takeover = *std::move(taken);
+  }
   Result<ListeningSocket> listening = ListeningSocket::Listen(options.socket_path);
   if (!listening) return tl::unexpected(listening.error());
   std::unique_ptr<Agent> agent(
       new Agent(std::move(options), std::move(log), *std::move(listening)));
-  if (auto set_up = agent->SetUp(std::move(driver), *std::move(journal), *is_dirty); !set_up) {
+  if (auto set_up = agent->SetUp(std::move(driver), std::move(takeover.journal), takeover.is_dirty);
+      !set_up) {
     return tl::unexpected(set_up.error());
   }
   return agent;

@@ -20,7 +20,7 @@ namespace perseus::agent {
 
 Result<Control> Control::Connect(const std::string& socket_path, const std::string& name,
                                  std::chrono::milliseconds patience) {
-  Result<FileDescriptor> socket = ConnectUnix(socket_path);
+  Result<FileDescriptor> socket = ConnectUnix(socket_path, patience);
   if (!socket) return tl::unexpected(socket.error());
   Control control(*std::move(socket), patience);
   Request hello;

@@ -160,10 +160,11 @@ GpuLoop::Clock::time_point GpuLoop::NextDeadline() const {
 }
 
 void GpuLoop::DoRelease(Guard* guard) {
-  const Tickets tickets = std::exchange(releasers_, {});
-  // A Release that comes during the call has this one's result, or the next one's.
+  Tickets tickets = std::exchange(releasers_, {});
   const Result<void> released = CallDriver(guard, [this] { return gpu_->ReleaseClock(); });
   if (!released) {
+    // Those that came during the call, too: a lock may come before the next attempt.
+    for (const Ticket& ticket : std::exchange(releasers_, {})) tickets.push_back(ticket);
     ReleaseFailed(released.error(), tickets);
     return;
   }
@@ -214,7 +215,9 @@ void GpuLoop::Forget(Guard* guard) {
 
 void GpuLoop::DoLock(Guard* guard) {
   const WantedLock wanted = *std::exchange(wanted_, std::nullopt);
-  must_release_ = false;  // The new clock replaces the one that could not be given back.
+  // The new clock replaces the one that could not be given back, once it is locked. Set apart,
+  // to tell a Release that comes from here on.
+  const bool restore_waits = std::exchange(must_release_, false);
   if (locked_mhz_ == wanted.mhz) {
     Post(wanted.ticket, SetAnswer{.mhz = wanted.mhz});
     return;
@@ -229,6 +232,7 @@ void GpuLoop::DoLock(Guard* guard) {
       ++failures_;
       last_error_ = added.error().message;
       is_dirty_ = false;
+      must_release_ |= restore_waits;
       Post(wanted.ticket,
            DeviceRefusal({ErrorCode::kIo,
                           fmt::format("no clock is locked while the journal cannot be written: {}",
@@ -247,7 +251,8 @@ void GpuLoop::DoLock(Guard* guard) {
   const Result<void> locked = CallDriver(guard, [&] { return gpu_->LockClock(wanted.mhz); });
   const std::int64_t took_us = Microseconds(Clock::now() - began);
   if (!locked) {
-    locked_mhz_.reset();  // Who knows; the next set asks the driver in any case.
+    locked_mhz_.reset();             // Who knows; the next set asks the driver in any case.
+    must_release_ |= restore_waits;  // At retry_at_, as before.
     Post(wanted.ticket, DeviceRefusal(locked.error()));
     return;
   }

@@ -92,6 +92,7 @@ Journal::Journal(Journal&& other) noexcept
       lock_(std::move(other.lock_)),
       found_(std::move(other.found_)),
       corruption_(std::move(other.corruption_)),
+      unwritable_(std::move(other.unwritable_)),
       gpus_(std::move(other.gpus_)) {}
 
 Result<Journal> Journal::Open(const std::string& path) {
@@ -104,38 +105,49 @@ Result<Journal> Journal::Open(const std::string& path) {
     fs::create_directories(folder, error);
     if (error) return tl::unexpected(NoJournal(path, error.message()));
   }
-  const std::string lock_path = path + ".lock";
-  journal.lock_ = OpenFile(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-  if (!journal.lock_.valid()) {
-    return tl::unexpected(NoJournal(lock_path, SystemMessage(errno)));
-  }
-  if (::flock(journal.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    return MakeError(
-        ErrorCode::kIo,
-        fmt::format("{}: another agent has this journal; stop it first ('perseus agent "
-                    "status' shows it)",
-                    path));
-  }
-  if (fs::exists(path, error)) {
-    const Result<std::string> text = ReadWholeFile(path, kMaxJournalBytes);
-    if (!text && text.error().code == ErrorCode::kIo) return tl::unexpected(text.error());
-    const Result<JournalText> parsed =
-        text ? ParseJournal(*text, path) : tl::unexpected(text.error());
-    if (parsed && parsed->boot == journal.boot_) {
-      journal.found_ = parsed->gpus;
-    } else if (!parsed) {
-      journal.corruption_ = parsed.error().message;
-    }
-  }
+  if (auto locked = journal.Lock(); !locked) return tl::unexpected(locked.error());
+  journal.Read();
   journal.gpus_ = journal.found_;
   // A corrupt one stays as it is until Replace. One that names GPUs stays, too: their clocks
   // wait to be given back, and should not wait for a disk.
-  if (journal.corruption_) return journal;
+  if (journal.corruption_ || journal.unwritable_) return journal;
   const auto written = journal.gpus_.empty() ? journal.Write(journal.gpus_) : CheckWritable(path);
-  if (!written) {
-    return tl::unexpected(NoJournal(path, written.error().message));
-  }
+  if (!written) journal.unwritable_ = NoJournal(path, written.error().message);
   return journal;
+}
+
+Result<void> Journal::Lock() {
+  const std::string lock_path = path_ + ".lock";
+  lock_ = OpenFile(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  if (!lock_.valid()) {
+    unwritable_ = NoJournal(lock_path, SystemMessage(errno));
+    // To give clocks back, a lock that can only be read is as good.
+    lock_ = OpenFile(lock_path, O_RDONLY | O_NOFOLLOW);
+  }
+  if (!lock_.valid()) lock_ = OpenFile(path_, O_RDONLY);
+  if (!lock_.valid() || ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK) {
+    unwritable_ = NoJournal(lock_path, SystemMessage(errno));
+    return {};
+  }
+  return MakeError(ErrorCode::kIo,
+                   fmt::format("{}: another agent has this journal; stop it first ('perseus agent "
+                               "status' shows it)",
+                               path_));
+}
+
+void Journal::Read() {
+  std::error_code error;
+  if (!std::filesystem::exists(path_, error) && !error) return;
+  // One that the disk does not give names any GPU, as a torn one does.
+  const Result<std::string> text = ReadWholeFile(path_, kMaxJournalBytes);
+  const Result<JournalText> parsed =
+      text ? ParseJournal(*text, path_) : tl::unexpected(text.error());
+  if (!parsed) {
+    corruption_ = parsed.error().message;
+  } else if (parsed->boot == boot_) {
+    found_ = parsed->gpus;
+  }
 }
 
 Result<void> Journal::Write(const std::set<std::string>& gpus) const {
@@ -144,8 +156,13 @@ Result<void> Journal::Write(const std::set<std::string>& gpus) const {
 
 Result<void> Journal::Replace(const std::set<std::string>& uuids) {
   const std::lock_guard lock(mutex_);
-  std::error_code ignored;
-  std::filesystem::rename(path_, path_ + ".corrupt", ignored);
+  // A second name, or a copy where there are none: the file itself stays until the new one takes
+  // its place, or an agent that starts meanwhile would find nothing locked.
+  const std::string kept = path_ + ".corrupt";
+  std::error_code error;
+  std::filesystem::remove(kept, error);
+  std::filesystem::create_hard_link(path_, kept, error);
+  if (error) std::filesystem::copy_file(path_, kept, error);
   if (auto written = Write(uuids); !written) return written;
   gpus_ = uuids;
   return {};

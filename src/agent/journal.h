@@ -36,7 +36,7 @@ class Journal {
  public:
   // Makes the directory where it is missing, and locks the journal against a
   // second agent for as long as the object lives. Errors (kIo): another agent
-  // has it; it cannot be written.
+  // has it; there is none, and none can be made.
   static Result<Journal> Open(const std::string& path);
 
   Journal(Journal&& other) noexcept;
@@ -49,9 +49,12 @@ class Journal {
   // Why the file is not what an agent wrote, where it is not: any GPU may have a
   // locked clock.
   const std::optional<std::string>& corruption() const { return corruption_; }
+  // Why it cannot be written, where that is known already (a file system that is read-only):
+  // the clocks that it names can be given back, none may be locked.
+  const std::optional<Error>& unwritable() const { return unwritable_; }
 
-  // Says that the clocks of just these GPUs may be locked: after a corrupt file, which
-  // is kept as FILE.corrupt.
+  // Says that the clocks of just these GPUs may be locked: after a corrupt file, of which
+  // a copy is kept as FILE.corrupt. Where this fails the corrupt file is still there.
   Result<void> Replace(const std::set<std::string>& uuids);
 
   // Before the first change of a GPU's clock, and after it was given back. Where
@@ -62,6 +65,8 @@ class Journal {
 
  private:
   Journal() = default;
+  Result<void> Lock();
+  void Read();
   Result<void> Write(const std::set<std::string>& gpus) const;
 
   std::string path_;
@@ -69,6 +74,7 @@ class Journal {
   FileDescriptor lock_;
   std::set<std::string> found_;
   std::optional<std::string> corruption_;
+  std::optional<Error> unwritable_;
 
   std::mutex mutex_;
   std::set<std::string> gpus_;  // As in the file.

@@ -3,7 +3,9 @@
 
 #include "agent/socket.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -87,13 +89,29 @@ ListeningSocket::~ListeningSocket() {
   if (socket_.valid()) ::unlink(path_.c_str());
 }
 
-Result<FileDescriptor> ConnectUnix(const std::string& path) {
+Result<FileDescriptor> ConnectUnix(const std::string& path, std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kPauseMilliseconds = 5;
+  const Clock::time_point deadline = Clock::now() + patience;
   const Result<sockaddr_un> address = AddressOf(path);
   if (!address) return tl::unexpected(address.error());
-  FileDescriptor socket = NewSocket(0);
-  if (!socket.valid() || ::connect(socket.get(), AsAddress(*address), sizeof(*address)) != 0) {
+  const auto fault = [&path] {
     return Fault(path, fmt::format("cannot reach the agent: {}", SystemMessage(errno)));
+  };
+  FileDescriptor socket = NewSocket(SOCK_NONBLOCK);
+  if (!socket.valid()) return fault();
+  // A Unix socket connects at once, or its backlog is full (EAGAIN).
+  while (::connect(socket.get(), AsAddress(*address), sizeof(*address)) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return fault();
+    if (Clock::now() >= deadline) {
+      return Fault(path,
+                   fmt::format("the agent has taken no connection within {} ms", patience.count()));
+    }
+    ::poll(nullptr, 0, kPauseMilliseconds);
   }
+  const int flags = ::fcntl(socket.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) return fault();
   return socket;
 }
 

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_AGENT_SOCKET_H_
 #define PERSEUS_AGENT_SOCKET_H_
 
+#include <chrono>
 #include <string>
 
 #include "common/file_descriptor.h"
@@ -36,8 +37,9 @@ class ListeningSocket {
   FileDescriptor socket_;
 };
 
-// Connects, blocking. kIo: nobody is there, or no permission.
-Result<FileDescriptor> ConnectUnix(const std::string& path);
+// A blocking socket that is connected. kIo: nobody is there, no permission, or whoever
+// listens has not made room for one more within `patience` (an agent that is stopped).
+Result<FileDescriptor> ConnectUnix(const std::string& path, std::chrono::milliseconds patience);
 
 }  // namespace perseus::agent
 

@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <cerrno>
 #include <string>
 #include <variant>
 #include <vector>
@@ -110,7 +112,7 @@ TEST(Agent, AnswersWhatIsNoRequest) {
 TEST(Agent, WantsHelloFirstOfItsVersion) {
   TestAgent agent;
   ASSERT_TRUE(agent.Start());
-  const auto socket = ConnectUnix(agent.options().socket_path);
+  const auto socket = ConnectUnix(agent.options().socket_path, std::chrono::seconds(20));
   ASSERT_TRUE(socket);
   const std::string lines =
       "{\"id\":1,\"op\":\"lease\",\"gpu\":\"GPU-fake-0\"}\n"
@@ -308,37 +310,6 @@ TEST(Agent, StopSaysWhatIsNotBack) {
   EXPECT_TRUE(agent.gpu(0).WaitForLocked(std::nullopt));
 }
 
-TEST(Agent, RestoresAllGpusOfACorruptJournal) {
-  TestAgent agent(3);
-  ASSERT_TRUE(WriteFileAtomically(agent.options().journal_path, "torn"));
-  ASSERT_TRUE(agent.gpu(1).LockClock(600));
-  ASSERT_TRUE(agent.Start());
-  for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_TRUE(Eventually([&] {
-      const auto changes = agent.gpu(i).changes();
-      return !changes.empty() && changes.back() == "release";
-    }));
-  }
-  EXPECT_EQ(agent.log().Count("event=journal_corrupt"), 1);
-}
-
-TEST(Agent, KeepsAGpuInTheJournalThatIsNotThere) {
-  TestAgent agent(1);
-  {
-    auto journal = Journal::Open(agent.options().journal_path);
-    ASSERT_TRUE(journal);
-    ASSERT_TRUE(journal->Add(kFirst));
-    ASSERT_TRUE(journal->Add("GPU-lost"));
-  }
-  ASSERT_TRUE(agent.Start());
-  EXPECT_TRUE(agent.gpu(0).WaitForCalls(1));
-  ASSERT_TRUE(agent.Stop());
-  const std::string text = ReadWholeFile(agent.options().journal_path, 1 << 20).value_or("");
-  EXPECT_THAT(text, HasSubstr("locked GPU-lost\n"));
-  EXPECT_THAT(text, ::testing::Not(HasSubstr(kFirst)));
-  EXPECT_EQ(agent.log().Count("event=journal_names_missing_gpu"), 1);
-}
-
 TEST(Agent, OnlyOneServesASocket) {
   TestAgent agent;
   ASSERT_TRUE(agent.Start());
@@ -349,6 +320,30 @@ TEST(Agent, OnlyOneServesASocket) {
   EXPECT_THAT(started.error().message, HasSubstr("another agent listens"));
   // And the first one's socket is still there.
   agent.Connect();
+}
+
+// Its backlog fills, and connect(2) would wait for as long as it is stopped.
+TEST(Agent, AStoppedOneIsNotWaitedFor) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.Path("agent.sock");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  path.copy(address.sun_path, path.size());
+  const auto* place = reinterpret_cast<const sockaddr*>(&address);
+  const FileDescriptor listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(listening.get(), place, sizeof(address)), 0);
+  ASSERT_EQ(::listen(listening.get(), 0), 0);
+  std::vector<FileDescriptor> waiting;
+  do {
+    waiting.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    ASSERT_LT(waiting.size(), 100U);
+  } while (::connect(waiting.back().get(), place, sizeof(address)) == 0);
+  ASSERT_EQ(errno, EAGAIN);
+  const auto control = Control::Connect(path, "", std::chrono::milliseconds(50));
+  ASSERT_FALSE(control);
+  EXPECT_EQ(control.error().code, ErrorCode::kIo);  // `release` then goes past it.
+  EXPECT_THAT(control.error().message, HasSubstr("no connection within 50 ms"));
 }
 
 TEST(Agent, LimitsConnectionsButLetsRootIn) {

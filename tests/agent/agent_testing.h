@@ -6,8 +6,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -60,6 +63,33 @@ inline bool Eventually(const std::function<bool()>& is_so) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
+}
+
+// While it lives no file of this process can grow, as on a full disk.
+class FullDisk {
+ public:
+  FullDisk() : old_action_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
+    const rlimit none = {0, old_limit_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
+    std::signal(SIGXFSZ, old_action_);
+  }
+
+ private:
+  void (*const old_action_)(int);
+  rlimit old_limit_{};
+};
+
+// Makes a journal that can be read and locked, but not written, to root also: the
+// place of its lock has a directory, which opens for reading only.
+inline void ForbidWriting(const std::string& journal_path) {
+  std::filesystem::remove(journal_path + ".lock");
+  std::filesystem::create_directory(journal_path + ".lock");
 }
 
 // An agent on GPUs in memory, in a thread of this process.

@@ -223,6 +223,38 @@ TEST_F(GpuWorkerTest, ANewOwnerNeedNotWaitForAFailedRestore) {
   EXPECT_FALSE(worker_->Status().restore_pending);
 }
 
+TEST_F(GpuWorkerTest, AFailedRestoreIsNotForgottenWhenTheNewClockFailsToo) {
+  context_.settings.retry_least = std::chrono::milliseconds(200);
+  Start();
+  worker_->Lock(900, Number(1));
+  Wait(1);
+  gpu().FailNext(2);
+  worker_->Release(Number(2), false);
+  Wait(2);
+  worker_->Lock(1200, Number(3));
+  EXPECT_THAT(Refusal(3), HasSubstr("refuses"));
+  EXPECT_TRUE(gpu().WaitForLocked(std::nullopt));
+  EXPECT_TRUE(Eventually([this] { return !IsJournaled(); }));
+}
+
+TEST_F(GpuWorkerTest, AReleaseDuringAFailingOneIsAnswered) {
+  context_.settings.retry_least = std::chrono::hours(1);
+  context_.settings.retry_most = std::chrono::hours(1);
+  Start();
+  worker_->Lock(900, Number(1));
+  Wait(1);
+  gpu().FailNext(1);
+  gpu().Hang();
+  worker_->Release(Number(2), false);
+  ASSERT_TRUE(Eventually([this] { return gpu().changes().size() == 2; }));
+  worker_->Release(Number(3), false);
+  worker_->Lock(1200, Number(4));
+  gpu().Resume();
+  EXPECT_THAT(Refusal(2), HasSubstr("tried again"));
+  EXPECT_EQ(std::get<SetAnswer>(Wait(4)).mhz, 1200);
+  EXPECT_THAT(Refusal(3), HasSubstr("tried again"));
+}
+
 TEST_F(GpuWorkerTest, LocksNothingWithoutAJournal) {
   Start();
   // A folder in the place of the file: it cannot be replaced.

@@ -93,6 +93,44 @@ TEST(Journal, KeepsACorruptFileAside) {
   EXPECT_THAT(TextOf(path), HasSubstr("locked GPU-2\n"));
 }
 
+TEST(Journal, KeepsACorruptFileInItsPlaceWhereTheDiskIsFull) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.Path("agent.journal");
+  ASSERT_TRUE(WriteFileAtomically(path, "torn"));
+  ASSERT_TRUE(WriteFileAtomically(path + ".corrupt", "an older one"));
+  auto journal = Journal::Open(path);
+  ASSERT_TRUE(journal) << journal.error().message;
+  {
+    const FullDisk full;
+    EXPECT_FALSE(journal->Replace({"GPU-1"}));
+  }
+  EXPECT_EQ(TextOf(path), "torn");
+  ASSERT_TRUE(journal->Replace({"GPU-1"}));
+  EXPECT_EQ(TextOf(path + ".corrupt"), "torn");
+}
+
+TEST(Journal, CanBeReadWhereItCannotBeWritten) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.Path("agent.journal");
+  ASSERT_TRUE(Journal::Open(path)->Add("GPU-1"));
+  ForbidWriting(path);
+  const auto journal = Journal::Open(path);
+  ASSERT_TRUE(journal) << journal.error().message;
+  EXPECT_THAT(journal->found(), ElementsAre("GPU-1"));
+  ASSERT_TRUE(journal->unwritable());
+  EXPECT_THAT(journal->unwritable()->message, HasSubstr("--journal"));
+  EXPECT_FALSE(Journal::Open(path));  // Still one at a time.
+}
+
+TEST(Journal, ThatTheDiskDoesNotGiveIsCorrupt) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.Path("agent.journal");
+  std::filesystem::create_directories(path + "/full");
+  const auto journal = Journal::Open(path);
+  ASSERT_TRUE(journal) << journal.error().message;
+  EXPECT_TRUE(journal->corruption());
+}
+
 TEST(Journal, SaysWhereItCannotBeWritten) {
   const TemporaryDirectory folder;
   ASSERT_TRUE(WriteFileAtomically(folder.Path("file"), "x"));

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -26,7 +27,7 @@ TEST(Peer, IsWhoConnected) {
   const TemporaryDirectory folder;
   const auto listening = ListeningSocket::Listen(folder.Path("socket"));
   ASSERT_TRUE(listening) << listening.error().message;
-  const auto client = ConnectUnix(folder.Path("socket"));
+  const auto client = ConnectUnix(folder.Path("socket"), std::chrono::seconds(20));
   ASSERT_TRUE(client) << client.error().message;
   const FileDescriptor accepted(::accept(listening->descriptor(), nullptr, nullptr));
   const auto peer = PeerOf(accepted.get());
@@ -50,7 +51,7 @@ TEST(Peer, MustBeAlive) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     // Connects and ends; its own child holds the socket open until we have looked.
-    const auto socket = ConnectUnix(folder.Path("socket"));
+    const auto socket = ConnectUnix(folder.Path("socket"), std::chrono::seconds(20));
     if (::fork() == 0) {
       char byte = 0;
       [[maybe_unused]] const ssize_t count = ::read(theirs.get(), &byte, 1);
@@ -126,10 +127,10 @@ TEST(Socket, ReplacesOneThatNobodyListensAt) {
     std::filesystem::rename(path, path + ".kept");
   }
   std::filesystem::rename(path + ".kept", path);
-  EXPECT_FALSE(ConnectUnix(path));
+  EXPECT_FALSE(ConnectUnix(path, std::chrono::seconds(20)));
   const auto again = ListeningSocket::Listen(path);
   EXPECT_TRUE(again) << again.error().message;
-  EXPECT_TRUE(ConnectUnix(path));
+  EXPECT_TRUE(ConnectUnix(path, std::chrono::seconds(20)));
 }
 
 }  // namespace
