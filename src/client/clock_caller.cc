@@ -116,6 +116,7 @@ ClockCaller::Outcome ClockCaller::Call(int mhz, std::atomic<std::int64_t>* in_dr
     return outcome;
   }
   outcome.ok = true;
+  if (refusals_in_a_row_ > 0) energy_failures_ = 0;  // An agent that came back, say.
   refusals_in_a_row_ = 0;
   rest_ns_ = 0;
   if (mhz != 0) {

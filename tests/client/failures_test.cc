@@ -11,9 +11,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,8 +24,12 @@
 
 #include "agent/agent_testing.h"
 #include "client/agent_device.h"
+#include "client/clock_caller.h"
 #include "client/fake_server.h"
+#include "client/hot_page.h"
+#include "client/settings.h"
 #include "client/shared_state.h"
+#include "client/ticks.h"
 #include "client/whole_client_testing.h"
 #include "common/file_descriptor.h"
 #include "common/temporary_directory.h"
@@ -118,6 +125,43 @@ TEST(SharedState, APlanIsStaleWithoutAnAnswerWhoeverStandsStill) {
   EXPECT_TRUE(state->plan_fresh(now_ns + 59 * kSecondNs));
   EXPECT_FALSE(state->plan_fresh(now_ns + 61 * kSecondNs));
   EXPECT_TRUE(state_of("")->plan_fresh(now_ns + 61 * kSecondNs));  // Nobody to ask.
+}
+
+TEST(ClockCaller, NoticesThatAnAgentLeftAndCameBack) {
+  agent::TestAgent agent(1);
+  ASSERT_TRUE(agent.Start());
+  ClockCaller caller(false);
+  ASSERT_TRUE(caller.Open("agent:" + agent.options().socket_path, "test", "", 0));
+  std::atomic<std::int64_t> in_driver_since = 0;
+  EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
+  EXPECT_FALSE(caller.TakeClockLost());
+  ASSERT_TRUE(agent.Stop());
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(caller.EnergyJoules());
+  EXPECT_TRUE(caller.energy_exhausted());
+  EXPECT_TRUE(caller.TakeClockLost());
+  EXPECT_FALSE(caller.TakeClockLost());
+  EXPECT_FALSE(caller.Call(900, &in_driver_since).ok);
+  ASSERT_TRUE(agent.Start());
+  EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
+  EXPECT_FALSE(caller.TakeClockLost());
+  EXPECT_TRUE(caller.EnergyJoules());
+}
+
+TEST(ClockCaller, ALongSilenceMayHaveCostTheClock) {
+  agent::TestAgent agent(1);
+  agent.options().max_silence = std::chrono::milliseconds(50);
+  ASSERT_TRUE(agent.Start());
+  ClockCaller caller(false);
+  ASSERT_TRUE(caller.Open("agent:" + agent.options().socket_path, "test", "", 0));
+  std::atomic<std::int64_t> in_driver_since = 0;
+  EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
+  EXPECT_TRUE(agent.gpu(0).WaitForLocked(std::nullopt));  // As after SIGSTOP.
+  caller.KeepAlive(MonotonicNs());
+  EXPECT_TRUE(caller.TakeClockLost());
+  EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
+  const std::vector<std::string> changes = agent.gpu(0).changes();
+  ASSERT_GE(changes.size(), 3U);
+  EXPECT_EQ(changes[2], "lock 900");
 }
 
 TEST(AgentDriver, AnAgentThatTakesNoConnectionIsAnError) {
