@@ -125,8 +125,8 @@ class LiveView {
     for (int pipeline = 0; pipeline < demo::kPipelines; ++pipeline) {
       std::string row = fmt::format("  pipeline {}, MHz:", pipeline);
       for (int stage = 0; stage < demo::kStages; ++stage) {
-        row += fmt::format(
-            " {:>5}", round.clocks_mhz[static_cast<std::size_t>(pipeline * demo::kStages + stage)]);
+        const int gpu = pipeline * demo::kStages + stage;
+        row += fmt::format(" {:>5}", round.clocks_mhz[static_cast<std::size_t>(gpu)]);
       }
       text += style_.Dim(row) + "\n";
     }

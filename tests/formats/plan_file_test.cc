@@ -196,9 +196,10 @@ TEST(PlanFile, NamesTheFieldThatIsWrong) {
             "null");
   EXPECT_EQ(ErrorWith("\"knob\": 1305", "\"knob\": 0"),
             "plan.json:38:65: ranks[0].computations[1].knob: expected a number above 0, found 0");
-  EXPECT_EQ(ErrorWith("\"knob\": 1305", "\"knob\": \"1305\""),
-            "plan.json:38:65: ranks[0].computations[1].knob: expected a number above 0, found "
-            "'1305'");
+  EXPECT_EQ(
+      ErrorWith("\"knob\": 1305", "\"knob\": \"1305\""),
+      "plan.json:38:65: ranks[0].computations[1].knob: expected a number above 0, found it in "
+      "quotes; write 1305 without them");
   EXPECT_EQ(ErrorWith("\"stage\": 1", "\"stage\": -1"),
             "plan.json:41:36: ranks[1].computations[0].stage: expected a whole number from 0 to 1, "
             "found -1");
@@ -235,9 +236,10 @@ TEST(PlanFile, RefusesOtherVersions) {
   EXPECT_EQ(ErrorWith("\"schema_version\": 1", "\"schema_version\": 2"),
             "plan.json:2:21: schema_version: this perseus reads version 1, found 2; plan again, or "
             "use the perseus that wrote the file");
-  EXPECT_EQ(ErrorWith("\"schema_version\": 1", "\"schema_version\": \"1\""),
-            "plan.json:2:21: schema_version: expected a whole number from 0 to 2147483647, found "
-            "'1'");
+  EXPECT_EQ(
+      ErrorWith("\"schema_version\": 1", "\"schema_version\": \"1\""),
+      "plan.json:2:21: schema_version: expected a whole number from 0 to 2147483647, found it "
+      "in quotes; write 1 without them");
 }
 
 TEST(PlanFile, RefusesContradictions) {

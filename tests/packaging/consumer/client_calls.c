@@ -1,0 +1,43 @@
+/* Copyright 2026 The Perseus Authors
+ * SPDX-License-Identifier: Apache-2.0 */
+
+/* perseus/client.h from plain C. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "perseus/client.h"
+
+static int Fail(const char* what) {
+  fprintf(stderr, "not as expected: %s\n", what);
+  return 1;
+}
+
+int main(void) {
+  perseus_client_options options;
+  perseus_client* client = NULL;
+  perseus_client_stats stats;
+  char message[256] = "";
+
+  if (perseus_client_abi_version() != PERSEUS_CLIENT_ABI_VERSION) return Fail("version");
+  perseus_client_options_init(&options, sizeof(options));
+  options.rank = -1;
+  if (perseus_client_open(&options, &client, message, sizeof(message)) != PERSEUS_INVALID) {
+    return Fail("a rank below 0 is refused");
+  }
+  if (client != NULL || strlen(message) == 0) return Fail("why it was refused");
+
+  options.rank = 0; /* No server, no device: only what is measured. */
+  if (perseus_client_open(&options, &client, message, sizeof(message)) != PERSEUS_OK) {
+    return Fail(message);
+  }
+  perseus_step_begin(client, 0);
+  perseus_instruction_begin(client, PERSEUS_FORWARD, 0, 0);
+  perseus_instruction_end(client, PERSEUS_FORWARD, 0, 0);
+  perseus_step_end(client, 0);
+  memset(&stats, 0, sizeof(stats));
+  stats.struct_size = sizeof(stats);
+  if (perseus_client_get_stats(client, &stats) != PERSEUS_OK) return Fail("statistics");
+  perseus_client_close(client);
+  return 0;
+}
