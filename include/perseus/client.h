@@ -211,8 +211,12 @@ PERSEUS_CLIENT_API size_t perseus_client_job_id(perseus_client* client, char* te
 PERSEUS_CLIENT_API size_t perseus_client_last_error(perseus_client* client, char* text,
                                                     size_t size);
 
-/* Gives the clocks back, sends what is to be reported and frees the client; waits for
- * close_timeout_seconds at most (a driver that hangs is left behind). NULL is allowed. */
+/* Gives the clocks back and sends what is to be reported; waits for close_timeout_seconds at most
+ * (a driver that hangs is left behind). From then on every function does nothing, from any thread,
+ * until perseus_client_close() frees the client. May be called again. NULL is allowed. */
+PERSEUS_CLIENT_API void perseus_client_stop(perseus_client* client);
+
+/* perseus_client_stop(), and frees the client. NULL is allowed. */
 PERSEUS_CLIENT_API void perseus_client_close(perseus_client* client);
 
 /* NOLINTEND(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg) */

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import enum
 import json
@@ -196,7 +197,6 @@ class Client:
         values: dict[str, object] = {
             "server": server,
             "job_id": job_id,
-            "job_json": None if job is None else json.dumps(job),
             "rank": rank,
             "dp_rank": dp_rank,
             "pp_rank": pp_rank,
@@ -216,8 +216,16 @@ class Client:
             if wanted:
                 flags |= flag
         try:
+            values["job_json"] = None if job is None else json.dumps(job)
             self._open(values, flags)
-        except (LibraryError, OSError, TypeError, ValueError, ctypes.ArgumentError) as error:
+        except (
+            LibraryError,
+            OSError,
+            TypeError,
+            ValueError,
+            RecursionError,
+            ctypes.ArgumentError,
+        ) as error:
             self._failure = str(error)
             if strict:
                 raise LibraryError(self._failure) from error
@@ -242,24 +250,29 @@ class Client:
         if status != abi.OK:
             text = message.value.decode(errors="replace")
             raise LibraryError(text or abi.STATUS_NAMES.get(status, f"status {status}"))
-        self._library = library
         self._handle = handle.value
-        # Also when the interpreter ends, so that the clock comes back at once.
-        self._finalizer = weakref.finalize(self, library.perseus_client_close, handle.value)
+        self._library = library
+        # Freed only when nobody can be in one of its methods any more: not at exit, where
+        # daemon threads may still train.
+        finalizer = weakref.finalize(self, library.perseus_client_close, handle.value)
+        finalizer.atexit = False
+        _clients.add(self)
 
     def step_begin(self, iteration: int) -> None:
         """Say that an iteration begins."""
-        if self._library is not None:
+        library = self._library
+        if library is not None:
             try:
-                self._library.perseus_step_begin(self._handle, iteration)
+                library.perseus_step_begin(self._handle, iteration)
             except ctypes.ArgumentError as error:
                 self._failure = str(error)
 
     def step_end(self, tokens: int = 0) -> None:
         """Say that an iteration ended; `tokens` it had on this rank, 0: unknown."""
-        if self._library is not None:
+        library = self._library
+        if library is not None:
             try:
-                self._library.perseus_step_end(self._handle, tokens)
+                library.perseus_step_end(self._handle, tokens)
             except ctypes.ArgumentError as error:
                 self._failure = str(error)
 
@@ -278,9 +291,10 @@ class Client:
         stage, microbatch
             Counted from 0; -1: unknown, matched by order.
         """
-        if self._library is not None:
+        library = self._library
+        if library is not None:
             try:
-                self._library.perseus_instruction_begin(
+                library.perseus_instruction_begin(
                     self._handle, _INSTRUCTIONS[kind], stage, microbatch
                 )
             except (KeyError, TypeError, ctypes.ArgumentError):
@@ -288,9 +302,10 @@ class Client:
 
     def instruction_end(self, kind: object, stage: int = -1, microbatch: int = -1) -> None:
         """Say that a computation ended."""
-        if self._library is not None:
+        library = self._library
+        if library is not None:
             try:
-                self._library.perseus_instruction_end(
+                library.perseus_instruction_end(
                     self._handle, _INSTRUCTIONS[kind], stage, microbatch
                 )
             except (KeyError, TypeError, ctypes.ArgumentError):
@@ -317,12 +332,13 @@ class Client:
         bool
             False: not a number that makes sense, or the client is closed.
         """
-        if self._library is None or not isinstance(id, int) or not -1 < id < _INT32:
+        library = self._library
+        if library is None or not isinstance(id, int) or not -1 < id < _INT32:
             return False
         try:
             if not (math.isfinite(delay) and math.isfinite(degree)):
                 return False
-            status = self._library.perseus_straggler_set(self._handle, id, delay, degree)
+            status = library.perseus_straggler_set(self._handle, id, delay, degree)
         except (TypeError, ctypes.ArgumentError):
             return False
         return bool(status == abi.OK)
@@ -333,11 +349,12 @@ class Client:
 
     def stats(self) -> Stats | None:
         """Return the counters; None: closed."""
-        if self._library is None:
+        library = self._library
+        if library is None:
             return None
         raw = abi.StatsStruct()
         raw.struct_size = ctypes.sizeof(raw)
-        if self._library.perseus_client_get_stats(self._handle, ctypes.byref(raw)) != abi.OK:
+        if library.perseus_client_get_stats(self._handle, ctypes.byref(raw)) != abi.OK:
             return None
         fields = {name: getattr(raw, name) for name, _ in abi.StatsStruct._fields_[3:-1]}
         return Stats(
@@ -347,22 +364,25 @@ class Client:
     @property
     def state(self) -> State:
         """What the client is doing now."""
-        if self._library is None:
+        library = self._library
+        if library is None:
             return State.CLOSED
-        return State(self._library.perseus_client_get_state(self._handle))
+        return State(library.perseus_client_get_state(self._handle))
 
     @property
     def plan_version(self) -> int:
         """The version of the plan that is followed; -1: none."""
-        if self._library is None:
+        library = self._library
+        if library is None:
             return -1
-        return int(self._library.perseus_client_plan_version(self._handle))
+        return int(library.perseus_client_plan_version(self._handle))
 
     def _text(self, function: str) -> str:
-        if self._library is None:
+        library = self._library
+        if library is None:
             return ""
         buffer = ctypes.create_string_buffer(2048)
-        getattr(self._library, function)(self._handle, buffer, len(buffer))
+        getattr(library, function)(self._handle, buffer, len(buffer))
         return buffer.value.decode(errors="replace")
 
     @property
@@ -377,10 +397,9 @@ class Client:
 
     def close(self) -> None:
         """Give the clock back and send what is to be reported. May be called again."""
-        if self._library is not None:
-            self._library = None
-            self._handle = None
-            self._finalizer()
+        library, self._library = self._library, None
+        if library is not None:
+            library.perseus_client_stop(self._handle)
 
     def __enter__(self) -> Client:
         return self
@@ -392,3 +411,13 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+_clients: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Give the clocks back at once when the interpreter ends."""
+    for client in list(_clients):
+        client.close()

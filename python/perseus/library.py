@@ -110,6 +110,16 @@ def _candidates() -> list[str]:
     return [*names, "libperseus_client.so.0.1", "libperseus_client.so"]
 
 
+# These never block, so they keep the interpreter's lock: giving it up and taking it back would cost
+# more than they do.
+_HOT = (
+    "perseus_step_begin",
+    "perseus_step_end",
+    "perseus_instruction_begin",
+    "perseus_instruction_end",
+)
+
+
 def load() -> ctypes.CDLL:
     """Load the library: `$PERSEUS_CLIENT_LIBRARY`, beside this file, or where the loader looks.
 
@@ -122,6 +132,9 @@ def load() -> ctypes.CDLL:
     for name in _candidates():
         try:
             library = ctypes.CDLL(name)
+            hot = ctypes.PyDLL(name)
+            for function in _HOT:
+                setattr(library, function, getattr(hot, function))
             _declare(library)
         except (OSError, AttributeError) as error:
             why = why or str(error)
@@ -162,6 +175,7 @@ def _declare(library: ctypes.CDLL) -> None:
         ("perseus_client_plan_version", i64, (client,)),
         ("perseus_client_job_id", ctypes.c_size_t, (client, *text)),
         ("perseus_client_last_error", ctypes.c_size_t, (client, *text)),
+        ("perseus_client_stop", None, (client,)),
         ("perseus_client_close", None, (client,)),
     ]
     for name, result, arguments in declarations:

@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -26,6 +28,8 @@ namespace perseus::client {
 namespace {
 
 constexpr std::int64_t kAnswerNs = 10'000'000'000;
+// Until the agent takes a connection, or what is sent to it.
+constexpr timeval kTakenWithin = {.tv_sec = 2, .tv_usec = 0};
 
 Error AgentError(const std::string& socket, const std::string& what) {
   return {ErrorCode::kIo, fmt::format("the agent at {}: {}", socket, what)};
@@ -40,11 +44,15 @@ Result<FileDescriptor> ConnectTo(const std::string& socket) {
   }
   std::memcpy(address.sun_path, socket.data(), socket.size());
   FileDescriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd.valid() ||
-      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return tl::unexpected(AgentError(socket, SystemMessage(errno) + "; is it running?"));
+  // For connect(), too, which would wait without end where the backlog is full.
+  if (fd.valid() &&
+      ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kTakenWithin, sizeof(kTakenWithin)) == 0 &&
+      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+    return fd;
   }
-  return fd;
+  return tl::unexpected(AgentError(socket, errno == EAGAIN
+                                               ? "it takes no connection; does it hang?"
+                                               : SystemMessage(errno) + "; is it running?"));
 }
 
 // One connection, which asks one thing at a time.
@@ -52,6 +60,11 @@ class Connection {
  public:
   Connection(std::string socket, std::string name)
       : socket_(std::move(socket)), name_(std::move(name)) {}
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() { Close(); }
+
+  std::uint64_t losses() const { return losses_.load(std::memory_order_relaxed); }
 
   Result<agent::HelloAnswer> Hello() {
     const std::lock_guard lock(mutex_);
@@ -167,6 +180,11 @@ class Connection {
   }
 
   void Close() {
+    if (fd_.valid()) {
+      // A forked child may hold a copy: without this the agent would not see the end.
+      ::shutdown(fd_.get(), SHUT_RDWR);
+      losses_.fetch_add(1, std::memory_order_relaxed);
+    }
     fd_ = FileDescriptor();
     buffer_.clear();
     leased_.clear();
@@ -178,6 +196,7 @@ class Connection {
   FileDescriptor fd_;
   std::string buffer_;
   std::int64_t last_id_ = 0;
+  std::atomic<std::uint64_t> losses_ = 0;
   bool not_leased_ = false;  // The last refusal: the lease is gone.
   std::set<std::string> leased_;
   std::set<std::string> lost_;
@@ -265,6 +284,7 @@ class ConnectedDriver : public AgentDriver {
   const std::vector<std::unique_ptr<device::Gpu>>& gpus() const override { return gpus_; }
   Result<bool> MaySetClocks() override { return !observes_; }
   double max_silence_seconds() const override { return max_silence_seconds_; }
+  std::uint64_t losses() const override { return connection_.losses(); }
   Result<void> Renew() override {
     agent::Request request;
     request.operation = agent::Operation::kRenew;

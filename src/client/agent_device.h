@@ -4,6 +4,7 @@
 #ifndef PERSEUS_CLIENT_AGENT_DEVICE_H_
 #define PERSEUS_CLIENT_AGENT_DEVICE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -18,7 +19,7 @@ namespace perseus::client {
 // the agent's answer (10 s at most).
 //
 // Thread-safe; calls wait for each other. Errors: kIo (no agent, no answer,
-// connection lost: the next call connects anew), kDenied (somebody else has
+// connection lost: the next call connects anew, within 2 s), kDenied (somebody else has
 // the lease, or the agent does not allow it). After an operator took the lease
 // away, calls fail with kDenied: it is not taken again.
 class AgentDriver : public device::Driver {
@@ -29,6 +30,8 @@ class AgentDriver : public device::Driver {
 
   // After so long without any call the agent takes the clock back; 0: never.
   virtual double max_silence_seconds() const = 0;
+  // How often the connection was lost, and the lease and the clock with it.
+  virtual std::uint64_t losses() const = 0;
   virtual Result<void> Renew() = 0;  // Says that this process is alive.
 };
 

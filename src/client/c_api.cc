@@ -283,9 +283,17 @@ size_t perseus_client_last_error(perseus_client* client, char* text, size_t size
   return Guarded(std::size_t{0}, [&] { return CopyText(client->state->last_error(), text, size); });
 }
 
+void perseus_client_stop(perseus_client* client) {
+  if (!IsAlive(client)) return;
+  Guarded(0, [&] {
+    client->Stop();
+    return 0;
+  });
+}
+
 void perseus_client_close(perseus_client* client) {
   // In a child the threads that the destructor would wait for do not exist.
-  if (!IsAlive(client)) return;
+  if (client == nullptr || client->in_child()) return;
   Guarded(0, [&] {
     delete client;  // NOLINT(cppcoreguidelines-owning-memory): handed out as C does.
     return 0;

@@ -88,7 +88,7 @@ Result<std::unique_ptr<perseus_client>> perseus_client::Open(ClientSettings sett
     report_http = std::move(*second);
   }
   auto state = std::make_shared<SharedState>(std::move(settings), std::move(*page));
-  state->page().alive.store(1, std::memory_order_relaxed);
+  state->page().alive.store(perseus::client::kPageAlive, std::memory_order_relaxed);
   std::unique_ptr<perseus_client> client(new perseus_client(state));
   client->poll_http_ = poll_http;
   client->report_http_ = report_http;
@@ -106,8 +106,9 @@ Result<std::unique_ptr<perseus_client>> perseus_client::Open(ClientSettings sett
   return client;
 }
 
-perseus_client::~perseus_client() {
-  page->alive.store(0, std::memory_order_relaxed);
+void perseus_client::Stop() {
+  std::uint32_t expected = perseus::client::kPageAlive;
+  if (!page->alive.compare_exchange_strong(expected, perseus::client::kPageStopped)) return;
   const std::int64_t begin_ns = perseus::client::MonotonicNs();
   const std::int64_t deadline_ns =
       begin_ns + static_cast<std::int64_t>(state->settings().close_timeout_seconds * 1e9);

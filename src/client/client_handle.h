@@ -24,13 +24,18 @@ struct perseus_client {  // NOLINT(readability-identifier-naming): a name of C.
  public:
   static perseus::Result<std::unique_ptr<perseus_client>> Open(
       perseus::client::ClientSettings settings);
-  // Waits for its threads for settings().close_timeout_seconds at most.
-  ~perseus_client();
+  ~perseus_client() { Stop(); }
+  // Waits for its threads for settings().close_timeout_seconds at most. What the hot
+  // path touches stays until the destructor. Once only: later calls do nothing.
+  void Stop();
   perseus_client(const perseus_client&) = delete;
   perseus_client& operator=(const perseus_client&) = delete;
 
-  // False: closed, or in a child of the process that opened it.
-  bool alive() const { return page->alive.load(std::memory_order_relaxed) != 0; }
+  // False: stopped, or in a child of the process that opened it.
+  bool alive() const {
+    return page->alive.load(std::memory_order_relaxed) == perseus::client::kPageAlive;
+  }
+  bool in_child() const { return page->alive.load(std::memory_order_relaxed) == 0; }
 
   perseus::client::HotPage* const page;  // Of `state`.
   const perseus::client::TickSource ticks;

@@ -53,9 +53,12 @@ Result<void> ClockCaller::Open(const std::string& spec, const std::string& name,
   }
   driver_ = std::move(*driver);
   gpu_ = found->get();
-  if (const auto* agent = dynamic_cast<AgentDriver*>(driver_.get())) {
-    max_silence_seconds_ = agent->max_silence_seconds();
+  agent_ = dynamic_cast<AgentDriver*>(driver_.get());
+  if (agent_ != nullptr) {
+    max_silence_seconds_ = agent_->max_silence_seconds();
+    seen_losses_ = agent_->losses();
   }
+  last_said_ns_ = MonotonicNs();
   return {};
 }
 
@@ -96,6 +99,10 @@ ClockCaller::Outcome ClockCaller::Call(int mhz, std::atomic<std::int64_t>* in_dr
   in_driver_since->store(0, std::memory_order_relaxed);
   const std::int64_t end_ns = MonotonicNs();
   last_said_ns_ = end_ns;
+  if (called) {  // Whatever was before, it is set now.
+    clock_lost_ = false;
+    if (agent_ != nullptr) seen_losses_ = agent_->losses();
+  }
   ++calls_;
   call_seconds_ += static_cast<double>(end_ns - outcome.begin_ns) * 1e-9;
   outcome.effective_ns = end_ns;
@@ -109,6 +116,7 @@ ClockCaller::Outcome ClockCaller::Call(int mhz, std::atomic<std::int64_t>* in_dr
     return outcome;
   }
   outcome.ok = true;
+  if (refusals_in_a_row_ > 0) energy_failures_ = 0;  // An agent that came back, say.
   refusals_in_a_row_ = 0;
   rest_ns_ = 0;
   if (mhz != 0) {
@@ -121,6 +129,7 @@ ClockCaller::Outcome ClockCaller::Call(int mhz, std::atomic<std::int64_t>* in_dr
 
 std::optional<double> ClockCaller::EnergyJoules() {
   if (gpu_ == nullptr || energy_failures_ >= kMaxEnergyFailures) return std::nullopt;
+  Speak(MonotonicNs());
   const Result<double> joules = gpu_->EnergyJoules();
   last_said_ns_ = MonotonicNs();
   if (!joules) {
@@ -132,13 +141,27 @@ std::optional<double> ClockCaller::EnergyJoules() {
 }
 
 void ClockCaller::KeepAlive(std::int64_t now_ns) {
-  if (gpu_ == nullptr || max_silence_seconds_ <= 0) return;
+  if (agent_ == nullptr || max_silence_seconds_ <= 0) return;
   const auto quiet_ns = static_cast<std::int64_t>(max_silence_seconds_ / 3 * 1e9);
   if (now_ns - last_said_ns_ < quiet_ns) return;
-  last_said_ns_ = now_ns;
-  if (auto* agent = dynamic_cast<AgentDriver*>(driver_.get())) {
-    static_cast<void>(agent->Renew());  // Where it fails the next clock call says why.
+  Speak(now_ns);
+  static_cast<void>(agent_->Renew());  // Where it fails the next clock call says why.
+}
+
+void ClockCaller::Speak(std::int64_t now_ns) {
+  // Half of it: the agent's clock began to run before ours.
+  if (max_silence_seconds_ > 0 &&
+      static_cast<double>(now_ns - last_said_ns_) * 1e-9 > max_silence_seconds_ / 2) {
+    clock_lost_ = true;
   }
+  last_said_ns_ = now_ns;
+}
+
+bool ClockCaller::TakeClockLost() {
+  if (agent_ == nullptr || shadow_) return false;
+  const std::uint64_t losses = agent_->losses();
+  const bool anew = std::exchange(seen_losses_, losses) != losses;
+  return std::exchange(clock_lost_, false) || anew;
 }
 
 }  // namespace perseus::client

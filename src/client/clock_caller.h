@@ -16,6 +16,8 @@
 
 namespace perseus::client {
 
+class AgentDriver;
+
 // Opens what `spec` names: what device::OpenDriver() knows, and "agent:SOCKET".
 Result<std::unique_ptr<device::Driver>> OpenClientDriver(const std::string& spec,
                                                          const std::string& name);
@@ -45,12 +47,16 @@ class ClockCaller {
 
   // Joules of the counter; none: it cannot be read (asked for a few times only).
   std::optional<double> EnergyJoules();
+  bool energy_exhausted() const { return energy_failures_ >= kMaxEnergyFailures; }
 
   // Whether calls make sense now. After kRefusalsToRest refusals in a row they
   // do not for 30 s, then 60 s, up to 10 minutes.
   bool resting(std::int64_t now_ns) const { return now_ns < rest_until_ns_; }
   // An agent must hear from its clients now and then.
   void KeepAlive(std::int64_t now_ns);
+  // True, once, where an agent may have given the clock back since it was set: the
+  // connection was lost, or this process was silent for too long.
+  bool TakeClockLost();
 
   const LatencyRecord& latency() const { return latency_; }
   std::uint64_t calls() const { return calls_; }
@@ -63,10 +69,13 @@ class ClockCaller {
   static constexpr int kSettlingsToMeasure = 8;
 
   void MeasureSettling(int mhz);
+  // Something is said to the device; notices how long nothing was.
+  void Speak(std::int64_t now_ns);
 
   bool shadow_;
   std::unique_ptr<device::Driver> driver_;
-  device::Gpu* gpu_ = nullptr;  // Of driver_.
+  AgentDriver* agent_ = nullptr;  // driver_, where it is one.
+  device::Gpu* gpu_ = nullptr;    // Of driver_.
   LatencyRecord latency_;
   std::uint64_t calls_ = 0;
   std::uint64_t refused_ = 0;
@@ -79,6 +88,8 @@ class ClockCaller {
   bool clock_readable_ = true;
   double max_silence_seconds_ = 0;
   std::int64_t last_said_ns_ = 0;
+  std::uint64_t seen_losses_ = 0;  // Of agent_'s connection.
+  bool clock_lost_ = false;
 };
 
 }  // namespace perseus::client

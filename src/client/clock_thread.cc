@@ -50,6 +50,10 @@ void ClockThread::Loop() {
     DrainEvents();
     std::shared_ptr<const RankPlan> plan;
     if (state_->TakePlan(&plan)) follower_.Offer(std::move(plan));
+    if (caller_.TakeClockLost()) {
+      follower_.ClockLost();
+      if (sweep_) sweep_->ClockLost();
+    }
     const std::int64_t wake_at_ns = Act(MonotonicNs());
     CollectIterations();
     const std::int64_t now_ns = MonotonicNs();
@@ -106,7 +110,7 @@ std::int64_t ClockThread::Act(std::int64_t now_ns) {
 }
 
 std::int64_t ClockThread::Follow(std::int64_t now_ns) {
-  if (caller_.resting(now_ns) || !state_->plan_fresh()) {
+  if (caller_.resting(now_ns) || !state_->plan_fresh(now_ns)) {
     follower_.Pause();
   } else {
     follower_.Resume();
@@ -125,7 +129,12 @@ std::int64_t ClockThread::Follow(std::int64_t now_ns) {
   return std::min(wake_at_ns, now_ns + poll_ns);
 }
 
-std::int64_t ClockThread::Sweep(std::int64_t now_ns) {
+void ClockThread::SetSweepClock(std::int64_t now_ns, bool quiet) {
+  if (quiet) {
+    sweep_->ClockLost();
+    if (follower_.clock_mhz() != 0 && now_ns >= next_release_ns_) Call(0);
+    return;
+  }
   const int mhz = sweep_->clock_mhz();
   if (mhz != 0 && mhz != follower_.clock_mhz() && !caller_.resting(now_ns)) {
     if (Call(mhz)) {
@@ -134,10 +143,19 @@ std::int64_t ClockThread::Sweep(std::int64_t now_ns) {
       sweep_->GiveUp();
     }
   }
-  if (follower_.in_iteration()) {
+}
+
+std::int64_t ClockThread::Sweep(std::int64_t now_ns) {
+  const bool quiet = now_ns >= follower_.rest_at_ns();
+  SetSweepClock(now_ns, quiet);
+  if (follower_.in_iteration() && !quiet) {
     if (const std::optional<double> joules = caller_.EnergyJoules()) {
       sweep_->AddEnergy(*joules, MonotonicNs());
     }
+  }
+  if (caller_.energy_exhausted() && !sweep_->done()) {
+    state_->Complain("the energy counter cannot be read, so no profile is measured");
+    sweep_->GiveUp();
   }
   sweep_reported_ = sweep_->done();
   std::vector<Measurement> rows = sweep_->TakeMeasurements();
@@ -147,7 +165,9 @@ std::int64_t ClockThread::Sweep(std::int64_t now_ns) {
                                        .done = sweep_->done()});
   }
   if (const auto complaint = sweep_->TakeComplaint()) state_->Complain(*complaint);
-  return now_ns + (follower_.in_iteration() ? kSweepPollNs : kSecondNs);
+  if (quiet) return now_ns + (follower_.in_iteration() ? kIdlePollNs : kSecondNs);
+  return std::min(now_ns + (follower_.in_iteration() ? kSweepPollNs : kSecondNs),
+                  follower_.rest_at_ns());
 }
 
 bool ClockThread::Call(int mhz) {
@@ -186,7 +206,8 @@ void ClockThread::CollectIterations() {
 perseus_state ClockThread::State(std::int64_t now_ns) const {
   if (state_->clock_stopping()) return PERSEUS_STATE_CLOSED;
   if (sweep_ && !sweep_reported_) return PERSEUS_STATE_PROFILING;
-  if (device_failed_ || follower_.GaveUp() || caller_.resting(now_ns) || !state_->plan_fresh()) {
+  if (device_failed_ || follower_.GaveUp() || caller_.resting(now_ns) ||
+      !state_->plan_fresh(now_ns)) {
     return PERSEUS_STATE_RELEASED;
   }
   if (follower_.Follows() && caller_.open()) return PERSEUS_STATE_FOLLOWING;

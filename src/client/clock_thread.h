@@ -39,6 +39,8 @@ class ClockThread {
   std::int64_t Act(std::int64_t now_ns);
   std::int64_t Follow(std::int64_t now_ns);
   std::int64_t Sweep(std::int64_t now_ns);
+  // The clock of the sweep, or none while the trainer is quiet.
+  void SetSweepClock(std::int64_t now_ns, bool quiet);
   bool Call(int mhz);
   void GiveBack();
   void CollectIterations();

@@ -59,7 +59,7 @@ struct IterationRecord {
 // max_early_loss, even if the call should take the least latency seen.
 class Follower {
  public:
-  static constexpr int kUnknownMhz = -1;  // After a call that failed.
+  static constexpr int kUnknownMhz = -1;  // After a call that failed, or ClockLost().
 
   explicit Follower(const FollowerSettings& settings);
 
@@ -80,6 +80,11 @@ class Follower {
   // A call was refused: the clock is not what was asked for, nor known.
   void CallFailed(std::int64_t begin_ns, std::int64_t end_ns);
 
+  // The clock may have been given back by others: it is to be set again.
+  void ClockLost() {
+    if (clock_mhz_ != 0) clock_mhz_ = kUnknownMhz;
+  }
+
   // Not following until Resume(): Decide() gives the clock back.
   void Pause() { paused_ = true; }
   void Resume() { paused_ = false; }
@@ -94,6 +99,8 @@ class Follower {
   double overhead_share() const { return guard_.share(); }
   std::int64_t plan_version() const { return plan_ ? plan_->version : -1; }
   std::int64_t shortest_row_ns() const;
+  // Without an event until then no clock may stay set.
+  std::int64_t rest_at_ns() const;
   const FollowerCounters& counters() const { return counters_; }
 
   // What has happened since the last asking.

@@ -7,13 +7,24 @@
 #include "client/ticks.h"
 
 namespace perseus::client {
+namespace {
+
+// Whatever a plan promises: who says nothing for so long is not computing.
+constexpr std::int64_t kLongestPatienceNs = 60 * kSecondNs;
+
+}  // namespace
 
 // How long nothing may happen before the clock is given back: the trainer
 // evaluates, saves or hangs, and must not do it at a low clock.
 std::int64_t Follower::PatienceNs() const {
   const double planned_ns = plan_ ? plan_->iteration_time_seconds * 1e9 : 0;
-  return std::max(kSecondNs, 2 * std::max(iteration_ns_, static_cast<std::int64_t>(planned_ns)));
+  const double twice_ns = 2 * std::max(static_cast<double>(iteration_ns_), planned_ns);
+  // Compared before it is made an integer: not every double is one.
+  if (!(twice_ns < static_cast<double>(kLongestPatienceNs))) return kLongestPatienceNs;
+  return std::max(kSecondNs, static_cast<std::int64_t>(twice_ns));
 }
+
+std::int64_t Follower::rest_at_ns() const { return last_event_ns_ + PatienceNs(); }
 
 // The first clock of the next iteration, which may be of another plan; 0: none.
 int Follower::NextFirstClock() const {
@@ -89,12 +100,12 @@ std::uint64_t Follower::Overtaken(std::int64_t number) const {
 Follower::Decision Follower::Decide(std::int64_t now_ns, const LatencyRecord& latency) {
   Decision decision;
   decision.wake_at_ns = now_ns + kSecondNs;
-  const std::int64_t rest_at_ns = last_event_ns_ + PatienceNs();
-  if (!Follows() || lost_ || now_ns >= rest_at_ns) {
+  const std::int64_t rest_ns = rest_at_ns();
+  if (!Follows() || lost_ || now_ns >= rest_ns) {
     if (clock_mhz_ != 0) decision.call_mhz = 0;
     return decision;
   }
-  decision.wake_at_ns = std::min(decision.wake_at_ns, rest_at_ns);
+  decision.wake_at_ns = std::min(decision.wake_at_ns, rest_ns);
   const Target target = LookAhead(TargetNow(), now_ns, latency, &decision.wake_at_ns);
   if (target.mhz == clock_mhz_) return decision;
   const std::int64_t allowed_ns = last_call_ns_ + settings_.min_interval_ns;

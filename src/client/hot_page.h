@@ -13,6 +13,10 @@
 
 namespace perseus::client {
 
+// Of HotPage::alive.
+inline constexpr std::uint32_t kPageAlive = 1;
+inline constexpr std::uint32_t kPageStopped = 2;
+
 // What the trainer's threads and the background thread share. The kernel clears
 // it in a forked child (MADV_WIPEONFORK, Linux 4.14): there `alive` reads 0,
 // and the hot path learns that it is in a child without a system call, a

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -18,6 +19,7 @@ namespace {
 
 constexpr double kDeadlineSeconds = 10;
 constexpr int kPollSeconds = 30;
+constexpr std::int64_t kHastyNs = kSecondNs;  // Sooner than any poll should end.
 constexpr double kFirstPauseSeconds = 0.2;
 constexpr double kLongestPauseSeconds = 5;
 constexpr double kDeviceSeconds = 5;  // The server wants to know the GPU's clocks.
@@ -29,25 +31,29 @@ std::string_view BodyOf(const http::Response& response) {
 }  // namespace
 
 void PlanPoller::Run() {
-  last_answer_ns_ = MonotonicNs();
   Step step = Step::kRegister;
   while (!state_->stopping()) {
-    const Step next = step == Step::kRegister ? Register() : Poll();
+    const Step next = Try(step);
     if (next == Step::kDone) {
       pause_seconds_ = 0;
-      last_answer_ns_ = MonotonicNs();
-      state_->SetPlanFresh(true);
+      state_->SetAnswered(MonotonicNs());
       step = Step::kAgain;
       continue;
     }
     step = next;
-    if (static_cast<double>(MonotonicNs() - last_answer_ns_) * 1e-9 > kStaleSeconds) {
-      state_->SetPlanFresh(false);
-    }
     pause_seconds_ = std::clamp(2 * pause_seconds_, kFirstPauseSeconds, kLongestPauseSeconds);
     // Ranks that lost the same server come back at different times.
     const double spread = 0.75 + 0.05 * (state_->settings().rank % 11);
     if (!state_->Pause(pause_seconds_ * spread)) return;
+  }
+}
+
+PlanPoller::Step PlanPoller::Try(Step step) {
+  try {
+    return step == Step::kRegister ? Register() : Poll();
+  } catch (const std::exception& exception) {  // No memory, or no thread to look a name up.
+    state_->ComplainOf("asking the server", exception);
+    return step;
   }
 }
 
@@ -111,9 +117,15 @@ PlanPoller::Step PlanPoller::Register() {
 PlanPoller::Step PlanPoller::Poll() {
   const std::string target = fmt::format("{}/plan?rank={}&after={}&wait={}", job_,
                                          state_->settings().rank, version_, kPollSeconds);
+  const std::int64_t begin_ns = MonotonicNs();
   const auto answer = Call("GET", target, {}, kPollSeconds + kDeadlineSeconds);
   if (!answer) return Fail(answer.error().message, Step::kAgain);
-  if (answer->status == 204) return Step::kDone;
+  if (answer->status == 204) {
+    const std::int64_t now_ns = MonotonicNs();
+    state_->SetAnswered(now_ns);
+    // A server that does not wait would be asked without end.
+    return now_ns - begin_ns < kHastyNs ? Step::kAgain : Step::kDone;
+  }
   // It forgot the job or the rank, or another one has its place.
   const bool unknown = answer->status == 404 || answer->status == 409 || answer->status == 410;
   if (answer->status != 200) {
@@ -126,10 +138,11 @@ PlanPoller::Step PlanPoller::Poll() {
   }
   Result<RankPlan> plan = ParseRankPlan(BodyOf(*answer));
   if (!plan) return Fail(plan.error().message, Step::kAgain);
-  // An answer at once that is not newer would be asked for without end.
+  // An answer at once that is not newer would be asked for without end. A lower
+  // version: the server forgot, restored from a backup, say. It starts anew.
   if (plan->version <= version_) {
     return Fail(fmt::format("it sent plan version {} after {}", plan->version, version_),
-                Step::kAgain);
+                plan->version < version_ ? Step::kRegister : Step::kAgain);
   }
   version_ = plan->version;
   if (plan->rows.empty() && !plan->sentence.empty()) state_->Complain(plan->sentence);

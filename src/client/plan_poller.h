@@ -15,8 +15,7 @@ namespace perseus::client {
 // The background thread that asks the server: makes or joins the job, registers
 // the rank, and waits for plans by long polls. Whatever the server does (away,
 // slow, garbage, forgets the job), it tries again with growing pauses, and says
-// why once. A plan is kept for kStaleSeconds without a server, and let go after
-// that.
+// why once.
 class PlanPoller {
  public:
   // Both outlive the poller.
@@ -26,10 +25,9 @@ class PlanPoller {
   void Run();
 
  private:
-  static constexpr double kStaleSeconds = 60;
-
   enum class Step : std::uint8_t { kDone, kAgain, kRegister };
 
+  Step Try(Step step);
   Step Register();
   Step Poll();
   Step Fail(const std::string& what, Step next);
@@ -41,7 +39,6 @@ class PlanPoller {
   std::string job_;  // Percent-encoded.
   std::int64_t version_ = -1;
   double pause_seconds_ = 0;
-  std::int64_t last_answer_ns_ = 0;
 };
 
 }  // namespace perseus::client

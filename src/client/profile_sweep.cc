@@ -108,6 +108,7 @@ void ProfileSweep::EndIteration(std::int64_t /*at_ns*/) {
   ++whole_iterations_;
   if (whole_iterations_ < settings_.iterations) return;
   if (FinishClock()) {
+    fruitless_ = 0;
     NextClock();
   } else if (whole_iterations_ >= kPatience * settings_.iterations) {
     complaint_ = fmt::format(
@@ -115,6 +116,12 @@ void ProfileSweep::EndIteration(std::int64_t /*at_ns*/) {
         "profile",
         clock_mhz(), whole_iterations_);
     NextClock();
+    if (++fruitless_ < kFruitlessToStop || done_) return;
+    complaint_ = fmt::format(
+        "the energy counter said too little at {} clocks in a row; the rest of the profile is not "
+        "measured",
+        fruitless_);
+    GiveUp();
   }
 }
 
@@ -189,11 +196,15 @@ bool ProfileSweep::FinishClock() {
   return true;
 }
 
-void ProfileSweep::NextClock() {
+void ProfileSweep::ForgetSamples() {
   whole_iterations_ = 0;
   sums_.clear();
   stretches_.clear();
   in_effect_ns_.reset();
+}
+
+void ProfileSweep::NextClock() {
+  ForgetSamples();
   if (++at_ >= clocks_mhz_.size()) done_ = true;
 }
 

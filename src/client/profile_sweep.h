@@ -39,7 +39,7 @@ struct Measurement {
 // begins and ends; energy from the steps of the device's counter within an
 // iteration, split by PowerFit among types, stages and waiting. A counter that
 // does not move is no data: after kPatience times the iterations without an
-// answer a clock is given up.
+// answer a clock is given up, and after two such clocks in a row the sweep.
 //
 // A pure state machine over what it is told; no clock, device or thread of its
 // own. One thread.
@@ -52,6 +52,8 @@ class ProfileSweep {
   int clock_mhz() const { return done_ ? 0 : clocks_mhz_[at_]; }  // To be locked now; 0: none.
   // It is in effect from then on: what began before does not count.
   void ClockInEffect(std::int64_t at_ns) { in_effect_ns_ = at_ns; }
+  // It was given back, and is to be locked again: what it has said is not kept.
+  void ClockLost() { ForgetSamples(); }
   void GiveUp() { done_ = true; }
 
   void Handle(const Event& event, std::int64_t at_ns);
@@ -65,6 +67,7 @@ class ProfileSweep {
  private:
   static constexpr int kRisesToStop = 5;
   static constexpr int kPatience = 8;
+  static constexpr int kFruitlessToStop = 2;  // Clocks in a row.
   // Shorter stretches say more about when the counter was read than about power.
   static constexpr std::int64_t kMinStretchNs = 40'000'000;
 
@@ -93,6 +96,7 @@ class ProfileSweep {
   bool FinishClock();
   std::optional<std::vector<double>> Watts() const;
   void NextClock();
+  void ForgetSamples();
 
   std::vector<int> clocks_mhz_;  // To be measured, highest first.
   SweepSettings settings_;
@@ -108,6 +112,7 @@ class ProfileSweep {
   std::vector<Reading> readings_;  // Of this iteration, where the counter moved.
   std::optional<double> last_joules_;
 
+  int fruitless_ = 0;         // Clocks in a row that said nothing.
   int whole_iterations_ = 0;  // At this clock.
   std::map<std::size_t, Sum> sums_;
   std::vector<Stretch> stretches_;

@@ -52,9 +52,10 @@ PlanRow ReadRow(const TreeCursor& cursor) {
   return row;
 }
 
-double NumberOr(const TreeCursor& object, std::string_view key, double otherwise) {
+double NumberOr(const TreeCursor& object, std::string_view key, double otherwise,
+                NumberRange range = kAnyNumber) {
   const std::optional<TreeCursor> found = object.Find(key);
-  return found && found->IsNumber() ? found->Number() : otherwise;
+  return found && found->IsNumber() ? found->Number(range) : otherwise;
 }
 
 std::string TextOr(const TreeCursor& object, std::string_view key) {
@@ -98,8 +99,8 @@ Result<RankPlan> ParseRankPlan(std::string_view json) {
   }
   plan.reason = TextOr(root, "reason");
   plan.sentence = TextOr(root, "sentence");
-  plan.iteration_time_seconds = NumberOr(root, "iteration_time_s", 0);
-  plan.baseline_time_seconds = NumberOr(root, "baseline_iteration_time_s", 0);
+  plan.iteration_time_seconds = NumberOr(root, "iteration_time_s", 0, kSeconds);
+  plan.baseline_time_seconds = NumberOr(root, "baseline_iteration_time_s", 0, kSeconds);
   plan.saving_percent = NumberOr(root, "saving_percent", 0);
   const TreeCursor rows = root.Get("computations");
   const std::size_t size = rows.Size();

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <utility>
 
 #include "client/server_messages.h"
@@ -24,16 +25,25 @@ constexpr double kHangingSeconds = 2;
 
 void Reporter::Run() {
   while (!state_->stopping()) {
-    if (!state_->registered()) {
-      WatchDriver();
-      if (!state_->Pause(kWaitForJobSeconds)) return;
-      continue;
+    try {
+      Step();
+    } catch (const std::exception& exception) {  // No memory, or no thread to look a name up.
+      state_->ComplainOf("telling the server", exception);
+      state_->Pause(kAgainSeconds);
     }
-    job_ = "/api/v1/jobs/" + http::PercentEncoded(state_->job_id());
-    Outbox::Contents contents = state_->outbox().Wait(state_->settings().report_interval_seconds);
-    WatchDriver();
-    SendAll(std::move(contents));
   }
+}
+
+void Reporter::Step() {
+  if (!state_->registered()) {
+    WatchDriver();
+    state_->Pause(kWaitForJobSeconds);
+    return;
+  }
+  job_ = "/api/v1/jobs/" + http::PercentEncoded(state_->job_id());
+  Outbox::Contents contents = state_->outbox().Wait(state_->settings().report_interval_seconds);
+  WatchDriver();
+  SendAll(std::move(contents));
 }
 
 void Reporter::WatchDriver() {

@@ -27,6 +27,7 @@ class Reporter {
  private:
   enum class Sent : std::uint8_t { kYes, kRefused, kNotNow };
 
+  void Step();
   void SendAll(Outbox::Contents contents);
   Sent Send(std::string_view method, const std::string& target, const std::string& body,
             std::string* answer = nullptr);

@@ -9,7 +9,10 @@
 namespace perseus::client {
 
 SharedState::SharedState(ClientSettings settings, HotPagePointer page)
-    : settings_(std::move(settings)), page_(std::move(page)), job_id_(settings_.job_id) {
+    : settings_(std::move(settings)),
+      page_(std::move(page)),
+      answered_ns_(MonotonicNs()),
+      job_id_(settings_.job_id) {
   stats_.plan_version = -1;
 }
 
@@ -18,6 +21,14 @@ void SharedState::Complain(const std::string& sentence) {
   if (sentence == last_error_) return;
   last_error_ = sentence;
   unreported_error_ = sentence;
+}
+
+void SharedState::ComplainOf(const char* thread, const std::exception& exception) noexcept {
+  try {
+    Complain(std::string(thread) + " goes on after: " + exception.what());
+  } catch (const std::exception&) {
+    // No memory even for that.
+  }
 }
 
 std::string SharedState::last_error() const {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,6 +38,8 @@ class SharedState {
 
   // What went wrong, newest last. The same sentence again is no news.
   void Complain(const std::string& sentence);
+  // Of a background thread that goes on after an exception. Throws nothing itself.
+  void ComplainOf(const char* thread, const std::exception& exception) noexcept;
   std::string last_error() const;
   // What the server has not been told.
   std::string TakeUnreportedError();
@@ -54,9 +57,14 @@ class SharedState {
   void OfferPlan(std::shared_ptr<const RankPlan> plan);
   // True where there is a new one.
   bool TakePlan(std::shared_ptr<const RankPlan>* plan);
-  // False: no server for so long that its plan may be stale.
-  void SetPlanFresh(bool fresh) { plan_fresh_.store(fresh, std::memory_order_relaxed); }
-  bool plan_fresh() const { return plan_fresh_.load(std::memory_order_relaxed); }
+  // The server answered the poller just now.
+  void SetAnswered(std::int64_t at_ns) { answered_ns_.store(at_ns, std::memory_order_relaxed); }
+  // False: no answer for so long that its plan may be stale. The asker's clock decides,
+  // so that a poller that stands still cannot keep a plan alive.
+  bool plan_fresh(std::int64_t now_ns) const {
+    return settings_.server.empty() ||
+           now_ns - answered_ns_.load(std::memory_order_relaxed) <= kStaleNs;
+  }
   // The server wants (more of) a profile.
   void AskForProfile() { profile_wanted_.store(true, std::memory_order_relaxed); }
   bool profile_wanted() const { return profile_wanted_.load(std::memory_order_relaxed); }
@@ -83,6 +91,8 @@ class SharedState {
   void CountServerError();
 
  private:
+  static constexpr std::int64_t kStaleNs = 60 * kSecondNs;
+
   enum class Progress : std::uint8_t { kPending, kDone, kFailed };
 
   const ClientSettings settings_;
@@ -91,7 +101,7 @@ class SharedState {
   Outbox outbox_;
   std::atomic<bool> clock_stopping_ = false;
   std::atomic<bool> stopping_ = false;
-  std::atomic<bool> plan_fresh_ = true;
+  std::atomic<std::int64_t> answered_ns_;
   std::atomic<bool> profile_wanted_ = false;
   std::atomic<std::int64_t> call_begin_ns_ = 0;
 

@@ -65,6 +65,11 @@ void FakeServer::SetPlan(std::string json, int version) {
   for (const http::Responder& responder : parked) responder.Send(http::JsonResponse(200, plan_));
 }
 
+void FakeServer::SetHasty(bool hasty) {
+  const std::lock_guard lock(mutex_);
+  hasty_ = hasty;
+}
+
 void FakeServer::SetJobState(std::string state) {
   const std::lock_guard lock(mutex_);
   job_state_ = std::move(state);
@@ -104,12 +109,16 @@ void FakeServer::HandlePlan(const http::Request& request, const http::Responder&
   }
   const auto after = request.query.find("after");
   if (version_ > 0 &&
-      (after == request.query.end() || std::atoi(after->second.c_str()) < version_)) {
+      (after == request.query.end() || std::atoi(after->second.c_str()) != version_)) {
     responder.Send(http::JsonResponse(200, plan_));
     return;
   }
-  responder.AnswerAfter(
-      30, http::Response{.status = 204, .content_type = "", .body = {}, .headers = {}});
+  http::Response none{.status = 204, .content_type = "", .body = {}, .headers = {}};
+  if (hasty_) {
+    responder.Send(std::move(none));
+    return;
+  }
+  responder.AnswerAfter(30, std::move(none));
   parked_.push_back(responder);
 }
 

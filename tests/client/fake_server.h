@@ -24,8 +24,10 @@ class FakeServer {
 
   std::string url() const { return server_->url(); }
 
-  // The plan of every rank from now on; its version must grow.
+  // The plan of every rank from now on.
   void SetPlan(std::string json, int version);
+  // Who waits for a plan is told at once that there is none.
+  void SetHasty(bool hasty);
   void SetJobState(std::string state);
   // Every answer is this; none: as it should be. "": none at all (parked).
   void AnswerAlways(std::optional<std::string> body);
@@ -50,6 +52,7 @@ class FakeServer {
   std::vector<Call> calls_;
   std::string plan_;
   int version_ = 0;
+  bool hasty_ = false;
   std::string job_state_ = "running";
   std::optional<std::string> always_;
   std::vector<http::Responder> parked_;

@@ -309,6 +309,29 @@ TEST_F(FollowerTest, GivesTheClockBackWhenNothingHappens) {
   EXPECT_EQ(follower_.clock_mhz(), 1000);
 }
 
+TEST_F(FollowerTest, NoPlanMakesPatienceEndless) {
+  for (const double seconds : {1e6, 1e300}) {
+    auto plan = std::make_shared<RankPlan>(*Plan(1, {1000, 1000, 1000, 1000, 1000, 1000}));
+    plan->iteration_time_seconds = seconds;
+    follower_.Offer(plan);
+    Iterate(*plan);
+    EXPECT_EQ(follower_.clock_mhz(), 1000);
+    Pass(now_ + 61'000 * kMs);
+    EXPECT_EQ(follower_.clock_mhz(), 0) << seconds;
+  }
+}
+
+TEST_F(FollowerTest, AClockThatWasLostIsSetAgain) {
+  const auto plan = Plan(1, {1000, 1000, 1000, 1000, 1000, 1000});
+  follower_.Offer(plan);
+  Iterate(*plan);
+  follower_.ClockLost();
+  calls_.clear();
+  Iterate(*plan);
+  ASSERT_EQ(calls_.size(), 1U);
+  EXPECT_EQ(calls_[0].second, 1000);
+}
+
 TEST_F(FollowerTest, WithoutAPlanNothingIsCalled) {
   const auto shape = Plan(1, {1, 1, 1, 1, 1, 1});
   Iterate(*shape);

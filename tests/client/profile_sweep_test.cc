@@ -133,6 +133,29 @@ TEST_F(SweepTest, ACounterThatStandsStillIsNoData) {
   EXPECT_LT(iterations, 100);  // It gives up.
 }
 
+TEST_F(SweepTest, GivesUpSoonWhereTheCounterNeverMoves) {
+  counts_ = false;
+  std::vector<int> clocks;
+  for (int mhz = 200; mhz <= 2000; mhz += 15) clocks.push_back(mhz);
+  sweep_.emplace(clocks, SweepSettings{.iterations = 2});
+  EXPECT_LT(Sweep(), 40);  // Of two clocks, not of 121.
+  EXPECT_TRUE(rows_.empty());
+  EXPECT_TRUE(sweep_->TakeComplaint());
+}
+
+TEST_F(SweepTest, WhatWasSeenBeforeTheClockWasLostDoesNotCount) {
+  sweep_.emplace(std::vector<int>{1000}, SweepSettings{.iterations = 3});
+  sweep_->ClockInEffect(now_);
+  Iterate();
+  Iterate();
+  sweep_->ClockLost();
+  Iterate();  // At the driver's clock.
+  EXPECT_FALSE(sweep_->done());
+  Sweep();
+  ASSERT_EQ(rows_.size(), 2U);
+  EXPECT_LE(rows_.front().samples, 4 * 4);
+}
+
 TEST_F(SweepTest, StepsOverClocksAndStopsAtTheLowestWanted) {
   sweep_.emplace(std::vector<int>{700, 800, 900, 1000, 1100},
                  SweepSettings{.iterations = 3, .stride = 2, .least_mhz = 800});

@@ -52,6 +52,8 @@ TEST(RankPlan, WrongAnswersNameTheField) {
            {"1,0,1000", "1,0,0", "computations[0][3]"},
            {"0.1,0.08", "0.1", "computations[2]"},
            {"\"version\":12", "\"version\":1.5", "version"},
+           {"\"iteration_time_s\":0.31", "\"iteration_time_s\":1e300", "iteration_time_s"},
+           {"\"iteration_time_s\":0.31", "\"iteration_time_s\":-1", "iteration_time_s"},
            {"\"version\":12,", "", "version"}}) {
     std::string json = kPlan;
     json.replace(json.find(from), from.size(), to);

@@ -193,6 +193,45 @@ def test_nothing_raises_into_training() -> None:
     assert not client.set_straggler(1, 0, 2)
 
 
+def test_a_job_that_is_no_json_only_warns() -> None:
+    """As any wrong option."""
+    with pytest.warns(UserWarning, match="JSON"):
+        client = perseus.Client("http://127.0.0.1:9", job={"key": {1, 2}})
+    assert client.state == perseus.State.CLOSED
+    with pytest.raises(perseus.LibraryError, match="JSON"):
+        perseus.Client("http://127.0.0.1:9", job={"key": {1, 2}}, strict=True)
+
+
+def test_another_thread_may_close() -> None:
+    """Who still trains does nothing then, and raises nothing."""
+    failures: list[BaseException] = []
+
+    def trains(client: perseus.Client) -> None:
+        try:
+            while client.state != perseus.State.CLOSED:
+                for _ in range(100):
+                    with client.step(1), client.instruction("forward"):
+                        client.clear_straggler(1)
+                client.stats()
+        except BaseException as error:
+            failures.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(30):
+            client = perseus.Client()
+            threads = [threading.Thread(target=trains, args=(client,)) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            client.close()
+            for thread in threads:
+                thread.join(PATIENCE)
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failures
+
+
 def test_an_exception_of_the_trainer_goes_through() -> None:
     """The context managers swallow nothing."""
     client = perseus.Client()
@@ -251,6 +290,29 @@ def test_the_interpreter_ends_with_an_open_client() -> None:
         check=False,
     )
     assert done.returncode == 0
+
+
+def test_the_interpreter_ends_while_a_daemon_thread_trains() -> None:
+    """The client is stopped, not freed under its feet."""
+    script = (
+        "import perseus, threading, time\n"
+        "c = perseus.Client()\n"
+        "def train():\n"
+        "    while True:\n"
+        "        c.stats(); c.last_error\n"
+        "for _ in range(4): threading.Thread(target=train, daemon=True).start()\n"
+        "time.sleep(0.05)\n"
+    )
+    for _ in range(10):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+            timeout=60,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_structs_are_those_of_the_header(tmp_path: Path) -> None:

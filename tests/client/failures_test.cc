@@ -1,0 +1,218 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What goes wrong around a client: trainers that stop, agents that restart or
+// hang, servers that forget or do not wait.
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/agent_testing.h"
+#include "client/agent_device.h"
+#include "client/clock_caller.h"
+#include "client/fake_server.h"
+#include "client/hot_page.h"
+#include "client/settings.h"
+#include "client/shared_state.h"
+#include "client/ticks.h"
+#include "client/whole_client_testing.h"
+#include "common/file_descriptor.h"
+#include "common/temporary_directory.h"
+
+namespace perseus::client {
+namespace {
+
+using FailuresTest = WholeClientTest;
+
+TEST_F(FailuresTest, ASweepGivesTheClockBackWhenTheTrainerStops) {
+  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  FakeServer server;
+  server.SetJobState("profiling");
+  url_ = server.url();
+  ASSERT_EQ(Open([](auto* options) {
+              options->flags = PERSEUS_PROFILE;
+              options->profile_iterations = 1000;  // It stays at the first clock.
+            }),
+            PERSEUS_OK);
+  const auto sweeps = [this](const auto&) { return Gpu().locked_mhz == 1400; };
+  ASSERT_TRUE(TrainUntil(sweeps));
+  perseus_step_begin(client_, ++iteration_);
+  perseus_instruction_begin(client_, PERSEUS_FORWARD, 0, 0);
+  EXPECT_TRUE(agent::Eventually([this] { return !Gpu().locked_mhz; }));
+  EXPECT_EQ(Stats().state, PERSEUS_STATE_PROFILING);
+  perseus_instruction_end(client_, PERSEUS_FORWARD, 0, 0);
+  perseus_step_end(client_, 0);
+  EXPECT_TRUE(TrainUntil(sweeps));
+}
+
+TEST_F(FailuresTest, AClockThatARestartedAgentGaveBackIsSetAgain) {
+  agent::TestAgent agent(1);
+  ASSERT_TRUE(agent.Start());
+  FakeServer server;
+  server.SetPlan(Plan(1, 1200, 1200), 1);
+  url_ = server.url();
+  device_ = "agent:" + agent.options().socket_path;
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  const auto follows = [&](const auto&) { return agent.gpu(0).locked() == 1200; };
+  ASSERT_TRUE(TrainUntil(follows));
+  ASSERT_TRUE(agent.Stop());
+  ASSERT_EQ(agent.gpu(0).locked(), std::nullopt);
+  ASSERT_TRUE(agent.Start());
+  EXPECT_TRUE(TrainUntil(follows));
+  Close();
+}
+
+TEST_F(FailuresTest, AServerThatForgotItsPlansIsFollowed) {
+  FakeServer server;
+  server.SetPlan(Plan(7, 1000, 1400), 7);
+  url_ = server.url();
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 7; }));
+  server.SetPlan(Plan(3, 1000, 1400), 3);  // Restored from a backup.
+  EXPECT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 3; }));
+  EXPECT_GE(server.Calls("POST", "/ranks").size(), 2U);
+}
+
+TEST_F(FailuresTest, AServerThatDoesNotWaitIsNotAskedWithoutEnd) {
+  FakeServer server;
+  server.SetHasty(true);
+  url_ = server.url();
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  ASSERT_TRUE(server.WaitForCalls("GET", "/plan", 2));
+  for (int i = 0; i < 10; ++i) Iterate(++iteration_);
+  EXPECT_LT(server.Calls("GET", "/plan").size(), 50U);
+  server.SetPlan(Plan(1, 1000, 1400), 1);
+  EXPECT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 1; }));
+}
+
+TEST_F(FailuresTest, AStoppedClientDoesNothingUntilItIsClosed) {
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  Iterate(++iteration_);
+  perseus_client_stop(client_);
+  perseus_client_stop(client_);
+  Iterate(++iteration_);
+  EXPECT_EQ(perseus_client_get_state(client_), PERSEUS_STATE_CLOSED);
+  EXPECT_EQ(perseus_straggler_set(client_, 0, 0, 2), PERSEUS_CLOSED);
+  perseus_client_stop(nullptr);
+}
+
+TEST(SharedState, APlanIsStaleWithoutAnAnswerWhoeverStandsStill) {
+  const auto state_of = [](const std::string& server) {
+    auto page = MapHotPage();
+    EXPECT_TRUE(page);
+    ClientSettings settings;
+    settings.server = server;
+    return std::make_unique<SharedState>(std::move(settings), std::move(*page));
+  };
+  const auto state = state_of("http://127.0.0.1:1");
+  const std::int64_t now_ns = MonotonicNs();
+  state->SetAnswered(now_ns);
+  EXPECT_TRUE(state->plan_fresh(now_ns + 59 * kSecondNs));
+  EXPECT_FALSE(state->plan_fresh(now_ns + 61 * kSecondNs));
+  EXPECT_TRUE(state_of("")->plan_fresh(now_ns + 61 * kSecondNs));  // Nobody to ask.
+}
+
+TEST(ClockCaller, NoticesThatAnAgentLeftAndCameBack) {
+  agent::TestAgent agent(1);
+  ASSERT_TRUE(agent.Start());
+  ClockCaller caller(false);
+  ASSERT_TRUE(caller.Open("agent:" + agent.options().socket_path, "test", "", 0));
+  std::atomic<std::int64_t> in_driver_since = 0;
+  EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
+  EXPECT_FALSE(caller.TakeClockLost());
+  ASSERT_TRUE(agent.Stop());
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(caller.EnergyJoules());
+  EXPECT_TRUE(caller.energy_exhausted());
+  EXPECT_TRUE(caller.TakeClockLost());
+  EXPECT_FALSE(caller.TakeClockLost());
+  EXPECT_FALSE(caller.Call(900, &in_driver_since).ok);
+  ASSERT_TRUE(agent.Start());
+  EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
+  EXPECT_FALSE(caller.TakeClockLost());
+  EXPECT_TRUE(caller.EnergyJoules());
+}
+
+TEST(ClockCaller, ALongSilenceMayHaveCostTheClock) {
+  agent::TestAgent agent(1);
+  agent.options().max_silence = std::chrono::milliseconds(50);
+  ASSERT_TRUE(agent.Start());
+  ClockCaller caller(false);
+  ASSERT_TRUE(caller.Open("agent:" + agent.options().socket_path, "test", "", 0));
+  std::atomic<std::int64_t> in_driver_since = 0;
+  EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
+  EXPECT_TRUE(agent.gpu(0).WaitForLocked(std::nullopt));  // As after SIGSTOP.
+  caller.KeepAlive(MonotonicNs());
+  EXPECT_TRUE(caller.TakeClockLost());
+  EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
+  const std::vector<std::string> changes = agent.gpu(0).changes();
+  ASSERT_GE(changes.size(), 3U);
+  EXPECT_EQ(changes[2], "lock 900");
+}
+
+TEST(AgentDriver, AnAgentThatTakesNoConnectionIsAnError) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.Path("agent.sock");
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const auto* name = reinterpret_cast<const sockaddr*>(&address);
+  const FileDescriptor listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(listening.get(), name, sizeof(address)), 0);
+  ASSERT_EQ(::listen(listening.get(), 0), 0);
+  std::vector<FileDescriptor> waiting;
+  int error = 0;
+  while (error == 0 && waiting.size() < 100) {
+    waiting.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (::connect(waiting.back().get(), name, sizeof(address)) != 0) error = errno;
+  }
+  ASSERT_EQ(error, EAGAIN);
+  const auto driver = AgentDriver::Connect(path, "test");
+  ASSERT_FALSE(driver);
+  EXPECT_EQ(driver.error().code, ErrorCode::kIo);
+  EXPECT_NE(driver.error().message.find("takes no connection"), std::string::npos);
+}
+
+#if !defined(__SANITIZE_THREAD__)  // Which does not follow a fork of a program with threads.
+TEST(AgentDriver, TheClockComesBackThoughAChildHoldsTheConnection) {
+  agent::TestAgent agent(1);
+  agent.options().max_silence = std::chrono::seconds(300);
+  ASSERT_TRUE(agent.Start());
+  auto driver = AgentDriver::Connect(agent.options().socket_path, "test");
+  ASSERT_TRUE(driver);
+  ASSERT_TRUE((*driver)->gpus()[0]->LockClock(900));
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const FileDescriptor from(ends[0]);
+  FileDescriptor to(ends[1]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[1]);
+    char byte = 0;
+    static_cast<void>(!::read(ends[0], &byte, 1));  // Until the parent lets go.
+    _exit(0);
+  }
+  driver->reset();
+  EXPECT_TRUE(agent.gpu(0).WaitForLocked(std::nullopt));
+  ASSERT_TRUE(to.Close());
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+}
+#endif
+
+}  // namespace
+}  // namespace perseus::client
