@@ -4,6 +4,7 @@
 #include "store/store.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -12,6 +13,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -82,10 +84,15 @@ class Store::Impl {
 
   StoreCounters counters() const {
     const std::lock_guard lock(mutex_);
-    return counters_;
+    StoreCounters counters = counters_;
+    counters.is_failing =
+        failed_at_ && Clock::now() - *failed_at_ < std::chrono::duration<double>(kFailingSeconds);
+    return counters;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void WriteAll() {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -133,10 +140,13 @@ class Store::Impl {
       counters_.facts += facts;
       ++counters_.commits;
       counters_.last_error.clear();
+      failed_at_.reset();
       return {};
     } catch (const std::exception& exception) {
       const Error error = DatabaseError(database_.name, exception);
       RollBack();
+      const std::lock_guard counting(mutex_);
+      failed_at_ = IsRefusedFact(exception) ? std::nullopt : std::optional(Clock::now());
       return tl::unexpected(error);
     }
   }
@@ -192,6 +202,7 @@ class Store::Impl {
   std::deque<WriteRequest> requests_;
   std::deque<Acknowledgement> acknowledgements_;
   StoreCounters counters_;
+  std::optional<Clock::time_point> failed_at_;
   bool stopping_ = false;
   bool written_all_ = false;
   bool is_notifying_ = false;

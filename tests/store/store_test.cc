@@ -99,6 +99,8 @@ TEST_F(StoreTest, AWriteIsAllOrNothing) {
   EXPECT_EQ(Described(*store), "");
   EXPECT_EQ(store->counters().failures, 1);
   EXPECT_EQ(store->counters().last_error, written.error().message);
+  // The fault is that of the fact.
+  EXPECT_FALSE(store->counters().is_failing);
 }
 
 TEST_F(StoreTest, OneThatIsRefusedTakesNoOtherWithIt) {
