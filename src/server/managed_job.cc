@@ -59,6 +59,7 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
   if (job_ == nullptr || !stored.curve) return;
   // A curve that cannot be read back is computed again.
   if (auto curve = Curve::Make(job_, *stored.curve)) phase_.curve = *std::move(curve);
+  if (phase_.curve != nullptr && !IsOver()) phase_.reason = TargetReason(phase_);
 }
 
 void ManagedJob::Resume() {
@@ -76,6 +77,15 @@ void ManagedJob::Resume() {
   }
   Advance();
   RequestImprovement();
+}
+
+// Why another plan runs than the target asks for: it was set before anybody knew
+// what the job can do. Empty: none does.
+std::string ManagedJob::TargetReason(const Phase& next) {
+  const Result<double> seconds = next.curve->TargetSeconds(next.target);
+  if (seconds) return "";
+  return fmt::format("the target {} cannot be met, so the fastest plan runs: {}",
+                     TargetText(next.target), seconds.error().message);
 }
 
 bool ManagedJob::IsOver() const {
@@ -228,6 +238,7 @@ Outcome<void> ManagedJob::SetTarget(const std::string& text) {
   }
   Phase next = phase_;
   next.target = *target;
+  if (next.curve != nullptr && !IsOver()) next.reason.clear();
   auto committed =
       Commit({store::TargetChange{.job = record_.id, .target = text}}, std::move(next));
   if (committed) RequestImprovement();
@@ -263,7 +274,7 @@ Outcome<void> ManagedJob::Delete() {
 void ManagedJob::Tick() {
   const std::lock_guard lock(mutex_);
   if (is_gone_) return;
-  FlushIterations();
+  if (context_->now_seconds() >= flush_iterations_at_) WriteIterations();
   if (IsOver()) return;
   Advance();
   const double now = context_->now_seconds();

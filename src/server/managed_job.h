@@ -132,6 +132,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // were waited for long enough, writes that failed before.
   void Tick();
 
+  // Makes the sums of what Report() took durable now, as at the end of the process.
+  void FlushIterations();
+
   JobView View() const;
   std::optional<store::RankRecord> FindRank(int rank) const;
   std::vector<store::RankRecord> Ranks() const;
@@ -153,10 +156,11 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   Outcome<void> CheckStraggler(const StragglerRequest& request) const;
   Outcome<void> Commit(std::vector<store::Fact> facts, Phase next);
   store::PlanVersion Planned(const Phase& next) const;
+  static std::string TargetReason(const Phase& next);
   std::shared_ptr<const PublishedPlan> Published() const;
   void Advance();
   bool StartCharacterizing();
-  void FlushIterations();
+  void WriteIterations();
   void RequestImprovement();
   void EmitState() const;
   bool IsOver() const;
@@ -166,6 +170,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   Outcome<void> OnMeasured(const store::Measurements& measured, const Result<void>& written);
   void Improve(const std::atomic<bool>& stopping);
   void ImproveOnce(class Characterizer* characterizer, const std::shared_ptr<const Job>& job);
+  void ImproveOrGive(class Characterizer* characterizer, const std::shared_ptr<const Job>& job);
   void Install(const store::CurveRecord& record, std::shared_ptr<const Job> job);
   void Give(const Error& error);  // There is no plan, and why.
 

@@ -104,7 +104,9 @@ void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered)
   }
   rank.job = record_.id;
   if (auto good = CheckRank(rank); !good) return answer(tl::unexpected(good.error()));
-  if (const auto known = ranks_.find(rank.rank); known != ranks_.end()) {
+  // Not where another record of it is on its way to the store, and would be the last.
+  if (const auto known = ranks_.find(rank.rank);
+      known != ranks_.end() && !pending_.contains(rank.rank)) {
     const store::RankRecord& old = known->second;
     if (old.gpu_uuid == rank.gpu_uuid && old.gpu_name == rank.gpu_name && old.node == rank.node &&
         old.clocks_mhz == rank.clocks_mhz) {
@@ -344,9 +346,13 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
 }
 
 void ManagedJob::FlushIterations() {
-  const double now = context_->now_seconds();
-  if (unwritten_iterations_.empty() || now < flush_iterations_at_) return;
-  flush_iterations_at_ = now + kFlushSeconds;
+  const std::lock_guard lock(mutex_);
+  if (!is_gone_) WriteIterations();
+}
+
+void ManagedJob::WriteIterations() {
+  if (unwritten_iterations_.empty()) return;
+  flush_iterations_at_ = context_->now_seconds() + kFlushSeconds;
   std::vector<Fact> facts;
   for (const auto& [version, unwritten] : unwritten_iterations_) {
     facts.emplace_back(iterations_[version]);

@@ -5,6 +5,7 @@
 
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigwait and pthread_sigmask.
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -134,15 +135,22 @@ http::ServerOptions HttpOptions(const ServeOptions& options) {
   return http;
 }
 
-Result<std::unique_ptr<JobService>> StartService(const ServeOptions& options) {
+std::function<void(const std::string&)> LogProblem(ServerLog* log) {
+  return [log](const std::string& sentence) {
+    log->Write(LogLevel::kError, "problem", {{"message", sentence}});
+  };
+}
+
+Result<std::unique_ptr<JobService>> StartService(const ServeOptions& options, ServerLog* log) {
   ServiceOptions service;
+  service.on_problem = LogProblem(log);
   service.max_jobs = static_cast<std::size_t>(options.max_jobs);
   if (!options.zeus_plan_file.empty()) {
     Result<GivenPlan> plan = GivenPlan::Read(options.zeus_plan_file);
     if (!plan) return tl::unexpected(plan.error());
     service.given_plan = *std::move(plan);
   }
-  Result<std::unique_ptr<store::Store>> store = store::Store::Open(options.store);
+  Result<std::unique_ptr<store::Store>> store = store::Store::Open(options.store, LogProblem(log));
   if (!store) return tl::unexpected(store.error());
   return JobService::Start(*std::move(store), std::move(service));
 }
@@ -154,7 +162,7 @@ Result<void> Serve(const ServeOptions& options,
   const Signals signals;
   ServerLog log(options.log_format, options.log_level);
   Metrics metrics;
-  Result<std::unique_ptr<JobService>> service = StartService(options);
+  Result<std::unique_ptr<JobService>> service = StartService(options, &log);
   if (!service) return tl::unexpected(service.error());
   LogEvents(**service, &log);
 
@@ -169,6 +177,7 @@ Result<void> Serve(const ServeOptions& options,
     metrics.Count(record);
     LogAccess(&log, record);
   };
+  http.on_problem = LogProblem(&log);
   Result<std::unique_ptr<http::Server>> opened = http::Server::Open(http, std::move(routes));
   if (!opened) return tl::unexpected(opened.error());
   server = *std::move(opened);

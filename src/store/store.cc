@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <future>
 #include <iterator>
 #include <memory>
@@ -47,7 +48,8 @@ class Store::Impl {
     Result<void> result;
   };
 
-  explicit Impl(Database database) : database_(std::move(database)) {
+  Impl(Database database, std::function<void(const std::string&)> on_problem)
+      : database_(std::move(database)), on_problem_(std::move(on_problem)) {
     writer_ = std::thread([this] { WriteAll(); });
     notifier_ = std::thread([this] { NotifyAll(); });
   }
@@ -176,6 +178,17 @@ class Store::Impl {
     wake_notifier_.notify_one();
   }
 
+  // What was written is durable whatever the callback does; the next ones are called.
+  void Notify(const Acknowledgement& next) const {
+    try {
+      next.written(next.result);
+    } catch (const std::exception& exception) {
+      if (on_problem_) {
+        on_problem_(std::string("A bug: what follows a commit threw: ") + exception.what());
+      }
+    }
+  }
+
   void NotifyAll() {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -185,7 +198,7 @@ class Store::Impl {
       acknowledgements_.pop_front();
       is_notifying_ = true;
       lock.unlock();
-      next.written(next.result);
+      Notify(next);
       next = {};  // What the callback holds goes now, not with the next one.
       lock.lock();
       is_notifying_ = false;
@@ -194,6 +207,7 @@ class Store::Impl {
   }
 
   Database database_;
+  const std::function<void(const std::string&)> on_problem_;
   std::mutex session_mutex_;  // Of database_; taken before mutex_ where both are.
 
   mutable std::mutex mutex_;  // Of all below.
@@ -214,7 +228,8 @@ class Store::Impl {
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
-Result<std::unique_ptr<Store>> Store::Open(const std::string& spec) {
+Result<std::unique_ptr<Store>> Store::Open(
+    const std::string& spec, std::function<void(const std::string& sentence)> on_problem) {
   Result<Database> database = OpenDatabase(spec);
   if (!database) return tl::unexpected(database.error());
   try {
@@ -224,7 +239,8 @@ Result<std::unique_ptr<Store>> Store::Open(const std::string& spec) {
   } catch (const std::exception& exception) {
     return tl::unexpected(DatabaseError(database->name, exception));
   }
-  return std::unique_ptr<Store>(new Store(std::make_unique<Impl>(*std::move(database))));
+  return std::unique_ptr<Store>(
+      new Store(std::make_unique<Impl>(*std::move(database), std::move(on_problem))));
 }
 
 Result<void> Store::Write(std::vector<Fact> facts) {

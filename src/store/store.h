@@ -46,7 +46,9 @@ class Store {
  public:
   // "sqlite:FILE", which is made where there is none. Migrates what an older
   // Perseus wrote, in one transaction.
-  static Result<std::unique_ptr<Store>> Open(const std::string& spec);
+  // `on_problem` is told, from a thread of the store, of callbacks that threw.
+  static Result<std::unique_ptr<Store>> Open(
+      const std::string& spec, std::function<void(const std::string& sentence)> on_problem = {});
 
   // Ends what was added (acknowledging it), then closes.
   ~Store();

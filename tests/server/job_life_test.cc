@@ -206,13 +206,33 @@ TEST_F(JobLifeTest, BadDataGetsAReasonAndMaximumClocks) {
   EXPECT_THAT(plan->sentence, HasSubstr("run at maximum clocks"));
 }
 
-TEST_F(JobLifeTest, ATargetThatCannotBeMetIsAReason) {
+TEST_F(JobLifeTest, ForATargetThatCannotBeMetTheFastestRuns) {
   const auto job = Create(
       R"({"schedule":"1f1b","microbatches":4,"data_parallel":2,"blocking_power":20,"at":"0.5x",)"
       R"("effort":0.05})");
-  EXPECT_TRUE(AwaitState(*job, JobState::kFailed));
   RegisterAll(*job);
-  EXPECT_EQ(job->View().record.state, JobState::kFailed);
+  AwaitRefined(*job);
+  const JobView view = job->View();
+  EXPECT_EQ(view.record.state, JobState::kRunning);
+  EXPECT_THAT(view.record.reason, HasSubstr("the target 0.5x cannot be met"));
+  EXPECT_EQ(view.plan->requested_time_seconds, view.plan->curve->frontier().fastest_seconds);
+  ASSERT_TRUE(job->SetTarget("1.1x"));
+  EXPECT_EQ(job->View().record.reason, "");
+}
+
+TEST_F(JobLifeTest, TheLastRecordOfARankThatIsAcknowledgedIsTheOneThatCounts) {
+  const auto job = Create();
+  RegisterAll(*job);
+  store::RankRecord moved = SmallRank(2);
+  moved.node = "node9";
+  std::atomic<int> answered = 0;
+  const auto count = [&](const Outcome<ManagedJob::Registered>& outcome) {
+    answered += outcome ? 1 : 0;
+  };
+  job->Register(moved, count);
+  job->Register(SmallRank(2), count);  // Back, before the store has the other.
+  ASSERT_TRUE(Eventually([&] { return answered == 2; }));
+  EXPECT_EQ(job->FindRank(2)->node, "node1");
 }
 
 TEST_F(JobLifeTest, TheTargetCanBeChanged) {
