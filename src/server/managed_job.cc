@@ -50,6 +50,7 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
     ranks_[rank.rank] = std::move(rank);
   }
   for (const store::Measurements& measured : stored.measurements) {
+    measured_rows_[measured.rank] += measured.rows.size();
     table_.Add(measured, ranks_.contains(measured.rank) ? ranks_[measured.rank].pp_rank : 0);
   }
   for (const store::IterationSummary& summary : stored.iterations) {

@@ -19,6 +19,7 @@
 #include "server/curve.h"
 #include "server/events.h"
 #include "server/failure.h"
+#include "server/job_spec.h"
 #include "server/plan_board.h"
 #include "server/profile_table.h"
 #include "server/shape.h"
@@ -192,6 +193,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   };
   std::map<int, Pending> pending_;
   ProfileTable table_;
+  std::optional<Measurable> measurable_;      // None: not asked for yet, or not known.
+  std::map<int, std::size_t> measured_rows_;  // By rank; those on their way to the store, too.
   double last_measured_seconds_ = 0;
   std::int64_t last_straggler_ = 0;
   std::map<std::int64_t, store::IterationSummary> iterations_;  // By plan version.

@@ -143,8 +143,21 @@ Outcome<void> ManagedJob::CheckMeasurements(const store::Measurements& measured)
     return Fail(FailureCode::kConflict,
                 fmt::format("rank {} is not registered; register it first", measured.rank), "rank");
   }
+  if (record_.origin == store::JobOrigin::kZeus) {
+    return Fail(FailureCode::kConflict,
+                "the job came over Zeus' wire, which plans it; create one of Perseus to measure");
+  }
   if (job_ != nullptr || IsOver()) {
     return Fail(FailureCode::kConflict, "the job has its profile; it takes no more measurements");
+  }
+  const auto before = measured_rows_.find(measured.rank);
+  if (measured.rows.size() + (before == measured_rows_.end() ? 0 : before->second) >
+      kMostMeasuredRows) {
+    return Fail(FailureCode::kTooLarge,
+                fmt::format("rank {} measured more than {} rows, the most of one rank; send "
+                            "medians of its repetitions",
+                            measured.rank, kMostMeasuredRows),
+                "rows");
   }
   for (std::size_t i = 0; i < measured.rows.size(); ++i) {
     const store::MeasuredRow& row = measured.rows[i];
@@ -153,6 +166,13 @@ Outcome<void> ManagedJob::CheckMeasurements(const store::Measurements& measured)
                   fmt::format("rows[{}].{}", i, field));
     };
     if (row.stage < 0) return wrong("stage", "0 or more");
+    if (measurable_ && row.stage >= measurable_->num_stages) {
+      return wrong("stage",
+                   fmt::format("below {}, the stages of the job", measurable_->num_stages));
+    }
+    if (measurable_ && !measurable_->Has(row.type)) {
+      return wrong("instruction", "forward or backward, which the job's schedule does not split");
+    }
     if (row.clock_mhz <= 0) return wrong("frequency", "a clock in MHz, above 0");
     if (!IsPositive(row.time_seconds)) return wrong("time", "seconds, above 0");
     if (!std::isfinite(row.energy_joules) || row.energy_joules < 0) {
@@ -172,7 +192,11 @@ void ManagedJob::Measure(store::Measurements measured, DoneCallback done) {
   {
     const std::lock_guard lock(mutex_);
     measured.job = record_.id;
+    if (!measurable_ && job_ == nullptr) {
+      if (auto found = MeasurableOf(record_.settings_json)) measurable_ = *found;
+    }
     good = CheckMeasurements(measured);
+    if (good) measured_rows_[measured.rank] += measured.rows.size();
   }
   if (!good) return done(good);
   std::vector<Fact> facts = {measured};
@@ -184,8 +208,11 @@ void ManagedJob::Measure(store::Measurements measured, DoneCallback done) {
 
 Outcome<void> ManagedJob::OnMeasured(const store::Measurements& measured,
                                      const Result<void>& written) {
-  if (!written) return Unavailable(written.error());
   const std::lock_guard lock(mutex_);
+  if (!written) {
+    measured_rows_[measured.rank] -= measured.rows.size();
+    return Unavailable(written.error());
+  }
   // The profile was made meanwhile; the store keeps what came late.
   if (job_ != nullptr) return {};
   table_.Add(measured, ranks_[measured.rank].pp_rank);

@@ -187,6 +187,36 @@ TEST_F(JobLifeTest, MeasurementsThatCannotBeAreToldWhy) {
   measured = Sweep(0, false);
   measured.blocking_power_watts = -5;
   EXPECT_EQ(failure(measured).field, "blocking_power_w");
+  measured = Sweep(0, false);
+  measured.rows[2].stage = 2;
+  EXPECT_EQ(failure(measured).field, "rows[2].stage");
+  EXPECT_EQ(failure(measured).message, "stage of row 2 must be below 2, the stages of the job");
+  measured = Sweep(0, false);
+  measured.rows[3].type = ComputationType::kBackwardWeight;
+  EXPECT_EQ(failure(measured).field, "rows[3].instruction");
+}
+
+TEST_F(JobLifeTest, ARankMeasuresSoManyRowsAndNoMore) {
+  const auto job = Create(kUnmeasured, "");
+  RegisterAll(*job);
+  store::Measurements measured = Sweep(0, false);
+  measured.rows.resize(kMostMeasuredRows - 5, measured.rows[0]);
+  ASSERT_TRUE(Measure(*job, measured));
+  const auto more = Measure(*job, Sweep(0, false));
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, FailureCode::kTooLarge);
+  EXPECT_TRUE(Measure(*job, Sweep(1, false)));
+}
+
+TEST_F(JobLifeTest, AJobOfZeusTakesNoMeasurements) {
+  const auto spec = MakeJobSpec(kUnmeasured, "");
+  ASSERT_TRUE(spec);
+  const auto created = service_->Create(*spec, store::JobOrigin::kZeus);
+  ASSERT_TRUE(created);
+  RegisterAll(*created->job);
+  const auto measured = Measure(*created->job, Sweep(0));
+  ASSERT_FALSE(measured);
+  EXPECT_EQ(measured.error().code, FailureCode::kConflict);
 }
 
 TEST_F(JobLifeTest, BadDataGetsAReasonAndMaximumClocks) {
