@@ -153,14 +153,19 @@ Outcome<void> ManagedJob::Commit(std::vector<Fact> facts, Phase next) {
           store::StateChange{.job = record_.id, .state = next.state, .reason = next.reason});
     }
   }
+  const double planned_at = context_->now_seconds();
   next.version = Planned(next);
   const bool new_version = next.version.version != phase_.version.version;
   if (new_version) facts.emplace_back(next.version);
-  if (facts.empty()) return {};
+  if (facts.empty()) {
+    planned_at_ = planned_at;
+    return {};
+  }
   if (auto written = context_->store.Write(std::move(facts)); !written) {
     return Unavailable(written.error());
   }
   phase_ = std::move(next);
+  planned_at_ = planned_at;
   if (new_version) {
     board_.Publish(Published());
     context_->events.Emit({"plan", record_.id,
@@ -272,6 +277,17 @@ Outcome<void> ManagedJob::Delete() {
   return {};
 }
 
+// Whether one began or expired since the plan was looked up, or time was set back.
+bool ManagedJob::HasStragglerNews(double now_seconds) const {
+  if (phase_.stragglers.empty()) return false;
+  if (planned_at_ == kNeverPlanned || now_seconds < planned_at_) return true;
+  return std::any_of(phase_.stragglers.begin(), phase_.stragglers.end(),
+                     [&](const store::StragglerRecord& straggler) {
+                       return IsExpired(straggler, now_seconds) ||
+                              IsActive(straggler, now_seconds) != IsActive(straggler, planned_at_);
+                     });
+}
+
 void ManagedJob::Tick() {
   const std::lock_guard lock(mutex_);
   if (is_gone_) return;
@@ -287,7 +303,7 @@ void ManagedJob::Tick() {
     return true;
   });
   // Also where none expired: one may have begun. Tried again at the next tick.
-  if (!phase_.stragglers.empty()) static_cast<void>(Commit(std::move(facts), std::move(next)));
+  if (HasStragglerNews(now)) static_cast<void>(Commit(std::move(facts), std::move(next)));
   if (improve_again_at_ > 0 && now >= improve_again_at_) RequestImprovement();
 }
 

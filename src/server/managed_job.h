@@ -151,6 +151,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
     store::PlanVersion version;  // 0: none.
   };
 
+  static constexpr double kNeverPlanned = -1;
+
   // All with mutex_ held unless they say otherwise.
   Outcome<void> CheckRank(const store::RankRecord& rank) const;
   Outcome<void> CheckMeasurements(const store::Measurements& measured) const;
@@ -161,6 +163,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::shared_ptr<const PublishedPlan> Published() const;
   void Advance();
   bool StartCharacterizing();
+  bool HasStragglerNews(double now_seconds) const;
   void WriteIterations();
   void RequestImprovement();
   void EmitState() const;
@@ -201,6 +204,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::map<std::int64_t, bool> unwritten_iterations_;
   std::map<int, ClientReport> clients_;  // The last of each rank; not durable.
   double flush_iterations_at_ = 0;
+  double planned_at_ = kNeverPlanned;  // When Commit() last looked at stragglers and ranks.
   bool is_improving_ = false;
   double improve_again_at_ = 0;  // After a write that failed; 0: not.
 };

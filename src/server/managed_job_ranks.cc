@@ -126,7 +126,10 @@ void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered)
 Outcome<ManagedJob::Registered> ManagedJob::OnRegistered(const store::RankRecord& rank,
                                                          const Result<void>& written) {
   const std::lock_guard lock(mutex_);
-  if (written) ranks_[rank.rank] = rank;
+  if (written) {
+    ranks_[rank.rank] = rank;
+    planned_at_ = kNeverPlanned;  // A straggling node may have one more.
+  }
   if (const auto found = pending_.find(rank.rank);
       found != pending_.end() && --found->second.requests == 0) {
     if (!ranks_.contains(rank.rank)) positions_.erase(PositionOf(rank));
