@@ -66,7 +66,7 @@ class JobClient {
   Result<Printout> List() {
     const Result<std::string> text = Text("GET", "/api/v1/jobs");
     if (!text) return tl::unexpected(text.error());
-    if (flags_.json) return *text + "\n";
+    if (flags_.json) return JsonText(*text) + "\n";
     return JobTable(Parsed(*text).value("jobs", Json::array()), style_);
   }
 
@@ -104,7 +104,7 @@ class JobClient {
     }
     const Result<std::string> text = Text("POST", "/api/v1/jobs", FormatCompact(request));
     if (!text) return tl::unexpected(text.error());
-    return flags_.json ? *text + "\n" : JobText(Parsed(*text), style_);
+    return flags_.json ? JsonText(*text) + "\n" : JobText(Parsed(*text), style_);
   }
 
   Result<Printout> SetStraggler(const std::string& job) {
@@ -120,7 +120,7 @@ class JobClient {
     if (!path) return tl::unexpected(path.error());
     const Result<std::string> text = Text("POST", *path + "/stragglers", FormatCompact(request));
     if (!text) return tl::unexpected(text.error());
-    if (flags_.json) return *text + "\n";
+    if (flags_.json) return JsonText(*text) + "\n";
     const Json answer = Parsed(*text);
     return fmt::format("Straggler {} is known; the plan is version {}.\n",
                        answer.value("straggler_id", 0), answer.value("plan_version", 0));
@@ -177,7 +177,7 @@ class JobClient {
 
  private:
   Result<std::string> WatchText(const http::Event& event, const std::string& path, bool all) {
-    if (flags_.json || !style_.color) return fmt::format("{} {}\n", event.name, event.data);
+    if (flags_.json || !style_.color) return EventText(event.name, event.data);
     constexpr std::string_view kClear = "\x1b[H\x1b[2J";
     Result<std::string> text = Text("GET", all ? path + "/jobs" : path);
     if (!text) return text;
@@ -218,7 +218,7 @@ class JobClient {
     if (!path) return tl::unexpected(path.error());
     const Result<std::string> text = Text(method, *path + rest, body ? FormatCompact(*body) : "");
     if (!text) return tl::unexpected(text.error());
-    return flags_.json ? *text + "\n" : JobText(Parsed(*text), style_);
+    return flags_.json ? JsonText(*text) + "\n" : JobText(Parsed(*text), style_);
   }
 
   // The body of an answer; what the server refuses is an error with its sentence.

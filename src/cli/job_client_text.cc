@@ -20,10 +20,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// What a server names may hold anything, and goes to a terminal.
 std::string TextOf(const Json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return "";
-  return found->is_string() ? found->get<std::string>() : found->dump();
+  return Printable(found->is_string() ? found->get<std::string>() : found->dump());
 }
 
 std::optional<double> NumberOf(const Json& object, const char* key) {
@@ -49,7 +50,7 @@ std::string SavingOf(const Json& plan) {
 }
 
 std::string CountText(const Json& value) {
-  return value.is_array() ? std::to_string(value.size()) : value.dump();
+  return value.is_array() ? std::to_string(value.size()) : Printable(value.dump());
 }
 
 std::string StragglerText(const Json& straggler) {
@@ -111,6 +112,15 @@ Json SettingsJson(const JobFile& settings) {
   return json;
 }
 
+std::string EventText(const std::string& name, const std::string& data) {
+  return fmt::format("{} {}\n", Printable(name), JsonText(data));
+}
+
+std::string JsonText(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  return json.is_discarded() ? Printable(text) : json.dump(-1, ' ', /*ensure_ascii=*/true);
+}
+
 std::string JobTable(const Json& jobs, const Style& style) {
   Table table({"job", "name", "state", "ranks", "plan", "iteration", "saves", "stragglers"},
               {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight,
@@ -147,7 +157,7 @@ std::string JobText(const Json& job, const Style& style) {
     line("saves", SavingOf(plan));
     const Json& pipelines = ObjectOf(plan, "pipelines");
     for (const auto& [pipeline, own] : pipelines.items()) {
-      line("", fmt::format("pipeline {}: {}, saves {}", pipeline,
+      line("", fmt::format("pipeline {}: {}, saves {}", Printable(pipeline),
                            SecondsOf(own, "iteration_time_s"), SavingOf(own)));
     }
   }

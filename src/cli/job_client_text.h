@@ -17,6 +17,11 @@ namespace perseus::cli {
 std::string JobTable(const nlohmann::ordered_json& jobs, const Style& style);
 std::string JobText(const nlohmann::ordered_json& job, const Style& style);
 
+// Answers and events as they came, safe to show on a terminal: what is no ASCII is
+// escaped as JSON does, and what is no JSON as Printable() does.
+std::string JsonText(const std::string& text);
+std::string EventText(const std::string& name, const std::string& data);
+
 // The settings as the server takes them: without those that name files.
 nlohmann::ordered_json SettingsJson(const JobFile& settings);
 

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_SERVER_API_HANDLERS_H_
 #define PERSEUS_SERVER_API_HANDLERS_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,6 +51,22 @@ inline http::Handler OnJobLater(JobService& service, JobHandler handle) {
       handle(job, request, responder);
     }
   };
+}
+
+// Sends what `answer` makes of the first version that is not `after`; to nobody,
+// once the client is gone.
+inline void AnswerWhenNew(
+    const std::shared_ptr<ManagedJob>& job, std::int64_t after, double seconds,
+    const http::Responder& responder,
+    std::function<http::Response(const std::shared_ptr<const PublishedPlan>&)> answer) {
+  const std::int64_t ticket = job->board().Wait(
+      after, seconds,
+      [responder, answer = std::move(answer)](const std::shared_ptr<const PublishedPlan>& plan) {
+        if (responder.alive()) responder.Send(answer(plan));
+      });
+  responder.OnGone([weak = std::weak_ptr(job), ticket] {
+    if (const auto waited = weak.lock()) waited->board().Forget(ticket);
+  });
 }
 
 }  // namespace perseus::server

@@ -57,12 +57,11 @@ void SendWhenNew(const JobPointer& job, const Request& request, const Responder&
     return;
   }
   responder.AnswerAfter(*wait, NoContent());
-  job->board().Wait(
-      after->value_or(kNow), *wait + kWaiterGraceSeconds,
-      [responder, id = job->id(), render = std::move(render)](const PlanPointer& plan) {
-        responder.Send(plan->gone ? FailureResponse(NoSuchJob(id))
-                                  : http::JsonResponse(200, render(*plan)));
-      });
+  AnswerWhenNew(job, after->value_or(kNow), *wait + kWaiterGraceSeconds, responder,
+                [id = job->id(), render = std::move(render)](const PlanPointer& plan) {
+                  return plan->gone ? FailureResponse(NoSuchJob(id))
+                                    : http::JsonResponse(200, render(*plan));
+                });
 }
 
 Failure NotRegistered(std::int64_t rank, const std::string& field) {

@@ -45,7 +45,11 @@ Result<Plan> Characterizer::For(const PlanTarget& target) {
 Result<store::CurveRecord> Characterizer::Ladder(const PlanTarget& target, int revision,
                                                  std::int64_t first_id) {
   if (auto made = MakePlanner(); !made) return tl::unexpected(made.error());
-  const Result<double> seconds = planner_->TargetSeconds(target);
+  Result<double> seconds = planner_->TargetSeconds(target);
+  // Set before the frontier was known; the ladder is good for any other target.
+  if (!seconds && seconds.error().code == ErrorCode::kInfeasible) {
+    seconds = planner_->TargetSeconds({.kind = PlanTarget::Kind::kFastest});
+  }
   if (!seconds) return tl::unexpected(seconds.error());
   const PlanCallback callback = [&](const PlanProgress& progress) {
     return keep_going_(progress.share);

@@ -31,7 +31,8 @@ class Characterizer {
 
   // The frontier, a ladder of plans and the plan for `target`: quickly made
   // (revision 1), or with all the work that the job allows (revision 2).
-  // kInfeasible where no plan meets the target or the constraints.
+  // The fastest plan stands for a target that nothing meets; kInfeasible where no
+  // plan meets the constraints.
   Result<store::CurveRecord> Ladder(const PlanTarget& target, int revision, std::int64_t first_id);
 
   // The plan for `target` alone.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -36,6 +37,7 @@ std::string RandomName() {
 JobService::JobService(std::unique_ptr<store::Store> store, ServiceOptions options)
     : options_(std::move(options)),
       store_(std::move(store)),
+      tasks_(options_.on_problem),
       context_{.store = *store_,
                .events = events_,
                .tasks = tasks_,
@@ -61,6 +63,9 @@ JobService::~JobService() {
   if (ticker_.joinable()) ticker_.join();
   tasks_.Stop();
   tasks_.Wait();
+  if (store_ != nullptr) {
+    for (const auto& job : Jobs()) job->FlushIterations();
+  }
   // Its last callbacks use what is destroyed after it.
   store_.reset();
 }
@@ -87,8 +92,21 @@ void JobService::TickAll() {
   std::unique_lock lock(stop_mutex_);
   while (!stop_.wait_for(lock, pause, [this] { return stopping_; })) {
     lock.unlock();
-    for (const auto& job : Jobs()) job->Tick();
+    TickOnce();
     lock.lock();
+  }
+}
+
+void JobService::TickOnce() {
+  for (const auto& job : Jobs()) {
+    try {
+      job->Tick();
+    } catch (const std::exception& exception) {
+      // Tried again at the next tick; the other jobs go on.
+      if (options_.on_problem) {
+        options_.on_problem(fmt::format("A bug: job {} threw: {}", job->id(), exception.what()));
+      }
+    }
   }
 }
 

@@ -32,6 +32,8 @@ struct ServiceOptions {
   std::size_t max_jobs = 10'000;
   std::function<double()> now_seconds = {};  // Time of day; empty: the system's.
   double tick_seconds = 0.1;                 // How late a straggler may begin.
+  // For the log: one sentence on what threw. From any thread.
+  std::function<void(const std::string& sentence)> on_problem = {};
 };
 
 // All jobs of a server, without HTTP. Thread-safe.
@@ -70,6 +72,7 @@ class JobService {
   JobService(std::unique_ptr<store::Store> store, ServiceOptions options);
   Result<void> Restore();
   void TickAll();
+  void TickOnce();
 
   ServiceOptions options_;
   EventHub events_;

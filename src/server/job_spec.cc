@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +27,6 @@ namespace {
 
 constexpr const char* kSettingsName = "job";
 constexpr const char* kProfileName = "profile_csv";
-// As large as what a planner takes.
-constexpr std::int64_t kMostOperations = 1'000'000;
 
 // The settings with the keys of job files only.
 Outcome<std::string> WithJobFileKeys(const std::string& settings_json) {
@@ -70,28 +69,47 @@ Outcome<Shape> CheckedShape(std::int64_t pipeline_parallel, const JobFile& setti
   return shape;
 }
 
+Outcome<void> CheckComputations(std::int64_t computations) {
+  if (computations <= kMostComputations) return {};
+  return Fail(
+      FailureCode::kTooLarge,
+      fmt::format("an iteration of a pipeline has {} computations or more; one server takes "
+                  "at most {}: give fewer microbatches, of which the steady ones repeat",
+                  computations, kMostComputations),
+      "job.microbatches");
+}
+
+// Before anything is built of them.
+Outcome<void> CheckComputations(std::int64_t stages, const JobFile& settings) {
+  return CheckComputations(2 * stages * settings.microbatches.value_or(0));
+}
+
+Result<Schedule> ScheduleOf(const JobFile& settings) {
+  ScheduleSpec spec;
+  spec.name = settings.schedule.value_or("");
+  spec.num_stages = settings.stages.value_or(0);
+  spec.virtual_stages = settings.virtual_stages.value_or(1);
+  spec.num_microbatches = settings.microbatches.value_or(0);
+  spec.microbatch_group_size = settings.microbatch_group_size.value_or(0);
+  return BuildSchedule(spec);
+}
+
 // Of a job whose ranks measure: everything but the costs.
 Outcome<Shape> ShapeWithoutProfile(const JobFile& settings) {
   if (!settings.schedule || !settings.microbatches || !settings.stages) {
     return Fail(FailureCode::kInvalid,
                 "without a profile the job needs 'schedule', 'microbatches' and 'stages'", "job");
   }
-  if (std::int64_t{2} * *settings.stages * *settings.microbatches > kMostOperations) {
-    return Fail(FailureCode::kTooLarge,
-                fmt::format("{} stages x {} microbatches are more than the {} computations that "
-                            "are planned at once; give fewer microbatches, of which the steady "
-                            "ones repeat",
-                            *settings.stages, *settings.microbatches, kMostOperations),
-                "job.microbatches");
+  if (auto few = CheckComputations(*settings.stages, settings); !few) {
+    return tl::unexpected(few.error());
   }
-  ScheduleSpec spec;
-  spec.name = *settings.schedule;
-  spec.num_stages = *settings.stages;
-  spec.virtual_stages = settings.virtual_stages.value_or(1);
-  spec.num_microbatches = *settings.microbatches;
-  spec.microbatch_group_size = settings.microbatch_group_size.value_or(0);
-  const Result<Schedule> schedule = BuildSchedule(spec);
+  const Result<Schedule> schedule = ScheduleOf(settings);
   if (!schedule) return Invalid(schedule.error());
+  std::int64_t computations = 0;
+  for (const auto& steps : schedule->ranks) {
+    computations += static_cast<std::int64_t>(steps.size());
+  }
+  if (auto few = CheckComputations(computations); !few) return tl::unexpected(few.error());
   return CheckedShape(schedule->num_ranks, settings);
 }
 
@@ -131,14 +149,37 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
   } else {
     Result<Profile> profile = ProfileOf(profile_csv, *settings);
     if (!profile) return Fail(FailureCode::kInvalid, profile.error().message, "profile_csv");
+    if (auto few = CheckComputations(profile->num_stages, *settings); !few) {
+      return tl::unexpected(few.error());
+    }
     const Result<Job> job = Job::Make(*std::move(profile), *settings);
     if (!job) return Invalid(job.error());
+    if (auto few = CheckComputations(job->pipeline.dag.size()); !few) {
+      return tl::unexpected(few.error());
+    }
     shape = CheckedShape(job->pipeline.dag.num_ranks, *settings);
     if (shape) shape->tensor_parallel = job->pipeline.tensor_parallel;
   }
   if (!shape) return tl::unexpected(shape.error());
   spec.shape = *shape;
   return spec;
+}
+
+Result<Measurable> MeasurableOf(const std::string& settings_json) {
+  const Result<JobFile> settings = ParseJobFile(settings_json, kSettingsName, JobFileFormat::kJson);
+  if (!settings) return tl::unexpected(settings.error());
+  const Result<Schedule> schedule = ScheduleOf(*settings);
+  if (!schedule) return tl::unexpected(schedule.error());
+  Measurable measurable;
+  measurable.num_stages = schedule->num_stages;
+  const auto is_part = [](const ScheduleStep& step) {
+    return step.action.type == ComputationType::kBackwardInput ||
+           step.action.type == ComputationType::kBackwardWeight;
+  };
+  for (const auto& steps : schedule->ranks) {
+    measurable.splits_backward |= std::any_of(steps.begin(), steps.end(), is_part);
+  }
+  return measurable;
 }
 
 Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "perseus/computation.h"
 #include "perseus/job.h"
 #include "perseus/result.h"
 #include "server/failure.h"
@@ -17,6 +18,10 @@ namespace perseus::server {
 
 // What a job may be at most.
 inline constexpr std::int64_t kMostRanks = 131'072;
+// Of one pipeline's iteration: the ladder of plans of more fits no 512 MiB.
+inline constexpr std::int64_t kMostComputations = 200'000;
+// That one rank reports: some thirty repetitions of every clock, type and stage it can have.
+inline constexpr std::size_t kMostMeasuredRows = 100'000;
 
 // A job that may be created: checked as far as is possible before it is
 // measured.
@@ -32,6 +37,18 @@ struct JobSpec {
 // files, and `tensor_parallel` and `data_parallel` for `tp` and `dp`) and a
 // profile, which may be empty. Keys that name files are refused.
 Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string& profile_csv);
+
+// What the ranks of a job without a profile can measure.
+struct Measurable {
+  int num_stages = 0;
+  bool splits_backward = false;  // Whether input and weight gradients are apart.
+
+  bool Has(ComputationType type) const {
+    return splits_backward || type == ComputationType::kForward ||
+           type == ComputationType::kBackward;
+  }
+};
+Result<Measurable> MeasurableOf(const std::string& settings_json);
 
 // The costed job of a record that has its profile.
 Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record);

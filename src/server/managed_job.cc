@@ -50,6 +50,7 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
     ranks_[rank.rank] = std::move(rank);
   }
   for (const store::Measurements& measured : stored.measurements) {
+    measured_rows_[measured.rank] += measured.rows.size();
     table_.Add(measured, ranks_.contains(measured.rank) ? ranks_[measured.rank].pp_rank : 0);
   }
   for (const store::IterationSummary& summary : stored.iterations) {
@@ -59,6 +60,7 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
   if (job_ == nullptr || !stored.curve) return;
   // A curve that cannot be read back is computed again.
   if (auto curve = Curve::Make(job_, *stored.curve)) phase_.curve = *std::move(curve);
+  if (phase_.curve != nullptr && !IsOver()) phase_.reason = TargetReason(phase_);
 }
 
 void ManagedJob::Resume() {
@@ -76,6 +78,15 @@ void ManagedJob::Resume() {
   }
   Advance();
   RequestImprovement();
+}
+
+// Why another plan runs than the target asks for: it was set before anybody knew
+// what the job can do. Empty: none does.
+std::string ManagedJob::TargetReason(const Phase& next) {
+  const Result<double> seconds = next.curve->TargetSeconds(next.target);
+  if (seconds) return "";
+  return fmt::format("the target {} cannot be met, so the fastest plan runs: {}",
+                     TargetText(next.target), seconds.error().message);
 }
 
 bool ManagedJob::IsOver() const {
@@ -142,14 +153,19 @@ Outcome<void> ManagedJob::Commit(std::vector<Fact> facts, Phase next) {
           store::StateChange{.job = record_.id, .state = next.state, .reason = next.reason});
     }
   }
+  const double planned_at = context_->now_seconds();
   next.version = Planned(next);
   const bool new_version = next.version.version != phase_.version.version;
   if (new_version) facts.emplace_back(next.version);
-  if (facts.empty()) return {};
+  if (facts.empty()) {
+    planned_at_ = planned_at;
+    return {};
+  }
   if (auto written = context_->store.Write(std::move(facts)); !written) {
     return Unavailable(written.error());
   }
   phase_ = std::move(next);
+  planned_at_ = planned_at;
   if (new_version) {
     board_.Publish(Published());
     context_->events.Emit({"plan", record_.id,
@@ -228,6 +244,7 @@ Outcome<void> ManagedJob::SetTarget(const std::string& text) {
   }
   Phase next = phase_;
   next.target = *target;
+  if (next.curve != nullptr && !IsOver()) next.reason.clear();
   auto committed =
       Commit({store::TargetChange{.job = record_.id, .target = text}}, std::move(next));
   if (committed) RequestImprovement();
@@ -260,10 +277,21 @@ Outcome<void> ManagedJob::Delete() {
   return {};
 }
 
+// Whether one began or expired since the plan was looked up, or time was set back.
+bool ManagedJob::HasStragglerNews(double now_seconds) const {
+  if (phase_.stragglers.empty()) return false;
+  if (planned_at_ == kNeverPlanned || now_seconds < planned_at_) return true;
+  return std::any_of(phase_.stragglers.begin(), phase_.stragglers.end(),
+                     [&](const store::StragglerRecord& straggler) {
+                       return IsExpired(straggler, now_seconds) ||
+                              IsActive(straggler, now_seconds) != IsActive(straggler, planned_at_);
+                     });
+}
+
 void ManagedJob::Tick() {
   const std::lock_guard lock(mutex_);
   if (is_gone_) return;
-  FlushIterations();
+  if (context_->now_seconds() >= flush_iterations_at_) WriteIterations();
   if (IsOver()) return;
   Advance();
   const double now = context_->now_seconds();
@@ -275,7 +303,7 @@ void ManagedJob::Tick() {
     return true;
   });
   // Also where none expired: one may have begun. Tried again at the next tick.
-  if (!phase_.stragglers.empty()) static_cast<void>(Commit(std::move(facts), std::move(next)));
+  if (HasStragglerNews(now)) static_cast<void>(Commit(std::move(facts), std::move(next)));
   if (improve_again_at_ > 0 && now >= improve_again_at_) RequestImprovement();
 }
 

@@ -19,6 +19,7 @@
 #include "server/curve.h"
 #include "server/events.h"
 #include "server/failure.h"
+#include "server/job_spec.h"
 #include "server/plan_board.h"
 #include "server/profile_table.h"
 #include "server/shape.h"
@@ -132,6 +133,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // were waited for long enough, writes that failed before.
   void Tick();
 
+  // Makes the sums of what Report() took durable now, as at the end of the process.
+  void FlushIterations();
+
   JobView View() const;
   std::optional<store::RankRecord> FindRank(int rank) const;
   std::vector<store::RankRecord> Ranks() const;
@@ -147,16 +151,20 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
     store::PlanVersion version;  // 0: none.
   };
 
+  static constexpr double kNeverPlanned = -1;
+
   // All with mutex_ held unless they say otherwise.
   Outcome<void> CheckRank(const store::RankRecord& rank) const;
   Outcome<void> CheckMeasurements(const store::Measurements& measured) const;
   Outcome<void> CheckStraggler(const StragglerRequest& request) const;
   Outcome<void> Commit(std::vector<store::Fact> facts, Phase next);
   store::PlanVersion Planned(const Phase& next) const;
+  static std::string TargetReason(const Phase& next);
   std::shared_ptr<const PublishedPlan> Published() const;
   void Advance();
   bool StartCharacterizing();
-  void FlushIterations();
+  bool HasStragglerNews(double now_seconds) const;
+  void WriteIterations();
   void RequestImprovement();
   void EmitState() const;
   bool IsOver() const;
@@ -166,6 +174,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   Outcome<void> OnMeasured(const store::Measurements& measured, const Result<void>& written);
   void Improve(const std::atomic<bool>& stopping);
   void ImproveOnce(class Characterizer* characterizer, const std::shared_ptr<const Job>& job);
+  void ImproveOrGive(class Characterizer* characterizer, const std::shared_ptr<const Job>& job);
   void Install(const store::CurveRecord& record, std::shared_ptr<const Job> job);
   void Give(const Error& error);  // There is no plan, and why.
 
@@ -187,12 +196,15 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   };
   std::map<int, Pending> pending_;
   ProfileTable table_;
+  std::optional<Measurable> measurable_;      // None: not asked for yet, or not known.
+  std::map<int, std::size_t> measured_rows_;  // By rank; those on their way to the store, too.
   double last_measured_seconds_ = 0;
   std::int64_t last_straggler_ = 0;
   std::map<std::int64_t, store::IterationSummary> iterations_;  // By plan version.
   std::map<std::int64_t, bool> unwritten_iterations_;
   std::map<int, ClientReport> clients_;  // The last of each rank; not durable.
   double flush_iterations_at_ = 0;
+  double planned_at_ = kNeverPlanned;  // When Commit() last looked at stragglers and ranks.
   bool is_improving_ = false;
   double improve_again_at_ = 0;  // After a write that failed; 0: not.
 };

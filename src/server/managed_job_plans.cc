@@ -3,8 +3,12 @@
 
 // How a job comes by its plans, step by step on the thread of tasks.
 
+#include <fmt/format.h>
+
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "server/characterize.h"
@@ -47,12 +51,24 @@ void ManagedJob::Improve(const std::atomic<bool>& stopping) {
     return !stopping && !is_gone_;
   };
   Characterizer characterizer(record_.id, job, keep_going);
-  if (keep_going(0)) ImproveOnce(&characterizer, job);
+  if (keep_going(0)) ImproveOrGive(&characterizer, job);
   const std::lock_guard lock(mutex_);
   is_improving_ = false;
   progress_ = 1;
   // The next step; or the target has changed since the last look.
   if (!stopping && improve_again_at_ == 0) RequestImprovement();
+}
+
+// A job that is too large for the memory, or meets a bug, takes no other with it.
+void ManagedJob::ImproveOrGive(Characterizer* characterizer,
+                               const std::shared_ptr<const Job>& job) {
+  try {
+    ImproveOnce(characterizer, job);
+  } catch (const std::bad_alloc&) {
+    Give({ErrorCode::kInternal, "the server has too little memory to plan this job"});
+  } catch (const std::exception& exception) {
+    Give({ErrorCode::kInternal, fmt::format("a bug: planning threw: {}", exception.what())});
+  }
 }
 
 void ManagedJob::ImproveOnce(Characterizer* characterizer, const std::shared_ptr<const Job>& job) {
@@ -91,6 +107,7 @@ void ManagedJob::Install(const store::CurveRecord& record, std::shared_ptr<const
   if (IsOver()) return;
   Phase next = phase_;
   next.curve = *std::move(curve);
+  next.reason = TargetReason(next);
   if (next.state == store::JobState::kCharacterizing) next.state = store::JobState::kRunning;
   if (Commit({record}, std::move(next))) return;
   improve_again_at_ = context_->now_seconds() + kRetrySeconds;

@@ -1,8 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What ranks and operators tell of a job: positions, measurements, iterations,
-// stragglers.
+// What ranks and operators tell of a job: positions, measurements, stragglers.
 
 #include <fmt/format.h>
 
@@ -33,8 +32,6 @@ constexpr std::size_t kMostStragglers = 10'000;
 // A slowdown beyond is a mistake, or a rank that hangs.
 constexpr double kMostFactor = 1000;
 constexpr double kMostDelaySeconds = 1e6;
-// Between two writes of the sums of iterations.
-constexpr double kFlushSeconds = 1;
 
 std::array<int, 3> PositionOf(const store::RankRecord& rank) {
   return {rank.dp_rank, rank.pp_rank, rank.tp_rank};
@@ -104,7 +101,9 @@ void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered)
   }
   rank.job = record_.id;
   if (auto good = CheckRank(rank); !good) return answer(tl::unexpected(good.error()));
-  if (const auto known = ranks_.find(rank.rank); known != ranks_.end()) {
+  // Not where another record of it is on its way to the store, and would be the last.
+  if (const auto known = ranks_.find(rank.rank);
+      known != ranks_.end() && !pending_.contains(rank.rank)) {
     const store::RankRecord& old = known->second;
     if (old.gpu_uuid == rank.gpu_uuid && old.gpu_name == rank.gpu_name && old.node == rank.node &&
         old.clocks_mhz == rank.clocks_mhz) {
@@ -124,7 +123,10 @@ void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered)
 Outcome<ManagedJob::Registered> ManagedJob::OnRegistered(const store::RankRecord& rank,
                                                          const Result<void>& written) {
   const std::lock_guard lock(mutex_);
-  if (written) ranks_[rank.rank] = rank;
+  if (written) {
+    ranks_[rank.rank] = rank;
+    planned_at_ = kNeverPlanned;  // A straggling node may have one more.
+  }
   if (const auto found = pending_.find(rank.rank);
       found != pending_.end() && --found->second.requests == 0) {
     if (!ranks_.contains(rank.rank)) positions_.erase(PositionOf(rank));
@@ -141,8 +143,21 @@ Outcome<void> ManagedJob::CheckMeasurements(const store::Measurements& measured)
     return Fail(FailureCode::kConflict,
                 fmt::format("rank {} is not registered; register it first", measured.rank), "rank");
   }
+  if (record_.origin == store::JobOrigin::kZeus) {
+    return Fail(FailureCode::kConflict,
+                "the job came over Zeus' wire, which plans it; create one of Perseus to measure");
+  }
   if (job_ != nullptr || IsOver()) {
     return Fail(FailureCode::kConflict, "the job has its profile; it takes no more measurements");
+  }
+  const auto before = measured_rows_.find(measured.rank);
+  if (measured.rows.size() + (before == measured_rows_.end() ? 0 : before->second) >
+      kMostMeasuredRows) {
+    return Fail(FailureCode::kTooLarge,
+                fmt::format("rank {} measured more than {} rows, the most of one rank; send "
+                            "medians of its repetitions",
+                            measured.rank, kMostMeasuredRows),
+                "rows");
   }
   for (std::size_t i = 0; i < measured.rows.size(); ++i) {
     const store::MeasuredRow& row = measured.rows[i];
@@ -151,6 +166,13 @@ Outcome<void> ManagedJob::CheckMeasurements(const store::Measurements& measured)
                   fmt::format("rows[{}].{}", i, field));
     };
     if (row.stage < 0) return wrong("stage", "0 or more");
+    if (measurable_ && row.stage >= measurable_->num_stages) {
+      return wrong("stage",
+                   fmt::format("below {}, the stages of the job", measurable_->num_stages));
+    }
+    if (measurable_ && !measurable_->Has(row.type)) {
+      return wrong("instruction", "forward or backward, which the job's schedule does not split");
+    }
     if (row.clock_mhz <= 0) return wrong("frequency", "a clock in MHz, above 0");
     if (!IsPositive(row.time_seconds)) return wrong("time", "seconds, above 0");
     if (!std::isfinite(row.energy_joules) || row.energy_joules < 0) {
@@ -170,7 +192,11 @@ void ManagedJob::Measure(store::Measurements measured, DoneCallback done) {
   {
     const std::lock_guard lock(mutex_);
     measured.job = record_.id;
+    if (!measurable_ && job_ == nullptr) {
+      if (auto found = MeasurableOf(record_.settings_json)) measurable_ = *found;
+    }
     good = CheckMeasurements(measured);
+    if (good) measured_rows_[measured.rank] += measured.rows.size();
   }
   if (!good) return done(good);
   std::vector<Fact> facts = {measured};
@@ -182,8 +208,11 @@ void ManagedJob::Measure(store::Measurements measured, DoneCallback done) {
 
 Outcome<void> ManagedJob::OnMeasured(const store::Measurements& measured,
                                      const Result<void>& written) {
-  if (!written) return Unavailable(written.error());
   const std::lock_guard lock(mutex_);
+  if (!written) {
+    measured_rows_[measured.rank] -= measured.rows.size();
+    return Unavailable(written.error());
+  }
   // The profile was made meanwhile; the store keeps what came late.
   if (job_ != nullptr) return {};
   table_.Add(measured, ranks_[measured.rank].pp_rank);
@@ -298,61 +327,6 @@ Outcome<void> ManagedJob::ClearStragglers() {
   }
   next.stragglers.clear();
   return Commit(std::move(facts), std::move(next));
-}
-
-Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
-                                 const std::vector<ClientReport>& clients) {
-  const std::lock_guard lock(mutex_);
-  if (is_gone_) return Fail(FailureCode::kNotFound, "the job was deleted");
-  for (std::size_t i = 0; i < reports.size(); ++i) {
-    const IterationReport& report = reports[i];
-    if (!ranks_.contains(report.rank)) {
-      return Fail(FailureCode::kConflict, fmt::format("rank {} is not registered", report.rank),
-                  fmt::format("reports[{}].rank", i));
-    }
-    if (!IsPositive(report.time_seconds)) {
-      return Fail(FailureCode::kInvalid, "'time_s' must be seconds, above 0",
-                  fmt::format("reports[{}].time_s", i));
-    }
-    if (report.plan_version < 0 || report.plan_version > phase_.version.version) {
-      return Fail(FailureCode::kInvalid,
-                  fmt::format("'plan_version' is {}, but the last one is {}", report.plan_version,
-                              phase_.version.version),
-                  fmt::format("reports[{}].plan_version", i));
-    }
-  }
-  for (std::size_t i = 0; i < clients.size(); ++i) {
-    if (ranks_.contains(clients[i].rank)) continue;
-    return Fail(FailureCode::kConflict, fmt::format("rank {} is not registered", clients[i].rank),
-                fmt::format("clients[{}].rank", i));
-  }
-  for (const ClientReport& client : clients) clients_[client.rank] = client;
-  for (const IterationReport& report : reports) {
-    store::IterationSummary& summary = iterations_[report.plan_version];
-    const bool first = summary.reports == 0;
-    summary.job = record_.id;
-    summary.plan_version = report.plan_version;
-    ++summary.reports;
-    summary.total_seconds += report.time_seconds;
-    summary.least_seconds =
-        first ? report.time_seconds : std::min(summary.least_seconds, report.time_seconds);
-    summary.most_seconds = std::max(summary.most_seconds, report.time_seconds);
-    summary.total_joules += report.energy_joules.value_or(0);
-    unwritten_iterations_[report.plan_version] = true;
-  }
-  return {};
-}
-
-void ManagedJob::FlushIterations() {
-  const double now = context_->now_seconds();
-  if (unwritten_iterations_.empty() || now < flush_iterations_at_) return;
-  flush_iterations_at_ = now + kFlushSeconds;
-  std::vector<Fact> facts;
-  for (const auto& [version, unwritten] : unwritten_iterations_) {
-    facts.emplace_back(iterations_[version]);
-  }
-  // Kept for the next time where the store cannot take them now.
-  if (context_->store.Write(std::move(facts))) unwritten_iterations_.clear();
 }
 
 std::optional<store::RankRecord> ManagedJob::FindRank(int rank) const {

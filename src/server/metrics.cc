@@ -10,6 +10,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -51,6 +52,15 @@ MetricFamily Single(const char* name, const char* help, MetricType type, double 
   MetricFamily family = Family(name, help, type);
   AddValue(&family, value);
   return family;
+}
+
+// Clients may send any token as a method, without a token of ours; each label of its own
+// would cost memory for ever.
+std::string MethodLabel(std::string_view method) {
+  constexpr std::array<std::string_view, 7> kMethods = {"GET",    "HEAD",  "POST",   "PUT",
+                                                        "DELETE", "PATCH", "OPTIONS"};
+  const bool is_known = std::find(kMethods.begin(), kMethods.end(), method) != kMethods.end();
+  return is_known ? std::string(method) : "other";
 }
 
 // Of the jobs, as they are now.
@@ -99,10 +109,10 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
 class Metrics::Impl {
  public:
   void Count(const http::AccessRecord& record) {
-    // The route and not the path: as many series as there are routes.
+    // The route's pattern, which is ours, and not the path: as many series as there are routes.
     const std::string route(record.pattern.empty() ? "none" : record.pattern);
     const std::string status = std::to_string(record.status / 100) + "xx";
-    requests_.Add({{"route", route}, {"method", std::string(record.method)}, {"status", status}})
+    requests_.Add({{"route", route}, {"method", MethodLabel(record.method)}, {"status", status}})
         .Increment();
     seconds_.Add({{"route", route}}, kSeconds).Observe(record.seconds);
   }

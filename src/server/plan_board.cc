@@ -7,10 +7,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 namespace perseus::server {
 
@@ -26,19 +26,19 @@ std::shared_ptr<const PublishedPlan> PlanBoard::Current() const {
 }
 
 void PlanBoard::Publish(const std::shared_ptr<const PublishedPlan>& plan) {
-  std::vector<Entry> woken;
+  std::map<std::int64_t, Entry> woken;
   {
     const std::lock_guard lock(mutex_);
     current_ = plan;
     woken.swap(waiting_);
   }
   const auto now = std::chrono::steady_clock::now();
-  for (const Entry& entry : woken) {
+  for (const auto& [ticket, entry] : woken) {
     if (entry.until >= now) entry.waiter(plan);
   }
 }
 
-void PlanBoard::Wait(std::int64_t after, double seconds, Waiter waiter) {
+std::int64_t PlanBoard::Wait(std::int64_t after, double seconds, Waiter waiter) {
   std::shared_ptr<const PublishedPlan> news;
   {
     const std::lock_guard lock(mutex_);
@@ -46,28 +46,35 @@ void PlanBoard::Wait(std::int64_t after, double seconds, Waiter waiter) {
       ForgetExpired();
       const auto wait = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
           std::chrono::duration<double>(seconds));
-      waiting_.push_back({std::chrono::steady_clock::now() + wait, std::move(waiter)});
-      return;
+      waiting_[++last_ticket_] = {std::chrono::steady_clock::now() + wait, std::move(waiter)};
+      return last_ticket_;
     }
     news = current_;
   }
   waiter(news);
+  return 0;
+}
+
+void PlanBoard::Forget(std::int64_t ticket) {
+  // Destroyed without the lock: what it holds may call back.
+  std::map<std::int64_t, Entry>::node_type entry;
+  const std::lock_guard lock(mutex_);
+  entry = waiting_.extract(ticket);
 }
 
 void PlanBoard::ForgetExpired() {
   if (waiting_.size() < sweep_at_) return;
   const auto now = std::chrono::steady_clock::now();
-  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(),
-                                [&](const Entry& entry) { return entry.until < now; }),
-                 waiting_.end());
+  std::erase_if(waiting_, [&](const auto& entry) { return entry.second.until < now; });
   sweep_at_ = std::max<std::size_t>(1024, 2 * waiting_.size());
 }
 
 std::size_t PlanBoard::waiting() const {
   const std::lock_guard lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
-  return static_cast<std::size_t>(std::count_if(
-      waiting_.begin(), waiting_.end(), [&](const Entry& entry) { return entry.until >= now; }));
+  return static_cast<std::size_t>(
+      std::count_if(waiting_.begin(), waiting_.end(),
+                    [&](const auto& entry) { return entry.second.until >= now; }));
 }
 
 }  // namespace perseus::server

@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "server/curve.h"
 #include "store/facts.h"
@@ -46,8 +46,12 @@ class PlanBoard {
 
   // Calls `waiter` when the version is another than `after` and something was
   // published; forgets it after `seconds` (somebody else answers then). A
-  // client that knows a later version than ours is told ours.
-  void Wait(std::int64_t after, double seconds, Waiter waiter);
+  // client that knows a later version than ours is told ours. Returns what
+  // Forget() takes.
+  std::int64_t Wait(std::int64_t after, double seconds, Waiter waiter);
+
+  // Does not call that waiter any more, where it still waits.
+  void Forget(std::int64_t ticket);
 
   std::size_t waiting() const;
 
@@ -60,7 +64,8 @@ class PlanBoard {
 
   mutable std::mutex mutex_;
   std::shared_ptr<const PublishedPlan> current_;
-  std::vector<Entry> waiting_;
+  std::map<std::int64_t, Entry> waiting_;  // By ticket.
+  std::int64_t last_ticket_ = 0;
   std::size_t sweep_at_ = 1024;  // Size at which expired ones are looked for.
 };
 

@@ -5,6 +5,7 @@
 
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigwait and pthread_sigmask.
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -57,19 +58,24 @@ void AddHealthRoutes(JobService& service, std::vector<http::Route>* routes) {
                      false,
                      [](const Request&, const auto&, const Responder& responder) {
                        responder.Send(JsonAnswer(200, {{"status", "ok"}}));
-                     }});
-  routes->push_back({"GET",
-                     "/readyz",
-                     Role::kNone,
-                     {},
-                     false,
-                     [&service](const Request&, const auto&, const Responder& responder) {
-                       const store::StoreCounters store = service.store_counters();
-                       responder.Send(store.last_error.empty()
-                                          ? JsonAnswer(200, {{"status", "ready"}})
-                                          : JsonAnswer(503, {{"status", "store"},
-                                                             {"message", store.last_error}}));
-                     }});
+                     },
+                     true});
+  // Without a token: not why, which names files.
+  routes->push_back(
+      {"GET",
+       "/readyz",
+       Role::kNone,
+       {},
+       false,
+       [&service](const Request&, const auto&, const Responder& responder) {
+         responder.Send(service.store_counters().is_failing
+                            ? JsonAnswer(503, {{"status", "store"},
+                                               {"message",
+                                                "the store did not take the last facts; requests "
+                                                "that change a job are answered with the reason"}})
+                            : JsonAnswer(200, {{"status", "ready"}}));
+       },
+       true});
 }
 
 // Metrics need the server's counters, which is made with its routes.
@@ -129,15 +135,22 @@ http::ServerOptions HttpOptions(const ServeOptions& options) {
   return http;
 }
 
-Result<std::unique_ptr<JobService>> StartService(const ServeOptions& options) {
+std::function<void(const std::string&)> LogProblem(ServerLog* log) {
+  return [log](const std::string& sentence) {
+    log->Write(LogLevel::kError, "problem", {{"message", sentence}});
+  };
+}
+
+Result<std::unique_ptr<JobService>> StartService(const ServeOptions& options, ServerLog* log) {
   ServiceOptions service;
+  service.on_problem = LogProblem(log);
   service.max_jobs = static_cast<std::size_t>(options.max_jobs);
   if (!options.zeus_plan_file.empty()) {
     Result<GivenPlan> plan = GivenPlan::Read(options.zeus_plan_file);
     if (!plan) return tl::unexpected(plan.error());
     service.given_plan = *std::move(plan);
   }
-  Result<std::unique_ptr<store::Store>> store = store::Store::Open(options.store);
+  Result<std::unique_ptr<store::Store>> store = store::Store::Open(options.store, LogProblem(log));
   if (!store) return tl::unexpected(store.error());
   return JobService::Start(*std::move(store), std::move(service));
 }
@@ -149,7 +162,7 @@ Result<void> Serve(const ServeOptions& options,
   const Signals signals;
   ServerLog log(options.log_format, options.log_level);
   Metrics metrics;
-  Result<std::unique_ptr<JobService>> service = StartService(options);
+  Result<std::unique_ptr<JobService>> service = StartService(options, &log);
   if (!service) return tl::unexpected(service.error());
   LogEvents(**service, &log);
 
@@ -164,6 +177,7 @@ Result<void> Serve(const ServeOptions& options,
     metrics.Count(record);
     LogAccess(&log, record);
   };
+  http.on_problem = LogProblem(&log);
   Result<std::unique_ptr<http::Server>> opened = http::Server::Open(http, std::move(routes));
   if (!opened) return tl::unexpected(opened.error());
   server = *std::move(opened);

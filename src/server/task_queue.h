@@ -8,8 +8,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -20,8 +22,11 @@ class TaskQueue {
  public:
   // A task looks at `stopping` now and then and ends when it is true.
   using Task = std::function<void(const std::atomic<bool>& stopping)>;
+  using OnProblem = std::function<void(const std::string& sentence)>;
 
-  TaskQueue() : thread_([this] { Run(); }) {}
+  // `on_problem` is told, on the queue's thread, of tasks that threw; the next go on.
+  explicit TaskQueue(OnProblem on_problem = {})
+      : on_problem_(std::move(on_problem)), thread_([this] { Run(); }) {}
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
   // Waits for the task that runs; drops the others.
@@ -69,12 +74,21 @@ class TaskQueue {
       next.pop_front();
       running_ = true;
       lock.unlock();
-      task(stopping_);
+      RunOne(task);
       lock.lock();
       running_ = false;
     }
   }
 
+  void RunOne(const Task& task) {
+    try {
+      task(stopping_);
+    } catch (const std::exception& exception) {
+      if (on_problem_) on_problem_(std::string("A bug: a computation threw: ") + exception.what());
+    }
+  }
+
+  OnProblem on_problem_;
   std::atomic<bool> stopping_ = false;
   mutable std::mutex mutex_;
   std::condition_variable wake_;

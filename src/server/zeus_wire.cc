@@ -225,10 +225,10 @@ void GetSchedule(JobService& service, const JobPointer& job, const Request& requ
   responder.AnswerAfter(
       kPlanSeconds,
       FailureResponse({FailureCode::kUnavailable, "the job's plan is not made yet; ask again"}));
-  job->board().Wait(-1, kPlanSeconds + 1,
-                    [responder, rank = *rank](const std::shared_ptr<const PublishedPlan>& plan) {
-                      responder.Send(PublishedSchedule(*plan, rank));
-                    });
+  AnswerWhenNew(job, -1, kPlanSeconds + 1, responder,
+                [rank = *rank](const std::shared_ptr<const PublishedPlan>& plan) {
+                  return PublishedSchedule(*plan, rank);
+                });
 }
 
 Response TakeResult(ManagedJob& job, const Request& request) {

@@ -135,7 +135,13 @@ Result<Database> OpenDatabase(const std::string& spec) {
         "stores on PostgreSQL are not there yet in this version; use sqlite:FILE, which one server "
         "on one machine needs no more than");
   }
-  return InvalidInput(fmt::format("the store '{}' is not known; write sqlite:FILE", spec));
+  // Without the rest, which may hold a password.
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos) {
+    return InvalidInput("the store has no kind; write sqlite:FILE");
+  }
+  return InvalidInput(fmt::format("stores of the kind '{}' are not known; write sqlite:FILE",
+                                  text.substr(0, colon)));
 }
 
 Error DatabaseError(const std::string& name, const std::exception& exception) {
@@ -153,6 +159,14 @@ Error DatabaseError(const std::string& name, const std::exception& exception) {
   if (has("disk I/O")) code = SQLITE_IOERR;
   if (has("unable to open")) code = SQLITE_CANTOPEN;
   return {ErrorCode::kIo, SqliteSentence(name, code, std::string(text))};
+}
+
+bool IsRefusedFact(const std::exception& exception) {
+  const auto* const error = dynamic_cast<const soci::sqlite3_soci_error*>(&exception);
+  if (error == nullptr)
+    return std::string_view(exception.what()).find("constraint") != std::string::npos;
+  const int code = error->result() & 0xFF;
+  return code == SQLITE_CONSTRAINT || code == SQLITE_TOOBIG || code == SQLITE_MISMATCH;
 }
 
 }  // namespace perseus::store

@@ -30,6 +30,9 @@ Result<Database> OpenDatabase(const std::string& spec);
 // The sentence for what SOCI threw.
 Error DatabaseError(const std::string& name, const std::exception& exception);
 
+// Whether the tables refused what was written, and the database itself is well.
+bool IsRefusedFact(const std::exception& exception);
+
 }  // namespace perseus::store
 
 #endif  // PERSEUS_STORE_BACKEND_H_

@@ -4,14 +4,17 @@
 #include "store/store.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <future>
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -45,7 +48,8 @@ class Store::Impl {
     Result<void> result;
   };
 
-  explicit Impl(Database database) : database_(std::move(database)) {
+  Impl(Database database, std::function<void(const std::string&)> on_problem)
+      : database_(std::move(database)), on_problem_(std::move(on_problem)) {
     writer_ = std::thread([this] { WriteAll(); });
     notifier_ = std::thread([this] { NotifyAll(); });
   }
@@ -82,10 +86,15 @@ class Store::Impl {
 
   StoreCounters counters() const {
     const std::lock_guard lock(mutex_);
-    return counters_;
+    StoreCounters counters = counters_;
+    counters.is_failing =
+        failed_at_ && Clock::now() - *failed_at_ < std::chrono::duration<double>(kFailingSeconds);
+    return counters;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void WriteAll() {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -133,10 +142,13 @@ class Store::Impl {
       counters_.facts += facts;
       ++counters_.commits;
       counters_.last_error.clear();
+      failed_at_.reset();
       return {};
     } catch (const std::exception& exception) {
       const Error error = DatabaseError(database_.name, exception);
       RollBack();
+      const std::lock_guard counting(mutex_);
+      failed_at_ = IsRefusedFact(exception) ? std::nullopt : std::optional(Clock::now());
       return tl::unexpected(error);
     }
   }
@@ -166,6 +178,17 @@ class Store::Impl {
     wake_notifier_.notify_one();
   }
 
+  // What was written is durable whatever the callback does; the next ones are called.
+  void Notify(const Acknowledgement& next) const {
+    try {
+      next.written(next.result);
+    } catch (const std::exception& exception) {
+      if (on_problem_) {
+        on_problem_(std::string("A bug: what follows a commit threw: ") + exception.what());
+      }
+    }
+  }
+
   void NotifyAll() {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -175,7 +198,7 @@ class Store::Impl {
       acknowledgements_.pop_front();
       is_notifying_ = true;
       lock.unlock();
-      next.written(next.result);
+      Notify(next);
       next = {};  // What the callback holds goes now, not with the next one.
       lock.lock();
       is_notifying_ = false;
@@ -184,6 +207,7 @@ class Store::Impl {
   }
 
   Database database_;
+  const std::function<void(const std::string&)> on_problem_;
   std::mutex session_mutex_;  // Of database_; taken before mutex_ where both are.
 
   mutable std::mutex mutex_;  // Of all below.
@@ -192,6 +216,7 @@ class Store::Impl {
   std::deque<WriteRequest> requests_;
   std::deque<Acknowledgement> acknowledgements_;
   StoreCounters counters_;
+  std::optional<Clock::time_point> failed_at_;
   bool stopping_ = false;
   bool written_all_ = false;
   bool is_notifying_ = false;
@@ -203,7 +228,8 @@ class Store::Impl {
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
-Result<std::unique_ptr<Store>> Store::Open(const std::string& spec) {
+Result<std::unique_ptr<Store>> Store::Open(
+    const std::string& spec, std::function<void(const std::string& sentence)> on_problem) {
   Result<Database> database = OpenDatabase(spec);
   if (!database) return tl::unexpected(database.error());
   try {
@@ -213,7 +239,8 @@ Result<std::unique_ptr<Store>> Store::Open(const std::string& spec) {
   } catch (const std::exception& exception) {
     return tl::unexpected(DatabaseError(database->name, exception));
   }
-  return std::unique_ptr<Store>(new Store(std::make_unique<Impl>(*std::move(database))));
+  return std::unique_ptr<Store>(
+      new Store(std::make_unique<Impl>(*std::move(database), std::move(on_problem))));
 }
 
 Result<void> Store::Write(std::vector<Fact> facts) {

@@ -19,12 +19,17 @@ namespace perseus::store {
 // that does nothing else: it may take locks, and calls Write() and Add() again.
 using WrittenCallback = std::function<void(const Result<void>&)>;
 
+inline constexpr double kFailingSeconds = 30;
+
 // How the store is doing. Counts since it was opened.
 struct StoreCounters {
   std::uint64_t facts = 0;
   std::uint64_t commits = 0;
   std::uint64_t failures = 0;  // Requests that were refused.
   std::string last_error;      // Empty where the last commit went well.
+  // The last attempt failed on the database or the disk, not on what was written, and that
+  // was less than kFailingSeconds ago: without new facts nobody knows better afterwards.
+  bool is_failing = false;
 };
 
 // Durable state. What was acknowledged survives the death of the process and
@@ -41,7 +46,9 @@ class Store {
  public:
   // "sqlite:FILE", which is made where there is none. Migrates what an older
   // Perseus wrote, in one transaction.
-  static Result<std::unique_ptr<Store>> Open(const std::string& spec);
+  // `on_problem` is told, from a thread of the store, of callbacks that threw.
+  static Result<std::unique_ptr<Store>> Open(
+      const std::string& spec, std::function<void(const std::string& sentence)> on_problem = {});
 
   // Ends what was added (acknowledging it), then closes.
   ~Store();

@@ -187,6 +187,36 @@ TEST_F(JobLifeTest, MeasurementsThatCannotBeAreToldWhy) {
   measured = Sweep(0, false);
   measured.blocking_power_watts = -5;
   EXPECT_EQ(failure(measured).field, "blocking_power_w");
+  measured = Sweep(0, false);
+  measured.rows[2].stage = 2;
+  EXPECT_EQ(failure(measured).field, "rows[2].stage");
+  EXPECT_EQ(failure(measured).message, "stage of row 2 must be below 2, the stages of the job");
+  measured = Sweep(0, false);
+  measured.rows[3].type = ComputationType::kBackwardWeight;
+  EXPECT_EQ(failure(measured).field, "rows[3].instruction");
+}
+
+TEST_F(JobLifeTest, ARankMeasuresSoManyRowsAndNoMore) {
+  const auto job = Create(kUnmeasured, "");
+  RegisterAll(*job);
+  store::Measurements measured = Sweep(0, false);
+  measured.rows.resize(kMostMeasuredRows - 5, measured.rows[0]);
+  ASSERT_TRUE(Measure(*job, measured));
+  const auto more = Measure(*job, Sweep(0, false));
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, FailureCode::kTooLarge);
+  EXPECT_TRUE(Measure(*job, Sweep(1, false)));
+}
+
+TEST_F(JobLifeTest, AJobOfZeusTakesNoMeasurements) {
+  const auto spec = MakeJobSpec(kUnmeasured, "");
+  ASSERT_TRUE(spec);
+  const auto created = service_->Create(*spec, store::JobOrigin::kZeus);
+  ASSERT_TRUE(created);
+  RegisterAll(*created->job);
+  const auto measured = Measure(*created->job, Sweep(0));
+  ASSERT_FALSE(measured);
+  EXPECT_EQ(measured.error().code, FailureCode::kConflict);
 }
 
 TEST_F(JobLifeTest, BadDataGetsAReasonAndMaximumClocks) {
@@ -206,13 +236,33 @@ TEST_F(JobLifeTest, BadDataGetsAReasonAndMaximumClocks) {
   EXPECT_THAT(plan->sentence, HasSubstr("run at maximum clocks"));
 }
 
-TEST_F(JobLifeTest, ATargetThatCannotBeMetIsAReason) {
+TEST_F(JobLifeTest, ForATargetThatCannotBeMetTheFastestRuns) {
   const auto job = Create(
       R"({"schedule":"1f1b","microbatches":4,"data_parallel":2,"blocking_power":20,"at":"0.5x",)"
       R"("effort":0.05})");
-  EXPECT_TRUE(AwaitState(*job, JobState::kFailed));
   RegisterAll(*job);
-  EXPECT_EQ(job->View().record.state, JobState::kFailed);
+  AwaitRefined(*job);
+  const JobView view = job->View();
+  EXPECT_EQ(view.record.state, JobState::kRunning);
+  EXPECT_THAT(view.record.reason, HasSubstr("the target 0.5x cannot be met"));
+  EXPECT_EQ(view.plan->requested_time_seconds, view.plan->curve->frontier().fastest_seconds);
+  ASSERT_TRUE(job->SetTarget("1.1x"));
+  EXPECT_EQ(job->View().record.reason, "");
+}
+
+TEST_F(JobLifeTest, TheLastRecordOfARankThatIsAcknowledgedIsTheOneThatCounts) {
+  const auto job = Create();
+  RegisterAll(*job);
+  store::RankRecord moved = SmallRank(2);
+  moved.node = "node9";
+  std::atomic<int> answered = 0;
+  const auto count = [&](const Outcome<ManagedJob::Registered>& outcome) {
+    answered += outcome ? 1 : 0;
+  };
+  job->Register(moved, count);
+  job->Register(SmallRank(2), count);  // Back, before the store has the other.
+  ASSERT_TRUE(Eventually([&] { return answered == 2; }));
+  EXPECT_EQ(job->FindRank(2)->node, "node1");
 }
 
 TEST_F(JobLifeTest, TheTargetCanBeChanged) {

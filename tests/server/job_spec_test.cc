@@ -3,6 +3,7 @@
 
 #include "server/job_spec.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,6 +46,25 @@ TEST(JobSpecTest, NoRequestNamesAFile) {
     EXPECT_EQ(failure.field, "job." + key);
     EXPECT_THAT(failure.message, HasSubstr("the server reads none"));
   }
+}
+
+TEST(JobSpecTest, JobsOfMoreComputationsThanTheLimitAreRefused) {
+  const auto settings = [](int microbatches) {
+    return fmt::format(R"({{"schedule":"1f1b","microbatches":{},"stages":2,"blocking_power":20}})",
+                       microbatches);
+  };
+  const int most = static_cast<int>(kMostComputations / 4);
+  for (const char* const profile : {"", kSmallProfile}) {
+    EXPECT_EQ(FailureOf(settings(most), profile).message, "accepted");
+    const Failure failure = FailureOf(settings(most + 1), profile);
+    EXPECT_EQ(failure.code, FailureCode::kTooLarge);
+    EXPECT_EQ(failure.field, "job.microbatches");
+    EXPECT_THAT(failure.message, HasSubstr("200004 computations"));
+  }
+  // Where the backward is split there are more of them than two a microbatch.
+  const Failure split =
+      FailureOf(R"({"schedule":"zb1p","microbatches":50000,"stages":2,"blocking_power":20})");
+  EXPECT_EQ(split.code, FailureCode::kTooLarge);
 }
 
 TEST(JobSpecTest, WhatIsWrongIsSaid) {

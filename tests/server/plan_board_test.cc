@@ -61,6 +61,21 @@ TEST(PlanBoardTest, WhoWaitedLongEnoughIsForgotten) {
   EXPECT_TRUE(heard.versions.empty());
 }
 
+TEST(PlanBoardTest, WhoWentAwayIsForgottenAtOnce) {
+  PlanBoard board;
+  Heard heard;
+  const auto kept = std::make_shared<int>(0);
+  const std::int64_t ticket = board.Wait(0, 60, [kept](const auto&) {});
+  board.Wait(0, 60, heard.Waiter());
+  EXPECT_EQ(kept.use_count(), 2);
+  board.Forget(ticket);
+  EXPECT_EQ(kept.use_count(), 1);
+  EXPECT_EQ(board.waiting(), 1);
+  board.Forget(ticket);
+  board.Publish(Version(1));
+  EXPECT_EQ(heard.versions, (std::vector<std::int64_t>{1}));
+}
+
 TEST(PlanBoardTest, AJobThatIsGoneAnswersEveryone) {
   PlanBoard board;
   auto gone = std::make_shared<PublishedPlan>();

@@ -109,6 +109,36 @@ TEST_F(RestartTest, SummariesOfIterationsArePartOfIt) {
   EXPECT_EQ(service_->Find(id)->View().iterations[0].total_seconds, 5);
 }
 
+TEST_F(RestartTest, WhatWasReportedLastIsWrittenAtTheEnd) {
+  auto job = Create();
+  RegisterAll(*job);
+  ASSERT_TRUE(job->Report({{.rank = 0, .plan_version = 0, .time_seconds = 5}}));
+  job->Tick();
+  // Within the second that the next write waits for.
+  ASSERT_TRUE(job->Report({{.rank = 0, .plan_version = 0, .time_seconds = 7}}));
+  const std::string id = job->id();
+  job.reset();
+  Restart();
+  ASSERT_EQ(service_->Find(id)->View().iterations.size(), 1);
+  EXPECT_EQ(service_->Find(id)->View().iterations[0].total_seconds, 12);
+}
+
+TEST_F(RestartTest, ATargetThatNothingMeetsKeepsItsReason) {
+  auto job = Create(
+      R"({"schedule":"1f1b","microbatches":4,"data_parallel":2,"blocking_power":20,"at":"0.5x",)"
+      R"("effort":0.05})");
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  const std::string reason = job->View().record.reason;
+  EXPECT_NE(reason, "");
+  const std::string id = job->id();
+  job.reset();
+  Restart();
+  job = service_->Find(id);
+  EXPECT_EQ(job->View().record.state, JobState::kRunning);
+  EXPECT_EQ(job->View().record.reason, reason);
+}
+
 TEST_F(RestartTest, AStragglerThatExpiredMeanwhileIsGone) {
   auto job = Create();
   RegisterAll(*job);

@@ -114,6 +114,17 @@ TEST_F(StragglerTest, OneThatBeginsLaterAndExpires) {
   EXPECT_TRUE(job_->View().stragglers.empty());
 }
 
+TEST_F(StragglerTest, ARankThatMovesToASlowNodeStraggles) {
+  ASSERT_TRUE(job_->AddStraggler({.node = "node1", .factor = 1.15}));
+  EXPECT_GT(Requested(0), Fastest());
+  store::RankRecord moved = SmallRank(0);
+  moved.node = "node1";
+  ASSERT_TRUE(Register(*job_, moved));
+  EXPECT_TRUE(Eventually([&] { return Requested(0) == Fastest(); }));
+  ASSERT_TRUE(Register(*job_, SmallRank(0)));
+  EXPECT_TRUE(Eventually([&] { return Requested(0) > Fastest(); }));
+}
+
 TEST_F(StragglerTest, BeforeThereIsACurveItIsRemembered) {
   const auto job = Create(R"({"schedule":"1f1b","microbatches":4,"data_parallel":2,)"
                           R"("blocking_power":20,"at":"fastest","effort":0.05})",

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -99,6 +100,8 @@ TEST_F(StoreTest, AWriteIsAllOrNothing) {
   EXPECT_EQ(Described(*store), "");
   EXPECT_EQ(store->counters().failures, 1);
   EXPECT_EQ(store->counters().last_error, written.error().message);
+  // The fault is that of the fact.
+  EXPECT_FALSE(store->counters().is_failing);
 }
 
 TEST_F(StoreTest, OneThatIsRefusedTakesNoOtherWithIt) {
@@ -148,6 +151,19 @@ TEST_F(StoreTest, ACallbackMayWriteAgain) {
   std::future<bool> answer = second.get_future();
   ASSERT_EQ(answer.wait_for(std::chrono::seconds(30)), std::future_status::ready);
   EXPECT_TRUE(answer.get());
+}
+
+TEST_F(StoreTest, ACallbackThatThrowsIsToldAndTheNextIsCalled) {
+  std::promise<std::string> told;
+  const auto store = Store::Open("sqlite:" + directory_.Path("throwing.sqlite"),
+                                 [&](const std::string& sentence) { told.set_value(sentence); });
+  ASSERT_TRUE(store);
+  std::promise<bool> next;
+  (*store)->Add({SampleJob("a")}, [](const auto&) { throw std::runtime_error("no room"); });
+  (*store)->Add({SampleJob("b")},
+                [&](const auto& written) { next.set_value(written.has_value()); });
+  EXPECT_TRUE(next.get_future().get());
+  EXPECT_THAT(told.get_future().get(), HasSubstr("no room"));
 }
 
 TEST_F(StoreTest, ThreadsShareIt) {

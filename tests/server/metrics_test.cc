@@ -1,0 +1,44 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/metrics.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "server/service_testing.h"
+
+namespace perseus::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using MetricsTest = ServiceTest;
+
+http::AccessRecord Answered(std::string_view method, std::string_view pattern, int status) {
+  http::AccessRecord record;
+  record.method = method;
+  record.pattern = pattern;
+  record.status = status;
+  return record;
+}
+
+TEST_F(MetricsTest, MethodsThatClientsMakeUpShareOneSeries) {
+  Metrics metrics;
+  metrics.Count(Answered("GET", "/api/v1/jobs", 200));
+  for (int i = 0; i < 100; ++i) {
+    metrics.Count(Answered(fmt::format("MADEUP{}", i), "", 404));
+  }
+  const std::string text = metrics.Text(*service_, http::Counters{});
+  EXPECT_THAT(text, HasSubstr(R"({method="GET",route="/api/v1/jobs",status="2xx"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"({method="other",route="none",status="4xx"} 100)"));
+  EXPECT_THAT(text, Not(HasSubstr("MADEUP")));
+}
+
+}  // namespace
+}  // namespace perseus::server
