@@ -101,11 +101,12 @@ Result<void> Agent::SetUp(std::shared_ptr<device::Driver> driver, std::shared_pt
     return MakeError(ErrorCode::kIo,
                      fmt::format("cannot watch the agent's socket: {}", SystemMessage(errno)));
   }
-  WorkerContext context = {driver, std::move(journal), log_, mailbox_, options_.worker};
+  const std::vector<std::unique_ptr<device::Gpu>>& gpus = driver->gpus();
+  WorkerContext context = {std::move(driver), std::move(journal), log_, mailbox_, options_.worker};
   context.settings.observe = options_.observe;
   std::vector<std::unique_ptr<GpuWorker>> workers;
-  for (std::size_t i = 0; i < driver->gpus().size(); ++i) {
-    workers.push_back(std::make_unique<GpuWorker>(context, driver->gpus()[i].get(), is_dirty[i]));
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    workers.push_back(std::make_unique<GpuWorker>(context, gpus[i].get(), is_dirty[i]));
   }
   ServiceSettings settings;
   settings.driver = options_.driver;
@@ -114,11 +115,11 @@ Result<void> Agent::SetUp(std::shared_ptr<device::Driver> driver, std::shared_pt
   settings.min_interval = options_.worker.min_interval;
   settings.poll = options_.worker.poll;
   service_ = std::make_unique<Service>(
-      std::move(settings), *driver, std::move(workers), log_,
+      std::move(settings), *context.driver, std::move(workers), log_,
       [this](std::uint64_t id, const Answer& answer) { Send(id, answer); });
   log_->Write(LogLevel::kInfo, "start",
               {{"driver", options_.driver},
-               {"gpus", fmt::format("{}", driver->gpus().size())},
+               {"gpus", fmt::format("{}", gpus.size())},
                {"socket", options_.socket_path},
                {"observe", options_.observe ? "yes" : "no"}});
   return {};

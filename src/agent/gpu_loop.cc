@@ -133,9 +133,9 @@ void GpuLoop::Run() {
       DoRelease(&guard);
     } else if (wanted_ && now >= next_set_) {
       DoLock(&guard);
-    } else if (!energy_readers_.empty()) {
+    } else if (!energy_readers.empty()) {
       DoReadEnergy(&guard);
-    } else if (!condition_readers_.empty() || PollIsDue(now)) {
+    } else if (!condition_readers.empty() || PollIsDue(now)) {
       DoReadConditions(&guard);
     } else if (const Clock::time_point next = NextDeadline(); next == Clock::time_point::max()) {
       changed_.wait(guard);
@@ -262,7 +262,7 @@ void GpuLoop::DoLock(Guard* guard) {
 }
 
 void GpuLoop::DoReadEnergy(Guard* guard) {
-  const Tickets tickets = std::exchange(energy_readers_, {});
+  const Tickets tickets = std::exchange(energy_readers, {});
   std::int64_t at_ns = 0;
   const Result<double> joules = CallDriver(guard, [&] {
     Result<double> read = gpu_->EnergyJoules();
@@ -279,7 +279,7 @@ void GpuLoop::DoReadEnergy(Guard* guard) {
 }
 
 void GpuLoop::DoReadConditions(Guard* guard) {
-  const Tickets tickets = std::exchange(condition_readers_, {});
+  const Tickets tickets = std::exchange(condition_readers, {});
   const Clock::time_point now = Clock::now();
   if (!conditions_ || now - conditions_read_ >=
                           std::min<Clock::duration>(kFreshConditions, context_.settings.poll)) {

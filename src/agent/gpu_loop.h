@@ -40,8 +40,8 @@ class GpuLoop {
   void BeginStop();
   bool WaitForEnd(Clock::time_point deadline);
 
-  Tickets energy_readers_;
-  Tickets condition_readers_;
+  Tickets energy_readers;
+  Tickets condition_readers;
 
  private:
   struct WantedLock {

@@ -19,9 +19,9 @@ GpuWorker::~GpuWorker() {
 
 void GpuWorker::Lock(int mhz, const Ticket& ticket) { loop_->Lock(mhz, ticket); }
 void GpuWorker::Release(const Ticket& ticket, bool force) { loop_->Release(ticket, force); }
-void GpuWorker::ReadEnergy(const Ticket& ticket) { loop_->Read(&GpuLoop::energy_readers_, ticket); }
+void GpuWorker::ReadEnergy(const Ticket& ticket) { loop_->Read(&GpuLoop::energy_readers, ticket); }
 void GpuWorker::ReadConditions(const Ticket& ticket) {
-  loop_->Read(&GpuLoop::condition_readers_, ticket);
+  loop_->Read(&GpuLoop::condition_readers, ticket);
 }
 bool GpuWorker::HoldsClock() const { return loop_->HoldsClock(); }
 GpuStatus GpuWorker::Status() const { return loop_->Status(); }

@@ -34,7 +34,7 @@ CommandParser::Set AppendedTo(std::vector<std::string>* target) {
 }
 
 Result<double> ParseAgentTime(std::string_view text, double least, double most) {
-  const Result<double> seconds = ParseLongDuration(text);
+  Result<double> seconds = ParseLongDuration(text);
   if (!seconds || (*seconds >= least && *seconds <= most)) return seconds;
   return InvalidInput(
       fmt::format("expected a time from {} s to {} s, found '{}'", least, most, text));

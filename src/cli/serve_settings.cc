@@ -128,6 +128,7 @@ Result<void> ApplyFile(const std::string& path, ServeOptions* options) {
   const Result<TreeNode> tree = ParseTomlTree(*text, path);
   if (!tree) return tl::unexpected(tree.error());
   std::vector<std::string> names;
+  names.reserve(std::size(kSettings));
   for (const ServeSetting& setting : kSettings) names.push_back(Underscored(setting.name));
   const std::vector<std::string_view> keys(names.begin(), names.end());
   TreeReader reader(*tree, path);

@@ -99,26 +99,26 @@ class SharedState {
   const HotPagePointer page_;
   const TickSource ticks_;
   Outbox outbox_;
+  std::atomic<std::int64_t> answered_ns_;
+  std::atomic<std::int64_t> call_begin_ns_ = 0;
   std::atomic<bool> clock_stopping_ = false;
   std::atomic<bool> stopping_ = false;
-  std::atomic<std::int64_t> answered_ns_;
   std::atomic<bool> profile_wanted_ = false;
-  std::atomic<std::int64_t> call_begin_ns_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::string last_error_;
   std::string unreported_error_;
   std::shared_ptr<const RankPlan> plan_;
-  bool has_new_plan_ = false;
-  Progress device_ = Progress::kPending;
   std::string device_failure_;
   device::GpuInfo gpu_;
-  Progress registration_ = Progress::kPending;
   std::string registration_failure_;
   std::string job_id_;
   std::uint64_t server_errors_ = 0;
   perseus_client_stats stats_ = {};
+  bool has_new_plan_ = false;
+  Progress device_ = Progress::kPending;
+  Progress registration_ = Progress::kPending;
 };
 
 }  // namespace perseus::client

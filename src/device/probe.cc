@@ -125,12 +125,14 @@ std::vector<CounterProbe> ProbeCounters(const std::vector<Gpu*>& gpus, double se
   const auto pause = std::chrono::duration<double>(read_every_seconds);
   const Clock::time_point start = Clock::now();
   std::vector<CounterWatch> watches;
+  watches.reserve(gpus.size());
   for (Gpu* gpu : gpus) watches.emplace_back(gpu, start);
   while (SecondsSince(start) <= seconds && !stop()) {
     for (CounterWatch& watch : watches) watch.Read();
     std::this_thread::sleep_for(pause);
   }
   std::vector<CounterProbe> probes;
+  probes.reserve(watches.size());
   for (const CounterWatch& watch : watches) probes.push_back(watch.Finish(read_every_seconds));
   return probes;
 }

@@ -20,13 +20,13 @@ class SimulatedGpu : public Gpu {
   const GpuInfo& info() const override { return gpus_->info(index_); }
 
   Result<void> LockClock(int mhz) override {
-    const Result<void> good = Try(SimulatedCall::kSetClock, "locking the clock");
+    Result<void> good = Try(SimulatedCall::kSetClock, "locking the clock");
     if (!good) return good;
     return gpus_->LockClock(index_, mhz);
   }
 
   Result<void> ReleaseClock() override {
-    const Result<void> good = Try(SimulatedCall::kResetClock, "releasing the clock");
+    Result<void> good = Try(SimulatedCall::kResetClock, "releasing the clock");
     if (!good) return good;
     return gpus_->ReleaseClock(index_);
   }

@@ -86,7 +86,7 @@ class Exchange {
 
   Result<void> Send(std::string_view bytes) {
     while (!bytes.empty()) {
-      const Result<void> ready = Wait(POLLOUT);
+      Result<void> ready = Wait(POLLOUT);
       if (!ready) return ready;
       const ssize_t sent = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent < 0 && errno != EINTR && errno != EAGAIN) return Fail(errno);
