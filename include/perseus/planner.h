@@ -41,6 +41,9 @@ struct PlannerOptions {
   bool exponential_fit = false;
   // Called while the frontier is walked.
   ProgressFunction progress;
+  // Asked about as often, and at least once; true gives up with kCancelled. Not
+  // asked after Create(). Must not throw.
+  std::function<bool()> cancelled;
   // Called once before, with what that is expected to take.
   std::function<void(const FrontierEstimate&)> estimated;
 };
@@ -68,7 +71,7 @@ class Planner {
  public:
   // Errors: kOverflow when quantities do not fit the integer arithmetic, for
   // more than a million computations, or where the frontier is expected to take
-  // over an hour or over 16 GiB.
+  // over an hour or over 16 GiB; kCancelled where the options say so.
   static Result<Planner> Create(CostedPipeline pipeline, const PlannerOptions& options);
 
   const CostedPipeline& pipeline() const;

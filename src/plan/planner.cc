@@ -143,6 +143,7 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
   FrontierOptions solver_options;
   solver_options.slope_quantum = impl->slope_quantum;
   solver_options.progress = options.progress;
+  solver_options.cancelled = options.cancelled;
   auto solved = SolveFrontier(*problem, solver_options);
   if (!solved) return tl::unexpected(solved.error());
 

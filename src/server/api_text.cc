@@ -38,6 +38,7 @@ int StatusOf(FailureCode code) {
     case FailureCode::kTooLarge:
       return 413;
     case FailureCode::kUnavailable:
+    case FailureCode::kStale:
       return 503;
     case FailureCode::kInternal:
       return 500;
@@ -56,6 +57,7 @@ std::string_view CodeName(FailureCode code) {
     case FailureCode::kTooLarge:
       return "too_large";
     case FailureCode::kUnavailable:
+    case FailureCode::kStale:
       return "unavailable";
     case FailureCode::kInternal:
       return "internal";

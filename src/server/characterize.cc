@@ -26,7 +26,9 @@ tl::unexpected<Error> Cancelled() { return MakeError(ErrorCode::kCancelled, "the
 
 Result<void> Characterizer::MakePlanner() {
   if (planner_) return {};
-  Result<Planner> planner = job_->MakePlanner();
+  PlannerOptions options = job_->SolverOptions();
+  options.cancelled = [this] { return !keep_going_(0); };
+  Result<Planner> planner = Planner::Create(job_->pipeline, options);
   if (!planner) return tl::unexpected(planner.error());
   planner_ = *std::move(planner);
   return keep_going_(0) ? Result<void>() : Cancelled();

@@ -20,6 +20,7 @@ enum class FailureCode : std::uint8_t {
   kConflict,     // 409: it contradicts what is known.
   kTooLarge,     // 413: over a limit.
   kUnavailable,  // 503: the store cannot take it now.
+  kStale,        // 503: another server was first. Tried again before anybody hears of it.
   kInternal,     // 500: a bug of ours.
 };
 

@@ -24,6 +24,8 @@ using store::JobState;
 
 // Shown of one job; more of them say the same.
 constexpr std::size_t kMostTroubledClients = 100;
+// By which one server's clock may be behind another's; more is a clock that was set.
+constexpr double kMostSkewSeconds = 5;
 
 store::JobRecord WithoutProfile(const store::JobRecord& record) {
   store::JobRecord copy = record;
@@ -38,13 +40,9 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
     : context_(context),
       record_(WithoutProfile(stored.job)),
       shape_{stored.job.pipeline_parallel, stored.job.data_parallel, stored.job.tensor_parallel},
-      job_(std::move(built)),
-      last_straggler_(stored.last_straggler) {
-  phase_.state = stored.job.state;
-  phase_.reason = stored.job.reason;
-  phase_.target = TargetOf(stored.job);
-  phase_.stragglers = std::move(stored.stragglers);
-  if (stored.version) phase_.version = *std::move(stored.version);
+      is_measured_(stored.job.profile_csv.empty() || !stored.measurements.empty()),
+      job_(std::move(built)) {
+  phase_ = PhaseOf(stored);
   for (store::RankRecord& rank : stored.ranks) {
     positions_[{rank.dp_rank, rank.pp_rank, rank.tp_rank}] = rank.rank;
     ranks_[rank.rank] = std::move(rank);
@@ -53,9 +51,11 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
     measured_rows_[measured.rank] += measured.rows.size();
     table_.Add(measured, ranks_.contains(measured.rank) ? ranks_[measured.rank].pp_rank : 0);
   }
-  for (const store::IterationSummary& summary : stored.iterations) {
-    iterations_[summary.plan_version] = summary;
+  for (const store::IterationSummary& summary : stored.iterations_elsewhere) {
+    other_iterations_[summary.plan_version] = summary;
   }
+  seen_revision_ = phase_.revision;
+  seen_rows_ = known_rows_ = own_rows_ = stored.marks.rows;
   last_measured_seconds_ = context_->now_seconds();
   if (job_ == nullptr || !stored.curve) return;
   // A curve that cannot be read back is computed again.
@@ -63,7 +63,21 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
   if (phase_.curve != nullptr && !IsOver()) phase_.reason = TargetReason(phase_);
 }
 
-void ManagedJob::Resume() {
+ManagedJob::Phase ManagedJob::PhaseOf(const store::StoredJob& stored) {
+  Phase phase;
+  phase.state = stored.job.state;
+  phase.reason = stored.job.reason;
+  phase.target = TargetOf(stored.job);
+  phase.stragglers = stored.stragglers;
+  phase.last_straggler = stored.last_straggler;
+  phase.watch_json = stored.job.detection_json;
+  phase.curve_mark = stored.marks.curve;
+  if (stored.version) phase.version = *stored.version;
+  phase.revision = stored.marks.revision;
+  return phase;
+}
+
+void ManagedJob::Resume(bool ask_for_work) {
   const std::lock_guard lock(mutex_);
   const bool needs_job =
       phase_.state == JobState::kCharacterizing || phase_.state == JobState::kRunning;
@@ -73,11 +87,14 @@ void ManagedJob::Resume() {
     next.reason = "the stored profile can no longer be read";
     static_cast<void>(Commit({}, std::move(next)));
   }
-  if (phase_.version.version > 0 && (phase_.version.plan == 0 || phase_.curve != nullptr)) {
-    board_.Publish(Published());
-  }
+  if (phase_.version.version > 0) PublishNow();
   Advance();
-  RequestImprovement();
+  if (ask_for_work && Lacks(phase_)) AskForWork();
+}
+
+void ManagedJob::PublishNow() {
+  // A curve that could not be read back is computed again, and published then.
+  if (phase_.version.plan == 0 || phase_.curve != nullptr) board_.Publish(Published());
 }
 
 // Why another plan runs than the target asks for: it was set before anybody knew
@@ -93,11 +110,20 @@ bool ManagedJob::IsOver() const {
   return phase_.state == JobState::kFinished || phase_.state == JobState::kFailed;
 }
 
+// The servers' clocks differ a little, however well they are measured: what one of
+// them saw begin or expire when it made the last version has done so for all.
+double ManagedJob::PlanningTime() const {
+  const double now = context_->now_seconds();
+  const double at_seconds = phase_.version.at_seconds;
+  const bool is_behind = now < at_seconds && at_seconds - now < kMostSkewSeconds;
+  return is_behind ? at_seconds : now;
+}
+
 // The version that `next` asks for: the present one where nothing changes.
 store::PlanVersion ManagedJob::Planned(const Phase& next) const {
   store::PlanVersion version;
   version.job = record_.id;
-  version.at_seconds = context_->now_seconds();
+  version.at_seconds = PlanningTime();
   if (next.state == JobState::kFinished || next.state == JobState::kFailed) {
     version.reason = "no_plan";
   } else if (next.curve == nullptr) {
@@ -116,10 +142,12 @@ store::PlanVersion ManagedJob::Planned(const Phase& next) const {
     version.exceptions = assignment.exceptions;
   }
   const store::PlanVersion& now = phase_.version;
-  const bool is_same = now.version > 0 && version.reason == now.reason &&
+  // Above every one that a rank may have seen, also where the store lost the last ones.
+  const std::int64_t last = std::max(now.version, board_.version());
+  const bool is_same = now.version > 0 && now.version == last && version.reason == now.reason &&
                        version.plan == now.plan && version.exceptions == now.exceptions;
   if (is_same) return now;
-  version.version = now.version + 1;
+  version.version = last + 1;
   return version;
 }
 
@@ -143,8 +171,7 @@ std::shared_ptr<const PublishedPlan> ManagedJob::Published() const {
 // that follows; then all of it happens.
 Outcome<void> ManagedJob::Commit(std::vector<Fact> facts, Phase next) {
   if (is_gone_) return Fail(FailureCode::kNotFound, "the job was deleted");
-  const bool new_state = next.state != phase_.state;
-  if (new_state) {
+  if (next.state != phase_.state) {
     const bool is_told = std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
       return std::holds_alternative<store::StateChange>(fact);
     });
@@ -153,28 +180,45 @@ Outcome<void> ManagedJob::Commit(std::vector<Fact> facts, Phase next) {
           store::StateChange{.job = record_.id, .state = next.state, .reason = next.reason});
     }
   }
-  const double planned_at = context_->now_seconds();
+  const double planned_at = PlanningTime();
   next.version = Planned(next);
-  const bool new_version = next.version.version != phase_.version.version;
-  if (new_version) facts.emplace_back(next.version);
+  if (next.version.version != phase_.version.version) facts.emplace_back(next.version);
   if (facts.empty()) {
     planned_at_ = planned_at;
     return {};
   }
-  if (auto written = context_->store.Write(std::move(facts)); !written) {
-    return Unavailable(written.error());
+  const bool has_work = std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
+    return std::holds_alternative<store::WorkWanted>(fact);
+  });
+  const auto written = context_->store.Write(std::move(facts), phase_.revision);
+  if (!written) {
+    // Also where it is not known whether it was written.
+    context_->refresh_soon(record_.id);
+    if (written.error().code != ErrorCode::kConflict) return Unavailable(written.error());
+    return Fail(FailureCode::kStale, "another server changed the job at the same time; try again");
   }
-  phase_ = std::move(next);
+  next.revision = written->revision;
+  next.curve_mark = written->curve;
+  Enter(std::move(next));
   planned_at_ = planned_at;
+  if (has_work) context_->wake_worker();
+  return {};
+}
+
+// `next` is durable.
+void ManagedJob::Enter(Phase next) {
+  const bool new_state = next.state != phase_.state;
+  const bool new_version = next.version.version != phase_.version.version;
+  phase_ = std::move(next);
+  seen_revision_ = phase_.revision;
   if (new_version) {
-    board_.Publish(Published());
+    PublishNow();
     context_->events.Emit({"plan", record_.id,
                            FormatCompact({{"job", record_.id},
                                           {"version", phase_.version.version},
                                           {"reason", phase_.version.reason}})});
   }
   if (new_state) EmitState();
-  return {};
 }
 
 void ManagedJob::EmitState() const {
@@ -185,12 +229,12 @@ void ManagedJob::EmitState() const {
 }
 
 // Goes to the next state where what is known allows it. What the store refuses
-// is tried again by Tick().
+// is tried again by Tick(); what another server did first is read.
 void ManagedJob::Advance() {
   if (IsOver() || is_gone_) return;
-  Phase next = phase_;
   if (phase_.state == JobState::kRegistering) {
     if (static_cast<std::int64_t>(ranks_.size()) < shape_.world_size()) return;
+    Phase next = phase_;
     const bool is_given =
         record_.origin == store::JobOrigin::kZeus && context_->has_given_plan(shape_);
     next.state = phase_.curve != nullptr || is_given ? JobState::kRunning
@@ -199,14 +243,22 @@ void ManagedJob::Advance() {
     last_measured_seconds_ = context_->now_seconds();
     if (!Commit({}, std::move(next))) return;
   }
-  if (phase_.state == JobState::kProfiling && record_.origin == store::JobOrigin::kApi &&
-      table_.IsComplete(shape_, context_->now_seconds() - last_measured_seconds_)) {
-    StartCharacterizing();
+  if (!IsProfileComplete()) return;
+  // No row of another server's is to lack: its ranks' sweeps may be among them.
+  if (context_->store.is_shared() && checked_rows_ != known_rows_) {
+    context_->refresh_soon(record_.id);
+    return;
   }
+  StartCharacterizing();
+}
+
+bool ManagedJob::IsProfileComplete() const {
+  return phase_.state == JobState::kProfiling && record_.origin == store::JobOrigin::kApi &&
+         table_.IsComplete(shape_, context_->now_seconds() - last_measured_seconds_);
 }
 
 // The measurements become the job's profile.
-bool ManagedJob::StartCharacterizing() {
+void ManagedJob::StartCharacterizing() {
   store::JobRecord record = record_;
   record.profile_csv = table_.Csv();
   record.blocking_power_watts = table_.BlockingPowerWatts(shape_.pipeline_parallel);
@@ -215,49 +267,50 @@ bool ManagedJob::StartCharacterizing() {
   store::StateChange change{.job = record_.id,
                             .profile_csv = record.profile_csv,
                             .blocking_power_watts = record.blocking_power_watts};
+  std::vector<Fact> facts;
   if (!job) {
     next.reason = job.error().message;
     next.state = JobState::kFailed;
   } else {
     next.state = JobState::kCharacterizing;
+    facts.emplace_back(store::WorkWanted{.job = record_.id, .urgent = true});
   }
   change.state = next.state;
   change.reason = next.reason;
-  if (!Commit({change}, std::move(next))) return false;
-  if (!job) return false;
+  facts.emplace_back(std::move(change));
+  if (!Commit(std::move(facts), std::move(next)) || !job) return;
   job_ = *std::move(job);
-  RequestImprovement();
-  return true;
 }
 
 Outcome<void> ManagedJob::SetTarget(const std::string& text) {
   const Result<PlanTarget> target = ParsePlanTarget(text);
   if (!target) return Fail(FailureCode::kInvalid, target.error().message, "at");
-  const std::lock_guard lock(mutex_);
-  if (phase_.state == JobState::kFinished) {
-    return Fail(FailureCode::kConflict, "the job has finished");
-  }
-  if (phase_.curve != nullptr) {
-    if (const auto seconds = phase_.curve->TargetSeconds(*target); !seconds) {
-      return Fail(FailureCode::kInvalid, seconds.error().message, "at");
+  return OnFresh([&]() -> Outcome<void> {
+    if (phase_.state == JobState::kFinished) {
+      return Fail(FailureCode::kConflict, "the job has finished");
     }
-  }
-  Phase next = phase_;
-  next.target = *target;
-  if (next.curve != nullptr && !IsOver()) next.reason.clear();
-  auto committed =
-      Commit({store::TargetChange{.job = record_.id, .target = text}}, std::move(next));
-  if (committed) RequestImprovement();
-  return committed;
+    if (phase_.curve != nullptr) {
+      if (const auto seconds = phase_.curve->TargetSeconds(*target); !seconds) {
+        return Fail(FailureCode::kInvalid, seconds.error().message, "at");
+      }
+    }
+    Phase next = phase_;
+    next.target = *target;
+    if (next.curve != nullptr && !IsOver()) next.reason.clear();
+    std::vector<Fact> facts = {store::TargetChange{.job = record_.id, .target = text}};
+    AddWork(next, &facts);
+    return Commit(std::move(facts), std::move(next));
+  });
 }
 
 Outcome<void> ManagedJob::Finish() {
-  const std::lock_guard lock(mutex_);
-  if (phase_.state == JobState::kFinished) return {};
-  Phase next = phase_;
-  next.state = JobState::kFinished;
-  next.reason.clear();
-  return Commit({}, std::move(next));
+  return OnFresh([&]() -> Outcome<void> {
+    if (phase_.state == JobState::kFinished) return {};
+    Phase next = phase_;
+    next.state = JobState::kFinished;
+    next.reason.clear();
+    return Commit({}, std::move(next));
+  });
 }
 
 Outcome<void> ManagedJob::Delete() {
@@ -266,6 +319,12 @@ Outcome<void> ManagedJob::Delete() {
   if (auto written = context_->store.Write({store::JobGone{record_.id}}); !written) {
     return Unavailable(written.error());
   }
+  Vanish();
+  return {};
+}
+
+// It is no longer in the store.
+void ManagedJob::Vanish() {
   is_gone_ = true;
   auto gone = std::make_shared<PublishedPlan>();
   gone->version = phase_.version;
@@ -274,7 +333,6 @@ Outcome<void> ManagedJob::Delete() {
   board_.Publish(gone);
   context_->events.Emit(
       {"job", record_.id, FormatCompact({{"job", record_.id}, {"deleted", true}})});
-  return {};
 }
 
 // Whether one began or expired since the plan was looked up, or time was set back.
@@ -289,12 +347,20 @@ bool ManagedJob::HasStragglerNews(double now_seconds) const {
 }
 
 void ManagedJob::Tick() {
-  const std::lock_guard lock(mutex_);
-  if (is_gone_) return;
-  if (context_->now_seconds() >= flush_iterations_at_) WriteIterations();
-  if (IsOver()) return;
-  Advance();
-  const double now = context_->now_seconds();
+  std::vector<Fact> iterations;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_gone_) return;
+    if (context_->now_seconds() >= flush_iterations_at_) iterations = TakeIterations();
+    if (!IsOver()) Advance();
+    if (!IsOver()) LookAtStragglers();
+    if (work_again_at_ > 0 && context_->now_seconds() >= work_again_at_) AskForWork();
+  }
+  if (!iterations.empty()) WriteIterations(std::move(iterations));
+}
+
+void ManagedJob::LookAtStragglers() {
+  const double now = PlanningTime();
   Phase next = phase_;
   std::vector<Fact> facts;
   std::erase_if(next.stragglers, [&](const store::StragglerRecord& straggler) {
@@ -302,9 +368,12 @@ void ManagedJob::Tick() {
     facts.emplace_back(store::StragglerGone{.job = record_.id, .id = straggler.id});
     return true;
   });
-  // Also where none expired: one may have begun. Tried again at the next tick.
-  if (HasStragglerNews(now)) static_cast<void>(Commit(std::move(facts), std::move(next)));
-  if (improve_again_at_ > 0 && now >= improve_again_at_) RequestImprovement();
+  // Also where none expired: one may have begun. Tried again at the next tick. Where
+  // several servers see it at once the first commit counts, and the others read it.
+  const bool is_renumbered = phase_.version.version < board_.version();
+  if (is_renumbered || HasStragglerNews(now)) {
+    static_cast<void>(Commit(std::move(facts), std::move(next)));
+  }
 }
 
 JobView ManagedJob::View() const {
@@ -319,9 +388,9 @@ JobView ManagedJob::View() const {
   view.ranks_measured = static_cast<std::int64_t>(table_.ranks_done());
   view.stragglers = phase_.stragglers;
   view.plan = board_.Current();
-  view.refined = phase_.curve != nullptr && !is_improving_;
-  for (const auto& [version, summary] : iterations_) view.iterations.push_back(summary);
-  view.progress = progress_;
+  view.refined = phase_.curve != nullptr && (!Lacks(phase_) || has_given_up_);
+  view.iterations = AllIterations();
+  view.progress = view.refined ? 1 : progress_.load();
   for (const auto& [rank, client] : clients_) {
     for (const auto& [name, count] : client.counts) view.client_counts[name] += count;
     if (!client.error.empty() && view.troubled_clients.size() < kMostTroubledClients) {

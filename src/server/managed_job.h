@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,6 @@
 #include "server/profile_table.h"
 #include "server/shape.h"
 #include "server/stragglers.h"
-#include "server/task_queue.h"
 #include "store/facts.h"
 #include "store/store.h"
 
@@ -34,10 +34,14 @@ namespace perseus::server {
 struct JobContext {
   store::Store& store;
   EventHub& events;
-  TaskQueue& tasks;
-  std::function<double()> now_seconds;  // Time of day.
+  // Time of day; of all servers on one store the same, but for their errors of measuring it.
+  std::function<double()> now_seconds;
   // Whether the plan that was given for jobs over Zeus' wire fits one.
   std::function<bool(const Shape&)> has_given_plan;
+  // The store has work that somebody should claim.
+  std::function<void()> wake_worker;
+  // Has a job refreshed soon, on another thread. May be called with any lock held.
+  std::function<void(const std::string& id)> refresh_soon;
 };
 
 // What an operator says of a straggler; times are relative to now.
@@ -88,6 +92,11 @@ struct JobView {
 // durable before it is acknowledged or seen; a change that the store refuses did
 // not happen. Thread-safe. Calls may wait for one commit; those with a callback
 // do not.
+//
+// Where several servers share the store, this is a cache of its rows. A change is
+// written only if nobody else changed the job since they were read; else they are
+// read again and the change is checked anew. What is refused on what the cache
+// says is checked again on fresh rows first. docs/server.md has all rules.
 class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
  public:
   // Of what the store holds. `built` is the costed job where it has a profile.
@@ -95,8 +104,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   ManagedJob(const ManagedJob&) = delete;
   ManagedJob& operator=(const ManagedJob&) = delete;
 
-  // Goes on where the job was: publishes its plan, starts what is to be computed.
-  void Resume();
+  // Goes on where the job was; `ask_for_work`: also has computed what is missing,
+  // which whoever made it necessary has asked for, if the store is of this version.
+  void Resume(bool ask_for_work);
 
   const std::string& id() const { return record_.id; }
   const std::string& client_key() const { return record_.client_key; }
@@ -105,6 +115,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   const std::string& settings_json() const { return record_.settings_json; }
   const Shape& shape() const { return shape_; }
   PlanBoard& board() { return board_; }
+  bool is_gone() const { return is_gone_; }
 
   // Called with what the rank meets, on a thread of the store or at once.
   struct Registered {
@@ -129,6 +140,10 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   Outcome<void> Report(const std::vector<IterationReport>& reports,
                        const std::vector<ClientReport>& clients = {});
 
+  // As PlanBoard::Wait(), for a later version than `after`. Who names a version that
+  // this server has not heard of waits until the store was asked.
+  std::int64_t AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter);
+
   // Does what time has brought: stragglers that begin or expire, ranks that
   // were waited for long enough, writes that failed before.
   void Tick();
@@ -136,54 +151,118 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // Makes the sums of what Report() took durable now, as at the end of the process.
   void FlushIterations();
 
+  // Reads what others wrote since the last time; publishes it and goes on from there.
+  // All that was acknowledged anywhere before the call is known after it. Calls at the
+  // same time share one read. Nothing to do where the store is this process's alone.
+  Result<void> Refresh();
+  // What other servers were told of iterations, which no mark tells of; at most once a second.
+  void RefreshIterations();
+  // Whether the store has, or had, something that was not read yet. Without locks.
+  bool IsBehind(const store::JobMarks& marks) const;
+
+  // Computes one step of what the job lacks: a curve, a better one, the plan for its
+  // target. `keep_going` false: nobody wants it any more, or somebody else does it.
+  // Returns whether that is settled; false: it should be tried again soon.
+  bool Work(const std::function<bool()>& keep_going);
+  bool WantsWork() const;
+
   JobView View() const;
-  std::optional<store::RankRecord> FindRank(int rank) const;
+  // Asks the store where it is not known here and may be elsewhere.
+  std::optional<store::RankRecord> FindRank(int rank);
   std::vector<store::RankRecord> Ranks() const;
 
  private:
-  // What changes as one.
+  // What changes as one: the rows that `revision` counts.
   struct Phase {
     store::JobState state = store::JobState::kRegistering;
     std::string reason;
     PlanTarget target;
     std::vector<store::StragglerRecord> stragglers;
+    std::int64_t last_straggler = 0;
+    std::string watch_json;  // Of detection and comparison; empty: none.
     std::shared_ptr<const Curve> curve;
-    store::PlanVersion version;  // 0: none.
+    std::int64_t curve_mark = 0;  // The revision with which the curve came.
+    store::PlanVersion version;   // 0: none.
+    std::int64_t revision = 0;
   };
 
   static constexpr double kNeverPlanned = -1;
+
+  // Runs `operation`, which returns an Outcome, with mutex_ held: again on fresh rows
+  // where another server was first, or where it is refused for what may be old.
+  template <typename Operation>
+  auto OnFresh(const Operation& operation) -> decltype(operation());
+
+  static Phase PhaseOf(const store::StoredJob& stored);  // But for the curve.
 
   // All with mutex_ held unless they say otherwise.
   Outcome<void> CheckRank(const store::RankRecord& rank) const;
   Outcome<void> CheckMeasurements(const store::Measurements& measured) const;
   Outcome<void> CheckStraggler(const StragglerRequest& request) const;
+  Outcome<void> CheckReports(const std::vector<IterationReport>& reports,
+                             const std::vector<ClientReport>& clients) const;
   Outcome<void> Commit(std::vector<store::Fact> facts, Phase next);
   store::PlanVersion Planned(const Phase& next) const;
+  double PlanningTime() const;
   static std::string TargetReason(const Phase& next);
   std::shared_ptr<const PublishedPlan> Published() const;
+  void Enter(Phase next);
+  void PublishNow();
   void Advance();
-  bool StartCharacterizing();
+  bool IsProfileComplete() const;
+  void StartCharacterizing();
+  void LookAtStragglers();
   bool HasStragglerNews(double now_seconds) const;
-  void WriteIterations();
-  void RequestImprovement();
+  void AskForWork();
+  bool Lacks(const Phase& phase) const;
+  void AddWork(const Phase& next, std::vector<store::Fact>* facts) const;
   void EmitState() const;
+  void EmitStraggler(std::int64_t id) const;
+  void Vanish();
   bool IsOver() const;
+  void NoteOwnRows(const store::JobMarks& marks, bool is_in);
+  std::vector<store::Fact> TakeIterations();
+  std::vector<store::IterationSummary> AllIterations() const;
 
   // These take the lock.
-  Outcome<Registered> OnRegistered(const store::RankRecord& rank, const Result<void>& written);
-  Outcome<void> OnMeasured(const store::Measurements& measured, const Result<void>& written);
-  void Improve(const std::atomic<bool>& stopping);
-  void ImproveOnce(class Characterizer* characterizer, const std::shared_ptr<const Job>& job);
-  void ImproveOrGive(class Characterizer* characterizer, const std::shared_ptr<const Job>& job);
-  void Install(const store::CurveRecord& record, std::shared_ptr<const Job> job);
-  void Give(const Error& error);  // There is no plan, and why.
+  void Join(const store::RankRecord& rank, const RegisteredCallback& registered,
+            bool is_second_look);
+  void OnRegistered(const store::RankRecord& rank, const RegisteredCallback& registered,
+                    bool is_second_look, const Result<store::JobMarks>& written);
+  Outcome<void> OnMeasured(const store::Measurements& measured,
+                           const Result<store::JobMarks>& written);
+  struct Step;
+  std::optional<Step> NextStep() const;
+  Result<store::CurveRecord> Compute(const Step& step,
+                                     const std::function<bool(double share)>& keep_going) const;
+  bool Accept(const Step& step, const store::CurveRecord& record);
+  bool Give(const Step& step, const Error& error);  // There is no plan, and why.
+  void WriteIterations(std::vector<store::Fact> facts);
+
+  // Of Refresh(); these take the lock but for the last two.
+  struct Reading;
+  Result<bool> ReadOnce();
+  Reading WhatIsKnown() const;
+  bool Apply(const Reading& reading);
+  bool ApplyPhase(const Reading& reading);
+  void ApplyRows(const Reading& reading);
 
   JobContext* const context_;
   const store::JobRecord record_;  // As created; state, reason, target: see phase_.
   const Shape shape_;
+  const bool is_measured_;  // Its ranks make its profile, or made it.
   PlanBoard board_;
   std::atomic<bool> is_gone_ = false;
   std::atomic<double> progress_ = 0;
+  std::atomic<std::int64_t> seen_revision_ = 0;  // As phase_.revision and known_rows_ below.
+  std::atomic<std::int64_t> seen_rows_ = 0;
+
+  std::mutex refresh_mutex_;  // One reading at a time; taken before mutex_.
+  std::atomic<std::uint64_t> refreshes_asked_ = 0;
+  // With refresh_mutex_:
+  std::uint64_t refreshes_done_ = 0;  // Those that were asked for before it began.
+  Result<void> refreshed_;            // What came of the last one.
+  double iterations_read_at_ = 0;
 
   mutable std::mutex mutex_;  // Of all below.
   Phase phase_;
@@ -195,18 +274,22 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
     int requests = 0;
   };
   std::map<int, Pending> pending_;
-  ProfileTable table_;
-  std::optional<Measurable> measurable_;      // None: not asked for yet, or not known.
+  ProfileTable table_;                    // Exactly the measurements up to known_rows_.
+  std::int64_t known_rows_ = 0;           // Of the marks: all rows up to here are in.
+  std::int64_t own_rows_ = 0;             // The last of this server's own.
+  std::int64_t checked_rows_ = -1;        // The store had no others when it was asked.
+  std::optional<Measurable> measurable_;  // None: not asked for yet, or not known.
   std::map<int, std::size_t> measured_rows_;  // By rank; those on their way to the store, too.
   double last_measured_seconds_ = 0;
-  std::int64_t last_straggler_ = 0;
-  std::map<std::int64_t, store::IterationSummary> iterations_;  // By plan version.
-  std::map<std::int64_t, bool> unwritten_iterations_;
+  // By plan version: what this process was told, and others.
+  std::map<std::int64_t, store::IterationSummary> iterations_;
+  std::map<std::int64_t, store::IterationSummary> other_iterations_;
+  std::set<std::int64_t> unwritten_iterations_;
   std::map<int, ClientReport> clients_;  // The last of each rank; not durable.
   double flush_iterations_at_ = 0;
   double planned_at_ = kNeverPlanned;  // When Commit() last looked at stragglers and ranks.
-  bool is_improving_ = false;
-  double improve_again_at_ = 0;  // After a write that failed; 0: not.
+  double work_again_at_ = 0;           // After a write or a step that failed; 0: not.
+  bool has_given_up_ = false;          // No better plan is to come for long.
 };
 
 }  // namespace perseus::server

@@ -1,7 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How a job comes by its plans, step by step on the thread of tasks.
+// How a job comes by its plans, step by step, on the thread of whichever server
+// claimed the work.
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "server/characterize.h"
 #include "server/job_spec.h"
@@ -20,112 +22,140 @@ namespace {
 
 constexpr double kRetrySeconds = 5;
 constexpr double kMuchLaterSeconds = 3600;
+// Changes of other servers between reading a job and writing its curve.
+constexpr int kMostCurveAttempts = 10;
 
 }  // namespace
 
-// Has the task thread compute what is missing: the curve, a better one, the
-// plan for a new target.
-void ManagedJob::RequestImprovement() {
-  if (is_improving_ || job_ == nullptr || IsOver() || is_gone_) return;
-  const bool is_done = phase_.curve != nullptr && phase_.curve->revision() > 1 &&
-                       phase_.curve->target() == TargetText(phase_.target);
-  if (is_done) return;
-  is_improving_ = true;
-  improve_again_at_ = 0;
-  // One step a task: no job waits for its first plan until another has its best.
-  context_->tasks.Add(
-      [weak = weak_from_this()](const std::atomic<bool>& stopping) {
-        if (const auto job = weak.lock()) job->Improve(stopping);
-      },
-      /*urgent=*/phase_.curve == nullptr);
+// What is computed next, and from what.
+struct ManagedJob::Step {
+  std::shared_ptr<const Job> job;
+  std::shared_ptr<const Curve> curve;  // The one before; null: none.
+  std::int64_t curve_mark = 0;
+  PlanTarget target;
+  std::int64_t first_id = 1;
+};
+
+// Whether there is no curve, a better one is to be made, or the plan for a new target.
+bool ManagedJob::Lacks(const Phase& phase) const {
+  if (job_ == nullptr || is_gone_) return false;
+  if (phase.state == store::JobState::kFinished || phase.state == store::JobState::kFailed) {
+    return false;
+  }
+  return phase.curve == nullptr || phase.curve->revision() < 2 ||
+         phase.curve->target() != TargetText(phase.target);
 }
 
-void ManagedJob::Improve(const std::atomic<bool>& stopping) {
-  std::shared_ptr<const Job> job;
-  {
-    const std::lock_guard lock(mutex_);
-    job = job_;
-  }
-  const auto keep_going = [&](double share) {
-    progress_ = share;
-    return !stopping && !is_gone_;
-  };
-  Characterizer characterizer(record_.id, job, keep_going);
-  if (keep_going(0)) ImproveOrGive(&characterizer, job);
+bool ManagedJob::WantsWork() const {
   const std::lock_guard lock(mutex_);
-  is_improving_ = false;
-  progress_ = 1;
-  // The next step; or the target has changed since the last look.
-  if (!stopping && improve_again_at_ == 0) RequestImprovement();
+  return Lacks(phase_);
+}
+
+// First plans before better ones: no job waits for its first until another has its best.
+void ManagedJob::AddWork(const Phase& next, std::vector<store::Fact>* facts) const {
+  if (!Lacks(next)) return;
+  facts->emplace_back(store::WorkWanted{.job = record_.id, .urgent = next.curve == nullptr});
+}
+
+void ManagedJob::AskForWork() {
+  work_again_at_ = 0;
+  has_given_up_ = false;
+  std::vector<store::Fact> facts;
+  AddWork(phase_, &facts);
+  if (facts.empty()) return;
+  context_->store.Add(std::move(facts), [self = shared_from_this()](const auto& written) {
+    if (written) return self->context_->wake_worker();
+    const std::lock_guard lock(self->mutex_);
+    self->work_again_at_ = self->context_->now_seconds() + kRetrySeconds;
+  });
+}
+
+bool ManagedJob::Work(const std::function<bool()>& keep_going) {
+  // Another server may have done it, and another target be wanted.
+  if (!Refresh()) return false;
+  const std::optional<Step> step = NextStep();
+  if (!step) return true;
+  const auto going_on = [&](double share) {
+    progress_ = share;
+    return keep_going() && !is_gone_;
+  };
+  if (!going_on(0)) return false;
+  const Result<store::CurveRecord> record = Compute(*step, going_on);
+  if (record) return Accept(*step, *record);
+  if (record.error().code == ErrorCode::kCancelled) return is_gone_;
+  return Give(*step, record.error());
+}
+
+std::optional<ManagedJob::Step> ManagedJob::NextStep() const {
+  const std::lock_guard lock(mutex_);
+  if (!Lacks(phase_)) return std::nullopt;
+  Step step;
+  step.job = job_;
+  step.curve = phase_.curve;
+  step.curve_mark = phase_.curve_mark;
+  step.target = phase_.target;
+  // Ids of a version whose curve could not be read back stay taken, too.
+  step.first_id = phase_.curve != nullptr ? phase_.curve->NextId()
+                                          : phase_.version.plan + std::int64_t{kLadderPlans} * 4;
+  return step;
 }
 
 // A job that is too large for the memory, or meets a bug, takes no other with it.
-void ManagedJob::ImproveOrGive(Characterizer* characterizer,
-                               const std::shared_ptr<const Job>& job) {
+Result<store::CurveRecord> ManagedJob::Compute(
+    const Step& step, const std::function<bool(double)>& keep_going) const {
   try {
-    ImproveOnce(characterizer, job);
-  } catch (const std::bad_alloc&) {
-    Give({ErrorCode::kInternal, "the server has too little memory to plan this job"});
-  } catch (const std::exception& exception) {
-    Give({ErrorCode::kInternal, fmt::format("a bug: planning threw: {}", exception.what())});
-  }
-}
-
-void ManagedJob::ImproveOnce(Characterizer* characterizer, const std::shared_ptr<const Job>& job) {
-  std::shared_ptr<const Curve> curve;
-  PlanTarget target;
-  std::int64_t first_id = 1;
-  {
-    const std::lock_guard lock(mutex_);
-    if (IsOver()) return;
-    curve = phase_.curve;
-    target = phase_.target;
-    // Ids of a version whose curve could not be read back stay taken, too.
-    first_id = phase_.version.plan + kLadderPlans * 4;
-    if (curve != nullptr) first_id = curve->NextId();
-  }
-  const int revision = curve == nullptr ? 0 : curve->revision();
-  if (revision < 2) {
-    const auto record = characterizer->Ladder(target, revision + 1, first_id);
-    if (!record) return Give(record.error());
-    return Install(*record, job);
-  }
-  if (curve->target() == TargetText(target)) return;
-  const Result<Plan> plan = characterizer->For(target);
-  if (!plan) {
+    Characterizer characterizer(record_.id, step.job, keep_going);
+    const int revision = step.curve == nullptr ? 0 : step.curve->revision();
+    if (revision < 2) return characterizer.Ladder(step.target, revision + 1, step.first_id);
+    const Result<Plan> plan = characterizer.For(step.target);
+    if (!plan && plan.error().code == ErrorCode::kCancelled) return tl::unexpected(plan.error());
     // The target was accepted, so the ladder has an answer; only the better one lacks.
-    if (plan.error().code == ErrorCode::kCancelled) return;
-    return Install(curve->Record(record_.id, TargetText(target), nullptr), job);
+    return step.curve->Record(record_.id, TargetText(step.target), plan ? &*plan : nullptr);
+  } catch (const std::bad_alloc&) {
+    return MakeError(ErrorCode::kInternal, "the server has too little memory to plan this job");
+  } catch (const std::exception& exception) {
+    return MakeError(ErrorCode::kInternal,
+                     fmt::format("a bug: planning threw: {}", exception.what()));
   }
-  return Install(curve->Record(record_.id, TargetText(target), &*plan), job);
 }
 
-void ManagedJob::Install(const store::CurveRecord& record, std::shared_ptr<const Job> job) {
-  Result<std::shared_ptr<const Curve>> curve = Curve::Make(std::move(job), record);
-  if (!curve) return Give(curve.error());
-  const std::lock_guard lock(mutex_);
-  if (IsOver()) return;
-  Phase next = phase_;
-  next.curve = *std::move(curve);
-  next.reason = TargetReason(next);
-  if (next.state == store::JobState::kCharacterizing) next.state = store::JobState::kRunning;
-  if (Commit({record}, std::move(next))) return;
-  improve_again_at_ = context_->now_seconds() + kRetrySeconds;
+// Nothing of a curve that another server replaced meanwhile is kept: this server's
+// lease had run out, and what it computed is about what was.
+bool ManagedJob::Accept(const Step& step, const store::CurveRecord& record) {
+  Result<std::shared_ptr<const Curve>> curve = Curve::Make(step.job, record);
+  if (!curve) return Give(step, curve.error());
+  for (int attempt = 0; attempt < kMostCurveAttempts; ++attempt) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (IsOver() || is_gone_ || phase_.curve_mark != step.curve_mark) return true;
+      Phase next = phase_;
+      next.curve = *curve;
+      next.reason = TargetReason(next);
+      if (next.state == store::JobState::kCharacterizing) next.state = store::JobState::kRunning;
+      std::vector<store::Fact> facts = {record};
+      AddWork(next, &facts);
+      const Outcome<void> committed = Commit(std::move(facts), std::move(next));
+      if (committed) return true;
+      if (committed.error().code != FailureCode::kStale) return false;
+    }
+    if (!Refresh()) return false;
+  }
+  return false;
 }
 
-void ManagedJob::Give(const Error& error) {
-  if (error.code == ErrorCode::kCancelled) return;
+bool ManagedJob::Give(const Step& step, const Error& error) {
   const std::lock_guard lock(mutex_);
-  if (IsOver()) return;
+  if (IsOver() || is_gone_ || phase_.curve_mark != step.curve_mark) return true;
   if (phase_.curve != nullptr) {
     // There are plans; only better ones lack.
-    improve_again_at_ = context_->now_seconds() + kMuchLaterSeconds;
-    return;
+    has_given_up_ = true;
+    work_again_at_ = context_->now_seconds() + kMuchLaterSeconds;
+    return true;
   }
   Phase next = phase_;
   next.state = store::JobState::kFailed;
   next.reason = error.message;
-  if (!Commit({}, std::move(next))) improve_again_at_ = context_->now_seconds() + kRetrySeconds;
+  return Commit({}, std::move(next)).has_value();
 }
 
 }  // namespace perseus::server

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What ranks and operators tell of a job: positions, measurements, stragglers.
+// What ranks and operators tell of a job: positions, measurements.
 
 #include <fmt/format.h>
 
@@ -26,12 +26,6 @@ namespace {
 
 using store::Fact;
 using store::JobState;
-
-// Stragglers of one job at once.
-constexpr std::size_t kMostStragglers = 10'000;
-// A slowdown beyond is a mistake, or a rank that hangs.
-constexpr double kMostFactor = 1000;
-constexpr double kMostDelaySeconds = 1e6;
 
 std::array<int, 3> PositionOf(const store::RankRecord& rank) {
   return {rank.dp_rank, rank.pp_rank, rank.tp_rank};
@@ -90,6 +84,12 @@ Outcome<void> ManagedJob::CheckRank(const store::RankRecord& rank) const {
 }
 
 void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered) {
+  rank.job = record_.id;
+  Join(rank, registered, /*is_second_look=*/false);
+}
+
+void ManagedJob::Join(const store::RankRecord& rank, const RegisteredCallback& registered,
+                      bool is_second_look) {
   std::unique_lock lock(mutex_);
   const auto answer = [&](const Outcome<Registered>& outcome) {
     lock.unlock();
@@ -99,7 +99,6 @@ void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered)
   if (phase_.state == JobState::kFinished) {
     return answer(Fail(FailureCode::kConflict, "the job has finished; create another one"));
   }
-  rank.job = record_.id;
   if (auto good = CheckRank(rank); !good) return answer(tl::unexpected(good.error()));
   // Not where another record of it is on its way to the store, and would be the last.
   if (const auto known = ranks_.find(rank.rank);
@@ -115,26 +114,54 @@ void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered)
   ++pending.requests;
   positions_[PositionOf(rank)] = rank.rank;
   // Under the lock, so that facts about one rank are written in this order.
-  context_->store.Add(
-      {rank}, [self = shared_from_this(), rank, registered = std::move(registered)](
-                  const Result<void>& written) { registered(self->OnRegistered(rank, written)); });
+  context_->store.Add({rank}, [self = shared_from_this(), rank, registered,
+                               is_second_look](const Result<store::JobMarks>& written) {
+    self->OnRegistered(rank, registered, is_second_look, written);
+  });
 }
 
-Outcome<ManagedJob::Registered> ManagedJob::OnRegistered(const store::RankRecord& rank,
-                                                         const Result<void>& written) {
-  const std::lock_guard lock(mutex_);
-  if (written) {
-    ranks_[rank.rank] = rank;
-    planned_at_ = kNeverPlanned;  // A straggling node may have one more.
+void ManagedJob::OnRegistered(const store::RankRecord& rank, const RegisteredCallback& registered,
+                              bool is_second_look, const Result<store::JobMarks>& written) {
+  Outcome<Registered> outcome;
+  {
+    const std::lock_guard lock(mutex_);
+    if (written) {
+      ranks_[rank.rank] = rank;
+      planned_at_ = kNeverPlanned;  // A straggling node may have one more.
+    }
+    if (const auto found = pending_.find(rank.rank);
+        found != pending_.end() && --found->second.requests == 0) {
+      const auto position = positions_.find(PositionOf(rank));
+      if (!ranks_.contains(rank.rank) && position != positions_.end() &&
+          position->second == rank.rank) {
+        positions_.erase(position);
+      }
+      pending_.erase(found);
+    }
+    if (written) {
+      NoteOwnRows(*written, /*is_in=*/true);
+      Advance();
+      outcome = Registered{phase_.version.version, phase_.state};
+    } else {
+      outcome = Unavailable(written.error());
+    }
   }
-  if (const auto found = pending_.find(rank.rank);
-      found != pending_.end() && --found->second.requests == 0) {
-    if (!ranks_.contains(rank.rank)) positions_.erase(PositionOf(rank));
-    pending_.erase(found);
+  // Another server has the rank or its position, or deleted the job: what the sentence
+  // says of it is in the store.
+  const bool is_taken = !written && written.error().code == ErrorCode::kConflict;
+  if (is_taken && !is_second_look && Refresh()) return Join(rank, registered, true);
+  registered(outcome);
+}
+
+// The table and the ranks hold every row up to known_rows_. `is_in`: also those of this request.
+void ManagedJob::NoteOwnRows(const store::JobMarks& marks, bool is_in) {
+  own_rows_ = std::max(own_rows_, marks.rows);
+  if (is_in && marks.rows == known_rows_ + 1) {
+    known_rows_ = marks.rows;
+    seen_rows_ = known_rows_;
+  } else if (marks.rows > known_rows_) {
+    context_->refresh_soon(record_.id);  // Rows of another server lie between.
   }
-  if (!written) return Unavailable(written.error());
-  Advance();
-  return Registered{phase_.version.version, phase_.state};
 }
 
 Outcome<void> ManagedJob::CheckMeasurements(const store::Measurements& measured) const {
@@ -188,152 +215,54 @@ Outcome<void> ManagedJob::CheckMeasurements(const store::Measurements& measured)
 }
 
 void ManagedJob::Measure(store::Measurements measured, DoneCallback done) {
-  Outcome<void> good;
-  {
-    const std::lock_guard lock(mutex_);
-    measured.job = record_.id;
+  measured.job = record_.id;
+  const Outcome<void> good = OnFresh([&] {
     if (!measurable_ && job_ == nullptr) {
       if (auto found = MeasurableOf(record_.settings_json)) measurable_ = *found;
     }
-    good = CheckMeasurements(measured);
-    if (good) measured_rows_[measured.rank] += measured.rows.size();
-  }
+    const Outcome<void> checked = CheckMeasurements(measured);
+    if (checked) measured_rows_[measured.rank] += measured.rows.size();
+    return checked;
+  });
   if (!good) return done(good);
   std::vector<Fact> facts = {measured};
   context_->store.Add(std::move(facts), [self = shared_from_this(), measured = std::move(measured),
-                                         done = std::move(done)](const Result<void>& written) {
+                                         done = std::move(done)](const auto& written) {
     done(self->OnMeasured(measured, written));
   });
 }
 
 Outcome<void> ManagedJob::OnMeasured(const store::Measurements& measured,
-                                     const Result<void>& written) {
+                                     const Result<store::JobMarks>& written) {
   const std::lock_guard lock(mutex_);
   if (!written) {
-    measured_rows_[measured.rank] -= measured.rows.size();
-    return Unavailable(written.error());
+    std::size_t& rows = measured_rows_[measured.rank];
+    rows -= std::min(rows, measured.rows.size());
+    if (written.error().code != ErrorCode::kConflict) return Unavailable(written.error());
+    return Fail(FailureCode::kNotFound, "the job was deleted");
   }
-  // The profile was made meanwhile; the store keeps what came late.
+  // In the order of the store, and each once: what another server's rows lie before is
+  // read with them.
+  const bool is_next = !context_->store.is_shared() || written->rows == known_rows_ + 1;
+  // Where the profile was made meanwhile, the store keeps what came late.
+  if (is_next && job_ == nullptr) table_.Add(measured, ranks_[measured.rank].pp_rank);
+  NoteOwnRows(*written, is_next);
   if (job_ != nullptr) return {};
-  table_.Add(measured, ranks_[measured.rank].pp_rank);
   last_measured_seconds_ = context_->now_seconds();
   Advance();
   return {};
 }
 
-Outcome<void> ManagedJob::CheckStraggler(const StragglerRequest& request) const {
-  const int places =
-      (request.pipeline ? 1 : 0) + (request.rank ? 1 : 0) + (request.node.empty() ? 0 : 1);
-  if (places != 1) {
-    return Fail(FailureCode::kInvalid,
-                "a straggler is one of 'pipeline', 'rank' and 'node'; give exactly one");
-  }
-  if ((request.factor != 0) == (request.delay_seconds != 0)) {
-    return Fail(FailureCode::kInvalid,
-                "a straggler has a 'factor' (1.2: takes 1.2 times as long) or a 'delay_s' (seconds "
-                "an iteration); give exactly one");
-  }
-  if (request.factor != 0 && !(request.factor >= 1 && request.factor <= kMostFactor)) {
-    return Fail(FailureCode::kInvalid,
-                fmt::format("'factor' is {}; expected 1 to {}", request.factor, kMostFactor),
-                "factor");
-  }
-  if (request.delay_seconds < 0 || !(request.delay_seconds <= kMostDelaySeconds)) {
-    return Fail(FailureCode::kInvalid,
-                fmt::format("'delay_s' is {}; expected seconds above 0", request.delay_seconds),
-                "delay_s");
-  }
-  if (request.expires_in_seconds && !IsPositive(*request.expires_in_seconds)) {
-    return Fail(FailureCode::kInvalid, "'expires_s' must be seconds from now, above 0",
-                "expires_s");
-  }
-  if (!std::isfinite(request.starts_in_seconds) || request.starts_in_seconds < 0) {
-    return Fail(FailureCode::kInvalid, "'starts_s' must be seconds from now, 0 or more",
-                "starts_s");
-  }
-  if (request.pipeline) {
-    return CheckBelow(*request.pipeline, shape_.data_parallel, "pipeline", "pipelines");
-  }
-  if (request.rank) {
-    if (auto good = CheckBelow(*request.rank, shape_.world_size(), "rank", "ranks"); !good) {
-      return good;
+std::optional<store::RankRecord> ManagedJob::FindRank(int rank) {
+  for (const bool is_second_look : {false, true}) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = ranks_.find(rank); found != ranks_.end()) return found->second;
     }
-    if (!ranks_.contains(*request.rank)) {
-      return Fail(
-          FailureCode::kConflict,
-          fmt::format("rank {} is not registered, so nobody knows its pipeline", *request.rank),
-          "rank");
-    }
-    return {};
+    const bool may_be_elsewhere = rank >= 0 && rank < shape_.world_size();
+    if (is_second_look || !may_be_elsewhere || !Refresh()) break;
   }
-  const bool has_node = std::any_of(ranks_.begin(), ranks_.end(), [&](const auto& entry) {
-    return entry.second.node == request.node;
-  });
-  if (has_node) return {};
-  return Fail(FailureCode::kNotFound,
-              fmt::format("no rank of the job is on node '{}'", request.node), "node");
-}
-
-Outcome<std::int64_t> ManagedJob::AddStraggler(const StragglerRequest& request) {
-  const std::lock_guard lock(mutex_);
-  if (auto good = CheckStraggler(request); !good) return tl::unexpected(good.error());
-  if (phase_.state == JobState::kFinished) {
-    return Fail(FailureCode::kConflict, "the job has finished");
-  }
-  if (phase_.stragglers.size() >= kMostStragglers) {
-    return Fail(FailureCode::kTooLarge,
-                fmt::format("the job has {} stragglers; clear some", kMostStragglers));
-  }
-  const double now = context_->now_seconds();
-  store::StragglerRecord straggler;
-  straggler.job = record_.id;
-  straggler.id = last_straggler_ + 1;
-  straggler.pipeline = request.pipeline;
-  straggler.rank = request.rank;
-  straggler.node = request.node;
-  straggler.factor = request.factor;
-  straggler.delay_seconds = request.delay_seconds;
-  straggler.starts_at_seconds = now + request.starts_in_seconds;
-  if (request.expires_in_seconds) straggler.expires_at_seconds = now + *request.expires_in_seconds;
-  Phase next = phase_;
-  next.stragglers.push_back(straggler);
-  if (auto committed = Commit({straggler}, std::move(next)); !committed) {
-    return tl::unexpected(committed.error());
-  }
-  last_straggler_ = straggler.id;
-  context_->events.Emit({"straggler", record_.id,
-                         FormatCompact({{"job", record_.id}, {"straggler_id", straggler.id}})});
-  return straggler.id;
-}
-
-Outcome<void> ManagedJob::ClearStraggler(std::int64_t id) {
-  const std::lock_guard lock(mutex_);
-  Phase next = phase_;
-  const auto erased = std::erase_if(
-      next.stragglers, [&](const store::StragglerRecord& straggler) { return straggler.id == id; });
-  if (erased == 0) {
-    return Fail(FailureCode::kNotFound,
-                fmt::format("the job has no straggler {}; it was cleared, or has expired", id));
-  }
-  return Commit({store::StragglerGone{.job = record_.id, .id = id}}, std::move(next));
-}
-
-Outcome<void> ManagedJob::ClearStragglers() {
-  const std::lock_guard lock(mutex_);
-  Phase next = phase_;
-  std::vector<Fact> facts;
-  for (const store::StragglerRecord& straggler : next.stragglers) {
-    facts.emplace_back(store::StragglerGone{.job = record_.id, .id = straggler.id});
-  }
-  next.stragglers.clear();
-  return Commit(std::move(facts), std::move(next));
-}
-
-std::optional<store::RankRecord> ManagedJob::FindRank(int rank) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = ranks_.find(rank);
-  if (found == ranks_.end()) return std::nullopt;
-  return found->second;
+  return std::nullopt;
 }
 
 std::vector<store::RankRecord> ManagedJob::Ranks() const {

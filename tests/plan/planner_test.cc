@@ -570,6 +570,18 @@ TEST(PlannerTest, TellsOfBetterPlansAndStopsWhenTold) {
   }
 }
 
+TEST(PlannerTest, GivesUpWhereItIsTold) {
+  std::mt19937 random(33);
+  PlannerOptions options;
+  int asked = 0;
+  options.cancelled = [&] { return ++asked > 0; };
+  const auto planner = Planner::Create(
+      Costed(RandomRows(random, {}), DagOf("1f1b", 2, 3), Blocking(70)), options);
+  ASSERT_FALSE(planner);
+  EXPECT_EQ(planner.error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(asked, 1);
+}
+
 TEST(PlannerTest, AManySteppedLadderNeverGetsWorse) {
   std::mt19937 random(37);
   for (int round = 0; round < 6; ++round) {
