@@ -22,6 +22,13 @@ inline Failure NoSuchJob(const std::string& id) {
   return {FailureCode::kNotFound, "there is no job " + id};
 }
 
+// Whoever looks at a job sees what any server was told before.
+inline Outcome<std::shared_ptr<ManagedJob>> JobOf(JobService& service,
+                                                  const http::Request& request,
+                                                  const std::string& id) {
+  return request.method == "GET" ? service.GetFresh(id) : service.Get(id);
+}
+
 // That answer at once.
 using JobAnswer = std::function<http::Response(ManagedJob& job, const http::Request& request)>;
 
@@ -29,13 +36,12 @@ inline http::Handler OnJob(JobService& service, JobAnswer answer) {
   return [&service, answer = std::move(answer)](const http::Request& request,
                                                 const std::vector<std::string>& parameters,
                                                 const http::Responder& responder) {
-    const std::shared_ptr<ManagedJob> job = service.Find(parameters[0]);
-    responder.Send(job == nullptr ? FailureResponse(NoSuchJob(parameters[0]))
-                                  : answer(*job, request));
+    const auto job = JobOf(service, request, parameters[0]);
+    responder.Send(job ? answer(**job, request) : FailureResponse(job.error()));
   };
 }
 
-// That answer later.
+// That answer later; ranks, which wait for what comes and do not look.
 using JobHandler =
     std::function<void(const std::shared_ptr<ManagedJob>& job, const http::Request& request,
                        const http::Responder& responder)>;
@@ -44,22 +50,22 @@ inline http::Handler OnJobLater(JobService& service, JobHandler handle) {
   return [&service, handle = std::move(handle)](const http::Request& request,
                                                 const std::vector<std::string>& parameters,
                                                 const http::Responder& responder) {
-    const std::shared_ptr<ManagedJob> job = service.Find(parameters[0]);
-    if (job == nullptr) {
-      responder.Send(FailureResponse(NoSuchJob(parameters[0])));
+    const auto job = service.Get(parameters[0]);
+    if (job) {
+      handle(*job, request, responder);
     } else {
-      handle(job, request, responder);
+      responder.Send(FailureResponse(job.error()));
     }
   };
 }
 
-// Sends what `answer` makes of the first version that is not `after`; to nobody,
+// Sends what `answer` makes of the first version after `after`; to nobody,
 // once the client is gone.
 inline void AnswerWhenNew(
     const std::shared_ptr<ManagedJob>& job, std::int64_t after, double seconds,
     const http::Responder& responder,
     std::function<http::Response(const std::shared_ptr<const PublishedPlan>&)> answer) {
-  const std::int64_t ticket = job->board().Wait(
+  const std::int64_t ticket = job->AwaitPlan(
       after, seconds,
       [responder, answer = std::move(answer)](const std::shared_ptr<const PublishedPlan>& plan) {
         if (responder.alive()) responder.Send(answer(plan));

@@ -70,7 +70,7 @@ Response CreateJob(JobService& service, const Request& request) {
 
 Response ListJobs(JobService& service) {
   nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
-  for (const auto& job : service.Jobs()) jobs.push_back(JobSummaryJson(job->View()));
+  for (const auto& job : service.FreshJobs()) jobs.push_back(JobSummaryJson(job->View()));
   return JsonAnswer(200, {{"jobs", std::move(jobs)}});
 }
 

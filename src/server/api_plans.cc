@@ -45,7 +45,7 @@ Response PlanAnswer(RankPlanText text) {
   return http::JsonResponse(200, std::move(text.own), std::move(text.shared));
 }
 
-// Sends what `render` makes of the first version that is not `after`.
+// Sends what `render` makes of the first version after `after`.
 void SendWhenNew(const JobPointer& job, const Request& request, const Responder& responder,
                  std::function<RankPlanText(const PublishedPlan&)> render) {
   const auto after = QueryInteger(request, "after");

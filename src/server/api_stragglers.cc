@@ -88,9 +88,9 @@ void AddStragglerRoutes(JobService& service, std::vector<http::Route>* routes) {
                      false,
                      [&service](const Request&, const std::vector<std::string>& parameters,
                                 const Responder& responder) {
-                       const auto job = service.Find(parameters[0]);
-                       responder.Send(job == nullptr ? FailureResponse(NoSuchJob(parameters[0]))
-                                                     : ClearOne(*job, parameters[1]));
+                       const auto job = service.Get(parameters[0]);
+                       responder.Send(job ? ClearOne(**job, parameters[1])
+                                          : FailureResponse(job.error()));
                      }});
 }
 

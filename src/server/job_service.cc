@@ -26,6 +26,9 @@ double SystemSeconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+// Between two looks at the store's clock: quartz drifts by some milliseconds meanwhile.
+constexpr std::chrono::seconds kClockPeriod(60);
+
 // 64 random bits in hexadecimal digits: not to be guessed or to collide.
 std::string RandomName() {
   std::random_device random;
@@ -37,20 +40,40 @@ std::string RandomName() {
 JobService::JobService(std::unique_ptr<store::Store> store, ServiceOptions options)
     : options_(std::move(options)),
       store_(std::move(store)),
-      tasks_(options_.on_problem),
+      clock_(options_.now_seconds ? options_.now_seconds : SystemSeconds),
       context_{.store = *store_,
                .events = events_,
-               .tasks = tasks_,
-               .now_seconds = options_.now_seconds ? options_.now_seconds : SystemSeconds,
-               .has_given_plan = [this](const Shape& shape) {
-                 return options_.given_plan && options_.given_plan->Fits(shape);
-               }} {}
+               .now_seconds = [this] { return clock_.Now(); },
+               .has_given_plan =
+                   [this](const Shape& shape) {
+                     return options_.given_plan && options_.given_plan->Fits(shape);
+                   },
+               .wake_worker = [this] { worker_->Wake(); },
+               .refresh_soon =
+                   [this](const std::string& id) {
+                     if (store_->is_shared()) refresher_->Ask(id);
+                   }} {
+  refresher_ = std::make_unique<Refresher>([this](const std::string& id) { RefreshJob(id); },
+                                           options_.on_problem);
+  MeasureClock();
+}
 
 Result<std::unique_ptr<JobService>> JobService::Start(std::unique_ptr<store::Store> store,
                                                       ServiceOptions options) {
   std::unique_ptr<JobService> service(new JobService(std::move(store), std::move(options)));
-  if (auto restored = service->Restore(); !restored) return tl::unexpected(restored.error());
-  service->ticker_ = std::thread([service = service.get()] { service->TickAll(); });
+  JobService* const self = service.get();
+  self->worker_ = std::make_unique<Worker>(
+      *self->store_,
+      [self](const std::string& id, const std::function<bool()>& keep_going) {
+        return self->PerformWork(id, keep_going);
+      },
+      self->options_.on_problem, self->options_.worker);
+  // From here on, lest a change between the reading and the watch is missed.
+  self->store_->Watch([self](const std::vector<store::JobMarks>& marks, bool are_all) {
+    self->OnChanged(marks, are_all);
+  });
+  if (auto restored = self->Restore(); !restored) return tl::unexpected(restored.error());
+  self->ticker_ = std::thread([self] { self->TickAll(); });
   return service;
 }
 
@@ -61,11 +84,12 @@ JobService::~JobService() {
   }
   stop_.notify_all();
   if (ticker_.joinable()) ticker_.join();
-  tasks_.Stop();
-  tasks_.Wait();
-  if (store_ != nullptr) {
-    for (const auto& job : Jobs()) job->FlushIterations();
+  if (worker_ != nullptr) {
+    worker_->Stop();
+    worker_->Wait();
   }
+  refresher_->Stop();
+  for (const auto& job : Jobs()) job->FlushIterations();
   // Its last callbacks use what is destroyed after it.
   store_.reset();
 }
@@ -73,26 +97,28 @@ JobService::~JobService() {
 Result<void> JobService::Restore() {
   Result<std::vector<store::StoredJob>> stored = store_->LoadJobs();
   if (!stored) return tl::unexpected(stored.error());
-  for (store::StoredJob& job : *stored) {
-    std::shared_ptr<const Job> built;
-    if (!job.job.profile_csv.empty() && job.job.state != store::JobState::kFinished) {
-      // What can no longer be built has no plan; the job says so (Resume).
-      if (auto made = BuildJob(job.job)) built = *std::move(made);
-    }
-    const std::string id = job.job.id;
-    ids_[job.job.client_key] = id;
-    jobs_[id] = std::make_shared<ManagedJob>(&context_, std::move(job), std::move(built));
-  }
-  for (const auto& [id, job] : jobs_) job->Resume();
+  // What this process or the one before gave up is tried again.
+  for (store::StoredJob& job : *stored) Add(std::move(job), /*ask_for_work=*/true);
   return {};
+}
+
+// By the store's clock, where several machines go by it.
+void JobService::MeasureClock() {
+  if (!store_->is_shared() || options_.now_seconds) return;
+  clock_.Measure([this] { return store_->NowSeconds(); });
 }
 
 void JobService::TickAll() {
   const auto pause = std::chrono::duration<double>(options_.tick_seconds);
+  auto measured = std::chrono::steady_clock::now();
   std::unique_lock lock(stop_mutex_);
   while (!stop_.wait_for(lock, pause, [this] { return stopping_; })) {
     lock.unlock();
     TickOnce();
+    if (std::chrono::steady_clock::now() - measured > kClockPeriod) {
+      MeasureClock();
+      measured = std::chrono::steady_clock::now();
+    }
     lock.lock();
   }
 }
@@ -101,6 +127,7 @@ void JobService::TickOnce() {
   for (const auto& job : Jobs()) {
     try {
       job->Tick();
+      if (job->is_gone()) Forget(job->id());
     } catch (const std::exception& exception) {
       // Tried again at the next tick; the other jobs go on.
       if (options_.on_problem) {
@@ -116,7 +143,9 @@ Outcome<JobService::Created> JobService::Create(const JobSpec& spec, store::JobO
   record.client_key = spec.client_key.empty() ? "-" + RandomName() : spec.client_key;
   {
     const std::shared_lock lock(mutex_);
-    if (const auto known = ids_.find(record.client_key); known != ids_.end()) {
+    const auto known = ids_.find(record.client_key);
+    // One that another server deleted meanwhile is made anew.
+    if (known != ids_.end() && !jobs_.at(known->second)->is_gone()) {
       return Created{jobs_.at(known->second), false};
     }
     if (jobs_.size() >= options_.max_jobs) {
@@ -124,7 +153,7 @@ Outcome<JobService::Created> JobService::Create(const JobSpec& spec, store::JobO
                   fmt::format("the server has {} jobs, its limit; delete some", jobs_.size()));
     }
   }
-  record.id = "j-" + RandomName();
+  record.id = kIdPrefix + RandomName();
   record.name = spec.name;
   record.origin = origin;
   record.pipeline_parallel = spec.shape.pipeline_parallel;
@@ -133,36 +162,31 @@ Outcome<JobService::Created> JobService::Create(const JobSpec& spec, store::JobO
   record.settings_json = spec.settings_json;
   record.profile_csv = spec.profile_csv;
   record.created_at_seconds = context_.now_seconds();
-  std::shared_ptr<const Job> built;
+  std::vector<store::Fact> facts = {record};
   if (!record.profile_csv.empty()) {
-    Result<std::shared_ptr<const Job>> made = BuildJob(record);
-    if (!made) return Invalid(made.error());
-    built = *std::move(made);
+    if (auto made = BuildJob(record); !made) return Invalid(made.error());
+    facts.emplace_back(store::WorkWanted{.job = record.id, .urgent = true});
   }
-  if (auto written = store_->Write({record}); !written) return Unavailable(written.error());
+  const auto written = store_->Write(std::move(facts));
+  if (!written && written.error().code == ErrorCode::kConflict) {
+    return CreatedElsewhere(record.client_key);
+  }
+  if (!written) return Unavailable(written.error());
   store::StoredJob stored;
   stored.job = record;
-  auto job = std::make_shared<ManagedJob>(&context_, std::move(stored), std::move(built));
-  {
-    const std::unique_lock lock(mutex_);
-    jobs_[record.id] = job;
-    ids_[record.client_key] = record.id;
-  }
-  job->Resume();
+  stored.marks = *written;
+  auto job = Add(std::move(stored), /*ask_for_work=*/false);
+  worker_->Wake();
   events_.Emit({"job", record.id, FormatCompact({{"job", record.id}, {"name", record.name}})});
   return Created{std::move(job), true};
 }
 
-std::shared_ptr<ManagedJob> JobService::Find(const std::string& id) const {
-  const std::shared_lock lock(mutex_);
-  const auto found = jobs_.find(id);
-  return found == jobs_.end() ? nullptr : found->second;
-}
-
-std::shared_ptr<ManagedJob> JobService::FindByKey(const std::string& client_key) const {
-  const std::shared_lock lock(mutex_);
-  const auto found = ids_.find(client_key);
-  return found == ids_.end() ? nullptr : jobs_.at(found->second);
+// The store has a job of this key, which another server made.
+Outcome<JobService::Created> JobService::CreatedElsewhere(const std::string& client_key) {
+  auto job = GetByKey(client_key);
+  if (job) return Created{*std::move(job), false};
+  if (job.error().code == FailureCode::kUnavailable) return tl::unexpected(job.error());
+  return Fail(FailureCode::kUnavailable, "another server deletes this job; try again");
 }
 
 std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
@@ -177,14 +201,18 @@ std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
   return jobs;
 }
 
+std::size_t JobService::jobs_that_want_work() const {
+  const auto jobs = Jobs();
+  return static_cast<std::size_t>(
+      std::count_if(jobs.begin(), jobs.end(), [](const auto& job) { return job->WantsWork(); }));
+}
+
 Outcome<void> JobService::Delete(const std::string& id) {
   const std::lock_guard creation(creation_mutex_);
-  const std::shared_ptr<ManagedJob> job = Find(id);
-  if (job == nullptr) return Fail(FailureCode::kNotFound, fmt::format("there is no job {}", id));
-  if (auto deleted = job->Delete(); !deleted) return deleted;
-  const std::unique_lock lock(mutex_);
-  ids_.erase(job->client_key());
-  jobs_.erase(id);
+  const auto job = Get(id);
+  if (!job) return tl::unexpected(job.error());
+  if (auto deleted = (*job)->Delete(); !deleted) return deleted;
+  Forget(id);
   return {};
 }
 

@@ -52,10 +52,10 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
     table_.Add(measured, ranks_.contains(measured.rank) ? ranks_[measured.rank].pp_rank : 0);
   }
   for (const store::IterationSummary& summary : stored.iterations_elsewhere) {
-    other_iterations_[summary.plan_version] = summary;
+    iterations_elsewhere_[summary.plan_version] = summary;
   }
   seen_revision_ = phase_.revision;
-  seen_rows_ = known_rows_ = own_rows_ = stored.marks.rows;
+  seen_rows_ = known_rows_ = read_rows_ = own_rows_ = stored.marks.rows;
   last_measured_seconds_ = context_->now_seconds();
   if (job_ == nullptr || !stored.curve) return;
   // A curve that cannot be read back is computed again.

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "perseus/job.h"
@@ -194,6 +195,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   auto OnFresh(const Operation& operation) -> decltype(operation());
 
   static Phase PhaseOf(const store::StoredJob& stored);  // But for the curve.
+  static std::array<int, 3> PositionOf(const store::RankRecord& rank) {
+    return {rank.dp_rank, rank.pp_rank, rank.tp_rank};
+  }
 
   // All with mutex_ held unless they say otherwise.
   Outcome<void> CheckRank(const store::RankRecord& rank) const;
@@ -220,7 +224,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void EmitStraggler(std::int64_t id) const;
   void Vanish();
   bool IsOver() const;
-  void NoteOwnRows(const store::JobMarks& marks, bool is_in);
+  bool NoteOwnRows(const store::JobMarks& marks);
+  void AddIteration(const IterationReport& report);
   std::vector<store::Fact> TakeIterations();
   std::vector<store::IterationSummary> AllIterations() const;
 
@@ -276,14 +281,16 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::map<int, Pending> pending_;
   ProfileTable table_;                    // Exactly the measurements up to known_rows_.
   std::int64_t known_rows_ = 0;           // Of the marks: all rows up to here are in.
+  std::int64_t read_rows_ = 0;            // Those that came by reading.
   std::int64_t own_rows_ = 0;             // The last of this server's own.
   std::int64_t checked_rows_ = -1;        // The store had no others when it was asked.
   std::optional<Measurable> measurable_;  // None: not asked for yet, or not known.
   std::map<int, std::size_t> measured_rows_;  // By rank; those on their way to the store, too.
   double last_measured_seconds_ = 0;
+  std::size_t read_measurements_ = 0;
   // By plan version: what this process was told, and others.
   std::map<std::int64_t, store::IterationSummary> iterations_;
-  std::map<std::int64_t, store::IterationSummary> other_iterations_;
+  std::map<std::int64_t, store::IterationSummary> iterations_elsewhere_;
   std::set<std::int64_t> unwritten_iterations_;
   std::map<int, ClientReport> clients_;  // The last of each rank; not durable.
   double flush_iterations_at_ = 0;
@@ -291,6 +298,26 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   double work_again_at_ = 0;           // After a write or a step that failed; 0: not.
   bool has_given_up_ = false;          // No better plan is to come for long.
 };
+
+template <typename Operation>
+auto ManagedJob::OnFresh(const Operation& operation) -> decltype(operation()) {
+  constexpr int kMostAttempts = 20;
+  bool is_second_look = false;
+  for (int attempt = 0;; ++attempt) {
+    auto outcome = [&]() -> decltype(operation()) {
+      const std::lock_guard lock(mutex_);
+      if (is_gone_) return Fail(FailureCode::kNotFound, "the job was deleted");
+      return operation();
+    }();
+    if (outcome || !context_->store.is_shared() || is_gone_) return outcome;
+    const FailureCode code = outcome.error().code;
+    // What is refused may be so only here: what it names may be at another server.
+    const bool is_doubtful = !std::exchange(is_second_look, true) &&
+                             (code == FailureCode::kNotFound || code == FailureCode::kConflict);
+    if ((code != FailureCode::kStale && !is_doubtful) || attempt == kMostAttempts) return outcome;
+    if (auto fresh = Refresh(); !fresh) return Unavailable(fresh.error());
+  }
+}
 
 }  // namespace perseus::server
 

@@ -11,14 +11,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "common/json_text.h"
+#include "server/checks.h"
 #include "server/managed_job.h"
 
 namespace perseus::server {
@@ -27,20 +26,6 @@ namespace {
 using store::Fact;
 using store::JobState;
 
-std::array<int, 3> PositionOf(const store::RankRecord& rank) {
-  return {rank.dp_rank, rank.pp_rank, rank.tp_rank};
-}
-
-Outcome<void> CheckBelow(int value, std::int64_t limit, std::string_view name,
-                         std::string_view what) {
-  if (value >= 0 && value < limit) return {};
-  return Fail(
-      FailureCode::kInvalid,
-      fmt::format("{} is {}, but the job has {} {}, counted from 0", name, value, limit, what),
-      std::string(name));
-}
-
-bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
 
 }  // namespace
 
@@ -139,7 +124,7 @@ void ManagedJob::OnRegistered(const store::RankRecord& rank, const RegisteredCal
       pending_.erase(found);
     }
     if (written) {
-      NoteOwnRows(*written, /*is_in=*/true);
+      NoteOwnRows(*written);  // In any case the rank is here, and asks for its plan next.
       Advance();
       outcome = Registered{phase_.version.version, phase_.state};
     } else {
@@ -153,15 +138,20 @@ void ManagedJob::OnRegistered(const store::RankRecord& rank, const RegisteredCal
   registered(outcome);
 }
 
-// The table and the ranks hold every row up to known_rows_. `is_in`: also those of this request.
-void ManagedJob::NoteOwnRows(const store::JobMarks& marks, bool is_in) {
+// Whether rows that this server wrote are to be added to what it knows: not where they
+// came by reading, and not before what other servers wrote in between has been read. All
+// requests of one commit have the same marks.
+bool ManagedJob::NoteOwnRows(const store::JobMarks& marks) {
+  if (!context_->store.is_shared()) return true;
   own_rows_ = std::max(own_rows_, marks.rows);
-  if (is_in && marks.rows == known_rows_ + 1) {
-    known_rows_ = marks.rows;
-    seen_rows_ = known_rows_;
-  } else if (marks.rows > known_rows_) {
-    context_->refresh_soon(record_.id);  // Rows of another server lie between.
+  if (marks.rows <= read_rows_) return false;
+  if (marks.rows > known_rows_ + 1) {
+    context_->refresh_soon(record_.id);
+    return false;
   }
+  known_rows_ = std::max(known_rows_, marks.rows);
+  seen_rows_ = known_rows_;
+  return true;
 }
 
 Outcome<void> ManagedJob::CheckMeasurements(const store::Measurements& measured) const {
@@ -241,13 +231,10 @@ Outcome<void> ManagedJob::OnMeasured(const store::Measurements& measured,
     if (written.error().code != ErrorCode::kConflict) return Unavailable(written.error());
     return Fail(FailureCode::kNotFound, "the job was deleted");
   }
-  // In the order of the store, and each once: what another server's rows lie before is
-  // read with them.
-  const bool is_next = !context_->store.is_shared() || written->rows == known_rows_ + 1;
-  // Where the profile was made meanwhile, the store keeps what came late.
-  if (is_next && job_ == nullptr) table_.Add(measured, ranks_[measured.rank].pp_rank);
-  NoteOwnRows(*written, is_next);
+  const bool is_new = NoteOwnRows(*written);
+  // The profile was made meanwhile; the store keeps what came late.
   if (job_ != nullptr) return {};
+  if (is_new) table_.Add(measured, ranks_[measured.rank].pp_rank);
   last_measured_seconds_ = context_->now_seconds();
   Advance();
   return {};

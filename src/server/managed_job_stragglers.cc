@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/json_text.h"
+#include "server/checks.h"
 #include "server/managed_job.h"
 
 namespace perseus::server {

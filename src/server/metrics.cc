@@ -151,7 +151,7 @@ std::string Metrics::Text(const JobService& service, const http::Counters& http)
   counter("perseus_store_commits_total", "Commits; each takes what is waiting.", store.commits);
   counter("perseus_store_failures_total", "Requests that the store refused.", store.failures);
   gauge("perseus_characterizations_waiting", "Jobs whose plans are being made or are to be.",
-        service.tasks_waiting());
+        service.jobs_that_want_work());
   gauge("perseus_http_connections", "Open connections.", http.connections_now);
   gauge("perseus_http_parked", "Long polls that wait.", http.parked_now);
   gauge("perseus_http_streams", "Open streams of events.", http.streams_now);

@@ -41,14 +41,25 @@ class PlanBoard {
   // Null: nothing was published.
   std::shared_ptr<const PublishedPlan> Current() const;
 
-  // Calls all that wait.
+  // Calls those that wait for this or an earlier version; all, where the job is gone.
+  // What is older than what was published is passed over: no rank goes back.
   void Publish(const std::shared_ptr<const PublishedPlan>& plan);
 
-  // Calls `waiter` when the version is another than `after` and something was
-  // published; forgets it after `seconds` (somebody else answers then). A
-  // client that knows a later version than ours is told ours. Returns what
-  // Forget() takes.
+  // The version that is published; 0: none.
+  std::int64_t version() const;
+
+  // Calls `waiter` when the version is later than `after` and something was
+  // published; forgets it after `seconds` (somebody else answers then). Returns what
+  // Forget() takes; 0: it was called.
   std::int64_t Wait(std::int64_t after, double seconds, Waiter waiter);
+
+  // The last one that Wait() returned.
+  std::int64_t last_ticket() const;
+
+  // What is published is what the store holds, as it was after `ticket` was given:
+  // calls those up to that who wait for a later version. They have theirs from
+  // another store, or from one that lost its last commits.
+  void Confirm(std::int64_t ticket);
 
   // Does not call that waiter any more, where it still waits.
   void Forget(std::int64_t ticket);
@@ -57,14 +68,21 @@ class PlanBoard {
 
  private:
   struct Entry {
+    std::int64_t after = 0;
     std::chrono::steady_clock::time_point until;
     Waiter waiter;
   };
+  using Entries = std::map<std::int64_t, Entry>;  // By ticket.
+
+  // With mutex_ held.
+  template <typename Predicate>
+  Entries Take(const Predicate& is_woken);
   void ForgetExpired();
+  static void Call(const Entries& woken, const std::shared_ptr<const PublishedPlan>& plan);
 
   mutable std::mutex mutex_;
   std::shared_ptr<const PublishedPlan> current_;
-  std::map<std::int64_t, Entry> waiting_;  // By ticket.
+  Entries waiting_;
   std::int64_t last_ticket_ = 0;
   std::size_t sweep_at_ = 1024;  // Size at which expired ones are looked for.
 };

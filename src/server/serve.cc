@@ -197,7 +197,7 @@ Result<void> Serve(const ServeOptions& options,
         {{"message", reloaded ? "tokens and certificate were read" : reloaded.error().message}});
   }
   log.Write(LogLevel::kInfo, "stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
-  (*service)->StopTasks();
+  (*service)->StopWork();
   server->Stop(options.grace_seconds);
   service->reset();
   log.Write(LogLevel::kInfo, "stopped", nlohmann::ordered_json::object());

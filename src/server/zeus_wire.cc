@@ -77,18 +77,18 @@ Response RegisterZeusJob(JobService& service, const Request& request) {
   if (!job) return FailureResponse(job.error());
   if (job->metadata.starts_with(kJobOfKey)) {
     const std::string key = job->metadata.substr(kJobOfKey.size());
-    const JobPointer known = service.FindByKey(key);
-    if (known == nullptr) {
-      return FailureResponse({FailureCode::kNotFound,
-                              fmt::format("there is no job with the client key '{}'", key),
-                              "job_metadata"});
+    const auto known = service.GetByKey(key);
+    if (!known) {
+      Failure failure = known.error();
+      if (failure.code == FailureCode::kNotFound) failure.field = "job_metadata";
+      return FailureResponse(failure);
     }
-    if (!SameShape(known->shape(), job->shape)) {
+    if (!SameShape((*known)->shape(), job->shape)) {
       return FailureResponse({FailureCode::kConflict,
-                              fmt::format("job {} has another shape than this one", known->id()),
+                              fmt::format("job {} has another shape than this one", (*known)->id()),
                               "job_metadata"});
     }
-    return JsonAnswer(200, known->id());
+    return JsonAnswer(200, (*known)->id());
   }
   JobSpec spec;
   spec.name = job->metadata;
