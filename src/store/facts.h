@@ -173,6 +173,7 @@ struct DetectionChange {
 // There is a frontier or a plan to compute: some server should claim it.
 struct WorkWanted {
   std::string job = {};
+  bool urgent = false;  // Before all that is not.
 };
 
 struct JobGone {
@@ -198,12 +199,13 @@ struct JobMarks {
 // What to read of a job.
 enum class Parts : unsigned {
   kNone = 0,
-  kPhase = 1,  // The record, the stragglers, the last version.
+  kPhase = 1,  // The record but for its profile, the stragglers, the last version.
   kRanks = 2,
   kMeasurements = 4,
   kCurve = 8,
   kIterations = 16,
-  kAll = 31,
+  kProfile = 32,  // With kPhase: the record's.
+  kAll = 63,
 };
 constexpr Parts operator|(Parts a, Parts b) {
   return static_cast<Parts>(static_cast<unsigned>(a) | static_cast<unsigned>(b));

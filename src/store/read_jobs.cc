@@ -86,8 +86,11 @@ class JobReader {
     long long last_straggler = 0;
     std::string power;
     std::string state;
+    const std::string profile = Has(parts_, Parts::kProfile) ? "profile" : "''";
     sql_ << "SELECT client_key, name, origin, pipeline_parallel, data_parallel, tensor_parallel, "
-            "settings, profile, blocking_power, target, state, reason, detection, created_at, "
+            "settings, "
+         << profile
+         << ", blocking_power, target, state, reason, detection, created_at, "
             "last_straggler FROM jobs WHERE id = :i",
         use(job.id), into(job.client_key), into(job.name), into(origin),
         into(job.pipeline_parallel), into(job.data_parallel), into(job.tensor_parallel),

@@ -141,9 +141,10 @@ constexpr std::array<std::string_view, 9> kVersion3 = {
          server TEXT NOT NULL,
          leased_until DOUBLE PRECISION NOT NULL,
          wanted_at DOUBLE PRECISION NOT NULL,
+         urgent INTEGER NOT NULL,
          wanted BIGINT NOT NULL,
          claimed BIGINT NOT NULL))",
-    "CREATE INDEX work_by_age ON work (wanted_at)",
+    "CREATE INDEX work_by_age ON work (urgent, wanted_at)",
 };
 
 const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {kVersion1, kVersion2,

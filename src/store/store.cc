@@ -129,6 +129,15 @@ Result<std::vector<JobMarks>> Store::ListMarks() {
 // One process owns what is in SQLite.
 void Store::Watch(WatchCallback /*changed*/) {}
 
+Result<double> Store::NowSeconds() {
+  double seconds = 0;
+  auto read = impl_->Read(kReadSeconds, [&](soci::session& sql) {
+    sql << fmt::format("SELECT {}", impl_->backend().now()), soci::into(seconds);
+  });
+  if (!read) return tl::unexpected(read.error());
+  return seconds;
+}
+
 Result<std::optional<std::string>> Store::ClaimWork(double lease_seconds) {
   std::optional<std::string> job;
   auto changed = impl_->Change([&](soci::session& sql) {

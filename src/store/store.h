@@ -104,6 +104,9 @@ class Store {
   // is there to be claimed again. Nothing happens where another process has it.
   Result<void> FinishWork(const std::string& job);
 
+  // The database's time of day: that of all processes that share it.
+  Result<double> NowSeconds();
+
   // Of this process, and of no other: 64 random bits in hexadecimal digits.
   const std::string& server_id() const;
   // Whether other processes may write at the same time.

@@ -18,8 +18,9 @@ using soci::use;
 std::optional<std::string> ClaimWork(soci::session& sql, const Backend& backend,
                                      const std::string& server_id, double lease_seconds) {
   std::string job;
-  sql << fmt::format("SELECT job FROM work WHERE leased_until < {} ORDER BY wanted_at LIMIT 1 {}",
-                     backend.now(), backend.lock_or_skip()),
+  sql << fmt::format(
+      "SELECT job FROM work WHERE leased_until < {} ORDER BY urgent DESC, wanted_at LIMIT 1 {}",
+      backend.now(), backend.lock_or_skip()),
       into(job);
   if (!sql.got_data()) return std::nullopt;
   sql << fmt::format(

@@ -136,11 +136,13 @@ class FactWriter {
   }
 
   void operator()(const WorkWanted& wanted) const {
+    const int urgent = wanted.urgent ? 1 : 0;
     sql_ << fmt::format(
-        "INSERT INTO work (job, server, leased_until, wanted_at, wanted, claimed) "
-        "VALUES (:j, '', 0, {}, 1, 0) ON CONFLICT (job) DO UPDATE SET wanted = work.wanted + 1",
+        "INSERT INTO work (job, server, leased_until, wanted_at, urgent, wanted, claimed) "
+        "VALUES (:j, '', 0, {}, :u, 1, 0) ON CONFLICT (job) DO UPDATE SET wanted = work.wanted + "
+        "1, urgent = excluded.urgent",
         backend_.now()),
-        use(wanted.job);
+        use(wanted.job), use(urgent);
   }
 
   void operator()(const JobGone& gone) const {

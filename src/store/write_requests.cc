@@ -157,8 +157,12 @@ void WriteRanks(soci::session& sql, const std::vector<const RankRecord*>& ranks)
                           i == 0 ? "" : ", ", i);
       clocks.push_back(FormatIntegers(end->second->clocks_mhz));
     }
+    // A rank that another server has let in at another position is refused: that NULL
+    // breaks a constraint.
     text +=
-        " ON CONFLICT (job, rank) DO UPDATE SET gpu_uuid = excluded.gpu_uuid, "
+        " ON CONFLICT (job, rank) DO UPDATE SET dp_rank = CASE WHEN ranks.dp_rank = "
+        "excluded.dp_rank AND ranks.pp_rank = excluded.pp_rank AND ranks.tp_rank = "
+        "excluded.tp_rank THEN ranks.dp_rank ELSE NULL END, gpu_uuid = excluded.gpu_uuid, "
         "gpu_name = excluded.gpu_name, node = excluded.node, clocks = excluded.clocks";
     Query query(sql, text);
     for (std::size_t i = 0; begin != end; ++begin, ++i) {
