@@ -72,7 +72,10 @@ Result<bool> ManagedJob::ReadOnce() {
   if (!marks) return tl::unexpected(marks.error());
   if (marks->has_value()) {
     const store::JobMarks& now = (*marks)->marks;
-    if (now.revision != reading.known.revision) reading.parts = reading.parts | Parts::kPhase;
+    if (now.revision != reading.known.revision) {
+      reading.parts = reading.parts | Parts::kPhase;
+      if (!reading.has_job) reading.parts = reading.parts | Parts::kProfile;
+    }
     if (now.curve != reading.known.curve) reading.parts = reading.parts | Parts::kCurve;
     if (now.rows != reading.known.rows) {
       reading.parts = reading.parts | Parts::kRanks;
