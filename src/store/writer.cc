@@ -21,8 +21,10 @@ namespace {
 constexpr std::size_t kMostRequests = 2048;
 // Where another transaction is in the way.
 constexpr int kMostTries = 5;
-// Of one statement; more than that is a database that does not answer.
-constexpr double kStatementSeconds = 5;
+// A transaction that takes longer is with a database that does not answer; a large
+// one of plans may take its time.
+constexpr double kTransactionSeconds = 5;
+constexpr double kBytesPerSecond = 2e6;
 
 Result<JobMarks> CheckRequest(const Request& request) {
   if (request.facts.empty()) return InvalidInput("a request without facts");
@@ -41,6 +43,20 @@ bool HasOnlyRows(const Request& request) {
          std::all_of(request.facts.begin(), request.facts.end(), IsRow);
 }
 
+// What is long of a fact.
+double BytesOf(const Fact& fact) {
+  double bytes = 0;
+  if (const auto* const curve = std::get_if<CurveRecord>(&fact)) {
+    bytes = static_cast<double>(curve->frontier_json.size());
+    for (const PlanRecord& plan : curve->plans)
+      bytes += 2.0 * static_cast<double>(plan.knobs.size());
+  }
+  if (const auto* const job = std::get_if<JobRecord>(&fact)) {
+    bytes = static_cast<double>(job->profile_csv.size() + job->settings_json.size());
+  }
+  return bytes;
+}
+
 // Whether others wait for it.
 bool IsNews(const Fact& fact) {
   return std::holds_alternative<PlanVersion>(fact) || std::holds_alternative<JobRecord>(fact) ||
@@ -49,9 +65,9 @@ bool IsNews(const Fact& fact) {
 
 }  // namespace
 
-Writer::Writer(const Backend* backend, Link* link, std::string server_id,
+Writer::Writer(std::shared_ptr<const Backend> backend, Link* link, std::string server_id,
                ProblemCallback on_problem, NewsCallback on_news)
-    : backend_(backend),
+    : backend_(std::move(backend)),
       link_(link),
       server_id_(std::move(server_id)),
       on_problem_(std::move(on_problem)),
@@ -177,6 +193,14 @@ bool Writer::Pause(std::chrono::milliseconds time) {
   return !wake_writer_.wait_for(lock, time, [this] { return stopping_; });
 }
 
+double Writer::SecondsFor(std::span<Entry* const> entries) {
+  double bytes = 0;
+  for (const Entry* const entry : entries) {
+    for (const Fact& fact : entry->request.facts) bytes += BytesOf(fact);
+  }
+  return kTransactionSeconds + bytes / kBytesPerSecond;
+}
+
 std::optional<Failure> Writer::Commit(std::span<Entry* const> entries) {
   std::size_t facts = 0;
   const auto write = [&](soci::session& sql) {
@@ -200,7 +224,8 @@ std::optional<Failure> Writer::Commit(std::span<Entry* const> entries) {
       }
     }
   };
-  std::optional<Failure> failure = link_->Try(backend_->BeginToWrite(kStatementSeconds), write);
+  const double seconds = SecondsFor(entries);
+  std::optional<Failure> failure = link_->Try(backend_->BeginToWrite(seconds), seconds, write);
   const std::lock_guard lock(mutex_);
   if (!failure) {
     counters_.facts += facts;
