@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <libpq-fe.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -45,18 +46,29 @@ std::string Encoded(std::string_view text) {
   return encoded;
 }
 
+// Whether it may be one whose password has a / as it stands: what libpq takes for the
+// port and the database then are pieces of it.
+bool IsMisread(std::string_view uri, std::string_view ports) {
+  const bool are_numbers = std::all_of(ports.begin(), ports.end(),
+                                       [](char c) { return (c >= '0' && c <= '9') || c == ','; });
+  uri.remove_prefix(std::min(uri.size(), uri.find("://") + 3));
+  uri = uri.substr(0, uri.find('?'));
+  const std::size_t path = uri.find('/');
+  return !are_numbers || (path != uri.npos && uri.find('@', path) != uri.npos);
+}
+
+constexpr std::string_view kUnreadable =
+    "the store's address cannot be read; write "
+    "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=VALUE, with %40 for a @, %2F for a / "
+    "and %25 for a % in the password";
+
 }  // namespace
 
 Result<PostgresqlAddress> ParsePostgresqlAddress(const std::string& uri) {
   const std::unique_ptr<PQconninfoOption, FreeOptions> options(
       PQconninfoParse(uri.c_str(), nullptr));
-  if (options == nullptr) {
-    // libpq's own words may hold a piece of the password.
-    return InvalidInput(
-        "the store's address cannot be read; write "
-        "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=VALUE, with %40 for a @, %2F for a / "
-        "and %25 for a % in the password");
-  }
+  // libpq's own words may hold a piece of the password.
+  if (options == nullptr) return InvalidInput(std::string(kUnreadable));
   std::map<std::string, std::string> values(kDefaults.begin(), kDefaults.end());
   for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
     if (option->val != nullptr && *option->val != '\0') values[option->keyword] = option->val;
@@ -65,6 +77,7 @@ Result<PostgresqlAddress> ParsePostgresqlAddress(const std::string& uri) {
     const auto found = values.find(key);
     return found == values.end() ? std::string() : found->second;
   };
+  if (IsMisread(uri, value("port"))) return InvalidInput(std::string(kUnreadable));
   // Of several, the one that takes writes; also the one to which they fail over.
   if (value("host").find(',') != std::string::npos) {
     values.try_emplace("target_session_attrs", "read-write");

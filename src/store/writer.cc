@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "store/check_request.h"
+
 namespace perseus::store {
 namespace {
 
@@ -25,18 +27,6 @@ constexpr int kMostTries = 5;
 // one of plans may take its time.
 constexpr double kTransactionSeconds = 5;
 constexpr double kBytesPerSecond = 2e6;
-
-Result<JobMarks> CheckRequest(const Request& request) {
-  if (request.facts.empty()) return InvalidInput("a request without facts");
-  const std::string& job = JobOf(request.facts.front());
-  const bool is_one = std::all_of(request.facts.begin(), request.facts.end(),
-                                  [&](const Fact& fact) { return JobOf(fact) == job; });
-  if (!is_one) return InvalidInput("a request with facts about more than one job");
-  if (request.expected_revision && std::holds_alternative<JobRecord>(request.facts.front())) {
-    return InvalidInput("a job that begins has no revision to expect");
-  }
-  return {};
-}
 
 bool HasOnlyRows(const Request& request) {
   return !request.expected_revision &&
@@ -88,7 +78,9 @@ Writer::~Writer() {
 }
 
 void Writer::AddEntry(Entry entry) {
-  if (auto good = CheckRequest(entry.request); !good) entry.result = std::move(good);
+  if (auto good = CheckRequest(*backend_, entry.request); !good) {
+    entry.result = tl::unexpected(std::move(good.error()));
+  }
   {
     const std::lock_guard lock(mutex_);
     entries_.push_back(std::move(entry));
