@@ -5,30 +5,42 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "store/postgresql.h"
 #include "store/sqlite.h"
 
 namespace perseus::store {
 
-Result<std::unique_ptr<Backend>> OpenBackend(const std::string& spec) {
+void Backend::Notify(soci::session& /*sql*/, const std::vector<JobMarks>& /*marks*/,
+                     const std::string& /*server_id*/) const {}
+
+std::unique_ptr<Watcher> Backend::Watch(const std::string& /*server_id*/,
+                                        std::function<void(std::vector<std::string>)> /*woken*/,
+                                        std::function<void()> /*look*/) const {
+  return nullptr;
+}
+
+Result<std::shared_ptr<const Backend>> OpenBackend(const std::string& spec) {
   constexpr std::string_view kSqlite = "sqlite:";
   const std::string_view text = spec;
   if (text.starts_with(kSqlite)) return OpenSqlite(spec.substr(kSqlite.size()));
-  if (text.starts_with("postgresql://")) {
-    return InvalidInput(
-        "stores on PostgreSQL are not there yet in this version; use sqlite:FILE, which one server "
-        "on one machine needs no more than");
+  if (text.starts_with("postgresql://") || text.starts_with("postgres://")) {
+    return OpenPostgresql(spec);
   }
   // Without the rest, which may hold a password.
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos) {
-    return InvalidInput("the store has no kind; write sqlite:FILE");
+    return InvalidInput("the store has no kind; write sqlite:FILE or postgresql://HOST/DATABASE");
   }
-  return InvalidInput(fmt::format("stores of the kind '{}' are not known; write sqlite:FILE",
-                                  text.substr(0, colon)));
+  return InvalidInput(
+      fmt::format("stores of the kind '{}' are not known; write sqlite:FILE or "
+                  "postgresql://HOST/DATABASE",
+                  text.substr(0, colon)));
 }
 
 }  // namespace perseus::store

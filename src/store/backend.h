@@ -8,12 +8,14 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "perseus/result.h"
+#include "store/facts.h"
 
 // All that differs between databases. The SQL of the other files is what SQLite
 // and PostgreSQL have in common: BIGINT, DOUBLE PRECISION, TEXT, ON CONFLICT,
@@ -32,7 +34,17 @@ struct Fault {
   Error error;  // Its sentence. kConflict where the tables refused, kIo otherwise.
 };
 
-// A kind of database, and where it is. Not thread-safe, but for what is const.
+// Hears of what other processes write, on a thread of its own, until it is
+// destroyed.
+class Watcher {
+ public:
+  Watcher() = default;
+  virtual ~Watcher() = default;
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+};
+
+// A kind of database, and where it is. Thread-safe: it does not change.
 class Backend {
  public:
   Backend() = default;
@@ -48,6 +60,8 @@ class Backend {
   // A connection with durability and constraints switched on. Throws what
   // FaultOf() reads.
   virtual std::unique_ptr<soci::session> Connect() const = 0;
+  // Its socket, to be shut down where the database does not answer; -1: none.
+  virtual int SocketOf(soci::session& session) const = 0;
 
   // Statements that begin a transaction; one to read sees one moment of the store.
   // No statement of it takes longer than `statement_seconds`, where that can be said.
@@ -64,11 +78,22 @@ class Backend {
   virtual std::string_view tables() const = 0;
 
   virtual Fault FaultOf(const std::exception& exception) const = 0;
+
+  // Wakes the watchers of other processes: a transaction of its own. Only where the
+  // store is shared.
+  virtual std::string BeginToNotify() const { return ""; }
+  virtual void Notify(soci::session& sql, const std::vector<JobMarks>& marks,
+                      const std::string& server_id) const;
+  // `woken` is called with ids of jobs that another process than `server_id` told
+  // of, and `look` from time to time, as messages can be lost. Null: nobody else writes.
+  virtual std::unique_ptr<Watcher> Watch(const std::string& server_id,
+                                         std::function<void(std::vector<std::string>)> woken,
+                                         std::function<void()> look) const;
 };
 
 // The backend that `spec` names: "sqlite:FILE" or a URI "postgresql://...". One of
 // SQLite holds the file's lock as long as it lives, and makes the file.
-Result<std::unique_ptr<Backend>> OpenBackend(const std::string& spec);
+Result<std::shared_ptr<const Backend>> OpenBackend(const std::string& spec);
 
 }  // namespace perseus::store
 

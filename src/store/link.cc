@@ -7,62 +7,101 @@
 
 #include <chrono>
 #include <exception>
+#include <future>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace perseus::store {
+namespace {
 
-std::optional<Failure> Link::Try(const std::string& begin, const Work& work) {
+// To connect. libpq has a limit of its own for one host, but none for the look-up
+// of names or for a pooler that keeps one waiting.
+constexpr std::chrono::milliseconds kConnectPatience{4000};
+
+// No connection came about in time.
+class NoAnswer : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace
+
+// On a thread of its own, which is left behind where it does not come back.
+std::unique_ptr<soci::session> Link::Connect() {
+  if (!backend_->is_shared()) return backend_->Connect();
+  if (!connecting_.valid()) {
+    std::packaged_task<std::unique_ptr<soci::session>()> task(
+        [backend = backend_] { return backend->Connect(); });
+    connecting_ = task.get_future();
+    std::thread(std::move(task)).detach();
+  }
+  if (connecting_.wait_for(kConnectPatience) != std::future_status::ready) {
+    throw NoAnswer("the database, or the pooler before it, does not answer");
+  }
+  return connecting_.get();
+}
+
+std::optional<Failure> Link::Try(const std::string& begin, double seconds, const Work& work) {
   const std::lock_guard lock(mutex_);
   bool is_ending = false;
+  Failure failure;
   try {
-    if (session_ == nullptr) session_ = backend_->Connect();
+    if (session_ == nullptr) session_ = Connect();
+    const Watchdog::Watch watch(watchdog_, backend_->SocketOf(*session_), seconds);
     *session_ << begin;
     work(*session_);
     is_ending = true;
     *session_ << "COMMIT";
     return std::nullopt;
+  } catch (const NoAnswer& none) {
+    return Failure{.kind = FaultKind::kLost,
+                   .error = {ErrorCode::kIo, fmt::format("{}: {}; nothing was written",
+                                                         backend_->name(), none.what())}};
   } catch (const std::exception& exception) {
     Fault fault = backend_->FaultOf(exception);
-    Failure failure = {.kind = fault.kind, .error = std::move(fault.error)};
-    if (failure.kind != FaultKind::kLost) {
-      Drop();
-      return failure;
-    }
-    session_.reset();
-    failure.is_unknown = is_ending;
-    if (is_ending) {
-      failure.error.message = fmt::format(
-          "{}: the connection was lost at the end of the transaction, so that it is not known "
-          "whether it was written; read again",
-          backend_->name());
-    }
+    failure = {.kind = fault.kind, .error = std::move(fault.error)};
+  }
+  if (failure.kind != FaultKind::kLost) {
+    RollBack();
     return failure;
   }
+  session_.reset();
+  if (is_ending) {
+    failure.is_unknown = true;
+    failure.error.message = fmt::format(
+        "{}: the connection was lost at the end of the transaction, so that it is not known "
+        "whether it was written; read again",
+        backend_->name());
+  }
+  return failure;
 }
 
 // Ends the transaction; and the connection, where even that fails.
-void Link::Drop() {
+void Link::RollBack() {
   if (session_ == nullptr) return;
   try {
+    const Watchdog::Watch watch(watchdog_, backend_->SocketOf(*session_), kWaitSeconds);
     *session_ << "ROLLBACK";
-  } catch (const std::exception& exception) {
+  } catch (const std::exception&) {
     // SQLite does so by itself, as when the disk is full.
-    if (backend_->FaultOf(exception).kind == FaultKind::kLost) session_.reset();
+    if (backend_->is_shared()) session_.reset();
   }
 }
 
-Result<void> Link::Run(const std::string& begin, const Work& work, bool is_repeatable) {
+Result<void> Link::Run(const std::string& begin, double seconds, const Work& work) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kWaitSeconds);
   Backoff backoff;
   while (true) {
-    const std::optional<Failure> failure = Try(begin, work);
+    const std::optional<Failure> failure = Try(begin, seconds, work);
     if (!failure) return {};
     const bool helps = failure->kind == FaultKind::kLost || failure->kind == FaultKind::kInTheWay;
     const auto pause = backoff.Next();
-    if (!helps || (failure->is_unknown && !is_repeatable) ||
-        std::chrono::steady_clock::now() + pause > until) {
+    if (!helps || std::chrono::steady_clock::now() + pause > until) {
       return tl::unexpected(failure->error);
     }
     std::this_thread::sleep_for(pause);

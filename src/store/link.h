@@ -10,13 +10,16 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "perseus/result.h"
 #include "store/backend.h"
+#include "store/watchdog.h"
 
 namespace perseus::store {
 
@@ -37,26 +40,31 @@ class Link {
  public:
   using Work = std::function<void(soci::session& sql)>;
 
-  // `backend` outlives it.
-  explicit Link(const Backend* backend) : backend_(backend) {}
+  // `watchdog` outlives it.
+  Link(std::shared_ptr<const Backend> backend, Watchdog* watchdog)
+      : backend_(std::move(backend)), watchdog_(watchdog) {}
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Runs `begin`, `work`, which may throw what SOCI throws, and COMMIT. nullopt:
-  // all went well.
-  std::optional<Failure> Try(const std::string& begin, const Work& work);
+  // Runs `begin`, `work`, which may throw what SOCI throws, and COMMIT; takes no
+  // longer than about `seconds` where the database is a server. nullopt: all went well.
+  std::optional<Failure> Try(const std::string& begin, double seconds, const Work& work);
 
   // The same, tried again while the connection is lost or another transaction in
-  // the way, for kWaitSeconds. `work` may be run more than once. Not after an
-  // unknown end, unless `is_repeatable`.
-  Result<void> Run(const std::string& begin, const Work& work, bool is_repeatable);
+  // the way, for kWaitSeconds. `work` may be run more than once, and also after an end
+  // that is unknown.
+  Result<void> Run(const std::string& begin, double seconds, const Work& work);
 
  private:
-  void Drop();
+  std::unique_ptr<soci::session> Connect();
+  void RollBack();
 
-  const Backend* const backend_;
-  std::mutex mutex_;
+  const std::shared_ptr<const Backend> backend_;
+  Watchdog* const watchdog_;
+  std::mutex mutex_;  // Of all below.
   std::unique_ptr<soci::session> session_;
+  // A connection that took too long; it may come yet.
+  std::future<std::unique_ptr<soci::session>> connecting_;
 };
 
 // How long to wait before the next try: doubles up to a limit.

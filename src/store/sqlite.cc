@@ -137,6 +137,8 @@ class Sqlite : public Backend {
     return session;
   }
 
+  int SocketOf(soci::session& /*session*/) const override { return -1; }
+
   std::string BeginToWrite(double /*statement_seconds*/) const override {
     return "BEGIN IMMEDIATE";
   }
@@ -188,7 +190,7 @@ Result<void> CheckNotAStranger(const Sqlite& backend) {
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> OpenSqlite(const std::string& file) {
+Result<std::shared_ptr<const Backend>> OpenSqlite(const std::string& file) {
   if (file.empty() || file.find_first_of(std::string_view("\"\0", 2)) != std::string::npos) {
     return InvalidInput("the store's file has no name, or one with a quote; write sqlite:FILE");
   }
@@ -197,7 +199,7 @@ Result<std::unique_ptr<Backend>> OpenSqlite(const std::string& file) {
   }
   Result<FileDescriptor> lock = TakeLock(file);
   if (!lock) return tl::unexpected(lock.error());
-  return std::make_unique<Sqlite>(file, *std::move(lock));
+  return std::make_shared<const Sqlite>(file, *std::move(lock));
 }
 
 }  // namespace perseus::store

@@ -15,7 +15,7 @@ namespace perseus::store {
 // A store in one file, which one process owns. Errors: kInvalidInput for a name
 // that cannot be one, kIo for a file that is in use, cannot be opened, or is
 // another program's; such a file is left as it is.
-Result<std::unique_ptr<Backend>> OpenSqlite(const std::string& file);
+Result<std::shared_ptr<const Backend>> OpenSqlite(const std::string& file);
 
 }  // namespace perseus::store
 

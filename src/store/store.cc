@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <exception>
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <random>
@@ -17,15 +17,18 @@
 #include "store/link.h"
 #include "store/schema.h"
 #include "store/tables.h"
+#include "store/watchdog.h"
 #include "store/work_queue.h"
 #include "store/writer.h"
 
 namespace perseus::store {
 namespace {
 
-// Of one statement that reads all jobs, or what one needs while others wait.
+// Of a transaction at most.
+constexpr double kMigrateSeconds = 120;
 constexpr double kReadAllSeconds = 60;
 constexpr double kReadSeconds = 5;
+constexpr double kNotifySeconds = 1;
 
 std::string RandomId() {
   std::random_device random;
@@ -36,20 +39,20 @@ std::string RandomId() {
 
 class Store::Impl {
  public:
-  Impl(std::unique_ptr<Backend> backend, Writer::ProblemCallback on_problem)
+  Impl(std::shared_ptr<const Backend> backend, Writer::ProblemCallback on_problem)
       : backend_(std::move(backend)),
-        link_(backend_.get()),
-        writer_(backend_.get(), &link_, server_id_, std::move(on_problem), {}) {}
+        link_(backend_, &watchdog_),
+        second_link_(backend_, &watchdog_),
+        writer_(backend_, &link_, server_id_, std::move(on_problem),
+                [this](const std::vector<JobMarks>& marks) { Notify(marks); }) {}
 
   Result<void> Migrate() {
     Result<void> migrated;
-    const std::optional<Failure> failure =
-        link_.Try(backend_->BeginToMigrate(), [&](soci::session& sql) {
-          migrated = store::Migrate(sql, *backend_);
-          if (migrated && !backend_->is_shared()) ForgetLeases(sql);
-        });
-    if (failure) return tl::unexpected(failure->error);
-    return migrated;
+    auto run = link_.Run(backend_->BeginToMigrate(), kMigrateSeconds, [&](soci::session& sql) {
+      migrated = store::Migrate(sql, *backend_);
+      if (migrated && !backend_->is_shared()) ForgetLeases(sql);
+    });
+    return run ? migrated : run;
   }
 
   Result<std::vector<StoredJob>> Load(const std::string& id, Parts parts) {
@@ -61,12 +64,36 @@ class Store::Impl {
     return jobs;
   }
 
+  Result<std::vector<JobMarks>> Marks(const std::vector<std::string>& ids) {
+    std::vector<JobMarks> marks;
+    auto read = Read(kReadSeconds, [&](soci::session& sql) { marks = ReadMarks(sql, ids); });
+    if (!read) return tl::unexpected(read.error());
+    return marks;
+  }
+
   Result<void> Read(double seconds, const Link::Work& work) {
-    return link_.Run(backend_->BeginToRead(seconds), work, /*is_repeatable=*/true);
+    return reader().Run(backend_->BeginToRead(seconds), seconds, work);
   }
   // What does no harm when it is done twice.
   Result<void> Change(const Link::Work& work) {
-    return link_.Run(backend_->BeginToWrite(kReadSeconds), work, /*is_repeatable=*/true);
+    return reader().Run(backend_->BeginToWrite(kReadSeconds), kReadSeconds, work);
+  }
+
+  void Watch(WatchCallback changed) {
+    auto woken = [this, changed](std::vector<std::string> ids) {
+      Result<std::vector<JobMarks>> marks = Marks(ids);
+      if (!marks) return;  // A look follows.
+      for (std::string& id : ids) {
+        const bool is_there = std::any_of(marks->begin(), marks->end(),
+                                          [&](const JobMarks& mark) { return mark.id == id; });
+        if (!is_there) marks->push_back({.id = std::move(id)});
+      }
+      changed(*marks, /*are_all=*/false);
+    };
+    auto look = [this, changed = std::move(changed)] {
+      if (const Result<std::vector<JobMarks>> marks = Marks({})) changed(*marks, /*are_all=*/true);
+    };
+    watcher_ = backend_->Watch(server_id_, std::move(woken), std::move(look));
   }
 
   const Backend& backend() const { return *backend_; }
@@ -74,10 +101,25 @@ class Store::Impl {
   const std::string& server_id() const { return server_id_; }
 
  private:
+  // Nobody who reads waits for a writer, where the database lets both.
+  Link& reader() { return backend_->is_shared() ? second_link_ : link_; }
+
+  // A message that is lost costs the others a second.
+  void Notify(const std::vector<JobMarks>& marks) {
+    if (!backend_->is_shared()) return;
+    static_cast<void>(link_.Try(backend_->BeginToNotify(), kNotifySeconds, [&](soci::session& sql) {
+      backend_->Notify(sql, marks, server_id_);
+    }));
+  }
+
   const std::string server_id_ = RandomId();
-  const std::unique_ptr<Backend> backend_;
+  const std::shared_ptr<const Backend> backend_;
+  Watchdog watchdog_;
   Link link_;
-  Writer writer_;  // The last: its threads use the others.
+  Link second_link_;
+  // The last, as their threads use the others.
+  Writer writer_;
+  std::unique_ptr<Watcher> watcher_;
 };
 
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -85,7 +127,7 @@ Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::Open(
     const std::string& spec, std::function<void(const std::string& sentence)> on_problem) {
-  Result<std::unique_ptr<Backend>> backend = OpenBackend(spec);
+  Result<std::shared_ptr<const Backend>> backend = OpenBackend(spec);
   if (!backend) return tl::unexpected(backend.error());
   auto impl = std::make_unique<Impl>(*std::move(backend), std::move(on_problem));
   if (auto migrated = impl->Migrate(); !migrated) return tl::unexpected(migrated.error());
@@ -119,15 +161,9 @@ Result<std::optional<std::string>> Store::FindKey(const std::string& client_key)
   return id;
 }
 
-Result<std::vector<JobMarks>> Store::ListMarks() {
-  std::vector<JobMarks> marks;
-  auto read = impl_->Read(kReadSeconds, [&](soci::session& sql) { marks = ReadMarks(sql); });
-  if (!read) return tl::unexpected(read.error());
-  return marks;
-}
+Result<std::vector<JobMarks>> Store::ListMarks() { return impl_->Marks({}); }
 
-// One process owns what is in SQLite.
-void Store::Watch(WatchCallback /*changed*/) {}
+void Store::Watch(WatchCallback changed) { impl_->Watch(std::move(changed)); }
 
 Result<double> Store::NowSeconds() {
   double seconds = 0;

@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "store/check_request.h"
+
 namespace perseus::store {
 namespace {
 
@@ -21,24 +23,28 @@ namespace {
 constexpr std::size_t kMostRequests = 2048;
 // Where another transaction is in the way.
 constexpr int kMostTries = 5;
-// Of one statement; more than that is a database that does not answer.
-constexpr double kStatementSeconds = 5;
-
-Result<JobMarks> CheckRequest(const Request& request) {
-  if (request.facts.empty()) return InvalidInput("a request without facts");
-  const std::string& job = JobOf(request.facts.front());
-  const bool is_one = std::all_of(request.facts.begin(), request.facts.end(),
-                                  [&](const Fact& fact) { return JobOf(fact) == job; });
-  if (!is_one) return InvalidInput("a request with facts about more than one job");
-  if (request.expected_revision && std::holds_alternative<JobRecord>(request.facts.front())) {
-    return InvalidInput("a job that begins has no revision to expect");
-  }
-  return {};
-}
+// A transaction that takes longer is with a database that does not answer; a large
+// one of plans may take its time.
+constexpr double kTransactionSeconds = 5;
+constexpr double kBytesPerSecond = 2e6;
 
 bool HasOnlyRows(const Request& request) {
   return !request.expected_revision &&
          std::all_of(request.facts.begin(), request.facts.end(), IsRow);
+}
+
+// What is long of a fact.
+double BytesOf(const Fact& fact) {
+  double bytes = 0;
+  if (const auto* const curve = std::get_if<CurveRecord>(&fact)) {
+    bytes = static_cast<double>(curve->frontier_json.size());
+    for (const PlanRecord& plan : curve->plans)
+      bytes += 2.0 * static_cast<double>(plan.knobs.size());
+  }
+  if (const auto* const job = std::get_if<JobRecord>(&fact)) {
+    bytes = static_cast<double>(job->profile_csv.size() + job->settings_json.size());
+  }
+  return bytes;
 }
 
 // Whether others wait for it.
@@ -49,9 +55,9 @@ bool IsNews(const Fact& fact) {
 
 }  // namespace
 
-Writer::Writer(const Backend* backend, Link* link, std::string server_id,
+Writer::Writer(std::shared_ptr<const Backend> backend, Link* link, std::string server_id,
                ProblemCallback on_problem, NewsCallback on_news)
-    : backend_(backend),
+    : backend_(std::move(backend)),
       link_(link),
       server_id_(std::move(server_id)),
       on_problem_(std::move(on_problem)),
@@ -72,7 +78,9 @@ Writer::~Writer() {
 }
 
 void Writer::AddEntry(Entry entry) {
-  if (auto good = CheckRequest(entry.request); !good) entry.result = std::move(good);
+  if (auto good = CheckRequest(*backend_, entry.request); !good) {
+    entry.result = tl::unexpected(std::move(good.error()));
+  }
   {
     const std::lock_guard lock(mutex_);
     entries_.push_back(std::move(entry));
@@ -177,6 +185,14 @@ bool Writer::Pause(std::chrono::milliseconds time) {
   return !wake_writer_.wait_for(lock, time, [this] { return stopping_; });
 }
 
+double Writer::SecondsFor(std::span<Entry* const> entries) {
+  double bytes = 0;
+  for (const Entry* const entry : entries) {
+    for (const Fact& fact : entry->request.facts) bytes += BytesOf(fact);
+  }
+  return kTransactionSeconds + bytes / kBytesPerSecond;
+}
+
 std::optional<Failure> Writer::Commit(std::span<Entry* const> entries) {
   std::size_t facts = 0;
   const auto write = [&](soci::session& sql) {
@@ -200,7 +216,8 @@ std::optional<Failure> Writer::Commit(std::span<Entry* const> entries) {
       }
     }
   };
-  std::optional<Failure> failure = link_->Try(backend_->BeginToWrite(kStatementSeconds), write);
+  const double seconds = SecondsFor(entries);
+  std::optional<Failure> failure = link_->Try(backend_->BeginToWrite(seconds), seconds, write);
   const std::lock_guard lock(mutex_);
   if (!failure) {
     counters_.facts += facts;

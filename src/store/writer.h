@@ -34,9 +34,9 @@ class Writer {
   // commit, with what the job then is.
   using NewsCallback = std::function<void(const std::vector<JobMarks>&)>;
 
-  // `backend` and `link` outlive it.
-  Writer(const Backend* backend, Link* link, std::string server_id, ProblemCallback on_problem,
-         NewsCallback on_news);
+  // `link` outlives it.
+  Writer(std::shared_ptr<const Backend> backend, Link* link, std::string server_id,
+         ProblemCallback on_problem, NewsCallback on_news);
   // Ends what was added, acknowledging it.
   ~Writer();
   Writer(const Writer&) = delete;
@@ -67,6 +67,7 @@ class Writer {
   void WriteAll();
   void CommitBatch(std::vector<Entry>* batch);
   void CommitOrAnswer(std::span<Entry* const> entries);
+  static double SecondsFor(std::span<Entry* const> entries);
   std::optional<Failure> Commit(std::span<Entry* const> entries);
   bool MayTryAgain(const Failure& failure, Clock::time_point since, int tries);
   bool Pause(std::chrono::milliseconds time);
@@ -75,7 +76,7 @@ class Writer {
   void Notify(const Acknowledgement& next) const;
   void NotifyAll();
 
-  const Backend* const backend_;
+  const std::shared_ptr<const Backend> backend_;
   Link* const link_;
   const std::string server_id_;
   const ProblemCallback on_problem_;

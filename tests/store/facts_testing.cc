@@ -14,8 +14,9 @@
 
 namespace perseus::store {
 
-std::unique_ptr<Store> OpenOrThrow(const std::string& file) {
-  Result<std::unique_ptr<Store>> store = Store::Open("sqlite:" + file);
+std::unique_ptr<Store> OpenOrThrow(const std::string& file_or_spec) {
+  const bool is_file = file_or_spec.starts_with("/");
+  Result<std::unique_ptr<Store>> store = Store::Open((is_file ? "sqlite:" : "") + file_or_spec);
   if (!store) throw std::runtime_error(store.error().message);
   return *std::move(store);
 }

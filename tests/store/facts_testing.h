@@ -14,7 +14,7 @@
 namespace perseus::store {
 
 // Opens or fails the test with the store's sentence (throws).
-std::unique_ptr<Store> OpenOrThrow(const std::string& file);
+std::unique_ptr<Store> OpenOrThrow(const std::string& file_or_spec);
 
 // The job with this id, or throws: there must be one.
 StoredJob JobOrThrow(Store& store, const std::string& id, Parts parts = Parts::kAll);

@@ -13,17 +13,22 @@
 #include <utility>
 #include <vector>
 
-#include "common/temporary_directory.h"
 #include "store/facts_testing.h"
 #include "store/store.h"
+#include "store/testing_stores.h"
 
 namespace perseus::store {
 namespace {
 
 using ::testing::HasSubstr;
 
-class MarksTest : public ::testing::Test {
+class MarksTest : public AnyStoreTest {
  protected:
+  void SetUp() override {
+    AnyStoreTest::SetUp();
+    if (!IsSkipped()) store_ = Open();
+  }
+
   JobMarks Written(const std::vector<Fact>& facts,
                    std::optional<std::int64_t> expected = std::nullopt) const {
     const Result<JobMarks> marks = store_->Write(facts, expected);
@@ -39,11 +44,13 @@ class MarksTest : public ::testing::Test {
   }
   std::vector<JobMarks> Listed() const { return store_->ListMarks().value(); }
 
-  TemporaryDirectory directory_;
-  std::unique_ptr<Store> store_ = OpenOrThrow(directory_.Path("store.sqlite"));
+  std::unique_ptr<Store> store_;
 };
 
-TEST_F(MarksTest, FactsBumpTheMarksOfTheirKind) {
+INSTANTIATE_TEST_SUITE_P(On, MarksTest, ::testing::Values(Kind::kSqlite, Kind::kPostgresql),
+                         KindName);
+
+TEST_P(MarksTest, FactsBumpTheMarksOfTheirKind) {
   const JobMarks born = Written({SampleJob("a")});
   EXPECT_EQ(born.id, "a");
   EXPECT_GT(born.revision, 0);
@@ -68,7 +75,7 @@ TEST_F(MarksTest, FactsBumpTheMarksOfTheirKind) {
   EXPECT_EQ(JobOrThrow(*store_, "a").marks, Listed().at(0));
 }
 
-TEST_F(MarksTest, OfARequestEachGoesOnOnce) {
+TEST_P(MarksTest, OfARequestEachGoesOnOnce) {
   const JobMarks born = Written({SampleJob("a")});
   const JobMarks after = Written({TargetChange{"a", "min"}, DetectionChange{"a", "{}"},
                                   SampleRank("a", 0), SampleRank("a", 1)});
@@ -76,7 +83,7 @@ TEST_F(MarksTest, OfARequestEachGoesOnOnce) {
   EXPECT_EQ(after.rows, born.rows + 1);
 }
 
-TEST_F(MarksTest, AnUnexpectedRevisionIsAConflictAndWritesNothing) {
+TEST_P(MarksTest, AnUnexpectedRevisionIsAConflictAndWritesNothing) {
   const JobMarks born = Written({SampleJob("a")});
   const JobMarks next = Written({TargetChange{"a", "one"}}, born.revision);
   EXPECT_EQ(next.revision, born.revision + 1);
@@ -92,7 +99,7 @@ TEST_F(MarksTest, AnUnexpectedRevisionIsAConflictAndWritesNothing) {
   EXPECT_EQ(store_->counters().conflicts, 1);
 }
 
-TEST_F(MarksTest, WhatTheTablesRefuseIsAConflict) {
+TEST_P(MarksTest, WhatTheTablesRefuseIsAConflict) {
   Written({SampleJob("a"), SampleRank("a", 0)});
   EXPECT_EQ(Refused({SampleRank("nobody", 0)}).code, ErrorCode::kConflict);
   RankRecord same_place = SampleRank("a", 9);
@@ -106,7 +113,7 @@ TEST_F(MarksTest, WhatTheTablesRefuseIsAConflict) {
   EXPECT_EQ(store_->FindKey("nobody's").value(), std::nullopt);
 }
 
-TEST_F(MarksTest, ARequestIsAboutOneJob) {
+TEST_P(MarksTest, ARequestIsAboutOneJob) {
   Written({SampleJob("a")});
   Written({SampleJob("b")});
   EXPECT_EQ(Refused({TargetChange{"a", "x"}, TargetChange{"b", "x"}}).code,
@@ -114,7 +121,7 @@ TEST_F(MarksTest, ARequestIsAboutOneJob) {
   EXPECT_EQ(Refused({}).code, ErrorCode::kInvalidInput);
 }
 
-TEST_F(MarksTest, OfAJobThatIsGoneTheRevisionIsZero) {
+TEST_P(MarksTest, OfAJobThatIsGoneTheRevisionIsZero) {
   const JobMarks born = Written({SampleJob("a")});
   EXPECT_EQ(Refused({JobGone{"a"}}, born.revision + 7).code, ErrorCode::kConflict);
   EXPECT_EQ(Written({JobGone{"a"}}, born.revision), JobMarks{.id = "a"});
@@ -124,7 +131,7 @@ TEST_F(MarksTest, OfAJobThatIsGoneTheRevisionIsZero) {
   EXPECT_EQ(store_->LoadJob("a").value(), std::nullopt);
 }
 
-TEST_F(MarksTest, OnlyThePartsThatWereAskedForAreRead) {
+TEST_P(MarksTest, OnlyThePartsThatWereAskedForAreRead) {
   Written(SampleFacts("a"));
   const StoredJob none = JobOrThrow(*store_, "a", Parts::kNone);
   EXPECT_EQ(none.job.id, "a");
@@ -138,8 +145,7 @@ TEST_F(MarksTest, OnlyThePartsThatWereAskedForAreRead) {
   EXPECT_FALSE(some.version || !some.measurements.empty() || !some.iterations.empty());
 }
 
-TEST_F(MarksTest, IterationsAreSummedOverServers) {
-  const std::string file = directory_.Path("store.sqlite");
+TEST_P(MarksTest, IterationsAreSummedOverServers) {
   const IterationSummary mine = {.job = "a",
                                  .plan_version = 2,
                                  .reports = 3,
@@ -156,7 +162,7 @@ TEST_F(MarksTest, IterationsAreSummedOverServers) {
   EXPECT_EQ(JobOrThrow(*store_, "a").iterations.at(0).reports, 3);
   EXPECT_TRUE(JobOrThrow(*store_, "a").iterations_elsewhere.empty());
   store_.reset();
-  store_ = OpenOrThrow(file);
+  store_ = Open();
   IterationSummary more = mine;
   more.reports = 2;
   more.least_seconds = 1;

@@ -16,23 +16,20 @@
 #include <thread>
 #include <vector>
 
-#include "common/temporary_directory.h"
 #include "store/facts_testing.h"
+#include "store/testing_stores.h"
 
 namespace perseus::store {
 namespace {
 
 using ::testing::HasSubstr;
 
-class StoreTest : public ::testing::Test {
- protected:
-  std::unique_ptr<Store> Open() const { return OpenOrThrow(file_); }
+using StoreTest = AnyStoreTest;
+INSTANTIATE_TEST_SUITE_P(On, StoreTest,
+                         ::testing::Values(Kind::kSqlite, Kind::kPostgresql, Kind::kPgBouncer),
+                         KindName);
 
-  TemporaryDirectory directory_;
-  std::string file_ = directory_.Path("perseus store.sqlite");
-};
-
-TEST_F(StoreTest, EveryFactIsThereAfterItWasClosed) {
+TEST_P(StoreTest, EveryFactIsThereAfterItWasClosed) {
   std::string before;
   {
     const auto store = Open();
@@ -58,7 +55,7 @@ detection {}
 )");
 }
 
-TEST_F(StoreTest, ARankThatComesBackReplacesItsGpu) {
+TEST_P(StoreTest, ARankThatComesBackReplacesItsGpu) {
   const auto store = Open();
   ASSERT_TRUE(store->Write({SampleJob("a"), SampleRank("a", 3)}));
   RankRecord again = SampleRank("a", 3);
@@ -71,7 +68,7 @@ TEST_F(StoreTest, ARankThatComesBackReplacesItsGpu) {
   EXPECT_TRUE(job.ranks[0].clocks_mhz.empty());
 }
 
-TEST_F(StoreTest, NewCurvesReplaceOldPlans) {
+TEST_P(StoreTest, NewCurvesReplaceOldPlans) {
   const auto store = Open();
   ASSERT_TRUE(store->Write(SampleFacts("a")));
   ASSERT_TRUE(store->Write({CurveRecord{.job = "a", .revision = 2, .plans = {{.id = 9}}}}));
@@ -81,7 +78,7 @@ TEST_F(StoreTest, NewCurvesReplaceOldPlans) {
   EXPECT_EQ(job.curve->revision, 2);
 }
 
-TEST_F(StoreTest, AJobThatGoesTakesAllItsFactsAlong) {
+TEST_P(StoreTest, AJobThatGoesTakesAllItsFactsAlong) {
   const auto store = Open();
   ASSERT_TRUE(store->Write(SampleFacts("a")));
   ASSERT_TRUE(store->Write({JobGone{"a"}}));
@@ -92,7 +89,7 @@ TEST_F(StoreTest, AJobThatGoesTakesAllItsFactsAlong) {
   EXPECT_EQ(JobOrThrow(*store, "a").ranks.size(), 0);
 }
 
-TEST_F(StoreTest, AWriteIsAllOrNothing) {
+TEST_P(StoreTest, AWriteIsAllOrNothing) {
   const auto store = Open();
   const Result<JobMarks> written = store->Write({SampleJob("a"), SampleRank("nobody", 0)});
   ASSERT_FALSE(written);
@@ -103,7 +100,7 @@ TEST_F(StoreTest, AWriteIsAllOrNothing) {
   EXPECT_FALSE(store->counters().is_failing);
 }
 
-TEST_F(StoreTest, OneThatIsRefusedTakesNoOtherWithIt) {
+TEST_P(StoreTest, OneThatIsRefusedTakesNoOtherWithIt) {
   std::vector<std::future<bool>> answers;
   {
     const auto store = Open();
@@ -123,7 +120,7 @@ TEST_F(StoreTest, OneThatIsRefusedTakesNoOtherWithIt) {
   EXPECT_EQ(JobOrThrow(*Open(), "a").ranks.size(), 99);
 }
 
-TEST_F(StoreTest, AStormSharesItsCommits) {
+TEST_P(StoreTest, AStormSharesItsCommits) {
   constexpr int kRanks = 2000;
   const auto store = Open();
   ASSERT_TRUE(store->Write({SampleJob("a")}));
@@ -142,7 +139,7 @@ TEST_F(StoreTest, AStormSharesItsCommits) {
   EXPECT_EQ(JobOrThrow(*store, "a").ranks.size(), kRanks);
 }
 
-TEST_F(StoreTest, ACallbackMayWriteAgain) {
+TEST_P(StoreTest, ACallbackMayWriteAgain) {
   const auto store = Open();
   std::promise<bool> second;
   store->Add({SampleJob("a")}, [&](const Result<JobMarks>&) {
@@ -153,10 +150,10 @@ TEST_F(StoreTest, ACallbackMayWriteAgain) {
   EXPECT_TRUE(answer.get());
 }
 
-TEST_F(StoreTest, ACallbackThatThrowsIsToldAndTheNextIsCalled) {
+TEST_P(StoreTest, ACallbackThatThrowsIsToldAndTheNextIsCalled) {
   std::promise<std::string> told;
-  const auto store = Store::Open("sqlite:" + directory_.Path("throwing.sqlite"),
-                                 [&](const std::string& sentence) { told.set_value(sentence); });
+  const auto store =
+      Store::Open(spec_, [&](const std::string& sentence) { told.set_value(sentence); });
   ASSERT_TRUE(store);
   std::promise<bool> next;
   (*store)->Add({SampleJob("a")}, [](const auto&) { throw std::runtime_error("no room"); });
@@ -166,7 +163,7 @@ TEST_F(StoreTest, ACallbackThatThrowsIsToldAndTheNextIsCalled) {
   EXPECT_THAT(told.get_future().get(), HasSubstr("no room"));
 }
 
-TEST_F(StoreTest, ThreadsShareIt) {
+TEST_P(StoreTest, ThreadsShareIt) {
   const auto store = Open();
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {

@@ -7,18 +7,21 @@
 #include <optional>
 #include <string>
 
-#include "common/temporary_directory.h"
 #include "store/facts_testing.h"
 #include "store/store.h"
+#include "store/testing_stores.h"
 
 namespace perseus::store {
 namespace {
 
 constexpr double kLongSeconds = 1000;
 
-class WorkQueueTest : public ::testing::Test {
+class WorkQueueTest : public AnyStoreTest {
  protected:
   void SetUp() override {
+    AnyStoreTest::SetUp();
+    if (IsSkipped()) return;
+    store_ = Open();
     for (const char* const job : {"a", "b"}) {
       ASSERT_TRUE(store_->Write({SampleJob(job), WorkWanted{job}}));
     }
@@ -27,18 +30,19 @@ class WorkQueueTest : public ::testing::Test {
     return store_->ClaimWork(seconds).value();
   }
 
-  TemporaryDirectory directory_;
-  std::string file_ = directory_.Path("store.sqlite");
-  std::unique_ptr<Store> store_ = OpenOrThrow(file_);
+  std::unique_ptr<Store> store_;
 };
 
-TEST_F(WorkQueueTest, WhoWaitedLongestComesFirstAndNobodyTwice) {
+INSTANTIATE_TEST_SUITE_P(On, WorkQueueTest, ::testing::Values(Kind::kSqlite, Kind::kPostgresql),
+                         KindName);
+
+TEST_P(WorkQueueTest, WhoWaitedLongestComesFirstAndNobodyTwice) {
   EXPECT_EQ(Claimed(), "a");
   EXPECT_EQ(Claimed(), "b");
   EXPECT_EQ(Claimed(), std::nullopt);
 }
 
-TEST_F(WorkQueueTest, WhatIsDoneIsGone) {
+TEST_P(WorkQueueTest, WhatIsDoneIsGone) {
   EXPECT_EQ(Claimed(), "a");
   ASSERT_TRUE(store_->FinishWork("a"));
   EXPECT_EQ(Claimed(), "b");
@@ -46,7 +50,7 @@ TEST_F(WorkQueueTest, WhatIsDoneIsGone) {
   EXPECT_EQ(Claimed(), std::nullopt);
 }
 
-TEST_F(WorkQueueTest, WhatIsWantedMeanwhileStays) {
+TEST_P(WorkQueueTest, WhatIsWantedMeanwhileStays) {
   EXPECT_EQ(Claimed(), "a");
   ASSERT_TRUE(store_->Write({WorkWanted{"a"}}));
   EXPECT_EQ(Claimed(), "b");
@@ -57,7 +61,7 @@ TEST_F(WorkQueueTest, WhatIsWantedMeanwhileStays) {
   EXPECT_EQ(Claimed(), std::nullopt);
 }
 
-TEST_F(WorkQueueTest, ALeaseThatEndedIsTakenOver) {
+TEST_P(WorkQueueTest, ALeaseThatEndedIsTakenOver) {
   EXPECT_EQ(Claimed(-1), "a");
   EXPECT_EQ(Claimed(), "a");
   EXPECT_TRUE(store_->RenewWork("a", kLongSeconds).value());
@@ -65,16 +69,17 @@ TEST_F(WorkQueueTest, ALeaseThatEndedIsTakenOver) {
   EXPECT_EQ(Claimed(), "b");
 }
 
-TEST_F(WorkQueueTest, AJobThatGoesTakesItsWorkAlong) {
+TEST_P(WorkQueueTest, AJobThatGoesTakesItsWorkAlong) {
   ASSERT_TRUE(store_->Write({JobGone{"a"}}));
   EXPECT_EQ(Claimed(), "b");
   EXPECT_EQ(Claimed(), std::nullopt);
 }
 
-TEST_F(WorkQueueTest, TheOnlyProcessThatDiedLeavesNoLease) {
+TEST_P(WorkQueueTest, TheOnlyProcessThatDiedLeavesNoLease) {
+  if (store_->is_shared()) GTEST_SKIP() << "there may be others";
   EXPECT_EQ(Claimed(), "a");
   store_.reset();
-  store_ = OpenOrThrow(file_);
+  store_ = Open();
   EXPECT_EQ(Claimed(), "a");
 }
 

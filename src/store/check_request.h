@@ -1,0 +1,20 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_STORE_CHECK_REQUEST_H_
+#define PERSEUS_STORE_CHECK_REQUEST_H_
+
+#include "perseus/result.h"
+#include "store/backend.h"
+#include "store/tables.h"
+
+namespace perseus::store {
+
+// Whether a request can be written at all: kInvalidInput for one that has no facts,
+// is about several jobs, expects a revision of a job that begins, or has text that
+// the database cannot hold.
+Result<void> CheckRequest(const Backend& backend, const Request& request);
+
+}  // namespace perseus::store
+
+#endif  // PERSEUS_STORE_CHECK_REQUEST_H_

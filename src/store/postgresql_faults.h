@@ -1,0 +1,29 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_STORE_POSTGRESQL_FAULTS_H_
+#define PERSEUS_STORE_POSTGRESQL_FAULTS_H_
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "store/backend.h"
+#include "store/postgresql_address.h"
+
+namespace perseus::store {
+
+// A connection that was made, to a database that will not do. what() is the end of a
+// sentence that begins with the database's name.
+class UnfitDatabase : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What an exception of SOCI's PostgreSQL backend means, by its SQLSTATE, or, as
+// that lacks where no connection comes about, by libpq's words.
+Fault PostgresqlFault(const PostgresqlAddress& address, const std::exception& exception);
+
+}  // namespace perseus::store
+
+#endif  // PERSEUS_STORE_POSTGRESQL_FAULTS_H_

@@ -1,0 +1,52 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_STORE_WATCHDOG_H_
+#define PERSEUS_STORE_WATCHDOG_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace perseus::store {
+
+// Shuts down sockets on which somebody has waited for too long, so that a call
+// without a time limit of its own (libpq's, where a database is frozen and its
+// machine is not) comes back with an error. Thread-safe. Its thread begins with the
+// first socket.
+class Watchdog {
+ public:
+  // While it lives the socket is watched; it must stay open as long.
+  class Watch {
+   public:
+    Watch(Watchdog* watchdog, int socket, double seconds);
+    ~Watch();
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+   private:
+    Watchdog* const watchdog_;
+    const int socket_;
+  };
+
+  Watchdog() = default;
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void ShutDownLateOnes();
+
+  std::mutex mutex_;  // Of all below.
+  std::condition_variable wake_;
+  std::map<int, Clock::time_point> deadlines_;  // By socket.
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace perseus::store
+
+#endif  // PERSEUS_STORE_WATCHDOG_H_
