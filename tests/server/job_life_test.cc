@@ -20,33 +20,7 @@ namespace {
 using store::JobState;
 using ::testing::HasSubstr;
 
-class JobLifeTest : public ServiceTest {
- protected:
-  // What a rank measures of its stage.
-  static store::Measurements Sweep(int rank, bool done = true) {
-    store::Measurements measured{.rank = rank, .done = done};
-    const int stage = rank % 2;
-    for (const int clock : {1400, 1200, 1000}) {
-      const double slow = 1400.0 / clock;
-      const double base = stage == 0 ? 1 : 1.5;
-      measured.rows.push_back({.stage = stage,
-                               .type = ComputationType::kForward,
-                               .clock_mhz = clock,
-                               .time_seconds = base * slow,
-                               .energy_joules = 100 * base / slow / slow});
-      measured.rows.push_back({.stage = stage,
-                               .type = ComputationType::kBackward,
-                               .clock_mhz = clock,
-                               .time_seconds = 2 * base * slow,
-                               .energy_joules = 200 * base / slow / slow});
-    }
-    measured.blocking_power_watts = 20;
-    return measured;
-  }
-};
-
-constexpr const char* kUnmeasured =
-    R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2,"effort":0.05})";
+using JobLifeTest = ServiceTest;
 
 TEST_F(JobLifeTest, WithAProfileItRunsOnceAllRanksAreThere) {
   const auto job = Create();

@@ -24,6 +24,9 @@ const char* const kSmallSettings =
     R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2,"blocking_power":20,)"
     R"("effort":0.05})";
 
+const char* const kUnmeasured =
+    R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2,"effort":0.05})";
+
 bool Eventually(const std::function<bool()>& holds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
   while (!holds()) {
@@ -66,7 +69,7 @@ std::shared_ptr<ManagedJob> ServiceTest::Find(const std::shared_ptr<ManagedJob>&
   return service_->Find(job->id());
 }
 
-store::RankRecord ServiceTest::SmallRank(int rank) {
+store::RankRecord SmallRank(int rank) {
   return {.rank = rank,
           .dp_rank = rank / 2,
           .pp_rank = rank % 2,
@@ -77,7 +80,28 @@ store::RankRecord ServiceTest::SmallRank(int rank) {
           .clocks_mhz = {1000, 1200, 1400}};
 }
 
-Outcome<std::int64_t> ServiceTest::Register(ManagedJob& job, const store::RankRecord& rank) {
+store::Measurements Sweep(int rank, bool done) {
+  store::Measurements measured{.rank = rank, .done = done};
+  const int stage = rank % 2;
+  for (const int clock : {1400, 1200, 1000}) {
+    const double slow = 1400.0 / clock;
+    const double base = stage == 0 ? 1 : 1.5;
+    measured.rows.push_back({.stage = stage,
+                             .type = ComputationType::kForward,
+                             .clock_mhz = clock,
+                             .time_seconds = base * slow,
+                             .energy_joules = 100 * base / slow / slow});
+    measured.rows.push_back({.stage = stage,
+                             .type = ComputationType::kBackward,
+                             .clock_mhz = clock,
+                             .time_seconds = 2 * base * slow,
+                             .energy_joules = 200 * base / slow / slow});
+  }
+  measured.blocking_power_watts = 20;
+  return measured;
+}
+
+Outcome<std::int64_t> Register(ManagedJob& job, const store::RankRecord& rank) {
   std::promise<Outcome<std::int64_t>> answer;
   job.Register(rank, [&](const Outcome<ManagedJob::Registered>& met) {
     answer.set_value(met ? Outcome<std::int64_t>(met->plan_version) : tl::unexpected(met.error()));
@@ -85,24 +109,24 @@ Outcome<std::int64_t> ServiceTest::Register(ManagedJob& job, const store::RankRe
   return answer.get_future().get();
 }
 
-void ServiceTest::RegisterAll(ManagedJob& job) {
+void RegisterAll(ManagedJob& job) {
   for (int rank = 0; rank < job.shape().world_size(); ++rank) {
     const Outcome<std::int64_t> registered = Register(job, SmallRank(rank));
     ASSERT_TRUE(registered) << registered.error().message;
   }
 }
 
-Outcome<void> ServiceTest::Measure(ManagedJob& job, const store::Measurements& measured) {
+Outcome<void> Measure(ManagedJob& job, const store::Measurements& measured) {
   std::promise<Outcome<void>> answer;
   job.Measure(measured, [&](const Outcome<void>& outcome) { answer.set_value(outcome); });
   return answer.get_future().get();
 }
 
-void ServiceTest::AwaitRefined(const ManagedJob& job) {
+void AwaitRefined(const ManagedJob& job) {
   ASSERT_TRUE(Eventually([&] { return job.View().refined; }));
 }
 
-bool ServiceTest::AwaitState(const ManagedJob& job, store::JobState state) {
+bool AwaitState(const ManagedJob& job, store::JobState state) {
   return Eventually([&] { return job.View().record.state == state; });
 }
 

@@ -21,9 +21,23 @@ namespace perseus::server {
 extern const char* const kSmallProfile;
 // 1F1B with four microbatches on two pipelines of two ranks.
 extern const char* const kSmallSettings;
+// The same; its ranks measure.
+extern const char* const kUnmeasured;
 
 // True as soon as `holds` is; false after a long while.
 bool Eventually(const std::function<bool()>& holds);
+
+// The rank of the small job with this number; pipelines first.
+store::RankRecord SmallRank(int rank);
+// What it measures of its stage.
+store::Measurements Sweep(int rank, bool done = true);
+// These wait for the answer.
+Outcome<std::int64_t> Register(ManagedJob& job, const store::RankRecord& rank);
+void RegisterAll(ManagedJob& job);
+Outcome<void> Measure(ManagedJob& job, const store::Measurements& measured);
+// Waits until a version is there, and no better plan is to come.
+void AwaitRefined(const ManagedJob& job);
+bool AwaitState(const ManagedJob& job, store::JobState state);
 
 // A service on a store in a temporary folder, with a clock that the test sets.
 class ServiceTest : public ::testing::Test {
@@ -38,16 +52,6 @@ class ServiceTest : public ::testing::Test {
                                      const std::string& profile = kSmallProfile,
                                      const std::string& client_key = "key");
   std::shared_ptr<ManagedJob> Find(const std::shared_ptr<ManagedJob>& job) const;
-
-  // The rank of the small job with this number; pipelines first.
-  static store::RankRecord SmallRank(int rank);
-  // Waits for the answer.
-  static Outcome<std::int64_t> Register(ManagedJob& job, const store::RankRecord& rank);
-  static void RegisterAll(ManagedJob& job);
-  static Outcome<void> Measure(ManagedJob& job, const store::Measurements& measured);
-  // Waits until a version is there, and no better plan is to come.
-  static void AwaitRefined(const ManagedJob& job);
-  static bool AwaitState(const ManagedJob& job, store::JobState state);
 
   TemporaryDirectory directory_;
   std::atomic<double> now_ = 1000;

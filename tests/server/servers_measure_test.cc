@@ -1,0 +1,97 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Ranks that measure at several servers make one profile.
+
+#include "server/servers_testing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace perseus::server {
+namespace {
+
+using store::JobState;
+using ServersMeasureTest = ServersTest;
+
+TEST_F(ServersMeasureTest, TheProfileHoldsTheRowsOfAllServers) {
+  const auto job = Create(kUnmeasured, "");
+  const auto other = Other(job);
+  for (int rank = 0; rank < 4; ++rank) {
+    ASSERT_TRUE(Register(rank % 2 == 0 ? *job : *other, SmallRank(rank)));
+  }
+  ASSERT_TRUE(AwaitState(*job, JobState::kProfiling));
+  ASSERT_TRUE(AwaitState(*other, JobState::kProfiling));
+  // A clock that each rank measured alone.
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      store::Measurements measured = Sweep(rank);
+      for (store::MeasuredRow row : {measured.rows[4], measured.rows[5]}) {
+        row.clock_mhz = 900 + rank;
+        row.time_seconds *= 1.5;
+        measured.rows.push_back(row);
+      }
+      EXPECT_TRUE(Measure(rank < 2 ? *job : *other, measured));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& one : {job, other}) {
+    AwaitRefined(*one);
+    EXPECT_EQ(one->View().record.state, JobState::kRunning);
+    ASSERT_TRUE(one->Refresh());
+    EXPECT_EQ(one->View().ranks_measured, 4);
+  }
+  const std::string profile =
+      postgres_->Ask("SELECT profile FROM jobs WHERE id = '" + job->id() + "'", database_);
+  for (const char* const clock : {",900,", ",901,", ",902,", ",903,"}) {
+    EXPECT_THAT(profile, ::testing::HasSubstr(clock));
+  }
+  EXPECT_EQ(Measure(*other, Sweep(0)).error().code, FailureCode::kConflict);
+}
+
+TEST_F(ServersMeasureTest, OneServerEndsWhatRanksToldAnother) {
+  const auto job = Create(kUnmeasured, "");
+  const std::string id = job->id();
+  RegisterAll(*job);
+  for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(Measure(*job, Sweep(rank)));
+  services_[0].reset();
+  const auto other = services_[1]->Find(id);
+  ASSERT_TRUE(Measure(*other, Sweep(3)));
+  EXPECT_TRUE(AwaitState(*other, JobState::kRunning));
+}
+
+TEST_F(ServersMeasureTest, ARankThatJoinedElsewhereMayMeasureHereAtOnce) {
+  const auto job = Create(kUnmeasured, "");
+  const auto other = Other(job);
+  ASSERT_TRUE(Register(*job, SmallRank(1)));
+  const auto measured = Measure(*other, Sweep(1));
+  EXPECT_TRUE(measured) << measured.error().message;
+  EXPECT_EQ(Measure(*other, Sweep(2)).error().code, FailureCode::kConflict);
+}
+
+TEST_F(ServersMeasureTest, ALongPauseEndsTheSweepOnlyIfNoServerHeardOfOne) {
+  const auto job = Create(kUnmeasured, "");
+  const auto other = Other(job);
+  RegisterAll(*job);
+  ASSERT_TRUE(Measure(*job, Sweep(0)));
+  ASSERT_TRUE(Measure(*job, Sweep(1)));
+  ASSERT_TRUE(other->Refresh());
+  EXPECT_EQ(other->View().record.state, JobState::kProfiling);
+  now_[0] = now_[1] = 1000 + kProfileGraceSeconds - 1;
+  ASSERT_TRUE(Measure(*job, Sweep(2, false)));
+  ASSERT_TRUE(other->Refresh());
+  now_[1] = 1000 + kProfileGraceSeconds + 1;
+  other->Tick();
+  EXPECT_EQ(other->View().record.state, JobState::kProfiling);
+  now_[0] = now_[1] = 1000 + 2 * kProfileGraceSeconds;
+  EXPECT_TRUE(AwaitState(*other, JobState::kRunning));
+}
+
+}  // namespace
+}  // namespace perseus::server

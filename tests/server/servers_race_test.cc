@@ -1,0 +1,265 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Several servers at the same moment: time, work, and stores that forget.
+
+#include "server/servers_testing.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace perseus::server {
+namespace {
+
+using store::JobState;
+using ServersRaceTest = ServersTest;
+
+TEST_F(ServersRaceTest, KeysThatRaceMakeOneJob) {
+  for (int round = 0; round < 5; ++round) {
+    const std::string key = fmt::format("key {}", round);
+    std::vector<std::string> ids(4);
+    std::atomic<int> made = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        const auto created = CreateAt(i % 2, kUnmeasured, "", key);
+        if (!created) return;
+        ids[i] = created->job->id();
+        made += created->is_new ? 1 : 0;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(made, 1);
+    for (const std::string& id : ids) EXPECT_EQ(id, ids[0]);
+  }
+}
+
+TEST_F(ServersRaceTest, RanksThatRaceForAPositionLeaveOne) {
+  const auto job = Create(kUnmeasured, "");
+  const auto other = Other(job);
+  std::atomic<int> accepted = 0;
+  std::atomic<int> answered = 0;
+  std::atomic<int> winner = -1;
+  for (int rank = 0; rank < 4; ++rank) {
+    store::RankRecord same = SmallRank(0);
+    same.rank = rank;
+    (rank % 2 == 0 ? job : other)->Register(same, [&, rank](const auto& outcome) {
+      if (outcome) {
+        winner = rank;
+        ++accepted;
+      } else {
+        EXPECT_EQ(outcome.error().code, FailureCode::kConflict) << outcome.error().message;
+      }
+      ++answered;
+    });
+  }
+  ASSERT_TRUE(Eventually([&] { return answered == 4; }));
+  EXPECT_EQ(accepted, 1);
+  ASSERT_TRUE(other->Refresh());
+  ASSERT_EQ(other->Ranks().size(), 1);
+  EXPECT_EQ(other->Ranks()[0].rank, winner);
+}
+
+TEST_F(ServersRaceTest, TheLastRanksAtTwoServersStartTheJobOnce) {
+  for (int round = 0; round < 5; ++round) {
+    const auto job = Create(kSmallSettings, kSmallProfile, fmt::format("key {}", round));
+    const auto other = Other(job);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 4; ++rank) {
+      threads.emplace_back([&, rank] {
+        EXPECT_TRUE(Register(rank % 2 == 0 ? *job : *other, SmallRank(rank)));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& one : {job, other}) {
+      EXPECT_TRUE(AwaitState(*one, JobState::kRunning));
+      AwaitRefined(*one);
+      EXPECT_TRUE(Eventually([&] { return one->board().version() == 2; }));
+    }
+    EXPECT_EQ(postgres_->Ask("SELECT count(*) FROM versions WHERE job = '" + job->id() + "'",
+                             database_),
+              "2");
+  }
+}
+
+TEST_F(ServersRaceTest, NoChangeOfTwoServersIsLost) {
+  MakeRunning();
+  constexpr int kEach = 15;
+  std::vector<std::thread> threads;
+  std::array<std::vector<std::int64_t>, 2> added;
+  for (int server = 0; server < 2; ++server) {
+    threads.emplace_back([&, server] {
+      for (int i = 0; i < kEach; ++i) {
+        const auto id = jobs_[server]->AddStraggler(
+            {.pipeline = (server + i) % 2, .factor = 1 + 0.01 * (i + 1)});
+        EXPECT_TRUE(id) << id.error().message;
+        if (id) added[server].push_back(*id);
+        if (i % 3 == 2 && id) {
+          EXPECT_TRUE(jobs_[server]->ClearStraggler(*id));
+          added[server].pop_back();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::int64_t> all(added[0].begin(), added[0].end());
+  all.insert(added[1].begin(), added[1].end());
+  EXPECT_EQ(all.size(), 2 * (kEach - kEach / 3));
+  for (const auto& job : jobs_) {
+    ASSERT_TRUE(job->Refresh());
+    std::set<std::int64_t> there;
+    for (const auto& straggler : job->View().stragglers) there.insert(straggler.id);
+    EXPECT_EQ(there, all);
+  }
+  EXPECT_TRUE(AgreesOn(VersionOf(*jobs_[0])));
+}
+
+TEST_F(ServersRaceTest, AStragglerBeginsAndExpiresOnceForAll) {
+  MakeRunning();
+  ASSERT_TRUE(jobs_[0]->AddStraggler(
+      {.pipeline = 1, .factor = 1.2, .expires_in_seconds = 100, .starts_in_seconds = 50}));
+  EXPECT_TRUE(AgreesOn(2));
+  now_[0] = now_[1] = 1050;
+  EXPECT_TRUE(AgreesOn(3));
+  now_[0] = now_[1] = 1100;
+  EXPECT_TRUE(AgreesOn(4));
+  for (const auto& job : jobs_) EXPECT_TRUE(job->View().stragglers.empty());
+}
+
+TEST_F(ServersRaceTest, ClocksThatDifferMakeNoPlanFlap) {
+  MakeRunning();
+  now_[1] = 998;  // Two seconds behind.
+  ASSERT_TRUE(jobs_[1]->AddStraggler({.pipeline = 1, .factor = 1.2, .starts_in_seconds = 52}));
+  now_[0] = 1051;
+  now_[1] = 1049;
+  EXPECT_TRUE(AgreesOn(3));
+  // The slower one changes the job while it has not begun by its own clock.
+  ASSERT_TRUE(jobs_[1]->AddStraggler({.pipeline = 1, .factor = 1.1}));
+  EXPECT_TRUE(AgreesOn(3));
+  EXPECT_EQ(jobs_[1]->board().Current()->version.reason, "straggler");
+  now_[1] = 1060;
+  now_[0] = 1062;
+  EXPECT_TRUE(AgreesOn(3));
+}
+
+TEST_F(ServersRaceTest, AStragglerBeginsAlsoWhereTheServerThatWasToldIsGone) {
+  MakeRunning();
+  ASSERT_TRUE(jobs_[0]->AddStraggler({.pipeline = 1, .factor = 1.2, .starts_in_seconds = 50}));
+  ASSERT_TRUE(jobs_[1]->Refresh());
+  jobs_[0].reset();
+  services_[0].reset();
+  now_[1] = 1050;
+  EXPECT_TRUE(Eventually([&] { return VersionOf(*jobs_[1]) == 3; }));
+}
+
+TEST_F(ServersRaceTest, WorkOfAServerThatDiedIsTakenOver) {
+  // One that claims and is never heard of again.
+  services_[0].reset();
+  services_[1].reset();
+  const auto dead = OpenStore();
+  store::JobRecord record{.id = "j-00000000000000aa",
+                          .client_key = "key",
+                          .pipeline_parallel = 2,
+                          .data_parallel = 2,
+                          .settings_json = kSmallSettings,
+                          .profile_csv = kSmallProfile};
+  ASSERT_TRUE(dead->Write({record, store::WorkWanted{.job = record.id, .urgent = true}}));
+  ASSERT_EQ(dead->ClaimWork(1).value(), record.id);
+  Start(1);
+  const auto job = services_[1]->Find(record.id);
+  ASSERT_NE(job, nullptr);
+  AwaitRefined(*job);
+  EXPECT_FALSE(dead->RenewWork(record.id, 1).value_or(false));
+}
+
+TEST_F(ServersRaceTest, WhatTwoServersComputedIsKeptOnce) {
+  MakeRunning();
+  ASSERT_TRUE(jobs_[0]->SetTarget("1.2x"));
+  std::vector<std::thread> threads;
+  std::atomic<int> settled = 0;
+  for (const auto& job : jobs_) {
+    threads.emplace_back([&] { settled += job->Work([] { return true; }) ? 1 : 0; });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(settled, 2);
+  for (const auto& job : jobs_) AwaitRefined(*job);
+  ASSERT_TRUE(Eventually([&] { return VersionOf(*jobs_[0]) == VersionOf(*jobs_[1]); }));
+  EXPECT_TRUE(AgreesOn(VersionOf(*jobs_[0])));
+  // The plan for the new target is there once.
+  const auto& plans = jobs_[1]->board().Current()->curve->plans();
+  std::set<std::int64_t> ids;
+  for (const CurvePlan& plan : plans) ids.insert(plan.id);
+  EXPECT_EQ(ids.size(), plans.size());
+  EXPECT_EQ(jobs_[0]->board().Current()->version.plan, jobs_[1]->board().Current()->version.plan);
+}
+
+// As after a standby took over that had not heard of the last commits.
+TEST_F(ServersRaceTest, WhatTheStoreLostIsLostAndNoVersionGoesBack) {
+  MakeRunning();
+  const std::string id = jobs_[0]->id();
+  ASSERT_TRUE(jobs_[0]->AddStraggler({.pipeline = 1, .factor = 1.2}));
+  ASSERT_TRUE(AgreesOn(3));
+  const auto with = [&](const std::string& sql) {
+    postgres_->Run(fmt::format(fmt::runtime(sql), id), database_);
+  };
+  with("BEGIN; DELETE FROM stragglers WHERE job = '{0}'; DELETE FROM versions WHERE job = '{0}' "
+       "AND version = 3; UPDATE jobs SET last_straggler = 0 WHERE id = '{0}'; "
+       "UPDATE marks SET revision = revision - 1 WHERE job = '{0}'; COMMIT");
+  EXPECT_TRUE(AgreesOn(4));
+  for (const auto& job : jobs_) {
+    EXPECT_TRUE(job->View().stragglers.empty());
+    EXPECT_EQ(job->board().Current()->version.reason, "target");
+  }
+  EXPECT_TRUE(jobs_[1]->SetTarget("1.1x"));
+}
+
+TEST_F(ServersRaceTest, ADatabaseThatIsKilledLosesNothingAndComesBack) {
+  MakeRunning();
+  std::atomic<bool> stopping = false;
+  std::array<std::set<std::int64_t>, 2> acknowledged;
+  std::vector<std::thread> threads;
+  for (int server = 0; server < 2; ++server) {
+    threads.emplace_back([&, server] {
+      while (!stopping) {
+        const auto id = jobs_[server]->AddStraggler({.pipeline = server, .factor = 1.2});
+        if (id) {
+          acknowledged[server].insert(*id);
+        } else {
+          EXPECT_EQ(id.error().code, FailureCode::kUnavailable) << id.error().message;
+        }
+      }
+    });
+  }
+  for (int round = 0; round < 3; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    postgres_->Kill();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    postgres_->Start();
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  stopping = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(acknowledged[0].size() + acknowledged[1].size(), 5);
+  for (const auto& job : jobs_) {
+    ASSERT_TRUE(Eventually([&] { return job->Refresh().has_value(); }));
+    std::set<std::int64_t> there;
+    for (const auto& straggler : job->View().stragglers) there.insert(straggler.id);
+    for (const auto& ids : acknowledged) {
+      for (const std::int64_t id : ids) EXPECT_TRUE(there.contains(id)) << id;
+    }
+  }
+  EXPECT_TRUE(Eventually([&] { return jobs_[0]->ClearStragglers().has_value(); }));
+  ASSERT_TRUE(Eventually([&] { return VersionOf(*jobs_[0]) == VersionOf(*jobs_[1]); }));
+  EXPECT_TRUE(AgreesOn(VersionOf(*jobs_[0])));
+}
+
+}  // namespace
+}  // namespace perseus::server
