@@ -136,7 +136,9 @@ Fault PostgresqlFault(const PostgresqlAddress& address, const std::exception& ex
   }
   const bool has_state = std::any_of(state.begin(), state.end(),
                                      [](char letter) { return letter != ' ' && letter != '\0'; });
-  if (has_state || failure == nullptr) {
+  // A connection that does not come about is of SOCI's plain type.
+  const bool is_connecting = text.find("Cannot establish connection") != std::string::npos;
+  if (has_state || (failure == nullptr && !is_connecting)) {
     return fault({"", FaultKind::kFailed, "the store failed"});
   }
   // libpq's own: there is no connection, or none any more.
