@@ -132,7 +132,7 @@ ServerFolder::~ServerFolder() {
 
 std::string PostgresServer::WhyMissing() {
   if (PostgresPrograms().empty()) {
-    return "PostgreSQL is not installed (scripts/install-deps installs it)";
+    return "PostgreSQL is not installed (scripts/install-deps --dev installs it)";
   }
   return ::geteuid() == 0 && ServerUser() == nullptr
              ? "PostgreSQL does not run as root, and there is no user postgres or nobody"

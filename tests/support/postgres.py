@@ -45,9 +45,9 @@ def _user() -> str | None:
 def why_missing(*, pooler: bool = False) -> str:
     """Say why there is no PostgreSQL (or PgBouncer) here; empty: there is one."""
     if _programs() is None:
-        return "PostgreSQL is not installed (scripts/install-deps installs it)"
+        return "PostgreSQL is not installed (scripts/install-deps --dev installs it)"
     if pooler and not PGBOUNCER.exists():
-        return "PgBouncer is not installed (scripts/install-deps installs it)"
+        return "PgBouncer is not installed (scripts/install-deps --dev installs it)"
     return ""
 
 
