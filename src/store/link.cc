@@ -75,7 +75,7 @@ std::optional<Failure> Link::TryOnce(const std::string& begin, double seconds, c
     *session_ << begin;
     work(*session_);
     is_ending = true;
-    *session_ << "COMMIT";
+    *session_ << backend_->Commit();
     return std::nullopt;
   } catch (const NoAnswer& none) {
     return Failure{.kind = FaultKind::kLost,

@@ -237,5 +237,29 @@ TEST_F(PostgresqlFailuresTest, ThePoolerStaysAndTheDatabaseDies) {
       std::includes(stored.begin(), stored.end(), acknowledged.begin(), acknowledged.end()));
 }
 
+TEST_F(PostgresqlFailuresTest, AStandbyTakesOverWithAllThatWasAcknowledged) {
+  const auto standby = PostgresServer::MakeStandby(*server_);
+  // The standby alone is no store to write to.
+  const auto read_only = Store::Open(standby->Uri());
+  ASSERT_FALSE(read_only);
+  EXPECT_THAT(read_only.error().message, HasSubstr("read-only standby"));
+  const auto store =
+      OpenOrThrow(fmt::format("postgresql://postgres@/perseus?host={},{}&port=5432,5432",
+                              standby->sockets(), server_->sockets()));
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  std::set<int> acknowledged;
+  {
+    Registrar registrar(store.get(), 0);
+    ASSERT_TRUE(registrar.WaitForMore(100));
+    server_->Kill();
+    standby->Promote();
+    ASSERT_TRUE(registrar.WaitForMore(registrar.acknowledged().size() + 10));
+    acknowledged = registrar.acknowledged();
+  }
+  const std::set<int> stored = StoredRanks(*store);
+  EXPECT_TRUE(
+      std::includes(stored.begin(), stored.end(), acknowledged.begin(), acknowledged.end()));
+}
+
 }  // namespace
 }  // namespace perseus::store
