@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How many facts a second become durable: one writer that waits for each, many
-// that do, and a storm. store_commits FOLDER
+// that do, and a storm. store_commits FOLDER, or store_commits postgresql://...
+// (an empty database; its job is deleted at the end)
 
 #include <fmt/format.h>
 
@@ -19,6 +20,7 @@
 
 namespace {
 
+using perseus::store::JobGone;
 using perseus::store::JobRecord;
 using perseus::store::RankRecord;
 using perseus::store::Store;
@@ -35,11 +37,16 @@ RankRecord RankOf(int rank) {
   return record;
 }
 
-void Measure(const std::string& folder, const char* what, int facts,
+void Measure(const std::string& place, const char* what, int facts,
              const std::function<void(Store&)>& work) {
-  const std::string file = fmt::format("{}/{:x}.db", folder, std::hash<std::string>()(what));
-  auto store = Store::Open("sqlite:" + file);
-  if (!store || !(*store)->Write({JobRecord{.id = "j"}})) return;
+  const bool is_folder = place.find("://") == std::string::npos;
+  auto store = Store::Open(
+      is_folder ? fmt::format("sqlite:{}/{:x}.db", place, std::hash<std::string>()(what)) : place);
+  if (!store) {
+    fmt::print(stderr, "{}\n", store.error().message);
+    return;
+  }
+  if (!(*store)->Write({JobRecord{.id = "j"}})) return;
   const auto start = std::chrono::steady_clock::now();
   const auto before = (*store)->counters().commits;
   work(**store);
@@ -48,6 +55,7 @@ void Measure(const std::string& folder, const char* what, int facts,
   const auto commits = (*store)->counters().commits - before;
   fmt::print("{:<28} {:>6} facts in {:.3f} s: {:>7.0f} facts/s, {:>6.0f} commits/s\n", what, facts,
              seconds, facts / seconds, static_cast<double>(commits) / seconds);
+  (void)(*store)->Write({JobGone{"j"}});
 }
 
 }  // namespace

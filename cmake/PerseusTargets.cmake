@@ -115,10 +115,11 @@ function(perseus_use_archives variable)
   set(${variable} ${${variable}} PARENT_SCOPE)
 endfunction()
 
-# One test binary per room, run from the root of the repository.
-# perseus_add_test(NAME SOURCES file... [LIBRARIES library...])
+# One test binary per room, run from the root of the repository, test by test; but
+# for those that FILTER (of --gtest_filter) leaves out.
+# perseus_add_test(NAME SOURCES file... [LIBRARIES library...] [FILTER filter])
 function(perseus_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 TEST "" "" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 TEST "" "FILTER" "SOURCES;LIBRARIES")
   perseus_use_archives(TEST_LIBRARIES)
   add_executable(${name}_test ${TEST_SOURCES})
   set_target_properties(${name}_test PROPERTIES CXX_EXTENSIONS OFF)
@@ -126,7 +127,7 @@ function(perseus_add_test name)
                              "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name}_test PRIVATE perseus_options ${TEST_LIBRARIES} GTest::gtest_main)
   gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-                       WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+                       TEST_FILTER "${TEST_FILTER}" WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
 endfunction()
 
 # One libFuzzer binary, NAME_fuzzer; its corpus is fuzz/corpus/NAME.

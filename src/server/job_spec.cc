@@ -199,8 +199,14 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
   }
   Result<Profile> profile = ProfileOf(record.profile_csv, *settings);
   if (!profile) return tl::unexpected(profile.error());
+  // Also of jobs that an older Perseus, without this limit, left in the store.
+  const auto too_large = [](const Failure& failure) { return InvalidInput(failure.message); };
+  if (auto few = CheckComputations(profile->num_stages, *settings); !few) {
+    return too_large(few.error());
+  }
   Result<Job> job = Job::Make(*std::move(profile), *std::move(settings));
   if (!job) return tl::unexpected(job.error());
+  if (auto few = CheckComputations(job->pipeline.dag.size()); !few) return too_large(few.error());
   return std::make_shared<const Job>(*std::move(job));
 }
 

@@ -67,6 +67,8 @@ class Backend {
   // No statement of it takes longer than `statement_seconds`, where that can be said.
   virtual std::string BeginToWrite(double statement_seconds) const = 0;
   virtual std::string BeginToRead(double statement_seconds) const = 0;
+  // Ends one.
+  virtual std::string Commit() const { return "COMMIT"; }
   // Begins one that no other migration runs beside.
   virtual std::string BeginToMigrate() const = 0;
 

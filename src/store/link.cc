@@ -34,20 +34,39 @@ class NoAnswer : public std::runtime_error {
 // On a thread of its own, which is left behind where it does not come back.
 std::unique_ptr<soci::session> Link::Connect() {
   if (!backend_->is_shared()) return backend_->Connect();
+  // One that was begun long ago says nothing of now, unless it came about.
+  if (connecting_.valid() && connecting_.wait_for(kConnectPatience) == std::future_status::ready) {
+    try {
+      return connecting_.get();
+    } catch (const std::exception&) {
+      connecting_ = {};
+    }
+  }
   if (!connecting_.valid()) {
     std::packaged_task<std::unique_ptr<soci::session>()> task(
         [backend = backend_] { return backend->Connect(); });
     connecting_ = task.get_future();
     std::thread(std::move(task)).detach();
+    if (connecting_.wait_for(kConnectPatience) == std::future_status::ready) {
+      return connecting_.get();
+    }
   }
-  if (connecting_.wait_for(kConnectPatience) != std::future_status::ready) {
-    throw NoAnswer("the database, or the pooler before it, does not answer");
-  }
-  return connecting_.get();
+  throw NoAnswer("the database, or the pooler before it, does not answer");
 }
 
 std::optional<Failure> Link::Try(const std::string& begin, double seconds, const Work& work) {
   const std::lock_guard lock(mutex_);
+  std::optional<Failure> failure = TryOnce(begin, seconds, work);
+  const bool is_lost = failure && failure->kind == FaultKind::kLost;
+  if (!is_lost) {
+    lost_since_.reset();
+  } else if (!lost_since_) {
+    lost_since_ = Clock::now();
+  }
+  return failure;
+}
+
+std::optional<Failure> Link::TryOnce(const std::string& begin, double seconds, const Work& work) {
   bool is_ending = false;
   Failure failure;
   try {
@@ -56,7 +75,7 @@ std::optional<Failure> Link::Try(const std::string& begin, double seconds, const
     *session_ << begin;
     work(*session_);
     is_ending = true;
-    *session_ << "COMMIT";
+    *session_ << backend_->Commit();
     return std::nullopt;
   } catch (const NoAnswer& none) {
     return Failure{.kind = FaultKind::kLost,
@@ -93,17 +112,21 @@ void Link::RollBack() {
   }
 }
 
+bool Link::IsAway() {
+  const std::lock_guard lock(mutex_);
+  return lost_since_ && Clock::now() - *lost_since_ > std::chrono::duration<double>(kWaitSeconds);
+}
+
 Result<void> Link::Run(const std::string& begin, double seconds, const Work& work) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kWaitSeconds);
+  const auto until = Clock::now() + std::chrono::duration<double>(kWaitSeconds);
   Backoff backoff;
   while (true) {
     const std::optional<Failure> failure = Try(begin, seconds, work);
     if (!failure) return {};
-    const bool helps = failure->kind == FaultKind::kLost || failure->kind == FaultKind::kInTheWay;
+    const bool helps =
+        (failure->kind == FaultKind::kLost && !IsAway()) || failure->kind == FaultKind::kInTheWay;
     const auto pause = backoff.Next();
-    if (!helps || std::chrono::steady_clock::now() + pause > until) {
-      return tl::unexpected(failure->error);
-    }
+    if (!helps || Clock::now() + pause > until) return tl::unexpected(failure->error);
     std::this_thread::sleep_for(pause);
   }
 }

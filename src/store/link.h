@@ -55,7 +55,14 @@ class Link {
   // that is unknown.
   Result<void> Run(const std::string& begin, double seconds, const Work& work);
 
+  // Without a connection for longer than kWaitSeconds: who comes now does not wait.
+  bool IsAway();
+
  private:
+  using Clock = std::chrono::steady_clock;
+
+  // With mutex_ held:
+  std::optional<Failure> TryOnce(const std::string& begin, double seconds, const Work& work);
   std::unique_ptr<soci::session> Connect();
   void RollBack();
 
@@ -65,6 +72,7 @@ class Link {
   std::unique_ptr<soci::session> session_;
   // A connection that took too long; it may come yet.
   std::future<std::unique_ptr<soci::session>> connecting_;
+  std::optional<Clock::time_point> lost_since_;
 };
 
 // How long to wait before the next try: doubles up to a limit.

@@ -70,6 +70,9 @@ class Postgresql : public Backend {
   std::string BeginToRead(double statement_seconds) const override {
     return Begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", statement_seconds);
   }
+  // A statement_timeout that ends the wait for a synchronous standby makes the commit a
+  // success, which it is not yet.
+  std::string Commit() const override { return "SET LOCAL statement_timeout = 0; COMMIT"; }
   std::string BeginToMigrate() const override {
     return fmt::format(
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout = {}; "

@@ -21,8 +21,12 @@ struct Known {
   std::string_view sentence;
 };
 
+constexpr std::string_view kStandby =
+    "the database is a read-only standby; nothing was written; name the primary, or all hosts "
+    "(postgresql://HOST1,HOST2/DATABASE), of which the one that takes writes is used";
+
 // The first that fits. Appendix A of PostgreSQL's documentation.
-constexpr std::array<Known, 18> kStates = {{
+constexpr std::array<Known, 19> kStates = {{
     {"23", FaultKind::kRefused, "the store refused it"},
     {"22", FaultKind::kRefused, "the store cannot hold such text or numbers"},
     {"54", FaultKind::kRefused, "the store refused it as too large"},
@@ -33,9 +37,8 @@ constexpr std::array<Known, 18> kStates = {{
      "the database did not answer in time; nothing was written; see what else it does"},
     {"57", FaultKind::kLost, "the database was stopped or is starting; nothing was written"},
     {"08", FaultKind::kLost, "the connection to the database was lost; nothing was written"},
-    {"25006", FaultKind::kLost,
-     "the database is a read-only standby; nothing was written; name the primary, or all hosts "
-     "(postgresql://HOST1,HOST2/DATABASE), of which the one that takes writes is used"},
+    {"25006", FaultKind::kLost, kStandby},
+    {"0A000", FaultKind::kLost, kStandby},  // "cannot set ... read-write mode during recovery"
     {"25P03", FaultKind::kLost, "the database gave the transaction up; nothing was written"},
     {"53100", FaultKind::kFailed,
      "the database's disk is full; nothing was written; make room and try again"},
@@ -136,7 +139,9 @@ Fault PostgresqlFault(const PostgresqlAddress& address, const std::exception& ex
   }
   const bool has_state = std::any_of(state.begin(), state.end(),
                                      [](char letter) { return letter != ' ' && letter != '\0'; });
-  if (has_state || failure == nullptr) {
+  // A connection that does not come about is of SOCI's plain type.
+  const bool is_connecting = text.find("Cannot establish connection") != std::string::npos;
+  if (has_state || (failure == nullptr && !is_connecting)) {
     return fault({"", FaultKind::kFailed, "the store failed"});
   }
   // libpq's own: there is no connection, or none any more.

@@ -21,8 +21,8 @@ namespace {
 using soci::into;
 using soci::use;
 
-// In one statement: the least that any database takes in values is 32,766.
-constexpr std::size_t kMostRanks = 200;
+// In one statement. SQLite looks the names of values up one by one, so that more cost more.
+constexpr std::size_t kMostRanks = 40;
 
 template <typename T>
 bool Is(const Fact& fact) {

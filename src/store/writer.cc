@@ -172,11 +172,7 @@ bool Writer::MayTryAgain(const Failure& failure, Clock::time_point since, int tr
   if (failure.is_unknown) return false;
   if (failure.kind == FaultKind::kInTheWay) return tries < kMostTries;
   if (failure.kind != FaultKind::kLost) return false;
-  const auto patience = std::chrono::duration<double>(kWaitSeconds);
-  const Clock::time_point now = Clock::now();
-  const std::lock_guard lock(mutex_);
-  // Who comes when it has been away for long does not wait for it.
-  return now - since < patience && (!lost_since_ || now - *lost_since_ < patience);
+  return Clock::now() - since < std::chrono::duration<double>(kWaitSeconds) && !link_->IsAway();
 }
 
 // False: the store is closing.
@@ -224,12 +220,10 @@ std::optional<Failure> Writer::Commit(std::span<Entry* const> entries) {
     ++counters_.commits;
     counters_.last_error.clear();
     failed_at_.reset();
-    lost_since_.reset();
   } else if (failure->kind == FaultKind::kRefused) {
     failed_at_.reset();
   } else {
     failed_at_ = Clock::now();
-    if (failure->kind == FaultKind::kLost && !lost_since_) lost_since_ = failed_at_;
   }
   return failure;
 }

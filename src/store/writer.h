@@ -89,7 +89,6 @@ class Writer {
   std::deque<Acknowledgement> acknowledgements_;
   StoreCounters counters_;
   std::optional<Clock::time_point> failed_at_;
-  std::optional<Clock::time_point> lost_since_;  // Without a commit since.
   bool stopping_ = false;
   bool written_all_ = false;
   bool is_notifying_ = false;

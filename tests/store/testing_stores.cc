@@ -31,6 +31,8 @@ Shared& SharedServer() {
 
 }  // namespace
 
+PostgresServer& SharedPostgres() { return SharedServer().server; }
+
 std::string KindName(const ::testing::TestParamInfo<Kind>& kind) {
   switch (kind.param) {
     case Kind::kSqlite:
@@ -53,10 +55,10 @@ void AnyStoreTest::SetUp() {
     GTEST_SKIP() << PgBouncer::WhyMissing();
   }
   Shared& shared = SharedServer();
-  const std::string database = fmt::format("test{}", ++shared.databases);
-  shared.server.Run("CREATE DATABASE " + database);
-  spec_ =
-      GetParam() == Kind::kPgBouncer ? shared.pooler()->Uri(database) : shared.server.Uri(database);
+  database_ = fmt::format("test{}", ++shared.databases);
+  shared.server.Run("CREATE DATABASE " + database_);
+  spec_ = GetParam() == Kind::kPgBouncer ? shared.pooler()->Uri(database_)
+                                         : shared.server.Uri(database_);
 }
 
 std::unique_ptr<Store> AnyStoreTest::Open() const { return OpenOrThrow(spec_); }

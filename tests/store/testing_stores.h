@@ -20,6 +20,9 @@ enum class Kind { kSqlite, kPostgresql, kPgBouncer };
 
 std::string KindName(const ::testing::TestParamInfo<Kind>& kind);
 
+// The server that all tests of this process share, each with its own database.
+PostgresServer& SharedPostgres();
+
 // A test that holds for every kind of store: skipped where there is no such
 // database. `spec_` names an empty one.
 class AnyStoreTest : public ::testing::TestWithParam<Kind> {
@@ -27,8 +30,13 @@ class AnyStoreTest : public ::testing::TestWithParam<Kind> {
   void SetUp() override;
   std::unique_ptr<Store> Open() const;
 
+  const std::string& DatabaseName() const { return database_; }
+
   TemporaryDirectory directory_;
   std::string spec_;
+
+ private:
+  std::string database_;
 };
 
 }  // namespace perseus::store

@@ -84,6 +84,12 @@ std::string Text(const std::string& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
+void RunProgram(const std::vector<std::string>& arguments, const std::string& log) {
+  int status = 0;
+  ::waitpid(Spawn(arguments, log), &status, 0);
+  if (status != 0) throw std::runtime_error(arguments.front() + " failed: " + Text(log));
+}
+
 void WaitUntilItAnswers(const std::string& uri, pid_t process, const std::string& log) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (PQping(uri.c_str()) != PQPING_OK) {
@@ -132,7 +138,7 @@ ServerFolder::~ServerFolder() {
 
 std::string PostgresServer::WhyMissing() {
   if (PostgresPrograms().empty()) {
-    return "PostgreSQL is not installed (scripts/install-deps installs it)";
+    return "PostgreSQL is not installed (scripts/install-deps --dev installs it)";
   }
   return ::geteuid() == 0 && ServerUser() == nullptr
              ? "PostgreSQL does not run as root, and there is no user postgres or nobody"
@@ -140,15 +146,34 @@ std::string PostgresServer::WhyMissing() {
 }
 
 PostgresServer::PostgresServer(bool durable) : durable_(durable) {
-  const std::string log = folder_.path() + "/initdb.log";
-  const pid_t initdb = Spawn({PostgresPrograms() / "initdb", "-D", folder_.path() + "/data", "-N",
-                              "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C"},
-                             log);
-  int status = 0;
-  ::waitpid(initdb, &status, 0);
-  if (status != 0) throw std::runtime_error("initdb failed: " + Text(log));
+  RunProgram({PostgresPrograms() / "initdb", "-D", folder_.path() + "/data", "-N", "-A", "trust",
+              "-U", "postgres", "-E", "UTF8", "--locale=C"},
+             folder_.path() + "/initdb.log");
   Start();
   Run("CREATE DATABASE perseus", "postgres");
+}
+
+std::unique_ptr<PostgresServer> PostgresServer::MakeStandby(const PostgresServer& primary) {
+  std::unique_ptr<PostgresServer> standby(new PostgresServer(Empty()));
+  const std::string& folder = standby->folder_.path();
+  RunProgram(
+      {PostgresPrograms() / "pg_basebackup", "-D", folder + "/data", "-R", "-X", "stream", "-c",
+       "fast", "-N", "-h", primary.sockets(), "-p", std::to_string(kPort), "-U", "postgres"},
+      folder + "/backup.log");
+  standby->Start();
+  primary.Run("ALTER SYSTEM SET synchronous_standby_names = '*'");
+  primary.Run("SELECT pg_reload_conf()");
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (primary.Ask("SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync'") != "1") {
+    if (std::chrono::steady_clock::now() > until) throw std::runtime_error("no replication");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return standby;
+}
+
+void PostgresServer::Promote() const {
+  Run("ALTER SYSTEM SET synchronous_standby_names = ''", "postgres");
+  Run("SELECT pg_promote()", "postgres");
 }
 
 PostgresServer::~PostgresServer() {

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ class PostgresServer {
   static std::string WhyMissing();
 
   explicit PostgresServer(bool durable = false);
+  // A standby that `primary` waits for with every commit.
+  static std::unique_ptr<PostgresServer> MakeStandby(const PostgresServer& primary);
   ~PostgresServer();
   PostgresServer(const PostgresServer&) = delete;
   PostgresServer& operator=(const PostgresServer&) = delete;
@@ -53,7 +56,12 @@ class PostgresServer {
   void Restart();                 // In order; connections are closed at once.
   void Signal(int signal) const;  // To all of it: SIGSTOP, SIGCONT.
 
+  // A standby becomes the primary.
+  void Promote() const;
+
  private:
+  struct Empty {};
+  explicit PostgresServer(Empty /*tag*/) : durable_(false) {}
   std::vector<pid_t> Processes() const;
 
   ServerFolder folder_;

@@ -1,0 +1,265 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The database under a store dies, is away, starts again, or freezes.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/facts_testing.h"
+#include "store/store.h"
+#include "support/postgres.h"
+
+namespace perseus::store {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience{60};
+
+class PostgresqlFailuresTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = PostgresServer::WhyMissing(); !why.empty()) GTEST_SKIP() << why;
+    server_ = std::make_unique<PostgresServer>();
+  }
+
+  std::unique_ptr<PostgresServer> server_;
+};
+
+// Registers ranks of job "a", eight at a time, from `first` on, until told to stop.
+class Registrar {
+ public:
+  Registrar(Store* store, int first) : store_(store), next_(first) {
+    thread_ = std::thread([this] { RegisterAll(); });
+  }
+  // Ends, and waits for the last answers.
+  ~Registrar() {
+    stopping_ = true;
+    thread_.join();
+  }
+  Registrar(const Registrar&) = delete;
+  Registrar& operator=(const Registrar&) = delete;
+
+  std::set<int> acknowledged() const {
+    const std::lock_guard lock(mutex_);
+    return acknowledged_;
+  }
+  bool WaitForMore(std::size_t than) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return acknowledged_.size() > than; });
+  }
+
+ private:
+  void RegisterAll() {
+    for (; !stopping_; ++next_) {
+      RankRecord rank = SampleRank("a", next_);
+      rank.dp_rank = next_;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return under_way_ < 8; });
+        ++under_way_;
+      }
+      store_->Add({rank}, [this, number = next_](const Result<JobMarks>& written) {
+        const std::lock_guard lock(mutex_);
+        if (written) acknowledged_.insert(number);
+        --under_way_;
+        changed_.notify_all();
+      });
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return under_way_ == 0; });
+  }
+
+  Store* const store_;
+  int next_;
+  std::atomic<bool> stopping_ = false;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  int under_way_ = 0;
+  std::set<int> acknowledged_;
+  std::thread thread_;
+};
+
+std::set<int> StoredRanks(Store& store) {
+  std::set<int> ranks;
+  for (const RankRecord& rank : JobOrThrow(store, "a", Parts::kRanks).ranks) {
+    ranks.insert(rank.rank);
+  }
+  return ranks;
+}
+
+TEST_F(PostgresqlFailuresTest, NothingAcknowledgedIsLostWhenItIsKilled) {
+  const auto store = OpenOrThrow(server_->Uri());
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  std::mt19937 random(7);
+  std::set<int> acknowledged;
+  {
+    Registrar registrar(store.get(), 0);
+    for (int kill = 0; kill < 6; ++kill) {
+      const std::size_t before = registrar.acknowledged().size();
+      ASSERT_TRUE(registrar.WaitForMore(before)) << "stuck after kill " << kill;
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 50'000));
+      if (kill % 2 == 0) {
+        server_->Kill();
+        server_->Start();
+      } else {
+        server_->KillABackend();
+      }
+    }
+    ASSERT_TRUE(registrar.WaitForMore(registrar.acknowledged().size()));
+    acknowledged = registrar.acknowledged();
+  }
+  const std::set<int> stored = StoredRanks(*store);
+  EXPECT_TRUE(
+      std::includes(stored.begin(), stored.end(), acknowledged.begin(), acknowledged.end()));
+  EXPECT_GT(acknowledged.size(), 10);
+  EXPECT_FALSE(store->counters().is_failing);
+}
+
+TEST_F(PostgresqlFailuresTest, ARestartIsWaitedFor) {
+  const auto store = OpenOrThrow(server_->Uri());
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  server_->Restart();
+  EXPECT_TRUE(store->Write({SampleRank("a", 0)}));
+  server_->Restart();
+  EXPECT_EQ(JobOrThrow(*store, "a").ranks.size(), 1);
+  server_->Restart();
+  EXPECT_TRUE(store->ClaimWork(1));
+}
+
+TEST_F(PostgresqlFailuresTest, WithoutADatabaseThereIsAnAnswer) {
+  const auto store = OpenOrThrow(server_->Uri());
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  server_->Kill();
+  std::vector<std::future<Result<JobMarks>>> writes;
+  for (int rank = 0; rank < 4; ++rank) {
+    writes.push_back(std::async(std::launch::async,
+                                [&, rank] { return store->Write({SampleRank("a", rank)}); }));
+  }
+  for (auto& write : writes) {
+    ASSERT_EQ(write.wait_for(kPatience), std::future_status::ready);
+    const Result<JobMarks> written = write.get();
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, ErrorCode::kIo);
+    EXPECT_THAT(written.error().message, HasSubstr("cannot be reached"));
+  }
+  EXPECT_TRUE(store->counters().is_failing);
+  EXPECT_FALSE(store->LoadJob("a"));
+  EXPECT_FALSE(store->ListMarks());
+  server_->Start();
+  EXPECT_TRUE(store->Write({SampleRank("a", 9)}));
+  EXPECT_FALSE(store->counters().is_failing);
+  EXPECT_EQ(StoredRanks(*store), std::set<int>{9});
+}
+
+TEST_F(PostgresqlFailuresTest, AFrozenDatabaseIsGivenUp) {
+  const auto store = OpenOrThrow(server_->Uri());
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  ASSERT_TRUE(store->LoadJob("a"));
+  server_->Signal(SIGSTOP);
+  auto write = std::async(std::launch::async, [&] { return store->Write({SampleRank("a", 0)}); });
+  auto read = std::async(std::launch::async, [&] { return store->LoadJob("a").has_value(); });
+  const bool both = write.wait_for(kPatience) == std::future_status::ready &&
+                    read.wait_for(kPatience) == std::future_status::ready;
+  server_->Signal(SIGCONT);
+  ASSERT_TRUE(both);
+  EXPECT_FALSE(read.get());
+  const Result<JobMarks> written = write.get();
+  EXPECT_FALSE(written);
+  Result<JobMarks> again = store->Write({SampleRank("a", 1)});
+  for (int i = 0; i < 10 && !again; ++i) again = store->Write({SampleRank("a", 1)});
+  EXPECT_TRUE(again) << again.error().message;
+}
+
+TEST_F(PostgresqlFailuresTest, WatchersGoOnAfterARestart) {
+  const auto one = OpenOrThrow(server_->Uri());
+  const auto other = OpenOrThrow(server_->Uri());
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::set<std::string> told;
+  other->Watch([&](const std::vector<JobMarks>& marks, bool are_all) {
+    if (are_all) return;
+    const std::lock_guard lock(mutex);
+    for (const JobMarks& mark : marks) told.insert(mark.id);
+    changed.notify_all();
+  });
+  // By message, which needs a connection that listens: a new job until one is told of.
+  const auto is_told = [&](const std::string& prefix) {
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    for (int job = 0; std::chrono::steady_clock::now() < until; ++job) {
+      static_cast<void>(one->Write({SampleJob(fmt::format("{}{}", prefix, job))}));
+      std::unique_lock lock(mutex);
+      const auto is_there = [&] { return told.lower_bound(prefix) != told.end(); };
+      if (changed.wait_for(lock, std::chrono::milliseconds(200), is_there)) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_told("a"));
+  server_->Kill();
+  server_->Start();
+  EXPECT_TRUE(is_told("b"));
+}
+
+TEST_F(PostgresqlFailuresTest, ThePoolerStaysAndTheDatabaseDies) {
+  if (const std::string why = PgBouncer::WhyMissing(); !why.empty()) GTEST_SKIP() << why;
+  const PgBouncer pooler(*server_);
+  const auto store = OpenOrThrow(pooler.Uri());
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  std::set<int> acknowledged;
+  {
+    Registrar registrar(store.get(), 0);
+    for (int kill = 0; kill < 3; ++kill) {
+      ASSERT_TRUE(registrar.WaitForMore(registrar.acknowledged().size()));
+      server_->Kill();
+      server_->Start();
+    }
+    ASSERT_TRUE(registrar.WaitForMore(registrar.acknowledged().size()));
+    acknowledged = registrar.acknowledged();
+  }
+  const std::set<int> stored = StoredRanks(*store);
+  EXPECT_TRUE(
+      std::includes(stored.begin(), stored.end(), acknowledged.begin(), acknowledged.end()));
+}
+
+TEST_F(PostgresqlFailuresTest, AStandbyTakesOverWithAllThatWasAcknowledged) {
+  const auto standby = PostgresServer::MakeStandby(*server_);
+  // The standby alone is no store to write to.
+  const auto read_only = Store::Open(standby->Uri());
+  ASSERT_FALSE(read_only);
+  EXPECT_THAT(read_only.error().message, HasSubstr("read-only standby"));
+  const auto store =
+      OpenOrThrow(fmt::format("postgresql://postgres@/perseus?host={},{}&port=5432,5432",
+                              standby->sockets(), server_->sockets()));
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  std::set<int> acknowledged;
+  {
+    Registrar registrar(store.get(), 0);
+    ASSERT_TRUE(registrar.WaitForMore(100));
+    server_->Kill();
+    standby->Promote();
+    ASSERT_TRUE(registrar.WaitForMore(registrar.acknowledged().size() + 10));
+    acknowledged = registrar.acknowledged();
+  }
+  const std::set<int> stored = StoredRanks(*store);
+  EXPECT_TRUE(
+      std::includes(stored.begin(), stored.end(), acknowledged.begin(), acknowledged.end()));
+}
+
+}  // namespace
+}  // namespace perseus::store
