@@ -86,7 +86,7 @@ class EffectExaminer {
     std::vector<double> kernels;
     const Clock::time_point start = Clock::now();
     while (Since(start) < kSettleSeconds) {
-      const Result<double> took = RunOnce();
+      Result<double> took = RunOnce();
       if (!took) return took;
       if (Since(start) > kSettleSeconds / 2) kernels.push_back(*took);
     }
@@ -105,7 +105,7 @@ class EffectExaminer {
     Result<void> locked;
     const Clock::time_point start = Clock::now();
     std::thread caller([&] { locked = gpu_->LockClock(mhz); });
-    const auto seen = AwaitKernels(start, middle, up);
+    Result<std::optional<double>> seen = AwaitKernels(start, middle, up);
     caller.join();
     if (!locked) return tl::unexpected(locked.error());
     return seen;

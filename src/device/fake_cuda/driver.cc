@@ -70,6 +70,8 @@ Uuid UuidOf(std::string_view text) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names of cuda.h.
+
 PERSEUS_FAKE_CUDA_API Status cuInit(unsigned /*flags*/) {
   State& state = Global();
   if (state.gpus != nullptr) return kSuccess;
@@ -171,5 +173,7 @@ PERSEUS_FAKE_CUDA_API Status cuLaunchKernel(Function* /*function*/, unsigned /*g
   state.ran = true;
   return kSuccess;
 }
+
+// NOLINTEND(readability-identifier-naming)
 
 }  // namespace perseus::device::cuda
