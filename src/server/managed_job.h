@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -301,9 +302,10 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
 
 template <typename Operation>
 auto ManagedJob::OnFresh(const Operation& operation) -> decltype(operation()) {
-  constexpr int kMostAttempts = 20;
+  constexpr std::chrono::seconds kPatience(5);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
   bool is_second_look = false;
-  for (int attempt = 0;; ++attempt) {
+  while (true) {
     auto outcome = [&]() -> decltype(operation()) {
       const std::lock_guard lock(mutex_);
       if (is_gone_) return Fail(FailureCode::kNotFound, "the job was deleted");
@@ -314,7 +316,9 @@ auto ManagedJob::OnFresh(const Operation& operation) -> decltype(operation()) {
     // What is refused may be so only here: what it names may be at another server.
     const bool is_doubtful = !std::exchange(is_second_look, true) &&
                              (code == FailureCode::kNotFound || code == FailureCode::kConflict);
-    if ((code != FailureCode::kStale && !is_doubtful) || attempt == kMostAttempts) return outcome;
+    if (code != FailureCode::kStale && !is_doubtful) return outcome;
+    // The others that change the job all the time are at least not kept from it.
+    if (std::chrono::steady_clock::now() > until) return outcome;
     if (auto fresh = Refresh(); !fresh) return Unavailable(fresh.error());
   }
 }

@@ -137,7 +137,7 @@ TEST_F(ServersRaceTest, AStragglerBeginsAndExpiresOnceForAll) {
 TEST_F(ServersRaceTest, ClocksThatDifferMakeNoPlanFlap) {
   MakeRunning();
   now_[1] = 998;  // Two seconds behind.
-  ASSERT_TRUE(jobs_[1]->AddStraggler({.pipeline = 1, .factor = 1.2, .starts_in_seconds = 52}));
+  ASSERT_TRUE(jobs_[1]->AddStraggler({.pipeline = 1, .factor = 1.2, .starts_in_seconds = 50}));
   now_[0] = 1051;
   now_[1] = 1049;
   EXPECT_TRUE(AgreesOn(3));
@@ -165,12 +165,14 @@ TEST_F(ServersRaceTest, WorkOfAServerThatDiedIsTakenOver) {
   services_[0].reset();
   services_[1].reset();
   const auto dead = OpenStore();
-  store::JobRecord record{.id = "j-00000000000000aa",
-                          .client_key = "key",
-                          .pipeline_parallel = 2,
-                          .data_parallel = 2,
-                          .settings_json = kSmallSettings,
-                          .profile_csv = kSmallProfile};
+  const auto spec = MakeJobSpec(kSmallSettings, kSmallProfile);
+  ASSERT_TRUE(spec);
+  const store::JobRecord record{.id = "j-00000000000000aa",
+                                .client_key = "key",
+                                .pipeline_parallel = 2,
+                                .data_parallel = 2,
+                                .settings_json = spec->settings_json,
+                                .profile_csv = spec->profile_csv};
   ASSERT_TRUE(dead->Write({record, store::WorkWanted{.job = record.id, .urgent = true}}));
   ASSERT_EQ(dead->ClaimWork(1).value(), record.id);
   Start(1);
@@ -233,7 +235,10 @@ TEST_F(ServersRaceTest, ADatabaseThatIsKilledLosesNothingAndComesBack) {
         if (id) {
           acknowledged[server].insert(*id);
         } else {
-          EXPECT_EQ(id.error().code, FailureCode::kUnavailable) << id.error().message;
+          // Or the other server was faster all the time.
+          EXPECT_TRUE(id.error().code == FailureCode::kUnavailable ||
+                      id.error().code == FailureCode::kStale)
+              << id.error().message;
         }
       }
     });
