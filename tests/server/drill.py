@@ -7,25 +7,30 @@ python tests/server/drill.py --perseus build/release/src/cli/perseus --kills 200
 One thread registers, profiles, straggles, moves points, finishes and deletes;
 SIGKILL comes at a random moment; a new process on the same store must know every
 fact that was acknowledged, and give every rank of a complete job its plan.
+
+With --store postgresql (or pgbouncer: through that in transaction mode) the
+thread speaks to --servers servers on one PostgreSQL through a balancer that hands
+every request to the next; at a random moment one of them or PostgreSQL gets
+SIGKILL, while the thread goes on.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
+from cluster import Cluster
+from serving import GoneError, Server
 
 PROFILE = "stage,instruction,frequency,time,energy\n" + "".join(
     f"{stage},{name},{clock},{base * 1400 / clock},{100 * base * (clock / 1400) ** 2}\n"
@@ -48,82 +53,12 @@ SETTINGS = {
 RANKS = 4
 # Generous: only a hang misses it. --plan-seconds 5 is what we promise.
 PLAN_SECONDS = 30.0
-START_SECONDS = 60.0
+# Through a database that was killed: until it has recovered.
+RECOVERY_SECONDS = 30.0
 
 
-class GoneError(Exception):
-    """The server was killed before it answered."""
-
-
-class Server:
-    """One process of `perseus serve` on a store.
-
-    Parameters
-    ----------
-    binary
-        The program perseus.
-    store
-        The file of the store.
-    options
-        Further options of `serve`.
-    """
-
-    def __init__(self, binary: Path, store: Path, *options: str) -> None:
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as this)
-        self._process = subprocess.Popen(
-            [
-                *(str(binary), "serve", "--listen", "127.0.0.1:0"),
-                *("--store", f"sqlite:{store}", *options),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if "ready at " not in line:
-            self._process.wait(START_SECONDS)
-            raise AssertionError(f"the server did not start: {line!r} {self.log()}")
-        self.url = line.split("ready at ")[1].strip()
-
-    def log(self) -> str:
-        """Return what the server logged."""
-        self._log.seek(0)
-        return self._log.read().decode()
-
-    def kill(self) -> None:
-        """End it as kill -9 does."""
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
-
-    def stop(self) -> int:
-        """End it as systemd does; return the exit status."""
-        self._process.terminate()
-        return self._process.wait(START_SECONDS)
-
-    def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Ask; return the status and the JSON (or text) of the answer.
-
-        Raises
-        ------
-        GoneError
-            There was no answer.
-        """
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=70) as response:
-                status, text = response.status, response.read()
-        except urllib.error.HTTPError as error:
-            status, text = error.code, error.read()
-        except (OSError, ValueError) as error:
-            raise GoneError from error
-        except Exception as error:  # http.client's own, which are not OSErrors.
-            raise GoneError from error
-        try:
-            return status, json.loads(text) if text else None
-        except ValueError:
-            return status, text.decode()
+class UnavailableError(Exception):
+    """A server said that it could not do it now, or does not know whether it did."""
 
 
 @dataclass
@@ -156,6 +91,9 @@ class Drill:
         self.jobs: list[Known] = []
         self.acknowledged = 0
         self.slowest_plan = 0.0
+        self.lost = 0  # Requests without an answer.
+        self.refused = 0  # With 503.
+        self.failure: BaseException | None = None
 
     def work(self, server: Server) -> None:
         """Do random things until the server is gone."""
@@ -165,7 +103,21 @@ class Drill:
         except GoneError:
             return
 
-    def _step(self, server: Server) -> None:
+    def work_until(self, cluster: Cluster, stop: threading.Event) -> None:
+        """Do random things whatever happens to servers, until told to stop."""
+        while not stop.is_set():
+            try:
+                self._step(cluster)
+            except GoneError:
+                self.lost += 1
+            except UnavailableError:
+                self.refused += 1
+                time.sleep(0.01)
+            except BaseException as error:
+                self.failure = error
+                return
+
+    def _step(self, server: Server | Cluster) -> None:
         alive = [job for job in self.jobs if not (job.deleted or job.perhaps_deleted)]
         unfinished = [job for job in alive if not (job.finished or job.perhaps_finished)]
         if len(unfinished) < 3 or (len(unfinished) < 6 and self.random.random() < 0.05):
@@ -183,11 +135,11 @@ class Drill:
         else:
             self._operate(server, job)
 
-    def _create(self, server: Server, job: Known) -> None:
+    def _create(self, server: Server | Cluster, job: Known) -> None:
         body = {"client_key": job.key, "name": job.key, "job": SETTINGS}
         if job.has_profile:
             body["profile_csv"] = PROFILE
-        status, answer = server.call("POST", "/api/v1/jobs", body)
+        status, answer = _do(server, "POST", "/api/v1/jobs", body)
         assert status in (200, 201), (status, answer)
         job.id = answer["id"]
         self.acknowledged += 1
@@ -195,15 +147,15 @@ class Drill:
     def _path(self, job: Known) -> str:
         return f"/api/v1/jobs/{job.id}"
 
-    def _register(self, server: Server, job: Known) -> None:
+    def _register(self, server: Server | Cluster, job: Known) -> None:
         rank = self.random.randrange(RANKS)
         body = {"rank": rank, "dp_rank": rank // 2, "pp_rank": rank % 2, "tp_rank": 0, "node": "n"}
-        status, answer = server.call("POST", self._path(job) + "/ranks", body)
+        status, answer = _do(server, "POST", self._path(job) + "/ranks", body)
         assert status == 200, (status, answer)
         job.ranks.add(rank)
         self.acknowledged += 1
 
-    def _measure(self, server: Server, job: Known) -> None:
+    def _measure(self, server: Server | Cluster, job: Known) -> None:
         rank = self.random.choice([r for r in range(RANKS) if r not in job.measured])
         rows = []
         for line in PROFILE.splitlines()[1:]:
@@ -219,47 +171,47 @@ class Drill:
                     }
                 )
         body = {"rank": rank, "rows": rows, "done": True}
-        status, answer = server.call("POST", self._path(job) + "/measurements", body)
+        status, answer = _do(server, "POST", self._path(job) + "/measurements", body)
         # 409: it was durable, though not acknowledged, and the profile is complete.
         assert status in (200, 409), (status, answer)
         job.measured.add(rank)
         self.acknowledged += 1
 
-    def _operate(self, server: Server, job: Known) -> None:
+    def _operate(self, server: Server | Cluster, job: Known) -> None:
         choice = self.random.random()
         path = self._path(job)
         if choice < 0.4:
             body = {"pipeline": self.random.randrange(2), "factor": 1 + self.random.random()}
-            status, answer = server.call("POST", path + "/stragglers", body)
+            status, answer = _do(server, "POST", path + "/stragglers", body)
             assert status == 201, (status, answer)
             job.stragglers.add(answer["straggler_id"])
         elif choice < 0.7 and job.stragglers:
             straggler = self.random.choice(sorted(job.stragglers))
             job.perhaps_cleared.add(straggler)
             job.stragglers.discard(straggler)
-            status, answer = server.call("DELETE", f"{path}/stragglers/{straggler}")
+            status, answer = _do(server, "DELETE", f"{path}/stragglers/{straggler}")
             assert status == 204, (status, answer)
             job.perhaps_cleared.discard(straggler)
             job.cleared.add(straggler)
         elif choice < 0.9:
             target = self.random.choice(["1x", "1.05x", "1.2x", "economic", "tstar"])
             job.targets.add(target)
-            status, answer = server.call("PUT", path + "/point", {"at": target})
+            status, answer = _do(server, "PUT", path + "/point", {"at": target})
             assert status == 200, (status, answer)
             job.targets = {target}
         elif choice < 0.96:
             job.perhaps_finished = True
-            status, answer = server.call("POST", path + "/finish")
+            status, answer = _do(server, "POST", path + "/finish")
             assert status == 200, (status, answer)
             job.finished = True
         else:
             job.perhaps_deleted = True
-            status, answer = server.call("DELETE", path)
+            status, answer = _do(server, "DELETE", path)
             assert status == 204, (status, answer)
             job.deleted = True
         self.acknowledged += 1
 
-    def check(self, server: Server, everything: bool = False) -> None:
+    def check(self, server: Server | Cluster, everything: bool = False) -> None:
         """Compare what was acknowledged with what a new server knows.
 
         Jobs that are over are looked at once, and again where `everything` is.
@@ -269,8 +221,8 @@ class Drill:
                 self._check(server, job)
                 job.settled = job.finished or job.deleted
 
-    def _check(self, server: Server, job: Known) -> None:
-        status, shown = server.call("GET", self._path(job))
+    def _check(self, server: Server | Cluster, job: Known) -> None:
+        status, shown = _look(server, self._path(job))
         if job.deleted:
             assert status == 404, (job, shown)
             return
@@ -278,7 +230,7 @@ class Drill:
             job.deleted = True
             return
         assert status == 200, (job, shown)
-        _, answer = server.call("GET", self._path(job) + "/ranks")
+        _, answer = _look(server, self._path(job) + "/ranks")
         assert job.ranks <= {rank["rank"] for rank in answer["ranks"]}, (job, answer)
         assert shown["ranks_measured"] >= len(job.measured), (job, shown)
         there = {straggler["straggler_id"] for straggler in shown["stragglers"]}
@@ -301,16 +253,37 @@ class Drill:
         if len(job.ranks) == RANKS and is_profiled:
             self._check_plans(server, job)
 
-    def _check_plans(self, server: Server, job: Known) -> None:
+    def _check_plans(self, server: Server | Cluster, job: Known) -> None:
         start = time.monotonic()
+        end = start + self.plan_seconds
         for rank in range(RANKS):
-            path = f"{self._path(job)}/plan?rank={rank}&wait={self.plan_seconds}"
-            status, plan = server.call("GET", path)
-            assert status == 200, (job, status, plan)
-            assert plan["version"] >= job.version, (job, plan)
+            known = f"&after={job.version - 1}" if job.version > 0 else ""
+            path = f"{self._path(job)}/plan?rank={rank}{known}&wait={self.plan_seconds}"
+            while True:
+                status, plan = _look(server, path)
+                assert status == 200, (job, status, plan)
+                assert plan["version"] >= job.version, (job, plan)
+                # Another server may hear a moment later that the job has finished.
+                if (plan["reason"] == "no_plan") == job.finished or isinstance(server, Server):
+                    break
+                assert time.monotonic() < end, (job, plan)
+                time.sleep(0.01)
             job.version = plan["version"]
             assert (plan["reason"] == "no_plan") == job.finished, (job, plan)
         self.slowest_plan = max(self.slowest_plan, time.monotonic() - start)
+
+
+def _do(server: Server | Cluster, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    status, answer = server.call(method, path, body)
+    if status == 503 and isinstance(server, Cluster):
+        raise UnavailableError(answer)
+    return status, answer
+
+
+def _look(server: Server | Cluster, path: str) -> tuple[int, Any]:
+    if isinstance(server, Cluster):
+        return server.ask("GET", path, RECOVERY_SECONDS)
+    return server.call("GET", path)
 
 
 def run(binary: Path, kills: int, seed: int, plan_seconds: float = PLAN_SECONDS) -> Drill:
@@ -332,6 +305,41 @@ def run(binary: Path, kills: int, seed: int, plan_seconds: float = PLAN_SECONDS)
     return drill
 
 
+def run_cluster(
+    binary: Path,
+    kills: int,
+    seed: int,
+    *,
+    servers: int = 2,
+    pooled: bool = False,
+    plan_seconds: float = PLAN_SECONDS,
+) -> Drill:
+    """Kill servers and the PostgreSQL under them while work goes on."""
+    drill = Drill(seed, plan_seconds)
+    with Cluster(binary, servers, pooled=pooled) as cluster:
+        for _ in range(kills):
+            stop = threading.Event()
+            worker = threading.Thread(target=drill.work_until, args=(cluster, stop))
+            worker.start()
+            time.sleep(drill.random.uniform(0, 0.8))
+            victim = cluster.strike(drill.random)
+            # The others, where there are, go on.
+            time.sleep(drill.random.uniform(0, 0.3))
+            if victim == "postgresql" or servers == 1:
+                cluster.mend(victim)
+                victim = ""
+            stop.set()
+            worker.join()
+            if drill.failure is not None:
+                raise drill.failure
+            drill.check(cluster)
+            if victim:
+                cluster.mend(victim)
+        drill.check(cluster, everything=True)
+        cluster.stop()
+    return drill
+
+
 def main() -> int:
     """Run the drill and say what came of it."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -339,9 +347,23 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plan-seconds", type=float, default=PLAN_SECONDS)
+    kinds = ("sqlite", "postgresql", "pgbouncer")
+    parser.add_argument("--store", choices=kinds, default="sqlite")
+    parser.add_argument("--servers", type=int, default=2, help="on one PostgreSQL")
     arguments = parser.parse_args()
     binary = Path(arguments.perseus)
-    drill = run(binary, arguments.kills, arguments.seed, arguments.plan_seconds)
+    if arguments.store == "sqlite":
+        drill = run(binary, arguments.kills, arguments.seed, arguments.plan_seconds)
+    else:
+        drill = run_cluster(
+            binary,
+            arguments.kills,
+            arguments.seed,
+            servers=arguments.servers,
+            pooled=arguments.store == "pgbouncer",
+            plan_seconds=arguments.plan_seconds,
+        )
+        print(f"{drill.lost} requests without an answer, {drill.refused} answered 503")
     print(
         f"{arguments.kills} kills, {drill.acknowledged} acknowledged facts, "
         f"{len(drill.jobs)} jobs: none missing; slowest plans of a job's {RANKS} ranks after a "
