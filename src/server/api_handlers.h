@@ -23,8 +23,7 @@ inline Failure NoSuchJob(const std::string& id) {
 }
 
 // Whoever looks at a job sees what any server was told before.
-inline Outcome<std::shared_ptr<ManagedJob>> JobOf(JobService& service,
-                                                  const http::Request& request,
+inline Outcome<std::shared_ptr<ManagedJob>> JobOf(JobService& service, const http::Request& request,
                                                   const std::string& id) {
   return request.method == "GET" ? service.GetFresh(id) : service.Get(id);
 }

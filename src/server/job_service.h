@@ -118,7 +118,7 @@ class JobService {
   std::map<std::string, JobPointer> jobs_;
   std::map<std::string, std::string> ids_;  // By client key.
 
-  std::mutex lookup_mutex_;  // Of the three below.
+  std::mutex lookup_mutex_;       // Of the three below.
   std::set<std::string> absent_;  // Ids that the store did not have. None is ever used again.
   std::chrono::steady_clock::time_point lookups_since_;
   int lookups_ = 0;  // Since then.

@@ -335,23 +335,13 @@ void ManagedJob::Vanish() {
       {"job", record_.id, FormatCompact({{"job", record_.id}, {"deleted", true}})});
 }
 
-// Whether one began or expired since the plan was looked up, or time was set back.
-bool ManagedJob::HasStragglerNews(double now_seconds) const {
-  if (phase_.stragglers.empty()) return false;
-  if (planned_at_ == kNeverPlanned || now_seconds < planned_at_) return true;
-  return std::any_of(phase_.stragglers.begin(), phase_.stragglers.end(),
-                     [&](const store::StragglerRecord& straggler) {
-                       return IsExpired(straggler, now_seconds) ||
-                              IsActive(straggler, now_seconds) != IsActive(straggler, planned_at_);
-                     });
-}
-
 void ManagedJob::Tick() {
   std::vector<Fact> iterations;
   {
     const std::lock_guard lock(mutex_);
     if (is_gone_) return;
     if (context_->now_seconds() >= flush_iterations_at_) iterations = TakeIterations();
+    if (phase_.revision <= lost_revision_) PassLostRevision();
     if (!IsOver()) Advance();
     if (!IsOver()) LookAtStragglers();
     if (work_again_at_ > 0 && context_->now_seconds() >= work_again_at_) AskForWork();
@@ -359,21 +349,12 @@ void ManagedJob::Tick() {
   if (!iterations.empty()) WriteIterations(std::move(iterations));
 }
 
-void ManagedJob::LookAtStragglers() {
-  const double now = PlanningTime();
-  Phase next = phase_;
-  std::vector<Fact> facts;
-  std::erase_if(next.stragglers, [&](const store::StragglerRecord& straggler) {
-    if (!IsExpired(straggler, now)) return false;
-    facts.emplace_back(store::StragglerGone{.job = record_.id, .id = straggler.id});
-    return true;
-  });
-  // Also where none expired: one may have begun. Tried again at the next tick. Where
-  // several servers see it at once the first commit counts, and the others read it.
-  const bool is_renumbered = phase_.version.version < board_.version();
-  if (is_renumbered || HasStragglerNews(now)) {
-    static_cast<void>(Commit(std::move(facts), std::move(next)));
-  }
+// The numbers that the store counts again would mean other rows to a server that still holds
+// those of before: this one goes beyond them.
+void ManagedJob::PassLostRevision() {
+  Phase same = phase_;
+  static_cast<void>(
+      Commit({store::TargetChange{.job = record_.id, .target = TargetText(same.target)}}, same));
 }
 
 JobView ManagedJob::View() const {

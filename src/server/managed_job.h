@@ -217,6 +217,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   bool IsProfileComplete() const;
   void StartCharacterizing();
   void LookAtStragglers();
+  void PassLostRevision();
   bool HasStragglerNews(double now_seconds) const;
   void AskForWork();
   bool Lacks(const Phase& phase) const;
@@ -273,6 +274,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   mutable std::mutex mutex_;  // Of all below.
   Phase phase_;
   std::shared_ptr<const Job> job_;  // Null: not measured yet, or not ours to plan.
+  std::int64_t lost_revision_ = 0;  // The last of those that the store no longer has; 0: none.
   std::map<int, store::RankRecord> ranks_;
   std::map<std::array<int, 3>, int> positions_;  // (dp, pp, tp) -> rank, pending ones too.
   struct Pending {
@@ -280,12 +282,12 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
     int requests = 0;
   };
   std::map<int, Pending> pending_;
-  ProfileTable table_;                    // Exactly the measurements up to known_rows_.
-  std::int64_t known_rows_ = 0;           // Of the marks: all rows up to here are in.
-  std::int64_t read_rows_ = 0;            // Those that came by reading.
-  std::int64_t own_rows_ = 0;             // The last of this server's own.
-  std::int64_t checked_rows_ = -1;        // The store had no others when it was asked.
-  std::optional<Measurable> measurable_;  // None: not asked for yet, or not known.
+  ProfileTable table_;                        // Exactly the measurements up to known_rows_.
+  std::int64_t known_rows_ = 0;               // Of the marks: all rows up to here are in.
+  std::int64_t read_rows_ = 0;                // Those that came by reading.
+  std::int64_t own_rows_ = 0;                 // The last of this server's own.
+  std::int64_t checked_rows_ = -1;            // The store had no others when it was asked.
+  std::optional<Measurable> measurable_;      // None: not asked for yet, or not known.
   std::map<int, std::size_t> measured_rows_;  // By rank; those on their way to the store, too.
   double last_measured_seconds_ = 0;
   std::size_t read_measurements_ = 0;

@@ -26,7 +26,6 @@ namespace {
 using store::Fact;
 using store::JobState;
 
-
 }  // namespace
 
 Outcome<void> ManagedJob::CheckRank(const store::RankRecord& rank) const {

@@ -119,6 +119,7 @@ bool ManagedJob::ApplyPhase(const Reading& reading) {
   // A standby that took over may lack the last commits. What it has is what there is.
   const bool went_back = marks.revision < reading.known.revision;
   if (marks.revision <= phase_.revision && !went_back) return true;
+  if (went_back) lost_revision_ = std::max(lost_revision_, phase_.revision);
   Phase next = PhaseOf(reading.stored);
   if (Has(reading.parts, store::Parts::kCurve)) {
     next.curve = reading.curve;

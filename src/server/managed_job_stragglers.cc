@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What operators and monitors tell of stragglers.
+// What operators and monitors tell of stragglers, and what time makes of it.
 
 #include <fmt/format.h>
 
@@ -118,8 +118,8 @@ Outcome<std::int64_t> ManagedJob::AddStraggler(const StragglerRequest& request) 
 }
 
 void ManagedJob::EmitStraggler(std::int64_t id) const {
-  context_->events.Emit({"straggler", record_.id,
-                         FormatCompact({{"job", record_.id}, {"straggler_id", id}})});
+  context_->events.Emit(
+      {"straggler", record_.id, FormatCompact({{"job", record_.id}, {"straggler_id", id}})});
 }
 
 Outcome<void> ManagedJob::ClearStraggler(std::int64_t id) {
@@ -148,6 +148,34 @@ Outcome<void> ManagedJob::ClearStragglers() {
     next.stragglers.clear();
     return Commit(std::move(facts), std::move(next));
   });
+}
+
+// Whether one began or expired since the plan was looked up, or time was set back.
+bool ManagedJob::HasStragglerNews(double now_seconds) const {
+  if (phase_.stragglers.empty()) return false;
+  if (planned_at_ == kNeverPlanned || now_seconds < planned_at_) return true;
+  return std::any_of(phase_.stragglers.begin(), phase_.stragglers.end(),
+                     [&](const store::StragglerRecord& straggler) {
+                       return IsExpired(straggler, now_seconds) ||
+                              IsActive(straggler, now_seconds) != IsActive(straggler, planned_at_);
+                     });
+}
+
+void ManagedJob::LookAtStragglers() {
+  const double now = PlanningTime();
+  Phase next = phase_;
+  std::vector<Fact> facts;
+  std::erase_if(next.stragglers, [&](const store::StragglerRecord& straggler) {
+    if (!IsExpired(straggler, now)) return false;
+    facts.emplace_back(store::StragglerGone{.job = record_.id, .id = straggler.id});
+    return true;
+  });
+  // Also where none expired: one may have begun. Tried again at the next tick. Where
+  // several servers see it at once the first commit counts, and the others read it.
+  const bool is_renumbered = phase_.version.version < board_.version();
+  if (is_renumbered || HasStragglerNews(now)) {
+    static_cast<void>(Commit(std::move(facts), std::move(next)));
+  }
 }
 
 }  // namespace perseus::server

@@ -3,8 +3,6 @@
 
 // Ranks that measure at several servers make one profile.
 
-#include "server/servers_testing.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "server/servers_testing.h"
 
 namespace perseus::server {
 namespace {

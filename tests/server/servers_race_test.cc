@@ -3,8 +3,6 @@
 
 // Several servers at the same moment: time, work, and stores that forget.
 
-#include "server/servers_testing.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +13,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "server/servers_testing.h"
 
 namespace perseus::server {
 namespace {
@@ -74,9 +74,8 @@ TEST_F(ServersRaceTest, TheLastRanksAtTwoServersStartTheJobOnce) {
     const auto other = Other(job);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < 4; ++rank) {
-      threads.emplace_back([&, rank] {
-        EXPECT_TRUE(Register(rank % 2 == 0 ? *job : *other, SmallRank(rank)));
-      });
+      threads.emplace_back(
+          [&, rank] { EXPECT_TRUE(Register(rank % 2 == 0 ? *job : *other, SmallRank(rank))); });
     }
     for (std::thread& thread : threads) thread.join();
     for (const auto& one : {job, other}) {
@@ -84,9 +83,9 @@ TEST_F(ServersRaceTest, TheLastRanksAtTwoServersStartTheJobOnce) {
       AwaitRefined(*one);
       EXPECT_TRUE(Eventually([&] { return one->board().version() == 2; }));
     }
-    EXPECT_EQ(postgres_->Ask("SELECT count(*) FROM versions WHERE job = '" + job->id() + "'",
-                             database_),
-              "2");
+    EXPECT_EQ(
+        postgres_->Ask("SELECT count(*) FROM versions WHERE job = '" + job->id() + "'", database_),
+        "2");
   }
 }
 
@@ -212,9 +211,10 @@ TEST_F(ServersRaceTest, WhatTheStoreLostIsLostAndNoVersionGoesBack) {
   const auto with = [&](const std::string& sql) {
     postgres_->Run(fmt::format(fmt::runtime(sql), id), database_);
   };
-  with("BEGIN; DELETE FROM stragglers WHERE job = '{0}'; DELETE FROM versions WHERE job = '{0}' "
-       "AND version = 3; UPDATE jobs SET last_straggler = 0 WHERE id = '{0}'; "
-       "UPDATE marks SET revision = revision - 1 WHERE job = '{0}'; COMMIT");
+  with(
+      "BEGIN; DELETE FROM stragglers WHERE job = '{0}'; DELETE FROM versions WHERE job = '{0}' "
+      "AND version = 3; UPDATE jobs SET last_straggler = 0 WHERE id = '{0}'; "
+      "UPDATE marks SET revision = revision - 1 WHERE job = '{0}'; COMMIT");
   EXPECT_TRUE(AgreesOn(4));
   for (const auto& job : jobs_) {
     EXPECT_TRUE(job->View().stragglers.empty());

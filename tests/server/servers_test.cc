@@ -4,8 +4,6 @@
 // What is acknowledged at one server holds at the other at once; what the other
 // shows or tells its ranks follows soon, and never goes back.
 
-#include "server/servers_testing.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +11,8 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "server/servers_testing.h"
 
 namespace perseus::server {
 namespace {

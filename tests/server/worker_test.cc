@@ -44,14 +44,13 @@ TEST_F(WorkerTest, WhatIsUrgentComesFirstAndEachOnce) {
     const std::lock_guard lock(mutex);
     return done.size();
   };
-  Worker worker(
-      *store_,
-      [&](const std::string& job, const auto&) {
-        const std::lock_guard lock(mutex);
-        done.push_back(job);
-        return true;
-      },
-      {});
+  Worker worker(*store_,
+                [&](const std::string& job, const auto&) {
+                  const std::lock_guard lock(mutex);
+                  done.push_back(job);
+                  return true;
+                },
+                {});
   EXPECT_TRUE(Eventually([&] { return count() == 2; }));
   Want("a");
   worker.Wake();
@@ -65,14 +64,13 @@ TEST_F(WorkerTest, WhatIsNotSettledAtTheEndIsGivenBack) {
   Want("a");
   std::atomic<bool> began = false;
   {
-    Worker worker(
-        *store_,
-        [&](const std::string&, const auto& keep_going) {
-          began = true;
-          EXPECT_TRUE(Eventually([&] { return !keep_going(); }));
-          return false;
-        },
-        {});
+    Worker worker(*store_,
+                  [&](const std::string&, const auto& keep_going) {
+                    began = true;
+                    EXPECT_TRUE(Eventually([&] { return !keep_going(); }));
+                    return false;
+                  },
+                  {});
     ASSERT_TRUE(Eventually([&] { return began.load(); }));
   }
   EXPECT_EQ(store_->ClaimWork(1).value(), "a");
