@@ -96,12 +96,12 @@ void PlanHub::Park(const JobPointer& job, Rank* rank, const PlanQuestion& questi
   });
 }
 
-void PlanHub::Withdraw(const std::weak_ptr<Job>& weak, int rank, std::int64_t ticket) {
-  const JobPointer job = weak.lock();
-  if (job == nullptr) return;
+void PlanHub::Withdraw(const std::weak_ptr<Job>& job, int rank, std::int64_t ticket) {
+  const JobPointer known = job.lock();
+  if (known == nullptr) return;
   const std::lock_guard lock(mutex_);
-  const auto found = job->ranks.find(rank);
-  if (found == job->ranks.end()) return;
+  const auto found = known->ranks.find(rank);
+  if (found == known->ranks.end()) return;
   std::erase_if(found->second.waiters,
                 [ticket](const Waiter& waiter) { return waiter.ticket == ticket; });
 }
