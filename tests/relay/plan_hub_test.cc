@@ -152,7 +152,7 @@ TEST_F(RelayTest, TwoJobsOfANodeDoNotMix) {
 TEST_F(RelayTest, AServerThatLostAVersionSaysSoToThoseWhoKnowIt) {
   ScriptedServer server;
   server.SetVersion(7);
-  StartRelay(server.url());
+  StartRelay(server.url(), [](RelayOptions* options) { options->plans.fetch_seconds = 1; });
   EXPECT_EQ(Plan(0, -1, 0).body, ScriptedServer::PlanOf(0, 7));
   auto waiting = std::async(std::launch::async, [&] { return Plan(0, 7, 30); });
   ASSERT_TRUE(http::Eventually([&] { return server.waiting() == 1; }));
@@ -168,6 +168,8 @@ TEST_F(RelayTest, AServerThatLostAVersionSaysSoToThoseWhoKnowIt) {
     return none;
   });
   EXPECT_EQ(Plan(0, 9, 1).status, 204);
+  // Nor is what others were told an answer for a rank that knows more.
+  EXPECT_EQ(Plan(1, 9, 1).status, 204);
 }
 
 TEST_F(RelayTest, WhileTheServerIsAwayTheLastPlanIsServedAndNobodyHangs) {
