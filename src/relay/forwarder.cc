@@ -19,8 +19,13 @@ Forwarder::Forwarder(const ServerAddress* address, ServerHealth* health, Forward
   for (int i = 0; i < options_.lines; ++i) {
     workers_.push_back(std::make_unique<Worker>(address, health));
   }
-  for (const std::unique_ptr<Worker>& worker : workers_) {
-    worker->thread = std::thread([this, worker = worker.get()] { Run(worker); });
+  try {
+    for (const std::unique_ptr<Worker>& worker : workers_) {
+      worker->thread = std::thread([this, worker = worker.get()] { Run(worker); });
+    }
+  } catch (...) {  // No thread; those that run have to be joined.
+    Stop();
+    throw;
   }
 }
 

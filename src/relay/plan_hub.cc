@@ -13,7 +13,7 @@
 namespace perseus::relay {
 namespace {
 
-// The server waits for less than that where it is asked not to wait.
+// A question with after=-1 is answered at once; this is for a server that is not quick.
 constexpr int kFetchWaitSeconds = 2;
 constexpr std::chrono::seconds kWaiterGrace{1};
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -128,7 +129,7 @@ Result<std::unique_ptr<Relay>> Relay::Start(RelayOptions options) {
     std::unique_ptr<Relay> relay(new Relay(std::move(options)));
     if (const Result<void> opened = relay->Open(); !opened) return tl::unexpected(opened.error());
     return relay;
-  } catch (const std::system_error& error) {  // No thread.
+  } catch (const std::exception& error) {  // No thread, no memory.
     return MakeError(ErrorCode::kIo, fmt::format("The relay cannot start: {}.", error.what()));
   }
 }
