@@ -12,12 +12,16 @@ answer arrive here, so they hold this program's own work, too.
 --agents 1024: the ranks are on so many nodes, and each node reaches the server through
 a relay (docs/relay.md), over its Unix socket; needs bench/relay_fleet, built with
 -DPERSEUS_BUILD_BENCHMARKS=ON. --agents 0 1024 measures both, one after the other.
+
+--store postgresql --servers 2: that many servers on one PostgreSQL, which this program
+starts; each rank is at the next of them, the stragglers are told to the first.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
@@ -27,6 +31,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+from postgres import Postgres
 from relay_nodes import Nodes
 
 STAGES = 4
@@ -102,14 +108,17 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def connect(host: str, port: int, ranks: int, nodes: Nodes | None) -> list[Rank]:
-    """Return one connection a rank: to the server, or to its node's relay."""
+Address = tuple[str, int]
+
+
+async def connect(servers: list[Address], ranks: int, nodes: Nodes | None) -> list[Rank]:
+    """Return one connection a rank: to the next server, or to its node's relay."""
     loop = asyncio.get_running_loop()
     connections: list[Rank] = []
     for first in range(0, ranks, 256):
         some = range(first, min(ranks, first + 256))
         if nodes is None:
-            made = [loop.create_connection(Rank, host, port) for _ in some]
+            made = [loop.create_connection(Rank, *servers[rank % len(servers)]) for rank in some]
             connections += [protocol for _, protocol in await asyncio.gather(*made)]
         else:
             paths = [str(nodes.sockets[rank * len(nodes.sockets) // ranks]) for rank in some]
@@ -119,11 +128,11 @@ async def connect(host: str, port: int, ranks: int, nodes: Nodes | None) -> list
 
 
 async def measure(
-    host: str, port: int, ranks: int, rounds: int, pid: int, nodes: Nodes | None = None
+    servers: list[Address], ranks: int, rounds: int, pids: list[int], nodes: Nodes | None = None
 ) -> None:
     """Run it all and print."""
-    operator = (await connect(host, port, 1, None))[0]
-    clients = await connect(host, port, ranks, nodes)
+    operator = (await connect(servers, 1, None))[0]
+    clients = await connect(servers, ranks, nodes)
 
     job = {
         "schedule": "1f1b",
@@ -167,7 +176,7 @@ async def measure(
             for rank, client in enumerate(clients)
         ]
         await asyncio.sleep(2.5)
-        before = cpu_seconds(pid)
+        before = [cpu_seconds(pid) for pid in pids]
         start = time.perf_counter()
         if round_ % 2 == 0:
             slow = {"pipeline": 0, "factor": 1.2}
@@ -177,7 +186,7 @@ async def measure(
         assert status in (201, 204)
         answered.append(done - start)
         plans = await asyncio.gather(*waits)
-        work.append(cpu_seconds(pid) - before)
+        work += [cpu_seconds(pid) - old for pid, old in zip(pids, before, strict=True)]
         versions = {json.loads(plan)["version"] for _, plan, _ in plans}
         assert len(versions) == 1
         version = versions.pop()
@@ -189,11 +198,13 @@ async def measure(
         f"heard after p50 {percentile(firsts, 0.5):.3f} s, p99 {percentile(firsts, 0.99):.3f} s, "
         f"last {max(firsts):.3f} s"
     )
-    print(f"the server worked {max(work):.2f} s of processor time for one of them at most")
-    print(
-        f"resident: {resident_mib(pid, 'VmRSS'):.0f} MiB now, "
-        f"{resident_mib(pid, 'VmHWM'):.0f} MiB at most"
-    )
+    print(f"a server worked {max(work):.2f} s of processor time for one of them at most")
+    for pid in pids:
+        print(
+            f"resident: {resident_mib(pid, 'VmRSS'):.0f} MiB now, "
+            f"{resident_mib(pid, 'VmHWM'):.0f} MiB at most; "
+            f"{cpu_seconds(pid):.1f} s of processor time in all"
+        )
     if nodes is not None:
         show_nodes(nodes)
 
@@ -218,7 +229,11 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=8192)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--agents", type=int, nargs="*", default=[0], metavar="N")
+    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
+    parser.add_argument("--servers", type=int, default=1, help="on one PostgreSQL")
     arguments = parser.parse_args()
+    if arguments.servers > 1 and (arguments.store == "sqlite" or arguments.agents != [0]):
+        parser.error("several servers need --store postgresql, and no --agents")
     for agents in arguments.agents:
         measure_one(arguments, agents)
     return 0
@@ -226,25 +241,29 @@ def main() -> int:
 
 def measure_one(arguments: argparse.Namespace, agents: int) -> None:
     """Start a server, and relays where there are agents, and measure."""
-    with tempfile.TemporaryDirectory() as folder:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        store = f"sqlite:{folder}/jobs.db"
+        if arguments.store == "postgresql":
+            store = stack.enter_context(Postgres(durable=True)).uri()
         command = [arguments.perseus, "serve", "--listen", "127.0.0.1:0"]
-        command += ["--store", f"sqlite:{folder}/jobs.db", "--log-level", "warning"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        nodes = None
-        try:
+        command += ["--store", store, "--log-level", "warning"]
+        urls = []
+        pids = []
+        for _ in range(arguments.servers):
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
             assert process.stdout is not None
-            url = process.stdout.readline().split("ready at ")[1].strip()
-            if agents > 0:
-                fleet = arguments.perseus.parents[2] / "bench" / "relay_fleet"
-                nodes = Nodes(arguments.perseus, fleet, url, Path(folder), agents)
-            host, port = url.split("//")[1].split(":")
-            ranks, rounds = arguments.ranks, arguments.rounds
-            asyncio.run(measure(host, int(port), ranks, rounds, process.pid, nodes))
-        finally:
-            if nodes is not None:
-                nodes.stop()
-            process.terminate()
-            process.wait()
+            urls.append(process.stdout.readline().split("ready at ")[1].strip())
+            pids.append(process.pid)
+        nodes = None
+        if agents > 0:
+            fleet = arguments.perseus.parents[2] / "bench" / "relay_fleet"
+            nodes = Nodes(arguments.perseus, fleet, urls[0], Path(folder), agents)
+            stack.callback(nodes.stop)
+        addresses = [(url.split("//")[1].split(":")[0], int(url.split(":")[-1])) for url in urls]
+        asyncio.run(measure(addresses, arguments.ranks, arguments.rounds, pids, nodes))
 
 
 if __name__ == "__main__":

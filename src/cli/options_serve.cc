@@ -24,6 +24,8 @@ void AddServeCommand(CommandParser* parser, Invocation* invocation) {
        {"for a cluster",
         "perseus serve --listen 0.0.0.0:7787 --token-file tokens --tls-cert cert.pem --tls-key "
         "key.pem"},
+       {"one of several on one database",
+        "perseus serve --store postgresql://perseus@db.example/perseus"},
        {"for clients of Zeus", "perseus serve --zeus-plan plan/plan.json"}});
   ServeFlags* flags = &invocation->serve;
   for (const ServeSetting& setting : ServeSettings()) {

@@ -49,7 +49,10 @@ const std::array<ServeSetting, 12> kSettings = {{
      "Where to listen: HOST:PORT (default 127.0.0.1:7787), port 0 for one that the system chooses, "
      "or unix:PATH. An address that others can reach needs --token-file and TLS.",
      SetText<&ServeOptions::listen>},
-    {"store", "SPEC", "Where jobs are kept: sqlite:FILE (default sqlite:perseus.db).",
+    {"store", "SPEC",
+     "Where jobs are kept: sqlite:FILE (default sqlite:perseus.db), or "
+     "postgresql://USER@HOST/DATABASE, which several servers may share. A password is better in "
+     "the environment (PERSEUS_SERVE_STORE, PGPASSFILE) than in the list of processes.",
      SetText<&ServeOptions::store>},
     {"token-file", "FILE",
      "Who may do what: one 'ROLE TOKEN NAME' a line; roles are read, train and operate. Read again "

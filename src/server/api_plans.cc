@@ -61,11 +61,12 @@ void SendWhenNew(const JobPointer& job, const Request& request, const Responder&
     responder.Send(PlanAnswer(render(none)));
     return;
   }
-  responder.AnswerAfter(*wait, NoContent());
   AnswerWhenNew(job, after->value_or(kNow), *wait + kWaiterGraceSeconds, responder,
                 [id = job->id(), render = std::move(render)](const PlanPointer& plan) {
                   return plan->gone ? FailureResponse(NoSuchJob(id)) : PlanAnswer(render(*plan));
                 });
+  // After that, lest 204 overtakes the answer of one who does not wait.
+  responder.AnswerAfter(*wait, NoContent());
 }
 
 Failure NotRegistered(std::int64_t rank, const std::string& field) {

@@ -77,6 +77,8 @@ class JobService {
   EventHub& events() { return events_; }
   const std::optional<GivenPlan>& given_plan() const { return options_.given_plan; }
   store::StoreCounters store_counters() const { return store_->counters(); }
+  // Whether other servers may be at work on the same jobs.
+  bool is_shared() const { return store_->is_shared(); }
   // Jobs whose plans are being made or are to be, here or elsewhere.
   std::size_t jobs_that_want_work() const;
 

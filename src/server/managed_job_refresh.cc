@@ -21,6 +21,8 @@ namespace {
 // Of one refresh: the job's curve, whose rows are read only where it is a new one,
 // may be replaced between the look at the marks and the reading.
 constexpr int kMostReadings = 5;
+// Of waiting for a plan, with what the waiter's owner adds.
+constexpr double kSoonSeconds = 2;
 
 }  // namespace
 
@@ -182,10 +184,12 @@ void ManagedJob::ApplyRows(const Reading& reading) {
 std::int64_t ManagedJob::AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter) {
   const std::int64_t ticket = board_.Wait(after, seconds, std::move(waiter));
   if (ticket == 0 || after <= board_.version()) return ticket;
-  if (context_->store.is_shared()) {
-    context_->refresh_soon(record_.id);
-  } else {
+  if (!context_->store.is_shared()) {
     board_.Confirm(ticket);
+  } else if (seconds < kSoonSeconds) {
+    static_cast<void>(Refresh());  // Who hardly waits is told while it does.
+  } else {
+    context_->refresh_soon(record_.id);
   }
   return ticket;
 }

@@ -184,7 +184,8 @@ Result<void> Serve(const ServeOptions& options,
   server->Serve();
   log.Write(LogLevel::kInfo, "ready",
             {{"url", server->url()},
-             {"store", options.store},
+             // Not the address of a database, which may hold a password.
+             {"store", (*service)->is_shared() ? "postgresql" : options.store},
              {"jobs", (*service)->Jobs().size()},
              {"max_connections", server->max_connections()}});
   ready(server->url());

@@ -192,8 +192,8 @@ TEST(PlannerTest, GivesUpWhereItIsTold) {
   PlannerOptions options;
   int asked = 0;
   options.cancelled = [&] { return ++asked > 0; };
-  const auto planner = Planner::Create(
-      Costed(RandomRows(random, {}), DagOf("1f1b", 2, 3), Blocking(70)), options);
+  const auto planner =
+      Planner::Create(Costed(RandomRows(random, {}), DagOf("1f1b", 2, 3), Blocking(70)), options);
   ASSERT_FALSE(planner);
   EXPECT_EQ(planner.error().code, ErrorCode::kCancelled);
   EXPECT_EQ(asked, 1);

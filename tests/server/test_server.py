@@ -22,7 +22,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import drill
-from drill import PROFILE, RANKS, SETTINGS, Server
+import postgres
+from drill import PROFILE, RANKS, SETTINGS
+from serving import Server
 
 BINARY = Path(os.environ.get("PERSEUS_BINARY", "build/release/src/cli/perseus"))
 ZEUS_PLAN = "[[('forward', 1410), ('backward', 1200)], [('forward', 1000), ('backward', 1410)]]\n"
@@ -56,6 +58,38 @@ def test_nothing_acknowledged_is_lost() -> None:
     """Ten kills at random moments."""
     done = drill.run(BINARY, kills=10, seed=3)
     assert done.acknowledged > 20
+
+
+@pytest.mark.parametrize(
+    ("servers", "pooled", "kills"), [(1, False, 4), (2, False, 6), (2, True, 4)]
+)
+def test_nothing_is_lost_of_what_servers_on_postgresql_acknowledged(
+    servers: int, pooled: bool, kills: int
+) -> None:
+    """Servers, and the PostgreSQL under them, are killed while work goes on."""
+    if missing := postgres.why_missing(pooler=pooled):
+        pytest.skip(missing)
+    done = drill.run_cluster(BINARY, kills, seed=5, servers=servers, pooled=pooled)
+    assert done.acknowledged > 10
+
+
+def test_a_server_stops_though_it_computes(tmp_path: Path) -> None:
+    """SIGTERM waits for no walk of a frontier."""
+    server = Server(BINARY, tmp_path / "jobs.db")
+    settings = SETTINGS | {"microbatches": 700, "stages": 8, "data_parallel": 1, "coarse_watts": 0}
+    rows = [line.split(",") for line in PROFILE.splitlines()[1:] if line.startswith("0")]
+    profile = PROFILE.splitlines()[0] + "\n"
+    for stage in range(8):
+        for _, name, clock, seconds, joules in rows:
+            profile += f"{stage},{name},{clock},{float(seconds) * (1 + stage / 37)},{joules}\n"
+    body = {"job": settings, "profile_csv": profile}
+    status, job = server.call("POST", "/api/v1/jobs", body)
+    assert status == 201, job
+    time.sleep(1)
+    assert not server.call("GET", f"/api/v1/jobs/{job['id']}")[1]["refined"]
+    start = time.monotonic()
+    assert server.stop() == 0, server.log()
+    assert time.monotonic() - start < 30
 
 
 def test_openapi_is_valid(server: Server) -> None:
