@@ -24,8 +24,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "server"))
-from drill import PROFILE, RANKS, SETTINGS,  # noqa: E402
-from serving import Server
+from drill import PROFILE, RANKS, SETTINGS  # noqa: E402
+from serving import Server  # noqa: E402
 
 BINARY = Path(os.environ.get("PERSEUS_BINARY", "build/release/src/cli/perseus"))
 LIBRARY = os.environ.get("PERSEUS_CLIENT_LIBRARY", "")
