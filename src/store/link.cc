@@ -68,14 +68,17 @@ std::optional<Failure> Link::Try(const std::string& begin, double seconds, const
 
 std::optional<Failure> Link::TryOnce(const std::string& begin, double seconds, const Work& work) {
   bool is_ending = false;
-  Failure failure;
-  try {
+  const auto run = [&] {
     if (session_ == nullptr) session_ = Connect();
     const Watchdog::Watch watch(watchdog_, backend_->SocketOf(*session_), seconds);
     *session_ << begin;
     work(*session_);
     is_ending = true;
     *session_ << backend_->Commit();
+  };
+  Failure failure;
+  try {
+    run();
     return std::nullopt;
   } catch (const NoAnswer& none) {
     return Failure{.kind = FaultKind::kLost,
