@@ -69,9 +69,10 @@ void Connection::Respond(Response response, bool keep_alive) {
   out_head_ = FormatHead(response, framing, loop_->Date());
   const bool has_body = response.body && MayHaveBody(response.status) && !is_head_;
   out_body_ = has_body ? std::move(response.body) : nullptr;
-  if (out_body_ && out_body_->size() <= kJoinedBytes) {
+  // What is not shared goes behind the head, whatever its size, where more follows it.
+  if (out_body_ && (response.tail || out_body_->size() <= kJoinedBytes)) {
     out_head_ += *out_body_;
-    out_body_.reset();
+    out_body_ = std::move(response.tail);
   }
   out_offset_ = 0;
   const std::size_t size = out_head_.size() + (out_body_ ? out_body_->size() : 0);
