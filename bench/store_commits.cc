@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
     std::atomic<int> left = kStorm;
     std::promise<void> all;
     for (int rank = 0; rank < kStorm; ++rank) {
-      store.Add({RankOf(rank)}, [&](const perseus::Result<void>&) {
+      store.Add({RankOf(rank)}, [&](const perseus::Result<perseus::store::JobMarks>&) {
         if (--left == 0) all.set_value();
       });
     }

@@ -20,6 +20,7 @@ enum class ErrorCode {
   kInfeasible,    // The input is well formed, but no plan can satisfy it.
   kIo,            // The operating system or a driver refused to read or write.
   kDenied,        // The caller lacks the right to do this; the message says who has it.
+  kConflict,      // Somebody else changed it, or holds the name; read again, then decide.
   kOverflow,      // Quantities do not fit the exact integer arithmetic.
   kCancelled,     // A callback of the caller asked to stop.
   kInternal,      // A bug of ours; never the user's fault.

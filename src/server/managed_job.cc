@@ -53,8 +53,8 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
     measured_rows_[measured.rank] += measured.rows.size();
     table_.Add(measured, ranks_.contains(measured.rank) ? ranks_[measured.rank].pp_rank : 0);
   }
-  for (const store::IterationSummary& summary : stored.iterations) {
-    iterations_[summary.plan_version] = summary;
+  for (const store::IterationSummary& summary : stored.iterations_elsewhere) {
+    iterations_elsewhere_[summary.plan_version] = summary;
   }
   last_measured_seconds_ = context_->now_seconds();
   if (job_ == nullptr || !stored.curve) return;
@@ -320,7 +320,7 @@ JobView ManagedJob::View() const {
   view.stragglers = phase_.stragglers;
   view.plan = board_.Current();
   view.refined = phase_.curve != nullptr && !is_improving_;
-  for (const auto& [version, summary] : iterations_) view.iterations.push_back(summary);
+  view.iterations = AllIterations();
   view.progress = progress_;
   for (const auto& [rank, client] : clients_) {
     for (const auto& [name, count] : client.counts) view.client_counts[name] += count;

@@ -165,13 +165,16 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   bool StartCharacterizing();
   bool HasStragglerNews(double now_seconds) const;
   void WriteIterations();
+  std::vector<store::IterationSummary> AllIterations() const;
   void RequestImprovement();
   void EmitState() const;
   bool IsOver() const;
 
   // These take the lock.
-  Outcome<Registered> OnRegistered(const store::RankRecord& rank, const Result<void>& written);
-  Outcome<void> OnMeasured(const store::Measurements& measured, const Result<void>& written);
+  Outcome<Registered> OnRegistered(const store::RankRecord& rank,
+                                   const Result<store::JobMarks>& written);
+  Outcome<void> OnMeasured(const store::Measurements& measured,
+                           const Result<store::JobMarks>& written);
   void Improve(const std::atomic<bool>& stopping);
   void ImproveOnce(class Characterizer* characterizer, const std::shared_ptr<const Job>& job);
   void ImproveOrGive(class Characterizer* characterizer, const std::shared_ptr<const Job>& job);
@@ -200,7 +203,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::map<int, std::size_t> measured_rows_;  // By rank; those on their way to the store, too.
   double last_measured_seconds_ = 0;
   std::int64_t last_straggler_ = 0;
-  std::map<std::int64_t, store::IterationSummary> iterations_;  // By plan version.
+  // By plan version: what this process heard of, and others (or it, before it was started).
+  std::map<std::int64_t, store::IterationSummary> iterations_;
+  std::map<std::int64_t, store::IterationSummary> iterations_elsewhere_;
   std::map<std::int64_t, bool> unwritten_iterations_;
   std::map<int, ClientReport> clients_;  // The last of each rank; not durable.
   double flush_iterations_at_ = 0;

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -59,7 +61,12 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
     summary.least_seconds =
         first ? report.time_seconds : std::min(summary.least_seconds, report.time_seconds);
     summary.most_seconds = std::max(summary.most_seconds, report.time_seconds);
-    summary.total_joules += report.energy_joules.value_or(0);
+    summary.square_seconds2 += report.time_seconds * report.time_seconds;
+    if (report.energy_joules) {
+      ++summary.energy_reports;
+      summary.total_joules += *report.energy_joules;
+      summary.square_joules2 += *report.energy_joules * *report.energy_joules;
+    }
     unwritten_iterations_[report.plan_version] = true;
   }
   return {};
@@ -79,6 +86,27 @@ void ManagedJob::WriteIterations() {
   }
   // Kept for the next time where the store cannot take them now.
   if (context_->store.Write(std::move(facts))) unwritten_iterations_.clear();
+}
+
+// By version, with what others heard of.
+std::vector<store::IterationSummary> ManagedJob::AllIterations() const {
+  std::map<std::int64_t, store::IterationSummary> all = iterations_elsewhere_;
+  for (const auto& [version, own] : iterations_) {
+    const auto [found, is_new] = all.try_emplace(version, own);
+    if (is_new) continue;
+    store::IterationSummary& sum = found->second;
+    sum.reports += own.reports;
+    sum.total_seconds += own.total_seconds;
+    sum.least_seconds = std::min(sum.least_seconds, own.least_seconds);
+    sum.most_seconds = std::max(sum.most_seconds, own.most_seconds);
+    sum.square_seconds2 += own.square_seconds2;
+    sum.energy_reports += own.energy_reports;
+    sum.total_joules += own.total_joules;
+    sum.square_joules2 += own.square_joules2;
+  }
+  std::vector<store::IterationSummary> list;
+  for (const auto& [version, summary] : all) list.push_back(summary);
+  return list;
 }
 
 }  // namespace perseus::server

@@ -115,13 +115,14 @@ void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered)
   ++pending.requests;
   positions_[PositionOf(rank)] = rank.rank;
   // Under the lock, so that facts about one rank are written in this order.
-  context_->store.Add(
-      {rank}, [self = shared_from_this(), rank, registered = std::move(registered)](
-                  const Result<void>& written) { registered(self->OnRegistered(rank, written)); });
+  context_->store.Add({rank}, [self = shared_from_this(), rank, registered = std::move(registered)](
+                                  const Result<store::JobMarks>& written) {
+    registered(self->OnRegistered(rank, written));
+  });
 }
 
 Outcome<ManagedJob::Registered> ManagedJob::OnRegistered(const store::RankRecord& rank,
-                                                         const Result<void>& written) {
+                                                         const Result<store::JobMarks>& written) {
   const std::lock_guard lock(mutex_);
   if (written) {
     ranks_[rank.rank] = rank;
@@ -200,14 +201,14 @@ void ManagedJob::Measure(store::Measurements measured, DoneCallback done) {
   }
   if (!good) return done(good);
   std::vector<Fact> facts = {measured};
-  context_->store.Add(std::move(facts), [self = shared_from_this(), measured = std::move(measured),
-                                         done = std::move(done)](const Result<void>& written) {
-    done(self->OnMeasured(measured, written));
-  });
+  context_->store.Add(
+      std::move(facts),
+      [self = shared_from_this(), measured = std::move(measured), done = std::move(done)](
+          const Result<store::JobMarks>& written) { done(self->OnMeasured(measured, written)); });
 }
 
 Outcome<void> ManagedJob::OnMeasured(const store::Measurements& measured,
-                                     const Result<void>& written) {
+                                     const Result<store::JobMarks>& written) {
   const std::lock_guard lock(mutex_);
   if (!written) {
     measured_rows_[measured.rank] -= measured.rows.size();

@@ -6,32 +6,69 @@
 
 #include <soci/soci.h>
 
+#include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "common/file_descriptor.h"
 #include "perseus/result.h"
 
 // All that differs between databases. The SQL of the other files is what SQLite
-// and PostgreSQL have in common: BIGINT, DOUBLE PRECISION, TEXT, ON CONFLICT.
+// and PostgreSQL have in common: BIGINT, DOUBLE PRECISION, TEXT, ON CONFLICT,
+// RETURNING.
 namespace perseus::store {
 
-// An open database, and what keeps other processes from it.
-struct Database {
-  std::string name;     // For messages: the file.
-  FileDescriptor lock;  // Of FILE.lock; given back by the kernel, however we end.
-  std::unique_ptr<soci::session> session;
+// What an exception of SOCI means for who wrote or read.
+enum class FaultKind : std::uint8_t {
+  kRefused,   // The tables refused what was written; the database is well.
+  kInTheWay,  // Another transaction was; nothing was written, and trying again helps.
+  kLost,      // The connection is gone.
+  kFailed,    // The database or the disk.
+};
+struct Fault {
+  FaultKind kind = FaultKind::kFailed;
+  Error error;  // Its sentence. kConflict where the tables refused, kIo otherwise.
 };
 
-// Opens what `spec` names, with durability and constraints switched on. Does
-// not look at what is in it.
-Result<Database> OpenDatabase(const std::string& spec);
+// A kind of database, and where it is. Not thread-safe, but for what is const.
+class Backend {
+ public:
+  Backend() = default;
+  virtual ~Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
 
-// The sentence for what SOCI threw.
-Error DatabaseError(const std::string& name, const std::exception& exception);
+  // For messages: the file, or host and database; never a password.
+  virtual const std::string& name() const = 0;
+  // Whether other processes may write at the same time.
+  virtual bool is_shared() const = 0;
 
-// Whether the tables refused what was written, and the database itself is well.
-bool IsRefusedFact(const std::exception& exception);
+  // A connection with durability and constraints switched on. Throws what
+  // FaultOf() reads.
+  virtual std::unique_ptr<soci::session> Connect() const = 0;
+
+  // Statements that begin a transaction; one to read sees one moment of the store.
+  // No statement of it takes longer than `statement_seconds`, where that can be said.
+  virtual std::string BeginToWrite(double statement_seconds) const = 0;
+  virtual std::string BeginToRead(double statement_seconds) const = 0;
+  // Begins one that no other migration runs beside.
+  virtual std::string BeginToMigrate() const = 0;
+
+  // An expression: seconds since 1970 by the database's clock.
+  virtual std::string_view now() const = 0;
+  // What makes a SELECT ... lock its rows and pass by those that others hold.
+  virtual std::string_view lock_or_skip() const = 0;
+  // A query of the names of all tables.
+  virtual std::string_view tables() const = 0;
+
+  virtual Fault FaultOf(const std::exception& exception) const = 0;
+};
+
+// The backend that `spec` names: "sqlite:FILE" or a URI "postgresql://...". One of
+// SQLite holds the file's lock as long as it lives, and makes the file.
+Result<std::unique_ptr<Backend>> OpenBackend(const std::string& spec);
 
 }  // namespace perseus::store
 

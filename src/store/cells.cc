@@ -30,7 +30,7 @@ int ValueOfLetter(char letter) {
 }
 
 // The parts of a text between separators; none of an empty text.
-std::vector<std::string_view> Parts(std::string_view text, char separator) {
+std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
     const std::size_t end = text.find(separator);
@@ -50,7 +50,7 @@ bool ParseOne(std::string_view text, T* value) {
 template <typename T>
 std::optional<std::vector<T>> ParseList(std::string_view text) {
   std::vector<T> values;
-  for (const std::string_view part : Parts(text, ' ')) {
+  for (const std::string_view part : Split(text, ' ')) {
     if (!ParseOne(part, &values.emplace_back())) return std::nullopt;
   }
   return values;
@@ -117,8 +117,8 @@ std::string FormatRows(const std::vector<MeasuredRow>& rows) {
 
 std::optional<std::vector<MeasuredRow>> ParseRows(std::string_view text) {
   std::vector<MeasuredRow> rows;
-  for (const std::string_view part : Parts(text, ';')) {
-    const std::vector<std::string_view> cells = Parts(part, ' ');
+  for (const std::string_view part : Split(text, ';')) {
+    const std::vector<std::string_view> cells = Split(part, ' ');
     if (cells.size() != 6) return std::nullopt;
     MeasuredRow& row = rows.emplace_back();
     const std::optional<ComputationType> type = TypeOfLetter(cells[1]);
@@ -142,8 +142,8 @@ std::string FormatExceptions(const std::map<int, std::int64_t>& exceptions) {
 
 std::optional<std::map<int, std::int64_t>> ParseExceptions(std::string_view text) {
   std::map<int, std::int64_t> exceptions;
-  for (const std::string_view part : Parts(text, ';')) {
-    const std::vector<std::string_view> cells = Parts(part, ' ');
+  for (const std::string_view part : Split(text, ';')) {
+    const std::vector<std::string_view> cells = Split(part, ' ');
     int pipeline = 0;
     std::int64_t plan = 0;
     if (cells.size() != 2 || !ParseOne(cells[0], &pipeline) || !ParseOne(cells[1], &plan)) {

@@ -51,7 +51,8 @@ struct JobRecord {
   std::vector<double> blocking_power_watts = {};  // Measured; empty: see the settings.
   std::string target = {};  // As ParsePlanTarget() reads it; empty: the settings' own.
   JobState state = JobState::kRegistering;
-  std::string reason = {};  // Of the state; a sentence or empty.
+  std::string reason = {};          // Of the state; a sentence or empty.
+  std::string detection_json = {};  // See DetectionChange.
   double created_at_seconds = 0;
 };
 
@@ -146,7 +147,9 @@ struct StragglerGone {
   std::int64_t id = 0;
 };
 
-// Iterations that ran under one version of the plan.
+// Iterations that ran under one version of the plan, as one server heard of
+// them. It replaces what the same server wrote of this version before. The squares
+// are 0 in what a Perseus before them wrote.
 struct IterationSummary {
   std::string job = {};
   std::int64_t plan_version = 0;
@@ -154,27 +157,75 @@ struct IterationSummary {
   double total_seconds = 0;
   double least_seconds = 0;
   double most_seconds = 0;
-  double total_joules = 0;  // Of the reports that said it.
+  double square_seconds2 = 0;       // Sum of the squares.
+  std::int64_t energy_reports = 0;  // Of those that said their energy:
+  double total_joules = 0;
+  double square_joules2 = 0;
+};
+
+// How stragglers of a job are detected and plans compared with none: the
+// operator's settings as JSON; empty: none.
+struct DetectionChange {
+  std::string job = {};
+  std::string detection_json = {};
+};
+
+// There is a frontier or a plan to compute: some server should claim it.
+struct WorkWanted {
+  std::string job = {};
 };
 
 struct JobGone {
   std::string job = {};
 };
 
-using Fact =
-    std::variant<JobRecord, StateChange, RankRecord, Measurements, CurveRecord, PlanVersion,
-                 TargetChange, StragglerRecord, StragglerGone, IterationSummary, JobGone>;
+using Fact = std::variant<JobRecord, StateChange, RankRecord, Measurements, CurveRecord,
+                          PlanVersion, TargetChange, StragglerRecord, StragglerGone,
+                          IterationSummary, DetectionChange, WorkWanted, JobGone>;
 
-// Everything that is remembered of one job.
+// How far a job has come: whoever holds older marks has something to read. All
+// ascend; a job that there is not has revision 0.
+struct JobMarks {
+  std::string id = {};
+  std::int64_t revision = 0;  // Counts requests with state, target, detection, stragglers, curve
+                              // or version: all but the next ones.
+  std::int64_t rows = 0;      // Counts requests with ranks or measurements.
+  std::int64_t curve = 0;     // The revision with which the curve came; 0: there is none.
+
+  friend bool operator==(const JobMarks&, const JobMarks&) = default;
+};
+
+// What to read of a job.
+enum class Parts : unsigned {
+  kNone = 0,
+  kPhase = 1,  // The record, the stragglers, the last version.
+  kRanks = 2,
+  kMeasurements = 4,
+  kCurve = 8,
+  kIterations = 16,
+  kAll = 31,
+};
+constexpr Parts operator|(Parts a, Parts b) {
+  return static_cast<Parts>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr bool Has(Parts parts, Parts part) {
+  return (static_cast<unsigned>(parts) & static_cast<unsigned>(part)) != 0;
+}
+
+// What is remembered of one job: the parts that were asked for, all of one
+// moment. The id and the marks always are there.
 struct StoredJob {
   JobRecord job;
+  JobMarks marks = {};
   std::vector<RankRecord> ranks = {};           // By rank.
   std::vector<Measurements> measurements = {};  // In the order in which they came.
   std::optional<CurveRecord> curve = {};
   std::optional<PlanVersion> version = {};        // The last one.
   std::vector<StragglerRecord> stragglers = {};   // By id; those that are not gone.
   std::int64_t last_straggler = 0;                // Highest id ever given.
-  std::vector<IterationSummary> iterations = {};  // By version.
+  std::vector<IterationSummary> iterations = {};  // By version; sums over all servers.
+  // The same without what this process wrote, which knows its own.
+  std::vector<IterationSummary> iterations_elsewhere = {};
 };
 
 }  // namespace perseus::store

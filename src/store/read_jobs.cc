@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "store/cells.h"
+#include "store/query.h"
 #include "store/tables.h"
 
 namespace perseus::store {
@@ -47,60 +48,68 @@ std::optional<double> NotNegative(double value) {
 
 class JobReader {
  public:
-  explicit JobReader(soci::session& sql) : sql_(sql) {}
+  JobReader(soci::session& sql, const std::string& server_id, Parts parts)
+      : sql_(sql), server_id_(server_id), parts_(parts) {}
 
   std::vector<StoredJob> Jobs(const std::string& id) {
     std::vector<StoredJob> jobs;
-    JobRecord job;
-    int origin = 0;
-    long long last_straggler = 0;
-    std::string power;
-    std::string state;
-    soci::statement rows =
-        (sql_.prepare << "SELECT id, client_key, name, origin, pipeline_parallel, data_parallel, "
-                         "tensor_parallel, settings, profile, blocking_power, target, state, "
-                         "reason, created_at, last_straggler FROM jobs WHERE id = :i OR :e = '' "
-                         "ORDER BY created_at, id",
-         use(id, "i"), use(id, "e"), into(job.id), into(job.client_key), into(job.name),
-         into(origin), into(job.pipeline_parallel), into(job.data_parallel),
-         into(job.tensor_parallel), into(job.settings_json), into(job.profile_csv), into(power),
-         into(job.target), into(state), into(job.reason), into(job.created_at_seconds),
-         into(last_straggler));
-    rows.execute();
-    while (rows.fetch()) {
+    std::vector<std::string> ids;
+    if (!id.empty()) ids.push_back(id);
+    for (JobMarks& marks : ReadMarks(sql_, ids)) {
       StoredJob& stored = jobs.emplace_back();
-      stored.job = job;
-      stored.job.origin = static_cast<JobOrigin>(origin);
-      stored.job.blocking_power_watts = Checked(ParseNumbers(power), "jobs");
-      stored.job.state = StateOf(state);
-      stored.last_straggler = last_straggler;
+      stored.job.id = marks.id;
+      stored.marks = std::move(marks);
+      ReadParts(&stored);
     }
-    for (StoredJob& stored : jobs) ReadRest(&stored);
     return jobs;
   }
 
  private:
-  void ReadRest(StoredJob* stored) {
-    ReadRanks(stored);
-    ReadMeasurements(stored);
-    ReadCurve(stored);
-    ReadVersion(stored);
-    ReadStragglers(stored);
-    ReadIterations(stored);
+  void ReadParts(StoredJob* stored) {
+    if (Has(parts_, Parts::kPhase)) {
+      ReadRecord(stored);
+      ReadVersion(stored);
+      ReadStragglers(stored);
+    }
+    if (Has(parts_, Parts::kRanks)) ReadRanks(stored);
+    if (Has(parts_, Parts::kMeasurements)) ReadMeasurements(stored);
+    if (Has(parts_, Parts::kCurve)) ReadCurve(stored);
+    if (Has(parts_, Parts::kIterations)) {
+      stored->iterations = ReadIterations(stored->job.id, "");
+      stored->iterations_elsewhere = ReadIterations(stored->job.id, server_id_);
+    }
+  }
+
+  void ReadRecord(StoredJob* stored) {
+    JobRecord& job = stored->job;
+    int origin = 0;
+    long long last_straggler = 0;
+    std::string power;
+    std::string state;
+    sql_ << "SELECT client_key, name, origin, pipeline_parallel, data_parallel, tensor_parallel, "
+            "settings, profile, blocking_power, target, state, reason, detection, created_at, "
+            "last_straggler FROM jobs WHERE id = :i",
+        use(job.id), into(job.client_key), into(job.name), into(origin),
+        into(job.pipeline_parallel), into(job.data_parallel), into(job.tensor_parallel),
+        into(job.settings_json), into(job.profile_csv), into(power), into(job.target), into(state),
+        into(job.reason), into(job.detection_json), into(job.created_at_seconds),
+        into(last_straggler);
+    job.origin = static_cast<JobOrigin>(origin);
+    job.blocking_power_watts = Checked(ParseNumbers(power), "jobs");
+    job.state = StateOf(state);
+    stored->last_straggler = last_straggler;
   }
 
   void ReadRanks(StoredJob* stored) {
     RankRecord rank;
     rank.job = stored->job.id;
     std::string clocks;
-    soci::statement rows =
-        (sql_.prepare << "SELECT rank, dp_rank, pp_rank, tp_rank, gpu_uuid, gpu_name, node, clocks "
-                         "FROM ranks WHERE job = :j ORDER BY rank",
-         use(stored->job.id), into(rank.rank), into(rank.dp_rank), into(rank.pp_rank),
-         into(rank.tp_rank), into(rank.gpu_uuid), into(rank.gpu_name), into(rank.node),
-         into(clocks));
-    rows.execute();
-    while (rows.fetch()) {
+    Query query(sql_,
+                "SELECT rank, dp_rank, pp_rank, tp_rank, gpu_uuid, gpu_name, node, clocks "
+                "FROM ranks WHERE job = :j ORDER BY rank");
+    query.Use(stored->job.id).Into(rank.rank).Into(rank.dp_rank).Into(rank.pp_rank);
+    query.Into(rank.tp_rank).Into(rank.gpu_uuid).Into(rank.gpu_name).Into(rank.node).Into(clocks);
+    while (query.Next()) {
       rank.clocks_mhz = Checked(ParseIntegers(clocks), "ranks");
       stored->ranks.push_back(rank);
     }
@@ -112,12 +121,11 @@ class JobReader {
     std::string text;
     double power = 0;
     int done = 0;
-    soci::statement rows =
-        (sql_.prepare << "SELECT rank, measured, blocking_power, done FROM measurements "
-                         "WHERE job = :j ORDER BY number",
-         use(stored->job.id), into(measured.rank), into(text), into(power), into(done));
-    rows.execute();
-    while (rows.fetch()) {
+    Query query(sql_,
+                "SELECT rank, measured, blocking_power, done FROM measurements "
+                "WHERE job = :j ORDER BY number");
+    query.Use(stored->job.id).Into(measured.rank).Into(text).Into(power).Into(done);
+    while (query.Next()) {
       measured.rows = Checked(ParseRows(text), "measurements");
       measured.blocking_power_watts = NotNegative(power);
       measured.done = done != 0;
@@ -134,11 +142,9 @@ class JobReader {
     PlanRecord plan;
     long long id = 0;
     std::string knobs;
-    soci::statement rows =
-        (sql_.prepare << "SELECT id, requested_time, knobs FROM plans WHERE job = :j ORDER BY id",
-         use(stored->job.id), into(id), into(plan.requested_time_seconds), into(knobs));
-    rows.execute();
-    while (rows.fetch()) {
+    Query query(sql_, "SELECT id, requested_time, knobs FROM plans WHERE job = :j ORDER BY id");
+    query.Use(stored->job.id).Into(id).Into(plan.requested_time_seconds).Into(knobs);
+    while (query.Next()) {
       plan.id = id;
       plan.knobs = Checked(ParseKnobs(knobs), "plans");
       curve.plans.push_back(plan);
@@ -170,14 +176,13 @@ class JobReader {
     int pipeline = 0;
     int rank = 0;
     double expires = 0;
-    soci::statement rows =
-        (sql_.prepare << "SELECT id, pipeline, rank, node, factor, delay, starts_at, expires_at "
-                         "FROM stragglers WHERE job = :j ORDER BY id",
-         use(stored->job.id), into(id), into(pipeline), into(rank), into(straggler.node),
-         into(straggler.factor), into(straggler.delay_seconds), into(straggler.starts_at_seconds),
-         into(expires));
-    rows.execute();
-    while (rows.fetch()) {
+    Query query(sql_,
+                "SELECT id, pipeline, rank, node, factor, delay, starts_at, expires_at "
+                "FROM stragglers WHERE job = :j ORDER BY id");
+    query.Use(stored->job.id).Into(id).Into(pipeline).Into(rank).Into(straggler.node);
+    query.Into(straggler.factor).Into(straggler.delay_seconds).Into(straggler.starts_at_seconds);
+    query.Into(expires);
+    while (query.Next()) {
       straggler.id = id;
       straggler.pipeline = NotNegative(pipeline);
       straggler.rank = NotNegative(rank);
@@ -186,33 +191,45 @@ class JobReader {
     }
   }
 
-  void ReadIterations(StoredJob* stored) {
+  // Summed over all servers but `except`.
+  std::vector<IterationSummary> ReadIterations(const std::string& job, const std::string& except) {
+    std::vector<IterationSummary> summaries;
     IterationSummary summary;
-    summary.job = stored->job.id;
+    summary.job = job;
     long long version = 0;
     long long reports = 0;
-    soci::statement rows =
-        (sql_.prepare << "SELECT plan_version, reports, total_time, least_time, most_time, "
-                         "total_energy FROM iterations WHERE job = :j ORDER BY plan_version",
-         use(stored->job.id), into(version), into(reports), into(summary.total_seconds),
-         into(summary.least_seconds), into(summary.most_seconds), into(summary.total_joules));
-    rows.execute();
-    while (rows.fetch()) {
+    long long energy_reports = 0;
+    Query query(sql_,
+                "SELECT plan_version, CAST(SUM(reports) AS BIGINT), SUM(total_time), "
+                "MIN(least_time), MAX(most_time), SUM(square_time), "
+                "CAST(SUM(energy_reports) AS BIGINT), SUM(total_energy), SUM(square_energy) "
+                "FROM iterations WHERE job = :j AND (server <> :s OR :e = '') "
+                "GROUP BY plan_version ORDER BY plan_version");
+    query.Use(job).Use(except).Use(except);
+    query.Into(version).Into(reports).Into(summary.total_seconds).Into(summary.least_seconds);
+    query.Into(summary.most_seconds).Into(summary.square_seconds2).Into(energy_reports);
+    query.Into(summary.total_joules).Into(summary.square_joules2);
+    while (query.Next()) {
       summary.plan_version = version;
       summary.reports = reports;
-      stored->iterations.push_back(summary);
+      summary.energy_reports = energy_reports;
+      summaries.push_back(summary);
     }
+    return summaries;
   }
 
   soci::session& sql_;
+  const std::string& server_id_;
+  const Parts parts_;
 };
 
 }  // namespace
 
 Result<std::vector<StoredJob>> ReadJobs(soci::session& sql, const std::string& name,
-                                        const std::string& id) {
+                                        const std::string& server_id, const std::string& id,
+                                        Parts parts) {
   try {
-    return JobReader(sql).Jobs(id);
+    return JobReader(sql, server_id, parts).Jobs(id);
   } catch (const OddCell& odd) {
     return MakeError(
         ErrorCode::kIo,
@@ -220,6 +237,38 @@ Result<std::vector<StoredJob>> ReadJobs(soci::session& sql, const std::string& n
                     "restore a copy",
                     name, odd.table));
   }
+}
+
+std::vector<JobMarks> ReadMarks(soci::session& sql, const std::vector<std::string>& ids) {
+  std::vector<JobMarks> all;
+  JobMarks marks;
+  long long revision = 0;
+  long long rows = 0;
+  long long curve = 0;
+  std::string text =
+      "SELECT m.job, m.revision, m.row_revision, m.curve_revision FROM marks m "
+      "JOIN jobs j ON j.id = m.job";
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    text += fmt::format("{}:i{}", i == 0 ? " WHERE m.job IN (" : ", ", i);
+  }
+  text += ids.empty() ? "" : ")";
+  Query query(sql, text + " ORDER BY j.created_at, m.job");
+  for (const std::string& id : ids) query.Use(id);
+  query.Into(marks.id).Into(revision).Into(rows).Into(curve);
+  while (query.Next()) {
+    marks.revision = revision;
+    marks.rows = rows;
+    marks.curve = curve;
+    all.push_back(marks);
+  }
+  return all;
+}
+
+std::optional<std::string> ReadIdOfKey(soci::session& sql, const std::string& client_key) {
+  std::string id;
+  sql << "SELECT id FROM jobs WHERE client_key = :k", use(client_key), into(id);
+  if (!sql.got_data()) return std::nullopt;
+  return id;
 }
 
 }  // namespace perseus::store

@@ -5,10 +5,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "store/query.h"
 
 namespace perseus::store {
 namespace {
@@ -100,46 +105,93 @@ constexpr std::array<std::string_view, 2> kVersion2 = {
     "DROP INDEX measurements_of_rank",
 };
 
-const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {kVersion1, kVersion2};
+constexpr std::array<std::string_view, 9> kVersion3 = {
+    "ALTER TABLE jobs ADD COLUMN detection TEXT NOT NULL DEFAULT ''",
+    // Apart from the jobs, whose rows are wide: every request with facts bumps one.
+    R"(CREATE TABLE marks (
+         job TEXT PRIMARY KEY REFERENCES jobs(id) ON DELETE CASCADE,
+         revision BIGINT NOT NULL,
+         row_revision BIGINT NOT NULL,
+         curve_revision BIGINT NOT NULL))",
+    R"(INSERT INTO marks (job, revision, row_revision, curve_revision)
+         SELECT id, 1, 1, (SELECT COUNT(*) FROM curves WHERE job = id) FROM jobs)",
+    // By the server that heard of them.
+    R"(CREATE TABLE iterations_by_server (
+         job TEXT NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
+         plan_version BIGINT NOT NULL,
+         server TEXT NOT NULL,
+         reports BIGINT NOT NULL,
+         total_time DOUBLE PRECISION NOT NULL,
+         least_time DOUBLE PRECISION NOT NULL,
+         most_time DOUBLE PRECISION NOT NULL,
+         square_time DOUBLE PRECISION NOT NULL,
+         energy_reports BIGINT NOT NULL,
+         total_energy DOUBLE PRECISION NOT NULL,
+         square_energy DOUBLE PRECISION NOT NULL,
+         PRIMARY KEY (job, plan_version, server)))",
+    R"(INSERT INTO iterations_by_server
+         SELECT job, plan_version, '', reports, total_time, least_time, most_time, 0, 0,
+                total_energy, 0
+         FROM iterations)",
+    "DROP TABLE iterations",
+    "ALTER TABLE iterations_by_server RENAME TO iterations",
+    // What some server should compute, and who does until when.
+    R"(CREATE TABLE work (
+         job TEXT PRIMARY KEY REFERENCES jobs(id) ON DELETE CASCADE,
+         server TEXT NOT NULL,
+         leased_until DOUBLE PRECISION NOT NULL,
+         wanted_at DOUBLE PRECISION NOT NULL,
+         wanted BIGINT NOT NULL,
+         claimed BIGINT NOT NULL))",
+    "CREATE INDEX work_by_age ON work (wanted_at)",
+};
 
-// 0 where there are no tables.
-int VersionOf(soci::session& sql) {
-  int tables = 0;
-  sql << "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table'", soci::into(tables);
-  if (tables == 0) return 0;
-  int version = 0;
-  sql << "SELECT MAX(version) FROM schema_version", soci::into(version);
-  return version;
+const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {kVersion1, kVersion2,
+                                                                              kVersion3};
+
+// Of other programs there may be one of these names, but not all.
+constexpr std::array<std::string_view, 3> kOwnTables = {"schema_version", "jobs", "curves"};
+
+std::vector<std::string> Tables(soci::session& sql, const Backend& backend) {
+  std::vector<std::string> names;
+  std::string name;
+  Query query(sql, std::string(backend.tables()));
+  query.Into(name);
+  while (query.Next()) names.push_back(name);
+  return names;
 }
 
 }  // namespace
 
-Result<void> Migrate(soci::session& sql, const std::string& name, int target) {
-  sql << "BEGIN IMMEDIATE";
-  const auto leave = [&](Error error) {
-    sql << "ROLLBACK";
-    return tl::unexpected<Error>(std::move(error));
-  };
+Result<bool> CheckIsStore(soci::session& sql, const Backend& backend) {
+  const std::vector<std::string> tables = Tables(sql, backend);
+  if (tables.empty()) return false;
+  const bool is_store =
+      std::all_of(kOwnTables.begin(), kOwnTables.end(), [&](std::string_view own) {
+        return std::find(tables.begin(), tables.end(), own) != tables.end();
+      });
+  if (is_store) return true;
+  return MakeError(ErrorCode::kIo,
+                   fmt::format("{}: this is a database, but no store of Perseus; name another {}",
+                               backend.name(), backend.is_shared() ? "one" : "file"));
+}
+
+Result<void> Migrate(soci::session& sql, const Backend& backend, int target) {
+  const Result<bool> is_store = CheckIsStore(sql, backend);
+  if (!is_store) return tl::unexpected(is_store.error());
   int version = 0;
-  try {
-    version = VersionOf(sql);
-  } catch (const soci::soci_error& error) {
-    if (std::string_view(error.what()).find("no such table") == std::string_view::npos) throw;
-    return leave(
-        {ErrorCode::kIo,
-         fmt::format("{}: this is a database, but no store of Perseus; name another file", name)});
-  }
+  if (*is_store) sql << "SELECT MAX(version) FROM schema_version", soci::into(version);
   if (version > target) {
-    return leave({ErrorCode::kIo, fmt::format("{}: the store was written by a newer Perseus (its "
-                                              "version is {}, this program knows {}); use that one",
-                                              name, version, target)});
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("{}: the store was written by a newer Perseus (its version is {}, "
+                                 "this program knows {}); use that one",
+                                 backend.name(), version, target));
   }
   for (int step = version; step < target; ++step) {
     for (const std::string_view statement : kSteps[step]) sql << std::string(statement);
   }
   // Always: who may not write hears of it now.
   sql << "UPDATE schema_version SET version = :v", soci::use(target);
-  sql << "COMMIT";
   return {};
 }
 

@@ -6,19 +6,23 @@
 
 #include <soci/soci.h>
 
-#include <string>
-
 #include "perseus/result.h"
+#include "store/backend.h"
 
 namespace perseus::store {
 
 // The version of the tables that this program writes.
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
+
+// Whether the tables are those of a store; false where there are none. An error
+// where they are another program's. Throws what SOCI throws.
+Result<bool> CheckIsStore(soci::session& sql, const Backend& backend);
 
 // Brings the tables of a database to `target`, from none or an older version,
-// in one transaction. A newer version than that is an error. Throws what SOCI
-// throws. (`target` is for tests, which make files of old versions.)
-Result<void> Migrate(soci::session& sql, const std::string& name, int target = kSchemaVersion);
+// within a transaction that the caller began with Backend::BeginToMigrate(). A newer
+// version than that is an error; nothing is written then. Throws what SOCI throws.
+// (`target` is for tests, which make files of old versions.)
+Result<void> Migrate(soci::session& sql, const Backend& backend, int target = kSchemaVersion);
 
 }  // namespace perseus::store
 

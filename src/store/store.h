@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,15 @@
 
 namespace perseus::store {
 
-// Called once, when facts are durable or are not. On a thread of the store
-// that does nothing else: it may take locks, and calls Write() and Add() again.
-using WrittenCallback = std::function<void(const Result<void>&)>;
+// Called once, when facts are durable or are not, with the marks of their job
+// after them. On a thread of the store that does nothing else: it may take locks,
+// and calls Write() and Add() again.
+using WrittenCallback = std::function<void(const Result<JobMarks>&)>;
+
+// Called with the marks of jobs that changed elsewhere (revision 0: it is gone)
+// or, with `are_all`, with those of every job that there is. On a thread of the
+// store that does nothing else.
+using WatchCallback = std::function<void(const std::vector<JobMarks>& marks, bool are_all)>;
 
 inline constexpr double kFailingSeconds = 30;
 
@@ -25,8 +32,9 @@ inline constexpr double kFailingSeconds = 30;
 struct StoreCounters {
   std::uint64_t facts = 0;
   std::uint64_t commits = 0;
-  std::uint64_t failures = 0;  // Requests that were refused.
-  std::string last_error;      // Empty where the last commit went well.
+  std::uint64_t failures = 0;   // Requests that were not written,
+  std::uint64_t conflicts = 0;  // but for these: another server was faster.
+  std::string last_error;       // Empty where the last commit went well.
   // The last attempt failed on the database or the disk, not on what was written, and that
   // was less than kFailingSeconds ago: without new facts nobody knows better afterwards.
   bool is_failing = false;
@@ -37,11 +45,15 @@ struct StoreCounters {
 // while a commit is under way go into the next one together, so that thousands
 // of ranks that register at once cost a few commits.
 //
-// Thread-safe. One process owns a store at a time; a second one is refused.
+// Thread-safe. One process owns a store of SQLite at a time; a second one is refused.
 //
-// Errors: kInvalidInput for a spec that cannot be, kIo otherwise. Each is a
-// sentence that says which it is: in use, full, read-only, damaged, from a newer
-// Perseus.
+// Errors are sentences: in use, full, read-only, damaged, from a newer Perseus. Codes:
+//   kInvalidInput  a spec that cannot be; facts about several jobs in one request;
+//   kConflict      the tables refused the facts: there is no such job, a rank's
+//                  position or a job's client_key is taken, or the job's revision is
+//                  not the expected one. Nothing was written; read again;
+//   kIo            the database or the disk. Nothing was written, or, as the sentence
+//                  then says, it is not known whether it was: read again.
 class Store {
  public:
   // "sqlite:FILE", which is made where there is none. Migrates what an older
@@ -55,10 +67,14 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // All of `facts` or none, in one transaction; returns when they are durable.
+  // All of `facts`, which are about one job, or none, in one transaction; returns
+  // when they are durable. With `expected_revision` only if the job still has that
+  // one (JobMarks::revision), which goes on by one; two servers that try at once
+  // take turns, and the second has a conflict.
   // Not to be called with a lock held that a WrittenCallback takes: it is safe,
   // as callbacks have their own thread, but they wait as long.
-  Result<void> Write(std::vector<Fact> facts);
+  Result<JobMarks> Write(std::vector<Fact> facts,
+                         std::optional<std::int64_t> expected_revision = std::nullopt);
 
   // The same without waiting. The callback is called after those of facts
   // that were added before.
@@ -66,8 +82,32 @@ class Store {
 
   // Every job, by the time of its creation.
   Result<std::vector<StoredJob>> LoadJobs();
-  // One job; an empty vector where there is none.
-  Result<std::vector<StoredJob>> LoadJob(const std::string& id);
+  // One job as it is at one moment, or nullopt where there is none.
+  Result<std::optional<StoredJob>> LoadJob(const std::string& id, Parts parts = Parts::kAll);
+  // The id of the job with this client_key.
+  Result<std::optional<std::string>> FindKey(const std::string& client_key);
+  // Of every job, by the time of its creation.
+  Result<std::vector<JobMarks>> ListMarks();
+
+  // Calls back when other processes changed jobs, until the store is closed; once
+  // a store. A hint: it may come late, twice, or of changes of this process. Never
+  // where no other process can write.
+  void Watch(WatchCallback changed);
+
+  // Work that WorkWanted asked for: the job that has waited longest and that nobody
+  // has, leased to this process for `lease_seconds` by the database's clock. Nullopt: none.
+  Result<std::optional<std::string>> ClaimWork(double lease_seconds);
+  // For another `lease_seconds` from now. False: the lease ended, and another
+  // process took it.
+  Result<bool> RenewWork(const std::string& job, double lease_seconds);
+  // The work is done or given up. What was wanted of the job since it was claimed
+  // is there to be claimed again. Nothing happens where another process has it.
+  Result<void> FinishWork(const std::string& job);
+
+  // Of this process, and of no other: 64 random bits in hexadecimal digits.
+  const std::string& server_id() const;
+  // Whether other processes may write at the same time.
+  bool is_shared() const;
 
   StoreCounters counters() const;
 

@@ -6,22 +6,54 @@
 
 #include <soci/soci.h>
 
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "perseus/result.h"
+#include "store/backend.h"
 #include "store/facts.h"
 
-// Facts in and out of the tables. Both throw what SOCI throws.
+// Facts in and out of the tables, within a transaction that the caller began.
+// All throw what SOCI throws.
 namespace perseus::store {
 
-// Within a transaction that the caller began.
-void WriteFact(soci::session& sql, const Fact& fact);
+// Facts about one job that are written together, or not at all.
+struct Request {
+  std::vector<Fact> facts;
+  std::optional<std::int64_t> expected_revision = {};
+};
+
+// The job that a fact is about.
+const std::string& JobOf(const Fact& fact);
+// Whether it counts as a rank or measurements, or changes no mark at all.
+bool IsRow(const Fact& fact);
+bool IsUnmarked(const Fact& fact);
+
+// Of requests about one job: the marks after them. More than one at once only
+// where all have nothing but ranks and measurements and expect no revision.
+// kConflict, and nothing is written: there is no such job, or its revision is not
+// the one expected.
+Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,
+                               std::string_view server_id,
+                               std::span<const Request* const> requests);
+
+void WriteFact(soci::session& sql, const Backend& backend, std::string_view server_id,
+               const Fact& fact);
+// As many in one statement as go. Of one rank the last record counts.
+void WriteRanks(soci::session& sql, const std::vector<const RankRecord*>& ranks);
 
 // All jobs by the time of their creation, or the one with this id. An error
 // where a cell holds what no writer wrote.
 Result<std::vector<StoredJob>> ReadJobs(soci::session& sql, const std::string& name,
-                                        const std::string& id = "");
+                                        const std::string& server_id, const std::string& id,
+                                        Parts parts);
+// Of all jobs, or of those of `ids`, where it has any; those that are not there are left out.
+std::vector<JobMarks> ReadMarks(soci::session& sql, const std::vector<std::string>& ids = {});
+std::optional<std::string> ReadIdOfKey(soci::session& sql, const std::string& client_key);
 
 }  // namespace perseus::store
 

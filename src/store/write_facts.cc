@@ -1,7 +1,10 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fmt/format.h>
+
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "store/cells.h"
@@ -17,7 +20,8 @@ using Big = long long;
 
 class FactWriter {
  public:
-  explicit FactWriter(soci::session& sql) : sql_(sql) {}
+  FactWriter(soci::session& sql, const Backend& backend, std::string_view server_id)
+      : sql_(sql), backend_(backend), server_id_(server_id) {}
 
   void operator()(const JobRecord& job) const {
     const int origin = static_cast<int>(job.origin);
@@ -25,12 +29,14 @@ class FactWriter {
     const std::string state(JobStateName(job.state));
     sql_ << "INSERT INTO jobs (id, client_key, name, origin, pipeline_parallel, data_parallel, "
             "tensor_parallel, settings, profile, blocking_power, target, state, reason, "
-            "created_at) "
-            "VALUES (:i, :k, :n, :o, :pp, :dp, :tp, :s, :p, :b, :t, :st, :r, :c)",
+            "detection, created_at) "
+            "VALUES (:i, :k, :n, :o, :pp, :dp, :tp, :s, :p, :b, :t, :st, :r, :d, :c)",
         use(job.id), use(job.client_key), use(job.name), use(origin), use(job.pipeline_parallel),
         use(job.data_parallel), use(job.tensor_parallel), use(job.settings_json),
         use(job.profile_csv), use(power), use(job.target), use(state), use(job.reason),
-        use(job.created_at_seconds);
+        use(job.detection_json), use(job.created_at_seconds);
+    sql_ << "INSERT INTO marks (job, revision, row_revision, curve_revision) VALUES (:j, 1, 1, 0)",
+        use(job.id);
   }
 
   void operator()(const StateChange& change) const {
@@ -47,15 +53,7 @@ class FactWriter {
     }
   }
 
-  void operator()(const RankRecord& rank) const {
-    const std::string clocks = FormatIntegers(rank.clocks_mhz);
-    sql_ << "INSERT INTO ranks (job, rank, dp_rank, pp_rank, tp_rank, gpu_uuid, gpu_name, node, "
-            "clocks) VALUES (:j, :r, :d, :p, :t, :u, :g, :n, :c) "
-            "ON CONFLICT (job, rank) DO UPDATE SET gpu_uuid = excluded.gpu_uuid, "
-            "gpu_name = excluded.gpu_name, node = excluded.node, clocks = excluded.clocks",
-        use(rank.job), use(rank.rank), use(rank.dp_rank), use(rank.pp_rank), use(rank.tp_rank),
-        use(rank.gpu_uuid), use(rank.gpu_name), use(rank.node), use(clocks);
-  }
+  void operator()(const RankRecord& rank) const { WriteRanks(sql_, {&rank}); }
 
   void operator()(const Measurements& measured) const {
     const std::string rows = FormatRows(measured.rows);
@@ -72,6 +70,7 @@ class FactWriter {
             "ON CONFLICT (job) DO UPDATE SET revision = excluded.revision, "
             "frontier = excluded.frontier",
         use(curve.job), use(curve.revision), use(curve.frontier_json);
+    sql_ << "UPDATE marks SET curve_revision = revision WHERE job = :j", use(curve.job);
     sql_ << "DELETE FROM plans WHERE job = :j", use(curve.job);
     for (const PlanRecord& plan : curve.plans) {
       const Big id = plan.id;
@@ -117,13 +116,31 @@ class FactWriter {
   void operator()(const IterationSummary& summary) const {
     const Big version = summary.plan_version;
     const Big reports = summary.reports;
-    sql_ << "INSERT INTO iterations (job, plan_version, reports, total_time, least_time, "
-            "most_time, total_energy) VALUES (:j, :v, :n, :t, :l, :m, :e) "
-            "ON CONFLICT (job, plan_version) DO UPDATE SET reports = excluded.reports, "
+    const Big energy_reports = summary.energy_reports;
+    sql_ << "INSERT INTO iterations (job, plan_version, server, reports, total_time, least_time, "
+            "most_time, square_time, energy_reports, total_energy, square_energy) "
+            "VALUES (:j, :v, :s, :n, :t, :l, :m, :q, :en, :e, :eq) "
+            "ON CONFLICT (job, plan_version, server) DO UPDATE SET reports = excluded.reports, "
             "total_time = excluded.total_time, least_time = excluded.least_time, "
-            "most_time = excluded.most_time, total_energy = excluded.total_energy",
-        use(summary.job), use(version), use(reports), use(summary.total_seconds),
-        use(summary.least_seconds), use(summary.most_seconds), use(summary.total_joules);
+            "most_time = excluded.most_time, square_time = excluded.square_time, "
+            "energy_reports = excluded.energy_reports, total_energy = excluded.total_energy, "
+            "square_energy = excluded.square_energy",
+        use(summary.job), use(version), use(server_id_), use(reports), use(summary.total_seconds),
+        use(summary.least_seconds), use(summary.most_seconds), use(summary.square_seconds2),
+        use(energy_reports), use(summary.total_joules), use(summary.square_joules2);
+  }
+
+  void operator()(const DetectionChange& change) const {
+    sql_ << "UPDATE jobs SET detection = :d WHERE id = :i", use(change.detection_json),
+        use(change.job);
+  }
+
+  void operator()(const WorkWanted& wanted) const {
+    sql_ << fmt::format(
+        "INSERT INTO work (job, server, leased_until, wanted_at, wanted, claimed) "
+        "VALUES (:j, '', 0, {}, 1, 0) ON CONFLICT (job) DO UPDATE SET wanted = work.wanted + 1",
+        backend_.now()),
+        use(wanted.job);
   }
 
   void operator()(const JobGone& gone) const {
@@ -132,10 +149,15 @@ class FactWriter {
 
  private:
   soci::session& sql_;
+  const Backend& backend_;
+  const std::string server_id_;
 };
 
 }  // namespace
 
-void WriteFact(soci::session& sql, const Fact& fact) { std::visit(FactWriter(sql), fact); }
+void WriteFact(soci::session& sql, const Backend& backend, std::string_view server_id,
+               const Fact& fact) {
+  std::visit(FactWriter(sql, backend, server_id), fact);
+}
 
 }  // namespace perseus::store

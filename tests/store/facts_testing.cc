@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "store/cells.h"
 
@@ -16,6 +18,13 @@ std::unique_ptr<Store> OpenOrThrow(const std::string& file) {
   Result<std::unique_ptr<Store>> store = Store::Open("sqlite:" + file);
   if (!store) throw std::runtime_error(store.error().message);
   return *std::move(store);
+}
+
+StoredJob JobOrThrow(Store& store, const std::string& id, Parts parts) {
+  Result<std::optional<StoredJob>> job = store.LoadJob(id, parts);
+  if (!job) throw std::runtime_error(job.error().message);
+  if (!*job) throw std::runtime_error("there is no job " + id);
+  return **std::move(job);
 }
 
 JobRecord SampleJob(const std::string& id) {
@@ -92,7 +101,12 @@ std::vector<Fact> SampleFacts(const std::string& job) {
                        .total_seconds = 50,
                        .least_seconds = 4,
                        .most_seconds = 6,
-                       .total_joules = 1e6},
+                       .square_seconds2 = 252,
+                       .energy_reports = 9,
+                       .total_joules = 1e6,
+                       .square_joules2 = 1.2e11},
+      DetectionChange{.job = job, .detection_json = "{}"},
+      WorkWanted{.job = job},
   };
 }
 
@@ -132,10 +146,12 @@ std::string Described(const StoredJob& stored) {
   }
   text += fmt::format("last straggler {}\n", stored.last_straggler);
   for (const IterationSummary& summary : stored.iterations) {
-    text += fmt::format("iterations {} {} {} {} {} {}\n", summary.plan_version, summary.reports,
-                        summary.total_seconds, summary.least_seconds, summary.most_seconds,
-                        summary.total_joules);
+    text += fmt::format("iterations {} {} {} {} {} {} {} {} {}\n", summary.plan_version,
+                        summary.reports, summary.total_seconds, summary.least_seconds,
+                        summary.most_seconds, summary.square_seconds2, summary.energy_reports,
+                        summary.total_joules, summary.square_joules2);
   }
+  text += fmt::format("detection {}\n", job.detection_json);
   return text;
 }
 

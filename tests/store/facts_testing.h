@@ -16,6 +16,9 @@ namespace perseus::store {
 // Opens or fails the test with the store's sentence (throws).
 std::unique_ptr<Store> OpenOrThrow(const std::string& file);
 
+// The job with this id, or throws: there must be one.
+StoredJob JobOrThrow(Store& store, const std::string& id, Parts parts = Parts::kAll);
+
 JobRecord SampleJob(const std::string& id);
 RankRecord SampleRank(const std::string& job, int rank);
 // One of each kind, all about `job`, in an order that can be written.

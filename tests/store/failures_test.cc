@@ -118,7 +118,7 @@ TEST_F(StoreFailuresTest, AFullDiskLosesNothingThatWasAcknowledged) {
     ::setrlimit(RLIMIT_FSIZE, &limit);
     const auto store = OpenOrThrow(file_);
     int written = 0;
-    Result<void> last;
+    Result<JobMarks> last;
     for (; written < 10'000; ++written) {
       RankRecord rank = SampleRank("a", written);
       rank.dp_rank = written;
@@ -133,14 +133,14 @@ TEST_F(StoreFailuresTest, AFullDiskLosesNothingThatWasAcknowledged) {
     ::setrlimit(RLIMIT_FSIZE, &room);
     RankRecord rank = SampleRank("a", written);
     rank.dp_rank = written;
-    const Result<void> again = store->Write({rank});
+    const Result<JobMarks> again = store->Write({rank});
     if (store->counters().is_failing) return "well, and says it is failing";
     return fmt::format("{} {}|{}", written, again.has_value(), last.error().message);
   });
   EXPECT_THAT(said, AllOf(HasSubstr("nothing was written"), HasSubstr(" true|"))) << said;
   const int written = std::stoi(said);
   EXPECT_GT(written, 10);
-  EXPECT_EQ(OpenOrThrow(file_)->LoadJob("a")->front().ranks.size(), written + 1);
+  EXPECT_EQ(JobOrThrow(*OpenOrThrow(file_), "a").ranks.size(), written + 1);
 }
 
 }  // namespace

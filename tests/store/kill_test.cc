@@ -39,7 +39,7 @@ constexpr int kAtOnce = 8;
     ++under_way;
     RankRecord record = SampleRank("a", rank);
     record.dp_rank = rank;
-    store->Add({record}, [&under_way, rank, out](const Result<void>& written) {
+    store->Add({record}, [&under_way, rank, out](const Result<JobMarks>& written) {
       --under_way;
       if (!written || ::write(out, &rank, sizeof rank) != sizeof rank) ::_exit(1);
     });
@@ -66,10 +66,9 @@ TEST(StoreKillTest, NothingAcknowledgedIsLost) {
     while (::read(ends[0], &rank, sizeof rank) == sizeof rank) acknowledged.push_back(rank);
     ::close(ends[0]);
 
-    const auto jobs = OpenOrThrow(file)->LoadJob("a");
-    ASSERT_TRUE(jobs) << jobs.error().message;
     std::vector<std::int32_t> stored;
-    for (const RankRecord& record : jobs->front().ranks) stored.push_back(record.rank);
+    for (const RankRecord& record : JobOrThrow(*OpenOrThrow(file), "a").ranks)
+      stored.push_back(record.rank);
     std::sort(acknowledged.begin(), acknowledged.end());
     ASSERT_TRUE(
         std::includes(stored.begin(), stored.end(), acknowledged.begin(), acknowledged.end()))

@@ -9,6 +9,7 @@
 #include <soci/sqlite3/soci-sqlite3.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -62,7 +63,27 @@ TEST_F(SchemaTest, AFileOfVersion1IsMigratedWithAllItHolds) {
   EXPECT_EQ(expected.stragglers.size(), 1);
   // And what is new can be written.
   ASSERT_TRUE(store->Write({IterationSummary{.job = "a", .plan_version = 3, .reports = 1}}));
-  EXPECT_EQ(store->LoadJob("a")->front().iterations.size(), 1);
+  EXPECT_EQ(JobOrThrow(*store, "a").iterations.size(), 1);
+}
+
+TEST_F(SchemaTest, AFileOfVersion2IsMigratedWithAllItHolds) {
+  Restore("version2.sql");
+  const auto store = OpenOrThrow(file_);
+  ASSERT_EQ(store->LoadJobs()->size(), 2);
+  const StoredJob a = JobOrThrow(*store, "a");
+  EXPECT_EQ(a.marks, (JobMarks{.id = "a", .revision = 1, .rows = 1, .curve = 1}));
+  EXPECT_EQ(a.job.detection_json, "");
+  ASSERT_EQ(a.iterations.size(), 1);
+  EXPECT_EQ(a.iterations[0].total_seconds, 50);
+  EXPECT_EQ(a.iterations[0].total_joules, 1e6);
+  EXPECT_EQ(a.iterations[0].square_seconds2, 0);
+  EXPECT_EQ(a.iterations_elsewhere.size(), 1);
+  const StoredJob b = JobOrThrow(*store, "b");
+  EXPECT_EQ(b.marks, (JobMarks{.id = "b", .revision = 1, .rows = 1, .curve = 0}));
+  ASSERT_EQ(b.iterations.size(), 2);
+  EXPECT_EQ(b.iterations[1].plan_version, 2);
+  ASSERT_TRUE(store->Write({DetectionChange{"b", "{}"}}, b.marks.revision));
+  EXPECT_EQ(JobOrThrow(*store, "b").job.detection_json, "{}");
 }
 
 TEST_F(SchemaTest, MigratingTwiceChangesNothing) {
@@ -91,6 +112,11 @@ TEST_F(SchemaTest, AnotherProgramsDatabaseIsLeftAlone) {
   int tables = 0;
   Session() << "SELECT COUNT(*) FROM sqlite_master", soci::into(tables);
   EXPECT_EQ(tables, 1);
+  // Its file and its folder, too.
+  std::string mode;
+  Session() << "PRAGMA journal_mode", soci::into(mode);
+  EXPECT_EQ(mode, "delete");
+  EXPECT_FALSE(std::filesystem::exists(file_ + ".lock"));
 }
 
 TEST_F(SchemaTest, AMigrationThatFailsLeavesTheOldTables) {

@@ -53,7 +53,8 @@ plan 2 2 1
 version 3 straggler 5.5 2 [1 1]
 straggler 7 1 -1  1.2 0 9 -1
 last straggler 8
-iterations 3 10 50 4 6 1000000
+iterations 3 10 50 4 6 252 9 1000000 120000000000
+detection {}
 )");
 }
 
@@ -64,22 +65,20 @@ TEST_F(StoreTest, ARankThatComesBackReplacesItsGpu) {
   again.gpu_uuid = "GPU-new";
   again.clocks_mhz = {};
   ASSERT_TRUE(store->Write({again}));
-  const auto jobs = store->LoadJob("a");
-  ASSERT_TRUE(jobs);
-  ASSERT_EQ(jobs->size(), 1);
-  ASSERT_EQ(jobs->front().ranks.size(), 1);
-  EXPECT_EQ(jobs->front().ranks[0].gpu_uuid, "GPU-new");
-  EXPECT_TRUE(jobs->front().ranks[0].clocks_mhz.empty());
+  const StoredJob job = JobOrThrow(*store, "a");
+  ASSERT_EQ(job.ranks.size(), 1);
+  EXPECT_EQ(job.ranks[0].gpu_uuid, "GPU-new");
+  EXPECT_TRUE(job.ranks[0].clocks_mhz.empty());
 }
 
 TEST_F(StoreTest, NewCurvesReplaceOldPlans) {
   const auto store = Open();
   ASSERT_TRUE(store->Write(SampleFacts("a")));
   ASSERT_TRUE(store->Write({CurveRecord{.job = "a", .revision = 2, .plans = {{.id = 9}}}}));
-  const auto jobs = store->LoadJob("a");
-  ASSERT_EQ(jobs->front().curve->plans.size(), 1);
-  EXPECT_EQ(jobs->front().curve->plans[0].id, 9);
-  EXPECT_EQ(jobs->front().curve->revision, 2);
+  const StoredJob job = JobOrThrow(*store, "a");
+  ASSERT_EQ(job.curve->plans.size(), 1);
+  EXPECT_EQ(job.curve->plans[0].id, 9);
+  EXPECT_EQ(job.curve->revision, 2);
 }
 
 TEST_F(StoreTest, AJobThatGoesTakesAllItsFactsAlong) {
@@ -90,12 +89,12 @@ TEST_F(StoreTest, AJobThatGoesTakesAllItsFactsAlong) {
   // Nothing is left that a new job of this name would inherit.
   ASSERT_TRUE(store->Write({SampleJob("a")}));
   EXPECT_THAT(Described(*store), HasSubstr("last straggler 0\n"));
-  EXPECT_EQ(store->LoadJob("a")->front().ranks.size(), 0);
+  EXPECT_EQ(JobOrThrow(*store, "a").ranks.size(), 0);
 }
 
 TEST_F(StoreTest, AWriteIsAllOrNothing) {
   const auto store = Open();
-  const Result<void> written = store->Write({SampleJob("a"), SampleRank("nobody", 0)});
+  const Result<JobMarks> written = store->Write({SampleJob("a"), SampleRank("nobody", 0)});
   ASSERT_FALSE(written);
   EXPECT_EQ(Described(*store), "");
   EXPECT_EQ(store->counters().failures, 1);
@@ -115,12 +114,13 @@ TEST_F(StoreTest, OneThatIsRefusedTakesNoOtherWithIt) {
       const std::string job = rank == 50 ? "nobody" : "a";
       RankRecord record = SampleRank(job, rank);
       record.dp_rank = rank;
-      store->Add({record},
-                 [answer](const Result<void>& written) { answer->set_value(written.has_value()); });
+      store->Add({record}, [answer](const Result<JobMarks>& written) {
+        answer->set_value(written.has_value());
+      });
     }
   }  // Closing acknowledges what was added.
   for (int rank = 0; rank < 100; ++rank) EXPECT_EQ(answers[rank].get(), rank != 50) << rank;
-  EXPECT_EQ(Open()->LoadJob("a")->front().ranks.size(), 99);
+  EXPECT_EQ(JobOrThrow(*Open(), "a").ranks.size(), 99);
 }
 
 TEST_F(StoreTest, AStormSharesItsCommits) {
@@ -132,20 +132,20 @@ TEST_F(StoreTest, AStormSharesItsCommits) {
   for (int rank = 0; rank < kRanks; ++rank) {
     RankRecord record = SampleRank("a", rank);
     record.dp_rank = rank;
-    store->Add({record}, [&](const Result<void>& written) {
+    store->Add({record}, [&](const Result<JobMarks>& written) {
       EXPECT_TRUE(written);
       if (++answered == kRanks) all.set_value();
     });
   }
   ASSERT_EQ(all.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
   EXPECT_LT(store->counters().commits, kRanks / 10);
-  EXPECT_EQ(store->LoadJob("a")->front().ranks.size(), kRanks);
+  EXPECT_EQ(JobOrThrow(*store, "a").ranks.size(), kRanks);
 }
 
 TEST_F(StoreTest, ACallbackMayWriteAgain) {
   const auto store = Open();
   std::promise<bool> second;
-  store->Add({SampleJob("a")}, [&](const Result<void>&) {
+  store->Add({SampleJob("a")}, [&](const Result<JobMarks>&) {
     second.set_value(store->Write({SampleRank("a", 0)}).has_value());
   });
   std::future<bool> answer = second.get_future();
@@ -174,7 +174,7 @@ TEST_F(StoreTest, ThreadsShareIt) {
       const std::string job = fmt::format("job{}", thread);
       EXPECT_TRUE(store->Write({SampleJob(job)}));
       for (int rank = 0; rank < 10; ++rank) EXPECT_TRUE(store->Write({SampleRank(job, rank)}));
-      EXPECT_EQ(store->LoadJob(job)->front().ranks.size(), 10);
+      EXPECT_EQ(JobOrThrow(*store, job).ranks.size(), 10);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -1,0 +1,61 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_STORE_QUERY_H_
+#define PERSEUS_STORE_QUERY_H_
+
+#include <soci/soci.h>
+
+#include <string>
+
+namespace perseus::store {
+
+// One statement, with as many values as it turns out to have, that is sent once
+// and has no name at the database: SOCI's own `prepare` leaves named statements
+// behind that a pooler like PgBouncer hands to other clients. Values are bound by
+// reference, in the order of their names in the text, and must stay where they
+// are until the end. Throws what SOCI throws.
+class Query {
+ public:
+  Query(soci::session& sql, const std::string& text) : text_(text), statement_(sql) {}
+
+  template <typename T>
+  Query& Use(const T& value) {
+    statement_.exchange(soci::use(value));
+    return *this;
+  }
+  template <typename T>
+  Query& Into(T& value) {
+    statement_.exchange(soci::into(value));
+    return *this;
+  }
+
+  // Reads the next row into what Into() named; false: there is none.
+  bool Next() {
+    if (is_executed_) return statement_.fetch();
+    Start();
+    return statement_.execute(true);
+  }
+
+  // For statements without rows.
+  void Execute() {
+    Start();
+    statement_.execute(true);
+  }
+
+ private:
+  void Start() {
+    is_executed_ = true;
+    statement_.alloc();
+    statement_.prepare(text_, soci::details::st_one_time_query);
+    statement_.define_and_bind();
+  }
+
+  const std::string text_;
+  soci::statement statement_;
+  bool is_executed_ = false;
+};
+
+}  // namespace perseus::store
+
+#endif  // PERSEUS_STORE_QUERY_H_

@@ -1,0 +1,56 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "store/work_queue.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+
+#include "store/query.h"
+
+namespace perseus::store {
+
+using soci::into;
+using soci::use;
+
+std::optional<std::string> ClaimWork(soci::session& sql, const Backend& backend,
+                                     const std::string& server_id, double lease_seconds) {
+  std::string job;
+  sql << fmt::format("SELECT job FROM work WHERE leased_until < {} ORDER BY wanted_at LIMIT 1 {}",
+                     backend.now(), backend.lock_or_skip()),
+      into(job);
+  if (!sql.got_data()) return std::nullopt;
+  sql << fmt::format(
+      "UPDATE work SET server = :s, leased_until = {} + :l, claimed = wanted WHERE job = :j",
+      backend.now()),
+      use(server_id), use(lease_seconds), use(job);
+  return job;
+}
+
+bool RenewWork(soci::session& sql, const Backend& backend, const std::string& server_id,
+               const std::string& job, double lease_seconds) {
+  std::string renewed;
+  // Also one that has ended, as long as nobody else took it.
+  Query query(sql, fmt::format("UPDATE work SET leased_until = {} + :l WHERE job = :j AND "
+                               "server = :s RETURNING job",
+                               backend.now()));
+  query.Use(lease_seconds).Use(job).Use(server_id).Into(renewed);
+  return query.Next();
+}
+
+void FinishWork(soci::session& sql, const Backend& backend, const std::string& server_id,
+                const std::string& job) {
+  sql << "DELETE FROM work WHERE job = :j AND server = :s AND wanted = claimed", use(job),
+      use(server_id);
+  sql << fmt::format(
+      "UPDATE work SET server = '', leased_until = 0, wanted_at = {} WHERE job = :j AND server = "
+      ":s",
+      backend.now()),
+      use(job), use(server_id);
+}
+
+void ForgetLeases(soci::session& sql) { sql << "UPDATE work SET server = '', leased_until = 0"; }
+
+}  // namespace perseus::store

@@ -1,0 +1,285 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "store/writer.h"
+
+#include <algorithm>
+#include <exception>
+#include <future>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace perseus::store {
+namespace {
+
+// What one commit takes at most: bounds how long the first of them waits.
+constexpr std::size_t kMostRequests = 2048;
+// Where another transaction is in the way.
+constexpr int kMostTries = 5;
+// Of one statement; more than that is a database that does not answer.
+constexpr double kStatementSeconds = 5;
+
+Result<JobMarks> CheckRequest(const Request& request) {
+  if (request.facts.empty()) return InvalidInput("a request without facts");
+  const std::string& job = JobOf(request.facts.front());
+  const bool is_one = std::all_of(request.facts.begin(), request.facts.end(),
+                                  [&](const Fact& fact) { return JobOf(fact) == job; });
+  if (!is_one) return InvalidInput("a request with facts about more than one job");
+  if (request.expected_revision && std::holds_alternative<JobRecord>(request.facts.front())) {
+    return InvalidInput("a job that begins has no revision to expect");
+  }
+  return {};
+}
+
+bool HasOnlyRows(const Request& request) {
+  return !request.expected_revision &&
+         std::all_of(request.facts.begin(), request.facts.end(), IsRow);
+}
+
+// Whether others wait for it.
+bool IsNews(const Fact& fact) {
+  return std::holds_alternative<PlanVersion>(fact) || std::holds_alternative<JobRecord>(fact) ||
+         std::holds_alternative<JobGone>(fact);
+}
+
+}  // namespace
+
+Writer::Writer(const Backend* backend, Link* link, std::string server_id,
+               ProblemCallback on_problem, NewsCallback on_news)
+    : backend_(backend),
+      link_(link),
+      server_id_(std::move(server_id)),
+      on_problem_(std::move(on_problem)),
+      on_news_(std::move(on_news)) {
+  writer_ = std::thread([this] { WriteAll(); });
+  notifier_ = std::thread([this] { NotifyAll(); });
+}
+
+Writer::~Writer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_writer_.notify_all();
+  writer_.join();
+  wake_notifier_.notify_all();
+  notifier_.join();
+}
+
+void Writer::AddEntry(Entry entry) {
+  if (auto good = CheckRequest(entry.request); !good) entry.result = std::move(good);
+  {
+    const std::lock_guard lock(mutex_);
+    entries_.push_back(std::move(entry));
+  }
+  wake_writer_.notify_one();
+}
+
+void Writer::Add(Request request, WrittenCallback written) {
+  AddEntry({.request = std::move(request), .written = std::move(written)});
+}
+
+Result<JobMarks> Writer::Write(Request request) {
+  std::promise<Result<JobMarks>> promise;
+  std::future<Result<JobMarks>> future = promise.get_future();
+  AddEntry({.request = std::move(request),
+            .written = [&promise](const Result<JobMarks>& result) { promise.set_value(result); },
+            .at_once = true});
+  return future.get();
+}
+
+StoreCounters Writer::counters() const {
+  const std::lock_guard lock(mutex_);
+  StoreCounters counters = counters_;
+  counters.is_failing =
+      failed_at_ && Clock::now() - *failed_at_ < std::chrono::duration<double>(kFailingSeconds);
+  return counters;
+}
+
+void Writer::WriteAll() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    // Callbacks may write, so that there is an end only after the last of them.
+    wake_writer_.wait(lock, [this] {
+      return !entries_.empty() || (stopping_ && acknowledgements_.empty() && !is_notifying_);
+    });
+    if (entries_.empty()) {
+      written_all_ = true;
+      return;
+    }
+    const auto count = static_cast<std::ptrdiff_t>(std::min(entries_.size(), kMostRequests));
+    std::vector<Entry> batch(std::make_move_iterator(entries_.begin()),
+                             std::make_move_iterator(entries_.begin() + count));
+    entries_.erase(entries_.begin(), entries_.begin() + count);
+    lock.unlock();
+    CommitBatch(&batch);
+    lock.lock();
+  }
+}
+
+void Writer::CommitBatch(std::vector<Entry>* batch) {
+  std::vector<Entry*> entries;
+  for (Entry& entry : *batch) {
+    if (!entry.result) entries.push_back(&entry);
+  }
+  // Servers that lock jobs in one order do not wait for each other in a circle.
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry* a, const Entry* b) {
+    return JobOf(a->request.facts.front()) < JobOf(b->request.facts.front());
+  });
+  CommitOrAnswer(entries);
+  for (Entry& entry : *batch) Acknowledge(&entry);
+  TellNews(*batch);
+}
+
+// All together; where the tables refuse that, in halves, so that one request that
+// they refuse takes no other with it.
+void Writer::CommitOrAnswer(std::span<Entry* const> entries) {
+  if (entries.empty()) return;
+  const Clock::time_point since =
+      (*std::min_element(entries.begin(), entries.end(), [](const Entry* a, const Entry* b) {
+        return a->added < b->added;
+      }))->added;
+  Backoff backoff;
+  std::optional<Failure> failure = Commit(entries);
+  for (int tries = 1; failure && MayTryAgain(*failure, since, tries); ++tries) {
+    if (!Pause(backoff.Next())) break;
+    failure = Commit(entries);
+  }
+  if (!failure) return;
+  if (failure->kind == FaultKind::kRefused && entries.size() > 1) {
+    const std::size_t half = entries.size() / 2;
+    CommitOrAnswer(entries.first(half));
+    CommitOrAnswer(entries.subspan(half));
+    return;
+  }
+  for (Entry* const entry : entries) entry->result = tl::unexpected(failure->error);
+}
+
+bool Writer::MayTryAgain(const Failure& failure, Clock::time_point since, int tries) {
+  if (failure.is_unknown) return false;
+  if (failure.kind == FaultKind::kInTheWay) return tries < kMostTries;
+  if (failure.kind != FaultKind::kLost) return false;
+  const auto patience = std::chrono::duration<double>(kWaitSeconds);
+  const Clock::time_point now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  // Who comes when it has been away for long does not wait for it.
+  return now - since < patience && (!lost_since_ || now - *lost_since_ < patience);
+}
+
+// False: the store is closing.
+bool Writer::Pause(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return !wake_writer_.wait_for(lock, time, [this] { return stopping_; });
+}
+
+std::optional<Failure> Writer::Commit(std::span<Entry* const> entries) {
+  std::size_t facts = 0;
+  const auto write = [&](soci::session& sql) {
+    facts = 0;
+    for (auto begin = entries.begin(); begin != entries.end();) {
+      auto end = begin + 1;
+      const std::string& job = JobOf((*begin)->request.facts.front());
+      if (HasOnlyRows((*begin)->request)) {
+        while (end != entries.end() && JobOf((*end)->request.facts.front()) == job &&
+               HasOnlyRows((*end)->request)) {
+          ++end;
+        }
+      }
+      std::vector<const Request*> requests;
+      std::transform(begin, end, std::back_inserter(requests),
+                     [](const Entry* entry) { return &entry->request; });
+      const Result<JobMarks> marks = WriteRequests(sql, *backend_, server_id_, requests);
+      for (; begin != end; ++begin) {
+        (*begin)->result = marks;
+        if (marks) facts += (*begin)->request.facts.size();
+      }
+    }
+  };
+  std::optional<Failure> failure = link_->Try(backend_->BeginToWrite(kStatementSeconds), write);
+  const std::lock_guard lock(mutex_);
+  if (!failure) {
+    counters_.facts += facts;
+    ++counters_.commits;
+    counters_.last_error.clear();
+    failed_at_.reset();
+    lost_since_.reset();
+  } else if (failure->kind == FaultKind::kRefused) {
+    failed_at_.reset();
+  } else {
+    failed_at_ = Clock::now();
+    if (failure->kind == FaultKind::kLost && !lost_since_) lost_since_ = failed_at_;
+  }
+  return failure;
+}
+
+void Writer::Acknowledge(Entry* entry) {
+  const Result<JobMarks>& result = *entry->result;
+  if (!result) {
+    const std::lock_guard lock(mutex_);
+    if (result.error().code == ErrorCode::kConflict && entry->request.expected_revision) {
+      ++counters_.conflicts;
+    } else {
+      ++counters_.failures;
+      counters_.last_error = result.error().message;
+    }
+  }
+  if (entry->at_once) {
+    // The end of it is the caller's, who goes away with it.
+    entry->written(result);
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    acknowledgements_.push_back({std::move(entry->written), result});
+  }
+  wake_notifier_.notify_one();
+}
+
+void Writer::TellNews(const std::vector<Entry>& batch) const {
+  if (!on_news_) return;
+  std::map<std::string, JobMarks> news;
+  for (const Entry& entry : batch) {
+    const std::vector<Fact>& facts = entry.request.facts;
+    if (*entry.result && std::any_of(facts.begin(), facts.end(), IsNews)) {
+      news[(*entry.result)->id] = **entry.result;
+    }
+  }
+  std::vector<JobMarks> marks;
+  for (auto& [id, mark] : news) marks.push_back(std::move(mark));
+  if (!marks.empty()) on_news_(marks);
+}
+
+// What was written is durable whatever the callback does; the next ones are called.
+void Writer::Notify(const Acknowledgement& next) const {
+  try {
+    next.written(next.result);
+  } catch (const std::exception& exception) {
+    if (on_problem_) {
+      on_problem_(std::string("A bug: what follows a commit threw: ") + exception.what());
+    }
+  }
+}
+
+void Writer::NotifyAll() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_notifier_.wait(lock, [this] { return written_all_ || !acknowledgements_.empty(); });
+    if (acknowledgements_.empty()) return;
+    Acknowledgement next = std::move(acknowledgements_.front());
+    acknowledgements_.pop_front();
+    is_notifying_ = true;
+    lock.unlock();
+    Notify(next);
+    next = {};  // What the callback holds goes now, not with the next one.
+    lock.lock();
+    is_notifying_ = false;
+    if (stopping_) wake_writer_.notify_all();
+  }
+}
+
+}  // namespace perseus::store

@@ -1,0 +1,102 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_STORE_WRITER_H_
+#define PERSEUS_STORE_WRITER_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "perseus/result.h"
+#include "store/link.h"
+#include "store/store.h"
+#include "store/tables.h"
+
+namespace perseus::store {
+
+// Takes requests and commits those that came during a commit together. Two
+// threads: one writes, the other calls back, so that a callback may wait for
+// whatever it likes and the next commit goes on meanwhile. Thread-safe.
+class Writer {
+ public:
+  using ProblemCallback = std::function<void(const std::string& sentence)>;
+  // Told, on the writing thread, of jobs whose plan others wait for: after the
+  // commit, with what the job then is.
+  using NewsCallback = std::function<void(const std::vector<JobMarks>&)>;
+
+  // `backend` and `link` outlive it.
+  Writer(const Backend* backend, Link* link, std::string server_id, ProblemCallback on_problem,
+         NewsCallback on_news);
+  // Ends what was added, acknowledging it.
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  void Add(Request request, WrittenCallback written);
+  // Returns when it is durable, or is not.
+  Result<JobMarks> Write(Request request);
+
+  StoreCounters counters() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Entry {
+    Request request;
+    WrittenCallback written;
+    bool at_once = false;  // Called by the writing thread itself; must not block.
+    Clock::time_point added = Clock::now();
+    std::optional<Result<JobMarks>> result = {};
+  };
+  struct Acknowledgement {
+    WrittenCallback written;
+    Result<JobMarks> result;
+  };
+
+  void AddEntry(Entry entry);
+  void WriteAll();
+  void CommitBatch(std::vector<Entry>* batch);
+  void CommitOrAnswer(std::span<Entry* const> entries);
+  std::optional<Failure> Commit(std::span<Entry* const> entries);
+  bool MayTryAgain(const Failure& failure, Clock::time_point since, int tries);
+  bool Pause(std::chrono::milliseconds time);
+  void Acknowledge(Entry* entry);
+  void TellNews(const std::vector<Entry>& batch) const;
+  void Notify(const Acknowledgement& next) const;
+  void NotifyAll();
+
+  const Backend* const backend_;
+  Link* const link_;
+  const std::string server_id_;
+  const ProblemCallback on_problem_;
+  const NewsCallback on_news_;
+
+  mutable std::mutex mutex_;  // Of all below.
+  std::condition_variable wake_writer_;
+  std::condition_variable wake_notifier_;
+  std::deque<Entry> entries_;
+  std::deque<Acknowledgement> acknowledgements_;
+  StoreCounters counters_;
+  std::optional<Clock::time_point> failed_at_;
+  std::optional<Clock::time_point> lost_since_;  // Without a commit since.
+  bool stopping_ = false;
+  bool written_all_ = false;
+  bool is_notifying_ = false;
+
+  std::thread writer_;
+  std::thread notifier_;
+};
+
+}  // namespace perseus::store
+
+#endif  // PERSEUS_STORE_WRITER_H_
