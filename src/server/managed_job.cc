@@ -44,6 +44,7 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
   phase_.reason = stored.job.reason;
   phase_.target = TargetOf(stored.job);
   phase_.stragglers = std::move(stored.stragglers);
+  phase_.watch_json = stored.job.detection_json;
   if (stored.version) phase_.version = *std::move(stored.version);
   for (store::RankRecord& rank : stored.ranks) {
     positions_[{rank.dp_rank, rank.pp_rank, rank.tp_rank}] = rank.rank;
@@ -65,6 +66,7 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
 
 void ManagedJob::Resume() {
   const std::lock_guard lock(mutex_);
+  ReadWatch();
   const bool needs_job =
       phase_.state == JobState::kCharacterizing || phase_.state == JobState::kRunning;
   if (needs_job && job_ == nullptr && record_.origin == store::JobOrigin::kApi) {
@@ -116,7 +118,10 @@ store::PlanVersion ManagedJob::Planned(const Phase& next) const {
     version.exceptions = assignment.exceptions;
   }
   const store::PlanVersion& now = phase_.version;
-  const bool is_same = now.version > 0 && version.reason == now.reason &&
+  // Ranks hear of another comparison as of another plan.
+  const bool same_comparison =
+      next.watch_json == phase_.watch_json || ComparisonOf(next) == ComparisonOf(phase_);
+  const bool is_same = now.version > 0 && same_comparison && version.reason == now.reason &&
                        version.plan == now.plan && version.exceptions == now.exceptions;
   if (is_same) return now;
   version.version = now.version + 1;
@@ -126,6 +131,7 @@ store::PlanVersion ManagedJob::Planned(const Phase& next) const {
 std::shared_ptr<const PublishedPlan> ManagedJob::Published() const {
   auto plan = std::make_shared<PublishedPlan>();
   plan->version = phase_.version;
+  plan->comparison = ComparisonOf(phase_);
   if (phase_.version.plan == 0) {
     plan->sentence =
         phase_.state == JobState::kFinished
@@ -294,6 +300,7 @@ void ManagedJob::Tick() {
   if (context_->now_seconds() >= flush_iterations_at_) WriteIterations();
   if (IsOver()) return;
   Advance();
+  ApplyWatch();
   const double now = context_->now_seconds();
   Phase next = phase_;
   std::vector<Fact> facts;
@@ -322,8 +329,10 @@ JobView ManagedJob::View() const {
   view.refined = phase_.curve != nullptr && !is_improving_;
   view.iterations = AllIterations();
   view.progress = progress_;
+  view.watch = watch_.View();
   for (const auto& [rank, client] : clients_) {
     for (const auto& [name, count] : client.counts) view.client_counts[name] += count;
+    view.shadow_clients += client.shadow ? 1 : 0;
     if (!client.error.empty() && view.troubled_clients.size() < kMostTroubledClients) {
       view.troubled_clients.push_back(client);
     }

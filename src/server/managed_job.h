@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,13 @@
 #include "server/events.h"
 #include "server/failure.h"
 #include "server/job_spec.h"
+#include "server/job_watch.h"
 #include "server/plan_board.h"
 #include "server/profile_table.h"
 #include "server/shape.h"
 #include "server/stragglers.h"
 #include "server/task_queue.h"
+#include "server/watch_settings.h"
 #include "store/facts.h"
 #include "store/store.h"
 
@@ -57,6 +60,7 @@ struct ClientReport {
   std::string state = {};  // "following", ...
   std::string error = {};  // One sentence; empty: all is well.
   std::int64_t plan_version = 0;
+  bool shadow = false;                        // It sets no clock.
   std::map<std::string, double> counts = {};  // "calls", "late", ...
 };
 
@@ -66,6 +70,10 @@ struct IterationReport {
   std::int64_t plan_version = 0;
   double time_seconds = 0;
   std::optional<double> energy_joules = {};
+  ReportedClocks clocks = ReportedClocks::kUnknown;
+  double busy_seconds = 0;          // In its own computations; 0: not said.
+  SecondsByType busy_by_type = {};  // Likewise.
+  double tokens = 0;                // 0: not said.
 };
 
 // A job as it is now, to show.
@@ -82,6 +90,8 @@ struct JobView {
   double progress = 0;                               // Of the characterization, 0..1.
   std::map<std::string, double> client_counts = {};  // Sums over ranks.
   std::vector<ClientReport> troubled_clients = {};   // Those with an error.
+  std::int64_t shadow_clients = 0;                   // Those that set no clock.
+  WatchView watch = {};
 };
 
 // One job: what is known of it, and what follows from that. Every change is
@@ -125,6 +135,10 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   Outcome<void> Finish();
   Outcome<void> Delete();
 
+  // Changes how stragglers are found and whether the plan is compared; returns
+  // what holds from now on.
+  Outcome<WatchSettings> SetWatch(const std::function<void(WatchSettings* settings)>& change);
+
   // Not durable one by one: sums are, within a second or two.
   Outcome<void> Report(const std::vector<IterationReport>& reports,
                        const std::vector<ClientReport>& clients = {});
@@ -147,6 +161,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
     std::string reason;
     PlanTarget target;
     std::vector<store::StragglerRecord> stragglers;
+    std::string watch_json;  // Of detection and comparison; empty: none.
     std::shared_ptr<const Curve> curve;
     store::PlanVersion version;  // 0: none.
   };
@@ -164,6 +179,10 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void Advance();
   bool StartCharacterizing();
   bool HasStragglerNews(double now_seconds) const;
+  static ComparisonBlocks ComparisonOf(const Phase& phase);
+  void ReadWatch();
+  void ApplyWatch();
+  void Watch(const std::vector<IterationReport>& reports);
   void WriteIterations();
   std::vector<store::IterationSummary> AllIterations() const;
   void RequestImprovement();
@@ -208,6 +227,10 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::map<std::int64_t, store::IterationSummary> iterations_elsewhere_;
   std::map<std::int64_t, bool> unwritten_iterations_;
   std::map<int, ClientReport> clients_;  // The last of each rank; not durable.
+  JobWatch watch_;                       // Has a lock of its own, as it has its own work.
+  WatchState watch_state_;
+  std::string watched_json_;                   // That watch_state_ is of, ...
+  std::set<std::int64_t> watched_stragglers_;  // ... and the stragglers then.
   double flush_iterations_at_ = 0;
   double planned_at_ = kNeverPlanned;  // When Commit() last looked at stragglers and ranks.
   bool is_improving_ = false;

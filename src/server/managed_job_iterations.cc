@@ -52,10 +52,13 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
   }
   for (const ClientReport& client : clients) clients_[client.rank] = client;
   for (const IterationReport& report : reports) {
-    store::IterationSummary& summary = iterations_[report.plan_version];
+    // Iterations at maximum clocks are of no plan.
+    const std::int64_t version =
+        report.clocks == ReportedClocks::kMaximum ? 0 : report.plan_version;
+    store::IterationSummary& summary = iterations_[version];
     const bool first = summary.reports == 0;
     summary.job = record_.id;
-    summary.plan_version = report.plan_version;
+    summary.plan_version = version;
     ++summary.reports;
     summary.total_seconds += report.time_seconds;
     summary.least_seconds =
@@ -67,8 +70,9 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
       summary.total_joules += *report.energy_joules;
       summary.square_joules2 += *report.energy_joules * *report.energy_joules;
     }
-    unwritten_iterations_[report.plan_version] = true;
+    unwritten_iterations_[version] = true;
   }
+  Watch(reports);
   return {};
 }
 

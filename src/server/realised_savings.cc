@@ -14,14 +14,14 @@ namespace {
 constexpr double kMostMissing = 0.1;  // Of a cycle's ranks, in an iteration.
 
 // From 1 - with / without = 1 - exp(log ratio); more with is less saved.
-ShareEstimate Saving(const RunningMean& logs) {
+ShareEstimate SavingOf(const RunningMean& logs) {
   const double half = logs.HalfInterval();
   return {.share = -std::expm1(logs.mean()),
           .least = -std::expm1(logs.mean() + half),
           .most = -std::expm1(logs.mean() - half)};
 }
 
-ShareEstimate Slowdown(const RunningMean& logs) {
+ShareEstimate SlowdownOf(const RunningMean& logs) {
   const double half = logs.HalfInterval();
   return {.share = std::expm1(logs.mean()),
           .least = std::expm1(logs.mean() - half),
@@ -130,8 +130,8 @@ std::optional<Realised> RealisedSavings::Of(std::int64_t plan_version) const {
                     .without_seconds = figures.without_seconds.mean(),
                     .with_joules = figures.with_joules.mean(),
                     .without_joules = figures.without_joules.mean()};
-  if (realised.pairs >= kLeastPairs) realised.slowdown = Slowdown(figures.time);
-  if (realised.energy_pairs >= kLeastPairs) realised.saving = Saving(figures.energy);
+  if (realised.pairs >= kLeastPairs) realised.slowdown = SlowdownOf(figures.time);
+  if (realised.energy_pairs >= kLeastPairs) realised.saving = SavingOf(figures.energy);
   return realised;
 }
 

@@ -19,8 +19,8 @@ constexpr std::size_t kMostRegimes = 16;
 constexpr double kUpIterations = 5000;  // In which a reference may rise by a threshold.
 constexpr double kDownIterations = 500;
 constexpr double kRecently = 1.0 / 32;  // Weight of the newest in what is recent.
-constexpr double kNamedShare = 0.8;  // Of a slowdown, that a cause must explain.
-constexpr double kMostSpread = 0.25;  // Of the types' slowdowns, where all are slow alike.
+constexpr double kNamedShare = 0.8;     // Of a slowdown, that a cause must explain.
+constexpr double kMostSpread = 0.25;    // Of the types' slowdowns, where all are slow alike.
 // Far beyond any real one; keeps sums finite whatever is reported.
 constexpr double kMostLog = 10;
 
@@ -58,6 +58,13 @@ void StragglerDetector::Adopt(int number, double factor, double reference) {
   rank.reference = reference;
   rank.first_reference = reference;
   rank.shift.SetShifted(std::log(factor));
+}
+
+void StragglerDetector::Drop(int number) {
+  const auto found = ranks_.find(number);
+  if (found == ranks_.end()) return;
+  if (found->second.learned) --learned_;
+  ranks_.erase(found);
 }
 
 std::map<int, SlowRank> StragglerDetector::SlowRanks() const {
@@ -101,11 +108,11 @@ std::optional<StragglerDetector::Deviation> StragglerDetector::Read(const RankIt
     return std::nullopt;
   }
   const auto bias = rank.biases.find(seen.regime);
-  return Deviation{.rank = &rank,
-                   .number = seen.rank,
-                   .regime = seen.regime,
-                   .value =
-                       ratio - rank.reference - (bias == rank.biases.end() ? 0 : bias->second)};
+  return Deviation{
+      .rank = &rank,
+      .number = seen.rank,
+      .regime = seen.regime,
+      .value = ratio - rank.reference - (bias == rank.biases.end() ? 0 : bias->second)};
 }
 
 void StragglerDetector::Remember(Rank* rank, const RankIteration& seen) {
@@ -183,8 +190,8 @@ double StragglerDetector::Shared(const std::vector<Deviation>& deviations) const
   const std::size_t place = (values.size() - 1) / 4;
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(place),
                    values.end());
-  const double share = (static_cast<double>(place) + 0.625) /
-                       (static_cast<double>(values.size()) + 0.25);
+  const double share =
+      (static_cast<double>(place) + 0.625) / (static_cast<double>(values.size()) + 0.25);
   return values[place] - NormalQuantile(share) * MedianOf(noises);
 }
 
@@ -274,7 +281,8 @@ void StragglerDetector::NameType(const Rank& rank, const RankIteration& seen,
     if (rank.newest[type].empty() || !(seen.expected_by_type[type] > 0)) continue;
     const double now = MedianOfCopy(rank.newest[type]);
     const double shift = now - rank.type_reference[type];
-    grown[type] = seen.expected_by_type[type] * (std::exp(now) - std::exp(rank.type_reference[type]));
+    grown[type] =
+        seen.expected_by_type[type] * (std::exp(now) - std::exp(rank.type_reference[type]));
     total += grown[type];
     least = std::min(least, shift);
     most = std::max(most, shift);

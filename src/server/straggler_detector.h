@@ -23,7 +23,7 @@ struct RankIteration {
   int rank = 0;
   int pp_rank = 0;
   double time_seconds = 0;
-  double busy_seconds = 0;          // In its own computations; 0: not said.
+  double busy_seconds = 0;           // In its own computations; 0: not said.
   double expected_busy_seconds = 0;  // By its plan; 0: not known, so no data.
   double expected_time_seconds = 0;  // Of the job's iteration, by the plans.
   SecondsByType busy_by_type = {};
@@ -34,17 +34,17 @@ struct RankIteration {
 
 struct Finding {
   enum class Kind : std::uint8_t {
-    kStraggler,       // A rank got slow, for good.
-    kFactor,          // It is so slow now.
-    kRecovered,       // It is as before.
-    kDrift,           // Nearly all ranks got slow together.
+    kStraggler,  // A rank got slow, for good.
+    kFactor,     // It is so slow now.
+    kRecovered,  // It is as before.
+    kDrift,      // Nearly all ranks got slow together.
     kDriftOver,
     kSlowIterations,  // Iterations take longer than planned,
     kIterationsWell,  // or as planned again.
   };
   Kind kind = Kind::kStraggler;
-  int rank = -1;           // Of the first three.
-  double factor = 1;       // By which computations (iterations) take longer.
+  int rank = -1;      // Of the first three.
+  double factor = 1;  // By which computations (iterations) take longer.
   std::int64_t iteration = 0;
   int delay_iterations = 0;  // Since the shift seems to have begun, that one included.
   // The type that makes up 80 % of a straggler's slowdown; none where all are
@@ -68,8 +68,8 @@ struct SlowRank {
 //
 // A rank is held against itself: the logarithm of its busy time over its plan's,
 // less that of its tokens where the trainer says them, less its reference, which
-// is the median of its first iterations (16, more where they are noisy). (Waiting is not in it: a rank that waits
-// for a straggler is no straggler.) From that goes what nearly all ranks share at
+// is the median of its first iterations (16, more where they are noisy). (Waiting is not in it: a
+// rank that waits for a straggler is no straggler.) From that goes what nearly all ranks share at
 // that iteration (the lower quartile over ranks, where it is above 0): a power cap
 // or a driver slows all, which is drift. A ShiftDetector watches the rest.
 //
@@ -90,6 +90,8 @@ class StragglerDetector {
 
   // A rank that was found slow before a restart, with its reference of then.
   void Adopt(int rank, double factor, double reference);
+  // Nothing is known of that rank any more.
+  void Drop(int rank);
   // Begins anew, as after another shape of the iteration.
   void Reset();
 
@@ -109,7 +111,7 @@ class StragglerDetector {
     std::size_t next = 0;
     double reference = 0;
     double first_reference = 0;
-    double recent = 0;  // Mean deviation of the last iterations.
+    double recent = 0;                      // Mean deviation of the last iterations.
     std::map<std::int64_t, double> biases;  // By regime.
     std::int64_t new_regime = kNoRegime;    // Being learned.
     std::int64_t slow_since = 0;
