@@ -131,7 +131,7 @@ bool ShiftDetector::MostAre(bool above, double than) const {
 ShiftDetector::Change ShiftDetector::Add(double deviation, const ShiftSettings& settings) {
   if (noise_ == 0) EstimateNoise();
   Push(static_cast<float>(deviation), static_cast<std::size_t>(settings.window));
-  if (older_.size() < kLeastNoiseValues) {
+  if (older_.size() < std::min(kLeastNoiseValues, static_cast<std::size_t>(settings.window))) {
     if (shifted_) Older(static_cast<float>(deviation - level_));
     return Change::kNone;
   }
@@ -144,9 +144,9 @@ ShiftDetector::Change ShiftDetector::WhileWell(double deviation, const ShiftSett
   for (std::size_t i = 0; i < up_.size(); ++i) {
     const double reference = kReferences[i] * threshold;
     const double limit = Limit(reference);
-    const double step = std::clamp(deviation - reference, -kMostDeviations * noise_,
-                                   kMostDeviations * noise_) /
-                        lasting_noise_;
+    const double step =
+        std::clamp(deviation - reference, -kMostDeviations * noise_, kMostDeviations * noise_) /
+        lasting_noise_;
     // Not far beyond the limit, so that what is over is soon forgotten.
     up_[i] = std::clamp(up_[i] + step, 0.0, 2 * limit);
     sure = sure || up_[i] > limit;

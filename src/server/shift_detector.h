@@ -72,7 +72,7 @@ class ShiftDetector {
 
  private:
   static constexpr std::size_t kNoiseValues = 64;
-  static constexpr std::size_t kLeastNoiseValues = 16;  // Nothing is told before.
+  static constexpr std::size_t kLeastNoiseValues = 16;  // Or a window: nothing is told before.
   static constexpr int kTests = 3;
 
   void Push(float value, std::size_t window);
@@ -90,7 +90,7 @@ class ShiftDetector {
   std::size_t older_next_ = 0;
   int until_estimate_ = 0;
   double seen_noise_ = 0;
-  double noise_ = 0;  // The most that it may be.
+  double noise_ = 0;          // The most that it may be.
   double lasting_noise_ = 0;  // With what it lasts for.
   std::array<double, kTests> up_ = {};
   int since_ = 0;

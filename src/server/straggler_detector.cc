@@ -11,7 +11,6 @@
 namespace perseus::server {
 namespace {
 
-constexpr std::size_t kLearnIterations = 16;
 constexpr std::size_t kLearnMost = 1024;
 // A reference may be off by so much of a threshold, in standard deviations of it.
 constexpr double kReferenceError = 0.25;
@@ -128,12 +127,13 @@ void StragglerDetector::Remember(Rank* rank, const RankIteration& seen) {
 }
 
 // Whether the median of what was seen is known well enough. A quiet series needs
-// kLearnIterations, a noisy one more.
+// one window, a noisy one several.
 bool StragglerDetector::IsLearned(std::vector<float> seen) const {
   const std::size_t size = seen.size();
-  if (size < kLearnIterations) return false;
+  const auto window = static_cast<std::size_t>(settings_.window);
+  if (size < window) return false;
   if (size >= kLearnMost) return true;
-  if (size % kLearnIterations != 0) return false;
+  if (size % window != 0) return false;
   const auto median = static_cast<float>(MedianOfCopy(seen));
   for (float& value : seen) value -= median;
   ShiftDetector noise;
