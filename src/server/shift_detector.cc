@@ -156,12 +156,16 @@ ShiftDetector::Change ShiftDetector::WhileWell(double deviation, const ShiftSett
   if (!sure || !full || !MostAre(true, threshold / 2)) return Change::kNone;
   std::vector<float> values(window_);
   if (MedianOf(values) <= threshold) return Change::kNone;
-  // What is not of the shift is at the window's old end.
+  SetShifted(NewestMedian());
+  return Change::kShifted;
+}
+
+// What is not of a shift that was just found is at the window's old end.
+double ShiftDetector::NewestMedian() const {
   std::vector<float> newest(window_);
   std::rotate(newest.begin(), newest.begin() + static_cast<std::ptrdiff_t>(next_), newest.end());
   newest.erase(newest.begin(), newest.begin() + static_cast<std::ptrdiff_t>(newest.size() / 4));
-  SetShifted(MedianOf(newest));
-  return Change::kShifted;
+  return MedianOf(newest);
 }
 
 void ShiftDetector::SetShifted(double level) {
@@ -193,9 +197,10 @@ ShiftDetector::Change ShiftDetector::WhileShifted(double deviation, const ShiftS
   const double spread = 3 * 1.25 * lasting_noise_ / std::sqrt(static_cast<double>(settings.window));
   const bool moved = at_level_ >= settings.window && median > threshold / 2 &&
                      std::abs(median - level_) > threshold / 2 + spread &&
-                     MostAre(median > level_, level_);
+                     (median > level_ ? MostAre(true, level_ + threshold / 2)
+                                      : MostAre(false, level_ - threshold / 2));
   if (!moved) return Change::kNone;
-  level_ = median;
+  level_ = NewestMedian();
   at_level_ = 0;
   return Change::kMoved;
 }

@@ -83,6 +83,7 @@ class ShiftDetector {
   Change WhileWell(double deviation, const ShiftSettings& settings);
   Change WhileShifted(double deviation, const ShiftSettings& settings);
   bool MostAre(bool above, double than) const;
+  double NewestMedian() const;
 
   std::vector<float> window_;  // A ring, the oldest at next_ once it is full.
   std::size_t next_ = 0;

@@ -250,10 +250,11 @@ std::vector<Finding> StragglerDetector::Add(std::int64_t iteration,
     LearnRegime(&rank, deviations[i].regime, own);
     if (!rank.shift.shifted() && shared < Threshold(settings_)) Relearn(&rank, own);
     if (change == ShiftDetector::Change::kNone) continue;
-    Finding finding{.rank = deviations[i].number,
-                    .factor = std::exp(rank.shift.level()),
-                    .iteration = iteration,
-                    .delay_iterations = rank.shift.since()};
+    Finding finding{
+        .rank = deviations[i].number,
+        .factor = std::exp(rank.shift.level()),
+        .iteration = iteration,
+        .delay_iterations = change == ShiftDetector::Change::kShifted ? rank.shift.since() : 0};
     if (change == ShiftDetector::Change::kShifted) {
       rank.slow_since = iteration - rank.shift.since() + 1;
       NameType(rank, *seen_of[i], &finding);
