@@ -160,6 +160,14 @@ ShiftDetector::Change ShiftDetector::WhileWell(double deviation, const ShiftSett
   return Change::kShifted;
 }
 
+bool ShiftDetector::NewestAreBelow(double than) const {
+  const std::size_t count = std::max<std::size_t>(window_.size() / 4, 2);
+  for (std::size_t i = 1; i <= count; ++i) {
+    if (window_[(next_ + window_.size() - i) % window_.size()] >= than) return false;
+  }
+  return true;
+}
+
 // What is not of a shift that was just found is at the window's old end.
 double ShiftDetector::NewestMedian() const {
   std::vector<float> newest(window_);
@@ -188,7 +196,7 @@ ShiftDetector::Change ShiftDetector::WhileShifted(double deviation, const ShiftS
   if (window_.size() < static_cast<std::size_t>(settings.window)) return Change::kNone;
   std::vector<float> values(window_);
   const double median = MedianOf(values);
-  if (down_ > limit && median < threshold / 2 && MostAre(false, threshold / 2)) {
+  if (down_ > limit && NewestAreBelow(threshold / 2)) {
     shifted_ = false;
     down_ = 0;
     since_ = 0;

@@ -38,8 +38,9 @@ struct ShiftSettings {
 //     false alarms of a series without shift (10^10 values), with a standard
 //     deviation that noise which lasts makes larger. Three tests run at once,
 //     for shifts of about one, four and sixteen times the threshold.
-// It is over when the same CUSUM finds it nearer to 0 than to its level, and
-// median and three quarters of the window are below half the threshold. In
+// It is over when the same CUSUM finds it nearer to 0 than to its level, and the
+// newest quarter of the window is below half the threshold, all of it: what is
+// slow is not fast by chance, and a job that waits for nobody wastes time. In
 // between nothing changes but the level, once it is off by half the threshold.
 // Where noise is large, half of its deviation stands for the threshold: a smaller
 // shift is not to be told from it.
@@ -84,6 +85,7 @@ class ShiftDetector {
   Change WhileShifted(double deviation, const ShiftSettings& settings);
   bool MostAre(bool above, double than) const;
   double NewestMedian() const;
+  bool NewestAreBelow(double than) const;
 
   std::vector<float> window_;  // A ring, the oldest at next_ once it is full.
   std::size_t next_ = 0;

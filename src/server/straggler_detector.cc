@@ -310,14 +310,13 @@ void StragglerDetector::WatchIterations(std::int64_t iteration,
   int count = 0;
   for (const RankIteration& seen : ranks) {
     if (!(seen.expected_time_seconds > 0) || !(seen.busy_seconds > 0)) continue;
-    time += seen.time_seconds;
+    time = std::max(time, seen.time_seconds);  // Who is first may wait after its end.
     expected = std::max(expected, seen.expected_time_seconds);
     busy += seen.busy_seconds;
     tokens += seen.tokens;
     ++count;
   }
   if (count == 0) return;
-  time /= count;
   busy /= count;
   double ratio = LogRatio(time, expected);
   if (tokens > 0 && token_scale_ > 0) ratio -= LogRatio(tokens / count, token_scale_);

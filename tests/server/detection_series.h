@@ -31,6 +31,7 @@ struct SimulatedJob {
 
   std::vector<RankIteration> Iterate(int iteration) {
     std::vector<RankIteration> reports;
+    double tokens_of_all = 0;
     if (state.empty()) state.assign(static_cast<std::size_t>(ranks), 0.0);
     for (int rank = 0; rank < ranks; ++rank) {
       double& own = state[static_cast<std::size_t>(rank)];
@@ -48,8 +49,10 @@ struct SimulatedJob {
       report.busy_seconds = report.busy_by_type[0] + report.busy_by_type[1];
       report.time_seconds = 2;
       if (token_spread > 0) report.tokens = 4096 * tokens;
+      tokens_of_all += tokens;
       reports.push_back(report);
     }
+    for (RankIteration& report : reports) report.time_seconds *= tokens_of_all / ranks;
     return reports;
   }
 
