@@ -200,6 +200,8 @@ ShiftDetector::Change ShiftDetector::WhileShifted(double deviation, const ShiftS
     shifted_ = false;
     down_ = 0;
     since_ = 0;
+    window_.clear();  // What is slow in it is over, and proves nothing any more.
+    next_ = 0;
     return Change::kRecovered;
   }
   const double spread = 3 * 1.25 * lasting_noise_ / std::sqrt(static_cast<double>(settings.window));
