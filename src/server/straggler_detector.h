@@ -88,10 +88,10 @@ class StragglerDetector {
   // Ranks of which nothing is known (0 expected or busy) are left out.
   std::vector<Finding> Add(std::int64_t iteration, const std::vector<RankIteration>& ranks);
 
-  // A rank that was found slow before a restart, with its reference of then.
-  void Adopt(int rank, double factor, double reference);
+  // The rank `number` was found slow before a restart; its reference of then.
+  void Adopt(int number, double factor, double reference);
   // Nothing is known of that rank any more.
-  void Drop(int rank);
+  void Drop(int number);
   // Begins anew, as after another shape of the iteration.
   void Reset();
 
