@@ -155,8 +155,9 @@ ShiftDetector::Change ShiftDetector::WhileWell(double deviation, const ShiftSett
   const bool full = window_.size() >= static_cast<std::size_t>(settings.window);
   if (!sure || !full || !MostAre(true, threshold / 2)) return Change::kNone;
   std::vector<float> values(window_);
-  if (MedianOf(values) <= threshold) return Change::kNone;
-  SetShifted(NewestMedian());
+  const double level = NewestMedian();
+  if (std::min(MedianOf(values), level) <= threshold) return Change::kNone;
+  SetShifted(level);
   return Change::kShifted;
 }
 

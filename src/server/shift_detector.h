@@ -30,7 +30,8 @@ struct ShiftSettings {
 // it is back. The values are logarithms of ratios: 0.18 is 20 % slower.
 //
 // A shift is told when three things hold:
-//   - the median of the last `window` values is above the threshold;
+//   - the median of the last `window` values is above the threshold, and that of the
+//     newest three quarters of them;
 //   - three quarters of them are above half of it (a sign test: what comes now
 //     and then, however large, is no shift);
 //   - a CUSUM test is sure. One value counts for three standard deviations at
