@@ -276,6 +276,26 @@ class Client:
             except ctypes.ArgumentError as error:
                 self._failure = str(error)
 
+    def step_busy(self, kind: object, seconds: float) -> None:
+        """Say how long the device was busy with computations of one kind in this iteration.
+
+        Where begin and end say when computations were queued, and not when they ran; between
+        `step_begin` and `step_end`.
+
+        Parameters
+        ----------
+        kind
+            As for `instruction_begin`.
+        seconds
+            As measured on the device, with its events, say.
+        """
+        library = self._library
+        if library is not None:
+            try:
+                library.perseus_step_busy(self._handle, _INSTRUCTIONS[kind], seconds)
+            except (KeyError, TypeError, ctypes.ArgumentError):
+                self._failure = f"no busy time: {kind!r}, {seconds!r}"
+
     def step(self, iteration: int, tokens: int = 0) -> _Step:
         """Return a context manager around an iteration; its `tokens` may be set within."""
         return _Step(self, iteration, tokens)

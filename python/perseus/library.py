@@ -115,6 +115,7 @@ def _candidates() -> list[str]:
 _HOT = (
     "perseus_step_begin",
     "perseus_step_end",
+    "perseus_step_busy",
     "perseus_instruction_begin",
     "perseus_instruction_end",
 )
@@ -162,6 +163,7 @@ def _declare(library: ctypes.CDLL) -> None:
         ),
         ("perseus_step_begin", None, (client, i64)),
         ("perseus_step_end", None, (client, i64)),
+        ("perseus_step_busy", None, (client, ctypes.c_int, ctypes.c_double)),
         ("perseus_instruction_begin", None, (client, ctypes.c_int, i32, i32)),
         ("perseus_instruction_end", None, (client, ctypes.c_int, i32, i32)),
         (

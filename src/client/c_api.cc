@@ -230,6 +230,16 @@ void perseus_instruction_end(perseus_client* client, perseus_instruction type, i
   Push(client, EventKind::kEnd, type, stage, microbatch);
 }
 
+void perseus_step_busy(perseus_client* client, perseus_instruction type, double seconds) {
+  if (!IsAlive(client) || !IsInstruction(type) || !(seconds >= 0) || seconds > kMostSeconds) return;
+  Event event;
+  event.kind = EventKind::kBusy;
+  event.type = static_cast<perseus::ComputationType>(type);
+  event.value = static_cast<std::int64_t>(seconds * 1e9);
+  event.ticks = client->ticks.Now();
+  client->page->ring.Push(event);
+}
+
 perseus_status perseus_straggler_set(perseus_client* client, int32_t rank, double delay_seconds,
                                      double degree) {
   if (!IsAlive(client)) return PERSEUS_CLOSED;

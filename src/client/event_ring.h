@@ -13,7 +13,7 @@
 
 namespace perseus::client {
 
-enum class EventKind : std::uint8_t { kStepBegin, kStepEnd, kBegin, kEnd };
+enum class EventKind : std::uint8_t { kStepBegin, kStepEnd, kBegin, kEnd, kBusy };
 
 // What the trainer said, and when.
 struct Event {
@@ -21,7 +21,8 @@ struct Event {
   ComputationType type = ComputationType::kForward;
   std::int32_t stage = -1;
   std::int32_t microbatch = -1;
-  std::int64_t value = 0;  // Of a step: its iteration (begin) or tokens (end).
+  // Of a step: its iteration (begin) or tokens (end); of kBusy: nanoseconds.
+  std::int64_t value = 0;
   std::uint64_t ticks = 0;
 };
 
@@ -104,7 +105,7 @@ class EventRing {
     return field == kField ? -1 : static_cast<std::int32_t>(field);
   }
   static void Unpack(std::uint64_t word, Event* event) {
-    event->kind = static_cast<EventKind>(word & 3);
+    event->kind = static_cast<EventKind>(word & 15);
     event->type = static_cast<ComputationType>(word >> 4 & 3);
     event->stage = Field(word, 8);
     event->microbatch = Field(word, 36);

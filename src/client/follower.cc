@@ -104,6 +104,9 @@ void Follower::Handle(const Event& event, std::int64_t at_ns) {
     case EventKind::kEnd:
       if (in_iteration_) EndRow(action, at_ns);
       break;
+    case EventKind::kBusy:
+      if (in_iteration_) told_ns_[static_cast<std::size_t>(event.type)] = event.value;
+      break;
   }
 }
 
@@ -114,7 +117,9 @@ void Follower::BeginIteration(std::int64_t iteration, std::int64_t at_ns) {
   lost_ = false;
   iteration_ = iteration;
   iteration_begin_ns_ = at_ns;
-  busy_ns_ = 0;
+  busy_ns_ = {};
+  told_ns_.fill(kNotTold);
+  compares_ = plan_ && plan_->comparison.AtMaximum(iteration);
   row_ = -1;
   open_ = 0;
 }
@@ -132,14 +137,20 @@ void Follower::EndIteration(std::int64_t tokens, std::int64_t at_ns) {
   iteration_ns_ = at_ns - iteration_begin_ns_;
   const double seconds = static_cast<double>(iteration_ns_) * 1e-9;
   const bool good = followed && !lost_;
-  records_.push_back({.iteration = iteration_,
-                      .plan_version = good ? plan_->version : -1,
-                      .tokens = tokens,
-                      .seconds = seconds,
-                      .busy_seconds = static_cast<double>(busy_ns_) * 1e-9});
+  IterationRecord& record = records_.emplace_back();
+  record = {.iteration = iteration_,
+            .plan_version = good ? plan_->version : -1,
+            .tokens = tokens,
+            .seconds = seconds,
+            .clocks = ClocksOfIteration(good)};
+  for (std::size_t type = 0; type < busy_ns_.size(); ++type) {
+    const std::int64_t ns = told_ns_[type] == kNotTold ? busy_ns_[type] : told_ns_[type];
+    record.busy_by_type[type] = static_cast<double>(ns) * 1e-9;
+    record.busy_seconds += record.busy_by_type[type];
+  }
   if (good) {
     strikes_ = 0;
-    if (guard_.EndIteration(seconds)) {
+    if (!compares_ && guard_.EndIteration(seconds)) {
       complaint_ = fmt::format(
           "clock calls cost {:.1f} % of the iteration time; this rank follows its plan less finely",
           guard_.share() * 100);
@@ -149,6 +160,13 @@ void Follower::EndIteration(std::int64_t tokens, std::int64_t at_ns) {
   if (level_ != Level::kComputation && counters_.iterations - level_since_ >= kTryFinerAfter) {
     SetLevel(static_cast<Level>(static_cast<int>(level_) - 1));
   }
+}
+
+Clocks Follower::ClocksOfIteration(bool good) const {
+  if (clock_mhz_ == kUnknownMhz) return Clocks::kUnknown;
+  if (!good) return clock_mhz_ == 0 && (clocks_.empty() || paused_) ? Clocks::kDrivers : Clocks::kUnknown;
+  if (compares_) return Clocks::kDrivers;
+  return level_ == Level::kComputation ? Clocks::kPlanned : Clocks::kCoarse;
 }
 
 void Follower::Mismatch(const std::string& sentence) {
@@ -169,7 +187,10 @@ void Follower::Mismatch(const std::string& sentence) {
 void Follower::BeginRow(const Action& action, std::int64_t at_ns) {
   if (!Follows() || lost_) {
     lost_ = true;  // Where following goes on within the iteration, its place is not known.
-    if (open_++ == 0) row_begin_ns_ = at_ns;
+    if (open_++ == 0) {
+      row_begin_ns_ = at_ns;
+      open_type_ = action.type;
+    }
     return;
   }
   if (row_ >= 0) {
@@ -197,7 +218,8 @@ void Follower::BeginRow(const Action& action, std::int64_t at_ns) {
   } else {
     Row& row = rows_[static_cast<std::size_t>(next)];
     const std::int64_t since = next == 0 ? iteration_begin_ns_ : row_end_ns_;
-    Learn(static_cast<double>(at_ns - since), &row.gap_ns, &row.gap_measured);
+    // At maximum clocks all is shorter than what is to be predicted.
+    if (!compares_) Learn(static_cast<double>(at_ns - since), &row.gap_ns, &row.gap_measured);
     if (next == 0 && row_ended_before_) {
       bool measured = wrap_gap_ns_ > 0;
       Learn(static_cast<double>(at_ns - row_end_ns_), &wrap_gap_ns_, &measured);
@@ -205,16 +227,18 @@ void Follower::BeginRow(const Action& action, std::int64_t at_ns) {
     row_ = next;
   }
   open_ = 1;
+  // Of two that run as one, whichever begins first: as the plan counts it.
+  open_type_ = lost_ ? action.type : plan_->rows[static_cast<std::size_t>(row_)].action.type;
   row_begin_ns_ = at_ns;
 }
 
 void Follower::EndRow(const Action& /*action*/, std::int64_t at_ns) {
   if (open_ == 0 || --open_ > 0) return;
   const std::int64_t lasted_ns = at_ns - row_begin_ns_;
-  busy_ns_ += lasted_ns;
+  busy_ns_[static_cast<std::size_t>(open_type_)] += lasted_ns;
   row_end_ns_ = at_ns;
   row_ended_before_ = true;
-  if (!Follows() || lost_ || row_ < 0) return;
+  if (!Follows() || lost_ || compares_ || row_ < 0) return;
   const auto index = static_cast<std::size_t>(row_);
   Row& row = rows_[index];
   Learn(static_cast<double>(lasted_ns), &row.duration_ns, &row.measured);

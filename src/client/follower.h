@@ -4,6 +4,7 @@
 #ifndef PERSEUS_CLIENT_FOLLOWER_H_
 #define PERSEUS_CLIENT_FOLLOWER_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -38,6 +39,14 @@ struct FollowerCounters {
   std::uint64_t order_mismatches = 0;
 };
 
+// What the clocks of an iteration were.
+enum class Clocks : std::uint8_t {
+  kUnknown,  // The order was not the plan's, or a clock is not known.
+  kPlanned,
+  kCoarse,   // Followed less finely than planned.
+  kDrivers,  // The driver's own: no plan, or an iteration for comparison.
+};
+
 // An iteration that ended.
 struct IterationRecord {
   std::int64_t iteration = 0;
@@ -45,6 +54,8 @@ struct IterationRecord {
   std::int64_t tokens = 0;
   double seconds = 0;
   double busy_seconds = 0;  // In computations.
+  std::array<double, kNumComputationTypes> busy_by_type = {};  // The same, [type].
+  Clocks clocks = Clocks::kUnknown;
 };
 
 // Knows where in its plan a rank is, predicts when what begins, and says which
@@ -89,6 +100,8 @@ class Follower {
   void Pause() { paused_ = true; }
   void Resume() { paused_ = false; }
 
+  // This iteration runs at maximum clocks, to compare.
+  bool compares() const { return in_iteration_ && compares_; }
   // True where a plan is followed now.
   bool Follows() const { return !clocks_.empty() && strikes_ < kMaxStrikes && !paused_; }
   // The order of the plan is not that of the trainer.
@@ -108,6 +121,7 @@ class Follower {
   std::optional<std::string> TakeComplaint();
 
  private:
+  static constexpr std::int64_t kNotTold = -1;
   static constexpr int kMaxStrikes = 3;  // Iterations in a wrong order, one after another.
 
   struct Row {
@@ -135,6 +149,7 @@ class Follower {
   void BeginRow(const Action& action, std::int64_t at_ns);
   void EndRow(const Action& action, std::int64_t at_ns);
   void Mismatch(const std::string& sentence);
+  Clocks ClocksOfIteration(bool good) const;
   void Adopt();
   void SetLevel(Level level);
   void JudgeChange(std::size_t row, std::int64_t begin_ns, std::int64_t end_ns);
@@ -164,16 +179,19 @@ class Follower {
 
   bool paused_ = false;
   bool in_iteration_ = false;
-  bool lost_ = false;  // Of this iteration: its order is wrong.
+  bool lost_ = false;      // Of this iteration: its order is wrong.
+  bool compares_ = false;  // Of this iteration: its clocks are the driver's.
   int strikes_ = 0;
   std::int64_t iteration_ = 0;
   std::int64_t iteration_begin_ns_ = 0;
   std::int64_t iteration_ns_ = 0;  // Length of the last one.
-  std::int64_t busy_ns_ = 0;
+  std::array<std::int64_t, kNumComputationTypes> busy_ns_ = {};   // [type]
+  std::array<std::int64_t, kNumComputationTypes> told_ns_ = {};   // [type]; kNotTold: nobody said.
   std::int64_t last_event_ns_ = 0;
 
   std::ptrdiff_t row_ = -1;  // Running, or the last that ran; -1: none yet.
   int open_ = 0;             // Begins of it without an end.
+  ComputationType open_type_ = ComputationType::kForward;
   std::int64_t row_begin_ns_ = 0;
   std::int64_t row_end_ns_ = 0;    // Of the last that ran.
   bool row_ended_before_ = false;  // A row has ever ended: row_end_ns_ holds.

@@ -101,7 +101,7 @@ Follower::Decision Follower::Decide(std::int64_t now_ns, const LatencyRecord& la
   Decision decision;
   decision.wake_at_ns = now_ns + kSecondNs;
   const std::int64_t rest_ns = rest_at_ns();
-  if (!Follows() || lost_ || now_ns >= rest_ns) {
+  if (!Follows() || lost_ || compares() || now_ns >= rest_ns) {
     if (clock_mhz_ != 0) decision.call_mhz = 0;
     return decision;
   }

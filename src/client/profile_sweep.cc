@@ -61,6 +61,8 @@ void ProfileSweep::Handle(const Event& event, std::int64_t at_ns) {
       segments_.push_back(*open_);
       open_.reset();
       break;
+    case EventKind::kBusy:
+      break;
   }
 }
 

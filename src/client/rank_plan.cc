@@ -102,6 +102,12 @@ Result<RankPlan> ParseRankPlan(std::string_view json) {
   plan.iteration_time_seconds = NumberOr(root, "iteration_time_s", 0, kSeconds);
   plan.baseline_time_seconds = NumberOr(root, "baseline_iteration_time_s", 0, kSeconds);
   plan.saving_percent = NumberOr(root, "saving_percent", 0);
+  if (const auto comparison = root.Find("comparison"); comparison && !comparison->IsList()) {
+    plan.comparison.every = comparison->Get("every").Integer(0, ComparisonBlocks::kMostEvery);
+    plan.comparison.iterations =
+        comparison->Get("iterations").Integer(0, ComparisonBlocks::kMostEvery);
+    if (!plan.comparison.is_valid()) plan.comparison = {};
+  }
   const TreeCursor rows = root.Get("computations");
   const std::size_t size = rows.Size();
   plan.rows.reserve(size);

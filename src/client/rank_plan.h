@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/comparison_blocks.h"
 #include "perseus/computation.h"
 #include "perseus/result.h"
 
@@ -32,6 +33,7 @@ struct RankPlan {
   double iteration_time_seconds = 0;
   double baseline_time_seconds = 0;
   double saving_percent = 0;
+  ComparisonBlocks comparison;  // Iterations that run at maximum clocks all the same.
   std::vector<PlanRow> rows;  // In order of execution; empty: maximum clocks.
 };
 

@@ -23,6 +23,31 @@ constexpr std::size_t kQuoted = 200;  // Bytes of an answer that a sentence show
 
 Json Optional(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
+Json BusyByType(const IterationRecord& record) {
+  Json busy = Json::object();
+  for (int i = 0; i < kNumComputationTypes; ++i) {
+    const double seconds = record.busy_by_type[static_cast<std::size_t>(i)];
+    if (seconds > 0) busy[ComputationTypeName(static_cast<ComputationType>(i))] = seconds;
+  }
+  return busy;
+}
+
+// Null: not known.
+Json ClocksName(Clocks clocks, const ClientSettings& settings) {
+  if (settings.shadow) return "maximum";
+  switch (clocks) {
+    case Clocks::kUnknown:
+      break;
+    case Clocks::kPlanned:
+      return "plan";
+    case Clocks::kCoarse:
+      return "coarse";
+    case Clocks::kDrivers:
+      return "maximum";
+  }
+  return {};
+}
+
 // A string, or a whole number in digits.
 std::string IdText(const TreeCursor& value) {
   if (value.IsString()) return value.String();
@@ -75,8 +100,10 @@ std::string FormatMeasurements(int rank, const ProfileReport& report) {
                         {"done", report.done}});
 }
 
-std::string FormatIterations(int rank, const std::vector<IterationReport>& reports,
+std::string FormatIterations(const ClientSettings& settings,
+                             const std::vector<IterationReport>& reports,
                              const perseus_client_stats& stats, const std::string& error) {
+  const int rank = settings.rank;
   Json list = Json::array();
   for (const IterationReport& report : reports) {
     const IterationRecord& record = report.record;
@@ -86,10 +113,13 @@ std::string FormatIterations(int rank, const std::vector<IterationReport>& repor
                     {"time_s", record.seconds},
                     {"energy_j", Optional(report.joules)},
                     {"tokens", record.tokens > 0 ? Json(record.tokens) : Json()},
-                    {"busy_s", record.busy_seconds}});
+                    {"busy_s", record.busy_seconds},
+                    {"busy_by_type_s", BusyByType(record)},
+                    {"clocks", ClocksName(record.clocks, settings)}});
   }
   const Json client = {{"rank", rank},
                        {"state", StateName(stats.state)},
+                       {"shadow", settings.shadow},
                        {"level", LevelName(stats.level)},
                        {"plan_version", stats.plan_version},
                        {"calls", stats.calls},

@@ -29,7 +29,8 @@ Result<JobAnswer> ParseJob(std::string_view json);
 
 std::string FormatMeasurements(int rank, const ProfileReport& report);
 
-std::string FormatIterations(int rank, const std::vector<IterationReport>& reports,
+std::string FormatIterations(const ClientSettings& settings,
+                             const std::vector<IterationReport>& reports,
                              const perseus_client_stats& stats, const std::string& error);
 
 // Of POST .../stragglers.

@@ -17,6 +17,7 @@ std::vector<http::Route> ApiRoutes(JobService& service) {
   AddRankRoutes(service, &routes);
   AddPlanRoutes(service, &routes);
   AddStragglerRoutes(service, &routes);
+  AddWatchRoutes(service, &routes);
   AddEventRoutes(service, &routes);
   AddZeusRoutes(service, &routes);
   const auto document = std::make_shared<const std::string>(OpenapiJson());

@@ -19,6 +19,7 @@ void AddJobRoutes(JobService& service, std::vector<http::Route>* routes);
 void AddRankRoutes(JobService& service, std::vector<http::Route>* routes);
 void AddPlanRoutes(JobService& service, std::vector<http::Route>* routes);
 void AddStragglerRoutes(JobService& service, std::vector<http::Route>* routes);
+void AddWatchRoutes(JobService& service, std::vector<http::Route>* routes);
 void AddEventRoutes(JobService& service, std::vector<http::Route>* routes);
 
 // The wire of Zeus' pipeline frequency optimizer, as its 0.16 client speaks it.

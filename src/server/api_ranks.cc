@@ -134,6 +134,20 @@ IterationReport ReadIteration(const TreeCursor& report) {
   read.plan_version = FindInteger(report, "plan_version").value_or(0);
   read.time_seconds = report.Get("time_s").Number();
   read.energy_joules = FindNumber(report, "energy_j", kNotNegative);
+  read.busy_seconds = FindNumber(report, "busy_s", kNotNegative).value_or(0);
+  read.tokens = FindNumber(report, "tokens", kNotNegative).value_or(0);
+  if (const auto busy = FindSet(report, "busy_by_type_s")) {
+    for (int i = 0; i < kNumComputationTypes; ++i) {
+      const auto name = ComputationTypeName(static_cast<ComputationType>(i));
+      read.busy_by_type[static_cast<std::size_t>(i)] =
+          FindNumber(*busy, name, kNotNegative).value_or(0);
+    }
+  }
+  // A newer client may say more than is known here.
+  const std::string clocks = FindText(report, "clocks", 64);
+  if (clocks == "plan") read.clocks = ReportedClocks::kPlan;
+  if (clocks == "coarse") read.clocks = ReportedClocks::kCoarse;
+  if (clocks == "maximum") read.clocks = ReportedClocks::kMaximum;
   return read;
 }
 
@@ -145,6 +159,7 @@ ClientReport ReadClient(const TreeCursor& report) {
   read.rank = RankNumber(report, "rank");
   read.state = FindText(report, "state", 64);
   read.error = FindText(report, "error", 512);
+  if (const auto shadow = FindSet(report, "shadow")) read.shadow = shadow->Bool();
   read.plan_version = FindInteger(report, "plan_version").value_or(0);
   for (const char* const name : kCounts) {
     if (const auto count = FindNumber(report, name, kNotNegative)) read.counts[name] = *count;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/json_text.h"
+#include "server/watch_json.h"
 #include "store/store.h"
 
 namespace perseus::server {
@@ -107,6 +108,8 @@ Json JobJson(const JobView& view) {
   }
   json["iterations"] = Json::array();
   for (const auto& summary : view.iterations) json["iterations"].push_back(IterationsJson(summary));
+  json["detection"] = DetectionJson(view.watch);
+  json["savings"] = SavingsJson(view);
   json["clients"] = {{"counts", view.client_counts}, {"troubled", Json::array()}};
   for (const ClientReport& client : view.troubled_clients) {
     json["clients"]["troubled"].push_back({{"rank", client.rank}, {"error", client.error}});
@@ -148,11 +151,16 @@ RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int
                         FormatCompact(sentence)),
             nullptr};
   }
+  const ComparisonBlocks& blocks = plan.comparison;
+  const std::string comparison =
+      !blocks.is_on() ? ""
+                      : fmt::format("\"comparison\":{{\"every\":{},\"iterations\":{}}},",
+                                    blocks.every, blocks.iterations);
   return {fmt::format("{},\"reason\":\"{}\",\"iteration_time_s\":{},\"requested_time_s\":{},"
-                      "\"baseline_iteration_time_s\":{},\"saving_percent\":{},\"computations\":",
+                      "\"baseline_iteration_time_s\":{},\"saving_percent\":{},{}\"computations\":",
                       head, plan.version.reason, curve_plan->iteration_time_seconds,
                       curve_plan->requested_time_seconds, plan.curve->baseline_time_seconds(),
-                      curve_plan->saving_percent),
+                      curve_plan->saving_percent, comparison),
           plan.curve->ComputationsTail(*curve_plan, pp_rank)};
 }
 

@@ -79,6 +79,7 @@ ManagedJob::Phase ManagedJob::PhaseOf(const store::StoredJob& stored) {
 
 void ManagedJob::Resume(bool ask_for_work) {
   const std::lock_guard lock(mutex_);
+  ReadWatch();
   const bool needs_job =
       phase_.state == JobState::kCharacterizing || phase_.state == JobState::kRunning;
   if (needs_job && job_ == nullptr && record_.origin == store::JobOrigin::kApi) {
@@ -144,7 +145,11 @@ store::PlanVersion ManagedJob::Planned(const Phase& next) const {
   const store::PlanVersion& now = phase_.version;
   // Above every one that a rank may have seen, also where the store lost the last ones.
   const std::int64_t last = std::max(now.version, board_.version());
-  const bool is_same = now.version > 0 && now.version == last && version.reason == now.reason &&
+  // Ranks hear of another comparison as of another plan.
+  const bool same_comparison =
+      next.watch_json == phase_.watch_json || ComparisonOf(next) == ComparisonOf(phase_);
+  const bool is_same = now.version > 0 && now.version == last && same_comparison &&
+                       version.reason == now.reason &&
                        version.plan == now.plan && version.exceptions == now.exceptions;
   if (is_same) return now;
   version.version = last + 1;
@@ -154,6 +159,7 @@ store::PlanVersion ManagedJob::Planned(const Phase& next) const {
 std::shared_ptr<const PublishedPlan> ManagedJob::Published() const {
   auto plan = std::make_shared<PublishedPlan>();
   plan->version = phase_.version;
+  plan->comparison = ComparisonOf(phase_);
   if (phase_.version.plan == 0) {
     plan->sentence =
         phase_.state == JobState::kFinished
@@ -343,6 +349,7 @@ void ManagedJob::Tick() {
     if (context_->now_seconds() >= flush_iterations_at_) iterations = TakeIterations();
     if (phase_.revision <= lost_revision_) PassLostRevision();
     if (!IsOver()) Advance();
+    ApplyWatch();
     if (!IsOver()) LookAtStragglers();
     if (work_again_at_ > 0 && context_->now_seconds() >= work_again_at_) AskForWork();
   }
@@ -372,8 +379,10 @@ JobView ManagedJob::View() const {
   view.refined = phase_.curve != nullptr && (!Lacks(phase_) || has_given_up_);
   view.iterations = AllIterations();
   view.progress = view.refined ? 1 : progress_.load();
+  view.watch = watch_.View();
   for (const auto& [rank, client] : clients_) {
     for (const auto& [name, count] : client.counts) view.client_counts[name] += count;
+    view.shadow_clients += client.shadow ? 1 : 0;
     if (!client.error.empty() && view.troubled_clients.size() < kMostTroubledClients) {
       view.troubled_clients.push_back(client);
     }

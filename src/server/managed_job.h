@@ -23,10 +23,12 @@
 #include "server/events.h"
 #include "server/failure.h"
 #include "server/job_spec.h"
+#include "server/job_watch.h"
 #include "server/plan_board.h"
 #include "server/profile_table.h"
 #include "server/shape.h"
 #include "server/stragglers.h"
+#include "server/watch_settings.h"
 #include "store/facts.h"
 #include "store/store.h"
 
@@ -63,6 +65,7 @@ struct ClientReport {
   std::string state = {};  // "following", ...
   std::string error = {};  // One sentence; empty: all is well.
   std::int64_t plan_version = 0;
+  bool shadow = false;                        // It sets no clock.
   std::map<std::string, double> counts = {};  // "calls", "late", ...
 };
 
@@ -72,6 +75,10 @@ struct IterationReport {
   std::int64_t plan_version = 0;
   double time_seconds = 0;
   std::optional<double> energy_joules = {};
+  ReportedClocks clocks = ReportedClocks::kUnknown;
+  double busy_seconds = 0;          // In its own computations; 0: not said.
+  SecondsByType busy_by_type = {};  // Likewise.
+  double tokens = 0;                // 0: not said.
 };
 
 // A job as it is now, to show.
@@ -88,6 +95,8 @@ struct JobView {
   double progress = 0;                               // Of the characterization, 0..1.
   std::map<std::string, double> client_counts = {};  // Sums over ranks.
   std::vector<ClientReport> troubled_clients = {};   // Those with an error.
+  std::int64_t shadow_clients = 0;                   // Those that set no clock.
+  WatchView watch = {};
 };
 
 // One job: what is known of it, and what follows from that. Every change is
@@ -137,6 +146,10 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   Outcome<void> ClearStragglers();
   Outcome<void> Finish();
   Outcome<void> Delete();
+
+  // Changes how stragglers are found and whether the plan is compared; returns
+  // what holds from now on.
+  Outcome<WatchSettings> SetWatch(const std::function<void(WatchSettings* settings)>& change);
 
   // Not durable one by one: sums are, within a second or two.
   Outcome<void> Report(const std::vector<IterationReport>& reports,
@@ -222,6 +235,10 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void AskForWork();
   bool Lacks(const Phase& phase) const;
   void AddWork(const Phase& next, std::vector<store::Fact>* facts) const;
+  static ComparisonBlocks ComparisonOf(const Phase& phase);
+  void ReadWatch();
+  void ApplyWatch();
+  void Watch(const std::vector<IterationReport>& reports);
   void EmitState() const;
   void EmitStraggler(std::int64_t id) const;
   void Vanish();
@@ -296,6 +313,10 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::map<std::int64_t, store::IterationSummary> iterations_elsewhere_;
   std::set<std::int64_t> unwritten_iterations_;
   std::map<int, ClientReport> clients_;  // The last of each rank; not durable.
+  JobWatch watch_;                       // Has a lock of its own, as it has its own work.
+  WatchState watch_state_;
+  std::string watched_json_;                   // That watch_state_ is of, ...
+  std::set<std::int64_t> watched_stragglers_;  // ... and the stragglers then.
   double flush_iterations_at_ = 0;
   double planned_at_ = kNeverPlanned;  // When Commit() last looked at stragglers and ranks.
   double work_again_at_ = 0;           // After a write or a step that failed; 0: not.

@@ -67,15 +67,19 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
     if (auto good = CheckReports(reports, clients); !good) return good;
     for (const ClientReport& client : clients) clients_[client.rank] = client;
     for (const IterationReport& report : reports) AddIteration(report);
+    Watch(reports);
     return {};
   });
 }
 
 void ManagedJob::AddIteration(const IterationReport& report) {
-  store::IterationSummary& summary = iterations_[report.plan_version];
+  // Iterations at maximum clocks are of no plan.
+  const std::int64_t version =
+      report.clocks == ReportedClocks::kMaximum ? 0 : report.plan_version;
+  store::IterationSummary& summary = iterations_[version];
   const bool first = summary.reports == 0;
   summary.job = record_.id;
-  summary.plan_version = report.plan_version;
+  summary.plan_version = version;
   ++summary.reports;
   summary.total_seconds += report.time_seconds;
   summary.least_seconds =
@@ -87,7 +91,7 @@ void ManagedJob::AddIteration(const IterationReport& report) {
     summary.total_joules += *report.energy_joules;
     summary.square_joules2 += *report.energy_joules * *report.energy_joules;
   }
-  unwritten_iterations_.insert(report.plan_version);
+  unwritten_iterations_.insert(version);
 }
 
 void ManagedJob::FlushIterations() {

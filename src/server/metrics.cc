@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,6 +64,70 @@ std::string MethodLabel(std::string_view method) {
   return is_known ? std::string(method) : "other";
 }
 
+// What jobs find out by themselves. A family without values is not shown.
+class WatchFamilies {
+ public:
+  void Add(const JobView& view) {
+    const WatchView& watch = view.watch;
+    const std::string& job = view.record.id;
+    for (const auto& [kind, count] : watch.counts) {
+      AddValue(&findings_, static_cast<double>(count), {{"job", job}, {"kind", kind}});
+    }
+    if (watch.settings.mode != DetectionMode::kOff) {
+      AddValue(&watched_, static_cast<double>(watch.watched_ranks), {{"job", job}});
+      AddValue(&slow_, static_cast<double>(watch.slow.size()), {{"job", job}});
+      AddValue(&drift_, watch.drift_factor - 1, {{"job", job}});
+      AddValue(&longer_, watch.slow_factor - 1, {{"job", job}});
+    }
+    if (watch.realised.empty()) return;
+    const Realised& newest = watch.realised.back();
+    AddValue(&pairs_, static_cast<double>(newest.pairs), {{"job", job}});
+    AddEstimate(&saving_, job, newest.saving);
+    AddEstimate(&time_, job, newest.slowdown);
+  }
+
+  void Append(std::vector<MetricFamily>* families) {
+    for (MetricFamily* const family :
+         {&findings_, &watched_, &slow_, &drift_, &longer_, &pairs_, &saving_, &time_}) {
+      if (!family->metric.empty()) families->push_back(std::move(*family));
+    }
+  }
+
+ private:
+  static void AddEstimate(MetricFamily* family, const std::string& job,
+                          const std::optional<ShareEstimate>& estimate) {
+    if (!estimate) return;
+    AddValue(family, estimate->share, {{"job", job}, {"bound", "mean"}});
+    AddValue(family, estimate->least, {{"job", job}, {"bound", "least"}});
+    AddValue(family, estimate->most, {{"job", job}, {"bound", "most"}});
+  }
+
+  MetricFamily findings_ =
+      Family("perseus_job_findings_total", "What detection and comparison said of a job, by kind.",
+             MetricType::Counter);
+  MetricFamily watched_ =
+      Family("perseus_job_watched_ranks", "Ranks whose normal pace is known.", MetricType::Gauge);
+  MetricFamily slow_ =
+      Family("perseus_job_slow_ranks", "Ranks that were found slow, and are.", MetricType::Gauge);
+  MetricFamily drift_ =
+      Family("perseus_job_drift_ratio", "By how much nearly all ranks are slow together.",
+             MetricType::Gauge);
+  MetricFamily longer_ =
+      Family("perseus_job_iteration_excess_ratio",
+             "By how much iterations are longer than planned.", MetricType::Gauge);
+  MetricFamily pairs_ = Family("perseus_job_compared_pairs",
+                               "Stretches with the plan and at maximum clocks that were compared.",
+                               MetricType::Gauge);
+  MetricFamily saving_ =
+      Family("perseus_job_realised_saving_ratio",
+             "Energy that the plan was measured to save, with its 95 % confidence interval.",
+             MetricType::Gauge);
+  MetricFamily time_ =
+      Family("perseus_job_realised_time_ratio",
+             "Time that the plan was measured to cost, with its 95 % confidence interval.",
+             MetricType::Gauge);
+};
+
 // Of the jobs, as they are now.
 std::vector<MetricFamily> JobFamilies(const JobService& service) {
   MetricFamily states = Family("perseus_jobs", "Jobs by state.", MetricType::Gauge);
@@ -79,6 +144,7 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
   MetricFamily clients =
       Family("perseus_job_client_events",
              "What the clients of a job counted since they began, by kind.", MetricType::Gauge);
+  WatchFamilies watch;
   std::array<int, store::kJobStateNames.size()> counts = {};
   for (const auto& job : service.Jobs()) {
     const JobView view = job->View();
@@ -87,6 +153,7 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
     const std::vector<ClientMetric::Label> labels = {{"job", view.record.id}};
     AddValue(&ranks, static_cast<double>(view.ranks_registered), labels);
     AddValue(&stragglers, static_cast<double>(view.stragglers.size()), labels);
+    watch.Add(view);
     AddValue(&waiting, static_cast<double>(job->board().waiting()), labels);
     for (const auto& [kind, count] : view.client_counts) {
       AddValue(&clients, count, {{"job", view.record.id}, {"kind", kind}});
@@ -101,7 +168,10 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     AddValue(&states, counts[i], {{"state", std::string(store::kJobStateNames[i])}});
   }
-  return {states, versions, savings, ranks, stragglers, waiting, clients};
+  std::vector<MetricFamily> families = {states,     versions, savings, ranks,
+                                        stragglers, waiting,  clients};
+  watch.Append(&families);
+  return families;
 }
 
 }  // namespace

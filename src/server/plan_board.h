@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string>
 
+#include "common/comparison_blocks.h"
 #include "server/curve.h"
 #include "store/facts.h"
 
@@ -24,6 +25,7 @@ struct PublishedPlan {
   std::shared_ptr<const Curve> curve;  // Null where there is no plan.
   double requested_time_seconds = 0;   // Of the pipelines without exception.
   std::string sentence;                // Why there is no plan.
+  ComparisonBlocks comparison;         // Iterations that run at maximum clocks all the same.
   bool gone = false;                   // The job was deleted.
 
   // The plan of a pipeline, or nullptr: maximum clocks.
