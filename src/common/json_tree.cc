@@ -82,8 +82,13 @@ class TrackedIterator {
 // Builds the tree from the events of nlohmann's SAX parser.
 class TreeBuilder {
  public:
-  TreeBuilder(std::string_view text, const std::string& name, ListConsumer* consumer)
-      : text_(text), name_(name), consumer_(consumer), counter_(text), read_to_(text.data()) {}
+  TreeBuilder(std::string_view text, const std::string& name, ListConsumer* consumer, int max_nodes)
+      : text_(text),
+        name_(name),
+        consumer_(consumer),
+        max_nodes_(max_nodes),
+        counter_(text),
+        read_to_(text.data()) {}
 
   Result<TreeNode> Build() {
     const char* end = text_.data() + text_.size();
@@ -161,9 +166,9 @@ class TreeBuilder {
   }
 
   bool Count(Position position) {
-    if (++nodes_ <= kMaxTreeNodes) return true;
+    if (++nodes_ <= max_nodes_) return true;
     return Fail(position,
-                fmt::format("holds more than {} values; is it the right file?", kMaxTreeNodes));
+                fmt::format("holds more than {} values; is it the right file?", max_nodes_));
   }
 
   template <typename T>
@@ -248,6 +253,7 @@ class TreeBuilder {
   std::string_view text_;
   const std::string& name_;
   ListConsumer* consumer_;
+  const int max_nodes_;
   LineCounter counter_;
   const char* read_to_;
   TreeNode root_;
@@ -290,7 +296,7 @@ bool TreeBuilder::parse_error(std::size_t offset, const std::string& /*last_toke
 }  // namespace
 
 Result<TreeNode> ParseJsonTree(std::string_view text, const std::string& name,
-                               ListConsumer* consumer) {
+                               ListConsumer* consumer, int max_nodes) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
     text.remove_prefix(kByteOrderMark.size());
@@ -298,7 +304,7 @@ Result<TreeNode> ParseJsonTree(std::string_view text, const std::string& name,
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return tl::unexpected(TreeError(name, {}, "the file is empty; expected a JSON object"));
   }
-  return TreeBuilder(text, name, consumer).Build();
+  return TreeBuilder(text, name, consumer, max_nodes).Build();
 }
 
 }  // namespace perseus

@@ -68,9 +68,10 @@ class ListConsumer {
   virtual Result<void> End() = 0;  // Of the list that began last.
 };
 
-// `name` stands for the path in messages.
+// `name` stands for the path in messages. A tree takes up to forty times the
+// memory of its text, so that who reads what strangers send sets a lower `max_nodes`.
 Result<TreeNode> ParseJsonTree(std::string_view text, const std::string& name,
-                               ListConsumer* consumer = nullptr);
+                               ListConsumer* consumer = nullptr, int max_nodes = kMaxTreeNodes);
 Result<TreeNode> ParseTomlTree(std::string_view text, const std::string& name);
 
 // "ranks[3].computations[7].knob" for a node of the tree, by identity; empty

@@ -69,9 +69,10 @@ void Connection::Respond(Response response, bool keep_alive) {
   out_head_ = FormatHead(response, framing, loop_->Date());
   const bool has_body = response.body && MayHaveBody(response.status) && !is_head_;
   out_body_ = has_body ? std::move(response.body) : nullptr;
-  if (out_body_ && out_body_->size() <= kJoinedBytes) {
+  // What is not shared goes behind the head, whatever its size, where more follows it.
+  if (out_body_ && (response.tail || out_body_->size() <= kJoinedBytes)) {
     out_head_ += *out_body_;
-    out_body_.reset();
+    out_body_ = std::move(response.tail);
   }
   out_offset_ = 0;
   const std::size_t size = out_head_.size() + (out_body_ ? out_body_->size() : 0);
@@ -137,7 +138,9 @@ void Connection::NextRequest() {
   path_ = std::string();
   token_name_ = std::string();
   request_bytes_ = 0;
-  SetDeadline(core_->is_stopping() ? 0 : core_->options.idle_seconds);
+  const ServerOptions& options = core_->options;
+  const double patience = origin_.refusal ? options.header_seconds : options.idle_seconds;
+  SetDeadline(core_->is_stopping() ? 0 : patience);
 }
 
 void Connection::Linger() {
@@ -235,7 +238,7 @@ void Connection::LogAnswer() {
   core_->counters.CountStatus(status_);
   if (core_->options.on_access) {
     AccessRecord record;
-    record.peer = peer_;
+    record.peer = origin_.peer;
     record.method = method_;
     record.path = path_;
     record.pattern = route_ != nullptr ? std::string_view(route_->pattern) : std::string_view();

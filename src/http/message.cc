@@ -77,11 +77,16 @@ const std::string* FindHeader(const Headers& headers, std::string_view name) {
   return nullptr;
 }
 
-Response JsonResponse(int status, std::string body) {
+Response JsonResponse(int status, std::string body, std::shared_ptr<const std::string> tail) {
   Response response;
   response.status = status;
   response.body = std::make_shared<const std::string>(std::move(body));
+  response.tail = std::move(tail);
   return response;
+}
+
+std::size_t BodySize(const Response& response) {
+  return (response.body ? response.body->size() : 0) + (response.tail ? response.tail->size() : 0);
 }
 
 Response ErrorResponse(int status, std::string_view code, std::string_view message,
@@ -89,6 +94,12 @@ Response ErrorResponse(int status, std::string_view code, std::string_view messa
   nlohmann::ordered_json error = {{"code", code}, {"message", message}};
   if (!field.empty()) error["field"] = field;
   return JsonResponse(status, FormatCompact({{"error", std::move(error)}}) + "\n");
+}
+
+Response TryAgainResponse(std::string_view message) {
+  Response response = ErrorResponse(503, ErrorCodeOf(503), message);
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
 }
 
 std::string_view ErrorCodeOf(int status) {

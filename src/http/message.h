@@ -4,6 +4,7 @@
 #ifndef PERSEUS_HTTP_MESSAGE_H_
 #define PERSEUS_HTTP_MESSAGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -43,20 +44,30 @@ struct Request {
 struct Response {
   int status = 200;
   std::string content_type = "application/json";  // "": none is said.
-  // Shared, so that one serialised plan serves many ranks. Null: no body.
+  // Null: no body.
   std::shared_ptr<const std::string> body;
+  // Behind the body where it is set (with a body alone): what many answers share, so that
+  // thousands of them cost one copy. Not set by the client.
+  std::shared_ptr<const std::string> tail;
   // Besides Content-Type, Content-Length, Date and Connection, which the engine
   // writes. Control characters in them become spaces.
   Headers headers;
 };
 
-Response JsonResponse(int status, std::string body);
+Response JsonResponse(int status, std::string body,
+                      std::shared_ptr<const std::string> tail = nullptr);
+
+// Of body and tail together.
+std::size_t BodySize(const Response& response);
 
 // The one form of an error: {"error":{"code":"not_found","message":"...",
 // "field":"ranks[3].gpu"}}; `field` is left out where it is empty. `code` is for
 // programs, `message` one sentence for people.
 Response ErrorResponse(int status, std::string_view code, std::string_view message,
                        std::string_view field = {});
+
+// 503 with Retry-After: a second from now it may be better.
+Response TryAgainResponse(std::string_view message);
 
 // "not_found" for 404, and so on: the `code` that fits a status of 400 or above.
 std::string_view ErrorCodeOf(int status);

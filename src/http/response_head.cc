@@ -36,8 +36,7 @@ std::string FormatHead(const Response& response, const ResponseFraming& framing,
       AppendHeader("Content-Type", response.content_type, &head);
     }
     if (framing.body == BodyFraming::kLength) {
-      AppendHeader("Content-Length", std::to_string(response.body ? response.body->size() : 0),
-                   &head);
+      AppendHeader("Content-Length", std::to_string(BodySize(response)), &head);
     } else if (framing.body == BodyFraming::kChunked) {
       AppendHeader("Transfer-Encoding", "chunked", &head);
     }

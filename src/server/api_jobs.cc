@@ -118,6 +118,13 @@ Response GetPlanFile(ManagedJob& job, const Request& request) {
   const auto plan = PlanWithCurve(job);
   if (!plan) return FailureResponse(plan.error());
   const CurvePlan* const found = (*plan)->PlanOf(static_cast<int>(number));
+  if (found == nullptr) {
+    return FailureResponse({FailureCode::kConflict,
+                            fmt::format("pipeline {} is a straggler that runs at maximum clocks, "
+                                        "without a plan; ask for another pipeline",
+                                        number),
+                            "pipeline"});
+  }
   PlanDocument document = (*plan)->curve->Document(*found);
   document.generator_name = "perseus serve";
   document.generator_version = "1";

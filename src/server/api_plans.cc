@@ -28,6 +28,7 @@ namespace {
 
 using http::Request;
 using http::Responder;
+using http::Response;
 using http::Role;
 using JobPointer = std::shared_ptr<ManagedJob>;
 using PlanPointer = std::shared_ptr<const PublishedPlan>;
@@ -40,9 +41,13 @@ constexpr double kWaiterGraceSeconds = 1;
 // The `after` of a client that knows no version.
 constexpr std::int64_t kNow = -1;
 
+Response PlanAnswer(RankPlanText text) {
+  return http::JsonResponse(200, std::move(text.own), std::move(text.shared));
+}
+
 // Sends what `render` makes of the first version that is not `after`.
 void SendWhenNew(const JobPointer& job, const Request& request, const Responder& responder,
-                 std::function<std::string(const PublishedPlan&)> render) {
+                 std::function<RankPlanText(const PublishedPlan&)> render) {
   const auto after = QueryInteger(request, "after");
   const auto wait = QueryWait(request);
   if (!after || !wait) {
@@ -53,14 +58,13 @@ void SendWhenNew(const JobPointer& job, const Request& request, const Responder&
   if (*after == kNow && job->board().Current() == nullptr) {
     PublishedPlan none;
     none.sentence = "There is no plan yet; run at maximum clocks.";
-    responder.Send(http::JsonResponse(200, render(none)));
+    responder.Send(PlanAnswer(render(none)));
     return;
   }
   responder.AnswerAfter(*wait, NoContent());
   AnswerWhenNew(job, after->value_or(kNow), *wait + kWaiterGraceSeconds, responder,
                 [id = job->id(), render = std::move(render)](const PlanPointer& plan) {
-                  return plan->gone ? FailureResponse(NoSuchJob(id))
-                                    : http::JsonResponse(200, render(*plan));
+                  return plan->gone ? FailureResponse(NoSuchJob(id)) : PlanAnswer(render(*plan));
                 });
 }
 
@@ -141,10 +145,13 @@ void GetPlans(const JobPointer& job, const Request& request, const Responder& re
                 bool first = true;
                 for (const auto& [position, members] : groups) {
                   if (!std::exchange(first, false)) text += ',';
-                  text += RankPlanJson(id, plan, position.first, position.second,
-                                       fmt::format("\"ranks\":[{}]", fmt::join(members, ",")));
+                  const RankPlanText one =
+                      RankPlanJson(id, plan, position.first, position.second,
+                                   fmt::format("\"ranks\":[{}]", fmt::join(members, ",")));
+                  text += one.own;
+                  if (one.shared) text += *one.shared;
                 }
-                return text + "]}";
+                return RankPlanText{text + "]}", nullptr};
               });
 }
 

@@ -24,6 +24,8 @@ namespace perseus::server {
 namespace {
 
 constexpr std::string_view kBodyName = "request";
+// More than the measurements of the largest body have; as a tree some 60 MiB.
+constexpr int kMostBodyValues = 700'000;
 constexpr double kMostWaitSeconds = 60;
 constexpr double kMostWhole = 9007199254740992.0;  // 2^53
 
@@ -108,7 +110,7 @@ http::Response NoContent() {
 Outcome<void> ReadBody(const std::string& body,
                        const std::function<void(const TreeCursor&)>& read) {
   const std::string name(kBodyName);
-  const Result<TreeNode> tree = ParseJsonTree(body, name);
+  const Result<TreeNode> tree = ParseJsonTree(body, name, nullptr, kMostBodyValues);
   if (!tree) return tl::unexpected(BodyFailure(tree.error()));
   TreeReader reader(*tree, name);
   const TreeCursor root = reader.Root();

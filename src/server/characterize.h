@@ -17,9 +17,6 @@
 
 namespace perseus::server {
 
-// Plans from T_min to T* that are made ahead of any straggler.
-inline constexpr int kLadderPlans = 64;
-
 // Computes a job's frontier and plans on it. One thread.
 class Characterizer {
  public:

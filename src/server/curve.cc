@@ -11,7 +11,9 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -181,13 +183,25 @@ std::int64_t Curve::NextId() const {
   return last + 1;
 }
 
+// Ids ascend: the ladder, with the plan for the target of that time, has the lowest.
+std::set<std::int64_t> Curve::StalePlans() const {
+  std::set<std::int64_t> ids;
+  for (const CurvePlan& plan : plans_) ids.insert(plan.id);
+  const std::size_t kept = kLadderPlans + kMostTargetPlans;
+  if (ids.size() <= kept) return {};
+  const auto first = std::next(ids.begin(), kLadderPlans + 1);
+  return {first, std::next(first, static_cast<std::ptrdiff_t>(ids.size() - kept))};
+}
+
 store::CurveRecord Curve::Record(const std::string& job, const std::string& target,
                                  const Plan* more) const {
   store::CurveRecord record;
   record.job = job;
   record.revision = revision_;
   record.frontier_json = FrontierText(frontier_, target);
+  const std::set<std::int64_t> stale = StalePlans();
   for (const CurvePlan& plan : plans_) {
+    if (stale.contains(plan.id)) continue;
     record.plans.push_back({.id = plan.id,
                             .requested_time_seconds = plan.requested_time_seconds,
                             .knobs = {plan.knobs.begin(), plan.knobs.end()}});
@@ -235,14 +249,15 @@ Result<double> Curve::TargetSeconds(const PlanTarget& target) const {
   return seconds;
 }
 
-double Curve::SlowedSeconds(const CurvePlan& plan, const std::vector<double>& factors) const {
-  std::vector<double> durations = DurationsOf(OptionsOf(plan));
+double Curve::SlowedSeconds(const CurvePlan* plan, const std::vector<double>& factors) const {
+  std::vector<double> durations = DurationsOf(plan == nullptr ? baseline_ : OptionsOf(*plan));
   const PipelineDag& dag = job_->pipeline.dag;
   for (int i = 0; i < dag.size(); ++i) durations[i] *= factors[dag.computations[i].rank];
   return Replay(dag, durations).iteration_time_seconds;
 }
 
-std::shared_ptr<const std::string> Curve::Computations(const CurvePlan& plan, int pp_rank) const {
+std::shared_ptr<const std::string> Curve::ComputationsTail(const CurvePlan& plan,
+                                                           int pp_rank) const {
   const std::lock_guard lock(mutex_);
   if (const auto found = texts_.find({plan.id, pp_rank}); found != texts_.end()) {
     return found->second;
@@ -268,7 +283,7 @@ std::shared_ptr<const std::string> Curve::Computations(const CurvePlan& plan, in
       }
       text.push_back(']');
     }
-    text.push_back(']');
+    text.append(std::string_view("]}"));
     texts_[{plan.id, rank}] = std::make_shared<const std::string>(fmt::to_string(text));
   }
   return texts_[{plan.id, pp_rank}];

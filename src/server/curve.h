@@ -4,10 +4,12 @@
 #ifndef PERSEUS_SERVER_CURVE_H_
 #define PERSEUS_SERVER_CURVE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,11 @@
 #include "store/facts.h"
 
 namespace perseus::server {
+
+// Plans from T_min to T* that are made ahead of any straggler.
+inline constexpr int kLadderPlans = 64;
+// Plans that a curve keeps besides: those for the last targets.
+inline constexpr std::size_t kMostTargetPlans = 16;
 
 // One plan of a curve, with what it realises.
 struct CurvePlan {
@@ -47,7 +54,9 @@ class Curve {
   int revision() const { return revision_; }
   // The target that one of the plans was made for, as text.
   const std::string& target() const { return target_; }
+  // Of all clocks at maximum.
   double baseline_time_seconds() const { return baseline_time_seconds_; }
+  double baseline_energy_joules() const { return baseline_energy_joules_; }
   // By ascending requested time; never empty.
   const std::vector<CurvePlan>& plans() const { return plans_; }
   const CurvePlan& fastest() const { return plans_.front(); }
@@ -59,18 +68,20 @@ class Curve {
   // The time that a target means. kInfeasible below the fastest plan's.
   Result<double> TargetSeconds(const PlanTarget& target) const;
 
-  // Iteration time of a plan when each pipeline rank's computations take
-  // `factors[rank]` times as long.
-  double SlowedSeconds(const CurvePlan& plan, const std::vector<double>& factors) const;
+  // Iteration time of a plan (nullptr: of maximum clocks) when each pipeline rank's
+  // computations take `factors[rank]` times as long.
+  double SlowedSeconds(const CurvePlan* plan, const std::vector<double>& factors) const;
 
   // The computations of a pipeline rank as the API says them, in execution
-  // order: [["F",stage,microbatch,mhz,start_s,duration_s],...]. Made once, shared.
-  std::shared_ptr<const std::string> Computations(const CurvePlan& plan, int pp_rank) const;
+  // order: [["F",stage,microbatch,mhz,start_s,duration_s],...], and the brace that
+  // ends the plan they are the last member of. Made once, shared.
+  std::shared_ptr<const std::string> ComputationsTail(const CurvePlan& plan, int pp_rank) const;
 
   PlanDocument Document(const CurvePlan& plan) const;
 
   // The record of the same plans and, where it is given, one more: the plan for
-  // `target`, which gets a new id.
+  // `target`, which gets a new id. Of those for earlier targets, the oldest go where
+  // there are more than kMostTargetPlans.
   store::CurveRecord Record(const std::string& job, const std::string& target,
                             const Plan* more) const;
   // Above every id in use.
@@ -80,6 +91,7 @@ class Curve {
   Curve() = default;
   std::vector<CostOption> OptionsOf(const CurvePlan& plan) const;
   Result<void> AddPlan(const store::PlanRecord& record);
+  std::set<std::int64_t> StalePlans() const;
 
   std::shared_ptr<const Job> job_;
   Frontier frontier_;

@@ -24,6 +24,13 @@ Json CurvePlanJson(const CurvePlan& plan) {
           {"saving_percent", plan.saving_percent}};
 }
 
+Json MaximumClocksJson(const Curve& curve) {
+  return {{"requested_time_s", curve.baseline_time_seconds()},
+          {"iteration_time_s", curve.baseline_time_seconds()},
+          {"energy_j", curve.baseline_energy_joules()},
+          {"saving_percent", 0.0}};
+}
+
 Json PublishedJson(const PublishedPlan& published) {
   Json json = {{"version", published.version.version},
                {"reason", published.version.reason},
@@ -35,9 +42,9 @@ Json PublishedJson(const PublishedPlan& published) {
   }
   Json exceptions = Json::object();
   for (const auto& [pipeline, id] : published.version.exceptions) {
-    if (const CurvePlan* const plan = published.curve->Find(id)) {
-      exceptions[std::to_string(pipeline)] = CurvePlanJson(*plan);
-    }
+    const CurvePlan* const plan = published.curve->Find(id);
+    exceptions[std::to_string(pipeline)] =
+        plan == nullptr ? MaximumClocksJson(*published.curve) : CurvePlanJson(*plan);
   }
   json["pipelines"] = std::move(exceptions);
   return json;
@@ -126,22 +133,27 @@ Json RankJson(const store::RankRecord& rank) {
           {"node", rank.node},       {"gpu", {{"uuid", rank.gpu_uuid}, {"name", rank.gpu_name}}}};
 }
 
-std::string RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
-                         int pp_rank, const std::string& for_ranks) {
+RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
+                          int pp_rank, const std::string& for_ranks) {
   const std::string head =
       fmt::format("{{\"job\":\"{}\",\"version\":{},{},\"pipeline\":{},\"pp_rank\":{}", job,
                   plan.version.version, for_ranks, pipeline, pp_rank);
   const CurvePlan* const curve_plan = plan.PlanOf(pipeline);
   if (curve_plan == nullptr) {
-    return fmt::format("{},\"reason\":\"no_plan\",\"sentence\":{},\"computations\":[]}}", head,
-                       FormatCompact(plan.sentence));
+    const std::string sentence =
+        plan.curve == nullptr
+            ? plan.sentence
+            : "This pipeline is a straggler, which no plan helps; run at maximum clocks.";
+    return {fmt::format("{},\"reason\":\"no_plan\",\"sentence\":{},\"computations\":[]}}", head,
+                        FormatCompact(sentence)),
+            nullptr};
   }
-  return fmt::format(
-      "{},\"reason\":\"{}\",\"iteration_time_s\":{},\"requested_time_s\":{},"
-      "\"baseline_iteration_time_s\":{},\"saving_percent\":{},\"computations\":{}}}",
-      head, plan.version.reason, curve_plan->iteration_time_seconds,
-      curve_plan->requested_time_seconds, plan.curve->baseline_time_seconds(),
-      curve_plan->saving_percent, *plan.curve->Computations(*curve_plan, pp_rank));
+  return {fmt::format("{},\"reason\":\"{}\",\"iteration_time_s\":{},\"requested_time_s\":{},"
+                      "\"baseline_iteration_time_s\":{},\"saving_percent\":{},\"computations\":",
+                      head, plan.version.reason, curve_plan->iteration_time_seconds,
+                      curve_plan->requested_time_seconds, plan.curve->baseline_time_seconds(),
+                      curve_plan->saving_percent),
+          plan.curve->ComputationsTail(*curve_plan, pp_rank)};
 }
 
 }  // namespace perseus::server

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_SERVER_JOB_JSON_H_
 #define PERSEUS_SERVER_JOB_JSON_H_
 
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -19,9 +20,16 @@ nlohmann::ordered_json JobJson(const JobView& view);
 nlohmann::ordered_json StragglerJson(const store::StragglerRecord& straggler);
 nlohmann::ordered_json RankJson(const store::RankRecord& rank);
 
-// The plan of one rank. `for_ranks` stands for "rank":3 or "ranks":[3,4].
-std::string RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
-                         int pp_rank, const std::string& for_ranks);
+// The plan of one rank: `own`, and then `shared`, which all ranks that run the
+// same plan have in common. Null: nothing follows.
+struct RankPlanText {
+  std::string own;
+  std::shared_ptr<const std::string> shared;
+};
+
+// `for_ranks` stands for "rank":3 or "ranks":[3,4].
+RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
+                          int pp_rank, const std::string& for_ranks);
 
 }  // namespace perseus::server
 

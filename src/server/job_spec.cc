@@ -165,10 +165,14 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
   return spec;
 }
 
-Result<Measurable> MeasurableOf(const std::string& settings_json) {
+Result<Schedule> ScheduleOfSettings(const std::string& settings_json) {
   const Result<JobFile> settings = ParseJobFile(settings_json, kSettingsName, JobFileFormat::kJson);
   if (!settings) return tl::unexpected(settings.error());
-  const Result<Schedule> schedule = ScheduleOf(*settings);
+  return ScheduleOf(*settings);
+}
+
+Result<Measurable> MeasurableOf(const std::string& settings_json) {
+  const Result<Schedule> schedule = ScheduleOfSettings(settings_json);
   if (!schedule) return tl::unexpected(schedule.error());
   Measurable measurable;
   measurable.num_stages = schedule->num_stages;

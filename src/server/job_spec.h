@@ -10,6 +10,7 @@
 #include "perseus/computation.h"
 #include "perseus/job.h"
 #include "perseus/result.h"
+#include "perseus/schedule.h"
 #include "server/failure.h"
 #include "server/shape.h"
 #include "store/facts.h"
@@ -49,6 +50,9 @@ struct Measurable {
   }
 };
 Result<Measurable> MeasurableOf(const std::string& settings_json);
+
+// Of settings that name it whole: `stages` too, which may else come from the profile.
+Result<Schedule> ScheduleOfSettings(const std::string& settings_json);
 
 // The costed job of a record that has its profile.
 Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record);

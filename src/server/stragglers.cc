@@ -11,6 +11,9 @@
 namespace perseus::server {
 namespace {
 
+// Relative; a plan that ends later than maximum clocks by less saves energy for nothing.
+constexpr double kLaterShare = 1e-6;
+
 // What slows one pipeline.
 struct Slowdown {
   std::vector<double> factors;  // [pipeline rank]
@@ -78,10 +81,12 @@ Assignment Assign(const Curve& curve, double target_seconds, const Shape& shape,
   Assignment assignment;
   const CurvePlan& fastest = curve.fastest();
   for (const auto& [pipeline, slow] : slowdowns.all()) {
-    assignment.straggler_time_seconds =
-        std::max(assignment.straggler_time_seconds,
-                 curve.SlowedSeconds(fastest, slow.factors) + slow.delay_seconds);
-    assignment.exceptions[pipeline] = fastest.id;
+    const double by_plan = curve.SlowedSeconds(&fastest, slow.factors);
+    const double by_clocks = curve.SlowedSeconds(nullptr, slow.factors);
+    assignment.straggler_time_seconds = std::max(assignment.straggler_time_seconds,
+                                                 std::min(by_plan, by_clocks) + slow.delay_seconds);
+    const bool is_later = by_plan > by_clocks * (1 + kLaterShare);
+    assignment.exceptions[pipeline] = is_later ? kMaximumClocks : fastest.id;
   }
   const double relaxed =
       std::min(curve.frontier().tstar_seconds, assignment.straggler_time_seconds);

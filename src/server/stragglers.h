@@ -15,10 +15,13 @@
 
 namespace perseus::server {
 
+// In place of a plan's id: no plan.
+inline constexpr std::int64_t kMaximumClocks = 0;
+
 // Which plan every pipeline runs.
 struct Assignment {
   std::int64_t plan = 0;                   // Of all pipelines but:
-  std::map<int, std::int64_t> exceptions;  // pipeline -> plan
+  std::map<int, std::int64_t> exceptions;  // pipeline -> plan, or kMaximumClocks
   bool for_straggler = false;              // Whether a straggler decided it.
   double straggler_time_seconds = 0;       // T', where there is a straggler.
 
@@ -29,8 +32,9 @@ bool IsActive(const store::StragglerRecord& straggler, double now_seconds);
 bool IsExpired(const store::StragglerRecord& straggler, double now_seconds);
 
 // T' is the iteration time of the slowest straggling pipeline, which runs the
-// fastest plan; every other pipeline runs the slowest plan at hand that ends by
-// min(T*, T'), or by the target where that is later. Several stragglers of one
+// fastest plan or, where a slow stage makes that the later one, maximum clocks
+// (it slows computations that were not critical before). Every other pipeline runs the slowest plan
+// at hand that ends by min(T*, T'), or by the target where that is later. Several stragglers of one
 // pipeline rank count as the worst of them: to overstate T' would slow the job.
 // `stragglers` are those in effect; `ranks` tell where ranks and nodes are.
 Assignment Assign(const Curve& curve, double target_seconds, const Shape& shape,

@@ -141,53 +141,73 @@ std::optional<int> MetadataNumber(const std::string& metadata, const std::string
   return value > 0 ? std::optional<int>(value) : std::nullopt;
 }
 
-// Maximum clocks in the order of 1F1B, where the job said how many microbatches
-// it has. Zeus' client stops training when it is told any other number of steps.
-Response MaximumClocks(const ManagedJob& job, const store::RankRecord& rank) {
+// What a job says of its schedule: over Zeus' wire in its metadata, else in its settings.
+Result<Schedule> ScheduleOf(const ManagedJob& job) {
+  if (job.origin() != store::JobOrigin::kZeus) return ScheduleOfSettings(job.settings_json());
   const Json settings = Json::parse(job.settings_json(), nullptr, false);
   const std::string metadata =
       settings.is_object() ? settings.value("job_metadata", std::string()) : std::string();
-  const auto microbatches = MetadataNumber(metadata, "microbatches");
   ScheduleSpec spec;
   spec.name = "1f1b";
   spec.num_stages = job.shape().pipeline_parallel;
-  spec.num_microbatches = microbatches.value_or(0);
-  if (!microbatches || rank.clocks_mhz.empty()) {
-    return FailureResponse(
-        {FailureCode::kConflict,
-         "there is no plan for this job: start the server with --zeus-plan FILE, of as many ranks "
-         "as the job has in a pipeline, or create the job with its profile and register with "
-         "job_metadata=\"perseus:CLIENT_KEY\"; to run at maximum clocks meanwhile, say "
-         "\"microbatches=N\" in job_metadata"});
+  spec.num_microbatches = MetadataNumber(metadata, "microbatches").value_or(0);
+  return BuildSchedule(spec);
+}
+
+Response NoPlanOfThatJob() {
+  return FailureResponse(
+      {FailureCode::kConflict,
+       "there is no plan for this job: start the server with --zeus-plan FILE, of as many ranks "
+       "as the job has in a pipeline, or create the job with its profile and register with "
+       "job_metadata=\"perseus:CLIENT_KEY\"; to run at maximum clocks meanwhile, say "
+       "\"microbatches=N\" in job_metadata"});
+}
+
+Response PartsResponse() {
+  return FailureResponse({FailureCode::kConflict,
+                          "Zeus' wire knows forward and backward alone, and this job's schedule "
+                          "has more; use Perseus' client"});
+}
+
+// In Zeus' words; nullopt for what it has none for.
+std::optional<std::string> StepName(ComputationType type) {
+  if (type != ComputationType::kForward && type != ComputationType::kBackward) return std::nullopt;
+  return std::string(ComputationTypeName(type));
+}
+
+// Maximum clocks in the order of the schedule, where the job said how many
+// microbatches it has. Zeus' client stops training when it is told any other
+// number of steps, and when it is refused.
+Response MaximumClocks(const ManagedJob& job, const store::RankRecord& rank) {
+  const Result<Schedule> schedule = ScheduleOf(job);
+  if (!schedule || rank.clocks_mhz.empty() ||
+      rank.pp_rank >= static_cast<int>(schedule->ranks.size())) {
+    return NoPlanOfThatJob();
   }
-  const Result<Schedule> schedule = BuildSchedule(spec);
-  if (!schedule) return FailureResponse({FailureCode::kInvalid, schedule.error().message});
   const int clock = *std::max_element(rank.clocks_mhz.begin(), rank.clocks_mhz.end());
   std::vector<ZeusStep> steps;
   for (const ScheduleStep& step : schedule->ranks[static_cast<std::size_t>(rank.pp_rank)]) {
-    steps.push_back({std::string(ComputationTypeName(step.action.type)), clock});
+    const std::optional<std::string> name = StepName(step.action.type);
+    if (step.fused || !name) return PartsResponse();
+    steps.push_back({*name, clock});
   }
   return ScheduleResponse(rank.rank, steps);
 }
 
-// A plan of ours in Zeus' words: the knobs of the rank's computations in order.
+// The clocks of the rank's computations in order, of a plan of ours or, where its
+// pipeline has none, the job's highest.
 Response PublishedSchedule(const PublishedPlan& plan, const store::RankRecord& rank) {
   const CurvePlan* const found = plan.PlanOf(rank.dp_rank);
-  if (found == nullptr) return FailureResponse({FailureCode::kConflict, plan.sentence});
   const CostedPipeline& pipeline = plan.curve->job().pipeline;
   std::vector<ZeusStep> steps;
   for (const int i : pipeline.dag.rank_order[static_cast<std::size_t>(rank.pp_rank)]) {
     const Computation& computation = pipeline.dag.computations[static_cast<std::size_t>(i)];
-    const ComputationType type = computation.action.type;
-    if (computation.fused ||
-        (type != ComputationType::kForward && type != ComputationType::kBackward)) {
-      return FailureResponse({FailureCode::kConflict,
-                              "Zeus' wire knows forward and backward alone, and this job's "
-                              "schedule has more; use Perseus' client"});
-    }
+    const std::optional<std::string> name = StepName(computation.action.type);
+    if (computation.fused || !name) return PartsResponse();
+    const int knob = found == nullptr ? pipeline.TableOf(i).baseline.knob
+                                      : found->knobs[static_cast<std::size_t>(i)];
     steps.push_back(
-        {std::string(ComputationTypeName(type)),
-         static_cast<int>(pipeline.knobs[found->knobs[static_cast<std::size_t>(i)]].number)});
+        {*name, static_cast<int>(pipeline.knobs[static_cast<std::size_t>(knob)].number)});
   }
   return ScheduleResponse(rank.rank, steps);
 }
@@ -222,12 +242,11 @@ void GetSchedule(JobService& service, const JobPointer& job, const Request& requ
             : MaximumClocks(*job, *rank));
     return;
   }
-  responder.AnswerAfter(
-      kPlanSeconds,
-      FailureResponse({FailureCode::kUnavailable, "the job's plan is not made yet; ask again"}));
+  const Response without_plan = MaximumClocks(*job, *rank);
+  responder.AnswerAfter(kPlanSeconds, without_plan);
   AnswerWhenNew(job, -1, kPlanSeconds + 1, responder,
-                [rank = *rank](const std::shared_ptr<const PublishedPlan>& plan) {
-                  return PublishedSchedule(*plan, rank);
+                [without_plan, rank = *rank](const std::shared_ptr<const PublishedPlan>& plan) {
+                  return plan->curve == nullptr ? without_plan : PublishedSchedule(*plan, rank);
                 });
 }
 

@@ -107,6 +107,12 @@ TEST(JsonTree, IsBoundedButForConsumedLists) {
   EXPECT_EQ(recorder.taken, kMaxTreeNodes + 1);
 }
 
+TEST(JsonTree, IsBoundedAsTheCallerSays) {
+  EXPECT_TRUE(ParseJsonTree("[1,2]", "f.json", nullptr, 3).has_value());
+  EXPECT_EQ(ParseJsonTree("[1,2,3]", "f.json", nullptr, 3).error().message,
+            "f.json:1:6: holds more than 3 values; is it the right file?");
+}
+
 TEST(JsonTree, ReadsALoneNumberAtTheEnd) {
   const Result<TreeNode> tree = ParseJsonTree(" 125", "f.json");
   ASSERT_TRUE(tree.has_value());

@@ -106,6 +106,25 @@ TEST(Client, CallsAndKeepsTheConnection) {
   EXPECT_EQ(client.Call("GET", "/a")->status, 200);
 }
 
+// What many answers share follows what each has of its own, at all sizes.
+TEST(Client, ReadsBodiesWithASharedTail) {
+  for (const std::size_t own : {0, 10, 100'000}) {
+    for (const std::size_t shared : {0, 1, 900'000}) {
+      const auto tail = std::make_shared<const std::string>(shared, 't');
+      const auto answer = [own, tail](const Request&, const std::vector<std::string>&,
+                                      const Responder& responder) {
+        responder.Send(JsonResponse(200, std::string(own, 'o'), tail));
+      };
+      const std::unique_ptr<Server> server = StartServer({Get("/a", answer)});
+      Client client = ClientOf(*server);
+      for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(*client.Call("GET", "/a")->body, std::string(own, 'o') + *tail);
+        EXPECT_EQ(client.Call("HEAD", "/a")->status, 200);
+      }
+    }
+  }
+}
+
 TEST(Client, PutsItsPrefixBeforeTargets) {
   const std::unique_ptr<Server> server = StartServer({Get("/p/q/a", Echo())});
   Client client = ClientTo(server->url() + "/p/q/");

@@ -70,8 +70,26 @@ TEST_F(CurveTest, TheRecordReadsBackToTheSame) {
   ASSERT_EQ(again.plans.size(), record_.plans.size());
   const auto curve = Curve::Make(job_, again);
   ASSERT_TRUE(curve);
-  EXPECT_EQ(*(*curve)->Computations((*curve)->fastest(), 1),
-            *curve_->Computations(curve_->fastest(), 1));
+  EXPECT_EQ(*(*curve)->ComputationsTail((*curve)->fastest(), 1),
+            *curve_->ComputationsTail(curve_->fastest(), 1));
+}
+
+// However often an operator sets another target, the ladder stays, and so do the last targets'
+// plans.
+TEST_F(CurveTest, PlansOfEarlierTargetsGo) {
+  const auto planner = job_->MakePlanner();
+  std::shared_ptr<const Curve> curve = curve_;
+  std::int64_t last = curve->NextId();
+  for (int i = 0; i < 40; ++i) {
+    const double seconds = curve->frontier().fastest_seconds * (1.01 + 0.001 * i);
+    const Plan plan = *planner->PlanFor(seconds, {}, 0.01);
+    curve = *Curve::Make(job_, curve->Record("j", "1x", &plan));
+    EXPECT_NE(curve->Find(last), nullptr);
+    last = curve->NextId();
+  }
+  EXPECT_EQ(curve->plans().size(), kLadderPlans + 1 + kMostTargetPlans);
+  EXPECT_EQ(last, curve_->NextId() + 40);  // No id twice.
+  for (const CurvePlan& plan : curve_->plans()) EXPECT_NE(curve->Find(plan.id), nullptr);
 }
 
 TEST_F(CurveTest, ARecordOfAnotherJobIsRefused) {
@@ -88,16 +106,17 @@ TEST_F(CurveTest, ARecordOfAnotherJobIsRefused) {
 
 TEST_F(CurveTest, SlowedRanksSlowThePipeline) {
   const CurvePlan& fastest = curve_->fastest();
-  const double alone = curve_->SlowedSeconds(fastest, {1, 1});
+  const double alone = curve_->SlowedSeconds(&fastest, {1, 1});
   EXPECT_EQ(alone, fastest.iteration_time_seconds);
-  EXPECT_DOUBLE_EQ(curve_->SlowedSeconds(fastest, {1.5, 1.5}), 1.5 * alone);
+  EXPECT_DOUBLE_EQ(curve_->SlowedSeconds(&fastest, {1.5, 1.5}), 1.5 * alone);
   // The second stage is the longer one: less than all of the first's slowdown is seen.
-  EXPECT_LT(curve_->SlowedSeconds(fastest, {1.2, 1}), curve_->SlowedSeconds(fastest, {1, 1.2}));
+  EXPECT_LT(curve_->SlowedSeconds(&fastest, {1.2, 1}), curve_->SlowedSeconds(&fastest, {1, 1.2}));
 }
 
 TEST_F(CurveTest, ComputationsAreInExecutionOrder) {
-  const auto text = curve_->Computations(curve_->fastest(), 1);
-  const auto computations = nlohmann::json::parse(*text);
+  const auto text = curve_->ComputationsTail(curve_->fastest(), 1);
+  EXPECT_EQ(text->back(), '}');
+  const auto computations = nlohmann::json::parse(text->substr(0, text->size() - 1));
   ASSERT_EQ(computations.size(), 8);
   std::string order;
   double end = 0;
@@ -109,7 +128,7 @@ TEST_F(CurveTest, ComputationsAreInExecutionOrder) {
     end = computation[4].get<double>() + computation[5].get<double>();
   }
   EXPECT_EQ(order, "F0B0F1B1F2B2F3B3");
-  EXPECT_EQ(text, curve_->Computations(curve_->fastest(), 1));  // Shared.
+  EXPECT_EQ(text, curve_->ComputationsTail(curve_->fastest(), 1));  // Shared.
 }
 
 TEST_F(CurveTest, ThePlanDocumentIsThePlannersOwn) {

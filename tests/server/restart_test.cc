@@ -25,7 +25,7 @@ TEST_F(RestartTest, ARunningJobHasItsPlanAtOnce) {
   AwaitRefined(*job);
   ASSERT_TRUE(job->AddStraggler({.pipeline = 1, .factor = 1.2}));
   const auto before = job->board().Current();
-  const std::string text = *before->curve->Computations(*before->PlanOf(0), 1);
+  const std::string text = *before->curve->ComputationsTail(*before->PlanOf(0), 1);
   const std::string id = job->id();
   job.reset();
   Restart();
@@ -35,7 +35,7 @@ TEST_F(RestartTest, ARunningJobHasItsPlanAtOnce) {
   ASSERT_NE(after, nullptr);
   EXPECT_EQ(after->version.version, before->version.version);
   EXPECT_EQ(after->version.reason, "straggler");
-  EXPECT_EQ(*after->curve->Computations(*after->PlanOf(0), 1), text);
+  EXPECT_EQ(*after->curve->ComputationsTail(*after->PlanOf(0), 1), text);
   EXPECT_EQ(job->View().record.state, JobState::kRunning);
   EXPECT_EQ(job->View().ranks_registered, 4);
   EXPECT_EQ(job->View().stragglers.size(), 1);

@@ -257,6 +257,41 @@ def test_zeus_jobs_without_a_plan(server: Server) -> None:
     assert (status, answer) == (200, {"rank": 2, "frequencies": steps})
 
 
+def test_a_straggler_that_no_plan_helps(server: Server) -> None:
+    """Its pipeline runs at maximum clocks, and every route says so."""
+    path = create(server, client_key="slow")
+    register_all(server, path)
+    while not server.call("GET", path)[1]["refined"]:
+        time.sleep(0.05)
+    # The lighter stage: what the plan slows there is critical now.
+    slow = {"rank": 2, "factor": 2}
+    version = server.call("POST", path + "/stragglers", slow)[1]["plan_version"]
+    status, plan = server.call("GET", path + "/plan?rank=3&after=-1")
+    assert (status, plan["version"], plan["reason"]) == (200, version, "no_plan"), plan
+    assert "maximum clocks" in plan["sentence"]
+    pipelines = server.call("GET", path)[1]["plan"]["pipelines"]
+    assert pipelines["1"]["saving_percent"] == 0
+    assert server.call("GET", path + "/plan.json?pipeline=0")[0] == 200
+    status, answer = server.call("GET", path + "/plan.json?pipeline=1")
+    assert status == 409
+    assert "maximum clocks" in answer["error"]["message"]
+    job = path.rsplit("/", 1)[1]
+    status, schedule = server.call("GET", f"/schedule/{job}?rank=3")
+    assert {step[1] for step in schedule["frequencies"]} == {1400}
+
+
+def test_zeus_clients_of_a_job_without_plan_run_at_maximum_clocks(server: Server) -> None:
+    """Refused, their training would end."""
+    settings = {"schedule": "1f1b", "stages": 2, "microbatches": 2}
+    body = {"job": settings, "client_key": "measuring"}
+    job = server.call("POST", "/api/v1/jobs", body)[1]["id"]
+    assert zeus_rank(server, job, 1) == (200, None)
+    assert server.call("POST", f"/api/v1/jobs/{job}/finish")[0] == 200
+    steps = [["forward", 1410], ["backward", 1410]] * 2
+    expected = {"rank": 1, "frequencies": steps}
+    assert server.call("GET", f"/schedule/{job}?rank=1") == (200, expected)
+
+
 def test_zeus_clients_follow_a_job_of_ours(server: Server) -> None:
     """A job that was created with its profile, named by its client key."""
     path = create(server, client_key="llama")
