@@ -147,10 +147,10 @@ TEST_P(SeveralStoresTest, ManyWritersOfManyJobsDoNotBlockEachOther) {
 }
 
 TEST_P(SeveralStoresTest, OthersHearOfPlansAndOfJobsThatCameAndWent) {
+  Heard heard;  // Until the stores are closed.
+  Heard own;
   const auto one = Open();
   const auto other = Open();
-  Heard heard;
-  Heard own;
   other->Watch(heard.Callback());
   one->Watch(own.Callback());
   ASSERT_TRUE(heard.WaitForLooks(1));
