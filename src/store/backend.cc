@@ -5,25 +5,14 @@
 
 #include <fmt/format.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "store/postgresql.h"
 #include "store/sqlite.h"
 
 namespace perseus::store {
-
-void Backend::Notify(soci::session& /*sql*/, const std::vector<JobMarks>& /*marks*/,
-                     const std::string& /*server_id*/) const {}
-
-std::unique_ptr<Watcher> Backend::Watch(const std::string& /*server_id*/,
-                                        std::function<void(std::vector<std::string>)> /*woken*/,
-                                        std::function<void()> /*look*/) const {
-  return nullptr;
-}
 
 Result<std::shared_ptr<const Backend>> OpenBackend(const std::string& spec) {
   constexpr std::string_view kSqlite = "sqlite:";

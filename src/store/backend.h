@@ -81,16 +81,16 @@ class Backend {
 
   virtual Fault FaultOf(const std::exception& exception) const = 0;
 
-  // Wakes the watchers of other processes: a transaction of its own. Only where the
-  // store is shared.
-  virtual std::string BeginToNotify() const { return ""; }
+  // Wakes the watchers of other processes: a transaction of its own. Nothing where
+  // nobody else writes.
+  virtual std::string BeginToNotify() const = 0;
   virtual void Notify(soci::session& sql, const std::vector<JobMarks>& marks,
-                      const std::string& server_id) const;
+                      const std::string& server_id) const = 0;
   // `woken` is called with ids of jobs that another process than `server_id` told
   // of, and `look` from time to time, as messages can be lost. Null: nobody else writes.
   virtual std::unique_ptr<Watcher> Watch(const std::string& server_id,
                                          std::function<void(std::vector<std::string>)> woken,
-                                         std::function<void()> look) const;
+                                         std::function<void()> look) const = 0;
 };
 
 // The backend that `spec` names: "sqlite:FILE" or a URI "postgresql://...". One of

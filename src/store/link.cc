@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,35 +22,44 @@ namespace {
 // of names or for a pooler that keeps one waiting.
 constexpr std::chrono::milliseconds kConnectPatience{4000};
 
-// No connection came about in time.
-class NoAnswer : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
+// No connection came about.
+struct Unconnected {
+  Fault fault;
 };
 
 }  // namespace
 
-// On a thread of its own, which is left behind where it does not come back.
+// On a thread of its own, which is left behind where it does not come back. Throws
+// Unconnected.
 std::unique_ptr<soci::session> Link::Connect() {
   if (!backend_->is_shared()) return backend_->Connect();
   // One that was begun long ago says nothing of now, unless it came about.
   if (connecting_.valid() && connecting_.wait_for(kConnectPatience) == std::future_status::ready) {
-    try {
-      return connecting_.get();
-    } catch (const std::exception&) {
-      connecting_ = {};
-    }
+    Connection connection = connecting_.get();
+    if (connection.session != nullptr) return std::move(connection.session);
   }
   if (!connecting_.valid()) {
-    std::packaged_task<std::unique_ptr<soci::session>()> task(
-        [backend = backend_] { return backend->Connect(); });
+    // No exception leaves the thread: it would be destroyed by two of them.
+    std::packaged_task<Connection()> task([backend = backend_]() -> Connection {
+      try {
+        return {.session = backend->Connect()};
+      } catch (const std::exception& exception) {
+        return {.fault = backend->FaultOf(exception)};
+      }
+    });
     connecting_ = task.get_future();
     std::thread(std::move(task)).detach();
     if (connecting_.wait_for(kConnectPatience) == std::future_status::ready) {
-      return connecting_.get();
+      Connection connection = connecting_.get();
+      if (connection.session != nullptr) return std::move(connection.session);
+      throw Unconnected{std::move(connection.fault)};
     }
   }
-  throw NoAnswer("the database, or the pooler before it, does not answer");
+  throw Unconnected{
+      {FaultKind::kLost,
+       {ErrorCode::kIo, fmt::format("{}: the database, or the pooler before it, does not answer; "
+                                    "nothing was written",
+                                    backend_->name())}}};
 }
 
 std::optional<Failure> Link::Try(const std::string& begin, double seconds, const Work& work) {
@@ -68,19 +76,20 @@ std::optional<Failure> Link::Try(const std::string& begin, double seconds, const
 
 std::optional<Failure> Link::TryOnce(const std::string& begin, double seconds, const Work& work) {
   bool is_ending = false;
-  Failure failure;
-  try {
+  const auto run = [&] {
     if (session_ == nullptr) session_ = Connect();
     const Watchdog::Watch watch(watchdog_, backend_->SocketOf(*session_), seconds);
     *session_ << begin;
     work(*session_);
     is_ending = true;
     *session_ << backend_->Commit();
+  };
+  Failure failure;
+  try {
+    run();
     return std::nullopt;
-  } catch (const NoAnswer& none) {
-    return Failure{.kind = FaultKind::kLost,
-                   .error = {ErrorCode::kIo, fmt::format("{}: {}; nothing was written",
-                                                         backend_->name(), none.what())}};
+  } catch (Unconnected& none) {
+    return Failure{.kind = none.fault.kind, .error = std::move(none.fault.error)};
   } catch (const std::exception& exception) {
     Fault fault = backend_->FaultOf(exception);
     failure = {.kind = fault.kind, .error = std::move(fault.error)};

@@ -61,6 +61,11 @@ class Link {
  private:
   using Clock = std::chrono::steady_clock;
 
+  struct Connection {
+    std::unique_ptr<soci::session> session = {};
+    Fault fault = {};  // Where there is none.
+  };
+
   // With mutex_ held:
   std::optional<Failure> TryOnce(const std::string& begin, double seconds, const Work& work);
   std::unique_ptr<soci::session> Connect();
@@ -71,7 +76,7 @@ class Link {
   std::mutex mutex_;  // Of all below.
   std::unique_ptr<soci::session> session_;
   // A connection that took too long; it may come yet.
-  std::future<std::unique_ptr<soci::session>> connecting_;
+  std::future<Connection> connecting_;
   std::optional<Clock::time_point> lost_since_;
 };
 

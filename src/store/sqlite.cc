@@ -14,10 +14,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/file_descriptor.h"
 #include "store/schema.h"
@@ -149,6 +151,15 @@ class Sqlite : public Backend {
   std::string_view lock_or_skip() const override { return ""; }
   std::string_view tables() const override {
     return "SELECT name FROM sqlite_master WHERE type = 'table'";
+  }
+
+  std::string BeginToNotify() const override { return BeginToRead(0); }
+  void Notify(soci::session& /*sql*/, const std::vector<JobMarks>& /*marks*/,
+              const std::string& /*server_id*/) const override {}
+  std::unique_ptr<Watcher> Watch(const std::string& /*server_id*/,
+                                 std::function<void(std::vector<std::string>)> /*woken*/,
+                                 std::function<void()> /*look*/) const override {
+    return nullptr;
   }
 
   Fault FaultOf(const std::exception& exception) const override {

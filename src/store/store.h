@@ -41,11 +41,14 @@ struct StoreCounters {
 };
 
 // Durable state. What was acknowledged survives the death of the process and
-// the loss of power (SQLite in WAL mode, synchronous=FULL). Facts that arrive
-// while a commit is under way go into the next one together, so that thousands
-// of ranks that register at once cost a few commits.
+// the loss of power (SQLite in WAL mode, synchronous=FULL; PostgreSQL as it is set
+// up). Facts that arrive while a commit is under way go into the next one together,
+// so that thousands of ranks that register at once cost a few commits.
 //
 // Thread-safe. One process owns a store of SQLite at a time; a second one is refused.
+// A store of PostgreSQL is shared by any number. While its database is away a call
+// waits for it for about kWaitSeconds (link.h), and not at all once it has been away
+// for longer. docs/store.md has the rest.
 //
 // Errors are sentences: in use, full, read-only, damaged, from a newer Perseus. Codes:
 //   kInvalidInput  a spec that cannot be; facts about several jobs in one request;
@@ -56,7 +59,8 @@ struct StoreCounters {
 //                  then says, it is not known whether it was: read again.
 class Store {
  public:
-  // "sqlite:FILE", which is made where there is none. Migrates what an older
+  // "sqlite:FILE", which is made where there is none, or "postgresql://..." (a URI
+  // of libpq), which names a database. Makes the tables, and migrates what an older
   // Perseus wrote, in one transaction.
   // `on_problem` is told, from a thread of the store, of callbacks that threw.
   static Result<std::unique_ptr<Store>> Open(

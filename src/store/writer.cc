@@ -8,6 +8,7 @@
 #include <future>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -93,10 +94,11 @@ void Writer::Add(Request request, WrittenCallback written) {
 }
 
 Result<JobMarks> Writer::Write(Request request) {
-  std::promise<Result<JobMarks>> promise;
-  std::future<Result<JobMarks>> future = promise.get_future();
+  // Shared: whoever sets it may still be in it when it is read.
+  auto promise = std::make_shared<std::promise<Result<JobMarks>>>();
+  std::future<Result<JobMarks>> future = promise->get_future();
   AddEntry({.request = std::move(request),
-            .written = [&promise](const Result<JobMarks>& result) { promise.set_value(result); },
+            .written = [promise](const Result<JobMarks>& result) { promise->set_value(result); },
             .at_once = true});
   return future.get();
 }
@@ -168,11 +170,12 @@ void Writer::CommitOrAnswer(std::span<Entry* const> entries) {
   for (Entry* const entry : entries) entry->result = tl::unexpected(failure->error);
 }
 
+// Of requests of which the first came at `since`.
 bool Writer::MayTryAgain(const Failure& failure, Clock::time_point since, int tries) {
   if (failure.is_unknown) return false;
+  if (Clock::now() - since > std::chrono::duration<double>(kWaitSeconds)) return false;
   if (failure.kind == FaultKind::kInTheWay) return tries < kMostTries;
-  if (failure.kind != FaultKind::kLost) return false;
-  return Clock::now() - since < std::chrono::duration<double>(kWaitSeconds) && !link_->IsAway();
+  return failure.kind == FaultKind::kLost && !link_->IsAway();
 }
 
 // False: the store is closing.
@@ -261,6 +264,7 @@ void Writer::TellNews(const std::vector<Entry>& batch) const {
     }
   }
   std::vector<JobMarks> marks;
+  marks.reserve(news.size());
   for (auto& [id, mark] : news) marks.push_back(std::move(mark));
   if (!marks.empty()) on_news_(marks);
 }

@@ -188,11 +188,11 @@ TEST_F(PostgresqlFailuresTest, AFrozenDatabaseIsGivenUp) {
 }
 
 TEST_F(PostgresqlFailuresTest, WatchersGoOnAfterARestart) {
-  const auto one = OpenOrThrow(server_->Uri());
-  const auto other = OpenOrThrow(server_->Uri());
-  std::mutex mutex;
+  std::mutex mutex;  // Until the stores are closed.
   std::condition_variable changed;
   std::set<std::string> told;
+  const auto one = OpenOrThrow(server_->Uri());
+  const auto other = OpenOrThrow(server_->Uri());
   other->Watch([&](const std::vector<JobMarks>& marks, bool are_all) {
     if (are_all) return;
     const std::lock_guard lock(mutex);

@@ -147,10 +147,10 @@ TEST_P(SeveralStoresTest, ManyWritersOfManyJobsDoNotBlockEachOther) {
 }
 
 TEST_P(SeveralStoresTest, OthersHearOfPlansAndOfJobsThatCameAndWent) {
+  Heard heard;  // Until the stores are closed.
+  Heard own;
   const auto one = Open();
   const auto other = Open();
-  Heard heard;
-  Heard own;
   other->Watch(heard.Callback());
   one->Watch(own.Callback());
   ASSERT_TRUE(heard.WaitForLooks(1));
@@ -175,9 +175,10 @@ TEST_P(SeveralStoresTest, OthersHearOfPlansAndOfJobsThatCameAndWent) {
 }
 
 TEST_P(SeveralStoresTest, WorkIsGivenToOneAndTakenOverFromTheDead) {
+  constexpr int kJobs = 60;
   const auto one = Open();
-  auto other = Open();
-  for (int job = 0; job < 10; ++job) {
+  const auto other = Open();
+  for (int job = 0; job < kJobs; ++job) {
     const std::string id = fmt::format("j{}", job);
     ASSERT_TRUE(one->Write({SampleJob(id), WorkWanted{id}}));
   }
@@ -192,7 +193,7 @@ TEST_P(SeveralStoresTest, WorkIsGivenToOneAndTakenOverFromTheDead) {
   std::thread thread(claim_all, other.get());
   claim_all(one.get());
   thread.join();
-  EXPECT_EQ(claimed.size(), 10);
+  EXPECT_EQ(claimed.size(), kJobs);
   // One whose lease ended goes to the other, and the first hears of it.
   ASSERT_TRUE(one->Write({SampleJob("x"), WorkWanted{"x"}}));
   EXPECT_EQ(one->ClaimWork(-1).value(), "x");
