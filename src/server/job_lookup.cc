@@ -45,9 +45,10 @@ std::shared_ptr<ManagedJob> JobService::Known(const std::string& id) const {
 }
 
 // The job of this row; the one that is known already, where another thread was first.
-std::shared_ptr<ManagedJob> JobService::Add(store::StoredJob stored, bool ask_for_work) {
-  std::shared_ptr<const Job> built;
-  if (!stored.job.profile_csv.empty() && stored.job.state != store::JobState::kFinished) {
+std::shared_ptr<ManagedJob> JobService::Add(store::StoredJob stored, bool ask_for_work,
+                                            std::shared_ptr<const Job> built) {
+  const bool is_over = stored.job.state == store::JobState::kFinished;
+  if (built == nullptr && !stored.job.profile_csv.empty() && !is_over) {
     // What can no longer be built has no plan; the job says so (Resume).
     if (auto made = BuildJob(stored.job)) built = *std::move(made);
   }

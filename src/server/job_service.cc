@@ -163,8 +163,11 @@ Outcome<JobService::Created> JobService::Create(const JobSpec& spec, store::JobO
   record.profile_csv = spec.profile_csv;
   record.created_at_seconds = context_.now_seconds();
   std::vector<store::Fact> facts = {record};
+  std::shared_ptr<const Job> built;
   if (!record.profile_csv.empty()) {
-    if (auto made = BuildJob(record); !made) return Invalid(made.error());
+    auto made = BuildJob(record);
+    if (!made) return Invalid(made.error());
+    built = *std::move(made);
     facts.emplace_back(store::WorkWanted{.job = record.id, .urgent = true});
   }
   const auto written = store_->Write(std::move(facts));
@@ -175,7 +178,7 @@ Outcome<JobService::Created> JobService::Create(const JobSpec& spec, store::JobO
   store::StoredJob stored;
   stored.job = record;
   stored.marks = *written;
-  auto job = Add(std::move(stored), /*ask_for_work=*/false);
+  auto job = Add(std::move(stored), /*ask_for_work=*/false, std::move(built));
   worker_->Wake();
   events_.Emit({"job", record.id, FormatCompact({{"job", record.id}, {"name", record.name}})});
   return Created{std::move(job), true};

@@ -101,7 +101,8 @@ class JobService {
 
   // job_lookup.cc: what other servers made and deleted.
   JobPointer Known(const std::string& id) const;
-  JobPointer Add(store::StoredJob stored, bool ask_for_work);
+  JobPointer Add(store::StoredJob stored, bool ask_for_work,
+                 std::shared_ptr<const Job> built = nullptr);
   void Forget(const std::string& id);
   Outcome<JobPointer> Read(const std::string& id);
   bool MayLookUp(const std::string& id);

@@ -14,6 +14,8 @@ namespace {
 
 // Until work that failed is tried again, here or elsewhere.
 constexpr double kRetryLeaseSeconds = 5;
+// Where nobody else can ask for work: for what is tried again.
+constexpr double kOwnPollSeconds = 1;
 
 std::chrono::duration<double> Seconds(double seconds) {
   return std::chrono::duration<double>(seconds);
@@ -58,6 +60,7 @@ void Worker::Wait() {
 }
 
 void Worker::Run() {
+  const double poll_seconds = store_.is_shared() ? options_.poll_seconds : kOwnPollSeconds;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     is_woken_ = false;
@@ -68,8 +71,7 @@ void Worker::Run() {
     lock.lock();
     if (has_work) continue;
     // A store that cannot be asked is asked again, too.
-    changed_.wait_for(lock, Seconds(options_.poll_seconds),
-                      [this] { return is_woken_ || stopping_; });
+    changed_.wait_for(lock, Seconds(poll_seconds), [this] { return is_woken_ || stopping_; });
   }
 }
 

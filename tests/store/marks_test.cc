@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -176,6 +177,35 @@ TEST_P(MarksTest, IterationsAreSummedOverServers) {
   EXPECT_EQ(job.iterations[0].energy_reports, 2);
   ASSERT_EQ(job.iterations_elsewhere.size(), 1);
   EXPECT_EQ(job.iterations_elsewhere[0].reports, 3);
+}
+
+TEST_P(MarksTest, ARankKeepsItsPosition) {
+  Written({SampleJob("a")});
+  RankRecord rank{.job = "a", .rank = 3, .dp_rank = 0, .pp_rank = 1};
+  Written({rank});
+  rank.node = "n9";
+  Written({rank});
+  rank.pp_rank = 0;
+  EXPECT_EQ(Refused({rank}).code, ErrorCode::kConflict);
+  const auto stored = store_->LoadJob("a", Parts::kRanks).value();
+  ASSERT_EQ(stored->ranks.size(), 1);
+  EXPECT_EQ(stored->ranks[0].pp_rank, 1);
+  EXPECT_EQ(stored->ranks[0].node, "n9");
+}
+
+TEST_P(MarksTest, TheProfileIsReadOnlyWhereItIsAskedFor) {
+  JobRecord job = SampleJob("a");
+  job.profile_csv = "text";
+  Written({job});
+  EXPECT_EQ(store_->LoadJob("a", Parts::kPhase).value()->job.profile_csv, "");
+  const Parts both = Parts::kPhase | Parts::kProfile;
+  EXPECT_EQ(store_->LoadJob("a", both).value()->job.profile_csv, "text");
+}
+
+TEST_P(MarksTest, TheTimeIsToldInSecondsOfTheDay) {
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  EXPECT_NEAR(store_->NowSeconds().value(), now, 60);
 }
 
 }  // namespace

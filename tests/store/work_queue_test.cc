@@ -42,6 +42,16 @@ TEST_P(WorkQueueTest, WhoWaitedLongestComesFirstAndNobodyTwice) {
   EXPECT_EQ(Claimed(), std::nullopt);
 }
 
+TEST_P(WorkQueueTest, WhatIsUrgentComesFirst) {
+  ASSERT_TRUE(store_->Write({WorkWanted{.job = "b", .urgent = true}}));
+  EXPECT_EQ(Claimed(), "b");
+  // It is no more when it is wanted again.
+  ASSERT_TRUE(store_->Write({WorkWanted{.job = "b"}}));
+  ASSERT_TRUE(store_->FinishWork("b"));
+  EXPECT_EQ(Claimed(), "a");
+  EXPECT_EQ(Claimed(), "b");
+}
+
 TEST_P(WorkQueueTest, WhatIsDoneIsGone) {
   EXPECT_EQ(Claimed(), "a");
   ASSERT_TRUE(store_->FinishWork("a"));
