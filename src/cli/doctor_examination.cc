@@ -10,8 +10,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
 #include "agent/control.h"
 #include "agent/fights.h"
@@ -19,12 +21,14 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "common/signal_hold.h"
+#include "device/cuda_kernel.h"
 
 namespace perseus::cli {
 namespace {
 
 constexpr double kReadEverySeconds = 0.010;
 constexpr int kClockCalls = 10;
+constexpr int kEffectSwitches = 6;
 constexpr std::chrono::milliseconds kHelloPatience(2000);
 // A counter and a power reading that differ by more are worth a word.
 constexpr double kPowerTolerance = 0.1;
@@ -204,6 +208,7 @@ class Examiner {
       const Result<device::ClockProbe> probe = device::ProbeClock(*gpus_[i], kClockCalls, stop_);
       if (probe) {
         found_.gpus[i].clock = *probe;
+        TimeKernels(i);
       } else if (probe.error().code != ErrorCode::kCancelled) {
         // Found out the hard way, where the capability alone did not tell.
         const bool denied = probe.error().code == ErrorCode::kDenied;
@@ -213,6 +218,33 @@ class Examiner {
       }
     }
     return {};
+  }
+
+  // CUDA's driver is looked for beside an NVML that was named by its path.
+  std::string CudaLibrary() const {
+    constexpr std::string_view kNvml = "nvml:";
+    if (!flags_.driver.starts_with(kNvml)) return "";
+    const std::filesystem::path beside =
+        std::filesystem::path(flags_.driver.substr(kNvml.size())).parent_path() / "libcuda.so.1";
+    std::error_code missing;
+    return std::filesystem::exists(beside, missing) ? beside.string() : "";
+  }
+
+  void TimeKernels(std::size_t i) {
+    if (driver_->kind() == "simulated") return;  // CUDA knows none of them.
+    const std::string name = NameOf(found_.gpus[i].info);
+    Result<device::EffectProbe> effect = tl::unexpected(Error());
+    if (auto kernel = device::OpenCudaKernel(CudaLibrary(), found_.gpus[i].info.uuid)) {
+      effect = device::ProbeEffect(*gpus_[i], **kernel, kEffectSwitches, stop_);
+    } else {
+      effect = tl::unexpected(kernel.error());
+    }
+    if (effect) {
+      found_.gpus[i].effect = *effect;
+    } else if (effect.error().code != ErrorCode::kCancelled) {
+      Add(FindingLevel::kNote, name,
+          "how long a clock takes to be in effect was not measured: " + effect.error().message);
+    }
   }
 
   void LookAtAgent() {

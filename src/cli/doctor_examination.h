@@ -11,6 +11,7 @@
 
 #include "cli/doctor_flags.h"
 #include "device/device.h"
+#include "device/effect_probe.h"
 #include "device/probe.h"
 #include "perseus/result.h"
 
@@ -35,7 +36,8 @@ struct ExaminedGpu {
   device::GpuInfo info;
   std::optional<device::GpuConditions> conditions;
   device::CounterProbe counter;
-  std::optional<device::ClockProbe> clock;  // With --set-clocks, where it worked.
+  std::optional<device::ClockProbe> clock;    // With --set-clocks, where it worked, ...
+  std::optional<device::EffectProbe> effect;  // ... and where a kernel could be timed.
 };
 
 // What was found on a node. A plain value.

@@ -53,7 +53,7 @@ std::string GpuTable(const Examination& examination, const Style& style) {
   const bool has_clocks = std::any_of(examination.gpus.begin(), examination.gpus.end(),
                                       [](const ExaminedGpu& gpu) { return gpu.clock.has_value(); });
   std::vector<std::string> header = {"GPU", "name", "clocks", "counter steps", "power", "limit"};
-  if (has_clocks) header.insert(header.end(), {"clock call", "longest", "seen after"});
+  if (has_clocks) header.insert(header.end(), {"clock call", "longest", "seen after", "in effect"});
   std::vector<Align> alignment(header.size(), Align::kRight);
   alignment[1] = Align::kLeft;
   Table table(header, alignment);
@@ -72,7 +72,8 @@ std::string GpuTable(const Examination& examination, const Style& style) {
                  {Milliseconds(gpu.clock->median_call_seconds),
                   Milliseconds(gpu.clock->longest_call_seconds),
                   gpu.clock->median_seen_seconds ? Milliseconds(*gpu.clock->median_seen_seconds)
-                                                 : kUnknown});
+                                                 : kUnknown,
+                  gpu.effect ? Milliseconds(gpu.effect->median_seconds) : kUnknown});
     }
     table.AddRow(row);
   }
@@ -91,8 +92,8 @@ std::string TableNotes(const Examination& examination, const Style& style) {
     if (!gpu.clock) continue;
     text += fmt::format(
         " Clock call: median of {} calls that set a clock, given back since; seen after: from the "
-        "call until the driver read the new clock back (an idle card may never show it). When a "
-        "kernel really runs at it is not measured here.",
+        "call until the driver read the new clock back (an idle card may never show it); in "
+        "effect: from the call until a kernel began that ran at the new clock.",
         gpu.clock->calls);
     break;
   }
@@ -154,6 +155,12 @@ Json GpuJson(const ExaminedGpu& gpu) {
                           {"median_s", gpu.clock->median_call_seconds},
                           {"longest_s", gpu.clock->longest_call_seconds},
                           {"seen_after_median_s", NumberOrNull(gpu.clock->median_seen_seconds)}};
+  }
+  if (gpu.effect) {
+    json["clock_effect"] = {{"switches", gpu.effect->switches},
+                            {"median_s", gpu.effect->median_seconds},
+                            {"longest_s", gpu.effect->longest_seconds},
+                            {"kernel_s", gpu.effect->kernel_seconds}};
   }
   return json;
 }

@@ -3,13 +3,13 @@
 
 #include "device/probe.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <numeric>
 #include <thread>
+
+#include "device/clock_loan.h"
 
 namespace perseus::device {
 namespace {
@@ -18,13 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double Median(std::vector<double> values) {
-  const std::size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle),
-                   values.end());
-  return values[middle];
 }
 
 // One counter while it is read.
@@ -61,28 +54,6 @@ class CounterWatch {
   std::vector<CounterRead> reads_;
   std::vector<double> watts_;
   std::optional<Error> error_;
-};
-
-// Gives the clock back, in the end at the latest.
-class ClockLoan {
- public:
-  explicit ClockLoan(Gpu* gpu) : gpu_(gpu) {}
-  ClockLoan(const ClockLoan&) = delete;
-  ClockLoan& operator=(const ClockLoan&) = delete;
-  ~ClockLoan() { static_cast<void>(GiveBack()); }
-
-  Result<void> GiveBack() {
-    if (gpu_ == nullptr) return {};
-    Gpu* gpu = gpu_;
-    gpu_ = nullptr;
-    Result<void> released = gpu->ReleaseClock();
-    // A driver that is slow for a moment gets a second chance.
-    if (!released && released.error().code != ErrorCode::kDenied) released = gpu->ReleaseClock();
-    return released;
-  }
-
- private:
-  Gpu* gpu_;
 };
 
 // Seconds from `start` until the driver reads back `mhz`; not before: absent.
@@ -138,10 +109,7 @@ std::vector<CounterProbe> ProbeCounters(const std::vector<Gpu*>& gpus, double se
 }
 
 Result<ClockProbe> ProbeClock(Gpu& gpu, int calls, const StopFunction& stop) {
-  // Far enough apart to be told apart, near enough to do no harm to who computes.
-  const std::vector<int>& clocks = gpu.info().clocks_mhz;
-  const int high = clocks.back();
-  const int low = clocks[clocks.size() * 3 / 4 < clocks.size() - 1 ? clocks.size() * 3 / 4 : 0];
+  const auto [low, high] = ProbedClocks(gpu.info());
   std::vector<double> call_seconds;
   std::vector<double> seen_seconds;
   ClockLoan loan(&gpu);
@@ -154,19 +122,13 @@ Result<ClockProbe> ProbeClock(Gpu& gpu, int calls, const StopFunction& stop) {
     const std::optional<double> seen = WaitForReading(gpu, mhz, start);
     if (seen) seen_seconds.push_back(*seen);
   }
-  const Result<void> back = loan.GiveBack();
-  if (!back) {
-    return MakeError(back.error().code,
-                     fmt::format("GPU {} stays locked at a clock, as {}; run 'nvidia-smi "
-                                 "--reset-gpu-clocks' as root",
-                                 gpu.info().index, back.error().message));
-  }
+  if (auto back = loan.GiveBack(); !back) return tl::unexpected(back.error());
   if (call_seconds.empty()) return MakeError(ErrorCode::kCancelled, "asked to stop");
   ClockProbe probe;
   probe.calls = static_cast<int>(call_seconds.size());
   probe.longest_call_seconds = *std::max_element(call_seconds.begin(), call_seconds.end());
-  probe.median_call_seconds = Median(call_seconds);
-  if (!seen_seconds.empty()) probe.median_seen_seconds = Median(seen_seconds);
+  probe.median_call_seconds = MedianOf(call_seconds);
+  if (!seen_seconds.empty()) probe.median_seen_seconds = MedianOf(seen_seconds);
   return probe;
 }
 

@@ -162,6 +162,23 @@ TEST_F(DoctorTest, MeasuresClockCallsAndGivesTheClockBack) {
   EXPECT_EQ(engine_->Snapshot(0)->reset_calls, 1);
 }
 
+// NVML and CUDA as libraries that are really loaded.
+TEST_F(DoctorTest, MeasuresWhenAClockIsInEffect) {
+  Make(
+      "[[gpus]]\nuuid = 'GPU-0a1b2c3d-1111-2222-3333-0123456789ab'\ncall_ms = 2\nsettle_ms = 30\n");
+  std::vector<std::string> words = Arguments({"--json", "--set-clocks"});
+  words[2] = std::string("nvml:") + PERSEUS_FAKE_NVML_LIBRARY;
+  RunOptions options;
+  options.environment.push_back("PERSEUS_FAKE_NVML=" + Gpus());
+  const RunResult run = RunPerseus(words, options);
+  EXPECT_EQ(run.exit_code, 0) << run.out;
+  const auto json = nlohmann::json::parse(run.out);
+  ASSERT_TRUE(json["gpus"][0].contains("clock_effect")) << run.out;
+  EXPECT_EQ(json["gpus"][0]["clock_effect"]["switches"], 6);
+  EXPECT_GE(json["gpus"][0]["clock_effect"]["median_s"], 0.030);
+  EXPECT_EQ(engine_->Snapshot(0)->locked_mhz, std::nullopt);
+}
+
 // Ctrl-C in the middle of setting clocks.
 TEST_F(DoctorTest, GivesTheClockBackWhenInterrupted) {
   Make("[[gpus]]\ncall_ms = 500\nsettle_ms = 0\n");

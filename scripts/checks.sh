@@ -1,0 +1,98 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+
+# Sections with their times, and checks that take long: what .ci/run and
+# scripts/prove share. Sourced after scripts/lib.sh, never run.
+
+name='' started=0 started_cpu=0 durations=()
+
+# Ends the running section, which has passed, and begins the next.
+section() {
+  end_section
+  name=$* started=$SECONDS started_cpu=$(cpu_seconds)
+  heading "$name"
+}
+
+end_section() {
+  if [[ -n $name ]]; then
+    durations+=("$(printf '%6d s %6d s of CPU  %s' "$((SECONDS - started))" \
+      "$(($(cpu_seconds) - started_cpu))" "$name")")
+  fi
+  name=''
+}
+
+# User and system time of all that this script ran so far.
+cpu_seconds() { awk -v hz="$(getconf CLK_TCK)" '{printf "%d", ($16 + $17) / hz}' "/proc/$$/stat"; }
+
+# On the way out: how long each section took, and what came of them.
+summary() {
+  local status=$? failed=0 line
+  if [[ -n $name ]]; then failed=1; fi
+  heading "$((SECONDS / 60)) min $((SECONDS % 60)) s"
+  for line in "${durations[@]}"; do say "$line"; done
+  if ((failed)); then printf '%6d s  FAILED: %s\n' "$((SECONDS - started))" "$name"; fi
+  say "${#durations[@]} passed, $failed failed"
+  exit "$status"
+}
+trap summary EXIT
+
+# checked LOG PATTERN COMMAND...: runs COMMAND with its output in build/log/LOG;
+# shows the lines with PATTERN when it fails (the end when there are none).
+checked() {
+  local log=build/log/$1 pattern=$2
+  shift 2
+  mkdir -p build/log
+  if ! "$@" >"$log" 2>&1; then
+    sed -i 's/\x1b\[[0-9;]*m//g' "$log"
+    if grep -q -E "$pattern" "$log"; then
+      grep -E -A 6 "$pattern" "$log" | awk 'NR <= 200' >&2
+    else
+      tail -n 60 "$log" >&2
+    fi
+    die "this failed (all output in $log): $*"
+  fi
+}
+
+# sanitized PRESET ROOM...: builds the tests of these rooms and passes them.
+sanitized() {
+  local preset=$1 names targets
+  shift
+  names=$(IFS='|' && printf '%s' "$*")
+  targets=("${@/%/_test}")
+  # The example that a test of this room runs.
+  if [[ " $* " == *' job '* ]]; then targets+=(plan_a_job); fi
+  configure "$preset"
+  checked "$preset-build.log" 'error|FAILED' "${fixed_addresses[@]}" \
+    cmake --build "build/$preset" --parallel "$(nproc)" --target "${targets[@]}"
+  checked "$preset-ctest.log" '\*\*\*|ERROR: |WARNING: ThreadSanitizer|runtime error' \
+    "${fixed_addresses[@]}" ctest --preset "$preset" --parallel "$(nproc)" -R "^($names)\."
+  grep -E 'tests passed' "build/log/$preset-ctest.log"
+}
+
+# Address space randomisation can place a program where ThreadSanitizer's
+# shadow memory has to be.
+fixed_addresses=()
+if setarch "$(uname -m)" -R true 2>/dev/null; then
+  fixed_addresses=(setarch "$(uname -m)" -R)
+fi
+export UBSAN_OPTIONS=print_stacktrace=1
+
+# fuzz_all SECONDS...: runs every fuzzer for that long, with the options of libFuzzer that follow.
+fuzz_all() {
+  local seconds=$1 fuzzer parser corpora words
+  shift
+  for fuzzer in build/fuzz/bin/*_fuzzer; do
+    parser=$(basename "$fuzzer" _fuzzer)
+    # New inputs go to the first folder, which is not the repository's.
+    mkdir -p "build/fuzz/corpus/$parser"
+    corpora=("build/fuzz/corpus/$parser")
+    if [[ -d fuzz/corpus/$parser ]]; then corpora+=("fuzz/corpus/$parser"); fi
+    words=()
+    if [[ -f fuzz/$parser.dict ]]; then words=("-dict=fuzz/$parser.dict"); fi
+    checked "fuzz-$parser.log" 'ERROR|runtime error' "$fuzzer" "-max_total_time=$seconds" -timeout=10 \
+      -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="build/fuzz/$parser-" "${words[@]}" "$@" \
+      "${corpora[@]}"
+    say "$parser: $(awk '/stat::number_of_executed_units/ {print $2}' "build/log/fuzz-$parser.log") inputs, no fault"
+  done
+}

@@ -1,0 +1,107 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "device/effect_probe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "common/temporary_directory.h"
+#include "device/device.h"
+#include "device/simulated_gpu.h"
+
+namespace perseus::device {
+namespace {
+
+using ::testing::HasSubstr;
+
+const auto kGoOn = [] { return false; };
+
+// On a simulated GPU: `share` of its time follows the clock.
+class SimulatedKernel final : public TimedKernel {
+ public:
+  SimulatedKernel(SimulatedGpus* gpus, double share) : gpus_(gpus), share_(share) {}
+  Result<void> Fit(double seconds) override {
+    seconds_ = seconds;
+    return {};
+  }
+  Result<double> Run() override {
+    ++runs;
+    if (runs == fail_at) return MakeError(ErrorCode::kIo, "the kernel was lost");
+    const auto run = gpus_->RunKernel(0, gpus_->ModelledKernel(0, seconds_, share_));
+    if (!run) return tl::unexpected(run.error());
+    return run->seconds;
+  }
+
+  int runs = 0;
+  int fail_at = -1;
+
+ private:
+  SimulatedGpus* gpus_;
+  double share_;
+  double seconds_ = 0.001;
+};
+
+class EffectProbeTest : public ::testing::Test {
+ protected:
+  void Make(const std::string& config) {
+    const std::string path = folder_.Path("gpus");
+    ASSERT_TRUE(CreateSimulatedGpus(path, config, "test.toml").has_value());
+    engine_ = *SimulatedGpus::Open(path);
+    driver_ = *OpenDriver("simulated:" + path);
+  }
+  Gpu& gpu() { return *driver_->gpus()[0]; }
+  void ExpectGivenBack() { EXPECT_EQ(engine_->Snapshot(0)->locked_mhz, std::nullopt); }
+
+  TemporaryDirectory folder_;
+  std::unique_ptr<SimulatedGpus> engine_;
+  std::unique_ptr<Driver> driver_;
+};
+
+// A call of 5 ms, and 40 ms more until the clock is in effect.
+TEST_F(EffectProbeTest, MeasuresUntilKernelsRunAtTheNewClock) {
+  Make("[[gpus]]\ncall_ms = 5\nsettle_ms = 40\n");
+  SimulatedKernel kernel(engine_.get(), 1);
+  const auto probe = ProbeEffect(gpu(), kernel, 4, kGoOn);
+  ASSERT_TRUE(probe.has_value()) << probe.error().message;
+  EXPECT_EQ(probe->switches, 4);
+  EXPECT_GE(probe->median_seconds, 0.040);
+  EXPECT_LT(probe->median_seconds, 0.9);  // Found, and not given up.
+  EXPECT_GE(probe->longest_seconds, probe->median_seconds);
+  EXPECT_NEAR(probe->kernel_seconds, 0.001, 1e-4);
+  ExpectGivenBack();
+}
+
+TEST_F(EffectProbeTest, SaysWhereKernelsDoNotFollowTheClock) {
+  Make("[[gpus]]\ncall_ms = 0\n");
+  SimulatedKernel kernel(engine_.get(), 0);
+  const auto probe = ProbeEffect(gpu(), kernel, 4, kGoOn);
+  ASSERT_FALSE(probe.has_value());
+  EXPECT_EQ(probe.error().code, ErrorCode::kInfeasible);
+  EXPECT_THAT(probe.error().message, HasSubstr("takes as long at"));
+  ExpectGivenBack();
+}
+
+TEST_F(EffectProbeTest, GivesTheClockBackWhateverHappens) {
+  Make("[[gpus]]\ncall_ms = 0\nsettle_ms = 0\n");
+  SimulatedKernel kernel(engine_.get(), 1);
+  kernel.fail_at = 60;
+  EXPECT_THAT(ProbeEffect(gpu(), kernel, 4, kGoOn).error().message, HasSubstr("was lost"));
+  ExpectGivenBack();
+  SimulatedKernel stopped(engine_.get(), 1);
+  const auto probe = ProbeEffect(gpu(), stopped, 4, [&] { return stopped.runs > 300; });
+  ASSERT_FALSE(probe.has_value());
+  EXPECT_EQ(probe.error().code, ErrorCode::kCancelled);
+  ExpectGivenBack();
+  Make("[[gpus]]\ncall_ms = 0\nerrors = [{call = 'set_clock', every = 4, code = 'timeout'}]\n");
+  SimulatedKernel refused(engine_.get(), 1);
+  EXPECT_THAT(ProbeEffect(gpu(), refused, 4, kGoOn).error().message,
+              HasSubstr("did not answer in time"));
+  ExpectGivenBack();
+}
+
+}  // namespace
+}  // namespace perseus::device
