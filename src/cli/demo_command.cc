@@ -209,12 +209,44 @@ std::string Summary(const DemoResult& result) {
   return text;
 }
 
+// How long the server took to find the straggler, and that it was over.
+std::string Findings(const DemoResult& result, const demo::DemoPlan& plan) {
+  if (!plan.detect) return "";
+  std::string text = "Detection  ";
+  const auto last_of = [&](std::string_view kind) {
+    int last = -1;
+    for (const demo::DemoFinding& finding : result.findings) {
+      if (finding.kind == kind) last = std::max(last, finding.iteration);
+    }
+    return last;
+  };
+  const int found = last_of("straggler");
+  const int over = last_of("recovered");
+  text += found < 0 ? " found nothing"
+                    : fmt::format(" knew all slow ranks after {} slow iterations",
+                                  found - plan.straggler_from + 1);
+  if (over >= 0) {
+    text += fmt::format(", and that they are well {} iterations after the last slow one",
+                        over - plan.straggler_until + 1);
+  }
+  text += ":\n";
+  for (const demo::DemoFinding& finding : result.findings) {
+    text += fmt::format("            {:>3}  {}\n", finding.iteration, Printable(finding.sentence));
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<Printout> RunDemo(const DemoFlags& flags, const Style& style) {
   demo::DemoSpec spec;
-  spec.plan.iterations = flags.iterations;
+  if (flags.detect && flags.no_straggler) {
+    return InvalidInput("--detect has nothing to find with --no-straggler; give one of them");
+  }
+  spec.plan.iterations = flags.iterations.value_or(flags.detect ? 40 : 30);
   spec.plan.straggler = !flags.no_straggler;
+  spec.plan.detect = flags.detect;
+  if (flags.detect) spec.plan.straggler_until = 25;
   spec.plan.ahead = !flags.no_ahead;
   spec.clock_call_ms = flags.clock_latency_ms;
   spec.keep_folder = flags.keep_directory;
@@ -228,7 +260,7 @@ Result<Printout> RunDemo(const DemoFlags& flags, const Style& style) {
   const Result<DemoResult> result = demo::RunDemo(spec, watcher, &EndSignals::Came);
   view.End();
   if (!result) return tl::unexpected(result.error());
-  return Summary(*result);
+  return Summary(*result) + Findings(*result, spec.plan);
 }
 
 }  // namespace perseus::cli

@@ -4,12 +4,14 @@
 #ifndef PERSEUS_CLI_DEMO_FLAGS_H_
 #define PERSEUS_CLI_DEMO_FLAGS_H_
 
+#include <optional>
 #include <string>
 
 namespace perseus::cli {
 
 struct DemoFlags {
-  int iterations = 30;
+  std::optional<int> iterations;
+  bool detect = false;
   bool no_straggler = false;
   bool no_ahead = false;
   double clock_latency_ms = 15;

@@ -136,6 +136,43 @@ class JobClient {
                           : fmt::format("Straggler {} is cleared.\n", number);
   }
 
+  // Shows what is found, or changes how.
+  Result<Printout> Detection(const std::string& job) {
+    Json request = Json::object();
+    if (!flags_.mode.empty()) request["mode"] = flags_.mode;
+    if (flags_.threshold) request["threshold"] = *flags_.threshold;
+    if (flags_.window) request["window"] = *flags_.window;
+    const Result<std::string> path = Path(job);
+    if (!path) return tl::unexpected(path.error());
+    if (!request.empty()) {
+      const auto set = Text("PUT", *path + "/detection", FormatCompact(request));
+      if (!set) return tl::unexpected(set.error());
+    }
+    const Result<std::string> text = Text("GET", *path + "/detection");
+    if (!text) return tl::unexpected(text.error());
+    return flags_.json ? JsonText(*text) + "\n" : DetectionText(Parsed(*text));
+  }
+
+  // Shows what was measured, or changes what is compared.
+  Result<Printout> Compare(const std::string& job) {
+    const bool sets = flags_.every || flags_.iterations;
+    if (sets && (flags_.off || !flags_.every || !flags_.iterations)) {
+      return InvalidInput("give --every and --iterations together, or --off alone");
+    }
+    const Result<std::string> path = Path(job);
+    if (!path) return tl::unexpected(path.error());
+    if (sets || flags_.off) {
+      const Json request = {{"every", flags_.every.value_or(0)},
+                            {"iterations", flags_.iterations.value_or(0)}};
+      const auto set = flags_.off ? Text("DELETE", *path + "/comparison")
+                                  : Text("PUT", *path + "/comparison", FormatCompact(request));
+      if (!set) return tl::unexpected(set.error());
+    }
+    const Result<std::string> text = Text("GET", *path + "/savings");
+    if (!text) return tl::unexpected(text.error());
+    return flags_.json ? JsonText(*text) + "\n" : SavingsText(Parsed(*text));
+  }
+
   Result<Printout> Export(const std::string& job) {
     const Result<std::string> path = Path(job);
     if (!path) return tl::unexpected(path.error());
@@ -243,8 +280,9 @@ class JobClient {
 
 Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
   const std::string& action = flags.words[0];
-  constexpr std::array<std::string_view, 9> kActions = {
-      "list", "show", "watch", "create", "point", "straggler", "export", "finish", "delete"};
+  constexpr std::array<std::string_view, 11> kActions = {
+      "list",      "show",    "watch",  "create", "point", "straggler",
+      "detection", "compare", "export", "finish", "delete"};
   const std::string about =
       action == "straggler" ? fmt::format("straggler {}", flags.words[1]) : action;
   Result<http::Client> connected = Connect(flags);
@@ -257,6 +295,8 @@ Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
   if (action == "point") return client.Point(flags.words[1], flags.words[2]);
   if (about == "straggler set") return client.SetStraggler(flags.words[2]);
   if (about == "straggler clear") return client.ClearStraggler(flags.words[2], flags.words[3]);
+  if (action == "detection") return client.Detection(flags.words[1]);
+  if (action == "compare") return client.Compare(flags.words[1]);
   if (action == "export") return client.Export(flags.words[1]);
   if (action == "finish") return client.Finish(flags.words[1]);
   if (action == "delete") return client.Delete(flags.words[1]);

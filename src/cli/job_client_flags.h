@@ -30,6 +30,14 @@ struct JobClientFlags {
   std::optional<double> delay_seconds;
   std::optional<double> expires_seconds;
   std::optional<double> starts_seconds;
+  // detection
+  std::string mode;
+  std::optional<double> threshold;
+  std::optional<int> window;
+  // compare
+  std::optional<int> every;
+  std::optional<int> iterations;
+  bool off = false;
   // export
   bool frontier = false;
   std::string output_file;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -51,6 +52,27 @@ std::string SavingOf(const Json& plan) {
 
 std::string CountText(const Json& value) {
   return value.is_array() ? std::to_string(value.size()) : Printable(value.dump());
+}
+
+const Json& ListOf(const Json& object, const char* key) {
+  static const Json kNothing = Json::array();
+  const auto found = object.find(key);
+  return found == object.end() || !found->is_array() ? kNothing : *found;
+}
+
+std::string Line(const char* what, const std::string& value) {
+  return value.empty() ? "" : fmt::format("{:<12} {}\n", what, value);
+}
+
+// Percent with its interval; `sign` -1: what is saved is shown as less.
+std::string EstimateText(const Json& estimate, int sign) {
+  const auto mean = NumberOf(estimate, "mean");
+  if (!mean) return "not known yet";
+  const double one = sign * NumberOf(estimate, "least").value_or(0);
+  const double other = sign * NumberOf(estimate, "most").value_or(0);
+  return fmt::format("{} (95 %: {} to {})", FormatSignedPercent(sign * *mean, 2),
+                     FormatSignedPercent(std::min(one, other), 2),
+                     FormatSignedPercent(std::max(one, other), 2));
 }
 
 std::string StragglerText(const Json& straggler) {
@@ -135,11 +157,62 @@ std::string JobTable(const Json& jobs, const Style& style) {
   return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
 }
 
+std::string DetectionText(const Json& detection) {
+  if (detection.empty()) return "";
+  std::string text = Line(
+      "detection", fmt::format("{}: threshold {}, window {} iterations; {} ranks are watched",
+                               TextOf(detection, "mode"),
+                               FormatPercent(100 * NumberOf(detection, "threshold").value_or(0), 1),
+                               TextOf(detection, "window"), TextOf(detection, "watched_ranks")));
+  for (const Json& slow : ListOf(detection, "slow")) {
+    const std::string straggler = TextOf(slow, "straggler_id");
+    text += Line("slow rank",
+                 fmt::format("{}: x {:.3g} since iteration {}{}{}", TextOf(slow, "rank"),
+                             NumberOf(slow, "factor").value_or(0), TextOf(slow, "since_iteration"),
+                             straggler.empty() ? "" : ", answered as straggler ", straggler));
+    text += Line("", TextOf(slow, "cause"));
+  }
+  const std::string together = TextOf(detection, "together");
+  if (!together.empty()) text += Line("", "these are " + together);
+  const double drift = NumberOf(detection, "drift_factor").value_or(1);
+  if (drift != 1) text += Line("drift", fmt::format("nearly all ranks: x {:.3g}", drift));
+  return text + Line("iterations", TextOf(detection, "iteration_cause"));
+}
+
+std::string SavingsText(const Json& savings) {
+  std::string text;
+  const bool is_estimated = TextOf(savings, "kind") == "estimated";
+  const Json& promised = ObjectOf(savings, "promised");
+  if (const auto saving = NumberOf(promised, "saving_percent")) {
+    text +=
+        Line(is_estimated ? "ESTIMATED" : "promised",
+             fmt::format("energy {}, time {} of an iteration at maximum clocks{}",
+                         FormatSignedPercent(-*saving, 2),
+                         FormatSignedPercent(NumberOf(promised, "time_percent").value_or(0), 2),
+                         is_estimated ? ": what would be saved; in shadow mode nothing is" : ""));
+  }
+  const std::string measured = SecondsOf(savings, "measured_at_maximum_s");
+  if (is_estimated && !measured.empty()) {
+    text += Line("measured", measured + " an iteration at maximum clocks");
+  }
+  const Json& blocks = ObjectOf(savings, "comparison");
+  if (!blocks.empty()) {
+    text += Line("comparison", fmt::format("of every {} iterations {} run at maximum clocks",
+                                           TextOf(blocks, "every"), TextOf(blocks, "iterations")));
+  }
+  for (const Json& realised : ListOf(savings, "realised")) {
+    text +=
+        Line("realised", fmt::format("plan {}, {} pairs: energy {}, time {}",
+                                     TextOf(realised, "plan_version"), TextOf(realised, "pairs"),
+                                     EstimateText(ObjectOf(realised, "saving_percent"), -1),
+                                     EstimateText(ObjectOf(realised, "time_percent"), 1)));
+  }
+  return text;
+}
+
 std::string JobText(const Json& job, const Style& style) {
   std::string text;
-  const auto line = [&](const char* what, const std::string& value) {
-    if (!value.empty()) text += fmt::format("{:<12} {}\n", what, value);
-  };
+  const auto line = [&](const char* what, const std::string& value) { text += Line(what, value); };
   text += style.Bold(fmt::format("{} {}", TextOf(job, "id"), TextOf(job, "name"))) + "\n";
   const std::string reason = TextOf(job, "reason");
   line("state",
@@ -169,6 +242,13 @@ std::string JobText(const Json& job, const Style& style) {
   }
   for (const Json& straggler : job.value("stragglers", Json::array())) {
     line("straggler", StragglerText(straggler));
+  }
+  if (TextOf(ObjectOf(job, "detection"), "mode") != "off") {
+    text += DetectionText(ObjectOf(job, "detection"));
+  }
+  const Json& savings = ObjectOf(job, "savings");
+  if (TextOf(savings, "kind") != "promised" || !ObjectOf(savings, "comparison").empty()) {
+    text += SavingsText(savings);
   }
   for (const Json& iterations : job.value("iterations", Json::array())) {
     line("measured",

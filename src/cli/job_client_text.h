@@ -17,6 +17,10 @@ namespace perseus::cli {
 std::string JobTable(const nlohmann::ordered_json& jobs, const Style& style);
 std::string JobText(const nlohmann::ordered_json& job, const Style& style);
 
+// Of GET .../detection and .../savings.
+std::string DetectionText(const nlohmann::ordered_json& detection);
+std::string SavingsText(const nlohmann::ordered_json& savings);
+
 // Answers and events as they came, safe to show on a terminal: what is no ASCII is
 // escaped as JSON does, and what is no JSON as Printable() does.
 std::string JsonText(const std::string& text);

@@ -13,6 +13,10 @@ namespace {
 
 constexpr int kMostPlaces = 1'000'000;
 constexpr double kMostFactor = 1000;
+// As the server takes them.
+constexpr double kMostThreshold = 2;
+constexpr int kLeastWindow = 4;
+constexpr int kMostWindow = 256;
 
 void AddName(CommandParser* parser, std::string* target, const std::string& names,
              const std::string& value, const std::string& help, ValueKind kind) {
@@ -32,19 +36,23 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
       Command::kJob, "job",
       "Look after the jobs of a server.\n\n"
       "list; show JOB; watch [JOB]; create JOB.toml; point JOB AT; straggler set JOB; straggler "
-      "clear JOB; export JOB; finish JOB; delete JOB. JOB is an id, or the name of one job. Which "
+      "clear JOB; detection JOB; compare JOB; export JOB; finish JOB; delete JOB. JOB is an id, or "
+      "the name of one job. Which "
       "server: --server, else PERSEUS_SERVER, else http://127.0.0.1:7787; a token: --token-file, "
       "else PERSEUS_TOKEN_FILE.",
       {{"what runs", "perseus job list"},
        {"a job whose ranks are to follow", "perseus job create job.toml --client-key llama-7"},
        {"save more, at 5 % more time", "perseus job point llama-7 1.05x"},
        {"pipeline 1 is slow for an hour",
-        "perseus job straggler set llama-7 --pipeline 1 --factor 1.2 --expires 1h"}});
+        "perseus job straggler set llama-7 --pipeline 1 --factor 1.2 --expires 1h"},
+       {"have stragglers found, and answered",
+        "perseus job detection llama-7 --mode act --threshold 5%"},
+       {"measure what the plan saves", "perseus job compare llama-7 --every 100 --iterations 10"}});
   JobClientFlags* flags = &invocation->job_client;
-  parser->AddInput(
-      &flags->words[0], "ACTION", "What to do.",
-      {ValueKind::kChoice,
-       {"list", "show", "watch", "create", "point", "straggler", "export", "finish", "delete"}});
+  parser->AddInput(&flags->words[0], "ACTION", "What to do.",
+                   {ValueKind::kChoice,
+                    {"list", "show", "watch", "create", "point", "straggler", "detection",
+                     "compare", "export", "finish", "delete"}});
   parser->AddInput(&flags->words[1], "JOB|FILE|set|clear", "What to do it with.");
   parser->AddInput(&flags->words[2], "AT|JOB", "Where, or to which job.", {ValueKind::kText, {}});
   parser->AddInput(&flags->words[3], "NUMBER", "straggler clear: only this one.",
@@ -74,6 +82,23 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
                            ParseLongDuration);
   parser->AddValue<double>(&flags->expires_seconds, "--expires", "TIME", "Until so long from now.",
                            ParseLongDuration);
+  parser->SetGroup("detection: stragglers that the server finds by itself");
+  parser->AddText("--mode", "MODE", "off, advisory (says so) or act (the plans answer).",
+                  [flags](const std::string& text) -> Result<void> {
+                    flags->mode = text;  // The server knows which there are.
+                    return {};
+                  },
+                  {ValueKind::kChoice, {"off", "advisory", "act"}});
+  parser->AddValue<double>(&flags->threshold, "--threshold", "SHARE",
+                           "A rank that is slower by less is no straggler (5%).",
+                           [](std::string_view text) { return ParseShare(text, kMostThreshold); });
+  parser->AddCount(&flags->window, "--window", "Iterations that are looked at together (16).",
+                   kLeastWindow, kMostWindow);
+  parser->SetGroup("compare: the plan with maximum clocks");
+  parser->AddCount(&flags->every, "--every", "Of so many iterations, ...", 4, kMostPlaces);
+  parser->AddCount(&flags->iterations, "--iterations", "... so many run at maximum clocks.", 2,
+                   kMostPlaces);
+  parser->AddFlag(&flags->off, "--off", "Compare no more.");
   parser->SetGroup("Output");
   parser->AddFlag(&flags->json, "--json", "Print the server's JSON.");
   parser->AddFlag(&flags->frontier, "--frontier",

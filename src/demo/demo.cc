@@ -40,6 +40,8 @@ constexpr double kReadSeconds = 0.1;
 constexpr double kLeaveSeconds = 3;
 constexpr long kLookNs = 20'000'000;
 constexpr int kWaitingRoundsMost = 60;
+constexpr double kThreshold = 0.08;  // Of detection.
+constexpr int kWindow = 6;
 constexpr double kBlockingWatts = 83.64;  // Of synth's A100, docs/synth.md.
 
 // A folder that is removed with all that is in it, unless it is to be kept.
@@ -149,6 +151,7 @@ class Demonstration {
       if (const Result<void> done = (this->*step)(); !done) return tl::unexpected(done.error());
     }
     if (const Result<void> watched = Watch(); !watched) return tl::unexpected(watched.error());
+    if (spec_.plan.detect) ReadFindings();
     if (!spec_.keep_folder.empty()) {
       if (const Result<void> kept = Keep(); !kept) return tl::unexpected(kept.error());
     }
@@ -278,6 +281,7 @@ class Demonstration {
     int waiting = 0;
     while (true) {
       if (stop_()) return Cancelled();
+      if (spec_.plan.detect && !is_detecting_) is_detecting_ = Detect();
       std::uint32_t sampled = kMaxRounds;
       for (const auto& of_rank : memory_->sampled) {
         sampled = std::min(sampled, of_rank.load(std::memory_order_acquire));
@@ -301,6 +305,44 @@ class Demonstration {
       }
       if (all_ended && next == sampled) return {};
       Look();
+    }
+  }
+
+  nlohmann::ordered_json Ask(const char* method, const std::string& target,
+                             const std::string& body = "") {
+    http::ClientOptions options;
+    options.url = address_;
+    Result<http::Client> server = http::Client::Create(std::move(options));
+    if (!server) return {};
+    const Result<http::Response> answer = server->Call(method, target, body);
+    if (!answer || answer->status != 200 || !answer->body) return {};
+    auto json = nlohmann::ordered_json::parse(*answer->body, nullptr, false);
+    return json.is_object() ? json : nlohmann::ordered_json();
+  }
+
+  // As an operator would with `perseus job detection`, once a rank has made the job.
+  bool Detect() {
+    const auto jobs = Ask("GET", "/api/v1/jobs").value("jobs", nlohmann::ordered_json::array());
+    if (jobs.empty()) return false;
+    detection_ = fmt::format("/api/v1/jobs/{}/detection", jobs[0].value("id", ""));
+    const bool is_set =
+        !Ask("PUT", detection_,
+             fmt::format(R"({{"mode":"act","threshold":{},"window":{}}})", kThreshold, kWindow))
+             .empty();
+    if (is_set) {
+      watcher_.says(fmt::format("detection on: ranks that are slower by {:.0f} % in {} iterations",
+                                100 * kThreshold, kWindow));
+    }
+    return is_set;
+  }
+
+  void ReadFindings() {
+    const int first = memory_->first_planned.load(std::memory_order_acquire);
+    for (const auto& finding :
+         Ask("GET", detection_).value("findings", nlohmann::ordered_json::array())) {
+      result_.findings.push_back({.kind = finding.value("kind", ""),
+                                  .iteration = finding.value("iteration", 0) - first,
+                                  .sentence = finding.value("sentence", "")});
     }
   }
 
@@ -337,7 +379,9 @@ class Demonstration {
   std::optional<ChildProcess> agent_;
   std::optional<ChildProcess> server_;
   std::vector<ChildProcess> trainers_;
-  std::string address_;  // Of the server.
+  std::string address_;    // Of the server.
+  std::string detection_;  // Of the job, there.
+  bool is_detecting_ = false;
   DemoResult result_;
 };
 

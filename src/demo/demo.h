@@ -34,9 +34,17 @@ struct DemoRound {
   std::array<int, kRanks> clocks_mhz = {};
 };
 
+// What the server's detection found, for DemoPlan::detect.
+struct DemoFinding {
+  std::string kind;   // "straggler", "recovered", ...
+  int iteration = 0;  // Of those under the plan.
+  std::string sentence;
+};
+
 struct DemoResult {
   std::vector<DemoRound> rounds;
   std::array<perseus_client_stats, kRanks> stats = {};
+  std::vector<DemoFinding> findings;
 };
 
 // What happens, as it happens.

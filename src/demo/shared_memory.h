@@ -37,7 +37,8 @@ struct DemoPlan {
   int straggler_from = 10;
   int straggler_until = 20;
   double straggler_factor = 1.2;
-  bool ahead = true;  // False: clocks are called for when their computation begins.
+  bool detect = false;  // The server finds the straggler; else a rank says so.
+  bool ahead = true;    // False: clocks are called for when their computation begins.
 };
 
 // The state that the trainers of a demonstration share: a file in memory. It

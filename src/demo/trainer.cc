@@ -124,7 +124,7 @@ class Trainer {
     if (pipeline_ != kPipelines - 1 || slow == slow_) return {};
     slow_ = slow;
     // One of its ranks says so: the paper's call.
-    if (stage_ == 0 && client_) {
+    if (stage_ == 0 && client_ && !plan.detect) {
       perseus_straggler_set(client_.get(), rank_, 0, slow ? plan.straggler_factor : 1);
     }
     return gpus_->SetSlowdown(rank_, slow ? plan.straggler_factor : 1);
@@ -161,9 +161,14 @@ class Trainer {
   // One iteration and its barrier; false: told to stop.
   Result<bool> Iterate(std::uint32_t round) {
     perseus_step_begin(client_.get(), round);
+    busy_seconds_.clear();
     for (const ScheduleStep& step : order_) {
       Result<bool> ran = Compute(step.action, round);
       if (!ran || !*ran) return ran;
+    }
+    // As a trainer with events of its device does: this machine wakes its processes late.
+    for (const auto& [type, seconds] : busy_seconds_) {
+      perseus_step_busy(client_.get(), static_cast<perseus_instruction>(type), seconds);
     }
     perseus_step_end(client_.get(), 0);
     // All-reduce: nobody goes on before all are here.
@@ -208,6 +213,7 @@ class Trainer {
     perseus_instruction_end(client_.get(), type, stage_, action.microbatch);
     if (!ran) return tl::unexpected(ran.error());
     ready_seconds_ = ran->end_seconds;
+    busy_seconds_[action.type] += ran->seconds;
     memory_->end_seconds[pipeline_][stage_][kind][action.microbatch].store(
         ran->end_seconds, std::memory_order_relaxed);
     Raise(&memory_->ended[pipeline_][stage_][kind]);
@@ -234,6 +240,7 @@ class Trainer {
   std::unique_ptr<device::SimulatedGpus> gpus_;
   std::map<ComputationType, device::Kernel> kernels_;
   std::vector<ScheduleStep> order_;
+  std::map<ComputationType, double> busy_seconds_;  // Of this iteration.
   ClientPointer client_;
   double ready_seconds_ = 0;  // When what ran last ended; of a round: its last rank.
   int first_planned_ = -1;

@@ -20,8 +20,8 @@ namespace perseus::server {
 template <typename Report>
 class IterationCollector {
  public:
-  static constexpr std::int64_t kFarAhead = 64;     // Iterations.
-  static constexpr double kLongSeconds = 15;        // Three usual intervals of reports.
+  static constexpr std::int64_t kFarAhead = 64;  // Iterations.
+  static constexpr double kLongSeconds = 15;     // Three usual intervals of reports.
   static constexpr std::size_t kMostIterations = 256;
 
   using Complete = std::pair<std::int64_t, std::vector<Report>>;
@@ -57,8 +57,9 @@ class IterationCollector {
     if (waiting_.empty()) return false;
     const auto first = waiting_.begin();
     const bool is_young = now_seconds - began_seconds_ < kLongSeconds;
-    const bool all =
-        first->second.reports.size() >= std::max(newest_.size(), is_young ? expected_ : 0);
+    const bool all = is_young && newest_.size() < expected_
+                         ? false
+                         : first->second.reports.size() >= newest_.size() || Passed(first->first);
     const bool left_behind = waiting_.rbegin()->first - first->first > kFarAhead ||
                              waiting_.size() > kMostIterations ||
                              now_seconds - first->second.since_seconds > kLongSeconds;
@@ -74,6 +75,18 @@ class IterationCollector {
   void Forget() { *this = IterationCollector(); }
 
  private:
+  // Whether every rank has reported that iteration, or a later one. Looks at all of
+  // them only when the one that it waited for has.
+  bool Passed(std::int64_t iteration) {
+    const auto is_behind = [&](const auto& of) { return of.second < iteration; };
+    const auto last = newest_.find(behind_);
+    if (last != newest_.end() && is_behind(*last)) return false;
+    const auto found = std::find_if(newest_.begin(), newest_.end(), is_behind);
+    if (found == newest_.end()) return true;
+    behind_ = found->first;
+    return false;
+  }
+
   struct Waiting {
     double since_seconds = 0;
     std::vector<Report> reports;
@@ -81,6 +94,7 @@ class IterationCollector {
   std::map<int, std::int64_t> newest_;  // By rank.
   std::map<std::int64_t, Waiting> waiting_;
   std::int64_t done_ = 0;
+  int behind_ = 0;  // A rank.
   std::size_t expected_ = 0;
   double began_seconds_ = 0;
 };

@@ -195,6 +195,7 @@ void JobWatch::Tell(std::int64_t iteration, const Finding& finding) {
     case Finding::Kind::kSlowIterations:
       // Who is the cause is found at about the same time; the cause is named once that is over.
       waiting_share_ = finding.waiting_share;
+      slow_plan_ = plans_.empty() ? nullptr : plans_.back();
       slow_at_ = {iteration + state_.settings.shift.window / 2, finding};
       return;
     case Finding::Kind::kIterationsWell:
@@ -254,10 +255,11 @@ std::string JobWatch::Together(const std::map<int, SlowRank>& slow) const {
   return "";
 }
 
-// By how much the slow ranks alone make an iteration longer: replayed.
+// By how much the slow ranks alone made an iteration longer: replayed under the plans
+// of then, as those of now may have answered them.
 double JobWatch::PredictedGrowth(const std::map<int, SlowRank>& slow) const {
-  if (plans_.empty() || plans_.back()->curve == nullptr) return 0;
-  const PublishedPlan& published = *plans_.back();
+  if (slow_plan_ == nullptr || slow_plan_->curve == nullptr) return 0;
+  const PublishedPlan& published = *slow_plan_;
   const Curve& curve = *published.curve;
   std::map<int, std::vector<double>> factors;  // By pipeline.
   const auto stages = static_cast<std::size_t>(curve.job().pipeline.dag.num_ranks);
@@ -306,12 +308,11 @@ void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteratio
                                              report.plan_version == compared.plan_version;
     compared.is_known = compared.is_known && as_ordered;
     ++compared.ranks;
-    compared.seconds += report.time_seconds;
+    compared.seconds = std::max(compared.seconds, report.time_seconds);
     if (!report.energy_joules) continue;
     ++compared.energy_ranks;
     compared.joules += *report.energy_joules;
   }
-  if (compared.ranks > 0) compared.seconds /= compared.ranks;
   if (compared.energy_ranks > 0) compared.joules /= compared.energy_ranks;
   const auto version = savings_.Add(compared);
   if (!version) return;

@@ -137,6 +137,7 @@ class JobWatch {
   StragglerDetector detector_;
   std::map<int, std::string> causes_;                        // Of ranks that are slow.
   double waiting_share_ = 0;                                 // Of the slow iterations.
+  std::shared_ptr<const PublishedPlan> slow_plan_;           // When they began to be slow.
   std::optional<std::pair<std::int64_t, Finding>> slow_at_;  // To be announced then.
   RealisedSavings savings_;
   std::vector<WatchEvent> untold_;

@@ -40,7 +40,9 @@ double StudentT95(std::int64_t freedom) {
   constexpr double kZ = 1.959964;
   const auto n = static_cast<double>(freedom);
   return kZ + (std::pow(kZ, 3) + kZ) / (4 * n) +
-         (5 * std::pow(kZ, 5) + 16 * std::pow(kZ, 3) + 3 * kZ) / (96 * n * n);
+         (5 * std::pow(kZ, 5) + 16 * std::pow(kZ, 3) + 3 * kZ) / (96 * n * n) +
+         (3 * std::pow(kZ, 7) + 19 * std::pow(kZ, 5) + 17 * std::pow(kZ, 3) - 15 * kZ) /
+             (384 * n * n * n);
 }
 
 void RunningMean::Add(double value) {

@@ -52,13 +52,13 @@ struct Realised {
   std::optional<ShareEstimate> saving = {};    // Of the energy.
 };
 
-// One complete iteration of a job, means over the ranks that reported.
+// One complete iteration of a job.
 struct ComparedIteration {
   std::int64_t iteration = 0;
   std::int64_t plan_version = 0;  // With the plan; 0: at maximum clocks.
   bool is_known = false;          // All ranks ran the same, and that is known.
   int ranks = 0;
-  double seconds = 0;
+  double seconds = 0;  // Of the rank that took longest.
   int energy_ranks = 0;
   double joules = 0;  // Mean over energy_ranks.
 };

@@ -131,7 +131,7 @@ bool ShiftDetector::MostAre(bool above, double than) const {
 ShiftDetector::Change ShiftDetector::Add(double deviation, const ShiftSettings& settings) {
   if (noise_ == 0) EstimateNoise();
   Push(static_cast<float>(deviation), static_cast<std::size_t>(settings.window));
-  if (older_.size() < kLeastNoiseValues) {
+  if (older_.size() < std::min(kLeastNoiseValues, static_cast<std::size_t>(settings.window))) {
     if (shifted_) Older(static_cast<float>(deviation - level_));
     return Change::kNone;
   }
@@ -144,9 +144,9 @@ ShiftDetector::Change ShiftDetector::WhileWell(double deviation, const ShiftSett
   for (std::size_t i = 0; i < up_.size(); ++i) {
     const double reference = kReferences[i] * threshold;
     const double limit = Limit(reference);
-    const double step = std::clamp(deviation - reference, -kMostDeviations * noise_,
-                                   kMostDeviations * noise_) /
-                        lasting_noise_;
+    const double step =
+        std::clamp(deviation - reference, -kMostDeviations * noise_, kMostDeviations * noise_) /
+        lasting_noise_;
     // Not far beyond the limit, so that what is over is soon forgotten.
     up_[i] = std::clamp(up_[i] + step, 0.0, 2 * limit);
     sure = sure || up_[i] > limit;
@@ -155,13 +155,26 @@ ShiftDetector::Change ShiftDetector::WhileWell(double deviation, const ShiftSett
   const bool full = window_.size() >= static_cast<std::size_t>(settings.window);
   if (!sure || !full || !MostAre(true, threshold / 2)) return Change::kNone;
   std::vector<float> values(window_);
-  if (MedianOf(values) <= threshold) return Change::kNone;
-  // What is not of the shift is at the window's old end.
+  const double level = NewestMedian();
+  if (std::min(MedianOf(values), level) <= threshold) return Change::kNone;
+  SetShifted(level);
+  return Change::kShifted;
+}
+
+bool ShiftDetector::NewestAreBelow(double than) const {
+  const std::size_t count = std::max<std::size_t>(window_.size() / 4, 2);
+  for (std::size_t i = 1; i <= count; ++i) {
+    if (window_[(next_ + window_.size() - i) % window_.size()] >= than) return false;
+  }
+  return true;
+}
+
+// What is not of a shift that was just found is at the window's old end.
+double ShiftDetector::NewestMedian() const {
   std::vector<float> newest(window_);
   std::rotate(newest.begin(), newest.begin() + static_cast<std::ptrdiff_t>(next_), newest.end());
   newest.erase(newest.begin(), newest.begin() + static_cast<std::ptrdiff_t>(newest.size() / 4));
-  SetShifted(MedianOf(newest));
-  return Change::kShifted;
+  return MedianOf(newest);
 }
 
 void ShiftDetector::SetShifted(double level) {
@@ -184,18 +197,21 @@ ShiftDetector::Change ShiftDetector::WhileShifted(double deviation, const ShiftS
   if (window_.size() < static_cast<std::size_t>(settings.window)) return Change::kNone;
   std::vector<float> values(window_);
   const double median = MedianOf(values);
-  if (down_ > limit && median < threshold / 2 && MostAre(false, threshold / 2)) {
+  if (down_ > limit && NewestAreBelow(threshold / 2)) {
     shifted_ = false;
     down_ = 0;
     since_ = 0;
+    window_.clear();  // What is slow in it is over, and proves nothing any more.
+    next_ = 0;
     return Change::kRecovered;
   }
   const double spread = 3 * 1.25 * lasting_noise_ / std::sqrt(static_cast<double>(settings.window));
   const bool moved = at_level_ >= settings.window && median > threshold / 2 &&
                      std::abs(median - level_) > threshold / 2 + spread &&
-                     MostAre(median > level_, level_);
+                     (median > level_ ? MostAre(true, level_ + threshold / 2)
+                                      : MostAre(false, level_ - threshold / 2));
   if (!moved) return Change::kNone;
-  level_ = median;
+  level_ = NewestMedian();
   at_level_ = 0;
   return Change::kMoved;
 }

@@ -30,7 +30,8 @@ struct ShiftSettings {
 // it is back. The values are logarithms of ratios: 0.18 is 20 % slower.
 //
 // A shift is told when three things hold:
-//   - the median of the last `window` values is above the threshold;
+//   - the median of the last `window` values is above the threshold, and that of the
+//     newest three quarters of them;
 //   - three quarters of them are above half of it (a sign test: what comes now
 //     and then, however large, is no shift);
 //   - a CUSUM test is sure. One value counts for three standard deviations at
@@ -38,8 +39,9 @@ struct ShiftSettings {
 //     false alarms of a series without shift (10^10 values), with a standard
 //     deviation that noise which lasts makes larger. Three tests run at once,
 //     for shifts of about one, four and sixteen times the threshold.
-// It is over when the same CUSUM finds it nearer to 0 than to its level, and
-// median and three quarters of the window are below half the threshold. In
+// It is over when the same CUSUM finds it nearer to 0 than to its level, and the
+// newest quarter of the window is below half the threshold, all of it: what is
+// slow is not fast by chance, and a job that waits for nobody wastes time. In
 // between nothing changes but the level, once it is off by half the threshold.
 // Where noise is large, half of its deviation stands for the threshold: a smaller
 // shift is not to be told from it.
@@ -72,7 +74,7 @@ class ShiftDetector {
 
  private:
   static constexpr std::size_t kNoiseValues = 64;
-  static constexpr std::size_t kLeastNoiseValues = 16;  // Nothing is told before.
+  static constexpr std::size_t kLeastNoiseValues = 16;  // Or a window: nothing is told before.
   static constexpr int kTests = 3;
 
   void Push(float value, std::size_t window);
@@ -83,6 +85,8 @@ class ShiftDetector {
   Change WhileWell(double deviation, const ShiftSettings& settings);
   Change WhileShifted(double deviation, const ShiftSettings& settings);
   bool MostAre(bool above, double than) const;
+  double NewestMedian() const;
+  bool NewestAreBelow(double than) const;
 
   std::vector<float> window_;  // A ring, the oldest at next_ once it is full.
   std::size_t next_ = 0;
@@ -90,7 +94,7 @@ class ShiftDetector {
   std::size_t older_next_ = 0;
   int until_estimate_ = 0;
   double seen_noise_ = 0;
-  double noise_ = 0;  // The most that it may be.
+  double noise_ = 0;          // The most that it may be.
   double lasting_noise_ = 0;  // With what it lasts for.
   std::array<double, kTests> up_ = {};
   int since_ = 0;

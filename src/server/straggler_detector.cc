@@ -11,7 +11,6 @@
 namespace perseus::server {
 namespace {
 
-constexpr std::size_t kLearnIterations = 16;
 constexpr std::size_t kLearnMost = 1024;
 // A reference may be off by so much of a threshold, in standard deviations of it.
 constexpr double kReferenceError = 0.25;
@@ -128,12 +127,13 @@ void StragglerDetector::Remember(Rank* rank, const RankIteration& seen) {
 }
 
 // Whether the median of what was seen is known well enough. A quiet series needs
-// kLearnIterations, a noisy one more.
+// one window, a noisy one several.
 bool StragglerDetector::IsLearned(std::vector<float> seen) const {
   const std::size_t size = seen.size();
-  if (size < kLearnIterations) return false;
+  const auto window = static_cast<std::size_t>(settings_.window);
+  if (size < window) return false;
   if (size >= kLearnMost) return true;
-  if (size % kLearnIterations != 0) return false;
+  if (size % window != 0) return false;
   const auto median = static_cast<float>(MedianOfCopy(seen));
   for (float& value : seen) value -= median;
   ShiftDetector noise;
@@ -250,10 +250,11 @@ std::vector<Finding> StragglerDetector::Add(std::int64_t iteration,
     LearnRegime(&rank, deviations[i].regime, own);
     if (!rank.shift.shifted() && shared < Threshold(settings_)) Relearn(&rank, own);
     if (change == ShiftDetector::Change::kNone) continue;
-    Finding finding{.rank = deviations[i].number,
-                    .factor = std::exp(rank.shift.level()),
-                    .iteration = iteration,
-                    .delay_iterations = rank.shift.since()};
+    Finding finding{
+        .rank = deviations[i].number,
+        .factor = std::exp(rank.shift.level()),
+        .iteration = iteration,
+        .delay_iterations = change == ShiftDetector::Change::kShifted ? rank.shift.since() : 0};
     if (change == ShiftDetector::Change::kShifted) {
       rank.slow_since = iteration - rank.shift.since() + 1;
       NameType(rank, *seen_of[i], &finding);
@@ -309,14 +310,13 @@ void StragglerDetector::WatchIterations(std::int64_t iteration,
   int count = 0;
   for (const RankIteration& seen : ranks) {
     if (!(seen.expected_time_seconds > 0) || !(seen.busy_seconds > 0)) continue;
-    time += seen.time_seconds;
+    time = std::max(time, seen.time_seconds);  // Who is first may wait after its end.
     expected = std::max(expected, seen.expected_time_seconds);
     busy += seen.busy_seconds;
     tokens += seen.tokens;
     ++count;
   }
   if (count == 0) return;
-  time /= count;
   busy /= count;
   double ratio = LogRatio(time, expected);
   if (tokens > 0 && token_scale_ > 0) ratio -= LogRatio(tokens / count, token_scale_);

@@ -68,9 +68,9 @@ struct SlowRank {
 //
 // A rank is held against itself: the logarithm of its busy time over its plan's,
 // less that of its tokens where the trainer says them, less its reference, which
-// is the median of its first iterations (16, more where they are noisy). (Waiting is not in it: a
-// rank that waits for a straggler is no straggler.) From that goes what nearly all ranks share at
-// that iteration (the lower quartile over ranks, where it is above 0): a power cap
+// is the median of its first iterations (one window, or several where they are noisy). (Waiting is
+// not in it: a rank that waits for a straggler is no straggler.) From that goes what nearly all
+// ranks share at that iteration (the lower quartile over ranks, where it is above 0): a power cap
 // or a driver slows all, which is drift. A ShiftDetector watches the rest.
 //
 // References are learned again, but never so fast that a slow drift hides: up by a
@@ -88,10 +88,10 @@ class StragglerDetector {
   // Ranks of which nothing is known (0 expected or busy) are left out.
   std::vector<Finding> Add(std::int64_t iteration, const std::vector<RankIteration>& ranks);
 
-  // A rank that was found slow before a restart, with its reference of then.
-  void Adopt(int rank, double factor, double reference);
+  // The rank `number` was found slow before a restart; its reference of then.
+  void Adopt(int number, double factor, double reference);
   // Nothing is known of that rank any more.
-  void Drop(int rank);
+  void Drop(int number);
   // Begins anew, as after another shape of the iteration.
   void Reset();
 

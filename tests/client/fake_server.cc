@@ -113,7 +113,7 @@ void FakeServer::HandlePlan(const http::Request& request, const http::Responder&
     responder.Send(http::JsonResponse(200, plan_));
     return;
   }
-  http::Response none{.status = 204, .content_type = "", .body = {}, .headers = {}};
+  http::Response none{.status = 204, .content_type = "", .body = {}, .tail = {}, .headers = {}};
   if (hasty_) {
     responder.Send(std::move(none));
     return;

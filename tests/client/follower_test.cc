@@ -346,6 +346,52 @@ TEST_F(FollowerTest, WithoutAPlanNothingIsCalled) {
   EXPECT_NEAR(records[1].busy_seconds, 0.24, 1e-9);
 }
 
+TEST_F(FollowerTest, IterationsForComparisonRunAtTheDriversClocks) {
+  const auto plan = std::make_shared<RankPlan>(*Plan(1, {1000, 1000, 1200, 1000, 1400, 1400}));
+  plan->comparison = {.every = 8, .iterations = 3};
+  follower_.Offer(plan);
+  for (int i = 0; i < 24; ++i) {
+    row_ns_ = plan->comparison.AtMaximum(i) ? 30 * kMs : 40 * kMs;
+    calls_.clear();
+    Iterate(*plan, i);
+    if (!plan->comparison.AtMaximum(i)) {
+      EXPECT_GE(calls_.size(), 3U) << i;
+      continue;
+    }
+    // The clock is given back once, and none is set within.
+    EXPECT_LE(calls_.size(), 1U) << i;
+    for (const auto& [at_ns, mhz] : calls_) EXPECT_EQ(mhz, 0) << i;
+  }
+  const std::vector<IterationRecord> records = follower_.TakeIterations();
+  ASSERT_EQ(records.size(), 24U);
+  for (int i = 0; i < 24; ++i) {
+    const IterationRecord& record = records[static_cast<std::size_t>(i)];
+    EXPECT_EQ(record.clocks == Clocks::kDrivers, plan->comparison.AtMaximum(i)) << i;
+    EXPECT_EQ(record.plan_version, 1);
+  }
+  EXPECT_FALSE(follower_.GaveUp());
+  EXPECT_EQ(follower_.counters().order_mismatches, 0U);
+}
+
+TEST_F(FollowerTest, BusyTimeIsOfEachTypeAndTheTrainersWordReplacesIt) {
+  const auto plan = Plan(1, {1000, 1000, 1000, 1000, 1000, 1000});
+  follower_.Offer(plan);
+  Iterate(*plan);
+  Say(EventKind::kStepBegin, {}, 1);
+  for (const PlanRow& row : plan->rows) Compute(row.action);
+  Say(EventKind::kBusy, {ComputationType::kBackward, -1, -1}, 500 * kMs);
+  Say(EventKind::kStepEnd);
+  Iterate(*plan, 2);
+  const std::vector<IterationRecord> records = follower_.TakeIterations();
+  ASSERT_EQ(records.size(), 3U);
+  for (const std::size_t i : {0, 1, 2}) {
+    EXPECT_NEAR(records[i].busy_by_type[0], 0.12, 1e-9);
+    EXPECT_NEAR(records[i].busy_by_type[1], i == 1 ? 0.5 : 0.12, 1e-9);
+    EXPECT_NEAR(records[i].busy_seconds, i == 1 ? 0.62 : 0.24, 1e-9);
+    EXPECT_EQ(records[i].clocks, Clocks::kPlanned);
+  }
+}
+
 TEST_F(FollowerTest, AFailedCallIsMadeAgainAndGivenBackInTheEnd) {
   const auto plan = Plan(1, {1000, 1000, 1000, 1000, 1000, 1000});
   follower_.Offer(plan);

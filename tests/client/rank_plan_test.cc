@@ -34,6 +34,20 @@ TEST(RankPlan, IsReadFromTheServersAnswer) {
   EXPECT_EQ(*plan->rows[3].fused, (Action{ComputationType::kBackward, 1, 1}));
 }
 
+TEST(RankPlan, TheComparisonIsReadUnlessItCannotBe) {
+  const auto with = [](const std::string& comparison) {
+    std::string text = kPlan;
+    text.insert(1, "\"comparison\":" + comparison + ",");
+    return ParseRankPlan(text);
+  };
+  EXPECT_FALSE(ParseRankPlan(kPlan)->comparison.is_on());
+  EXPECT_EQ(with(R"({"every":100,"iterations":10})")->comparison,
+            (ComparisonBlocks{.every = 100, .iterations = 10}));
+  EXPECT_FALSE(with(R"({"every":10,"iterations":9})")->comparison.is_on());
+  EXPECT_FALSE(with(R"({"every":0,"iterations":0})")->comparison.is_on());
+  EXPECT_FALSE(with(R"({"every":10})"));
+}
+
 TEST(RankPlan, CoarserLevelsTakeTheHighestClockOfEachGroup) {
   const Result<RankPlan> plan = ParseRankPlan(kPlan);
   ASSERT_TRUE(plan);

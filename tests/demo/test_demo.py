@@ -131,3 +131,26 @@ def test_a_folder_with_files_is_not_touched(tmp_path: Path) -> None:
     assert demo.returncode == 2
     assert "not empty" in err
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_detection_finds_the_straggler(tmp_path: Path) -> None:
+    """Real clients, server and agent: slow GPUs are found, answered, and well again.
+
+    Nobody says that the GPUs of pipeline 1 (ranks 4 to 7) are slow in iterations 10 to 24.
+    """
+    kept = tmp_path / "kept"
+    demo = start(tmp_path, "--detect", "--iterations", "36", "--keep", str(kept))
+    out, err = demo.communicate(timeout=2 * PATIENCE)
+    assert demo.returncode == 0, err
+    lines = [line.split(None, 2) for line in out.split("Detection")[1].splitlines()[1:]]
+    ranks = {4, 5, 6, 7}
+    slow = {int(words[2].split()[0]) for words in lines if "times as long as before" in words[2]}
+    well = {int(words[2].split()[0]) for words in lines if "as before again" in words[2]}
+    assert slow == ranks, out
+    assert well == ranks, out
+    with (kept / "rounds.csv").open(newline="") as file:
+        planned = [row for row in csv.DictReader(file) if row["part"] == "planned"]
+    versions = [int(row["plan_version"]) for row in planned]
+    # Answered while it lasts, and taken back.
+    assert versions[24] > versions[10], out
+    assert versions[-1] > versions[24], out

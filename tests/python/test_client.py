@@ -106,6 +106,7 @@ def train(client: perseus.Client, until: Callable[[], bool]) -> bool:
             for kind in ("forward", "backward"):
                 with client.instruction(kind, stage=0, microbatch=0):
                     time.sleep(0.005)
+            client.step_busy("backward", 0.25)
         time.sleep(0.005)
         iteration += 1
         if until():
@@ -134,6 +135,11 @@ def test_a_job_is_joined_and_reported(api: Api) -> None:
     reports = report["reports"]
     assert isinstance(reports, list)
     assert reports[0]["tokens"] == 4096
+    busy = reports[0]["busy_by_type_s"]
+    assert busy["backward"] == 0.25
+    assert 0.005 <= busy["forward"] < 0.25
+    assert reports[0]["busy_s"] == pytest.approx(sum(busy.values()))
+    assert reports[0]["clocks"] == "maximum"
 
 
 def test_the_papers_straggler_call(api: Api) -> None:

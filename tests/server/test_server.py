@@ -220,6 +220,46 @@ def zeus_rank(server: Server, job: str, rank: int) -> tuple[int, Any]:
     return server.call("POST", f"/register_rank/{job}", body_with_clocks)
 
 
+def test_detection_and_comparison_over_http(server: Server) -> None:
+    """Settings are checked, kept, shown by the command line; plans carry the comparison."""
+    path = create(server)
+    register_all(server, path)
+    while not server.call("GET", path)[1]["refined"]:
+        time.sleep(0.05)
+    status, settings = server.call("PUT", path + "/detection", {"mode": "act", "threshold": 0.1})
+    assert (status, settings) == (200, {"mode": "act", "threshold": 0.1, "window": 16})
+    assert server.call("PUT", path + "/detection", {"window": 8})[1]["threshold"] == 0.1
+    for body, field in (
+        ({"mode": "maybe"}, "mode"),
+        ({"threshold": 0}, "threshold"),
+        ({"window": 3}, "window"),
+        ({"limit": 1}, ""),
+    ):
+        status, answer = server.call("PUT", path + "/detection", body)
+        assert status == 422, answer
+        assert answer["error"].get("field", "") == field
+    assert server.call("PUT", path + "/comparison", {"every": 10, "iterations": 9})[0] == 422
+    status, answer = server.call("PUT", path + "/comparison", {"every": 10, "iterations": 4})
+    assert (status, answer) == (200, {"comparison": {"every": 10, "iterations": 4}})
+    _, plan = server.call("GET", path + "/plan?rank=3")
+    assert plan["comparison"] == {"every": 10, "iterations": 4}
+    _, plans = server.call("GET", path + "/plans?ranks=0-3")
+    assert all(each["comparison"]["every"] == 10 for each in plans["plans"])
+
+    name = path.rsplit("/", 1)[1]
+    assert "act: threshold 10.0 %, window 8" in job_command(server, "detection", name)
+    assert "advisory" in job_command(
+        server, "detection", name, "--mode", "advisory", "--threshold", "5%"
+    )
+    every = ("--every", "20", "--iterations", "5")
+    assert "of every 20 iterations 5" in job_command(server, "compare", name, *every)
+    shown = job_command(server, "show", name)
+    assert "advisory: threshold 5.0 %" in shown
+    assert "promised" in shown
+    assert "comparison" not in job_command(server, "compare", name, "--off")
+    assert "comparison" not in server.call("GET", path + "/plan?rank=3")[1]
+
+
 def test_zeus_clients_get_the_given_plan(server: Server) -> None:
     """And what hangs Zeus' own server (notes on its job_manager.py) gets an answer."""
     status, job = zeus_job(server)

@@ -1,0 +1,247 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Detection and comparison of a whole job: reports in, plans out.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "server/busy_times.h"
+#include "server/job_json.h"
+#include "server/service_testing.h"
+#include "server/watch_json.h"
+
+namespace perseus::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+class WatchTest : public ServiceTest {
+ protected:
+  WatchTest() : job_(Create()) {
+    RegisterAll(*job_);
+    AwaitRefined(*job_);
+  }
+
+  void SetMode(DetectionMode mode, int window = 8) {
+    const auto set = job_->SetWatch([&](WatchSettings* settings) {
+      settings->mode = mode;
+      settings->shift = {.threshold = 0.05, .window = window};
+    });
+    ASSERT_TRUE(set) << set.error().message;
+  }
+
+  std::shared_ptr<const PublishedPlan> Plan() const { return job_->board().Current(); }
+  double Requested(int pipeline) const { return Plan()->PlanOf(pipeline)->requested_time_seconds; }
+
+  // One iteration of all ranks as their plans say, but for `factors` of busy time.
+  void Iterate(const std::map<int, double>& factors = {}, bool shadow = false) {
+    const auto plan = Plan();
+    const bool at_maximum = shadow || plan->comparison.AtMaximum(iteration_);
+    std::vector<IterationReport> reports;
+    std::vector<ClientReport> clients;
+    for (int rank = 0; rank < 4; ++rank) {
+      const CurvePlan* const of = at_maximum ? nullptr : plan->PlanOf(rank / 2);
+      IterationReport report{
+          .rank = rank,
+          .iteration = iteration_,
+          .plan_version = plan->version.version,
+          .clocks = of == nullptr ? ReportedClocks::kMaximum : ReportedClocks::kPlan};
+      const auto found = factors.find(rank);
+      const double factor =
+          (found == factors.end() ? 1.0 : found->second) * (1 + 0.002 * normal_(random_));
+      report.busy_by_type = BusyTimes(*plan->curve, of)[static_cast<std::size_t>(rank % 2)];
+      for (double& seconds : report.busy_by_type) report.busy_seconds += seconds *= factor;
+      report.time_seconds = of == nullptr ? plan->curve->baseline_time_seconds()
+                                          : of->iteration_time_seconds * factor;
+      report.energy_joules = (at_maximum ? 1000 : 880) * (1 + 0.002 * normal_(random_));
+      reports.push_back(report);
+      clients.push_back({.rank = rank, .shadow = shadow});
+    }
+    const auto reported = job_->Report(reports, clients);
+    ASSERT_TRUE(reported) << reported.error().message;
+    job_->Tick();
+    ++iteration_;
+  }
+  void IterateTimes(int times, const std::map<int, double>& factors = {}) {
+    for (int i = 0; i < times; ++i) Iterate(factors);
+  }
+
+  std::shared_ptr<ManagedJob> job_;
+  int iteration_ = 0;
+  std::mt19937_64 random_{5};
+  std::normal_distribution<double> normal_;
+};
+
+TEST_F(WatchTest, OffByDefaultNothingIsFound) {
+  IterateTimes(20);
+  IterateTimes(20, {{3, 1.3}});
+  EXPECT_TRUE(job_->View().stragglers.empty());
+  EXPECT_EQ(job_->View().watch.watched_ranks, 0U);
+}
+
+TEST_F(WatchTest, AdvisoryOnlySaysSo) {
+  std::vector<std::string> told;
+  service_->events().Listen(job_->id(), [&](const Event* event) {
+    if (event != nullptr && event->name == "detection") told.push_back(event->data);
+    return true;
+  });
+  SetMode(DetectionMode::kAdvisory);
+  const auto version = Plan()->version.version;
+  IterateTimes(16);
+  IterateTimes(12, {{3, 1.3}});
+  const WatchView view = job_->View().watch;
+  ASSERT_EQ(view.slow.size(), 1U);
+  EXPECT_EQ(view.slow[0].rank, 3);
+  EXPECT_EQ(view.slow[0].dp_rank, 1);
+  EXPECT_EQ(view.slow[0].pp_rank, 1);
+  EXPECT_FALSE(view.slow[0].straggler);
+  EXPECT_THAT(view.slow[0].cause, HasSubstr("rank 3 (stage 1 of pipeline 1, node node1)"));
+  EXPECT_THAT(view.slow[0].cause, HasSubstr("all its computations alike"));
+  EXPECT_TRUE(job_->View().stragglers.empty());
+  EXPECT_EQ(Plan()->version.version, version);
+  ASSERT_FALSE(told.empty());
+  const auto event = nlohmann::json::parse(told[0]);
+  EXPECT_EQ(event["kind"], "straggler");
+  EXPECT_EQ(event["rank"], 3);
+  EXPECT_LE(event["delay_iterations"], 12);
+  IterateTimes(20);
+  EXPECT_TRUE(job_->View().watch.slow.empty());
+  EXPECT_EQ(job_->View().watch.counts.at("recovered"), 1);
+  service_->events().Listen("none", [](const Event*) { return false; });
+}
+
+TEST_F(WatchTest, ActAnswersAndClears) {
+  SetMode(DetectionMode::kAct);
+  const double target = Requested(0);
+  IterateTimes(16);
+  IterateTimes(12, {{3, 1.3}});
+  const JobView slow = job_->View();
+  ASSERT_EQ(slow.stragglers.size(), 1U);
+  EXPECT_EQ(slow.stragglers[0].rank, 3);
+  EXPECT_NEAR(slow.stragglers[0].factor, 1.3, 0.02);
+  EXPECT_EQ(Plan()->version.reason, "straggler");
+  EXPECT_GT(Requested(0), target);
+  EXPECT_EQ(slow.watch.slow[0].straggler, slow.stragglers[0].id);
+  // Under the new plans, too, it is the same straggler and no other.
+  IterateTimes(40, {{3, 1.3}});
+  EXPECT_EQ(job_->View().stragglers.size(), 1U);
+  IterateTimes(24);
+  EXPECT_TRUE(job_->View().stragglers.empty());
+  EXPECT_EQ(Plan()->version.reason, "target");
+  EXPECT_EQ(Requested(0), target);
+}
+
+TEST_F(WatchTest, AnOperatorsStragglersStayAndTheirWordHolds) {
+  SetMode(DetectionMode::kAct);
+  ASSERT_TRUE(job_->AddStraggler({.pipeline = 0, .factor = 1.1}));
+  IterateTimes(16);
+  IterateTimes(12, {{3, 1.3}});
+  ASSERT_EQ(job_->View().stragglers.size(), 2U);
+  // Cleared by hand: left alone until it has recovered.
+  ASSERT_TRUE(job_->ClearStraggler(job_->View().stragglers[1].id));
+  IterateTimes(24, {{3, 1.3}});
+  ASSERT_EQ(job_->View().stragglers.size(), 1U);
+  EXPECT_EQ(job_->View().stragglers[0].pipeline, 0);
+  EXPECT_TRUE(job_->View().watch.slow[0].dismissed);
+  IterateTimes(24);
+  IterateTimes(12, {{3, 1.3}});
+  EXPECT_EQ(job_->View().stragglers.size(), 2U);
+  // Off: what it found goes, what others said stays.
+  SetMode(DetectionMode::kOff);
+  job_->Tick();
+  ASSERT_EQ(job_->View().stragglers.size(), 1U);
+  EXPECT_EQ(job_->View().stragglers[0].pipeline, 0);
+}
+
+TEST_F(WatchTest, ARestartForgetsNeitherSettingsNorStragglers) {
+  SetMode(DetectionMode::kAct);
+  IterateTimes(16);
+  IterateTimes(12, {{3, 1.3}});
+  ASSERT_EQ(job_->View().stragglers.size(), 1U);
+  const std::string id = job_->id();
+  job_.reset();
+  Restart();
+  job_ = service_->Find(id);
+  ASSERT_NE(job_, nullptr);
+  AwaitRefined(*job_);
+  EXPECT_EQ(job_->View().watch.settings.mode, DetectionMode::kAct);
+  EXPECT_EQ(job_->View().watch.settings.shift.window, 8);
+  IterateTimes(30, {{3, 1.3}});
+  EXPECT_EQ(job_->View().stragglers.size(), 1U);
+  IterateTimes(30);
+  EXPECT_TRUE(job_->View().stragglers.empty());
+}
+
+TEST_F(WatchTest, SlowIterationsAreExplainedOrNot) {
+  SetMode(DetectionMode::kAdvisory);
+  IterateTimes(16);
+  IterateTimes(20, {{1, 1.2}, {3, 1.2}});
+  EXPECT_THAT(job_->View().watch.slow_cause, HasSubstr("the stragglers explain"));
+  EXPECT_EQ(job_->View().watch.together, "all ranks of stage 1");
+}
+
+TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
+  const auto version = Plan()->version.version;
+  ASSERT_TRUE(job_->SetWatch(
+      [](WatchSettings* settings) { settings->comparison = {.every = 10, .iterations = 4}; }));
+  EXPECT_EQ(Plan()->version.version, version + 1);
+  const RankPlanText text = RankPlanJson("j", *Plan(), 0, 0, "\"rank\":0");
+  EXPECT_THAT(text.own, HasSubstr(R"("comparison":{"every":10,"iterations":4},)"));
+  IterateTimes(60);
+  const auto json = SavingsJson(job_->View());
+  EXPECT_EQ(json["kind"], "realised");
+  ASSERT_EQ(json["realised"].size(), 1U);
+  const auto& realised = json["realised"][0];
+  EXPECT_EQ(realised["plan_version"], version + 1);
+  EXPECT_EQ(realised["pairs"], 6);
+  EXPECT_NEAR(realised["saving_percent"]["mean"].get<double>(), 12, 0.5);
+  EXPECT_LT(realised["saving_percent"]["least"].get<double>(), 12.2);
+  EXPECT_GT(realised["saving_percent"]["most"].get<double>(), 11.8);
+  EXPECT_NEAR(realised["with_plan_j_per_gpu"].get<double>(), 880, 5);
+  EXPECT_TRUE(json["promised"].is_object());
+  // The sums of iterations keep the two apart.
+  for (const auto& summary : job_->View().iterations) {
+    EXPECT_TRUE(summary.plan_version == 0 || summary.plan_version == version + 1);
+  }
+  ASSERT_TRUE(job_->SetWatch([](WatchSettings* settings) { settings->comparison = {}; }));
+  EXPECT_EQ(Plan()->version.version, version + 2);
+  EXPECT_FALSE(Plan()->comparison.is_on());
+  // Detection alone is no news for ranks.
+  SetMode(DetectionMode::kAdvisory);
+  EXPECT_EQ(Plan()->version.version, version + 2);
+}
+
+TEST_F(WatchTest, DetectionGoesOnWhileThePlanIsCompared) {
+  ASSERT_TRUE(job_->SetWatch([](WatchSettings* settings) {
+    settings->mode = DetectionMode::kAdvisory;
+    settings->shift.window = 8;
+    settings->comparison = {.every = 10, .iterations = 4};
+  }));
+  IterateTimes(60);
+  EXPECT_TRUE(job_->View().watch.slow.empty());
+  IterateTimes(20, {{2, 1.25}});
+  ASSERT_EQ(job_->View().watch.slow.size(), 1U);
+  EXPECT_EQ(job_->View().watch.slow[0].rank, 2);
+}
+
+TEST_F(WatchTest, InShadowModeSavingsAreAnEstimate) {
+  for (int i = 0; i < 5; ++i) Iterate({}, /*shadow=*/true);
+  const auto json = SavingsJson(job_->View());
+  EXPECT_EQ(json["kind"], "estimated");
+  EXPECT_EQ(json["shadow_ranks"], 4);
+  EXPECT_TRUE(json["realised"].empty());
+  EXPECT_NEAR(json["measured_at_maximum_s"].get<double>(), Plan()->curve->baseline_time_seconds(),
+              1e-9);
+}
+
+}  // namespace
+}  // namespace perseus::server
