@@ -8,6 +8,10 @@ Every rank is a connection of its own (real sockets, few processes: this one and
 the server). They register, get their plan, and wait for the next; then pipeline 0
 straggles and is cleared, several times. Times are taken when the first bytes of an
 answer arrive here, so they hold this program's own work, too.
+
+--agents 1024: the ranks are on so many nodes, and each node reaches the server through
+a relay (docs/relay.md), over its Unix socket; needs bench/relay_fleet, built with
+-DPERSEUS_BUILD_BENCHMARKS=ON. --agents 0 1024 measures both, one after the other.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from relay_nodes import Nodes
 
 STAGES = 4
 PROFILE = Path(__file__).parent.parent / "examples" / "gpt3-1.3b-a100-sxm.csv"
@@ -64,13 +70,17 @@ class Rank(asyncio.Protocol):
 
     async def call(self, method: str, path: str, body: object = None) -> tuple[int, Any, float]:
         """Ask; return status, JSON and when the answer began to arrive."""
+        status, answer, arrived = await self.ask(method, path, body)
+        return status, json.loads(answer) if answer else None, arrived
+
+    async def ask(self, method: str, path: str, body: object = None) -> tuple[int, bytes, float]:
+        """Likewise, but leave the answer to be parsed when nobody waits for this program."""
         text = b"" if body is None else json.dumps(body).encode()
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n"
         self.answer = asyncio.get_running_loop().create_future()
         assert self.transport is not None
         self.transport.write(head.encode() + text)
-        status, answer, arrived = await self.answer
-        return status, json.loads(answer) if answer else None, arrived
+        return await self.answer
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -92,14 +102,28 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def measure(host: str, port: int, ranks: int, rounds: int, pid: int) -> None:
-    """Run it all and print."""
+async def connect(host: str, port: int, ranks: int, nodes: Nodes | None) -> list[Rank]:
+    """Return one connection a rank: to the server, or to its node's relay."""
     loop = asyncio.get_running_loop()
-    connections = []
-    for _ in range(0, ranks + 1, 256):
-        made = [loop.create_connection(Rank, host, port) for _ in range(256)]
-        connections += [protocol for _, protocol in await asyncio.gather(*made)]
-    operator, clients = connections[-1], connections[:ranks]
+    connections: list[Rank] = []
+    for first in range(0, ranks, 256):
+        some = range(first, min(ranks, first + 256))
+        if nodes is None:
+            made = [loop.create_connection(Rank, host, port) for _ in some]
+            connections += [protocol for _, protocol in await asyncio.gather(*made)]
+        else:
+            paths = [str(nodes.sockets[rank * len(nodes.sockets) // ranks]) for rank in some]
+            local = [loop.create_unix_connection(Rank, path) for path in paths]
+            connections += [protocol for _, protocol in await asyncio.gather(*local)]
+    return connections
+
+
+async def measure(
+    host: str, port: int, ranks: int, rounds: int, pid: int, nodes: Nodes | None = None
+) -> None:
+    """Run it all and print."""
+    operator = (await connect(host, port, 1, None))[0]
+    clients = await connect(host, port, ranks, nodes)
 
     job = {
         "schedule": "1f1b",
@@ -123,7 +147,8 @@ async def measure(host: str, port: int, ranks: int, rounds: int, pid: int) -> No
         return registered, planned
 
     joined = await asyncio.gather(*(join(rank, client) for rank, client in enumerate(clients)))
-    print(f"{ranks} ranks, each its own connection, {STAGES} stages x 16 microbatches")
+    way = f"on {len(nodes.sockets)} nodes with a relay" if nodes else "each its own connection"
+    print(f"{ranks} ranks, {way}, {STAGES} stages x 16 microbatches")
     print(f"last rank registered after   {max(t for t, _ in joined) - start:.2f} s")
     print(f"last rank held its plan after {max(t for _, t in joined) - start:.2f} s")
     while not (await operator.call("GET", path))[1]["refined"]:
@@ -137,7 +162,7 @@ async def measure(host: str, port: int, ranks: int, rounds: int, pid: int) -> No
     for round_ in range(rounds):
         waits = [
             asyncio.create_task(
-                client.call("GET", f"{path}/plan?rank={rank}&after={version}&wait=60")
+                client.ask("GET", f"{path}/plan?rank={rank}&after={version}&wait=60")
             )
             for rank, client in enumerate(clients)
         ]
@@ -153,8 +178,9 @@ async def measure(host: str, port: int, ranks: int, rounds: int, pid: int) -> No
         answered.append(done - start)
         plans = await asyncio.gather(*waits)
         work.append(cpu_seconds(pid) - before)
-        version = plans[0][1]["version"]
-        assert all(plan["version"] == version for _, plan, _ in plans)
+        versions = {json.loads(plan)["version"] for _, plan, _ in plans}
+        assert len(versions) == 1
+        version = versions.pop()
         firsts += [arrived - start for _, _, arrived in plans]
     print(
         f"straggler, {rounds} times: acknowledged in {1000 * max(answered):.1f} ms at most; ranks"
@@ -168,6 +194,21 @@ async def measure(host: str, port: int, ranks: int, rounds: int, pid: int) -> No
         f"resident: {resident_mib(pid, 'VmRSS'):.0f} MiB now, "
         f"{resident_mib(pid, 'VmHWM'):.0f} MiB at most"
     )
+    if nodes is not None:
+        show_nodes(nodes)
+
+
+def show_nodes(nodes: Nodes) -> None:
+    """Print what the relays cost."""
+    real, *fleets = nodes.pids
+    print(
+        f"the relay of one node, `perseus agent relay`: {resident_mib(real, 'VmRSS'):.1f} MiB "
+        f"resident, {cpu_seconds(real):.2f} s of processor time"
+    )
+    memory = sum(resident_mib(pid, "VmRSS") for pid in fleets)
+    work = sum(cpu_seconds(pid) for pid in fleets)
+    count = len(nodes.sockets) - 1
+    print(f"{count} others in {len(fleets)} processes: {memory:.0f} MiB, {work:.1f} s")
 
 
 def main() -> int:
@@ -176,19 +217,34 @@ def main() -> int:
     parser.add_argument("--perseus", type=Path, required=True)
     parser.add_argument("--ranks", type=int, default=8192)
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--agents", type=int, nargs="*", default=[0], metavar="N")
     arguments = parser.parse_args()
+    for agents in arguments.agents:
+        measure_one(arguments, agents)
+    return 0
+
+
+def measure_one(arguments: argparse.Namespace, agents: int) -> None:
+    """Start a server, and relays where there are agents, and measure."""
     with tempfile.TemporaryDirectory() as folder:
         command = [arguments.perseus, "serve", "--listen", "127.0.0.1:0"]
         command += ["--store", f"sqlite:{folder}/jobs.db", "--log-level", "warning"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        nodes = None
         try:
             assert process.stdout is not None
-            host, port = process.stdout.readline().split("//")[1].strip().split(":")
-            asyncio.run(measure(host, int(port), arguments.ranks, arguments.rounds, process.pid))
+            url = process.stdout.readline().split("ready at ")[1].strip()
+            if agents > 0:
+                fleet = arguments.perseus.parents[2] / "bench" / "relay_fleet"
+                nodes = Nodes(arguments.perseus, fleet, url, Path(folder), agents)
+            host, port = url.split("//")[1].split(":")
+            ranks, rounds = arguments.ranks, arguments.rounds
+            asyncio.run(measure(host, int(port), ranks, rounds, process.pid, nodes))
         finally:
+            if nodes is not None:
+                nodes.stop()
             process.terminate()
             process.wait()
-    return 0
 
 
 if __name__ == "__main__":

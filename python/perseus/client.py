@@ -147,7 +147,7 @@ class Client:
     Parameters
     ----------
     server
-        "http://127.0.0.1:7787"; None: no server.
+        "http://127.0.0.1:7787", or "unix:/run/perseus-relay/server.sock"; None: no server.
     job_id, job
         The job to join, or the body of ``POST /api/v1/jobs`` as a mapping (all ranks may give the
         same: its ``client_key`` makes it one job).

@@ -38,20 +38,6 @@ bool HasEnded(int pidfd) {
   return ::poll(&item, 1, 0) == 1;
 }
 
-std::vector<gid_t> GroupsOf(int socket) {
-  std::vector<gid_t> groups(64);
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
-    if (::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) == 0) {
-      groups.resize(size / sizeof(gid_t));
-      return groups;
-    }
-    if (errno != ERANGE) break;
-    groups.resize(size / sizeof(gid_t));
-  }
-  return {};
-}
-
 template <typename T>
 bool Holds(const std::vector<T>& list, T value) {
   return std::find(list.begin(), list.end(), value) != list.end();
@@ -76,39 +62,35 @@ std::optional<Entry> Lookup(const std::string& name, const Get& get, std::vector
 }  // namespace
 
 Result<Peer> PeerOf(int socket) {
-  ucred credentials{};
-  socklen_t size = sizeof(credentials);
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+  auto seen = PeerOfUnixSocket(socket);
+  if (!seen) {
     return MakeError(ErrorCode::kIo,
-                     fmt::format("cannot tell who connected: {}", SystemMessage(errno)));
+                     fmt::format("cannot tell who connected: {}", SystemMessage(seen.error())));
   }
-  if (credentials.pid <= 0) {
+  if (seen->pid <= 0) {
     return MakeError(ErrorCode::kIo,
                      "the process that connected cannot be seen from the agent, so its end would "
                      "not be noticed; run the agent in the host's PID namespace");
   }
   Peer peer;
-  peer.pid = credentials.pid;
-  peer.uid = credentials.uid;
-  peer.gid = credentials.gid;
-  peer.groups = GroupsOf(socket);
-  peer.pidfd = OpenPidfd(socket, credentials.pid);
+  static_cast<UnixPeer&>(peer) = *std::move(seen);
+  peer.pidfd = OpenPidfd(socket, peer.pid);
   if (!peer.pidfd.valid() || HasEnded(peer.pidfd.get())) {
     return MakeError(ErrorCode::kIo,
                      fmt::format("process {}, which connected, has ended; a process must open the "
                                  "agent's socket itself, not get it from its parent",
-                                 credentials.pid));
+                                 peer.pid));
   }
   return peer;
 }
 
-bool AccessList::MayUse(const Peer& peer) const {
+bool AccessList::MayUse(const UnixPeer& peer) const {
   return MayOperate(peer) || Holds(users, peer.uid) || Holds(groups, peer.gid) ||
          std::any_of(peer.groups.begin(), peer.groups.end(),
                      [this](gid_t group) { return Holds(groups, group); });
 }
 
-bool AccessList::MayOperate(const Peer& peer) const {
+bool AccessList::MayOperate(const UnixPeer& peer) const {
   return IsAlwaysAllowed(peer.uid) || Holds(operators, peer.uid);
 }
 

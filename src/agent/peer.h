@@ -10,18 +10,14 @@
 #include <vector>
 
 #include "common/file_descriptor.h"
+#include "common/unix_socket.h"
 #include "perseus/result.h"
 
 // Who is at the other end of a Unix socket, as the kernel says it.
 namespace perseus::agent {
 
-// The process that connected. Children that inherit its socket are not it.
-struct Peer {
-  pid_t pid = 0;
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::vector<gid_t> groups;  // Supplementary ones.
-  FileDescriptor pidfd;       // Readable once the process has ended.
+struct Peer : UnixPeer {
+  FileDescriptor pidfd;  // Readable once the process has ended.
 };
 
 // Errors (kIo): the process is gone already, or cannot be seen from here (it
@@ -35,8 +31,8 @@ struct AccessList {
   std::vector<gid_t> groups;
   std::vector<uid_t> operators;  // May also give back the clocks of others.
 
-  bool MayUse(const Peer& peer) const;
-  bool MayOperate(const Peer& peer) const;
+  bool MayUse(const UnixPeer& peer) const;
+  bool MayOperate(const UnixPeer& peer) const;
 };
 
 // Of a name or a number, asking the system's name services: at start only, as

@@ -3,9 +3,7 @@
 
 #include "agent/socket.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -15,6 +13,9 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
+
+#include "common/unix_socket.h"
 
 namespace perseus::agent {
 namespace {
@@ -90,29 +91,16 @@ ListeningSocket::~ListeningSocket() {
 }
 
 Result<FileDescriptor> ConnectUnix(const std::string& path, std::chrono::milliseconds patience) {
-  using Clock = std::chrono::steady_clock;
-  constexpr int kPauseMilliseconds = 5;
-  const Clock::time_point deadline = Clock::now() + patience;
-  const Result<sockaddr_un> address = AddressOf(path);
-  if (!address) return tl::unexpected(address.error());
-  const auto fault = [&path] {
-    return Fault(path, fmt::format("cannot reach the agent: {}", SystemMessage(errno)));
-  };
-  FileDescriptor socket = NewSocket(SOCK_NONBLOCK);
-  if (!socket.valid()) return fault();
-  // A Unix socket connects at once, or its backlog is full (EAGAIN).
-  while (::connect(socket.get(), AsAddress(*address), sizeof(*address)) != 0) {
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN) return fault();
-    if (Clock::now() >= deadline) {
-      return Fault(path,
-                   fmt::format("the agent has taken no connection within {} ms", patience.count()));
-    }
-    ::poll(nullptr, 0, kPauseMilliseconds);
+  if (const Result<sockaddr_un> address = AddressOf(path); !address) {
+    return tl::unexpected(address.error());
   }
-  const int flags = ::fcntl(socket.get(), F_GETFL);
-  if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) return fault();
-  return socket;
+  auto socket = ConnectUnixSocket(path, patience, SocketMode::kBlocking);
+  if (socket) return *std::move(socket);
+  if (socket.error() == EAGAIN) {
+    return Fault(path,
+                 fmt::format("the agent has taken no connection within {} ms", patience.count()));
+  }
+  return Fault(path, fmt::format("cannot reach the agent: {}", SystemMessage(socket.error())));
 }
 
 }  // namespace perseus::agent

@@ -18,6 +18,7 @@
 #include "agent/release.h"
 #include "agent/stop_signals.h"
 #include "cli/agent_flags.h"
+#include "cli/agent_relay.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "device/device.h"
@@ -46,6 +47,21 @@ Result<void> AddIds(const std::vector<std::string>& names, std::string_view opti
   return {};
 }
 
+Result<agent::AccessList> AccessListOf(const AgentFlags& flags) {
+  agent::AccessList access;
+  if (auto added = AddIds(flags.users, "--allow-user", agent::UserId, &access.users); !added) {
+    return tl::unexpected(added.error());
+  }
+  if (auto added = AddIds(flags.groups, "--allow-group", agent::GroupId, &access.groups); !added) {
+    return tl::unexpected(added.error());
+  }
+  if (auto added = AddIds(flags.operators, "--operator", agent::UserId, &access.operators);
+      !added) {
+    return tl::unexpected(added.error());
+  }
+  return access;
+}
+
 Result<agent::AgentOptions> AgentOptionsOf(const AgentFlags& flags) {
   agent::AgentOptions options;
   options.driver = GivenOr(flags.driver, options.driver);
@@ -57,17 +73,9 @@ Result<agent::AgentOptions> AgentOptionsOf(const AgentFlags& flags) {
   }
   if (flags.poll_seconds) options.worker.poll = Nanoseconds(*flags.poll_seconds);
   if (flags.max_silence_seconds) options.max_silence = Nanoseconds(*flags.max_silence_seconds);
-  agent::AccessList& access = options.access;
-  if (auto added = AddIds(flags.users, "--allow-user", agent::UserId, &access.users); !added) {
-    return tl::unexpected(added.error());
-  }
-  if (auto added = AddIds(flags.groups, "--allow-group", agent::GroupId, &access.groups); !added) {
-    return tl::unexpected(added.error());
-  }
-  if (auto added = AddIds(flags.operators, "--operator", agent::UserId, &access.operators);
-      !added) {
-    return tl::unexpected(added.error());
-  }
+  Result<agent::AccessList> access = AccessListOf(flags);
+  if (!access) return tl::unexpected(access.error());
+  options.access = *std::move(access);
   return options;
 }
 
@@ -81,10 +89,18 @@ Result<Printout> ServeAgent(const AgentFlags& flags) {
       std::make_shared<agent::Log>([](const std::string& line) { WriteStandardError(line); });
   const auto agent = agent::Agent::Start(*options, *std::move(driver), log);
   if (!agent) return tl::unexpected(agent.error());
+  const auto relay = StartRelayBeside(flags, *options, log);
+  if (!relay) return tl::unexpected(relay.error());
   if (auto ended = (*agent)->Run(signals.descriptor()); !ended) {
     return tl::unexpected(ended.error());
   }
   return Printout("");
+}
+
+Result<Printout> ServeRanks(const AgentFlags& flags) {
+  const Result<agent::AccessList> access = AccessListOf(flags);
+  if (!access) return tl::unexpected(access.error());
+  return ServeRelay(flags, *access);
 }
 
 Result<Printout> DescribeRelease(const agent::ReleaseAllAnswer& answer) {
@@ -187,11 +203,13 @@ Result<Printout> ShowAgentStatus(const AgentFlags& flags, const Style& style) {
 
 Result<Printout> RunAgent(const AgentFlags& flags, const Style& style) {
   if (flags.action.empty() || flags.action == "run") return ServeAgent(flags);
+  if (flags.action == "relay") return ServeRanks(flags);
   if (flags.action == "release") return ReleaseClocks(flags);
   if (flags.action == "status") return ShowAgentStatus(flags, style);
-  return InvalidInput(fmt::format(
-      "'perseus agent' does run, release or status, not '{}'; 'perseus agent --help' says more",
-      flags.action));
+  return InvalidInput(
+      fmt::format("'perseus agent' does run, relay, release or status, not '{}'; 'perseus agent "
+                  "--help' says more",
+                  flags.action));
 }
 
 }  // namespace perseus::cli

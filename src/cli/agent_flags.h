@@ -12,7 +12,7 @@ namespace perseus::cli {
 
 // What `agent` is asked for. Empty: the agent's own default.
 struct AgentFlags {
-  std::string action;  // run (also where it is empty), release, status
+  std::string action;  // run (also where it is empty), relay, release, status
 
   std::string driver;
   std::string socket;
@@ -26,6 +26,12 @@ struct AgentFlags {
   std::optional<double> min_interval_seconds;
   std::optional<double> max_silence_seconds;
   std::optional<double> poll_seconds;
+
+  // run, relay
+  std::string server;
+  std::string server_token_file;
+  std::string server_ca_file;
+  std::string server_socket;  // Of run; of relay it is `socket`.
 
   // release
   bool all = false;

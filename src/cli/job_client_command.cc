@@ -30,7 +30,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kDefaultServer = "http://127.0.0.1:7787";
-constexpr std::size_t kMostTokenBytes = 4096;
 constexpr std::size_t kMostProfileBytes = std::size_t{256} << 20;
 constexpr double kEventSeconds = 3600;
 
@@ -47,12 +46,9 @@ Result<http::Client> Connect(const JobClientFlags& flags) {
   const std::string token_file =
       !flags.token_file.empty() ? flags.token_file : EnvironmentText("PERSEUS_TOKEN_FILE");
   if (!token_file.empty()) {
-    const Result<std::string> token = ReadWholeFile(token_file, kMostTokenBytes);
+    Result<std::string> token = http::ReadTokenFile(token_file);
     if (!token) return tl::unexpected(token.error());
-    options.token = Trimmed(*token);
-    if (options.token.empty() || options.token.find_first_of(" \t\r\n") != std::string::npos) {
-      return InvalidInput(fmt::format("{}: expected a file that holds one token", token_file));
-    }
+    options.token = *std::move(token);
   }
   return http::Client::Create(std::move(options));
 }

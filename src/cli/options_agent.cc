@@ -10,6 +10,7 @@
 #include "agent/journal.h"
 #include "agent/protocol.h"
 #include "cli/agent_flags.h"
+#include "cli/agent_relay.h"
 #include "cli/command_options.h"
 #include "cli/value_parsers.h"
 
@@ -50,35 +51,57 @@ void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
       "run (the default) serves until SIGTERM. Trainers lease GPUs over its Unix socket; however a "
       "trainer ends, its clocks are given back at once, and those that a killed agent left are "
       "given back when the next one starts. Needs root or CAP_SYS_ADMIN, or --observe.\n\n"
+      "relay stands between the ranks of the node and the server: they reach it at its Unix "
+      "socket (unix:PATH as their server) without a token, and the node is one connection to the "
+      "server instead of one for each rank. It needs no privilege.\n\n"
       "status shows who has which GPU. release gives clocks back, whoever set them: through the "
       "agent, or on the driver where no agent answers.",
       {{"on a node, as root, for the members of a group", "perseus agent --allow-group trainers"},
+       {"the ranks' way to the server, without any privilege",
+        "perseus agent relay --server https://perseus:7787 --server-token-file token "
+        "--allow-group trainers"},
        {"who has which GPU", "perseus agent status"},
        {"give every clock of the node back", "perseus agent release --all"},
        {"without any GPU: on simulated ones",
         "perseus agent --driver simulated:/tmp/gpus --socket /tmp/agent.sock --journal "
         "/tmp/agent.journal"}});
-  parser->AddInput(&flags->action, "run|release|status", "What to do (default: run).",
-                   {ValueKind::kChoice, {"run", "release", "status"}});
+  parser->AddInput(&flags->action, "run|relay|release|status", "What to do (default: run).",
+                   {ValueKind::kChoice, {"run", "relay", "release", "status"}});
   parser->SetGroup("Where");
   parser->AddText("--driver", "SPEC",
                   "How to reach the GPUs: nvml (default), nvml:/path/lib.so, or simulated:FILE.",
                   NotEmpty(&flags->driver), {});
   parser->AddText("--socket", "PATH",
-                  fmt::format("The agent's socket (default {}).", agent::kDefaultSocketPath),
+                  fmt::format("The agent's socket (default {}); of relay: its own (default {}).",
+                              agent::kDefaultSocketPath, kDefaultRelaySocket),
                   NotEmpty(&flags->socket), {ValueKind::kFile, {}});
   parser->AddText(
       "--journal", "FILE",
       fmt::format("Where it is written what was changed (default {}).", agent::kDefaultJournalPath),
       NotEmpty(&flags->journal), {ValueKind::kFile, {}});
-  parser->SetGroup("run");
-  parser->AddFlag(&flags->observe, "--observe", "Set no clock: show what is there.");
+  parser->SetGroup("run and relay");
+  parser->AddText("--server", "URL",
+                  "The server to which ranks are led: https://HOST:PORT. run does that too where "
+                  "it is given; relay needs it.",
+                  NotEmpty(&flags->server), {});
+  parser->AddText("--server-token-file", "FILE",
+                  "A file with one token of the role train. Ranks never see it.",
+                  NotEmpty(&flags->server_token_file), {ValueKind::kFile, {}});
+  parser->AddText("--server-ca", "FILE", "Certificates to trust (PEM; default: the system's).",
+                  NotEmpty(&flags->server_ca_file), {ValueKind::kFile, {}});
+  parser->AddText("--server-socket", "PATH",
+                  "run: where ranks reach the server (default: server.sock beside the agent's "
+                  "socket).",
+                  NotEmpty(&flags->server_socket), {ValueKind::kFile, {}});
   parser->AddRepeated("--allow-user", "NAME",
-                      "Who may lease GPUs, beside root and the agent's own user; a name or a "
+                      "Who may lease GPUs (relay: reach the server), beside root and the agent's "
+                      "own user; a name or a "
                       "number. May be given several times.",
                       AppendedTo(&flags->users));
   parser->AddRepeated("--allow-group", "NAME", "The same for the members of a group.",
                       AppendedTo(&flags->groups));
+  parser->SetGroup("run");
+  parser->AddFlag(&flags->observe, "--observe", "Set no clock: show what is there.");
   parser->AddRepeated("--operator", "NAME",
                       "A user who may also give back the clocks of others (release).",
                       AppendedTo(&flags->operators));

@@ -7,12 +7,11 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
+#include <chrono>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -23,6 +22,7 @@
 #include "agent/protocol.h"
 #include "client/ticks.h"
 #include "common/file_descriptor.h"
+#include "common/unix_socket.h"
 
 namespace perseus::client {
 namespace {
@@ -36,23 +36,21 @@ Error AgentError(const std::string& socket, const std::string& what) {
 }
 
 Result<FileDescriptor> ConnectTo(const std::string& socket) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (socket.empty() || socket.size() >= sizeof(address.sun_path)) {
-    return InvalidInput(fmt::format("'{}' is no path of a socket (1 to {} bytes)", socket,
-                                    sizeof(address.sun_path) - 1));
+  auto fd =
+      ConnectUnixSocket(socket, std::chrono::seconds(kTakenWithin.tv_sec), SocketMode::kBlocking);
+  int error = fd ? 0 : fd.error();
+  if (fd &&
+      ::setsockopt(fd->get(), SOL_SOCKET, SO_SNDTIMEO, &kTakenWithin, sizeof(kTakenWithin)) != 0) {
+    error = errno;
   }
-  std::memcpy(address.sun_path, socket.data(), socket.size());
-  FileDescriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // For connect(), too, which would wait without end where the backlog is full.
-  if (fd.valid() &&
-      ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kTakenWithin, sizeof(kTakenWithin)) == 0 &&
-      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
-    return fd;
+  if (error == 0) return *std::move(fd);
+  if (error == EINVAL || error == ENAMETOOLONG) {
+    return InvalidInput(
+        fmt::format("'{}' is no path of a socket: {}", socket, SystemMessage(error)));
   }
-  return tl::unexpected(AgentError(socket, errno == EAGAIN
+  return tl::unexpected(AgentError(socket, error == EAGAIN
                                                ? "it takes no connection; does it hang?"
-                                               : SystemMessage(errno) + "; is it running?"));
+                                               : SystemMessage(error) + "; is it running?"));
 }
 
 // One connection, which asks one thing at a time.

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +18,7 @@
 #include "common/file_descriptor.h"
 #include "common/nearest_name.h"
 #include "common/numbers.h"
+#include "common/unix_socket.h"
 
 namespace perseus::device {
 namespace {
@@ -55,19 +55,9 @@ class Exchange {
   }
 
   Result<void> Connect() {
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    if (path_.size() >= sizeof(address.sun_path)) return Fail(ENAMETOOLONG);
-    std::copy(path_.begin(), path_.end(), address.sun_path);
-    socket_ = FileDescriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket_.valid()) return Fail(errno);
-    // A Unix socket connects at once, or its backlog is full (EAGAIN).
-    while (connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-      if (errno == EINTR) continue;
-      if (errno != EAGAIN || Clock::now() >= deadline_) return Fail(errno);
-      constexpr int kPauseMilliseconds = 5;
-      poll(nullptr, 0, kPauseMilliseconds);
-    }
+    auto connected = ConnectUnixSocket(path_, deadline_ - Clock::now(), SocketMode::kNonBlocking);
+    if (!connected) return Fail(connected.error());
+    socket_ = *std::move(connected);
     return {};
   }
 

@@ -18,6 +18,7 @@
 #include "http/event_reader_state.h"
 #include "http/message_parser.h"
 #include "http/text.h"
+#include "perseus/file.h"
 
 namespace perseus::http {
 namespace {
@@ -69,6 +70,20 @@ Response TakeResponse(MessageParser* parser) {
 }
 
 }  // namespace
+
+Result<std::string> ReadTokenFile(const std::string& path) {
+  constexpr std::size_t kMostTokenFileBytes = 4096;
+  constexpr std::string_view kSpace = " \t\r\n";
+  if (path.empty()) return "";
+  const Result<std::string> text = ReadWholeFile(path, kMostTokenFileBytes);
+  if (!text) return tl::unexpected(text.error());
+  const std::size_t first = std::min(text->find_first_not_of(kSpace), text->size());
+  const std::size_t end = std::min(text->find_first_of(kSpace, first), text->size());
+  if (first == end || text->find_first_not_of(kSpace, end) != std::string::npos) {
+    return InvalidInput(fmt::format("{}: expected a file that holds one token", path));
+  }
+  return text->substr(first, end - first);
+}
 
 struct Client::State {
   ClientOptions options;

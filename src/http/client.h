@@ -28,6 +28,10 @@ struct ClientOptions {
   std::size_t max_response_bytes = 64 << 20;  // A longer one is an error.
 };
 
+// The token in a file that holds nothing else but space and line ends around it. "":
+// no file is named.
+Result<std::string> ReadTokenFile(const std::string& path);
+
 // How often, and when again. A call is tried again where no answer came (no
 // connection, a connection that broke) or where the status is 429, 502, 503 or 504;
 // the answer may have been lost, not the request: ask for it only where doing twice

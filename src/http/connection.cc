@@ -40,13 +40,12 @@ bool Connection::BodyCharge::Set(std::size_t bytes) {
 }
 
 Connection::Connection(ServerCore* core, IoLoop* loop, std::unique_ptr<Transport> transport,
-                       std::string peer, bool is_refused)
+                       Origin origin)
     : core_(core),
       loop_(loop),
       transport_(std::move(transport)),
       waiter_(loop->context, transport_->descriptor()),
-      peer_(std::move(peer)),
-      is_refused_(is_refused),
+      origin_(std::move(origin)),
       charge_(core) {}
 
 Connection::~Connection() {
@@ -94,7 +93,8 @@ void Connection::Close() {
   place = loop_->connections.back();
   place->index_ = index_;
   loop_->connections.pop_back();
-  core_->ConnectionClosed();
+  origin_.held.reset();
+  core_->ConnectionClosed(origin_.refusal != nullptr);
 }
 
 // The request is answered, or will never be.
@@ -282,12 +282,12 @@ void Connection::OnHead() {
   is_http_1_1_ = head.is_http_1_1;
   keep_alive_ = head.keep_alive;
   const bool has_body = head.has_body;
-  if (is_refused_) return Refuse(503, "The server has too many connections; try again soon.");
+  if (origin_.refusal) return Respond(*origin_.refusal, /*keep_alive=*/false);
   const std::shared_ptr<const TokenSet> tokens = core_->tokens();
   AdmissionRules rules;
   rules.router = &core_->router;
   rules.tokens = tokens.get();
-  rules.only_local_hosts = tokens == nullptr && peer_ != "unix";
+  rules.only_local_hosts = tokens == nullptr && origin_.peer != "unix";
   rules.max_body_bytes = core_->options.max_body_bytes;
   admission_ = std::make_unique<Admission>(Admit(std::move(head), rules));
   is_head_ = admission_->is_head;
@@ -323,7 +323,7 @@ void Connection::Dispatch() {
       std::make_shared<Job>(Job{std::move(admission_->request), std::move(admission_->parameters),
                                 route_, Responder(std::move(exchange)), std::move(charge_)});
   job->request.body = std::move(parser_->body());
-  job->request.peer = peer_;
+  job->request.peer = origin_.peer;
   parser_.reset();
   admission_.reset();
   if (route_->is_instant) return Run(core_, *job);

@@ -31,9 +31,13 @@ class EventStreamCore;
 // holds little: no read buffer, no parser, no timer (OnTick looks at `deadline_`).
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // `is_refused`: there are too many; it is told so and closed.
-  Connection(ServerCore* core, IoLoop* loop, std::unique_ptr<Transport> transport, std::string peer,
-             bool is_refused);
+  // What is known of a connection when it is accepted.
+  struct Origin {
+    std::string peer;
+    std::unique_ptr<Response> refusal;  // It is told so and closed. Null: it is welcome.
+    std::shared_ptr<void> held;         // Until it is closed.
+  };
+  Connection(ServerCore* core, IoLoop* loop, std::unique_ptr<Transport> transport, Origin origin);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -123,10 +127,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   IoLoop* loop_;
   std::unique_ptr<Transport> transport_;
   boost::asio::posix::stream_descriptor waiter_;
-  std::string peer_;
+  Origin origin_;
   std::size_t index_ = 0;  // In the loop's list.
   State state_ = State::kHandshake;
-  bool is_refused_;
   bool read_armed_ = false, write_armed_ = false;
   bool write_wants_read_ = false;  // TLS.
   bool peer_ended_ = false;

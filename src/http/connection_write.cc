@@ -138,7 +138,9 @@ void Connection::NextRequest() {
   path_ = std::string();
   token_name_ = std::string();
   request_bytes_ = 0;
-  SetDeadline(core_->is_stopping() ? 0 : core_->options.idle_seconds);
+  const ServerOptions& options = core_->options;
+  const double patience = origin_.refusal ? options.header_seconds : options.idle_seconds;
+  SetDeadline(core_->is_stopping() ? 0 : patience);
 }
 
 void Connection::Linger() {
@@ -236,7 +238,7 @@ void Connection::LogAnswer() {
   core_->counters.CountStatus(status_);
   if (core_->options.on_access) {
     AccessRecord record;
-    record.peer = peer_;
+    record.peer = origin_.peer;
     record.method = method_;
     record.path = path_;
     record.pattern = route_ != nullptr ? std::string_view(route_->pattern) : std::string_view();

@@ -98,13 +98,15 @@ bool AnswersOn(const BoundAddress& bound) {
                            errno == EAGAIN || errno == EINPROGRESS);
 }
 
-// Binds with mode 0600 from the first moment on.
-int BindUnix(int socket, const BoundAddress& bound) {
+// Binds with no more than `mode` from the first moment on.
+int BindUnix(int socket, const BoundAddress& bound, int mode) {
   // Mode of the socket itself: what bind() gives the file, less the umask, which is
   // the whole process's and so left alone.
-  if (::fchmod(socket, S_IRUSR | S_IWUSR) != 0) return errno;
-  if (::bind(socket, &bound.address.any, bound.size) == 0) return 0;
-  return errno;
+  const auto system_mode = static_cast<mode_t>(mode);
+  if (::fchmod(socket, system_mode) != 0) return errno;
+  if (::bind(socket, &bound.address.any, bound.size) != 0) return errno;
+  // What the umask took away.
+  return ::chmod(bound.address.local.sun_path, system_mode) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -164,19 +166,19 @@ void Listener::Close() {
   socket_ = FileDescriptor();
 }
 
-Result<Listener> Listener::Open(const ListenAddress& address) {
+Result<Listener> Listener::Open(const ListenAddress& address, int unix_mode) {
   BoundAddress bound = ToSystem(address);
   FileDescriptor socket(
       ::socket(bound.address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) return CannotListen(address, SystemMessage(errno));
   int error = 0;
   if (!address.unix_path.empty()) {
-    error = BindUnix(socket.get(), bound);
+    error = BindUnix(socket.get(), bound, unix_mode);
     struct stat status {};
     if (error == EADDRINUSE && ::lstat(address.unix_path.c_str(), &status) == 0 &&
         S_ISSOCK(status.st_mode) && !AnswersOn(bound)) {
       ::unlink(address.unix_path.c_str());
-      error = BindUnix(socket.get(), bound);
+      error = BindUnix(socket.get(), bound, unix_mode);
     }
   } else {
     const int on = 1;

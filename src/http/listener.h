@@ -26,8 +26,9 @@ Result<ListenAddress> ParseListenAddress(std::string_view text);
 // A socket that listens. Owns the file of a Unix socket, which it removes.
 class Listener {
  public:
-  // Replaces the file of a Unix socket that nobody listens on any more.
-  static Result<Listener> Open(const ListenAddress& address);
+  // Replaces the file of a Unix socket that nobody listens on any more. `unix_mode`: of
+  // that file, from the first moment on.
+  static Result<Listener> Open(const ListenAddress& address, int unix_mode);
   Listener(Listener&& other) noexcept;
   Listener& operator=(Listener&&) = delete;
   ~Listener();

@@ -96,6 +96,12 @@ Response ErrorResponse(int status, std::string_view code, std::string_view messa
   return JsonResponse(status, FormatCompact({{"error", std::move(error)}}) + "\n");
 }
 
+Response TryAgainResponse(std::string_view message) {
+  Response response = ErrorResponse(503, ErrorCodeOf(503), message);
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
 std::string_view ErrorCodeOf(int status) {
   const Status* known = FindStatus(status);
   if (known != nullptr && !known->code.empty()) return known->code;

@@ -66,6 +66,9 @@ std::size_t BodySize(const Response& response);
 Response ErrorResponse(int status, std::string_view code, std::string_view message,
                        std::string_view field = {});
 
+// 503 with Retry-After: a second from now it may be better.
+Response TryAgainResponse(std::string_view message);
+
 // "not_found" for 404, and so on: the `code` that fits a status of 400 or above.
 std::string_view ErrorCodeOf(int status);
 

@@ -51,6 +51,13 @@ Result<void> CheckSafety(const ServerOptions& options, const ListenAddress& addr
         "TLS needs both files, but there is no {}.",
         options.tls_key_file.empty() ? "key: set --tls-key" : "certificate: set --tls-cert"));
   }
+  constexpr int kOthers = 077;
+  if (!address.unix_path.empty() && (options.unix_mode & kOthers) != 0 && !options.admit_peer &&
+      options.token_file.empty()) {
+    return InvalidInput(fmt::format(
+        "Others than their owner may open {}, so it needs tokens or a list of who may connect.",
+        address.unix_path));
+  }
   if (address.is_local) return {};
   const bool lacks_tls = options.tls_certificate_file.empty();
   const bool lacks_tokens = options.token_file.empty();
@@ -92,7 +99,7 @@ Result<std::unique_ptr<Server>> Server::Open(ServerOptions options, std::vector<
   if (!checked) return tl::unexpected(checked.error());
   Result<Router> router = Router::Make(std::move(routes));
   if (!router) return tl::unexpected(router.error());
-  Result<Listener> listener = Listener::Open(*address);
+  Result<Listener> listener = Listener::Open(*address, options.unix_mode);
   if (!listener) return tl::unexpected(listener.error());
   address->port = listener->port();
   options.max_connections = MakeRoomFor(options.max_connections);

@@ -122,8 +122,15 @@ struct AccessRecord {
 
 struct ServerOptions {
   // "127.0.0.1:7787", "[::1]:0" (a port that the system chooses), "localhost:7787",
-  // "0.0.0.0:7787" or "unix:/run/perseus/server.sock" (mode 0600).
+  // "0.0.0.0:7787" or "unix:/run/perseus/server.sock".
   std::string listen = "127.0.0.1:7787";
+  // Of a Unix socket: the mode of its file, and who may connect. `admit_peer` is asked
+  // on an IO thread about each socket that was accepted, and must not block. What it
+  // returns is kept as long as the connection, so that it can count. Its error refuses:
+  // the first request is answered with that sentence (kDenied: 403, others: 503). Null:
+  // whoever may open the file.
+  int unix_mode = 0600;
+  std::function<Result<std::shared_ptr<void>>(int socket)> admit_peer;
   std::string token_file;  // "": no tokens; only for loopback and Unix sockets.
   std::string tls_certificate_file, tls_key_file;  // PEM; both or none.
 

@@ -154,30 +154,55 @@ void ServerCore::PauseAccepting(int error) {
   });
 }
 
+std::unique_ptr<Response> ServerCore::Judge(int socket, const std::string& peer,
+                                            std::shared_ptr<void>* held) {
+  // Those who are refused take no place from others.
+  if (counters.connections_now.load() - counters.refused_now.load() >= options.max_connections) {
+    return std::make_unique<Response>(
+        TryAgainResponse("The server has too many connections; try again soon."));
+  }
+  if (!options.admit_peer || peer != "unix") return nullptr;
+  Result<std::shared_ptr<void>> admitted = options.admit_peer(socket);
+  if (admitted) {
+    *held = *std::move(admitted);
+    return nullptr;
+  }
+  return std::make_unique<Response>(
+      admitted.error().code == ErrorCode::kDenied
+          ? ErrorResponse(403, ErrorCodeOf(403), admitted.error().message)
+          : TryAgainResponse(admitted.error().message));
+}
+
 void ServerCore::Welcome(FileDescriptor socket, std::string peer) {
   ++counters.accepted;
-  const std::uint64_t others = counters.connections_now.fetch_add(1);
-  const bool is_refused = others >= options.max_connections;
-  if (is_refused) ++counters.refused_connections;
-  if (others >= options.max_connections + kRefusalSlots) return ConnectionClosed();
+  std::shared_ptr<void> held;
+  std::unique_ptr<Response> refusal = Judge(socket.get(), peer, &held);
+  ++counters.connections_now;
+  const bool is_refused = refusal != nullptr;
+  if (is_refused) {
+    ++counters.refused_connections;
+    if (counters.refused_now.fetch_add(1) >= kRefusalSlots) return ConnectionClosed(is_refused);
+  }
   IoLoop* loop = loops_[next_loop_++ % loops_.size()].get();
-  boost::asio::post(loop->context, [this, loop, socket = std::move(socket), peer = std::move(peer),
-                                    is_refused]() mutable {
+  boost::asio::post(loop->context, [this, loop, is_refused, socket = std::move(socket),
+                                    peer = std::move(peer), refusal = std::move(refusal),
+                                    held = std::move(held)]() mutable {
     const std::optional<TlsContext> tls_context = tls();
     std::unique_ptr<Transport> transport =
         tls_context ? tls_context->Accept(std::move(socket)) : PlainTransport(std::move(socket));
-    if (!transport || is_stopping()) return ConnectionClosed();
+    if (!transport || is_stopping()) return ConnectionClosed(is_refused);
     try {
-      std::make_shared<Connection>(this, loop, std::move(transport), std::move(peer), is_refused)
-          ->Start();
+      Connection::Origin origin = {std::move(peer), std::move(refusal), std::move(held)};
+      std::make_shared<Connection>(this, loop, std::move(transport), std::move(origin))->Start();
     } catch (const boost::system::system_error& error) {
       Report(fmt::format("A connection cannot be watched: {}.", error.what()));
-      ConnectionClosed();
+      ConnectionClosed(is_refused);
     }
   });
 }
 
-void ServerCore::ConnectionClosed() {
+void ServerCore::ConnectionClosed(bool was_refused) {
+  if (was_refused) --counters.refused_now;
   if (counters.connections_now.fetch_sub(1) != 1 || !is_stopping()) return;
   // Under the lock, or Stop() could look before and wait after.
   const std::lock_guard lock(mutex_);

@@ -35,7 +35,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 // Connections closed by nothing but time are looked at this often.
 inline constexpr std::chrono::milliseconds kTick{250};
-// Connections over the limit that are open at once to be told so.
+// Connections that are open at once to be told that they are not welcome.
 inline constexpr std::size_t kRefusalSlots = 64;
 
 // One IO thread and the connections that are its own: what they do, they do on it, so
@@ -60,7 +60,9 @@ struct IoLoop {
 
 // As Counters, as they are counted.
 struct AtomicCounters {
-  std::atomic<std::uint64_t> connections_now = 0, parked_now = 0, streams_now = 0;
+  std::atomic<std::uint64_t> connections_now = 0;  // With those that are refused.
+  std::atomic<std::uint64_t> refused_now = 0;
+  std::atomic<std::uint64_t> parked_now = 0, streams_now = 0;
   std::atomic<std::uint64_t> body_bytes_now = 0;
   std::atomic<std::uint64_t> accepted = 0, refused_connections = 0;
   std::atomic<std::uint64_t> requests = 0;
@@ -90,7 +92,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   std::optional<TlsContext> tls() const;
   bool is_stopping() const { return stopping_.load(std::memory_order_acquire); }
   void Report(const std::string& sentence);
-  void ConnectionClosed();
+  void ConnectionClosed(bool was_refused);
 
   ServerOptions options;
   const Router router;
@@ -102,6 +104,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void AcceptMore();
   void WaitToAccept();
   void PauseAccepting(int error);
+  // Null: it is welcome, and `held` is what is to be kept as long as it is.
+  std::unique_ptr<Response> Judge(int socket, const std::string& peer, std::shared_ptr<void>* held);
   void Welcome(FileDescriptor socket, std::string peer);
   void Tick(IoLoop* loop);
 

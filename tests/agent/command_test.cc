@@ -87,7 +87,7 @@ TEST_F(AgentCommand, ReleaseWantsToKnowWhich) {
 TEST_F(AgentCommand, SaysWhatItCannotDo) {
   const Result action = Perseus({"dance"});
   EXPECT_EQ(action.code, 2);
-  EXPECT_THAT(action.out, HasSubstr("run, release or status, not 'dance'"));
+  EXPECT_THAT(action.out, HasSubstr("run, relay, release or status, not 'dance'"));
   const Result user = Perseus({"run", "--allow-user", "no-such-user"});
   EXPECT_EQ(user.code, 2);
   EXPECT_THAT(user.out, HasSubstr("--allow-user: there is no user 'no-such-user'"));

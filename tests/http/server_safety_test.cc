@@ -4,7 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "common/unix_socket.h"
 #include "http/client.h"
 #include "http/server.h"
 #include "http/support.h"
@@ -95,6 +101,62 @@ TEST(Safety, UnixSocketsAreTheOwnersAlone) {
   EXPECT_EQ(FaultOf(options), "");
   folder.Write("s", "a file");
   EXPECT_NE(FaultOf(options), "");
+}
+
+TEST(Safety, AnOpenUnixSocketNeedsAListOfWhoMayConnect) {
+  const TemporaryFolder folder;
+  ServerOptions options = Listening("unix:" + folder.path() + "/open.sock");
+  options.unix_mode = 0666;
+  EXPECT_THAT(FaultOf(options), HasSubstr("needs tokens or a list of who may connect"));
+  options.admit_peer = [](int) -> Result<std::shared_ptr<void>> { return nullptr; };
+  EXPECT_EQ(FaultOf(options), "");
+}
+
+TEST(Safety, WhoMayNotConnectIsToldSoAndTakesNobodysPlace) {
+  const TemporaryFolder folder;
+  ServerOptions options = Listening("unix:" + folder.path() + "/open.sock");
+  options.unix_mode = 0666;
+  options.max_connections = 2;
+  std::atomic<bool> is_denied = true;
+  std::atomic<int> held = 0;
+  options.admit_peer = [&](int socket) -> Result<std::shared_ptr<void>> {
+    const auto peer = PeerOfUnixSocket(socket);
+    EXPECT_TRUE(peer && peer->pid == ::getpid());
+    if (is_denied) return MakeError(ErrorCode::kDenied, "You are not on the list.");
+    if (held >= 1) return MakeError(ErrorCode::kIo, "You have enough connections.");
+    ++held;
+    return std::shared_ptr<void>(&held,
+                                 [](void* count) { --*static_cast<std::atomic<int>*>(count); });
+  };
+  const auto server = StartServer({Get("/echo", Echo())}, options);
+  struct stat status {};
+  ASSERT_EQ(::stat((folder.path() + "/open.sock").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0666U);
+
+  std::vector<Client> refused;
+  for (int i = 0; i < 8; ++i) {
+    refused.push_back(ClientOf(*server));
+    const auto response = refused.back().Call("GET", "/echo");
+    ASSERT_TRUE(response) << response.error().message;
+    EXPECT_EQ(response->status, 403);
+    EXPECT_THAT(*response->body, HasSubstr("You are not on the list."));
+  }
+  is_denied = false;
+  {
+    Client welcome = ClientOf(*server);
+    const auto response = welcome.Call("GET", "/echo");
+    ASSERT_TRUE(response) << response.error().message;
+    EXPECT_EQ(response->status, 200);
+    EXPECT_EQ(held, 1);
+    Client second = ClientOf(*server);
+    const auto too_many = second.Call("GET", "/echo");
+    ASSERT_TRUE(too_many) << too_many.error().message;
+    EXPECT_EQ(too_many->status, 503);
+    EXPECT_NE(FindHeader(too_many->headers, "Retry-After"), nullptr);
+  }
+  // Its place is free once it has gone.
+  EXPECT_TRUE(Eventually([&] { return held == 0; }));
+  EXPECT_EQ(ClientOf(*server).Call("GET", "/echo")->status, 200);
 }
 
 class RolesTest : public ::testing::Test {

@@ -1,0 +1,126 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "relay/forwarder.h"
+
+#include <exception>
+#include <utility>
+
+namespace perseus::relay {
+namespace {
+
+constexpr double kLeastSeconds = 0.2;  // For a call; less is not worth beginning.
+
+}  // namespace
+
+Forwarder::Forwarder(const ServerAddress* address, ServerHealth* health, ForwarderOptions options)
+    : options_(options), health_(health) {
+  idle_.reserve(static_cast<std::size_t>(options_.lines));
+  for (int i = 0; i < options_.lines; ++i) {
+    workers_.push_back(std::make_unique<Worker>(address, health));
+  }
+  try {
+    for (const std::unique_ptr<Worker>& worker : workers_) {
+      worker->thread = std::thread([this, worker = worker.get()] { Run(worker); });
+    }
+  } catch (...) {  // No thread; those that run have to be joined.
+    Stop();
+    throw;
+  }
+}
+
+Forwarder::~Forwarder() { Stop(); }
+
+bool Forwarder::Send(Request request, Callback callback) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t bytes = request.body.size();
+  const bool fits = queue_.size() < options_.max_waiting &&
+                    (queue_.empty() || queued_bytes_ + bytes <= options_.max_waiting_bytes);
+  if (stopped_ || !fits) return false;
+  const auto patience = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(options_.deadline_seconds));
+  queue_.push_back({std::move(request), std::move(callback), Clock::now() + patience});
+  queued_bytes_ += bytes;
+  if (!idle_.empty()) {
+    idle_.back()->is_woken = true;
+    idle_.back()->wake.notify_one();
+    idle_.pop_back();
+  }
+  return true;
+}
+
+bool Forwarder::Next(Worker* worker, Item* item) {
+  std::unique_lock lock(mutex_);
+  const auto is_woken = [&] { return worker->is_woken || stopped_; };
+  while (queue_.empty() && !stopped_) {
+    worker->is_woken = false;
+    idle_.push_back(worker);
+    if (worker->line.is_open() && !worker->wake.wait_for(lock, options_.idle, is_woken)) {
+      lock.unlock();
+      worker->line.Close();
+      lock.lock();
+    }
+    worker->wake.wait(lock, is_woken);
+  }
+  if (stopped_) return false;
+  *item = std::move(queue_.front());
+  queue_.pop_front();
+  queued_bytes_ -= item->request.body.size();
+  return true;
+}
+
+void Forwarder::Run(Worker* worker) {
+  Item item;
+  while (Next(worker, &item)) {
+    try {
+      item.callback(Ask(worker, item));
+    } catch (const std::exception&) {  // No memory: who waits is answered by the engine.
+    }
+    item = Item();  // What it holds is not kept until the next.
+  }
+}
+
+Result<http::Response> Forwarder::Ask(Worker* worker, const Item& item) {
+  const double left = std::chrono::duration<double>(item.deadline - Clock::now()).count();
+  if (left < kLeastSeconds) {
+    return MakeError(ErrorCode::kIo, "the server takes too long for what came before");
+  }
+  if (health_->fails_fast()) return MakeError(ErrorCode::kIo, health_->why());
+  const Request& request = item.request;
+  try {
+    return worker->line.Call(request.method, request.target, request.body, left);
+  } catch (const std::exception& exception) {  // No memory, or no thread to look a name up.
+    return MakeError(ErrorCode::kIo, exception.what());
+  }
+}
+
+void Forwarder::Stop() {
+  std::deque<Item> left;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    left.swap(queue_);
+    for (const std::unique_ptr<Worker>& worker : workers_) worker->wake.notify_one();
+  }
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->line.Cancel();
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
+  }
+  for (const Item& item : left) {
+    item.callback(MakeError(ErrorCode::kCancelled, "the relay stops"));
+  }
+}
+
+http::Response TooManyRequests() {
+  return http::TryAgainResponse("The relay has too many requests at once; try again soon.");
+}
+
+void Forward(Forwarder* forwarder, Forwarder::Request request, const http::Responder& responder) {
+  const bool is_sent =
+      forwarder->Send(std::move(request), [responder](const Result<http::Response>& result) {
+        responder.Send(result ? *result : UnavailableResponse(result.error()));
+      });
+  if (!is_sent) responder.Send(TooManyRequests());
+}
+
+}  // namespace perseus::relay

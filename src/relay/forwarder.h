@@ -1,0 +1,97 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_RELAY_FORWARDER_H_
+#define PERSEUS_RELAY_FORWARDER_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "http/message.h"
+#include "http/server.h"
+#include "perseus/result.h"
+#include "relay/server_line.h"
+
+namespace perseus::relay {
+
+struct ForwarderOptions {
+  int lines = 2;
+  std::size_t max_waiting = 512;
+  std::size_t max_waiting_bytes = std::size_t{48} << 20;
+  double deadline_seconds = 8;  // Less than clients wait for (10).
+  std::chrono::milliseconds idle = std::chrono::seconds(5);
+};
+
+// Sends requests to the server, in the order in which they came, over a few kept
+// connections; one suffices most of the time, and the others are closed when they had
+// nothing to do for a while. What waits is bounded in number, bytes and time.
+// Thread-safe.
+class Forwarder {
+ public:
+  struct Request {
+    std::string method;
+    std::string target;
+    std::string body;
+  };
+  // Called once, on a thread of the forwarder, with the answer or (kIo, kCancelled) why
+  // there is none.
+  using Callback = std::function<void(const Result<http::Response>&)>;
+
+  // Both outlive it.
+  Forwarder(const ServerAddress* address, ServerHealth* health, ForwarderOptions options);
+  ~Forwarder();  // As Stop().
+  Forwarder(const Forwarder&) = delete;
+  Forwarder& operator=(const Forwarder&) = delete;
+
+  // Never blocks. False: too much waits, or it has stopped; `callback` is not called.
+  bool Send(Request request, Callback callback);
+
+  // Ends what runs and answers what waits, both with kCancelled. Not from a callback.
+  void Stop();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Item {
+    Request request;
+    Callback callback;
+    Clock::time_point deadline;
+  };
+  struct Worker {
+    explicit Worker(const ServerAddress* address, ServerHealth* health) : line(address, health) {}
+    ServerLine line;
+    std::condition_variable wake;
+    bool is_woken = false;
+    std::thread thread;
+  };
+
+  void Run(Worker* worker);
+  bool Next(Worker* worker, Item* item);
+  Result<http::Response> Ask(Worker* worker, const Item& item);
+
+  const ForwarderOptions options_;
+  ServerHealth* const health_;
+  std::mutex mutex_;
+  std::deque<Item> queue_;
+  std::size_t queued_bytes_ = 0;
+  std::vector<Worker*> idle_;  // The one that worked last is the last.
+  bool stopped_ = false;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+// Sends `request` and answers with what the server says, or 503.
+void Forward(Forwarder* forwarder, Forwarder::Request request, const http::Responder& responder);
+
+// 503: too much waits.
+http::Response TooManyRequests();
+
+}  // namespace perseus::relay
+
+#endif  // PERSEUS_RELAY_FORWARDER_H_

@@ -1,0 +1,45 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_RELAY_PEER_PLACES_H_
+#define PERSEUS_RELAY_PEER_PLACES_H_
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "common/unix_socket.h"
+#include "perseus/result.h"
+
+namespace perseus::relay {
+
+// Who may connect: those of a list, and each user only so often, so that no user takes
+// the places of all others. Thread-safe.
+class PeerPlaces {
+ public:
+  // Null: root and the relay's own user.
+  using MayUse = std::function<bool(const UnixPeer&)>;
+
+  PeerPlaces(MayUse may_use, int most_of_a_user);
+
+  // As http::ServerOptions::admit_peer. The place is free again when the last pointer to
+  // what is returned goes, which may be after this object.
+  Result<std::shared_ptr<void>> Admit(int socket);
+
+ private:
+  struct Taken {
+    std::mutex mutex;
+    std::map<uid_t, int> connections;
+  };
+
+  const MayUse may_use_;
+  const int most_of_a_user_;
+  const std::shared_ptr<Taken> taken_ = std::make_shared<Taken>();
+};
+
+}  // namespace perseus::relay
+
+#endif  // PERSEUS_RELAY_PEER_PLACES_H_

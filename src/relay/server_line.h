@@ -1,0 +1,92 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_RELAY_SERVER_LINE_H_
+#define PERSEUS_RELAY_SERVER_LINE_H_
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "http/client.h"
+#include "http/message.h"
+#include "perseus/result.h"
+
+// The way to the server, for the threads of a relay.
+namespace perseus::relay {
+
+// Takes one event for the log. From any thread.
+using LogSink =
+    std::function<void(bool is_error, std::string_view event, const std::string& message)>;
+
+struct ServerAddress {
+  std::string url;         // As http::ClientOptions.
+  std::string token_file;  // Holds one token; "": none.
+  std::string ca_file;     // "": the system's certificates.
+};
+
+// Whether the server answers, as all lines to it see it. Thread-safe.
+class ServerHealth {
+ public:
+  explicit ServerHealth(LogSink log) : log_(std::move(log)) {}
+
+  void Answered();
+  void Failed(const std::string& why);
+
+  // It has not answered since a failure of some seconds ago: not just a restart.
+  bool is_away() const;
+  // Calls failed until just now, so that another one needs not be tried.
+  bool fails_fast() const;
+  std::string why() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool IsAwayLocked(Clock::time_point now) const;
+
+  const LogSink log_;
+  mutable std::mutex mutex_;
+  int failures_ = 0;  // In a row.
+  Clock::time_point first_failure_, last_failure_;
+  std::string why_;
+  bool told_ = false;
+};
+
+// One kept connection to the server. One thread at a time, but for Cancel().
+class ServerLine {
+ public:
+  // Both outlive it.
+  ServerLine(const ServerAddress* address, ServerHealth* health)
+      : address_(address), health_(health) {}
+
+  // The answer, without the headers that concern a connection alone. Errors: kIo (no
+  // answer, or the server refuses the relay's token, which is no answer for a rank),
+  // kCancelled.
+  Result<http::Response> Call(std::string_view method, std::string_view target,
+                              std::string_view body, double deadline_seconds);
+
+  // The next call connects anew, with the token that the file then holds.
+  void Close();
+  bool is_open() const { return client_ != nullptr; }
+
+  // Ends a call that waits, and every later one. Any thread.
+  void Cancel();
+
+ private:
+  Result<std::shared_ptr<http::Client>> Open();
+
+  const ServerAddress* address_;
+  ServerHealth* health_;
+  std::mutex mutex_;  // Of writing what follows; the caller's thread reads without.
+  std::shared_ptr<http::Client> client_;
+  bool cancelled_ = false;
+};
+
+// 503 for a rank, where there is no answer.
+http::Response UnavailableResponse(const Error& error);
+
+}  // namespace perseus::relay
+
+#endif  // PERSEUS_RELAY_SERVER_LINE_H_

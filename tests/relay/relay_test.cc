@@ -1,0 +1,371 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "relay/relay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "common/unix_socket.h"
+#include "relay/relay_testing.h"
+
+// What is not a plan: forwarding, tokens, who may connect, the end.
+namespace perseus::relay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+TEST_F(RelayTest, WhatTrainersSayAndTheAnswersPassUnchanged) {
+  ScriptedServer server;
+  StartRelay(server.url());
+  struct Case {
+    const char* method;
+    const char* target;
+    const char* body;
+  };
+  for (const Case& each : {Case{"POST", "/api/v1/jobs", R"({"client_key": "k"})"},
+                           Case{"GET", "/api/v1/jobs/j%2D1%C3%A9", ""},
+                           Case{"POST", "/api/v1/jobs/j/ranks", R"({"rank":  3})"},
+                           Case{"POST", "/api/v1/jobs/j/measurements", R"({"rank":3,"rows":[]})"},
+                           Case{"GET", "/api/v1/jobs/j/stragglers", ""},
+                           Case{"POST", "/api/v1/jobs/j/stragglers", R"({"rank":3,"factor":1.2})"},
+                           Case{"DELETE", "/api/v1/jobs/j/stragglers/4", ""},
+                           Case{"DELETE", "/api/v1/jobs/j/stragglers", ""}}) {
+    for (const int status : {200, 201, 409, 413, 500, 503}) {
+      const std::string said = R"({"error": {"message":"as it is"},  "x": 1.0})";
+      server.SetScript([&](const http::Request&) {
+        http::Response response = http::JsonResponse(status, said);
+        response.headers.emplace_back("Retry-After", "7");
+        response.headers.emplace_back("X-Internal", "no");
+        return response;
+      });
+      const Answer answer = Call(each.method, each.target, each.body);
+      EXPECT_EQ(answer.status, status) << each.target;
+      EXPECT_EQ(answer.body, said);
+      ASSERT_NE(http::FindHeader(answer.headers, "Retry-After"), nullptr);
+      EXPECT_EQ(*http::FindHeader(answer.headers, "Retry-After"), "7");
+      EXPECT_EQ(http::FindHeader(answer.headers, "X-Internal"), nullptr);
+      const ScriptedServer::Call heard = server.Calls(each.method, "").back();
+      EXPECT_EQ(heard.body, each.body);
+    }
+  }
+  EXPECT_EQ(server.Calls("GET", "").front().path, "/api/v1/jobs/j-1\u00e9");
+}
+
+TEST_F(RelayTest, WhatOperatorsMayIsNotRelayed) {
+  ScriptedServer server;
+  StartRelay(server.url());
+  EXPECT_EQ(Call("DELETE", "/api/v1/jobs/j").status, 405);
+  EXPECT_EQ(Call("PUT", "/api/v1/jobs/j/point", R"({"at":"1.1x"})").status, 404);
+  EXPECT_EQ(Call("GET", "/api/v1/jobs").status, 405);
+  EXPECT_EQ(Call("GET", "/metrics").status, 404);
+  EXPECT_EQ(server.CountOf("DELETE", "") + server.CountOf("GET", ""), 0U);
+}
+
+TEST_F(RelayTest, BadQuestionsGetASentence) {
+  ScriptedServer server;
+  StartRelay(server.url());
+  for (const char* const query : {"", "?rank=-1", "?rank=x", "?rank=3&after=x", "?rank=3&wait=-1",
+                                  "?rank=3&wait=x", "?rank=99999999999"}) {
+    const Answer answer = Call("GET", std::string("/api/v1/jobs/j/plan") + query);
+    EXPECT_EQ(answer.status, 400) << query;
+    EXPECT_THAT(answer.body, HasSubstr("\"code\":\"invalid\""));
+  }
+  EXPECT_EQ(server.CountOf("GET", ""), 0U);
+}
+
+// The server's, the relay's: none of a rank.
+TEST_F(RelayTest, TheTokenIsTheRelaysAndNeverReachesARank) {
+  const std::string first = "first-token-first-token";
+  const std::string second = "second-token-second-token";
+  ScriptedServer server;
+  const std::string file = folder_.Write("token", first + "\n");
+  StartRelay(server.url(), [&](RelayOptions* options) { options->server.token_file = file; });
+  http::ClientOptions options;
+  options.url = RelayUrl();
+  options.token = "a-token-that-a-rank-made-up";
+  http::Client rank = *http::Client::Create(options);
+  std::vector<Answer> answers;
+  answers.push_back(Call(&rank, "POST", "/api/v1/jobs/j/ranks", "{}"));
+  answers.push_back(Call(&rank, "GET", "/api/v1/jobs/j/plan?rank=0&after=-1&wait=0"));
+  EXPECT_EQ(answers[0].status, 200);
+  EXPECT_EQ(answers[1].status, 200);
+  ASSERT_TRUE(http::Eventually([&] { return server.waiting() == 1; }));
+  for (const auto& call : server.Calls("GET", "")) EXPECT_EQ(call.authorization, "Bearer " + first);
+  for (const auto& call : server.Calls("POST", "")) {
+    EXPECT_EQ(call.authorization, "Bearer " + first);
+  }
+
+  // The token changed. What concerns the relay alone is not a rank's 401, and the file is
+  // read again.
+  server.SetScript([&](const http::Request& request) -> std::optional<http::Response> {
+    const std::string* token = http::FindHeader(request.headers, "Authorization");
+    if (token != nullptr && *token == "Bearer " + second) return std::nullopt;
+    return http::ErrorResponse(401, "denied", "unknown token");
+  });
+  answers.push_back(Call(&rank, "POST", "/api/v1/jobs/j/ranks", "{}"));
+  EXPECT_EQ(answers.back().status, 503);
+  EXPECT_THAT(answers.back().body, HasSubstr("--server-token-file"));
+  folder_.Write("token", second);
+  EXPECT_TRUE(http::Eventually([&] {
+    answers.push_back(Call(&rank, "POST", "/api/v1/jobs/j/ranks", "{}"));
+    return answers.back().status == 200;
+  }));
+  for (const Answer& answer : answers) {
+    EXPECT_THAT(answer.body, ::testing::Not(HasSubstr("token-first")));
+    EXPECT_THAT(answer.body, ::testing::Not(HasSubstr("token-second")));
+    for (const auto& [name, value] : answer.headers) {
+      EXPECT_THAT(value, ::testing::Not(HasSubstr("Bearer")));
+    }
+  }
+}
+
+class ReportsTest : public RelayTest {
+ protected:
+  std::vector<Answer> Report(const std::vector<std::string>& bodies) const {
+    std::vector<std::future<Answer>> calls;
+    for (const std::string& body : bodies) {
+      calls.push_back(std::async(std::launch::async, [this, &body] {
+        return Call("POST", "/api/v1/jobs/j/iterations", body);
+      }));
+    }
+    std::vector<Answer> answers;
+    for (auto& call : calls) answers.push_back(call.get());
+    return answers;
+  }
+
+  static std::string ReportOf(int rank) {
+    return R"({"reports":[{"rank":)" + std::to_string(rank) + R"(,"time_s":5.310},{"rank":)" +
+           std::to_string(rank) + R"(,"time_s":5.2}], "clients": [{"rank":)" +
+           std::to_string(rank) + "}] }";
+  }
+};
+
+TEST_F(ReportsTest, ReportsOfSeveralRanksAreOneRequest) {
+  ScriptedServer server;
+  StartRelay(server.url(), [](RelayOptions* options) { options->linger_seconds = 2; });
+  std::vector<std::string> bodies;
+  for (int rank = 0; rank < 8; ++rank) bodies.push_back(ReportOf(rank));
+  bodies.push_back(R"({"reports":[]})");
+  bodies.push_back(R"({"clients":[{"rank":8}]})");
+  const std::vector<Answer> answers = Report(bodies);
+  EXPECT_THAT(answers, Each(Field(&Answer::status, 202)));
+  EXPECT_EQ(answers[3].body, R"({"reports":2})");
+  EXPECT_EQ(answers[8].body, R"({"reports":0})");
+  const auto calls = server.Calls("POST", "/iterations");
+  ASSERT_EQ(calls.size(), 1U);
+  EXPECT_THAT(calls[0].body, HasSubstr("5.310"));
+  const Json sent = Json::parse(calls[0].body);
+  EXPECT_EQ(sent["reports"].size(), 16U);
+  EXPECT_EQ(sent["clients"].size(), 9U);
+  EXPECT_EQ(sent.size(), 2U);
+}
+
+TEST_F(ReportsTest, NoRankPaysForTheReportOfAnother) {
+  ScriptedServer server;
+  server.SetScript([](const http::Request& request) -> std::optional<http::Response> {
+    if (request.body.find("bad") == std::string::npos) return std::nullopt;
+    return http::ErrorResponse(400, "invalid", "this is bad");
+  });
+  StartRelay(server.url(), [](RelayOptions* options) { options->linger_seconds = 1; });
+  const auto answers = Report({ReportOf(0), R"({"reports":["bad"]})", ReportOf(2)});
+  EXPECT_EQ(answers[0].status, 202);
+  EXPECT_EQ(answers[1].status, 400);
+  EXPECT_THAT(answers[1].body, HasSubstr("this is bad"));
+  EXPECT_EQ(answers[2].status, 202);
+  EXPECT_EQ(server.CountOf("POST", "/iterations"), 4U);
+}
+
+TEST_F(ReportsTest, WhatIsNoReportGoesAsItIs) {
+  ScriptedServer server;
+  StartRelay(server.url(), [](RelayOptions* options) { options->linger_seconds = 3600; });
+  const std::vector<std::string> bodies = {"garbage",
+                                           "",
+                                           "[]",
+                                           R"({"reports":{}})",
+                                           R"({"reports":[],"reports":[]})",
+                                           R"({"reports":[],"more":[]})"};
+  EXPECT_THAT(Report(bodies), Each(Field(&Answer::status, 202)));
+  std::vector<std::string> heard;
+  for (const auto& call : server.Calls("POST", "/iterations")) heard.push_back(call.body);
+  EXPECT_THAT(heard, ::testing::UnorderedElementsAreArray(bodies));
+}
+
+TEST_F(ReportsTest, ABatchThatIsFullDoesNotWait) {
+  ScriptedServer server;
+  StartRelay(server.url(), [](RelayOptions* options) { options->linger_seconds = 3600; });
+  std::vector<std::string> bodies(64, ReportOf(1));
+  EXPECT_THAT(Report(bodies), Each(Field(&Answer::status, 202)));
+  EXPECT_EQ(server.CountOf("POST", "/iterations"), 1U);
+}
+
+TEST_F(RelayTest, ASlowServerIsAnAnswerInTime) {
+  ScriptedServer server;
+  server.SetSilent(true);
+  StartRelay(server.url(), [](RelayOptions* options) {
+    options->forwarder.deadline_seconds = 1;
+    options->forwarder.max_waiting = 3;
+  });
+  std::vector<std::future<Answer>> calls;
+  for (int i = 0; i < 12; ++i) {
+    calls.push_back(
+        std::async(std::launch::async, [&] { return Call("POST", "/api/v1/jobs/j/ranks", "{}"); }));
+  }
+  int full = 0;
+  for (auto& call : calls) {
+    const Answer answer = call.get();
+    EXPECT_EQ(answer.status, 503);
+    full += answer.body.find("too many requests") != std::string::npos ? 1 : 0;
+  }
+  // Two are asked, three wait at a time.
+  EXPECT_GE(full, 1);
+  EXPECT_EQ(Call("GET", "/healthz").status, 200);
+}
+
+TEST_F(RelayTest, AServerThatClosesMidAnswerIsNoAnswer) {
+  // A listener that sends half of an answer, then closes.
+  const std::string path = folder_.path() + "/upstream";
+  const FileDescriptor listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(::bind(listening.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(::listen(listening.get(), 64), 0);
+  std::atomic<bool> is_done = false;
+  std::thread server([&] {
+    while (!is_done) {
+      const FileDescriptor socket(::accept(listening.get(), nullptr, nullptr));
+      std::array<char, 4096> request{};
+      if (::recv(socket.get(), request.data(), request.size(), 0) <= 0) continue;
+      constexpr std::string_view kHalf =
+          "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"version\":1,\"plans\":[";
+      ::send(socket.get(), kHalf.data(), kHalf.size(), MSG_NOSIGNAL);
+    }
+  });
+  StartRelay("unix:" + path);
+  EXPECT_EQ(Plan(0, -1, 30).status, 503);
+  EXPECT_EQ(Call("POST", "/api/v1/jobs/j/ranks", "{}").status, 503);
+  EXPECT_EQ(Call("GET", "/healthz").status, 200);
+  is_done = true;
+  static_cast<void>(ConnectUnixSocket(path, std::chrono::seconds(1), SocketMode::kBlocking));
+  relay_.reset();
+  server.join();
+}
+
+TEST_F(RelayTest, ConnectionsThatAreNotNeededAreClosed) {
+  ScriptedServer server;
+  StartRelay(server.url(), [](RelayOptions* options) {
+    options->forwarder.idle = std::chrono::milliseconds(50);
+  });
+  std::vector<std::future<Answer>> calls;
+  for (int i = 0; i < 8; ++i) {
+    calls.push_back(
+        std::async(std::launch::async, [&] { return Call("POST", "/api/v1/jobs/j/ranks", "{}"); }));
+  }
+  for (auto& call : calls) EXPECT_EQ(call.get().status, 200);
+  EXPECT_TRUE(http::Eventually([&] { return server.server().counters().connections_now == 0; }));
+  EXPECT_EQ(Call("POST", "/api/v1/jobs/j/ranks", "{}").status, 200);
+}
+
+TEST_F(RelayTest, WhoIsNotOnTheListIsRefused) {
+  ScriptedServer server;
+  StartRelay(server.url(), [](RelayOptions* options) {
+    options->may_use = [](const UnixPeer& peer) { return peer.uid != ::geteuid(); };
+  });
+  const Answer answer = Call("GET", "/healthz");
+  EXPECT_EQ(answer.status, 403);
+  EXPECT_THAT(answer.body, AllOf(HasSubstr("--allow-user " + std::to_string(::geteuid())),
+                                 HasSubstr("--allow-group")));
+}
+
+// As the kernel says it: a process of another user.
+TEST_F(RelayTest, AnotherUserIsRefusedUnlessAllowed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  constexpr uid_t kNobody = 65534;
+  ScriptedServer server;
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  for (const bool is_allowed : {false, true}) {
+    StartRelay(server.url(), [&](RelayOptions* options) {
+      if (is_allowed) {
+        options->may_use = [](const UnixPeer& peer) { return peer.uid == kNobody; };
+      }
+    });
+    struct stat status {};
+    ASSERT_EQ(::stat((folder_.path() + "/relay/server.sock").c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0666U);
+    const std::string command = "curl -s -o /dev/null -w '%{http_code}' --unix-socket " +
+                                folder_.path() + "/relay/server.sock http://localhost/healthz";
+    const std::string as_nobody =
+        "setpriv --reuid=65534 --regid=65534 --clear-groups -- sh -c \"" + command + "\"";
+    std::FILE* const pipe = ::popen(as_nobody.c_str(), "r");
+    ASSERT_NE(pipe, nullptr);
+    std::array<char, 16> code{};
+    const std::size_t size = std::fread(code.data(), 1, code.size(), pipe);
+    ASSERT_EQ(::pclose(pipe), 0) << "curl and setpriv are needed";
+    EXPECT_EQ(std::string(code.data(), size), is_allowed ? "200" : "403");
+  }
+}
+
+TEST_F(RelayTest, StoppingAnswersWhoWaits) {
+  ScriptedServer server;
+  StartRelay(server.url(), [](RelayOptions* options) { options->linger_seconds = 3600; });
+  EXPECT_EQ(Plan(0, -1, 0).status, 200);
+  auto poll = std::async(std::launch::async, [&] { return Plan(0, 1, 60); });
+  ASSERT_TRUE(http::Eventually([&] { return relay_->counts().plans.waiting == 1; }));
+  auto report = std::async(std::launch::async, [&] {
+    return Call("POST", "/api/v1/jobs/j/iterations", R"({"reports":[]})");
+  });
+  ASSERT_TRUE(http::Eventually([&] { return relay_->counts().http.connections_now >= 2; }));
+  server.SetSilent(true);
+  auto join =
+      std::async(std::launch::async, [&] { return Call("POST", "/api/v1/jobs/j/ranks", "{}"); });
+  ASSERT_TRUE(http::Eventually([&] { return server.CountOf("POST", "/ranks") == 1; }));
+  relay_->Stop();
+  EXPECT_EQ(poll.get().status, 204);
+  EXPECT_EQ(join.get().status, 503);
+  // Sent, or told to come again.
+  EXPECT_THAT(report.get().status, ::testing::AnyOf(202, 503));
+  EXPECT_NE(::access((folder_.path() + "/relay/server.sock").c_str(), F_OK), 0);
+  relay_.reset();
+}
+
+TEST_F(RelayTest, OptionsThatCannotBeAreRefused) {
+  RelayOptions options;
+  options.socket_path = folder_.path() + "/s";
+  options.server.url = "nonsense";
+  auto relay = Relay::Start(options);
+  ASSERT_FALSE(relay);
+  EXPECT_EQ(relay.error().code, ErrorCode::kInvalidInput);
+  options.server.url = "http://127.0.0.1:1";
+  options.server.token_file = folder_.path() + "/none";
+  EXPECT_FALSE(Relay::Start(options));
+  options.server.token_file = folder_.Write("two", "two tokens");
+  relay = Relay::Start(options);
+  ASSERT_FALSE(relay);
+  EXPECT_THAT(relay.error().message, HasSubstr("one token"));
+  options.server.token_file = "";
+  options.socket_path = folder_.Write("file", "x") + "/s";
+  EXPECT_FALSE(Relay::Start(options));
+}
+
+}  // namespace
+}  // namespace perseus::relay

@@ -1,0 +1,297 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""The real binary: server, agent with a relay, ranks as processes of their own.
+
+`PERSEUS_BINARY`, `PERSEUS_CLIENT_LIBRARY` and `PERSEUS_MAKE_GPUS` name what was built.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "server"))
+from drill import PROFILE, RANKS, SETTINGS, Server  # noqa: E402
+
+BINARY = Path(os.environ.get("PERSEUS_BINARY", "build/release/src/cli/perseus"))
+LIBRARY = os.environ.get("PERSEUS_CLIENT_LIBRARY", "")
+MAKE_GPUS = os.environ.get("PERSEUS_MAKE_GPUS", "")
+PATIENCE = 60.0  # Seconds that only a hang misses.
+LOW, HIGH = 1000, 1400
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=PATIENCE)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the file."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+def ask(path: Path, method: str, target: str, body: object = None) -> tuple[int, bytes]:
+    """Ask a relay; return status and bytes."""
+    connection = UnixConnection(path)
+    try:
+        connection.request(method, target, None if body is None else json.dumps(body))
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Return whether it holds at some time soon."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if holds():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+class Node:
+    """An agent with a relay, on simulated GPUs."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.gpus = folder / "gpus"
+        if not self.gpus.exists():
+            gpu = f"[[gpus]]\nclocks_mhz = [{LOW}, 1200, {HIGH}]\ncall_ms = 2\nsettle_ms = 0\n"
+            subprocess.run([MAKE_GPUS, str(self.gpus), gpu * RANKS], check=True)
+        self.agent = folder / "agent.sock"
+        self.server = folder / "server.sock"
+        self.log = folder / "agent.log"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *(str(BINARY), "agent", "--driver", f"simulated:{self.gpus}"),
+                    *("--socket", str(self.agent), "--journal", str(folder / "journal")),
+                    *options,
+                ],
+                stderr=log,
+            )
+
+    def status(self) -> Any:
+        """Return what `perseus agent status --json` says."""
+        done = subprocess.run(
+            [str(BINARY), "agent", "status", "--json", "--socket", str(self.agent)],
+            capture_output=True,
+            check=False,
+        )
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+class Rank:
+    """A process that trains."""
+
+    def __init__(self, node: Node, rank: int) -> None:
+        trainer = Path(__file__).parent / "trainer.py"
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-B", str(trainer)),
+                *(f"unix:{node.server}", str(node.agent), str(rank)),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.says: dict[str, Any] = {"version": -1, "iteration": 0, "clock": 0, "job": ""}
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.says = json.loads(line)
+
+    def stop(self) -> int:
+        """End its training; return the exit status."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("x\n")
+        self.process.stdin.close()
+        return self.process.wait(PATIENCE)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """Start a server."""
+    started = Server(BINARY, tmp_path / "jobs.db")
+    yield started
+    started.kill()
+
+
+@pytest.fixture
+def relay(server: Server, tmp_path: Path) -> Iterator[Path]:
+    """Start `perseus agent relay`; it must end as asked."""
+    path = tmp_path / "relay" / "server.sock"
+    command = [str(BINARY), "agent", "relay", "--server", server.url, "--socket", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == f"perseus agent relay: ready at unix:{path}\n"
+    yield path
+    process.terminate()
+    assert process.wait(PATIENCE) == 0
+    assert not path.exists()
+
+
+def test_answers_are_the_servers(server: Server, relay: Path) -> None:
+    """Byte for byte, plans included."""
+    body = {"client_key": "k", "job": SETTINGS, "profile_csv": PROFILE}
+    status, text = ask(relay, "POST", "/api/v1/jobs", body)
+    assert status == 201
+    path = f"/api/v1/jobs/{json.loads(text)['id']}"
+    assert ask(relay, "POST", "/api/v1/jobs", body)[0] == 200
+    assert ask(relay, "GET", f"{path}/plan?rank=1&after=-1&wait=9")[0] == 404
+    for rank in range(RANKS):
+        place = {"rank": rank, "dp_rank": rank // 2, "pp_rank": rank % 2, "node": "n"}
+        assert ask(relay, "POST", path + "/ranks", place)[0] == 200
+    status, text = ask(relay, "POST", path + "/ranks", {"rank": 99, "dp_rank": 0, "pp_rank": 0})
+    assert status >= 400
+    assert "message" in json.loads(text)["error"]
+    assert eventually(lambda: json.loads(ask(relay, "GET", path)[1])["refined"])
+
+    direct = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=PATIENCE)
+    version = server.call("GET", path)[1]["plan"]["version"]
+
+    def same(rank: int) -> bool:
+        target = f"{path}/plan?rank={rank}&after=-1&wait=9"
+        direct.request("GET", target)
+        return ask(relay, "GET", target) == (200, direct.getresponse().read())
+
+    assert eventually(lambda: all(same(rank) for rank in range(RANKS)))
+
+    # A straggler that the operator reports reaches all who wait at the relay.
+    heard: dict[int, Any] = {}
+
+    def wait(rank: int) -> None:
+        target = f"{path}/plan?rank={rank}&after={version}&wait=60"
+        heard[rank] = json.loads(ask(relay, "GET", target)[1])
+
+    threads = [threading.Thread(target=wait, args=(rank,)) for rank in range(RANKS)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    assert server.call("POST", path + "/stragglers", {"pipeline": 1, "factor": 1.3})[0] == 201
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert {plan["version"] for plan in heard.values()} == {version + 1}
+    assert {heard[rank]["reason"] for rank in (0, 1)} == {"straggler"}
+    report = {"reports": [{"rank": 0, "plan_version": version + 1, "time_s": 1.5}]}
+    assert ask(relay, "POST", path + "/iterations", report) == (202, b'{"reports":1}')
+    direct.close()
+
+
+@pytest.mark.skipif(not LIBRARY or not MAKE_GPUS, reason="no client library was built")
+def test_a_node_of_real_clients(server: Server, tmp_path: Path) -> None:
+    """Four ranks train through one agent: leases beside the relay, one poll, the server's end."""
+    node = Node(tmp_path, "--server", server.url)
+    ranks: list[Rank] = []
+    try:
+        assert eventually(node.server.exists), node.log.read_text()
+        ranks = [Rank(node, rank) for rank in range(RANKS)]
+
+        def all_follow(version: int) -> bool:
+            return all(r.says["version"] >= version and r.says["following"] for r in ranks)
+
+        assert eventually(lambda: all_follow(1)), [r.says for r in ranks]
+        path = f"/api/v1/jobs/{ranks[0].says['job']}"
+        assert eventually(lambda: bool(server.call("GET", path)[1]["refined"]))
+        version = server.call("GET", path)[1]["plan"]["version"]
+        assert eventually(lambda: all_follow(version)), [r.says for r in ranks]
+        # Clocks are set through the same agent.
+        assert eventually(lambda: any(r.says["clock"] not in (0, HIGH) for r in ranks))
+        status = node.status()
+        owners = {gpu["owner"]["pid"] for gpu in status["gpus"] if gpu["owner"]}
+        assert owners == {rank.says["pid"] for rank in ranks}
+
+        # The node is a connection or two, and this one that asks.
+        def connections() -> int:
+            text = server.call("GET", "/metrics")[1]
+            return int(text.split("\nperseus_http_connections ")[1].split()[0])
+
+        assert eventually(lambda: connections() <= 4), connections()
+
+        assert server.call("POST", path + "/stragglers", {"rank": 0, "factor": 1.3})[0] == 201
+        assert eventually(lambda: all_follow(version + 1)), [r.says for r in ranks]
+        # What they report arrives.
+        assert eventually(lambda: server.call("GET", path)[1]["clients"]["counts"] != {})
+
+        # One rank is killed: its clock comes back, the others go on.
+        ranks[3].process.kill()
+        ranks[3].process.wait()
+        assert eventually(lambda: node.status()["gpus"][3]["owner"] is None)
+        ranks.pop()
+
+        # The server ends: training does not notice.
+        server.kill()
+        enough = max(rank.says["iteration"] for rank in ranks) + 100
+        assert eventually(lambda: all(r.says["iteration"] > enough for r in ranks))
+        assert ask(node.server, "GET", "/healthz")[0] == 200
+
+        # So does the agent: its clocks are back, its sockets gone, in time.
+        node.process.send_signal(signal.SIGTERM)
+        assert node.process.wait(PATIENCE) == 0, node.log.read_text()
+        assert not node.server.exists()
+        assert not node.agent.exists()
+        for rank in ranks:
+            assert rank.stop() == 0
+    finally:
+        for rank in ranks:
+            rank.process.kill()
+            rank.process.wait()
+        node.process.kill()
+        node.process.wait()
+
+
+@pytest.mark.skipif(not MAKE_GPUS, reason="no simulated GPUs were built")
+def test_an_agent_leases_though_its_relay_cannot_start(tmp_path: Path) -> None:
+    """Clocks are its first duty; but an address that is none is a mistake to be told."""
+    node = Node(tmp_path, "--server", "http://127.0.0.1:9", "--server-token-file", "/nonexistent")
+    try:
+        assert eventually(lambda: node.status() is not None)
+        assert eventually(lambda: "event=relay_failed" in node.log.read_text())
+        assert not node.server.exists()
+    finally:
+        node.process.terminate()
+        assert node.process.wait(PATIENCE) == 0
+    wrong = Node(tmp_path, "--server", "perseus")
+    assert wrong.process.wait(PATIENCE) == 2
+    assert "no server's address" in wrong.log.read_text()
+
+
+def test_what_a_relay_needs(tmp_path: Path) -> None:
+    """A server, and a place of its own."""
+
+    def fault(*options: str) -> str:
+        done = subprocess.run(
+            [str(BINARY), "agent", "relay", *options],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 2
+        return done.stderr
+
+    assert "--server" in fault("--socket", str(tmp_path / "s"))
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    assert "taken" in fault("--server", "http://127.0.0.1:9", "--socket", str(taken))
