@@ -190,11 +190,11 @@ PERSEUS_CLIENT_API void perseus_instruction_begin(perseus_client* client, perseu
 PERSEUS_CLIENT_API void perseus_instruction_end(perseus_client* client, perseus_instruction type,
                                                 int32_t stage, int32_t microbatch);
 
-/* Where begin and end say when computations were *queued* and not when they ran: how long the device
- * was busy with those of one type in this iteration, as the trainer measured it (events of CUDA, say).
- * Between perseus_step_begin() and perseus_step_end(); the last word on a type holds, and replaces what
- * its begins and ends add up to. The server finds stragglers by it. Not a number, or below 0: ignored.
- * Costs what perseus_instruction_begin() costs. */
+/* Where begin and end say when computations were *queued* and not when they ran: how long the
+ * device was busy with those of one type in this iteration, as the trainer measured it (events of
+ * CUDA, say). Between perseus_step_begin() and perseus_step_end(); the last word on a type holds,
+ * and replaces what its begins and ends add up to. The server finds stragglers by it. Not a number,
+ * or below 0: ignored. Costs what perseus_instruction_begin() costs. */
 PERSEUS_CLIENT_API void perseus_step_busy(perseus_client* client, perseus_instruction type,
                                           double seconds);
 
