@@ -143,14 +143,14 @@ store::PlanVersion ManagedJob::Planned(const Phase& next) const {
     version.exceptions = assignment.exceptions;
   }
   const store::PlanVersion& now = phase_.version;
-  // Above every one that a rank may have seen, also where the store lost the last ones.
-  const std::int64_t last = std::max(now.version, board_.version());
   // Ranks hear of another comparison as of another plan.
   const bool same_comparison =
       next.watch_json == phase_.watch_json || ComparisonOf(next) == ComparisonOf(phase_);
-  const bool is_same = now.version > 0 && now.version == last && same_comparison &&
-                       version.reason == now.reason &&
-                       version.plan == now.plan && version.exceptions == now.exceptions;
+  // Above every one that a rank may have seen, also where the store lost the last ones.
+  const std::int64_t last = std::max(now.version, board_.version());
+  const bool is_same = now.version > 0 && same_comparison && now.version == last &&
+                       version.reason == now.reason && version.plan == now.plan &&
+                       version.exceptions == now.exceptions;
   if (is_same) return now;
   version.version = last + 1;
   return version;
@@ -349,7 +349,7 @@ void ManagedJob::Tick() {
     if (context_->now_seconds() >= flush_iterations_at_) iterations = TakeIterations();
     if (phase_.revision <= lost_revision_) PassLostRevision();
     if (!IsOver()) Advance();
-    ApplyWatch();
+    if (!IsOver()) ApplyWatch();
     if (!IsOver()) LookAtStragglers();
     if (work_again_at_ > 0 && context_->now_seconds() >= work_again_at_) AskForWork();
   }

@@ -232,13 +232,13 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void LookAtStragglers();
   void PassLostRevision();
   bool HasStragglerNews(double now_seconds) const;
-  void AskForWork();
-  bool Lacks(const Phase& phase) const;
-  void AddWork(const Phase& next, std::vector<store::Fact>* facts) const;
   static ComparisonBlocks ComparisonOf(const Phase& phase);
   void ReadWatch();
   void ApplyWatch();
   void Watch(const std::vector<IterationReport>& reports);
+  void AskForWork();
+  bool Lacks(const Phase& phase) const;
+  void AddWork(const Phase& next, std::vector<store::Fact>* facts) const;
   void EmitState() const;
   void EmitStraggler(std::int64_t id) const;
   void Vanish();

@@ -74,8 +74,7 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
 
 void ManagedJob::AddIteration(const IterationReport& report) {
   // Iterations at maximum clocks are of no plan.
-  const std::int64_t version =
-      report.clocks == ReportedClocks::kMaximum ? 0 : report.plan_version;
+  const std::int64_t version = report.clocks == ReportedClocks::kMaximum ? 0 : report.plan_version;
   store::IterationSummary& summary = iterations_[version];
   const bool first = summary.reports == 0;
   summary.job = record_.id;
