@@ -25,7 +25,7 @@ struct TreeMember;
 struct TreeDate {};
 
 // A value of a JSON or TOML document that remembers where it stands. Bounded
-// in depth (kMaxTreeDepth) and number (kMaxTreeNodes), so that no input can
+// in depth (kMaxTreeDepth) and number (kMaxTreeNodes or less), so that no input can
 // exhaust the stack or the memory.
 struct TreeNode {
   using List = std::vector<TreeNode>;

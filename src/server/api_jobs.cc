@@ -28,7 +28,11 @@ using http::Responder;
 using http::Response;
 using http::Role;
 
-constexpr std::size_t kMostJobBytes = std::size_t{32} << 20;
+// A profile of 250,000 rows; it takes twenty times its text while it is read.
+constexpr std::size_t kMostJobBytes = std::size_t{8} << 20;
+// The profile is one text. The settings are copied to an object whose keys are looked
+// for one by one.
+constexpr int kMostJobValues = 20'000;
 
 struct NewJob {
   std::string client_key;
@@ -39,14 +43,15 @@ struct NewJob {
 
 Outcome<NewJob> ReadNewJob(const std::string& body) {
   NewJob job;
-  const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
+  const auto read_job = [&](const TreeCursor& root) {
     constexpr std::array<std::string_view, 4> kKeys = {"client_key", "name", "job", "profile_csv"};
     root.AllowOnly(kKeys);
     job.client_key = FindText(root, "client_key", 256);
     job.name = FindText(root, "name", 256);
     job.profile_csv = FindText(root, "profile_csv", kMostJobBytes);
     root.Get("job");
-  });
+  };
+  const Outcome<void> read = ReadBody(body, read_job, kMostJobValues);
   if (!read) return tl::unexpected(read.error());
   // Depth and size were checked by the reader above.
   const auto tree = nlohmann::ordered_json::parse(body, nullptr, false);

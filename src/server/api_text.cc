@@ -24,8 +24,6 @@ namespace perseus::server {
 namespace {
 
 constexpr std::string_view kBodyName = "request";
-// More than the measurements of the largest body have; as a tree some 60 MiB.
-constexpr int kMostBodyValues = 700'000;
 constexpr double kMostWaitSeconds = 60;
 constexpr double kMostWhole = 9007199254740992.0;  // 2^53
 
@@ -109,10 +107,10 @@ http::Response NoContent() {
   return response;
 }
 
-Outcome<void> ReadBody(const std::string& body,
-                       const std::function<void(const TreeCursor&)>& read) {
+Outcome<void> ReadBody(const std::string& body, const std::function<void(const TreeCursor&)>& read,
+                       int most_values) {
   const std::string name(kBodyName);
-  const Result<TreeNode> tree = ParseJsonTree(body, name, nullptr, kMostBodyValues);
+  const Result<TreeNode> tree = ParseJsonTree(body, name, nullptr, most_values);
   if (!tree) return tl::unexpected(BodyFailure(tree.error()));
   TreeReader reader(*tree, name);
   const TreeCursor root = reader.Root();

@@ -22,9 +22,13 @@ http::Response FailureResponse(const Failure& failure);
 http::Response JsonAnswer(int status, const nlohmann::ordered_json& value);
 http::Response NoContent();
 
-// Reads a body that is a JSON object; `read` takes what it needs from the root.
-// The failure names the field.
-Outcome<void> ReadBody(const std::string& body, const std::function<void(const TreeCursor&)>& read);
+// More than the measurements of the largest body have; as a tree some 60 MiB.
+inline constexpr int kMostBodyValues = 700'000;
+
+// Reads a body that is a JSON object of at most `most_values`; `read` takes what it
+// needs from the root. The failure names the field.
+Outcome<void> ReadBody(const std::string& body, const std::function<void(const TreeCursor&)>& read,
+                       int most_values = kMostBodyValues);
 
 // The member of an object, unless it is missing or null.
 std::optional<TreeCursor> FindSet(const TreeCursor& object, std::string_view key);
