@@ -164,7 +164,8 @@ void Follower::EndIteration(std::int64_t tokens, std::int64_t at_ns) {
 
 Clocks Follower::ClocksOfIteration(bool good) const {
   if (clock_mhz_ == kUnknownMhz) return Clocks::kUnknown;
-  if (!good) return clock_mhz_ == 0 && (clocks_.empty() || paused_) ? Clocks::kDrivers : Clocks::kUnknown;
+  if (!good)
+    return clock_mhz_ == 0 && (clocks_.empty() || paused_) ? Clocks::kDrivers : Clocks::kUnknown;
   if (compares_) return Clocks::kDrivers;
   return level_ == Level::kComputation ? Clocks::kPlanned : Clocks::kCoarse;
 }

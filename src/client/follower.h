@@ -53,7 +53,7 @@ struct IterationRecord {
   std::int64_t plan_version = -1;
   std::int64_t tokens = 0;
   double seconds = 0;
-  double busy_seconds = 0;  // In computations.
+  double busy_seconds = 0;                                     // In computations.
   std::array<double, kNumComputationTypes> busy_by_type = {};  // The same, [type].
   Clocks clocks = Clocks::kUnknown;
 };
@@ -184,9 +184,9 @@ class Follower {
   int strikes_ = 0;
   std::int64_t iteration_ = 0;
   std::int64_t iteration_begin_ns_ = 0;
-  std::int64_t iteration_ns_ = 0;  // Length of the last one.
-  std::array<std::int64_t, kNumComputationTypes> busy_ns_ = {};   // [type]
-  std::array<std::int64_t, kNumComputationTypes> told_ns_ = {};   // [type]; kNotTold: nobody said.
+  std::int64_t iteration_ns_ = 0;                                // Length of the last one.
+  std::array<std::int64_t, kNumComputationTypes> busy_ns_ = {};  // [type]
+  std::array<std::int64_t, kNumComputationTypes> told_ns_ = {};  // [type]; kNotTold: nobody said.
   std::int64_t last_event_ns_ = 0;
 
   std::ptrdiff_t row_ = -1;  // Running, or the last that ran; -1: none yet.

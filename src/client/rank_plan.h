@@ -34,7 +34,7 @@ struct RankPlan {
   double baseline_time_seconds = 0;
   double saving_percent = 0;
   ComparisonBlocks comparison;  // Iterations that run at maximum clocks all the same.
-  std::vector<PlanRow> rows;  // In order of execution; empty: maximum clocks.
+  std::vector<PlanRow> rows;    // In order of execution; empty: maximum clocks.
 };
 
 // Reads the server's answer (docs/server.md). Errors name the field.

@@ -74,8 +74,8 @@ void Reporter::SendAll(Outbox::Contents contents) {
   const std::string error = state_->last_error();
   if (!contents.iterations.empty() &&
       (later || Send("POST", job_ + "/iterations",
-                     FormatIterations(state_->settings(), contents.iterations, state_->stats(), error)) ==
-                    Sent::kNotNow)) {
+                     FormatIterations(state_->settings(), contents.iterations, state_->stats(),
+                                      error)) == Sent::kNotNow)) {
     later = true;
     left.iterations = std::move(contents.iterations);
   }

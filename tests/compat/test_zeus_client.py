@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
-from drill import Server
+from serving import Server
 
 ROOT = Path(__file__).parents[2]
 RELEASE = ROOT / "build/release"

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
-from drill import PROFILE, SETTINGS, Server
+from drill import PROFILE, SETTINGS
+from serving import Server
 
 ZEUS_PLAN = "[[('forward', 1410), ('backward', 1200)], [('forward', 1000), ('backward', 1410)]]\n"
 # Streams do not end; server_events_test.cc and test_server.py have them.

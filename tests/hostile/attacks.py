@@ -29,7 +29,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
-from drill import PROFILE, SETTINGS, Server
+from drill import PROFILE, SETTINGS
+from serving import Server
 
 # Only a hang misses it.
 PATIENCE = 30.0

@@ -18,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
 import agent_messages
 import api_requests
 import attacks
-from drill import SETTINGS, Server
+from drill import SETTINGS
+from serving import Server
 
 ROOT = Path(__file__).parents[2]
 RELEASE = ROOT / "build/release"
