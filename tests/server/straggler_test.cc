@@ -3,10 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "server/service_testing.h"
@@ -81,22 +81,27 @@ TEST_F(StragglerTest, ARankSlowsItsPipelineAsItsReplaySays) {
   EXPECT_LE(Requested(0), Fastest() + 1);
 }
 
-// Rules: a straggling pipeline is as early as it can be, and nobody waits for the others.
-RC_GTEST_FIXTURE_PROP(StragglerTest, TheStragglerIsAsEarlyAsItCanBe, ()) {
-  const double first = *rc::gen::inRange(100, 300) / 100.0;
-  const double second = *rc::gen::inRange(100, 300) / 100.0;
-  const auto job = job_;
-  RC_ASSERT(job->AddStraggler({.rank = 0, .factor = first}).has_value());
-  RC_ASSERT(job->AddStraggler({.rank = 1, .factor = second}).has_value());
-  const auto plan = Plan();
-  const Curve& curve = *plan->curve;
-  const std::vector<double> factors = {first, second};
-  const double by_plan = curve.SlowedSeconds(&curve.fastest(), factors);
-  const double by_clocks = curve.SlowedSeconds(nullptr, factors);
-  const double straggler = curve.SlowedSeconds(plan->PlanOf(0), factors);
-  RC_ASSERT(straggler <= std::min(by_plan, by_clocks) * (1 + 1e-6));
-  RC_ASSERT(plan->PlanOf(1)->iteration_time_seconds <= straggler * (1 + 1e-9));
-  RC_TAG(plan->PlanOf(0) == nullptr ? "maximum clocks" : "fastest plan");
+// A straggling pipeline is as early as it can be, and nobody is later than it.
+TEST_F(StragglerTest, TheStragglerIsAsEarlyAsItCanBe) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> slow(1, 3);
+  int at_maximum_clocks = 0;
+  for (int round = 0; round < 40; ++round) {
+    const std::vector<double> factors = {slow(random), slow(random)};
+    ASSERT_TRUE(job_->ClearStragglers());
+    ASSERT_TRUE(job_->AddStraggler({.rank = 0, .factor = factors[0]}));
+    ASSERT_TRUE(job_->AddStraggler({.rank = 1, .factor = factors[1]}));
+    const auto plan = Plan();
+    const Curve& curve = *plan->curve;
+    const double by_plan = curve.SlowedSeconds(&curve.fastest(), factors);
+    const double by_clocks = curve.SlowedSeconds(nullptr, factors);
+    const double straggler = curve.SlowedSeconds(plan->PlanOf(0), factors);
+    EXPECT_LE(straggler, std::min(by_plan, by_clocks) * (1 + 1e-6));
+    EXPECT_LE(plan->PlanOf(1)->iteration_time_seconds, straggler * (1 + 1e-9));
+    at_maximum_clocks += plan->PlanOf(0) == nullptr ? 1 : 0;
+  }
+  EXPECT_GT(at_maximum_clocks, 0);
+  EXPECT_LT(at_maximum_clocks, 40);
 }
 
 TEST_F(StragglerTest, TheSlowestOfSeveralCounts) {
