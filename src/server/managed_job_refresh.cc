@@ -88,7 +88,7 @@ Result<bool> ManagedJob::ReadOnce() {
   if (reading.parts != Parts::kNone) {
     marks = context_->store.LoadJob(record_.id, reading.parts);
     if (!marks) return tl::unexpected(marks.error());
-    if (marks->has_value()) reading.stored = **std::move(marks);
+    if (marks->has_value()) reading.stored = **marks;
   }
   if (!marks->has_value()) {
     const std::lock_guard lock(mutex_);
