@@ -134,7 +134,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
     store::JobState state = store::JobState::kRegistering;
   };
   using RegisteredCallback = std::function<void(const Outcome<Registered>&)>;
-  void Register(store::RankRecord rank, RegisteredCallback registered);
+  void Register(store::RankRecord rank, const RegisteredCallback& registered);
 
   using DoneCallback = std::function<void(const Outcome<void>&)>;
   void Measure(store::Measurements measured, DoneCallback done);

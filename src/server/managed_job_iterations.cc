@@ -120,6 +120,7 @@ std::vector<store::Fact> ManagedJob::TakeIterations() {
 
 void ManagedJob::WriteIterations(std::vector<store::Fact> facts) {
   std::vector<std::int64_t> versions;
+  versions.reserve(facts.size());
   for (const store::Fact& fact : facts) {
     versions.push_back(std::get<store::IterationSummary>(fact).plan_version);
   }
@@ -167,6 +168,7 @@ std::vector<store::IterationSummary> ManagedJob::AllIterations() const {
     sum.square_joules2 += own.square_joules2;
   }
   std::vector<store::IterationSummary> list;
+  list.reserve(all.size());
   for (const auto& [version, summary] : all) list.push_back(summary);
   return list;
 }

@@ -67,7 +67,7 @@ Outcome<void> ManagedJob::CheckRank(const store::RankRecord& rank) const {
   return {};
 }
 
-void ManagedJob::Register(store::RankRecord rank, RegisteredCallback registered) {
+void ManagedJob::Register(store::RankRecord rank, const RegisteredCallback& registered) {
   rank.job = record_.id;
   Join(rank, registered, /*is_second_look=*/false);
 }
@@ -209,7 +209,7 @@ void ManagedJob::Measure(store::Measurements measured, DoneCallback done) {
     if (!measurable_ && job_ == nullptr) {
       if (auto found = MeasurableOf(record_.settings_json)) measurable_ = *found;
     }
-    const Outcome<void> checked = CheckMeasurements(measured);
+    Outcome<void> checked = CheckMeasurements(measured);
     if (checked) measured_rows_[measured.rank] += measured.rows.size();
     return checked;
   });
