@@ -52,8 +52,8 @@ void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
       "trainer ends, its clocks are given back at once, and those that a killed agent left are "
       "given back when the next one starts. Needs root or CAP_SYS_ADMIN, or --observe.\n\n"
       "relay stands between the ranks of the node and the server: they reach it at its Unix "
-      "socket (unix:PATH as their server) without a token, and the node is one connection to the "
-      "server instead of one for each rank. It needs no privilege.\n\n"
+      "socket (unix:PATH as their server) without a token, and the node has two connections to the "
+      "server instead of two for each rank. It needs no privilege.\n\n"
       "status shows who has which GPU. release gives clocks back, whoever set them: through the "
       "agent, or on the driver where no agent answers.",
       {{"on a node, as root, for the members of a group", "perseus agent --allow-group trainers"},

@@ -41,7 +41,7 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
       "server: --server, else PERSEUS_SERVER, else http://127.0.0.1:7787; a token: --token-file, "
       "else PERSEUS_TOKEN_FILE.",
       {{"what runs", "perseus job list"},
-       {"a job whose ranks are to follow", "perseus job create job.toml --client-key llama-7"},
+       {"a job whose ranks are to follow", "perseus job create job.toml --name llama-7"},
        {"save more, at 5 % more time", "perseus job point llama-7 1.05x"},
        {"pipeline 1 is slow for an hour",
         "perseus job straggler set llama-7 --pipeline 1 --factor 1.2 --expires 1h"},

@@ -156,6 +156,7 @@ Result<void> CheckDirectory(const std::string& directory, const fs::path& normal
     if (errno == ENAMETOOLONG) return CannotMake(directory, WriteFailure(ENAMETOOLONG));
     return {};
   }
+  if (IsDirectory(normal)) return {};  // Another process made it meanwhile.
   std::error_code ignored;
   return CannotMake(
       directory, normal.string() + (fs::exists(normal, ignored) || !fs::is_symlink(normal, ignored)

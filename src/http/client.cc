@@ -16,6 +16,7 @@
 #include "common/numbers.h"
 #include "http/client_wire.h"
 #include "http/event_reader_state.h"
+#include "http/listener.h"
 #include "http/message_parser.h"
 #include "http/text.h"
 #include "perseus/file.h"
@@ -183,12 +184,28 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
+namespace {
+
+bool IsThisMachine(const Endpoint& endpoint) {
+  if (!endpoint.unix_path.empty() || endpoint.host == "localhost") return true;
+  bool is_local = false;
+  return IsNumericHost(endpoint.host, &is_local) && is_local;
+}
+
+}  // namespace
+
 Result<Client> Client::Create(ClientOptions options) {
   auto state = std::make_unique<State>();
   Result<Endpoint> endpoint = ParseEndpoint(options.url);
   if (!endpoint) return tl::unexpected(endpoint.error());
   if (HasControls(options.token) || options.token.find(' ') != std::string::npos) {
     return InvalidInput("The token holds a space or a control character; is it one line?");
+  }
+  // The server refuses to be such a place; who listens between would have the token.
+  if (!options.token.empty() && !endpoint->is_tls && !IsThisMachine(*endpoint)) {
+    return InvalidInput(fmt::format(
+        "{}: a token would cross the network in the clear; name the server with https://",
+        Shown(options.url)));
   }
   if (endpoint->is_tls) {
     Result<TlsContext> tls = TlsContext::ForClient(options.ca_file);

@@ -22,7 +22,8 @@ struct ClientOptions {
   // "http://127.0.0.1:7787", "https://host:7787", "http://[::1]:80/prefix" (before
   // every target) or "unix:/run/perseus/server.sock".
   std::string url;
-  std::string token;                          // For "Authorization: Bearer"; "": none.
+  std::string token;                          // For "Authorization: Bearer"; "": none. Refused
+                                              // with http:// to another machine.
   std::string ca_file;                        // PEM, of https; "": the system's certificates.
   double connect_seconds = 5;                 // Name, connection, TLS; within a call's deadline.
   std::size_t max_response_bytes = 64 << 20;  // A longer one is an error.

@@ -56,19 +56,6 @@ BoundAddress ToSystem(const ListenAddress& address) {
   return bound;
 }
 
-// Whether `host` is numeric; `is_local`: of the loopback interface.
-bool IsNumericHost(const std::string& host, bool* is_local) {
-  in_addr v4{};
-  in6_addr v6{};
-  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) {
-    *is_local = (ntohl(v4.s_addr) >> 24) == 127;
-    return true;
-  }
-  if (::inet_pton(AF_INET6, host.c_str(), &v6) != 1) return false;
-  *is_local = IN6_IS_ADDR_LOOPBACK(&v6);
-  return true;
-}
-
 // "127.0.0.1:4711", "[::1]:4711" or "unix".
 std::string PeerName(const SocketAddress& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
@@ -110,6 +97,18 @@ int BindUnix(int socket, const BoundAddress& bound, int mode) {
 }
 
 }  // namespace
+
+bool IsNumericHost(const std::string& host, bool* is_local) {
+  in_addr v4{};
+  in6_addr v6{};
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) {
+    *is_local = (ntohl(v4.s_addr) >> 24) == 127;
+    return true;
+  }
+  if (::inet_pton(AF_INET6, host.c_str(), &v6) != 1) return false;
+  *is_local = IN6_IS_ADDR_LOOPBACK(&v6);
+  return true;
+}
 
 Result<ListenAddress> ParseListenAddress(std::string_view text) {
   ListenAddress address;

@@ -23,6 +23,9 @@ struct ListenAddress {
 // "127.0.0.1:7787", "[::1]:0", "localhost:7787", "unix:/path".
 Result<ListenAddress> ParseListenAddress(std::string_view text);
 
+// Whether `host` is numeric; `is_local`: of the loopback interface.
+bool IsNumericHost(const std::string& host, bool* is_local);
+
 // A socket that listens. Owns the file of a Unix socket, which it removes.
 class Listener {
  public:

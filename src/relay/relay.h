@@ -17,8 +17,8 @@
 #include "relay/report_batches.h"
 #include "relay/server_line.h"
 
-// Stands between the ranks of a node and the server, so that a node is one connection
-// and not one for each rank, and ranks need no token (docs/relay.md).
+// Stands between the ranks of a node and the server, so that a node has two connections
+// and not two for each rank, and ranks need no token (docs/relay.md).
 namespace perseus::relay {
 
 struct RelayOptions {

@@ -125,6 +125,27 @@ TEST(Client, ReadsBodiesWithASharedTail) {
   }
 }
 
+// In the clear it goes nowhere but to this machine.
+TEST(Client, KeepsItsTokenFromTheNetwork) {
+  for (const char* const url : {"http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1",
+                                "https://db.example", "unix:/run/x.sock"}) {
+    ClientOptions options;
+    options.url = url;
+    options.token = "a-token-of-many-letters";
+    EXPECT_TRUE(Client::Create(options).has_value()) << url;
+  }
+  for (const char* const url : {"http://192.0.2.2:1", "http://db.example", "http://[2001:db8::1]:1",
+                                "http://127.0.0.1.example"}) {
+    ClientOptions options;
+    options.url = url;
+    EXPECT_TRUE(Client::Create(options).has_value()) << url;
+    options.token = "a-token-of-many-letters";
+    const auto client = Client::Create(options);
+    ASSERT_FALSE(client.has_value()) << url;
+    EXPECT_NE(client.error().message.find("https://"), std::string::npos);
+  }
+}
+
 TEST(Client, PutsItsPrefixBeforeTargets) {
   const std::unique_ptr<Server> server = StartServer({Get("/p/q/a", Echo())});
   Client client = ClientTo(server->url() + "/p/q/");
