@@ -123,8 +123,8 @@ class Trainer {
     }
     if (pipeline_ != kPipelines - 1 || slow == slow_) return {};
     slow_ = slow;
-    // One of its ranks says so: the paper's call.
-    if (stage_ == 0 && client_ && !plan.detect) {
+    // Each of its ranks says so, as each is slow: the paper's call.
+    if (client_ && !plan.detect) {
       perseus_straggler_set(client_.get(), rank_, 0, slow ? plan.straggler_factor : 1);
     }
     return gpus_->SetSlowdown(rank_, slow ? plan.straggler_factor : 1);

@@ -11,8 +11,9 @@
 namespace perseus::server {
 namespace {
 
-// Relative; a plan that ends later than maximum clocks by less saves energy for nothing.
-constexpr double kLaterShare = 1e-6;
+// Maximum clocks cost a pipeline a tenth of its energy and more: they are worth it only where
+// its fastest plan is later by more than this share.
+constexpr double kLaterShare = 0.01;
 
 // What slows one pipeline.
 struct Slowdown {
@@ -83,9 +84,9 @@ Assignment Assign(const Curve& curve, double target_seconds, const Shape& shape,
   for (const auto& [pipeline, slow] : slowdowns.all()) {
     const double by_plan = curve.SlowedSeconds(&fastest, slow.factors);
     const double by_clocks = curve.SlowedSeconds(nullptr, slow.factors);
-    assignment.straggler_time_seconds = std::max(assignment.straggler_time_seconds,
-                                                 std::min(by_plan, by_clocks) + slow.delay_seconds);
     const bool is_later = by_plan > by_clocks * (1 + kLaterShare);
+    assignment.straggler_time_seconds = std::max(
+        assignment.straggler_time_seconds, (is_later ? by_clocks : by_plan) + slow.delay_seconds);
     assignment.exceptions[pipeline] = is_later ? kMaximumClocks : fastest.id;
   }
   const double relaxed =

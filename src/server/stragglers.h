@@ -32,7 +32,7 @@ bool IsActive(const store::StragglerRecord& straggler, double now_seconds);
 bool IsExpired(const store::StragglerRecord& straggler, double now_seconds);
 
 // T' is the iteration time of the slowest straggling pipeline, which runs the
-// fastest plan or, where a slow stage makes that the later one, maximum clocks
+// fastest plan or, where a slow stage makes that later by over 1 %, maximum clocks
 // (it slows computations that were not critical before). Every other pipeline runs the slowest plan
 // at hand that ends by min(T*, T'), or by the target where that is later. Several stragglers of one
 // pipeline rank count as the worst of them: to overstate T' would slow the job.
