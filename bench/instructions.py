@@ -31,7 +31,7 @@ from oracle.tables import Option, Tables, write_profile
 RECORD = Path(__file__).with_name("instructions.json")
 START = "start"
 # Most of it is the system's loader and its libraries, which the system updates.
-START_TOLERANCE_PERCENT = 30.0
+START_TOLERANCE_PERCENT = 15.0
 CASES = {
     "frontier 8 x 32": ["frontier", "--stages", "8", "--microbatches", "32"],
     "plan 4 x 16": ["plan", "--stages", "4", "--microbatches", "16", "--effort", "0.02"],

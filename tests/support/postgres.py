@@ -20,6 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 PORT = 5432  # Part of the socket's name only.
 PATIENCE_SECONDS = 60.0
@@ -65,12 +66,42 @@ def _uri(database: str, sockets: Path) -> str:
     return f"postgresql://postgres@/{database}?host={sockets}&port={PORT}"
 
 
+_Own = TypeVar("_Own", bound="_Process")
+
+
 class _Process:
-    """A server's process with its folder."""
+    """A server's process with its folder; a context manager."""
 
     def __init__(self) -> None:
         self.folder = _folder()
         self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self: _Own) -> _Own:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def uri(self, database: str = "perseus") -> str:
+        """Give the address for --store."""
+        return _uri(database, self.folder)
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def close(self) -> None:
+        """Kill it and remove its folder."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def spawn(self, *arguments: object) -> subprocess.Popen[bytes]:
         """Start a program as the server's user."""
@@ -102,7 +133,7 @@ class _Process:
 
 
 class Postgres(_Process):
-    """A server of PostgreSQL; a context manager."""
+    """A server of PostgreSQL."""
 
     def __init__(self, *, durable: bool = False) -> None:
         super().__init__()
@@ -120,21 +151,6 @@ class Postgres(_Process):
             raise RuntimeError((self.folder / "log").read_text(errors="replace"))
         self.start()
         self.run("CREATE DATABASE perseus", "postgres")
-
-    def __enter__(self) -> Postgres:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def uri(self, database: str = "perseus") -> str:
-        """Give the address for --store."""
-        return _uri(database, self.folder)
 
     def start(self) -> None:
         """Start it (again)."""
@@ -202,14 +218,9 @@ class Postgres(_Process):
         )  # fmt: skip
         return answer.stdout.strip()
 
-    def close(self) -> None:
-        """Kill it and remove its folder."""
-        self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
 
 class PgBouncer(_Process):
-    """PgBouncer in transaction mode before a server; a context manager."""
+    """PgBouncer in transaction mode before a server."""
 
     def __init__(self, server: Postgres, *, pool_size: int = 4) -> None:
         super().__init__()
@@ -223,29 +234,6 @@ class PgBouncer(_Process):
         )
         self.process = self.spawn(PGBOUNCER, configuration)
         self.wait_until_it_answers()
-
-    def __enter__(self) -> PgBouncer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def uri(self, database: str = "perseus") -> str:
-        """Give the address for --store."""
-        return _uri(database, self.folder)
-
-    def close(self) -> None:
-        """Kill it and remove its folder."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _is_alive(pid: int) -> bool:
