@@ -51,7 +51,7 @@ struct Job {
   static Result<Job> Make(Profile profile, JobFile settings);
   // The same with a schedule in memory, too; settings.schedule_file, where it is set, is its name
   // in messages, and is not read.
-  static Result<Job> Make(Profile profile, Schedule schedule, JobFile settings);
+  static Result<Job> Make(Profile profile, const Schedule& schedule, JobFile settings);
 
   // What every plan must keep to, where it should be, how much work to search
   // for it (`otherwise` where the settings do not say).

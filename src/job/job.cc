@@ -206,9 +206,9 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
 Result<Job> Job::Make(Profile profile, JobFile settings) {
   if (auto good = CheckSettings(settings, profile); !good) return tl::unexpected(good.error());
   if (settings.schedule_file) {
-    Result<Schedule> schedule = ReadSchedule(*settings.schedule_file);
+    const Result<Schedule> schedule = ReadSchedule(*settings.schedule_file);
     if (!schedule) return tl::unexpected(schedule.error());
-    return Make(std::move(profile), *std::move(schedule), std::move(settings));
+    return Make(std::move(profile), *schedule, std::move(settings));
   }
   Job job;
   job.schedule = SpecOf(settings, profile.num_stages);
@@ -219,7 +219,7 @@ Result<Job> Job::Make(Profile profile, JobFile settings) {
   return CostJob(std::move(job), *schedule);
 }
 
-Result<Job> Job::Make(Profile profile, Schedule schedule, JobFile settings) {
+Result<Job> Job::Make(Profile profile, const Schedule& schedule, JobFile settings) {
   if (!settings.schedule_file) settings.schedule_file = schedule.name;
   if (auto good = CheckSettings(settings, profile); !good) return tl::unexpected(good.error());
   if (auto good = CheckShape(settings, schedule); !good) return tl::unexpected(good.error());

@@ -49,7 +49,7 @@ Result<std::unique_ptr<perseus_dag_solution>> SolveDag(const perseus_dag& dag,
   }
   if (!planner) return tl::unexpected(planner.error());
   FrontierColumns frontier(*planner);
-  return std::unique_ptr<perseus_dag_solution>(new perseus_dag_solution{
+  return std::make_unique<perseus_dag_solution>(perseus_dag_solution{
       *std::move(planner), std::move(frontier), std::move(made->computation_of)});
 }
 

@@ -200,7 +200,12 @@ Result<DagPipeline> MakeDagPipeline(const perseus_dag& dag) {
   DagPipeline made;
   CostedPipeline& costs = made.pipeline;
   std::size_t most_options = 0;
-  for (int curve = 0; curve < dag.num_curves; ++curve) {
+  // The solver's numbers are scaled to what is used, so nothing else may be there.
+  std::vector<int> table_of(dag.num_curves, -1);
+  for (int i = 0; i < dag.num_operations; ++i) {
+    const int curve = dag.curve_of[i];
+    if (table_of[curve] >= 0) continue;
+    table_of[curve] = static_cast<int>(costs.tables.size());
     costs.tables.push_back(TableOf(dag, curve));
     most_options = std::max(most_options, costs.tables.back().all_options.size());
   }
@@ -220,7 +225,7 @@ Result<DagPipeline> MakeDagPipeline(const perseus_dag& dag) {
     Computation computation;
     computation.action.microbatch = operation;
     out.computations.push_back(computation);
-    costs.table_of.push_back(dag.curve_of[operation]);
+    costs.table_of.push_back(table_of[dag.curve_of[operation]]);
   }
   AddPrecedences(dag, made.computation_of, &out);
   out.start_delay_seconds.assign(out.computations.size(), 0);

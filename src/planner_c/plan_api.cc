@@ -22,8 +22,8 @@ std::unique_ptr<perseus_plan> NewPlan(const PlannedJob& planned, Plan plan,
                                       const PlanConstraints& constraints) {
   PlanDocument document = planned.job.Document(planned.planner, plan, constraints);
   PlanColumns columns(document);
-  return std::unique_ptr<perseus_plan>(
-      new perseus_plan{std::move(plan), std::move(document), std::move(columns)});
+  return std::make_unique<perseus_plan>(
+      perseus_plan{std::move(plan), std::move(document), std::move(columns)});
 }
 
 Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,

@@ -76,7 +76,7 @@ Result<JobFile> ReadSettings(std::string_view json) {
 }
 
 Result<JobFile> ReadPlanSettings(std::string_view json, const JobFile& job) {
-  const Result<JobFile> asked = ReadSettings(json);
+  Result<JobFile> asked = ReadSettings(json);
   if (!asked) return asked;
   for (const job::Field& field : job::Fields()) {
     const bool known = std::find(kPlanKeys.begin(), kPlanKeys.end(), field.key) != kPlanKeys.end();
@@ -109,13 +109,13 @@ Result<Job> ReadJob(const perseus_planner_input& input) {
     return InvalidInput("'schedule' is given twice, by name and as CSV; keep one of them");
   }
   const std::string name = input.schedule_name == nullptr ? "schedule" : input.schedule_name;
-  Result<Schedule> schedule =
+  const Result<Schedule> schedule =
       ParseSchedule(TextOf(input.schedule_csv, input.schedule_csv_size), name);
   if (!schedule) return tl::unexpected(schedule.error());
   // Instead of that of the job file.
   settings->schedule.reset();
   settings->schedule_file = name;
-  return Job::Make(*std::move(profile), *std::move(schedule), *std::move(settings));
+  return Job::Make(*std::move(profile), *schedule, *std::move(settings));
 }
 
 }  // namespace perseus::planner_c

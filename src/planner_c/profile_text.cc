@@ -45,13 +45,13 @@ Result<std::string> ProfileText(const perseus_profile_arrays& arrays) {
   text += '\n';
   const auto out = std::back_inserter(text);
   for (std::size_t row = 0; row < arrays.rows; ++row) {
-    const Result<std::string> instruction = Cell(arrays.instruction[row], "instruction", row);
+    Result<std::string> instruction = Cell(arrays.instruction[row], "instruction", row);
     if (!instruction) return instruction;
     fmt::format_to(out, "{},{},", arrays.stage[row], *instruction);
     if (arrays.clock_mhz != nullptr) {
       fmt::format_to(out, "{}", arrays.clock_mhz[row]);
     } else {
-      const Result<std::string> knob = Cell(arrays.knob[row], "knob", row);
+      Result<std::string> knob = Cell(arrays.knob[row], "knob", row);
       if (!knob) return knob;
       text += *knob;
     }

@@ -180,6 +180,21 @@ TEST(DagApi, TimesMayBeZeroAndCostsNegative) {
   EXPECT_EQ(Solve(graph.Dag()).status, PERSEUS_PLANNER_OK);
 }
 
+// The solver's integers are scaled to the options that count. (Found by the fuzzer.)
+TEST(DagApi, OptionsThatNobodyHasMayBeAnything) {
+  Graph graph;
+  graph.AddCurve({{39, 26}, {63, 24}});
+  graph.AddCurve({{6e-183, -3e296}});
+  graph.curve_of = {0, 0, 0};
+  const Solved solved = Solve(graph.Dag());
+  ASSERT_EQ(solved.status, PERSEUS_PLANNER_OK) << solved.message;
+  std::vector<std::int32_t> options(3);
+  EXPECT_EQ(perseus_dag_choose(solved.solution.get(), 63, 1, nullptr, nullptr, options.data(),
+                               nullptr, nullptr),
+            PERSEUS_PLANNER_OK);
+  EXPECT_EQ(options, (std::vector<std::int32_t>{1, 1, 1}));
+}
+
 TEST(DagApi, CallbackCancels) {
   const auto cancel = [](void*, double) { return 1; };
   perseus_dag_solution* solution = nullptr;
