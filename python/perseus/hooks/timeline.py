@@ -14,6 +14,7 @@ bound is tight. Only the first step, and each thousandth, waits for one event.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 from collections import deque
@@ -213,12 +214,12 @@ def find_timeline(how: str, clock: Callable[[], float] | None) -> Timeline | Non
         return None
     if how not in ("auto", "cuda"):
         raise ValueError(f"timeline is 'auto', 'cuda' or 'host', not {how!r}")
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     # A job that computes on a GPU has done so, or moved its model there, by now.
     if how == "auto" and (torch is None or not torch.cuda.is_initialized()):
         return None
     if torch is None:
-        import torch
+        torch = importlib.import_module("torch")
     if not torch.cuda.is_available():
         raise RuntimeError("PyTorch sees no GPU of CUDA")
     cuda = torch.cuda
