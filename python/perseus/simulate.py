@@ -1,6 +1,6 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Simulated GPUs: to try a trainer with Perseus on any machine.
+r"""Simulated GPUs: to try a trainer with Perseus on any machine.
 
     python -m perseus.simulate create /tmp/gpus --gpus 4
     perseus agent --driver simulated:/tmp/gpus --socket /tmp/agent.sock --journal /tmp/agent.journal
@@ -9,7 +9,7 @@ They live in a file that every process maps: clients, agents and `perseus doctor
 ``simulated:/tmp/gpus``, and a trainer runs computations on them:
 
 >>> from perseus import simulate
->>> simulate.create("/tmp/gpus", "[[gpus]]\\ncount = 4\\n")
+>>> simulate.create("/tmp/gpus", "[[gpus]]\ncount = 4\n")
 >>> gpus = simulate.Gpus("/tmp/gpus")
 >>> forward = simulate.Table([(1410, 0.010, 3.2), (1200, 0.011, 2.6)])
 >>> gpus.run(0, forward).joules
@@ -118,7 +118,7 @@ class Table:
 
     def __init__(self, rows: Iterable[Sequence[float]]) -> None:
         self.rows = [(float(mhz), float(seconds), float(joules)) for mhz, seconds, joules in rows]
-        self._array = (_Cost * len(self.rows))(*self.rows)
+        self._array = (_Cost * len(self.rows))(*(_Cost(*row) for row in self.rows))
 
 
 class Launched:
