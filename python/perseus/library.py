@@ -121,8 +121,6 @@ _HOT = (
     "perseus_instruction_begin",
     "perseus_instruction_end",
 )
-# Likewise, where the library has them.
-_HOT_SINCE = ("perseus_instruction_work", "perseus_step_abandon", "perseus_step_times")
 
 
 def load() -> ctypes.CDLL:
@@ -140,10 +138,6 @@ def load() -> ctypes.CDLL:
             hot = ctypes.PyDLL(name)
             for function in _HOT:
                 setattr(library, function, getattr(hot, function))
-            for function in _HOT_SINCE:
-                setattr(
-                    library, function, getattr(hot, function, None) or _missing(library, function)
-                )
             _declare(library)
         except (OSError, AttributeError) as error:
             why = why or str(error)
@@ -155,13 +149,6 @@ def load() -> ctypes.CDLL:
         f"libperseus_client.so cannot be loaded ({why}); install it, or name its file in "
         "PERSEUS_CLIENT_LIBRARY"
     )
-
-
-def _missing(library: ctypes.CDLL, function: str) -> object:
-    """Return what stands for a function that an older library of this interface lacks."""
-    if function == "perseus_step_abandon":
-        return lambda handle: library.perseus_step_end(handle, 0)
-    return lambda *_: None
 
 
 def _declare(library: ctypes.CDLL) -> None:
@@ -208,13 +195,7 @@ def _declare(library: ctypes.CDLL) -> None:
         ("perseus_client_stop", None, (client,)),
         ("perseus_client_close", None, (client,)),
     ]
-    doubles = ctypes.POINTER(ctypes.c_double)
-    since = (
-        ("perseus_instruction_work", None, (client, ctypes.c_double)),
-        ("perseus_step_abandon", None, (client,)),
-        ("perseus_step_times", None, (client, i64, doubles, doubles, ctypes.c_size_t)),
-    )
-    for name, result, arguments in (*declarations, *since):
+    for name, result, arguments in declarations:
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
