@@ -99,8 +99,8 @@ def make_gpus(folder: Path) -> str:
     """Make the simulated GPUs of this run; returns how a device names them."""
     config = f"[[gpus]]\ncount = {PIPELINES * RANKS_IN_PIPELINE}\n"
     config += "".join(f"{key} = {value}\n" for key, value in CLOCKS.items())
-    # Calls that set a clock take 10 to 20 ms on real cards, beside longer computations.
-    config += "name = \"Simulated A100\"\nidle_watts = 83.64\ncall_ms = 6\nsettle_ms = 0\n"
+    # On real cards 10 to 20 ms, beside computations of that much longer.
+    config += 'name = "Simulated A100"\nidle_watts = 83.64\ncall_ms = 3\nsettle_ms = 0\n'
     simulate.create(folder / "gpus", config)
     return f"simulated:{folder / 'gpus'}"
 
@@ -172,15 +172,27 @@ def run(schedule: str, binary: str, folder: Path, measured: int) -> bool:
     scaled(folder / "profile.csv", folder / "truth.csv")
     driver = make_gpus(folder)
 
-    print(f"{schedule}: a server, an agent, and 4 processes that train with Perseus ...", flush=True)
+    print(
+        f"{schedule}: a server, an agent, and 4 processes that train with Perseus ...", flush=True
+    )
     socket = f"{folder}/agent.sock"
     server = start(
         [binary, "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{folder}/jobs.db"],
         folder / "server.log",
     )
     agent = start(
-        [binary, "agent", "--driver", driver, "--socket", socket]
-        + ["--journal", f"{folder}/agent.journal", "--min-interval", "2ms"],
+        [
+            binary,
+            "agent",
+            "--driver",
+            driver,
+            "--socket",
+            socket,
+            "--journal",
+            f"{folder}/agent.journal",
+            "--min-interval",
+            "1ms",
+        ],
         folder / "agent.log",
     )
     try:
@@ -207,7 +219,10 @@ def run(schedule: str, binary: str, folder: Path, measured: int) -> bool:
     train(folder, off, schedule, *common, "--iterations", str(len(rows)))
 
     without = iterations_of(off)
-    baseline, slow = mean(without, "planned", measured - 1), mean(without, "straggler", measured - 1)
+    baseline, slow = (
+        mean(without, "planned", measured - 1),
+        mean(without, "straggler", measured - 1),
+    )
     planned, answered = mean(rows, "planned", measured), mean(rows, "straggler", measured)
     foretold = emulate(binary, folder / "truth.csv", schedule, plan)
     saved = planned.saving(baseline)
@@ -228,7 +243,9 @@ def run(schedule: str, binary: str, folder: Path, measured: int) -> bool:
             line += f"{figures.saving(against):8.2f} %"
             line += f"   time {100 * (figures.seconds / against.seconds - 1):+.2f} %"
         print(line)
-    print(f"the emulator says of this plan {foretold:24.2f} %   off by {saved - foretold:+.2f} points")
+    print(
+        f"the emulator says of this plan {foretold:24.2f} %   off by {saved - foretold:+.2f} points"
+    )
     print(f"losses {'are the same, bit for bit' if same else 'DIFFER'}: {digest}")
     print(f"{profile} iterations until all ranks followed; {time.monotonic() - begun:.0f} s in all")
     return same and abs(saved - foretold) <= MOST_POINTS

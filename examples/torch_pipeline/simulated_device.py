@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import torch
 import torch.distributed as dist
-
 from perseus import simulate
 
 FORWARD, BACKWARD = 0, 1
