@@ -15,7 +15,8 @@ group is what counts, so that a machine that gets slower or faster for a while d
 A computation is real arithmetic, then loops until it took its share of 100 ms of processor time.
 So each step computes for as long, and what a step takes beyond that is the hooks' and PyTorch's
 own. Two clocks: "processor", of the thread that trains, which other programs on the machine do not
-distort; and "wall". The interval is of the mean difference, 95 %, by bootstrap. What the client's
+distort; and "wall". Figures are means of the differences without
+the tenth at either end, with their 95 % interval by bootstrap. What the client's
 own threads take (of another core) is said beside it.
 """
 
@@ -95,12 +96,18 @@ def post(url: str, body: object) -> dict[str, Any]:
         return dict(json.loads(answer.read()))
 
 
+def trimmed(values: list[float]) -> float:
+    """Return the mean without the tenth at either end: steps in which the machine stood still."""
+    cut = len(values) // 10
+    return statistics.fmean(sorted(values)[cut : len(values) - cut])
+
+
 def interval(differences: list[float]) -> tuple[float, float, float]:
-    """Return the mean and its 95 % interval, by bootstrap."""
+    """Return the trimmed mean and its 95 % interval, by bootstrap."""
     chance = random.Random(1)
     count = len(differences)
-    means = sorted(sum(chance.choices(differences, k=count)) / count for _ in range(2000))
-    return sum(differences) / count, means[49], means[1949]
+    means = sorted(trimmed(chance.choices(differences, k=count)) for _ in range(2000))
+    return trimmed(differences), means[49], means[1949]
 
 
 class Bench:
@@ -118,6 +125,8 @@ class Bench:
         )["id"]
         idle = post(f"{url}/api/v1/jobs", {"client_key": "off", "job": job})["id"]
         self.schedules = {mode: make(width, rounds) for mode in MODES}
+        for schedule in self.schedules.values():
+            last_fixed(schedule)
         self.attached = {
             mode: perseus.attach(
                 self.schedules[mode],
@@ -153,13 +162,11 @@ class Bench:
                 raise SystemExit(f"no plan is followed: {report}")
 
 
-def last_fixed(bench: Bench) -> None:
-    """Let each computation take a fixed processor time."""
-    for schedule in bench.schedules.values():
-        for stage in schedule._stages:
-            for name, parts in (("forward", 1), ("backward", 2)):
-                method = f"{name}_maybe_with_nosync"
-                setattr(stage, method, _fixed(getattr(stage, method), parts))
+def last_fixed(schedule: Any) -> None:
+    """Let each computation take a fixed processor time, below the hooks."""
+    for stage in schedule._stages:
+        for name, parts in (("forward_one_chunk", 1), ("backward_one_chunk", 2)):
+            setattr(stage, name, _fixed(getattr(stage, name), parts))
 
 
 def _fixed(original: Callable[..., Any], parts: int) -> Callable[..., Any]:
@@ -253,7 +260,6 @@ def main() -> None:
                 time.sleep(0.05)
             url = log.read_text().split("ready at ")[1].split()[0]
             bench = Bench(folder, url, 32, 1)
-            last_fixed(bench)
             bench.until_following()
             say(measure(bench, options.groups), bench)
             for attached in bench.attached.values():
