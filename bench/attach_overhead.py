@@ -14,10 +14,11 @@ group is what counts, so that a machine that gets slower or faster for a while d
 
 A computation is real arithmetic, then loops until it took its share of 100 ms of processor time.
 So each step computes for as long, and what a step takes beyond that is the hooks' and PyTorch's
-own. Two clocks: "processor", of the thread that trains, which other programs on the machine do not
-distort; and "wall". Figures are means of the differences without
-the tenth at either end, with their 95 % interval by bootstrap. What the client's
-own threads take (of another core) is said beside it.
+own. Two clocks: "processor", of the thread that trains, which other programs on the machine distort
+less; and "wall". Then the calls that the hooks make are timed one by one ("its calls": a little
+too much, as reading the clock is in it, and sure on a machine that does other things as well).
+Figures are means without the tenth at either end, with their 95 % interval by bootstrap. What the
+client's own threads take (of another core) is said beside it.
 """
 
 from __future__ import annotations
@@ -110,10 +111,44 @@ def interval(differences: list[float]) -> tuple[float, float, float]:
     return trimmed(differences), means[49], means[1949]
 
 
+class TimedJob(perseus.Job):
+    """A job that knows the processor time of its own calls, a little too high."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.spent = 0.0
+
+    def step_begin(self) -> bool:
+        """As `Job`."""
+        begin = time.thread_time()
+        mine = super().step_begin()
+        self.spent += time.thread_time() - begin
+        return mine
+
+    def step_end(self, tokens: int = 0) -> None:
+        """As `Job`."""
+        begin = time.thread_time()
+        super().step_end(tokens)
+        self.spent += time.thread_time() - begin
+
+    def begin(self, *arguments: Any) -> None:
+        """As `Job`."""
+        begin = time.thread_time()
+        super().begin(*arguments)
+        self.spent += time.thread_time() - begin
+
+    def end(self, *arguments: Any) -> None:
+        """As `Job`."""
+        begin = time.thread_time()
+        super().end(*arguments)
+        self.spent += time.thread_time() - begin
+
+
 class Bench:
     """A schedule of each mode, and what its steps took."""
 
-    def __init__(self, folder: Path, url: str, width: int, rounds: int) -> None:
+    def __init__(self, folder: Path, url: str, make_job: type[perseus.Job]) -> None:
+        width, rounds = 32, 1
         simulate.create(
             folder / "gpus",
             f"[[gpus]]\ncount = 2\nclocks_mhz = {sorted(CLOCKS)}\ncall_ms = 2\nsettle_ms = 0\n",
@@ -130,15 +165,17 @@ class Bench:
         self.attached = {
             mode: perseus.attach(
                 self.schedules[mode],
-                url,
-                job_id=identity,
-                profile=False,
-                device=f"simulated:{folder}/gpus",
-                gpu_index=index,
+                job=make_job(
+                    url,
+                    job_id=identity,
+                    device=f"simulated:{folder}/gpus",
+                    gpu_index=index,
+                    timeline="host",
+                    min_interval_seconds=0.002,
+                    # It is the cost of calls that is measured: they are never to become fewer.
+                    max_overhead=1.0,
+                ),
                 strict=True,
-                min_interval_seconds=0.002,
-                # It is the cost of calls that is measured: they are never to become fewer.
-                max_overhead=1.0,
             )
             for index, (mode, identity) in enumerate((("idle", idle), ("following", planned)))
         }
@@ -148,6 +185,13 @@ class Bench:
     def step(self, mode: str) -> None:
         """Run one."""
         self.schedules[mode].step(self.x, target=self.target)
+
+    def close(self) -> None:
+        """Take Perseus off."""
+        for attached in self.attached.values():
+            attached.detach()
+            if attached.job is not None:
+                attached.job.close()
 
     def until_following(self) -> None:
         """Train until there is a plan and the durations are known."""
@@ -220,11 +264,9 @@ def say(seen: dict[str, Taken], bench: Bench) -> None:
             whole = statistics.median(theirs)
             differences = [(a - b) / whole for a, b in zip(ours, theirs, strict=True)]
             mean, low, high = (100 * value for value in interval(differences))
-            middle = 100 * statistics.median(differences)
-            print(
-                f"{mode:<10} {label:<10} mean {mean:+.4f} % ({low:+.4f} to {high:+.4f} %)", end=""
-            )
-            print(f", median {middle:+.4f} %")
+            untrimmed = 100 * statistics.fmean(differences)
+            print(f"{mode:<10} {label:<10} {mean:+.4f} % ({low:+.4f} to {high:+.4f} %)", end="")
+            print(f", untrimmed {untrimmed:+.4f} %")
         if mode == "control":
             continue
         stats: Any = bench.attached[mode].report()["stats"]
@@ -233,6 +275,20 @@ def say(seen: dict[str, Taken], bench: Bench) -> None:
         print(
             f"{'':<10} client's threads: {others:.2f} % of a core; {calls:.1f} clock calls a step"
         )
+
+
+def say_spent(bench: Bench, groups: int) -> None:
+    """Print what the calls of `Job` themselves took, step by step."""
+    for mode, attached in bench.attached.items():
+        job: Any = attached.job
+        spent = []
+        for _ in range(groups):
+            job.spent = 0.0
+            bench.step(mode)
+            spent.append(job.spent / STEP_SECONDS)
+        mean, low, high = (100 * value for value in interval(spent))
+        print(f"{mode:<10} its calls  {mean:+.4f} % ({low:+.4f} to {high:+.4f} %)", end="")
+        print(f", untrimmed {100 * statistics.fmean(spent):+.4f} %")
 
 
 def main() -> None:
@@ -259,11 +315,14 @@ def main() -> None:
                     raise SystemExit(log.read_text())
                 time.sleep(0.05)
             url = log.read_text().split("ready at ")[1].split()[0]
-            bench = Bench(folder, url, 32, 1)
+            bench = Bench(folder, url, perseus.Job)
             bench.until_following()
             say(measure(bench, options.groups), bench)
-            for attached in bench.attached.values():
-                attached.detach()
+            bench.close()
+            timed = Bench(folder, url, TimedJob)
+            timed.until_following()
+            say_spent(timed, options.groups)
+            timed.close()
         finally:
             server.terminate()
             server.wait()

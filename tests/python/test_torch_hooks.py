@@ -127,7 +127,8 @@ def test_an_order_from_a_file_is_followed_and_told_as_pytorch_writes_it() -> Non
     for rank, one in enumerate(seen):
         assert one["on"]
         assert one["begins"] == rows[rank]
-        assert one["order"] == {"schedule_csv": text}
+        assert one["csv"] == text
+        assert "give job_id=" in one["alone"]
 
 
 def test_what_happens_in_a_training_does_not_confuse_it(life: Any) -> None:

@@ -113,7 +113,11 @@ def from_csv(text: str) -> object:
         job, log = recorded()
         attached = perseus.attach(made, job=job, strict=True)
         ranks.step(made, 4)
-        return {"begins": actions(log), "order": hooks._Shape(made).order(), "on": bool(attached)}
+        told = {"begins": actions(log), "csv": hooks._Shape(made).csv(), "on": bool(attached)}
+        attached.detach()
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            return {**told, "alone": perseus.attach(made).reason}
 
     return ranks.run_ranks(2, on_rank)
 

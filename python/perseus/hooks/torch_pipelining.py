@@ -256,11 +256,14 @@ class _Shape:
             raise AttachError("the schedule has no loss function: it runs no backward")
 
     def order(self) -> dict[str, object]:
-        """Return what a job says of the order: a name, or PyTorch's own text."""
+        """Return what a job says of the order: Perseus' name of it, and its shape."""
         known = SCHEDULES.get(type(self.schedule).__name__)
-        if known is not None:
-            return {"schedule": known, "virtual_stages": self.num_stages // self.pp}
-        return {"schedule_csv": self.csv()}
+        if known is None:
+            raise AttachError(
+                f"the order of {type(self.schedule).__name__} has no name that a server knows; "
+                "give job_id= or job= of a job that runs this order"
+            )
+        return {"schedule": known, "virtual_stages": self.num_stages // self.pp}
 
     def csv(self) -> str:
         """Return the order as PyTorch writes it: a row for each rank, computations only."""
