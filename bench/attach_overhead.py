@@ -56,7 +56,7 @@ COMPUTATIONS = 2 * STAGES * MICROBATCHES
 STEP_SECONDS = 0.100
 MODES = ("without", "control", "idle", "following")
 CLOCKS = (1410, 1260, 1110, 960)
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 class Work(nn.Module):  # type: ignore[misc]
