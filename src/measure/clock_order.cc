@@ -10,7 +10,7 @@
 namespace perseus::measure {
 namespace {
 
-constexpr std::size_t kMeasuredPerRefinement = 3;
+constexpr std::size_t kMeasuredPerRefinement = 4;
 
 // The same on every machine, unlike std::shuffle.
 void ShuffleQueue(std::deque<std::size_t>* queue, std::uint64_t seed) {
@@ -53,6 +53,16 @@ void ClockOrder::Leave(const std::vector<int>& clocks_mhz) {
   }
 }
 
+std::vector<int> ClockOrder::PassedOver() const {
+  std::vector<int> passed;
+  const auto last = std::find(visited_.rbegin(), visited_.rend(), true);
+  const auto end = static_cast<std::size_t>(visited_.rend() - last);
+  for (std::size_t i = 0; i < end; ++i) {
+    if (!visited_[i]) passed.push_back(clocks_mhz_[i]);
+  }
+  return passed;
+}
+
 std::vector<std::vector<ClockOrder::Point>> ClockOrder::CurvesOf(
     const std::vector<Estimate>& rows) const {
   std::map<Kind, std::vector<Point>> curves;
@@ -78,7 +88,8 @@ void ClockOrder::DropNeedless(const std::vector<std::vector<Point>>& curves) {
     std::optional<std::size_t> stop;
     for (std::size_t i = 1; i < points.size() && !stop; ++i) {
       if (points[i].joules <= points[i - 1].joules) run_begin = i;
-      if (points[i].index - points[run_begin].index >= kRisesToStop) stop = points[i].index;
+      const std::size_t rises = coarse_ ? kCoarseRisesToStop : kRisesToStop;
+      if (i - run_begin >= rises) stop = points[i].index;
     }
     if (!stop) return;
     last_needed = std::max(last_needed, *stop);

@@ -17,8 +17,8 @@ namespace perseus::measure {
 struct OrderSettings {
   int stride = 1;     // Every n-th clock only.
   int least_mhz = 0;  // Not below.
-  // Every kCoarseStride-th clock first, then a third as many again where the
-  // lower convex hull of time and energy, of which plans are made, may still bend.
+  // Every kCoarseStride-th clock first, then a quarter as many again where the lower convex
+  // hull of time and energy, of which plans are made, may still bend.
   bool coarse = false;
   // The highest clock first, then the others of each pass in random order: a card that warms
   // up or cools down during a sweep from top to bottom makes its curve look tilted.
@@ -32,6 +32,7 @@ struct OrderSettings {
 class ClockOrder {
  public:
   static constexpr std::size_t kRisesToStop = 5;
+  static constexpr std::size_t kCoarseRisesToStop = 2;
   static constexpr std::size_t kCoarseStride = 4;
 
   // `clocks_mhz`: ascending, not empty.
@@ -42,6 +43,8 @@ class ClockOrder {
 
   // Were measured before a restart, and reported. Before the first Next().
   void Leave(const std::vector<int>& clocks_mhz);
+  // Clocks that were passed over between measured ones.
+  std::vector<int> PassedOver() const;
   // The current clock is measured, or cannot be: what is known by now of all.
   void Next(const std::vector<Estimate>& rows, double blocking_watts);
 

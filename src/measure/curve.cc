@@ -13,17 +13,21 @@ namespace {
 
 constexpr double kApart = 0.3;
 
+double Covariance(double a, double b, const CurvePrior& prior) {
+  const double near = std::min(a, b);
+  const double far = std::max(a, b);
+  const double smooth = near * near * (3 * far - near) / 6;
+  return prior.offset * prior.offset + prior.slope * prior.slope * near * far +
+         prior.bend * prior.bend * smooth;
+}
+
 }  // namespace
 
 SymmetricMatrix CurveCovariance(const std::vector<CurvePoint>& points, const CurvePrior& prior) {
   SymmetricMatrix covariance(points.size());
   for (std::size_t i = 0; i < points.size(); ++i) {
     for (std::size_t j = 0; j <= i; ++j) {
-      const double near = std::min(points[i].below, points[j].below);
-      const double far = std::max(points[i].below, points[j].below);
-      const double smooth = near * near * (3 * far - near) / 6;
-      double value = prior.offset * prior.offset + prior.slope * prior.slope * near * far +
-                     prior.bend * prior.bend * smooth;
+      double value = Covariance(points[i].below, points[j].below, prior);
       if (i == j) value += prior.jump * prior.jump + (points[i].apart ? kApart * kApart : 0);
       covariance.at(i, j) = covariance.at(j, i) = value;
     }
@@ -32,19 +36,19 @@ SymmetricMatrix CurveCovariance(const std::vector<CurvePoint>& points, const Cur
 }
 
 std::vector<CurveValue> SmoothCurve(const std::vector<CurvePoint>& points,
-                                    const std::vector<CurveValue>& values) {
+                                    const std::vector<CurveValue>& values,
+                                    const std::vector<CurvePoint>& between) {
   const std::size_t count = points.size();
   double mean = 0;
   for (const CurveValue& value : values) mean += value.value / static_cast<double>(count);
   std::vector<double> deviation;
   for (const CurveValue& value : values) deviation.push_back(value.value - mean);
   double best = -std::numeric_limits<double>::infinity();
-  std::vector<CurveValue> smooth = values;
+  std::vector<CurveValue> smooth(count + between.size());
   for (const double bend : kBends) {
     for (const double jump : kJumps) {
-      const SymmetricMatrix prior =
-          CurveCovariance(points, {.offset = 3, .slope = 4, .bend = bend, .jump = jump});
-      SymmetricMatrix whole = prior;
+      const CurvePrior prior{.offset = 1, .slope = 3, .bend = bend, .jump = jump};
+      SymmetricMatrix whole = CurveCovariance(points, prior);
       for (std::size_t i = 0; i < count; ++i) whole.at(i, i) += values[i].variance;
       const Cholesky factor(whole);
       const std::vector<double> weights = factor.Solve(deviation);
@@ -59,6 +63,18 @@ std::vector<CurveValue> SmoothCurve(const std::vector<CurvePoint>& points,
         const double error = values[i].variance;
         smooth[i] = {values[i].value - error * weights[i],
                      std::max(0.0, error - error * error * inverse.at(i, i))};
+      }
+      for (std::size_t k = 0; k < between.size(); ++k) {
+        const double at = between[k].below;
+        std::vector<double> shared;
+        for (const CurvePoint& point : points) shared.push_back(Covariance(at, point.below, prior));
+        const std::vector<double> solved = factor.Solve(shared);
+        const double explained =
+            std::inner_product(shared.begin(), shared.end(), solved.begin(), 0.0);
+        const double own = jump * jump;  // What this clock alone may do.
+        smooth[count + k] = {
+            mean + std::inner_product(shared.begin(), shared.end(), weights.begin(), 0.0),
+            own + std::max(0.0, Covariance(at, at, prior) - explained)};
       }
     }
   }

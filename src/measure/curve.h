@@ -37,15 +37,17 @@ struct CurvePoint {
 
 SymmetricMatrix CurveCovariance(const std::vector<CurvePoint>& points, const CurvePrior& prior);
 
-// Values measured with independent errors, and what the curve makes of them.
+// A value with the variance of its error.
 struct CurveValue {
   double value = 0;
   double variance = 0;
 };
 
-// The values under the likeliest prior of kBends x kJumps. `values`: one of each point.
+// Values that were measured at `points`, with independent errors, under the likeliest
+// prior of kBends x kJumps; then what it says of each of `between`.
 std::vector<CurveValue> SmoothCurve(const std::vector<CurvePoint>& points,
-                                    const std::vector<CurveValue>& values);
+                                    const std::vector<CurveValue>& values,
+                                    const std::vector<CurvePoint>& between = {});
 
 }  // namespace perseus::measure
 

@@ -45,9 +45,7 @@ class Problem {
                         .first_unknown = unknowns_,
                         .mean = work ? 0.0 : 1.0};
         for (std::size_t i = begin; i < end; ++i) {
-          if (kind < records[i].times.size() && records[i].times[kind].samples > 0) {
-            curve.records.push_back(i);
-          }
+          if (records[i].Has(kind)) curve.records.push_back(i);
         }
         unknowns_ += curve.records.size();
         if (!curve.records.empty()) curves_.push_back(std::move(curve));
@@ -99,6 +97,7 @@ class Problem {
     double squares = 0;
     double log_determinant = 0;
     for (std::size_t record = begin_; record < end_; ++record) {
+      if (records_[record].predicted) continue;
       const NormalEquations& equations = records_[record].stretches.by_spread[spread];
       const std::vector<Place> places = PlacesOf(record);
       squares += equations.squares;
@@ -164,6 +163,7 @@ std::size_t LikeliestSpread(const std::vector<ClockRecord>& records,
   for (std::size_t spread = 0; spread < kPowerSpreads.size(); ++spread) {
     double likelihood = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
+      if (records[i].predicted) continue;
       const Problem alone(records, i, i + 1, varies, scale, highest_mhz, pauses);
       likelihood += alone.Solve(spread, CurvePrior{}, false).log_likelihood;
     }

@@ -26,7 +26,7 @@ struct Estimate {
   int mhz = 0;
   double seconds = 0;
   double joules = 0;
-  std::int64_t samples = 0;
+  std::int64_t samples = 0;  // 0: not measured, but read off the curve between its neighbours.
   double seconds_std = 0;
   double joules_std = 0;
   double seconds_residual_std = 0;

@@ -44,7 +44,7 @@ FittedTimes FitTimes(const std::vector<ClockRecord>& records, std::size_t kind, 
   double squares = 0;
   double freedom = 0;
   for (const ClockRecord& record : records) {
-    if (kind >= record.times.size() || record.times[kind].samples < 2) continue;
+    if (record.predicted || !record.Has(kind) || record.times[kind].samples < 2) continue;
     const TimeSummary& time = record.times[kind];
     const double count = static_cast<double>(time.samples) - 1;
     squares += count * time.residual_variance / (time.seconds * time.seconds);
@@ -52,19 +52,30 @@ FittedTimes FitTimes(const std::vector<ClockRecord>& records, std::size_t kind, 
   }
   fitted.residual = std::max(kLeastResidual, freedom > 0 ? std::sqrt(squares / freedom) : 0);
   std::vector<CurvePoint> points;
+  std::vector<CurvePoint> between;
   std::vector<CurveValue> logs;
   std::vector<std::size_t> places;
+  std::vector<std::size_t> places_between;
   for (std::size_t i = 0; i < records.size(); ++i) {
-    if (kind >= records[i].times.size() || records[i].times[kind].samples == 0) continue;
-    const TimeSummary& time = records[i].times[kind];
+    const ClockRecord& record = records[i];
+    if (!record.Has(kind)) continue;
+    const CurvePoint point{1 - static_cast<double>(record.mhz) / highest_mhz, record.throttled};
+    if (record.predicted) {
+      between.push_back(point);
+      places_between.push_back(i);
+      continue;
+    }
+    const TimeSummary& time = record.times[kind];
     const double seconds =
         std::max(time.seconds * 0.1, time.seconds + time.per_work.value_or(0) * (work - time.work));
+    points.push_back(point);
     places.push_back(i);
-    points.push_back({1 - static_cast<double>(records[i].mhz) / highest_mhz, records[i].throttled});
     logs.push_back(
         {std::log(seconds), fitted.residual * fitted.residual / static_cast<double>(time.samples)});
   }
-  const std::vector<CurveValue> smooth = SmoothCurve(points, logs);
+  if (points.empty()) return fitted;
+  const std::vector<CurveValue> smooth = SmoothCurve(points, logs, between);
+  places.insert(places.end(), places_between.begin(), places_between.end());
   for (std::size_t i = 0; i < places.size(); ++i) {
     const double seconds = std::exp(smooth[i].value);
     fitted.seconds[places[i]] = {seconds, smooth[i].variance * seconds * seconds};
@@ -94,9 +105,11 @@ ProfileFit FitProfile(const std::vector<Kind>& kinds, const std::vector<ClockRec
   ProfileFit fit;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const ClockRecord& record = records[i];
-    for (std::size_t kind = 0; kind < record.times.size(); ++kind) {
-      const TimeSummary& time = record.times[kind];
-      if (time.samples == 0 || record.stretches.stretches == 0) continue;
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      const bool measured = !record.predicted && record.stretches.stretches > 0;
+      if (!record.Has(kind) || !(measured || record.predicted)) continue;
+      const TimeSummary time = measured ? record.times[kind] : TimeSummary{};
+      if (!(times[kind].seconds[i].value > 0)) continue;
       const CurveValue seconds = times[kind].seconds[i];
       const CurveValue power = watts.clocks[i].power[kind];
       const CurveValue extra = watts.clocks[i].work[kind];

@@ -20,6 +20,20 @@ struct ClockRecord {
   std::optional<double> temperature_celsius;
   StretchFit stretches;
   std::vector<TimeSummary> times;  // Of each kind; no samples: it did not run.
+
+  // Not measured: its rows are what the curves say, with `samples` 0.
+  static ClockRecord Predicted(int mhz) {
+    ClockRecord record;
+    record.mhz = mhz;
+    record.predicted = true;
+    return record;
+  }
+  bool predicted = false;
+
+  // Whether it has a point on a curve of this kind; so has a prediction of all kinds.
+  bool Has(std::size_t kind) const {
+    return predicted || (kind < times.size() && times[kind].samples > 0);
+  }
 };
 
 struct ProfileFit {

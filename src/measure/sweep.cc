@@ -130,7 +130,12 @@ void Sweep::Count(const Recorded& recorded) {
   if (broken_) windows_.emplace_back();
   broken_ = false;
   windows_.back().push_back(iteration);
-  if (++whole_iterations_ >= settings_.iterations) MeasuredClock();
+  if (++whole_iterations_ >= WantedIterations()) MeasuredClock();
+}
+
+// The highest clock is what savings and deadlines are measured against, and costs nothing.
+int Sweep::WantedIterations() const {
+  return (order_.clock_mhz() == order_.highest_mhz() ? 2 : 1) * settings_.iterations;
 }
 
 // Seen at another clock than was asked for, most of the time.
@@ -161,7 +166,7 @@ void Sweep::MeasuredClock() {
   }
   record.stretches = FitStretches(windows_, ticks_, scales);
   const bool enough = record.stretches.stretches >= kFewestStretches;
-  if (!enough && whole_iterations_ < kPatience * settings_.iterations) return;
+  if (!enough && whole_iterations_ < kPatience * WantedIterations()) return;
   if (order_.clock_mhz() == order_.highest_mhz() && !at_highest_) at_highest_ = at_clock_;
   if (enough) {
     fruitless_ = 0;
@@ -213,6 +218,11 @@ void Sweep::ForgetClock() {
 void Sweep::Finish() {
   if (!ended_ || done_) return;
   done_ = true;
+  if (settings_.order.coarse && records_.size() >= kFewestToPredict) {
+    for (const int mhz : order_.PassedOver()) records_.push_back(ClockRecord::Predicted(mhz));
+  }
+  std::sort(records_.begin(), records_.end(),
+            [](const ClockRecord& a, const ClockRecord& b) { return a.mhz > b.mhz; });
   ProfileFit fit = FitProfile(kinds_, records_, true);
   rows_ = std::move(fit.rows);
   blocking_ = fit.blocking;

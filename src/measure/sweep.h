@@ -94,6 +94,7 @@ class Sweep {
  private:
   static constexpr int kPatience = 8;
   static constexpr int kFruitlessToStop = 2;  // Clocks in a row.
+  static constexpr std::size_t kFewestToPredict = 4;
   static constexpr std::size_t kMaxKinds = 64;
   static constexpr std::size_t kFewestStretches = 2;
   static constexpr int kSameMhz = 7;  // Half a step of NVIDIA's clocks.
@@ -112,6 +113,7 @@ class Sweep {
   std::size_t KindOf(const Kind& kind);
   void TakeIterations();
   void Count(const Recorded& recorded);
+  int WantedIterations() const;
   bool ClockDidNotTake();
   void MeasuredClock();
   void NextClock(const ProfileFit& fit);
