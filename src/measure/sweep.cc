@@ -58,7 +58,7 @@ std::size_t Sweep::KindOf(const Kind& kind) {
 
 void Sweep::BeginIteration(std::int64_t number, std::int64_t at_ns) {
   recorder_.BeginIteration(number, at_ns);
-  joules_at_begin_ = counter_.joules().value_or(0);
+  joules_at_begin_ = counter_.joules();
   began_ns_ = at_ns;
 }
 
@@ -66,7 +66,9 @@ void Sweep::EndIteration(std::int64_t at_ns) {
   if (ended_ || !recorder_.in_iteration()) return;
   recorder_.EndIteration(at_ns);
   const double seconds = static_cast<double>(at_ns - began_ns_) * kSecondsPerNs;
-  const double joules = counter_.joules().value_or(0) - joules_at_begin_;
+  const std::optional<double> now = counter_.joules();
+  // The counter may be read for the first time, or have begun anew.
+  const double joules = now && joules_at_begin_ ? std::max(0.0, *now - *joules_at_begin_) : 0;
   all_.Add(seconds, joules);
   if (in_effect_ns_ && began_ns_ >= *in_effect_ns_) at_clock_.Add(seconds, joules);
   TakeIterations();

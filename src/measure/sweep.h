@@ -147,7 +147,7 @@ class Sweep {
   std::optional<BlockingPower> blocking_;
   Sums all_;
   std::optional<Sums> at_highest_;
-  double joules_at_begin_ = 0;
+  std::optional<double> joules_at_begin_;
   std::int64_t began_ns_ = 0;
   std::vector<std::string> notes_;
   std::vector<std::string> noted_;
