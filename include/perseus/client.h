@@ -116,7 +116,7 @@ typedef struct perseus_client_options {
       device; /* "agent:SOCKET", "nvml", "zeusd:SOCKET", "simulated:FILE"; NULL: no device. */
   const char* gpu_uuid;        /* "GPU-..."; NULL: by gpu_index. */
   int32_t gpu_index;           /* As the driver counts; CUDA's own order may differ. */
-  int32_t profile_iterations;  /* Iterations at each clock of a sweep; 0: 2. */
+  int32_t profile_iterations;  /* Iterations at each clock of a sweep; 0: 5. */
   const char* node;            /* NULL: the host's name. */
   double min_interval_seconds; /* Between two clock calls; 0: 0.010. */
   double max_early_loss; /* Share of the running computation that a call ahead of time may slow; 0:
@@ -128,6 +128,10 @@ typedef struct perseus_client_options {
   double close_timeout_seconds;   /* What closing waits for at most; 0: 2. */
   int32_t min_profile_mhz;        /* The sweep ends at this clock at the latest; 0: the lowest. */
   int32_t profile_stride;         /* Every n-th clock is measured; 0: 1. */
+  int32_t profile_coarse;         /* Not 0: every 4th clock, then where the curve bends; the others
+                                     are read off the curve. A third of the iterations. */
+  int32_t profile_settling;       /* Iterations left out after each change of clock; 0: 1. */
+  int64_t profile_seed;           /* Not 0: after the highest, clocks in random order. */
 } perseus_client_options;
 
 #define PERSEUS_LATENCY_BUCKETS 24

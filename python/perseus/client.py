@@ -169,7 +169,7 @@ class Client:
         Others of ``perseus_client_options`` by name: token, ca_file, node,
         min_interval_seconds, max_early_loss, max_overhead, report_interval_seconds,
         open_timeout_seconds, close_timeout_seconds, profile_iterations, profile_stride,
-        min_profile_mhz.
+        min_profile_mhz, profile_coarse, profile_settling, profile_seed.
     """
 
     def __init__(

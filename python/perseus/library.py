@@ -66,6 +66,9 @@ class Options(ctypes.Structure):
         ("close_timeout_seconds", ctypes.c_double),
         ("min_profile_mhz", ctypes.c_int32),
         ("profile_stride", ctypes.c_int32),
+        ("profile_coarse", ctypes.c_int32),
+        ("profile_settling", ctypes.c_int32),
+        ("profile_seed", ctypes.c_int64),
     )
 
 

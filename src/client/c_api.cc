@@ -102,9 +102,13 @@ Result<ClientSettings> ReadOptions(const perseus_client_options& options) {
   settings.shadow = (options.flags & PERSEUS_SHADOW) != 0;
   settings.profile = (options.flags & PERSEUS_PROFILE) != 0;
   settings.follower.ahead = (options.flags & PERSEUS_NO_AHEAD) == 0;
-  settings.sweep.iterations = options.profile_iterations > 0 ? options.profile_iterations : 2;
-  settings.sweep.stride = options.profile_stride > 0 ? options.profile_stride : 1;
-  settings.sweep.least_mhz = options.min_profile_mhz;
+  settings.sweep.iterations = options.profile_iterations > 0 ? options.profile_iterations : 5;
+  settings.sweep.settling = options.profile_settling > 0 ? options.profile_settling : 1;
+  settings.sweep.order.stride = options.profile_stride > 0 ? options.profile_stride : 1;
+  settings.sweep.order.least_mhz = options.min_profile_mhz;
+  settings.sweep.order.coarse = options.profile_coarse != 0;
+  settings.sweep.order.shuffle = options.profile_seed != 0;
+  settings.sweep.order.seed = static_cast<std::uint64_t>(options.profile_seed);
 
   const auto interval =
       NumberOption("min_interval_seconds", options.min_interval_seconds, 0.010, kMostSeconds);

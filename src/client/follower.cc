@@ -251,13 +251,19 @@ void Follower::EndRow(const Action& /*action*/, std::int64_t at_ns) {
   const auto index = static_cast<std::size_t>(row_);
   Row& row = rows_[index];
   const PlanRow& planned = plan_->rows[index];
+  const auto span = std::find_if(spans_.rbegin(), spans_.rend(),
+                                 [](const Span& candidate) { return !candidate.joins; });
+  if (!planned.fused && clock_mhz_ > 0 && !DuringCall(row_begin_ns_, at_ns) &&
+      ClockAt(row_begin_ns_) == ClockAt(at_ns)) {
+    const int mhz = ClockAt(at_ns);
+    if (span != spans_.rend()) span->mhz = mhz;
+    if (!has_device_times_) CountKind(planned.action, mhz, static_cast<double>(lasted_ns) * 1e-9);
+  }
   // At another level the planned duration is of another clock. A clock that came too
   // late costs time as much as the call itself.
   if (clocks_[index] == planned.mhz) {
     const int mhz = ClockAt(row_begin_ns_);
     const bool disturbed = DuringCall(row_begin_ns_, at_ns) || (mhz != 0 && mhz < planned.mhz);
-    const auto span = std::find_if(spans_.rbegin(), spans_.rend(),
-                                   [](const Span& candidate) { return !candidate.joins; });
     if (span != spans_.rend()) span->disturbed = disturbed;
     if (!has_device_times_) {
       guard_.AddComputation(planned.action.type, planned.duration_seconds,

@@ -59,6 +59,15 @@ struct IterationRecord {
   Clocks clocks = Clocks::kUnknown;
 };
 
+// What computations of one type and stage took at one clock.
+struct KindTimes {
+  ComputationType type = ComputationType::kForward;
+  int stage = 0;
+  int mhz = 0;
+  std::int64_t count = 0;
+  double seconds = 0;  // Of all together.
+};
+
 // Knows where in its plan a rank is, predicts when what begins, and says which
 // clock to call for when. No clock of its own, no device, no thread: a pure
 // state machine over CLOCK_MONOTONIC nanoseconds that it is given, so that tests
@@ -125,6 +134,8 @@ class Follower {
   // What has happened since the last asking.
   std::vector<IterationRecord> TakeIterations();
   std::optional<std::string> TakeComplaint();
+  // Of computations of a plan whose clock was in effect all through.
+  std::vector<KindTimes> TakeKinds();
 
  private:
   static constexpr std::int64_t kNotTold = -1;
@@ -157,6 +168,7 @@ class Follower {
     ComputationType type = ComputationType::kForward;
     bool joins = false;  // It ran within the one before.
     bool disturbed = false;
+    int mhz = 0;  // In effect all through it; 0: none, or not known.
   };
   using BusyNs = std::array<std::int64_t, kNumComputationTypes>;  // [type]
   struct PastIteration {
@@ -170,6 +182,7 @@ class Follower {
 
   void BeginIteration(std::int64_t iteration, std::int64_t at_ns);
   void EndIteration(std::int64_t tokens, std::int64_t at_ns);
+  void CountKind(const Action& action, int mhz, double seconds);
   static void Learn(double measured, double* value, bool* is_measured);
   void AbandonIteration();
   static void SetBusy(const BusyNs& busy_ns, const BusyNs& told_ns, IterationRecord* record);
@@ -237,6 +250,7 @@ class Follower {
   std::deque<Interval> calls_;    // Likewise.
 
   std::vector<IterationRecord> records_;
+  std::vector<KindTimes> kinds_;
   std::optional<std::string> complaint_;
 };
 

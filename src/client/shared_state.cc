@@ -78,6 +78,20 @@ bool SharedState::TakePlan(std::shared_ptr<const RankPlan>* plan) {
   return true;
 }
 
+void SharedState::AskForProfile(std::vector<int> left_mhz) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++profile_wish_.number;
+    profile_wish_.left_mhz = std::move(left_mhz);
+  }
+  page_->Wake();
+}
+
+SharedState::ProfileWish SharedState::profile_wish() const {
+  const std::lock_guard lock(mutex_);
+  return profile_wish_;
+}
+
 void SharedState::AddStepTimes(StepTimes times) {
   const std::lock_guard lock(mutex_);
   step_times_.push_back(std::move(times));

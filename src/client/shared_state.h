@@ -70,9 +70,14 @@ class SharedState {
     return settings_.server.empty() ||
            now_ns - answered_ns_.load(std::memory_order_relaxed) <= kStaleNs;
   }
-  // The server wants (more of) a profile.
-  void AskForProfile() { profile_wanted_.store(true, std::memory_order_relaxed); }
-  bool profile_wanted() const { return profile_wanted_.load(std::memory_order_relaxed); }
+  // The server wants a profile; it has the rows of these clocks. Each asking is a new
+  // wish, with the next number.
+  struct ProfileWish {
+    std::uint64_t number = 0;  // 0: none yet.
+    std::vector<int> left_mhz;
+  };
+  void AskForProfile(std::vector<int> left_mhz);
+  ProfileWish profile_wish() const;
 
   // The device, once it is open. `failed`: it cannot be had for now.
   void SetDevice(const device::GpuInfo& info);
@@ -109,7 +114,6 @@ class SharedState {
   std::atomic<std::int64_t> call_begin_ns_ = 0;
   std::atomic<bool> clock_stopping_ = false;
   std::atomic<bool> stopping_ = false;
-  std::atomic<bool> profile_wanted_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -117,6 +121,7 @@ class SharedState {
   std::string unreported_error_;
   std::shared_ptr<const RankPlan> plan_;
   std::deque<StepTimes> step_times_;
+  ProfileWish profile_wish_;
   std::string device_failure_;
   device::GpuInfo gpu_;
   std::string registration_failure_;
