@@ -29,13 +29,17 @@ from perseus.library import Instruction, LibraryError
 
 if TYPE_CHECKING:
     from perseus.dag import Dag
+    from perseus.hooks.job import Job
+    from perseus.hooks.torch_pipelining import Attached, attach
     from perseus.planner import Frontier, Plan, Planner, PlannerError, plan
 
 __all__ = [
+    "Attached",
     "Client",
     "Dag",
     "Frontier",
     "Instruction",
+    "Job",
     "Level",
     "LibraryError",
     "Plan",
@@ -43,16 +47,20 @@ __all__ = [
     "PlannerError",
     "State",
     "Stats",
+    "attach",
     "plan",
 ]
 
 # Where names are that a trainer need not load.
 _LATER = {
+    "Attached": "perseus.hooks.torch_pipelining",
     "Dag": "perseus.dag",
     "Frontier": "perseus.planner",
+    "Job": "perseus.hooks.job",
     "Plan": "perseus.planner",
     "Planner": "perseus.planner",
     "PlannerError": "perseus.planner",
+    "attach": "perseus.hooks.torch_pipelining",
     "plan": "perseus.planner",
 }
 

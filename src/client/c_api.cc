@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -101,9 +102,13 @@ Result<ClientSettings> ReadOptions(const perseus_client_options& options) {
   settings.shadow = (options.flags & PERSEUS_SHADOW) != 0;
   settings.profile = (options.flags & PERSEUS_PROFILE) != 0;
   settings.follower.ahead = (options.flags & PERSEUS_NO_AHEAD) == 0;
-  settings.sweep.iterations = options.profile_iterations > 0 ? options.profile_iterations : 2;
-  settings.sweep.stride = options.profile_stride > 0 ? options.profile_stride : 1;
-  settings.sweep.least_mhz = options.min_profile_mhz;
+  settings.sweep.iterations = options.profile_iterations > 0 ? options.profile_iterations : 5;
+  settings.sweep.settling = options.profile_settling > 0 ? options.profile_settling : 1;
+  settings.sweep.order.stride = options.profile_stride > 0 ? options.profile_stride : 1;
+  settings.sweep.order.least_mhz = options.min_profile_mhz;
+  settings.sweep.order.coarse = options.profile_coarse != 0;
+  settings.sweep.order.shuffle = options.profile_seed != 0;
+  settings.sweep.order.seed = static_cast<std::uint64_t>(options.profile_seed);
 
   const auto interval =
       NumberOption("min_interval_seconds", options.min_interval_seconds, 0.010, kMostSeconds);
@@ -156,6 +161,9 @@ auto Guarded(Otherwise otherwise, Work work) noexcept -> Otherwise {
 bool IsInstruction(perseus_instruction type) {
   return static_cast<unsigned>(type) < perseus::kNumComputationTypes;
 }
+
+// Seconds since a step's begin; a little before it where two clocks are compared.
+bool IsTime(double seconds) { return seconds > -kMostSeconds && seconds < kMostSeconds; }
 
 void Push(perseus_client* client, EventKind kind, perseus_instruction type, std::int32_t stage,
           std::int32_t microbatch) {
@@ -238,6 +246,41 @@ void perseus_step_busy(perseus_client* client, perseus_instruction type, double 
   event.value = static_cast<std::int64_t>(seconds * 1e9);
   event.ticks = client->ticks.Now();
   client->page->ring.Push(event);
+}
+
+void perseus_instruction_work(perseus_client* client, double work) {
+  if (!IsAlive(client)) return;
+  Event event;
+  event.kind = EventKind::kWork;
+  event.value = std::bit_cast<std::int64_t>(work > 0 && std::isfinite(work) ? work : 0.0);
+  event.ticks = client->ticks.Now();
+  client->page->ring.Push(event);
+}
+
+void perseus_step_abandon(perseus_client* client) {
+  if (!IsAlive(client)) return;
+  Event event;
+  event.kind = EventKind::kStepAbandon;
+  event.ticks = client->ticks.Now();
+  client->page->ring.Push(event);
+}
+
+void perseus_step_times(perseus_client* client, int64_t iteration, const double* begin_seconds,
+                        const double* end_seconds, size_t count) {
+  if (!IsAlive(client) || count > perseus::client::kMostStepTimes) return;
+  if (count > 0 && (begin_seconds == nullptr || end_seconds == nullptr)) return;
+  Guarded(0, [&] {
+    perseus::client::StepTimes times;
+    times.iteration = iteration;
+    times.computations.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!IsTime(begin_seconds[i]) || !IsTime(end_seconds[i])) return 0;
+      times.computations.push_back(
+          {std::llround(begin_seconds[i] * 1e9), std::llround(end_seconds[i] * 1e9)});
+    }
+    client->state->AddStepTimes(std::move(times));
+    return 0;
+  });
 }
 
 perseus_status perseus_straggler_set(perseus_client* client, int32_t rank, double delay_seconds,

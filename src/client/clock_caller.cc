@@ -140,6 +140,24 @@ std::optional<double> ClockCaller::EnergyJoules() {
   return *joules;
 }
 
+std::optional<int> ClockCaller::ClockMhz() {
+  if (gpu_ == nullptr) return std::nullopt;
+  Speak(MonotonicNs());
+  const Result<int> mhz = gpu_->ClockMhz();
+  last_said_ns_ = MonotonicNs();
+  if (!mhz) return std::nullopt;
+  return *mhz;
+}
+
+std::optional<device::GpuConditions> ClockCaller::Conditions() {
+  if (gpu_ == nullptr) return std::nullopt;
+  Speak(MonotonicNs());
+  Result<device::GpuConditions> conditions = gpu_->Conditions();
+  last_said_ns_ = MonotonicNs();
+  if (!conditions) return std::nullopt;
+  return std::move(*conditions);
+}
+
 void ClockCaller::KeepAlive(std::int64_t now_ns) {
   if (agent_ == nullptr || max_silence_seconds_ <= 0) return;
   const auto quiet_ns = static_cast<std::int64_t>(max_silence_seconds_ / 3 * 1e9);

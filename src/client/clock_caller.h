@@ -47,6 +47,9 @@ class ClockCaller {
 
   // Joules of the counter; none: it cannot be read (asked for a few times only).
   std::optional<double> EnergyJoules();
+  // The SM clock, and who else acts on it; none: the device does not tell.
+  std::optional<int> ClockMhz();
+  std::optional<device::GpuConditions> Conditions();
   bool energy_exhausted() const { return energy_failures_ >= kMaxEnergyFailures; }
 
   // Whether calls make sense now. After kRefusalsToRest refusals in a row they

@@ -91,6 +91,10 @@ void ClockThread::DrainEvents() {
     follower_.Handle(event, at_ns);
     if (sweep_) sweep_->Handle(event, at_ns);
   }
+  for (const StepTimes& times : state_->TakeStepTimes()) {
+    follower_.HandleTimes(times);
+    if (sweep_) sweep_->HandleTimes(times);
+  }
 }
 
 std::int64_t ClockThread::Act(std::int64_t now_ns) {
@@ -98,13 +102,7 @@ std::int64_t ClockThread::Act(std::int64_t now_ns) {
     follower_.Pause();
     return now_ns + (follower_.in_iteration() ? kIdlePollNs : kSecondNs);
   }
-  if (!sweep_ && state_->profile_wanted() && !follower_.in_iteration()) {
-    sweep_.emplace(caller_.info().clocks_mhz, state_->settings().sweep);
-    if (state_->settings().shadow) {
-      state_->Complain("shadow mode sets no clock, so it measures no profile");
-      sweep_->GiveUp();
-    }
-  }
+  if (!follower_.in_iteration()) BeginSweep();
   if (sweep_ && !sweep_reported_) return Sweep(now_ns);
   return Follow(now_ns);
 }
@@ -129,6 +127,19 @@ std::int64_t ClockThread::Follow(std::int64_t now_ns) {
   return std::min(wake_at_ns, now_ns + poll_ns);
 }
 
+// Where the server has asked for a profile (again) since the last sweep began.
+void ClockThread::BeginSweep() {
+  const SharedState::ProfileWish wish = state_->profile_wish();
+  if (wish.number == profile_asked_ || (sweep_ && !sweep_reported_)) return;
+  profile_asked_ = wish.number;
+  sweep_reported_ = false;
+  sweep_.emplace(caller_.info().clocks_mhz, state_->settings().sweep, wish.left_mhz);
+  if (state_->settings().shadow) {
+    state_->Complain("shadow mode sets no clock, so it measures no profile");
+    sweep_->GiveUp("");
+  }
+}
+
 void ClockThread::SetSweepClock(std::int64_t now_ns, bool quiet) {
   if (quiet) {
     sweep_->ClockLost();
@@ -140,7 +151,7 @@ void ClockThread::SetSweepClock(std::int64_t now_ns, bool quiet) {
     if (Call(mhz)) {
       sweep_->ClockInEffect(MonotonicNs() + caller_.latency().settling_ns());
     } else if (caller_.resting(MonotonicNs())) {
-      sweep_->GiveUp();
+      sweep_->GiveUp("clock calls are refused");
     }
   }
 }
@@ -148,26 +159,22 @@ void ClockThread::SetSweepClock(std::int64_t now_ns, bool quiet) {
 std::int64_t ClockThread::Sweep(std::int64_t now_ns) {
   const bool quiet = now_ns >= follower_.rest_at_ns();
   SetSweepClock(now_ns, quiet);
-  if (follower_.in_iteration() && !quiet) {
-    if (const std::optional<double> joules = caller_.EnergyJoules()) {
-      sweep_->AddEnergy(*joules, MonotonicNs());
-    }
-  }
-  if (caller_.energy_exhausted() && !sweep_->done()) {
+  if (!quiet && !sweep_->ended()) sweep_->Look(&caller_);
+  if (caller_.energy_exhausted() && !sweep_->ended()) {
     state_->Complain("the energy counter cannot be read, so no profile is measured");
-    sweep_->GiveUp();
+    sweep_->GiveUp("the energy counter cannot be read");
+  }
+  if (sweep_->ended()) {
+    if (follower_.clock_mhz() != 0 && now_ns >= next_release_ns_) Call(0);
+    sweep_->Finish();
   }
   sweep_reported_ = sweep_->done();
-  std::vector<Measurement> rows = sweep_->TakeMeasurements();
-  if (!rows.empty() || sweep_->done()) {
-    state_->outbox().Add(ProfileReport{.rows = std::move(rows),
-                                       .blocking_watts = sweep_->blocking_watts(),
-                                       .done = sweep_->done()});
+  if (std::optional<ProfileReport> report = sweep_->TakeReport()) {
+    if (!report->notes.empty()) state_->Complain("profile: " + report->notes.back());
+    state_->outbox().Add(std::move(*report));
   }
-  if (const auto complaint = sweep_->TakeComplaint()) state_->Complain(*complaint);
   if (quiet) return now_ns + (follower_.in_iteration() ? kIdlePollNs : kSecondNs);
-  return std::min(now_ns + (follower_.in_iteration() ? kSweepPollNs : kSecondNs),
-                  follower_.rest_at_ns());
+  return std::min(now_ns + kSweepPollNs, follower_.rest_at_ns());
 }
 
 bool ClockThread::Call(int mhz) {
@@ -191,13 +198,21 @@ void ClockThread::GiveBack() {
 
 void ClockThread::CollectIterations() {
   for (const IterationRecord& record : follower_.TakeIterations()) {
-    IterationReport report{.record = record, .joules = std::nullopt};
+    IterationReport report;
+    report.record = record;
     last_iteration_seconds_ = record.seconds;
     // From the end of one iteration to the end of the next.
     if (state_->settings().server.empty()) continue;
     const std::optional<double> joules = caller_.EnergyJoules();
     if (joules && last_joules_ && *joules > *last_joules_) report.joules = *joules - *last_joules_;
     last_joules_ = joules;
+    if (const std::int64_t now_ns = MonotonicNs(); now_ns >= next_kinds_ns_) {
+      report.kinds = follower_.TakeKinds();
+      if (!report.kinds.empty()) {
+        next_kinds_ns_ =
+            now_ns + static_cast<std::int64_t>(state_->settings().report_interval_seconds * 1e9);
+      }
+    }
     state_->outbox().Add(report);
   }
   if (const auto complaint = follower_.TakeComplaint()) state_->Complain(*complaint);

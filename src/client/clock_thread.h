@@ -12,7 +12,7 @@
 #include "client/clock_caller.h"
 #include "client/event_ring.h"
 #include "client/follower.h"
-#include "client/profile_sweep.h"
+#include "client/profiler.h"
 #include "client/shared_state.h"
 #include "client/ticks.h"
 
@@ -40,6 +40,7 @@ class ClockThread {
   std::int64_t Follow(std::int64_t now_ns);
   std::int64_t Sweep(std::int64_t now_ns);
   // The clock of the sweep, or none while the trainer is quiet.
+  void BeginSweep();
   void SetSweepClock(std::int64_t now_ns, bool quiet);
   bool Call(int mhz);
   void GiveBack();
@@ -52,13 +53,15 @@ class ClockThread {
   EventRing::Reader reader_;
   ClockCaller caller_;
   Follower follower_;
-  std::optional<ProfileSweep> sweep_;
+  std::optional<Profiler> sweep_;
   bool sweep_reported_ = false;
+  std::uint64_t profile_asked_ = 0;  // The server's asking that sweep_ answers.
   bool device_failed_ = false;
   std::int64_t next_open_ns_ = 0;
   std::int64_t next_release_ns_ = 0;
   std::optional<double> last_joules_;
   double last_iteration_seconds_ = 0;
+  std::int64_t next_kinds_ns_ = 0;
 };
 
 }  // namespace perseus::client

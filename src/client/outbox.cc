@@ -3,6 +3,7 @@
 
 #include "client/outbox.h"
 
+#include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <utility>
@@ -11,9 +12,19 @@ namespace perseus::client {
 namespace {
 
 void Append(ProfileReport* report, ProfileReport more) {
+  // A newer row of the same kind and clock is the better one.
+  std::erase_if(report->rows, [&](const measure::Estimate& old) {
+    return std::any_of(more.rows.begin(), more.rows.end(), [&](const measure::Estimate& row) {
+      return row.kind == old.kind && row.mhz == old.mhz;
+    });
+  });
   report->rows.insert(report->rows.end(), std::make_move_iterator(more.rows.begin()),
                       std::make_move_iterator(more.rows.end()));
-  if (more.blocking_watts) report->blocking_watts = more.blocking_watts;
+  report->notes.insert(report->notes.end(), std::make_move_iterator(more.notes.begin()),
+                       std::make_move_iterator(more.notes.end()));
+  if (more.blocking) report->blocking = more.blocking;
+  if (more.counter_period_seconds) report->counter_period_seconds = more.counter_period_seconds;
+  report->cost = more.cost;
   report->done = report->done || more.done;
 }
 

@@ -9,16 +9,20 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "client/follower.h"
-#include "client/profile_sweep.h"
+#include "measure/kind.h"
+#include "measure/sweep.h"
 
 namespace perseus::client {
 
 struct IterationReport {
   IterationRecord record;
   std::optional<double> joules;  // None: the counter did not move, or cannot be read.
+  // What computations took while a plan was followed, since the report before that has some.
+  std::vector<KindTimes> kinds;
 };
 
 // A straggler that the trainer knows of. `degree` <= 1: well again.
@@ -30,8 +34,11 @@ struct StragglerNotice {
 
 // What measuring said since the last report.
 struct ProfileReport {
-  std::vector<Measurement> rows;
-  std::optional<double> blocking_watts;
+  std::vector<measure::Estimate> rows;
+  std::optional<measure::BlockingPower> blocking;
+  std::optional<double> counter_period_seconds;
+  measure::SweepCost cost;
+  std::vector<std::string> notes;
   bool done = false;
 };
 

@@ -107,11 +107,31 @@ PlanPoller::Step PlanPoller::Register() {
       if (!shown) return Fail(shown.error().message, Step::kRegister);
       if (const Result<JobAnswer> job = ParseJob(BodyOf(*shown))) job_state = job->state;
     }
-    if (job_state == "registering" || job_state == "profiling") state_->AskForProfile();
+    if (job_state == "registering" || job_state == "profiling") AskForProfile();
   }
   version_ = -1;
   state_->SetRegistered(id);
   return Step::kDone;
+}
+
+// Goes on with a sweep that this rank began before it was restarted. A server that
+// does not tell what it has gets all.
+void PlanPoller::AskForProfile() {
+  profile_wanted_ = true;
+  ReportedRows reported;
+  const std::string target = fmt::format("{}/measurements?rank={}", job_, state_->settings().rank);
+  const auto answer = Call("GET", target, {}, kDeadlineSeconds);
+  if (answer && answer->status == 200) {
+    if (auto rows = ParseReportedRows(BodyOf(*answer))) reported = std::move(*rows);
+  }
+  if (!reported.done) state_->AskForProfile(reported.CompleteClocks());
+}
+
+// A server that begins to want a profile wants all of it.
+void PlanPoller::NoteProfileWanted(bool wanted) {
+  if (!state_->settings().profile) return;
+  if (wanted && !profile_wanted_) state_->AskForProfile({});
+  profile_wanted_ = wanted;
 }
 
 PlanPoller::Step PlanPoller::Poll() {
@@ -138,6 +158,7 @@ PlanPoller::Step PlanPoller::Poll() {
   }
   Result<RankPlan> plan = ParseRankPlan(BodyOf(*answer));
   if (!plan) return Fail(plan.error().message, Step::kAgain);
+  NoteProfileWanted(plan->profile_wanted);
   // An answer at once that is not newer would be asked for without end. A lower
   // version: the server forgot, restored from a backup, say. It starts anew.
   if (plan->version <= version_) {

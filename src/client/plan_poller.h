@@ -30,6 +30,8 @@ class PlanPoller {
   Step Try(Step step);
   Step Register();
   Step Poll();
+  void AskForProfile();
+  void NoteProfileWanted(bool wanted);
   Step Fail(const std::string& what, Step next);
   Result<http::Response> Call(std::string_view method, const std::string& target,
                               std::string_view body, double deadline_seconds);
@@ -38,6 +40,7 @@ class PlanPoller {
   http::Client* http_;
   std::string job_;  // Percent-encoded.
   std::int64_t version_ = -1;
+  bool profile_wanted_ = false;  // As the server said last.
   double pause_seconds_ = 0;
 };
 

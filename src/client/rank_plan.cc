@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <variant>
 
 #include "common/tree.h"
 #include "common/tree_reader.h"
@@ -102,6 +103,10 @@ Result<RankPlan> ParseRankPlan(std::string_view json) {
   plan.iteration_time_seconds = NumberOr(root, "iteration_time_s", 0, kSeconds);
   plan.baseline_time_seconds = NumberOr(root, "baseline_iteration_time_s", 0, kSeconds);
   plan.saving_percent = NumberOr(root, "saving_percent", 0);
+  if (const auto wanted = root.Find("profile_wanted");
+      wanted && std::holds_alternative<bool>(wanted->node().value)) {
+    plan.profile_wanted = wanted->Bool();
+  }
   if (const auto comparison = root.Find("comparison"); comparison && !comparison->IsList()) {
     plan.comparison.every = comparison->Get("every").Integer(0, ComparisonBlocks::kMostEvery);
     plan.comparison.iterations =

@@ -33,6 +33,7 @@ struct RankPlan {
   double iteration_time_seconds = 0;
   double baseline_time_seconds = 0;
   double saving_percent = 0;
+  bool profile_wanted = false;  // The server wants the clocks swept (again).
   ComparisonBlocks comparison;  // Iterations that run at maximum clocks all the same.
   std::vector<PlanRow> rows;    // In order of execution; empty: maximum clocks.
 };

@@ -8,7 +8,11 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <variant>
 
 #include "common/json_text.h"
 #include "common/tree.h"
@@ -19,6 +23,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kMostMhz = 100'000;
+// What the server takes.
+constexpr std::size_t kMostNotes = 32;
+constexpr std::size_t kMostNoteBytes = 300;
 constexpr std::size_t kQuoted = 200;  // Bytes of an answer that a sentence shows.
 
 Json Optional(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
@@ -30,6 +38,41 @@ Json BusyByType(const IterationRecord& record) {
     if (seconds > 0) busy[ComputationTypeName(static_cast<ComputationType>(i))] = seconds;
   }
   return busy;
+}
+
+Json MeasuredRow(const measure::Estimate& row) {
+  Json json = {{"stage", row.kind.stage},
+               {"instruction", ComputationTypeName(row.kind.type)},
+               {"frequency", row.mhz},
+               {"time", row.seconds},
+               {"energy", row.joules}};
+  if (row.samples > 0) {
+    json["samples"] = row.samples;
+  } else {
+    json["predicted"] = true;
+  }
+  json["time_std"] = row.seconds_std;
+  json["energy_std"] = row.joules_std;
+  json["time_residual_std"] = row.seconds_residual_std;
+  json["energy_residual_std"] = row.joules_residual_std;
+  if (row.temperature_celsius) json["temperature_c"] = *row.temperature_celsius;
+  json["throttled"] = row.throttled;
+  if (row.work > 0) json["work"] = row.work;
+  if (row.seconds_per_work) json["time_per_work"] = *row.seconds_per_work;
+  if (row.joules_per_work) json["energy_per_work"] = *row.joules_per_work;
+  return json;
+}
+
+Json KindsJson(const std::vector<KindTimes>& kinds) {
+  Json list = Json::array();
+  for (const KindTimes& kind : kinds) {
+    list.push_back({{"stage", kind.stage},
+                    {"instruction", ComputationTypeName(kind.type)},
+                    {"frequency", kind.mhz},
+                    {"count", kind.count},
+                    {"time", kind.seconds / static_cast<double>(kind.count)}});
+  }
+  return list;
 }
 
 // Null: not known.
@@ -84,20 +127,58 @@ Result<JobAnswer> ParseJob(std::string_view json) {
   return job;
 }
 
+std::vector<int> ReportedRows::CompleteClocks() const {
+  std::set<std::pair<std::string, int>> kinds;
+  std::map<int, std::set<std::pair<std::string, int>>> by_clock;
+  for (const Row& row : rows) {
+    kinds.emplace(row.instruction, row.stage);
+    by_clock[row.mhz].emplace(row.instruction, row.stage);
+  }
+  std::vector<int> clocks;
+  for (const auto& [mhz, of_clock] : by_clock) {
+    if (of_clock == kinds) clocks.push_back(mhz);
+  }
+  return clocks;
+}
+
+Result<ReportedRows> ParseReportedRows(std::string_view json) {
+  const std::string name = "the server's measurements";
+  const Result<TreeNode> tree = ParseJsonTree(json, name);
+  if (!tree) return tl::unexpected(tree.error());
+  TreeReader reader(*tree, name);
+  const TreeCursor root = reader.Root();
+  ReportedRows reported;
+  if (const auto done = root.Find("done"); done && std::holds_alternative<bool>(done->node().value))
+    reported.done = done->Bool();
+  const TreeCursor rows = root.Get("rows");
+  for (std::size_t i = 0; i < rows.Size() && !reader.failed(); ++i) {
+    const TreeCursor row = rows.At(i);
+    reported.rows.push_back({row.Get("instruction").String(), row.Get("stage").Integer(-1),
+                             row.Get("frequency").Integer(1, kMostMhz)});
+  }
+  if (reader.failed()) return tl::unexpected(*reader.error());
+  return reported;
+}
+
 std::string FormatMeasurements(int rank, const ProfileReport& report) {
   Json rows = Json::array();
-  for (const Measurement& row : report.rows) {
-    rows.push_back({{"stage", row.stage},
-                    {"instruction", ComputationTypeName(row.type)},
-                    {"frequency", row.mhz},
-                    {"time", row.seconds},
-                    {"energy", row.joules},
-                    {"samples", row.samples}});
+  for (const measure::Estimate& row : report.rows) rows.push_back(MeasuredRow(row));
+  Json notes = Json::array();
+  for (const std::string& note : report.notes) {
+    if (notes.size() < kMostNotes) notes.push_back(note.substr(0, kMostNoteBytes));
   }
-  return FormatCompact({{"rank", rank},
-                        {"rows", std::move(rows)},
-                        {"blocking_power_w", Optional(report.blocking_watts)},
-                        {"done", report.done}});
+  Json json = {{"rank", rank}, {"rows", std::move(rows)}};
+  json["blocking_power_w"] = report.blocking ? Json(report.blocking->watts) : Json();
+  if (report.blocking) json["blocking_power_std_w"] = report.blocking->watts_std;
+  if (report.counter_period_seconds) json["counter_period_s"] = *report.counter_period_seconds;
+  const measure::SweepCost& cost = report.cost;
+  json["sweep"] = {
+      {"iterations", cost.iterations}, {"seconds", cost.seconds}, {"joules", cost.joules}};
+  if (cost.extra_seconds) json["sweep"]["extra_seconds"] = *cost.extra_seconds;
+  if (cost.extra_joules) json["sweep"]["extra_joules"] = *cost.extra_joules;
+  if (!notes.empty()) json["notes"] = std::move(notes);
+  json["done"] = report.done;
+  return FormatCompact(json);
 }
 
 std::string FormatIterations(const ClientSettings& settings,
@@ -116,6 +197,7 @@ std::string FormatIterations(const ClientSettings& settings,
                     {"busy_s", record.busy_seconds},
                     {"busy_by_type_s", BusyByType(record)},
                     {"clocks", ClocksName(record.clocks, settings)}});
+    if (!report.kinds.empty()) list.back()["kinds"] = KindsJson(report.kinds);
   }
   const Json client = {{"rank", rank},
                        {"state", StateName(stats.state)},

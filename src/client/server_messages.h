@@ -27,6 +27,20 @@ struct JobAnswer {
 };
 Result<JobAnswer> ParseJob(std::string_view json);
 
+// What the server has of this rank's measurements.
+struct ReportedRows {
+  struct Row {
+    std::string instruction;
+    int stage = 0;
+    int mhz = 0;
+  };
+  std::vector<Row> rows;
+  bool done = false;
+  // Clocks with a row of every kind that has any.
+  std::vector<int> CompleteClocks() const;
+};
+Result<ReportedRows> ParseReportedRows(std::string_view json);
+
 std::string FormatMeasurements(int rank, const ProfileReport& report);
 
 std::string FormatIterations(const ClientSettings& settings,

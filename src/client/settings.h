@@ -7,7 +7,7 @@
 #include <string>
 
 #include "client/follower.h"
-#include "client/profile_sweep.h"
+#include "measure/sweep.h"
 
 namespace perseus::client {
 
@@ -29,7 +29,7 @@ struct ClientSettings {
   bool shadow = false;
   bool profile = false;
   FollowerSettings follower;
-  SweepSettings sweep;
+  measure::SweepSettings sweep;
   double report_interval_seconds = 5;
   double close_timeout_seconds = 2;
 };

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include "client/outbox.h"
 #include "client/rank_plan.h"
 #include "client/settings.h"
+#include "client/step_times.h"
 #include "client/ticks.h"
 #include "device/device.h"
 #include "perseus/client.h"
@@ -57,6 +59,9 @@ class SharedState {
   void OfferPlan(std::shared_ptr<const RankPlan> plan);
   // True where there is a new one.
   bool TakePlan(std::shared_ptr<const RankPlan>* plan);
+  // From the trainer to the clock thread; the oldest go where nobody takes them.
+  void AddStepTimes(StepTimes times);
+  std::vector<StepTimes> TakeStepTimes();
   // The server answered the poller just now.
   void SetAnswered(std::int64_t at_ns) { answered_ns_.store(at_ns, std::memory_order_relaxed); }
   // False: no answer for so long that its plan may be stale. The asker's clock decides,
@@ -65,9 +70,14 @@ class SharedState {
     return settings_.server.empty() ||
            now_ns - answered_ns_.load(std::memory_order_relaxed) <= kStaleNs;
   }
-  // The server wants (more of) a profile.
-  void AskForProfile() { profile_wanted_.store(true, std::memory_order_relaxed); }
-  bool profile_wanted() const { return profile_wanted_.load(std::memory_order_relaxed); }
+  // The server wants a profile; it has the rows of these clocks. Each asking is a new
+  // wish, with the next number.
+  struct ProfileWish {
+    std::uint64_t number = 0;  // 0: none yet.
+    std::vector<int> left_mhz;
+  };
+  void AskForProfile(std::vector<int> left_mhz);
+  ProfileWish profile_wish() const;
 
   // The device, once it is open. `failed`: it cannot be had for now.
   void SetDevice(const device::GpuInfo& info);
@@ -91,6 +101,7 @@ class SharedState {
   void CountServerError();
 
  private:
+  static constexpr std::size_t kMaxStepTimes = 16;
   static constexpr std::int64_t kStaleNs = 60 * kSecondNs;
 
   enum class Progress : std::uint8_t { kPending, kDone, kFailed };
@@ -103,13 +114,14 @@ class SharedState {
   std::atomic<std::int64_t> call_begin_ns_ = 0;
   std::atomic<bool> clock_stopping_ = false;
   std::atomic<bool> stopping_ = false;
-  std::atomic<bool> profile_wanted_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::string last_error_;
   std::string unreported_error_;
   std::shared_ptr<const RankPlan> plan_;
+  std::deque<StepTimes> step_times_;
+  ProfileWish profile_wish_;
   std::string device_failure_;
   device::GpuInfo gpu_;
   std::string registration_failure_;

@@ -1,0 +1,57 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLIENT_PROFILER_H_
+#define PERSEUS_CLIENT_PROFILER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/clock_caller.h"
+#include "client/event_ring.h"
+#include "client/outbox.h"
+#include "client/step_times.h"
+#include "measure/sweep.h"
+
+namespace perseus::client {
+
+// A sweep of the clocks on this rank's real device: gives measure::Sweep what the
+// trainer says and what the device shows. One thread.
+class Profiler {
+ public:
+  // `left`: clocks that need no measuring (again).
+  Profiler(const std::vector<int>& clocks_mhz, const measure::SweepSettings& settings,
+           const std::vector<int>& left);
+
+  void Handle(const Event& event, std::int64_t at_ns);
+  void HandleTimes(const StepTimes& times);
+  // Reads the counter; once an iteration, while a computation runs, also the clock and
+  // what holds it back.
+  void Look(ClockCaller* caller);
+
+  int clock_mhz() const { return sweep_.clock_mhz(); }  // To be locked now; 0: none.
+  void ClockInEffect(std::int64_t at_ns) { sweep_.ClockInEffect(at_ns); }
+  void ClockLost() { sweep_.ClockLost(); }
+  void GiveUp(const std::string& why) { sweep_.GiveUp(why); }
+  // All is measured. Finish() may take a second: give the clock back first.
+  bool ended() const { return sweep_.ended(); }
+  void Finish() { sweep_.Finish(); }
+  bool done() const { return sweep_.done(); }
+
+  // What is new for the server, if anything is. With done(): once more, and all of it.
+  std::optional<ProfileReport> TakeReport();
+
+ private:
+  measure::Sweep sweep_;
+  bool computing_ = false;
+  bool looked_ = false;  // In this iteration.
+  bool asks_conditions_ = true;
+  bool asks_clock_ = true;
+  bool reported_ = false;
+};
+
+}  // namespace perseus::client
+
+#endif  // PERSEUS_CLIENT_PROFILER_H_

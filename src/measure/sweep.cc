@@ -1,0 +1,251 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "measure/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace perseus::measure {
+namespace {
+
+std::vector<TimeSummary> SummariesOf(const std::vector<std::vector<Iteration>>& windows,
+                                     std::size_t kinds) {
+  std::vector<std::vector<TimeSample>> samples(kinds);
+  for (const auto& window : windows) {
+    for (const Iteration& iteration : window) {
+      for (const Span& span : iteration.spans) {
+        if (span.end_ns <= span.begin_ns) continue;
+        samples[span.kind].push_back(
+            {static_cast<double>(span.end_ns - span.begin_ns) * kSecondsPerNs, span.work});
+      }
+    }
+  }
+  std::vector<TimeSummary> summaries;
+  for (const auto& of_kind : samples) summaries.push_back(SummariseTimes(of_kind));
+  return summaries;
+}
+
+}  // namespace
+
+Sweep::Sweep(const std::vector<int>& clocks_mhz, const SweepSettings& settings)
+    : settings_(settings), order_(clocks_mhz, settings.order) {
+  ended_ = order_.clock_mhz() == 0;
+}
+
+void Sweep::Leave(const std::vector<int>& clocks_mhz) {
+  order_.Leave(clocks_mhz);
+  ended_ = order_.clock_mhz() == 0;
+}
+
+void Sweep::ClockInEffect(std::int64_t at_ns) { in_effect_ns_ = at_ns; }
+
+void Sweep::GiveUp(const std::string& why) {
+  if (!why.empty()) Note(why);
+  ended_ = true;
+}
+
+std::size_t Sweep::KindOf(const Kind& kind) {
+  const auto found = std::find(kinds_.begin(), kinds_.end(), kind);
+  if (found != kinds_.end()) return static_cast<std::size_t>(found - kinds_.begin());
+  if (kinds_.size() == kMaxKinds) return kMaxKinds;
+  kinds_.push_back(kind);
+  return kinds_.size() - 1;
+}
+
+void Sweep::BeginIteration(std::int64_t number, std::int64_t at_ns) {
+  recorder_.BeginIteration(number, at_ns);
+  joules_at_begin_ = counter_.joules();
+  began_ns_ = at_ns;
+}
+
+void Sweep::EndIteration(std::int64_t at_ns) {
+  if (ended_ || !recorder_.in_iteration()) return;
+  recorder_.EndIteration(at_ns);
+  const double seconds = static_cast<double>(at_ns - began_ns_) * kSecondsPerNs;
+  const std::optional<double> now = counter_.joules();
+  // The counter may be read for the first time, or have begun anew.
+  const double joules = now && joules_at_begin_ ? std::max(0.0, *now - *joules_at_begin_) : 0;
+  all_.Add(seconds, joules);
+  if (in_effect_ns_ && began_ns_ >= *in_effect_ns_) at_clock_.Add(seconds, joules);
+  TakeIterations();
+}
+
+void Sweep::AbandonIteration() {
+  recorder_.AbandonIteration();
+  TakeIterations();
+}
+
+void Sweep::Begin(const Kind& kind, std::int64_t at_ns) {
+  const std::size_t index = KindOf(kind);
+  if (index < kMaxKinds) recorder_.Begin(index, at_ns);
+}
+
+void Sweep::SetTimes(std::int64_t iteration,
+                     const std::vector<std::pair<std::int64_t, std::int64_t>>& ns) {
+  recorder_.SetTimes(iteration, ns);
+  TakeIterations();
+}
+
+void Sweep::AddRead(double joules, std::int64_t begin_ns, std::int64_t end_ns) {
+  if (ended_) return;
+  if (const auto tick = counter_.Add(joules, begin_ns, end_ns)) ticks_.push_back(*tick);
+}
+
+void Sweep::AddConditions(std::optional<double> temperature_celsius, bool throttled) {
+  if (!in_effect_ns_) return;
+  if (temperature_celsius) {
+    celsius_sum_ += *temperature_celsius;
+    ++celsius_count_;
+  }
+  throttled_ = throttled_ || throttled;
+}
+
+void Sweep::AddClock(int mhz) {
+  if (in_effect_ns_) ++clocks_seen_[mhz];
+}
+
+void Sweep::Note(const std::string& sentence) {
+  if (std::find(noted_.begin(), noted_.end(), sentence) != noted_.end()) return;
+  noted_.push_back(sentence);
+  notes_.push_back(sentence);
+}
+
+void Sweep::TakeIterations() {
+  for (const Recorded& recorded : recorder_.Take()) {
+    if (!ended_) Count(recorded);
+  }
+}
+
+void Sweep::Count(const Recorded& recorded) {
+  const Iteration& iteration = recorded.iteration;
+  if (!recorded.good) broken_ = true;
+  if (!in_effect_ns_ || !recorded.good || iteration.end_ns < *in_effect_ns_) return;
+  if (settled_ < settings_.settling) {
+    ++settled_;
+    return;
+  }
+  if (iteration.begin_ns < *in_effect_ns_) return;
+  if (broken_) windows_.emplace_back();
+  broken_ = false;
+  windows_.back().push_back(iteration);
+  if (++whole_iterations_ >= WantedIterations()) MeasuredClock();
+}
+
+// The highest clock is what savings and deadlines are measured against, and costs nothing.
+int Sweep::WantedIterations() const {
+  return (order_.clock_mhz() == order_.highest_mhz() ? 2 : 1) * settings_.iterations;
+}
+
+// Seen at another clock than was asked for, most of the time.
+bool Sweep::ClockDidNotTake() {
+  int looks = 0;
+  std::pair<int, int> most = {0, 0};
+  for (const auto& [mhz, count] : clocks_seen_) {
+    looks += count;
+    if (count > most.second) most = {mhz, count};
+  }
+  if (looks == 0 || std::abs(most.first - clock_mhz()) <= kSameMhz || 2 * most.second <= looks) {
+    return false;
+  }
+  Note(fmt::format("clock {} did not take: {} seen; it is not in the profile", clock_mhz(),
+                   most.first));
+  return true;
+}
+
+void Sweep::MeasuredClock() {
+  ClockRecord record;
+  record.mhz = clock_mhz();
+  record.throttled = throttled_;
+  if (celsius_count_ > 0) record.temperature_celsius = celsius_sum_ / celsius_count_;
+  record.times = SummariesOf(windows_, kinds_.size());
+  std::vector<KindScale> scales;
+  for (const TimeSummary& time : record.times) {
+    scales.push_back({time.seconds, time.per_work ? time.work : 0});
+  }
+  record.stretches = FitStretches(windows_, ticks_, scales);
+  const bool enough = record.stretches.stretches >= kFewestStretches;
+  if (!enough && whole_iterations_ < kPatience * WantedIterations()) return;
+  if (order_.clock_mhz() == order_.highest_mhz() && !at_highest_) at_highest_ = at_clock_;
+  if (enough) {
+    fruitless_ = 0;
+    if (throttled_) {
+      Note(fmt::format("clock {} was measured while the card was throttled", clock_mhz()));
+    }
+    const bool took = !ClockDidNotTake();
+    if (took) records_.push_back(std::move(record));
+    const ProfileFit fit = FitProfile(kinds_, records_, false);
+    for (const Estimate& row : fit.rows) {
+      if (took && row.mhz == clock_mhz()) rows_.push_back(row);
+    }
+    blocking_ = fit.blocking;
+    NextClock(fit);
+    return;
+  }
+  Note(
+      fmt::format("at {} MHz the energy counter said too little in {} iterations; this clock is "
+                  "not in the profile",
+                  clock_mhz(), whole_iterations_));
+  NextClock(FitProfile(kinds_, records_, false));
+  if (++fruitless_ < kFruitlessToStop || ended_) return;
+  GiveUp(
+      fmt::format("the energy counter said too little at {} clocks in a row; the rest of the "
+                  "profile is not measured",
+                  fruitless_));
+}
+
+void Sweep::NextClock(const ProfileFit& fit) {
+  order_.Next(fit.rows, fit.blocking ? fit.blocking->watts : 0);
+  ended_ = order_.clock_mhz() == 0;
+  ForgetClock();
+}
+
+void Sweep::ForgetClock() {
+  in_effect_ns_.reset();
+  settled_ = 0;
+  whole_iterations_ = 0;
+  broken_ = true;
+  windows_.clear();
+  ticks_.clear();
+  at_clock_ = {};
+  celsius_sum_ = 0;
+  celsius_count_ = 0;
+  throttled_ = false;
+  clocks_seen_.clear();
+}
+
+void Sweep::Finish() {
+  if (!ended_ || done_) return;
+  done_ = true;
+  if (settings_.order.coarse && records_.size() >= kFewestToPredict) {
+    for (const int mhz : order_.PassedOver()) records_.push_back(ClockRecord::Predicted(mhz));
+  }
+  std::sort(records_.begin(), records_.end(),
+            [](const ClockRecord& a, const ClockRecord& b) { return a.mhz > b.mhz; });
+  ProfileFit fit = FitProfile(kinds_, records_, true);
+  rows_ = std::move(fit.rows);
+  blocking_ = fit.blocking;
+}
+
+std::vector<Estimate> Sweep::TakeRows() { return std::exchange(rows_, {}); }
+
+std::vector<std::string> Sweep::TakeNotes() { return std::exchange(notes_, {}); }
+
+SweepCost Sweep::cost() const {
+  SweepCost cost;
+  cost.iterations = all_.iterations;
+  cost.seconds = all_.seconds;
+  cost.joules = all_.joules;
+  if (at_highest_ && at_highest_->iterations > 0) {
+    const double share =
+        static_cast<double>(all_.iterations) / static_cast<double>(at_highest_->iterations);
+    cost.extra_seconds = all_.seconds - share * at_highest_->seconds;
+    cost.extra_joules = all_.joules - share * at_highest_->joules;
+  }
+  return cost;
+}
+
+}  // namespace perseus::measure

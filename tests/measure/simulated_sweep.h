@@ -1,0 +1,66 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_TESTS_MEASURE_SIMULATED_SWEEP_H_
+#define PERSEUS_TESTS_MEASURE_SIMULATED_SWEEP_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/sweep.h"
+#include "perseus/profile.h"
+#include "perseus/result.h"
+
+namespace perseus::measure {
+
+// A pipeline that sweeps its clocks while it trains, on imaginary GPUs of which all is
+// known: every rank has a Sweep of its own, which sees begins, ends and a
+// counter that steps, and nothing else.
+struct SimulatedPipeline {
+  Profile truth;  // Of clocks; times and energies are multiplied by `scale`.
+  double scale = 1;
+  std::string schedule = "1f1b";
+  int microbatches = 12;
+  double blocking_watts = 85;
+
+  double time_noise = 0.02;   // Relative standard deviation of each computation's time,
+  double power_noise = 0.03;  // and of its power, independent.
+  double counter_seconds = 0.02;
+  double read_seconds = 0.002;   // Between two reads of the counter.
+  double change_seconds = 0.02;  // From an iteration's begin until its new clock is in effect.
+  double rest_seconds = 0.03;    // After the last computation of all: the optimizer,
+  double rest_watts = 250;       // on every rank.
+  std::uint64_t seed = 1;
+  SweepSettings sweep;
+  // Work of a computation, and what its time and energy are multiplied by; empty: 0 and 1.
+  std::function<double(int microbatch, std::int64_t iteration)> work;
+  std::function<double(double work)> cost_of_work;
+  int most_iterations = 5000;
+};
+
+struct SimulatedRank {
+  std::vector<Estimate> rows;
+  std::optional<BlockingPower> blocking;
+  SweepCost cost;
+  std::optional<double> counter_period_seconds;
+  std::vector<std::string> notes;
+};
+
+struct SimulatedResult {
+  std::vector<SimulatedRank> ranks;
+  std::int64_t iterations = 0;  // Until the last rank's sweep was done.
+  double seconds = 0;
+};
+
+// Errors: what the schedule or the profile has wrong.
+Result<SimulatedResult> SimulateSweep(const SimulatedPipeline& pipeline);
+
+// The truth of one row, scaled; nullptr where the profile has no such row.
+std::optional<Option> TruthOf(const SimulatedPipeline& pipeline, const Estimate& row);
+
+}  // namespace perseus::measure
+
+#endif  // PERSEUS_TESTS_MEASURE_SIMULATED_SWEEP_H_

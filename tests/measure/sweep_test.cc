@@ -1,0 +1,248 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "measure/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace perseus::measure {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+// A GPU on an imaginary clock: each type has its watts at a clock, waiting has
+// its own, and the counter steps every `period_ns_`.
+class SweepTest : public testing::Test {
+ protected:
+  void Make(const std::vector<int>& clocks, int iterations) {
+    SweepSettings settings;
+    settings.iterations = iterations;
+    sweep_.emplace(clocks, settings);
+  }
+
+  void Pass(std::int64_t ns, double watts) {
+    const std::int64_t end = now_ + ns;
+    while (now_ < end) {
+      const std::int64_t next = std::min(end, now_ + kMs);
+      joules_ += watts * static_cast<double>(next - now_) * 1e-9;
+      now_ = next;
+      if (counts_ && now_ / period_ns_ != counted_period_) {
+        counted_period_ = now_ / period_ns_;
+        counter_ = joules_;
+      }
+      sweep_->AddRead(counter_, now_, now_);
+    }
+  }
+
+  static double Watts(ComputationType type, double mhz) {
+    return 80 + std::pow(mhz / 1000, 2) * (type == ComputationType::kForward ? 150 : 200);
+  }
+
+  // 30 and 60 ms at 1000 MHz and a work of 1.
+  void Compute(ComputationType type) {
+    const double mhz = sweep_->clock_mhz() > 0 ? sweep_->clock_mhz() : 1000;
+    const double work = works_ ? 1 + 0.2 * ((++computations_ * 7) % 5 - 2) : 1;
+    if (works_) sweep_->SetWork(work * 2048);
+    sweep_->Begin({type, 2}, now_);
+    sweep_->AddClock(seen_mhz_ > 0 ? seen_mhz_ : sweep_->clock_mhz());
+    const double ms = (type == ComputationType::kForward ? 30 : 60) * (0.25 + 0.75 * work);
+    Pass(static_cast<std::int64_t>(ms * 1e6 * 1000 / mhz), Watts(type, mhz));
+    sweep_->End(now_);
+  }
+
+  void Iterate() {
+    sweep_->BeginIteration(++number_, now_);
+    for (int i = 0; i < 4; ++i) Compute(ComputationType::kForward);
+    Pass(53 * kMs, kWaitingWatts);
+    for (int i = 0; i < 4; ++i) {
+      Compute(ComputationType::kBackward);
+      if (i < 3) Pass(17 * kMs, kWaitingWatts);
+    }
+    sweep_->EndIteration(now_);
+    Pass(7 * kMs, kWaitingWatts);
+  }
+
+  // Until it is done; how many iterations that took.
+  int Run(int most = 1000) {
+    int iterations = 0;
+    int mhz = 0;
+    while (!sweep_->ended() && iterations < most) {
+      if (sweep_->clock_mhz() != mhz) {
+        mhz = sweep_->clock_mhz();
+        sweep_->ClockInEffect(now_ + 15 * kMs);
+      }
+      Iterate();
+      ++iterations;
+      Take();
+    }
+    sweep_->Finish();
+    Take();
+    return iterations;
+  }
+
+  void Take() {
+    for (const Estimate& row : sweep_->TakeRows()) rows_[{row.kind.type, row.mhz}] = row;
+    for (const std::string& note : sweep_->TakeNotes()) notes_.push_back(note);
+  }
+
+  static constexpr double kWaitingWatts = 70;
+  std::optional<Sweep> sweep_;
+  std::int64_t now_ = 5'000 * kMs;
+  std::int64_t number_ = 0;
+  std::int64_t period_ns_ = 20 * kMs;
+  std::int64_t counted_period_ = 0;
+  bool counts_ = true;
+  bool works_ = false;
+  int computations_ = 0;
+  int seen_mhz_ = 0;
+  double joules_ = 1000;
+  double counter_ = 1000;
+  std::map<std::pair<ComputationType, int>, Estimate> rows_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(SweepTest, RecoversTimesEnergiesAndBlockingPower) {
+  Make({800, 900, 1000}, 6);
+  // Twice as many of the highest, and one to settle at each.
+  EXPECT_EQ(Run(), 12 + 6 + 6 + 3);
+  ASSERT_EQ(rows_.size(), 6U);
+  for (const auto& [key, row] : rows_) {
+    const double mhz = row.mhz;
+    const double seconds =
+        (row.kind.type == ComputationType::kForward ? 0.030 : 0.060) * 1000 / mhz;
+    EXPECT_EQ(row.kind.stage, 2);
+    EXPECT_GE(row.samples, 24);
+    EXPECT_NEAR(row.seconds, seconds, 1e-5);
+    EXPECT_NEAR(row.joules, seconds * Watts(row.kind.type, mhz), 0.01 * row.joules);
+    EXPECT_NEAR(row.joules, seconds * Watts(row.kind.type, mhz), 4 * row.joules_std);
+  }
+  ASSERT_TRUE(sweep_->blocking());
+  EXPECT_NEAR(sweep_->blocking()->watts, kWaitingWatts, 0.01 * kWaitingWatts);
+  EXPECT_NEAR(*sweep_->counter_period_seconds(), 0.020, 0.001);
+}
+
+TEST_F(SweepTest, SaysWhatItCosts) {
+  Make({500, 1000}, 2);
+  const int iterations = Run();
+  const SweepCost cost = sweep_->cost();
+  EXPECT_EQ(cost.iterations, iterations);
+  // At 500 MHz computations take twice their 0.36 s: 3 of the iterations there.
+  EXPECT_NEAR(*cost.extra_seconds, 3 * 0.36, 0.05);
+  EXPECT_LT(*cost.extra_joules, 0);
+  EXPECT_NEAR(cost.seconds, iterations * 0.464 + 3 * 0.36, 0.05);
+}
+
+TEST_F(SweepTest, WorkThatVariesIsALineForTimeAndEnergy) {
+  works_ = true;
+  Make({800, 1000}, 10);
+  Run();
+  const Estimate& row = rows_.at({ComputationType::kBackward, 1000});
+  EXPECT_NEAR(row.work, 2048, 40);
+  ASSERT_TRUE(row.seconds_per_work && row.joules_per_work);
+  EXPECT_NEAR(*row.seconds_per_work, 0.060 * 0.75 / 2048, 0.01 * *row.seconds_per_work);
+  EXPECT_NEAR(*row.joules_per_work, 280 * 0.060 * 0.75 / 2048, 0.05 * *row.joules_per_work);
+  EXPECT_NEAR(row.joules, 280 * row.seconds, 0.02 * row.joules);
+}
+
+TEST_F(SweepTest, ACounterThatStandsStillIsNoData) {
+  counts_ = false;
+  std::vector<int> clocks;
+  for (int mhz = 200; mhz <= 2000; mhz += 15) clocks.push_back(mhz);
+  Make(clocks, 2);
+  EXPECT_LT(Run(), 60);  // Of two clocks, not of 121.
+  EXPECT_TRUE(rows_.empty());
+  EXPECT_FALSE(sweep_->blocking());
+  ASSERT_FALSE(notes_.empty());
+  EXPECT_NE(notes_.back().find("2 clocks in a row"), std::string::npos) << notes_.back();
+}
+
+TEST_F(SweepTest, AClockThatDidNotTakeIsNotInTheProfile) {
+  Make({900, 1000}, 2);
+  seen_mhz_ = 1000;
+  Run();
+  EXPECT_EQ(rows_.count({ComputationType::kForward, 1000}), 1U);
+  EXPECT_EQ(rows_.count({ComputationType::kForward, 900}), 0U);
+  ASSERT_EQ(notes_.size(), 1U);
+  EXPECT_EQ(notes_[0], "clock 900 did not take: 1000 seen; it is not in the profile");
+}
+
+TEST_F(SweepTest, PointsTakenUnderThrottlingAreMarked) {
+  Make({900, 1000}, 2);
+  sweep_->ClockInEffect(now_);
+  Iterate();
+  sweep_->AddConditions(81, true);
+  for (int i = 0; i < 4; ++i) Iterate();
+  Take();
+  ASSERT_EQ(rows_.size(), 2U);
+  EXPECT_TRUE(rows_.begin()->second.throttled);
+  EXPECT_EQ(rows_.begin()->second.temperature_celsius, 81);
+  Run();
+  EXPECT_FALSE(rows_.at({ComputationType::kForward, 900}).throttled);
+  EXPECT_TRUE(rows_.at({ComputationType::kForward, 1000}).throttled);
+}
+
+TEST_F(SweepTest, WhatWasSeenBeforeTheClockWasLostDoesNotCount) {
+  Make({1000}, 1);
+  sweep_->ClockInEffect(now_);
+  Iterate();
+  Iterate();
+  sweep_->ClockLost();
+  Iterate();  // At the driver's clock.
+  EXPECT_FALSE(sweep_->ended());
+  Run();
+  EXPECT_EQ(rows_.begin()->second.samples, 2 * 4);
+}
+
+TEST_F(SweepTest, AnIterationThatBrokeOffDoesNotCount) {
+  Make({1000}, 2);
+  sweep_->ClockInEffect(now_);
+  Iterate();
+  sweep_->BeginIteration(77, now_);
+  Compute(ComputationType::kForward);
+  Pass(900 * kMs, 400);  // A traceback, a checkpoint.
+  sweep_->AbandonIteration();
+  Run();
+  EXPECT_EQ(rows_.begin()->second.samples, 4 * 4);
+  EXPECT_NEAR(rows_.at({ComputationType::kForward, 1000}).joules, 0.030 * 230, 0.2);
+}
+
+TEST_F(SweepTest, DeviceTimesReplaceTheHosts) {
+  Make({1000}, 2);
+  sweep_->ClockInEffect(now_);
+  std::vector<std::pair<std::int64_t, std::int64_t>> times;
+  for (int i = 0; i < 8 && !sweep_->ended(); ++i) {
+    const std::int64_t begin = now_;
+    sweep_->BeginIteration(i, now_);
+    for (int k = 0; k < 4; ++k) {  // Queued at once.
+      sweep_->Begin({ComputationType::kForward, 0}, now_);
+      sweep_->End(now_ + 10'000);
+    }
+    times.clear();
+    for (int k = 0; k < 4; ++k) {
+      times.emplace_back(now_ - begin, now_ - begin + 40 * kMs);
+      Pass(40 * kMs, 250);
+      Pass(10 * kMs, kWaitingWatts);
+    }
+    sweep_->EndIteration(now_);
+    sweep_->SetTimes(i, times);
+  }
+  ASSERT_TRUE(sweep_->ended());
+  sweep_->Finish();
+  Take();
+  ASSERT_EQ(rows_.size(), 1U);
+  // The first iteration was taken at its word: it settles.
+  EXPECT_NEAR(rows_.begin()->second.seconds, 0.040, 1e-6);
+  EXPECT_NEAR(rows_.begin()->second.joules, 10, 0.3);
+}
+
+}  // namespace
+}  // namespace perseus::measure
