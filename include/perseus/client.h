@@ -198,6 +198,26 @@ PERSEUS_CLIENT_API void perseus_instruction_end(perseus_client* client, perseus_
 PERSEUS_CLIENT_API void perseus_step_busy(perseus_client* client, perseus_instruction type,
                                           double seconds);
 
+/* Amount of work (tokens, or any unit of the trainer's) of the computation that begins next; not
+ * above 0, or not a number: unknown. Kept in a profile; where it varies, time and energy are fitted
+ * as a constant and a part per unit of work. Costs what perseus_instruction_begin() costs. */
+PERSEUS_CLIENT_API void perseus_instruction_work(perseus_client* client, double work);
+
+/* The iteration that runs is not to count (an exception, another number of microbatches): like
+ * perseus_step_end(), but nothing of it is used, learned or reported. */
+PERSEUS_CLIENT_API void perseus_step_abandon(perseus_client* client);
+
+/* When the device ran the computations of an iteration, where begin and end only say when they were
+ * queued: begin and end of each, in the order of their begins, in seconds since
+ * perseus_step_begin() of `iteration`, on the host's clock (events of CUDA and one moment at which
+ * both clocks are known). They take the place of the host's times in busy times, predictions and
+ * profiles. For each iteration, at the latest three iterations after its end; once they were given
+ * they are waited for that long. Takes a lock and copies: not for the hot path's threads between
+ * computations. Another number than its begins, or times that run backwards: ignored, said once. */
+PERSEUS_CLIENT_API void perseus_step_times(perseus_client* client, int64_t iteration,
+                                           const double* begin_seconds, const double* end_seconds,
+                                           size_t count);
+
 /* Tells the server that the pipeline of rank `rank` will be slow from `delay_seconds` on, by the
  * factor `degree` of its iteration time (1.2: 20 % slower); `degree` <= 1 or
  * perseus_straggler_clear(): it is well again. Returns at once; sent in the background.

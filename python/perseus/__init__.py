@@ -14,6 +14,18 @@ All of it is `libperseus_client` through ctypes; `docs/client.md` describes it.
 """
 
 from perseus.client import Client, Level, State, Stats
+from perseus.hooks.job import Job
+from perseus.hooks.torch_pipelining import Attached, attach
 from perseus.library import Instruction, LibraryError
 
-__all__ = ["Client", "Instruction", "Level", "LibraryError", "State", "Stats"]
+__all__ = [
+    "Attached",
+    "Client",
+    "Instruction",
+    "Job",
+    "Level",
+    "LibraryError",
+    "State",
+    "Stats",
+    "attach",
+]

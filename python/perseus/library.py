@@ -116,6 +116,8 @@ _HOT = (
     "perseus_step_begin",
     "perseus_step_end",
     "perseus_step_busy",
+    "perseus_step_abandon",
+    "perseus_instruction_work",
     "perseus_instruction_begin",
     "perseus_instruction_end",
 )
@@ -166,6 +168,19 @@ def _declare(library: ctypes.CDLL) -> None:
         ("perseus_step_busy", None, (client, ctypes.c_int, ctypes.c_double)),
         ("perseus_instruction_begin", None, (client, ctypes.c_int, i32, i32)),
         ("perseus_instruction_end", None, (client, ctypes.c_int, i32, i32)),
+        ("perseus_instruction_work", None, (client, ctypes.c_double)),
+        ("perseus_step_abandon", None, (client,)),
+        (
+            "perseus_step_times",
+            None,
+            (
+                client,
+                i64,
+                ctypes.POINTER(ctypes.c_double),
+                ctypes.POINTER(ctypes.c_double),
+                ctypes.c_size_t,
+            ),
+        ),
         (
             "perseus_straggler_set",
             ctypes.c_int,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -157,6 +158,9 @@ bool IsInstruction(perseus_instruction type) {
   return static_cast<unsigned>(type) < perseus::kNumComputationTypes;
 }
 
+// Seconds since a step's begin; a little before it where two clocks are compared.
+bool IsTime(double seconds) { return seconds > -kMostSeconds && seconds < kMostSeconds; }
+
 void Push(perseus_client* client, EventKind kind, perseus_instruction type, std::int32_t stage,
           std::int32_t microbatch) {
   if (!IsAlive(client) || !IsInstruction(type)) return;
@@ -238,6 +242,41 @@ void perseus_step_busy(perseus_client* client, perseus_instruction type, double 
   event.value = static_cast<std::int64_t>(seconds * 1e9);
   event.ticks = client->ticks.Now();
   client->page->ring.Push(event);
+}
+
+void perseus_instruction_work(perseus_client* client, double work) {
+  if (!IsAlive(client)) return;
+  Event event;
+  event.kind = EventKind::kWork;
+  event.value = std::bit_cast<std::int64_t>(work > 0 && std::isfinite(work) ? work : 0.0);
+  event.ticks = client->ticks.Now();
+  client->page->ring.Push(event);
+}
+
+void perseus_step_abandon(perseus_client* client) {
+  if (!IsAlive(client)) return;
+  Event event;
+  event.kind = EventKind::kStepAbandon;
+  event.ticks = client->ticks.Now();
+  client->page->ring.Push(event);
+}
+
+void perseus_step_times(perseus_client* client, int64_t iteration, const double* begin_seconds,
+                        const double* end_seconds, size_t count) {
+  if (!IsAlive(client) || count > perseus::client::kMostStepTimes) return;
+  if (count > 0 && (begin_seconds == nullptr || end_seconds == nullptr)) return;
+  Guarded(0, [&] {
+    perseus::client::StepTimes times;
+    times.iteration = iteration;
+    times.computations.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!IsTime(begin_seconds[i]) || !IsTime(end_seconds[i])) return 0;
+      times.computations.push_back(
+          {std::llround(begin_seconds[i] * 1e9), std::llround(end_seconds[i] * 1e9)});
+    }
+    client->state->AddStepTimes(std::move(times));
+    return 0;
+  });
 }
 
 perseus_status perseus_straggler_set(perseus_client* client, int32_t rank, double delay_seconds,

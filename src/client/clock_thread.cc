@@ -91,6 +91,7 @@ void ClockThread::DrainEvents() {
     follower_.Handle(event, at_ns);
     if (sweep_) sweep_->Handle(event, at_ns);
   }
+  for (const StepTimes& times : state_->TakeStepTimes()) follower_.HandleTimes(times);
 }
 
 std::int64_t ClockThread::Act(std::int64_t now_ns) {

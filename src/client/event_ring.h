@@ -13,7 +13,15 @@
 
 namespace perseus::client {
 
-enum class EventKind : std::uint8_t { kStepBegin, kStepEnd, kBegin, kEnd, kBusy };
+enum class EventKind : std::uint8_t {
+  kStepBegin,
+  kStepEnd,
+  kBegin,
+  kEnd,
+  kBusy,
+  kWork,         // Of the computation that begins next.
+  kStepAbandon,  // The step ends and does not count.
+};
 
 // What the trainer said, and when.
 struct Event {
@@ -21,7 +29,8 @@ struct Event {
   ComputationType type = ComputationType::kForward;
   std::int32_t stage = -1;
   std::int32_t microbatch = -1;
-  // Of a step: its iteration (begin) or tokens (end); of kBusy: nanoseconds.
+  // Of a step: its iteration (begin) or tokens (end); of kBusy: nanoseconds; of kWork: the bits
+  // of a double.
   std::int64_t value = 0;
   std::uint64_t ticks = 0;
 };

@@ -22,12 +22,6 @@ bool MatchesAction(const Action& planned, const Action& seen) {
          (seen.microbatch < 0 || seen.microbatch == planned.microbatch);
 }
 
-// Half of the old, half of the new; the new alone where there is no old.
-void Learn(double measured, double* value, bool* is_measured) {
-  *value = *is_measured ? (*value + measured) / 2 : measured;
-  *is_measured = true;
-}
-
 bool SameOrder(const RankPlan& left, const RankPlan& right) {
   return std::equal(left.rows.begin(), left.rows.end(), right.rows.begin(), right.rows.end(),
                     [](const PlanRow& a, const PlanRow& b) {
@@ -104,6 +98,11 @@ void Follower::Handle(const Event& event, std::int64_t at_ns) {
     case EventKind::kEnd:
       if (in_iteration_) EndRow(action, at_ns);
       break;
+    case EventKind::kStepAbandon:
+      AbandonIteration();
+      break;
+    case EventKind::kWork:
+      break;
     case EventKind::kBusy:
       if (in_iteration_) told_ns_[static_cast<std::size_t>(event.type)] = event.value;
       break;
@@ -119,6 +118,8 @@ void Follower::BeginIteration(std::int64_t iteration, std::int64_t at_ns) {
   iteration_begin_ns_ = at_ns;
   busy_ns_ = {};
   told_ns_.fill(kNotTold);
+  rows_at_begin_ = rows_;
+  spans_.clear();
   compares_ = plan_ && plan_->comparison.AtMaximum(iteration);
   row_ = -1;
   open_ = 0;
@@ -137,17 +138,19 @@ void Follower::EndIteration(std::int64_t tokens, std::int64_t at_ns) {
   iteration_ns_ = at_ns - iteration_begin_ns_;
   const double seconds = static_cast<double>(iteration_ns_) * 1e-9;
   const bool good = followed && !lost_;
-  IterationRecord& record = records_.emplace_back();
-  record = {.iteration = iteration_,
-            .plan_version = good ? plan_->version : -1,
-            .tokens = tokens,
-            .seconds = seconds,
-            .clocks = ClocksOfIteration(good)};
-  for (std::size_t type = 0; type < busy_ns_.size(); ++type) {
-    const std::int64_t ns = told_ns_[type] == kNotTold ? busy_ns_[type] : told_ns_[type];
-    record.busy_by_type[type] = static_cast<double>(ns) * 1e-9;
-    record.busy_seconds += record.busy_by_type[type];
-  }
+  PastIteration past;
+  past.record = {.iteration = iteration_,
+                 .plan_version = good ? plan_->version : -1,
+                 .tokens = tokens,
+                 .seconds = seconds,
+                 .clocks = ClocksOfIteration(good)};
+  SetBusy(busy_ns_, told_ns_, &past.record);
+  past.plan = good ? plan_ : nullptr;
+  past.level = level_;
+  past.teaches = good && !compares_;
+  past.told_ns = told_ns_;
+  past.spans = std::exchange(spans_, {});
+  Keep(std::move(past));
   if (good) {
     strikes_ = 0;
     if (!compares_ && guard_.EndIteration(seconds)) {
@@ -188,6 +191,7 @@ void Follower::Mismatch(const std::string& sentence) {
 void Follower::BeginRow(const Action& action, std::int64_t at_ns) {
   if (!Follows() || lost_) {
     lost_ = true;  // Where following goes on within the iteration, its place is not known.
+    spans_.push_back({.type = open_ == 0 ? action.type : open_type_, .joins = open_ > 0});
     if (open_++ == 0) {
       row_begin_ns_ = at_ns;
       open_type_ = action.type;
@@ -199,6 +203,7 @@ void Follower::BeginRow(const Action& action, std::int64_t at_ns) {
     // The other half of two computations that run as one.
     if (current.fused && (MatchesAction(*current.fused, action) ||
                           (open_ > 0 && MatchesAction(current.action, action)))) {
+      spans_.push_back({.row = row_, .type = open_type_, .joins = true});
       ++open_;
       return;
     }
@@ -220,7 +225,9 @@ void Follower::BeginRow(const Action& action, std::int64_t at_ns) {
     Row& row = rows_[static_cast<std::size_t>(next)];
     const std::int64_t since = next == 0 ? iteration_begin_ns_ : row_end_ns_;
     // At maximum clocks all is shorter than what is to be predicted.
-    if (!compares_) Learn(static_cast<double>(at_ns - since), &row.gap_ns, &row.gap_measured);
+    if (!compares_ && !has_device_times_) {
+      Learn(static_cast<double>(at_ns - since), &row.gap_ns, &row.gap_measured);
+    }
     if (next == 0 && row_ended_before_) {
       bool measured = wrap_gap_ns_ > 0;
       Learn(static_cast<double>(at_ns - row_end_ns_), &wrap_gap_ns_, &measured);
@@ -231,6 +238,7 @@ void Follower::BeginRow(const Action& action, std::int64_t at_ns) {
   // Of two that run as one, whichever begins first: as the plan counts it.
   open_type_ = lost_ ? action.type : plan_->rows[static_cast<std::size_t>(row_)].action.type;
   row_begin_ns_ = at_ns;
+  spans_.push_back({.row = lost_ ? -1 : row_, .type = open_type_});
 }
 
 void Follower::EndRow(const Action& /*action*/, std::int64_t at_ns) {
@@ -242,15 +250,22 @@ void Follower::EndRow(const Action& /*action*/, std::int64_t at_ns) {
   if (!Follows() || lost_ || compares_ || row_ < 0) return;
   const auto index = static_cast<std::size_t>(row_);
   Row& row = rows_[index];
-  Learn(static_cast<double>(lasted_ns), &row.duration_ns, &row.measured);
   const PlanRow& planned = plan_->rows[index];
   // At another level the planned duration is of another clock. A clock that came too
   // late costs time as much as the call itself.
   if (clocks_[index] == planned.mhz) {
     const int mhz = ClockAt(row_begin_ns_);
     const bool disturbed = DuringCall(row_begin_ns_, at_ns) || (mhz != 0 && mhz < planned.mhz);
-    guard_.AddComputation(planned.action.type, planned.duration_seconds,
-                          static_cast<double>(lasted_ns) * 1e-9, disturbed);
+    const auto span = std::find_if(spans_.rbegin(), spans_.rend(),
+                                   [](const Span& candidate) { return !candidate.joins; });
+    if (span != spans_.rend()) span->disturbed = disturbed;
+    if (!has_device_times_) {
+      guard_.AddComputation(planned.action.type, planned.duration_seconds,
+                            static_cast<double>(lasted_ns) * 1e-9, disturbed);
+    }
+  }
+  if (!has_device_times_) {
+    Learn(static_cast<double>(lasted_ns), &row.duration_ns, &row.measured);
   }
   JudgeChange(index, row_begin_ns_, at_ns);
 }
@@ -277,6 +292,12 @@ void Follower::JudgeChange(std::size_t row, std::int64_t begin_ns, std::int64_t 
     if (change->effective_ns <= begin_ns) break;  // Another clock was in effect.
   }
   ++counters_.missed;
+}
+
+// Half of the old, half of the new; the new alone where there is no old.
+void Follower::Learn(double measured, double* value, bool* is_measured) {
+  *value = *is_measured ? (*value + measured) / 2 : measured;
+  *is_measured = true;
 }
 
 // The clock in effect then, as far as it is remembered; 0: the driver's own.

@@ -17,6 +17,7 @@
 #include "client/latency.h"
 #include "client/overhead_guard.h"
 #include "client/rank_plan.h"
+#include "client/step_times.h"
 
 namespace perseus::client {
 
@@ -80,6 +81,11 @@ class Follower {
   // What the trainer said, in order. `at_ns`: when.
   void Handle(const Event& event, std::int64_t at_ns);
 
+  // When the device ran an iteration's computations, within kTimesPatience iterations of
+  // its end: in place of the times of its begins and ends. Once some were given, records
+  // are kept back until theirs come.
+  void HandleTimes(const StepTimes& times);
+
   struct Decision {
     std::optional<int> call_mhz;  // Call now; 0: give the clock back.
     std::int64_t wake_at_ns = 0;  // Else decide again then, or at the next event.
@@ -122,6 +128,7 @@ class Follower {
 
  private:
   static constexpr std::int64_t kNotTold = -1;
+  static constexpr std::size_t kTimesPatience = 3;
   static constexpr int kMaxStrikes = 3;  // Iterations in a wrong order, one after another.
 
   struct Row {
@@ -144,8 +151,30 @@ class Follower {
     int mhz = 0;
   };
 
+  // A begin of an iteration and what is known of it.
+  struct Span {
+    std::ptrdiff_t row = -1;  // Of the plan; -1: none.
+    ComputationType type = ComputationType::kForward;
+    bool joins = false;  // It ran within the one before.
+    bool disturbed = false;
+  };
+  using BusyNs = std::array<std::int64_t, kNumComputationTypes>;  // [type]
+  struct PastIteration {
+    IterationRecord record;
+    std::shared_ptr<const RankPlan> plan;  // As followed; null: not.
+    Level level = Level::kComputation;
+    bool teaches = false;  // It ran as planned, not for comparison.
+    BusyNs told_ns = {};
+    std::vector<Span> spans;
+  };
+
   void BeginIteration(std::int64_t iteration, std::int64_t at_ns);
   void EndIteration(std::int64_t tokens, std::int64_t at_ns);
+  static void Learn(double measured, double* value, bool* is_measured);
+  void AbandonIteration();
+  static void SetBusy(const BusyNs& busy_ns, const BusyNs& told_ns, IterationRecord* record);
+  void Keep(PastIteration past);
+  void LearnTimes(const PastIteration& past, const StepTimes& times);
   void BeginRow(const Action& action, std::int64_t at_ns);
   void EndRow(const Action& action, std::int64_t at_ns);
   void Mismatch(const std::string& sentence);
@@ -184,9 +213,13 @@ class Follower {
   int strikes_ = 0;
   std::int64_t iteration_ = 0;
   std::int64_t iteration_begin_ns_ = 0;
-  std::int64_t iteration_ns_ = 0;                                // Length of the last one.
-  std::array<std::int64_t, kNumComputationTypes> busy_ns_ = {};  // [type]
-  std::array<std::int64_t, kNumComputationTypes> told_ns_ = {};  // [type]; kNotTold: nobody said.
+  std::int64_t iteration_ns_ = 0;  // Length of the last one.
+  BusyNs busy_ns_ = {};
+  BusyNs told_ns_ = {};             // kNotTold: nobody said.
+  std::vector<Row> rows_at_begin_;  // Of this iteration: what is known again if it does not count.
+  std::vector<Span> spans_;         // Of this iteration.
+  bool has_device_times_ = false;
+  std::deque<PastIteration> past_;  // Whose times may still come; oldest first.
   std::int64_t last_event_ns_ = 0;
 
   std::ptrdiff_t row_ = -1;  // Running, or the last that ran; -1: none yet.

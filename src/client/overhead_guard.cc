@@ -63,8 +63,12 @@ bool OverheadGuard::EndIteration(double iteration_seconds) {
   return true;
 }
 
-void OverheadGuard::Restart() {
+void OverheadGuard::DropIteration() {
   for (PerType& of : types_) of.quiet = of.disturbed = {};
+}
+
+void OverheadGuard::Restart() {
+  DropIteration();
   count_ = 0;
   ignored_ = 0;
 }

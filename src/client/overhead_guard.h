@@ -29,6 +29,9 @@ class OverheadGuard {
   // all but one of kWindow iterations. Begins anew then.
   bool EndIteration(double iteration_seconds);
 
+  // What was added since the last EndIteration() does not count.
+  void DropIteration();
+
   // After another plan, or another level.
   void Restart();
 

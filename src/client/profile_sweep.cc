@@ -61,7 +61,12 @@ void ProfileSweep::Handle(const Event& event, std::int64_t at_ns) {
       segments_.push_back(*open_);
       open_.reset();
       break;
+    case EventKind::kStepAbandon:
+      in_iteration_ = false;
+      open_.reset();
+      break;
     case EventKind::kBusy:
+    case EventKind::kWork:
       break;
   }
 }

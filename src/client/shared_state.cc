@@ -4,6 +4,7 @@
 #include "client/shared_state.h"
 
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 namespace perseus::client {
@@ -75,6 +76,20 @@ bool SharedState::TakePlan(std::shared_ptr<const RankPlan>* plan) {
   if (!std::exchange(has_new_plan_, false)) return false;
   *plan = plan_;
   return true;
+}
+
+void SharedState::AddStepTimes(StepTimes times) {
+  const std::lock_guard lock(mutex_);
+  step_times_.push_back(std::move(times));
+  if (step_times_.size() > kMaxStepTimes) step_times_.pop_front();
+}
+
+std::vector<StepTimes> SharedState::TakeStepTimes() {
+  const std::lock_guard lock(mutex_);
+  std::vector<StepTimes> times(std::make_move_iterator(step_times_.begin()),
+                               std::make_move_iterator(step_times_.end()));
+  step_times_.clear();
+  return times;
 }
 
 void SharedState::SetDevice(const device::GpuInfo& info) {

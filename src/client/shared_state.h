@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include "client/outbox.h"
 #include "client/rank_plan.h"
 #include "client/settings.h"
+#include "client/step_times.h"
 #include "client/ticks.h"
 #include "device/device.h"
 #include "perseus/client.h"
@@ -57,6 +59,9 @@ class SharedState {
   void OfferPlan(std::shared_ptr<const RankPlan> plan);
   // True where there is a new one.
   bool TakePlan(std::shared_ptr<const RankPlan>* plan);
+  // From the trainer to the clock thread; the oldest go where nobody takes them.
+  void AddStepTimes(StepTimes times);
+  std::vector<StepTimes> TakeStepTimes();
   // The server answered the poller just now.
   void SetAnswered(std::int64_t at_ns) { answered_ns_.store(at_ns, std::memory_order_relaxed); }
   // False: no answer for so long that its plan may be stale. The asker's clock decides,
@@ -91,6 +96,7 @@ class SharedState {
   void CountServerError();
 
  private:
+  static constexpr std::size_t kMaxStepTimes = 16;
   static constexpr std::int64_t kStaleNs = 60 * kSecondNs;
 
   enum class Progress : std::uint8_t { kPending, kDone, kFailed };
@@ -110,6 +116,7 @@ class SharedState {
   std::string last_error_;
   std::string unreported_error_;
   std::shared_ptr<const RankPlan> plan_;
+  std::deque<StepTimes> step_times_;
   std::string device_failure_;
   device::GpuInfo gpu_;
   std::string registration_failure_;

@@ -183,7 +183,12 @@ void JobService::OnChanged(const std::vector<store::JobMarks>& marks, bool are_a
 }
 
 bool JobService::PerformWork(const std::string& id, const std::function<bool()>& keep_going) {
-  const auto job = Get(id);
+  Outcome<JobPointer> job = Get(id);
+  if (!job && job.error().code == FailureCode::kNotFound) {
+    // It may be durable already, and its creator about to tell us of it.
+    { const std::lock_guard creation(creation_mutex_); }
+    job = Get(id);
+  }
   if (job) return (*job)->Work(keep_going);
   return job.error().code == FailureCode::kNotFound;
 }

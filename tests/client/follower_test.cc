@@ -475,5 +475,73 @@ TEST_F(FollowerTest, FusedComputationsAreOneRow) {
   EXPECT_EQ(follower_.counters().order_mismatches, 0U);
 }
 
+TEST_F(FollowerTest, AnAbandonedIterationLeavesNoTrace) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  Iterate(*plan);
+  follower_.TakeIterations();
+  Say(EventKind::kStepBegin, {}, 2);
+  row_ns_ = 400 * kMs;  // An exception's traceback, say.
+  Compute(plan->rows[0].action);
+  Compute(plan->rows[1].action);
+  Say(EventKind::kStepAbandon);
+  EXPECT_TRUE(follower_.TakeIterations().empty());
+  EXPECT_EQ(follower_.counters().iterations, 1U);
+  EXPECT_EQ(follower_.counters().order_mismatches, 0U);
+  EXPECT_EQ(follower_.shortest_row_ns(), 40 * kMs);
+  EXPECT_FALSE(follower_.in_iteration());
+  row_ns_ = 40 * kMs;
+  calls_.clear();
+  const std::int64_t begin = now_;
+  Iterate(*plan, 3);
+  ASSERT_EQ(follower_.TakeIterations().size(), 1U);
+  ASSERT_GE(calls_.size(), 2U);  // The first goes back to the clock of the first row.
+  EXPECT_NEAR(static_cast<double>(calls_[1].first - begin), 65 * kMs, 2);  // As before.
+  EXPECT_EQ(calls_[1].second, 1400);
+}
+
+StepTimes TimesOf(std::int64_t iteration, int count, std::int64_t each_ns, std::int64_t every_ns) {
+  StepTimes times;
+  times.iteration = iteration;
+  for (int i = 0; i < count; ++i) {
+    times.computations.push_back({i * every_ns, i * every_ns + each_ns});
+  }
+  return times;
+}
+
+TEST_F(FollowerTest, DeviceTimesReplaceTheHosts) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  Iterate(*plan, 0);
+  ASSERT_EQ(follower_.TakeIterations().size(), 1U);  // Nobody gave device times yet.
+  follower_.HandleTimes(TimesOf(0, 6, 30 * kMs, 50 * kMs));
+  Iterate(*plan, 1);
+  EXPECT_TRUE(follower_.TakeIterations().empty());  // Its times may still come.
+  for (int i = 0; i < 30; ++i) {                    // Predictions follow them, not the host.
+    Iterate(*plan, 2 + i);
+    follower_.HandleTimes(TimesOf(1 + i, 6, 30 * kMs, 50 * kMs));
+  }
+  const auto records = follower_.TakeIterations();
+  ASSERT_EQ(records.size(), 30U);
+  EXPECT_EQ(records[0].iteration, 1);
+  EXPECT_NEAR(records[0].busy_seconds, 6 * 0.030, 1e-9);
+  EXPECT_NEAR(records[0].busy_by_type[0], 3 * 0.030, 1e-9);
+  EXPECT_EQ(follower_.shortest_row_ns() / kMs, 30);
+}
+
+TEST_F(FollowerTest, DeviceTimesThatDoNotFitAreSaidAndNotUsed) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  follower_.HandleTimes(TimesOf(0, 6, 30 * kMs, 50 * kMs));
+  Iterate(*plan, 1);
+  follower_.HandleTimes(TimesOf(1, 5, 30 * kMs, 50 * kMs));
+  EXPECT_TRUE(follower_.TakeComplaint());
+  const auto records = follower_.TakeIterations();
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_NEAR(records[0].busy_seconds, 6 * 0.040, 1e-9);
+  for (int i = 2; i < 6; ++i) Iterate(*plan, i);  // They stop coming: nothing is kept for good.
+  EXPECT_EQ(follower_.TakeIterations().size(), 1U);
+}
+
 }  // namespace
 }  // namespace perseus::client

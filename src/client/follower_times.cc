@@ -1,0 +1,102 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Iterations that ended: those whose device times may still come, and those that
+// do not count.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "client/follower.h"
+
+namespace perseus::client {
+
+// What the trainer told of a type is the last word.
+void Follower::SetBusy(const BusyNs& busy_ns, const BusyNs& told_ns, IterationRecord* record) {
+  record->busy_seconds = 0;
+  for (std::size_t type = 0; type < busy_ns.size(); ++type) {
+    const std::int64_t ns = told_ns[type] == kNotTold ? busy_ns[type] : told_ns[type];
+    record->busy_by_type[type] = static_cast<double>(ns) * 1e-9;
+    record->busy_seconds += record->busy_by_type[type];
+  }
+}
+
+// Nothing of it is learned, counted or reported; the follower stands between two
+// iterations then.
+void Follower::AbandonIteration() {
+  if (!in_iteration_) return;
+  in_iteration_ = false;
+  open_ = 0;
+  rows_ = rows_at_begin_;
+  row_ended_before_ = false;  // The time to the next begin is no gap.
+  guard_.DropIteration();
+}
+
+void Follower::Keep(PastIteration past) {
+  past_.push_back(std::move(past));
+  const std::size_t most = has_device_times_ ? kTimesPatience : 0;
+  while (past_.size() > most) {
+    records_.push_back(past_.front().record);
+    past_.pop_front();
+  }
+}
+
+void Follower::HandleTimes(const StepTimes& times) {
+  has_device_times_ = true;
+  const auto found = std::find_if(past_.begin(), past_.end(), [&](const PastIteration& past) {
+    return past.record.iteration == times.iteration;
+  });
+  if (found == past_.end()) return;  // The first that came, or one that was not waited for.
+  if (found->spans.size() != times.computations.size() || !times.InOrder()) {
+    complaint_ = fmt::format(
+        "the device times of iteration {} are not used: {} of them for {} computations, in order "
+        "of their begins",
+        times.iteration, times.computations.size(), found->spans.size());
+  } else {
+    LearnTimes(*found, times);
+    BusyNs busy_ns = {};
+    std::int64_t busy_until_ns = INT64_MIN;
+    for (std::size_t i = 0; i < found->spans.size(); ++i) {
+      const DeviceSpan& span = times.computations[i];
+      const std::int64_t begin_ns = std::max(span.begin_ns, busy_until_ns);
+      if (span.end_ns > begin_ns) {
+        busy_ns[static_cast<std::size_t>(found->spans[i].type)] += span.end_ns - begin_ns;
+      }
+      busy_until_ns = std::max(busy_until_ns, span.end_ns);
+    }
+    SetBusy(busy_ns, found->told_ns, &found->record);
+  }
+  // In the order of their ends: what is older waits no longer.
+  for (auto past = past_.begin(); past != found + 1; ++past) records_.push_back(past->record);
+  past_.erase(past_.begin(), found + 1);
+}
+
+// As BeginRow() and EndRow() do of the host's times. Of the plan that is followed now.
+void Follower::LearnTimes(const PastIteration& past, const StepTimes& times) {
+  if (!past.teaches || past.plan != plan_) return;
+  std::int64_t end_ns = 0;  // Of the row before; since the step's begin.
+  for (std::size_t i = 0; i < past.spans.size(); ++i) {
+    if (past.spans[i].row < 0 || past.spans[i].joins) continue;
+    const auto index = static_cast<std::size_t>(past.spans[i].row);
+    DeviceSpan span = times.computations[i];
+    for (std::size_t k = i + 1; k < past.spans.size() && past.spans[k].joins; ++k) {
+      span.end_ns = std::max(span.end_ns, times.computations[k].end_ns);
+    }
+    const auto gap_ns = static_cast<double>(std::max<std::int64_t>(0, span.begin_ns - end_ns));
+    const auto lasted_ns = static_cast<double>(span.end_ns - span.begin_ns);
+    end_ns = span.end_ns;
+    Row& row = rows_[index];
+    Learn(gap_ns, &row.gap_ns, &row.gap_measured);
+    Learn(lasted_ns, &row.duration_ns, &row.measured);
+    const PlanRow& planned = plan_->rows[index];
+    if (past.level == level_ && clocks_[index] == planned.mhz) {
+      guard_.AddComputation(planned.action.type, planned.duration_seconds, lasted_ns * 1e-9,
+                            past.spans[i].disturbed);
+    }
+  }
+}
+
+}  // namespace perseus::client
