@@ -14,7 +14,9 @@ All of it is `libperseus_client` through ctypes; `docs/client.md` describes it.
 """
 
 from perseus.client import Client, Level, State, Stats
+from perseus.hooks.deepspeed import attach_deepspeed
 from perseus.hooks.job import Job
+from perseus.hooks.megatron import attach_megatron
 from perseus.hooks.torch_pipelining import Attached, attach
 from perseus.library import Instruction, LibraryError
 
@@ -28,4 +30,6 @@ __all__ = [
     "State",
     "Stats",
     "attach",
+    "attach_deepspeed",
+    "attach_megatron",
 ]
