@@ -13,13 +13,12 @@ import warnings
 from typing import Any
 
 import deepspeed_ranks as engines
+import perseus
 import torch
 import torch_ranks as ranks
 from deepspeed_ranks import data, weights
-from recording import actions, recorded
-
-import perseus
 from perseus.hooks import deepspeed as hooks
+from recording import actions, recorded
 
 
 def orders(*cases: str) -> object:
@@ -52,7 +51,9 @@ def orders(*cases: str) -> object:
             "place": place,
         }
 
-    return [ranks.run_ranks(int(case.split()[0]), on_rank, *map(int, case.split())) for case in cases]
+    return [
+        ranks.run_ranks(int(case.split()[0]), on_rank, *map(int, case.split())) for case in cases
+    ]
 
 
 def layout(stages: str, replicas: str) -> object:

@@ -17,12 +17,11 @@ import types
 import warnings
 from typing import Any
 
+import perseus
 import torch
 import torch_ranks as ranks
-from recording import actions, recorded
-
-import perseus
 from perseus.hooks import megatron as hooks
+from recording import actions, recorded
 
 with contextlib.redirect_stdout(io.StringIO()):
     import megatron_ranks
@@ -60,7 +59,9 @@ def orders(*cases: str) -> object:
             "on": bool(attached),
         }
 
-    return [ranks.run_ranks(int(case.split()[0]), on_rank, *map(int, case.split())) for case in cases]
+    return [
+        ranks.run_ranks(int(case.split()[0]), on_rank, *map(int, case.split())) for case in cases
+    ]
 
 
 def layout(tp: str, cp: str, pp: str, dp: str) -> object:
@@ -73,7 +74,15 @@ def layout(tp: str, cp: str, pp: str, dp: str) -> object:
             pipeline_model_parallel_size=int(pp),
         )
         place = hooks.layout_of_megatron(parallel_state)
-        return [place.rank, place.pp_rank, place.dp_rank, place.tp_rank, place.pp, place.dp, place.tp]
+        return [
+            place.rank,
+            place.pp_rank,
+            place.dp_rank,
+            place.tp_rank,
+            place.pp,
+            place.dp,
+            place.tp,
+        ]
 
     return ranks.run_ranks(int(tp) * int(cp) * int(pp) * int(dp), on_rank)
 

@@ -18,7 +18,7 @@ CASES = ["1 3 0", "2 1 0", "2 4 0", "2 3 1", "4 6 0"]  # Stages, microbatches, r
 @pytest.fixture(scope="module")
 def orders() -> Any:
     """What the hook sees: DeepSpeed is imported once."""
-    return dict(zip(CASES, scenario(WORKER, "orders", *CASES)))
+    return dict(zip(CASES, scenario(WORKER, "orders", *CASES), strict=True))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -19,7 +19,7 @@ CASES = ["1 1 3 0", "2 1 4 0", "4 1 2 0", "2 2 4 0", "2 2 5 3", "2 3 6 4", "4 2 
 @pytest.fixture(scope="module")
 def orders() -> Any:
     """What the hook sees: PyTorch is imported once."""
-    return dict(zip(CASES, scenario(WORKER, "orders", *CASES)))
+    return dict(zip(CASES, scenario(WORKER, "orders", *CASES), strict=True))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -38,7 +38,7 @@ def test_the_hook_sees_exactly_what_megatron_runs(orders: Any, case: str) -> Non
 
 @pytest.mark.parametrize(("tp", "cp", "pp", "dp"), [(2, 2, 2, 1), (2, 1, 2, 2), (1, 2, 1, 2)])
 def test_the_layout_is_megatrons(tp: int, cp: int, pp: int, dp: int) -> None:
-    """Context parallel ranks compute together, as tensor parallel ones; each place is one rank's."""
+    """Context parallel ranks compute together, as tensor parallel ones do."""
     places = scenario(WORKER, "layout", *map(str, (tp, cp, pp, dp)))
     for rank, (own, pp_rank, dp_rank, tp_rank, *sizes) in enumerate(places):
         # Megatron's default order: tp, cp, ep, dp, pp.

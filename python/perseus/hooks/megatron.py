@@ -104,10 +104,12 @@ def attach_megatron(
         config = _config_of(model)
         timers = _global_timers() if config is None else config.timers
         failed = getattr(_owner(config, model), _FAILED, None)
-        if isinstance(timers, _Timers) and timers._attached:
-            return timers._attached
+        known: Attached | None = timers._attached if isinstance(timers, _Timers) else None
+        if known is not None:
+            return known
         if failed is not None and failed.is_final and not strict:
-            return failed.attached
+            known = failed.attached
+            return known
         _refuse(config)
         shape = _shape_of(config, microbatches)
         is_final = True  # What fails from here on is not tried again with each microbatch.
@@ -440,9 +442,7 @@ class _Recorder:
             return
         self._in_step = False
         try:
-            if self._backwards == 0:  # Evaluation with gradients.
-                self._job.step_abandon()
-            elif self._is_changed():
+            if self._backwards == 0 or self._is_changed():  # Evaluation with gradients.
                 self._job.step_abandon()
             else:
                 self._job.step_end(self._tokens())
