@@ -38,6 +38,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--vocabulary", type=int, default=1024)
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--profile", help="a measured profile (CSV), instead of measuring now")
+    parser.add_argument("--blocking-power", type=float, help="watts of a GPU that waits")
     parser.add_argument("--device", help="agent:SOCKET, nvml, simulated:FILE, ...")
     return parser.parse_args()
 
@@ -123,6 +124,7 @@ def main() -> None:
     attached = perseus.attach_megatron(
         model,
         profile=given.profile or True,
+        settings={"blocking_power": given.blocking_power} if given.blocking_power else None,
         name="megatron example",
         tokens=given.microbatches * given.sequence,
         **({"device": given.device} if given.device else {}),
@@ -142,7 +144,8 @@ def main() -> None:
         if losses and iteration % 10 == 0:
             print(f"iteration {iteration}: loss {losses[-1]['loss']:.4f}", flush=True)
     report = attached.report()
-    print(f"rank {rank}: {report['state']}, plan {report.get('plan_version', -1)}", flush=True)
+    print(f"rank {rank}: {report['state']}, plan {report.get('plan_version', -1)}", end="; ")
+    print(report["last_error"] or "all is well", flush=True)
     attached.detach()
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()

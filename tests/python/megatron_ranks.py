@@ -34,6 +34,9 @@ for _name in ("zeros", "ones", "empty", "tensor", "full"):
     setattr(torch, _name, _on_cpu(getattr(torch, _name)))
 torch.cuda.current_device = lambda: "cpu"
 torch.cuda.synchronize = lambda *_: None
+torch.cuda.get_rng_state = lambda *_, **__: torch.get_rng_state()
+torch.cuda.random.get_rng_state = torch.cuda.get_rng_state
+torch.cuda.manual_seed = torch.manual_seed
 
 from megatron.core import parallel_state, timers  # noqa: E402
 from megatron.core.enums import ModelType  # noqa: E402
