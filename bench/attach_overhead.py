@@ -4,18 +4,20 @@
 """What perseus.attach costs a training step of 100 ms: paired, in one run, with its interval.
 
 One process trains with the real hooks of torch.distributed.pipelining (2 stages of an interleaved
-schedule and 8 microbatches: 32 computations a step). Steps come in groups of three, in random
-order: without Perseus, with it attached and idle (no plan; a client and a server that has none),
-and with it following a plan that changes the clock at every computation, on a simulated GPU. The
-difference within a group is what counts, so that a machine that gets slower or faster for a while
-distorts nothing.
+schedule and 8 microbatches: 32 computations a step). Steps come in groups of four, in random
+order: without Perseus; without it once more, by a schedule of its own, which says what the
+measurement itself is worth; with it attached and idle (a server that has no plan yet); and with it
+following a plan that changes the clock of a simulated GPU within the step. The difference within a
+group is what counts, so that a machine that gets slower or faster for a while distorts nothing.
 
     build/zeus-venv/bin/python bench/attach_overhead.py [--groups 200]
 
-Two measures. "cpu": the processor time of the thread that trains, which other programs do not
-distort; each computation there is arithmetic of a fixed size. "wall": the time on the clock, of
-steps that wait for a device instead (sleeps to a fixed moment), as a trainer's thread mostly does.
-The interval is of the mean difference, 95 %, by bootstrap.
+A computation is real arithmetic, then loops until it took its share of 100 ms of processor time.
+So each step computes for as long, and what a step takes beyond that is the hooks' and PyTorch's
+own. Two clocks: "processor", of the thread that trains, which other programs on the machine do not
+distort; and "wall". Figures are means of the differences without
+the tenth at either end, with their 95 % interval by bootstrap. What the client's
+own threads take (of another core) is said beside it.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ import argparse
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +53,7 @@ from torch.distributed.pipelining import PipelineStage, schedules  # noqa: E402
 STAGES, MICROBATCHES = 2, 8
 COMPUTATIONS = 2 * STAGES * MICROBATCHES
 STEP_SECONDS = 0.100
-MODES = ("without", "idle", "following")
+MODES = ("without", "control", "idle", "following")
 CLOCKS = (1410, 1260, 1110, 960)
 PATIENCE = 60.0
 
@@ -92,12 +96,18 @@ def post(url: str, body: object) -> dict[str, Any]:
         return dict(json.loads(answer.read()))
 
 
+def trimmed(values: list[float]) -> float:
+    """Return the mean without the tenth at either end: steps in which the machine stood still."""
+    cut = len(values) // 10
+    return statistics.fmean(sorted(values)[cut : len(values) - cut])
+
+
 def interval(differences: list[float]) -> tuple[float, float, float]:
-    """Return the mean and its 95 % interval, by bootstrap."""
+    """Return the trimmed mean and its 95 % interval, by bootstrap."""
     chance = random.Random(1)
     count = len(differences)
-    means = sorted(sum(chance.choices(differences, k=count)) / count for _ in range(2000))
-    return sum(differences) / count, means[49], means[1949]
+    means = sorted(trimmed(chance.choices(differences, k=count)) for _ in range(2000))
+    return trimmed(differences), means[49], means[1949]
 
 
 class Bench:
@@ -115,6 +125,8 @@ class Bench:
         )["id"]
         idle = post(f"{url}/api/v1/jobs", {"client_key": "off", "job": job})["id"]
         self.schedules = {mode: make(width, rounds) for mode in MODES}
+        for schedule in self.schedules.values():
+            last_fixed(schedule)
         self.attached = {
             mode: perseus.attach(
                 self.schedules[mode],
@@ -150,56 +162,77 @@ class Bench:
                 raise SystemExit(f"no plan is followed: {report}")
 
 
-def wait_instead(bench: Bench) -> None:
-    """Let computations wait until a fixed moment after their begin, as for a device."""
-    for schedule in bench.schedules.values():
-        for stage in schedule._stages:
-            for name, parts in (("forward", 1), ("backward", 2)):
-                stage_method = f"{name}_maybe_with_nosync"
-                setattr(stage, stage_method, _waiting(getattr(stage, stage_method), parts))
+def last_fixed(schedule: Any) -> None:
+    """Let each computation take a fixed processor time, below the hooks."""
+    for stage in schedule._stages:
+        for name, parts in (("forward_one_chunk", 1), ("backward_one_chunk", 2)):
+            setattr(stage, name, _fixed(getattr(stage, name), parts))
 
 
-def _waiting(original: Callable[..., Any], parts: int) -> Callable[..., Any]:
+def _fixed(original: Callable[..., Any], parts: int) -> Callable[..., Any]:
     seconds = STEP_SECONDS / (COMPUTATIONS * 1.5) * parts
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        until = time.perf_counter() + seconds
+        until = time.thread_time() + seconds
         result = original(*args, **kwargs)
-        time.sleep(max(0.0, until - time.perf_counter() - 1e-4))
-        while time.perf_counter() < until:
+        while time.thread_time() < until:
             pass
         return result
 
     return wrapped
 
 
-def measure(bench: Bench, groups: int, clock: Callable[[], float]) -> dict[str, list[float]]:
-    """Return the seconds of each mode's steps, group by group."""
+@dataclass
+class Taken:
+    """Seconds of the steps of one mode, group by group."""
+
+    processor: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+    others: list[float] = field(default_factory=list)  # Processor time of other threads.
+
+
+def measure(bench: Bench, groups: int) -> dict[str, Taken]:
+    """Train, a step of each mode in each group."""
     chance = random.Random(0)
-    seen: dict[str, list[float]] = {mode: [] for mode in MODES}
+    seen = {mode: Taken() for mode in MODES}
     for _ in range(groups):
         for mode in chance.sample(MODES, len(MODES)):
-            begin = clock()
+            process, thread, wall = time.process_time(), time.thread_time(), time.perf_counter()
             bench.step(mode)
-            seen[mode].append(clock() - begin)
+            taken = time.thread_time() - thread
+            seen[mode].processor.append(taken)
+            seen[mode].wall.append(time.perf_counter() - wall)
+            seen[mode].others.append(time.process_time() - process - taken)
     return seen
 
 
-def report(label: str, seen: dict[str, list[float]], bench: Bench) -> None:
-    """Print one table."""
+def say(seen: dict[str, Taken], bench: Bench) -> None:
+    """Print the table."""
     plain = seen["without"]
-    usual = sorted(plain)[len(plain) // 2]
-    print(f"{label}: {len(plain)} groups, a step without Perseus {usual * 1e3:.2f} ms (median)")
+    step = statistics.median(plain.processor)
+    print(f"{len(plain.wall)} groups; a step without Perseus: {step * 1e3:.3f} ms of processor")
     for mode in MODES[1:]:
-        # Groups in which the machine did something else are no pairs: the tenth farthest apart.
-        differences = [(a - b) / usual for a, b in zip(seen[mode], plain, strict=True)]
-        middle = sorted(differences)[len(differences) // 2]
-        kept = sorted(differences, key=lambda d: abs(d - middle))[: len(differences) * 9 // 10]
-        mean, low, high = (100 * value for value in interval(kept))
-        print(f"  {mode:<10} {mean:+.3f} %   95 %: {low:+.3f} to {high:+.3f} %", end="")
-        print(f"   all groups: {100 * sum(differences) / len(differences):+.3f} %", end="")
+        mine = seen[mode]
+        for label, ours, theirs in (
+            ("processor", mine.processor, plain.processor),
+            ("wall", mine.wall, plain.wall),
+        ):
+            whole = statistics.median(theirs)
+            differences = [(a - b) / whole for a, b in zip(ours, theirs, strict=True)]
+            mean, low, high = (100 * value for value in interval(differences))
+            middle = 100 * statistics.median(differences)
+            print(
+                f"{mode:<10} {label:<10} mean {mean:+.4f} % ({low:+.4f} to {high:+.4f} %)", end=""
+            )
+            print(f", median {middle:+.4f} %")
+        if mode == "control":
+            continue
         stats: Any = bench.attached[mode].report()["stats"]
-        print(f"   {stats.calls} clock calls, {stats.plan_version=}".replace("stats.", ""))
+        others = 100 * statistics.fmean(mine.others) / step
+        calls = stats.calls / stats.iterations
+        print(
+            f"{'':<10} client's threads: {others:.2f} % of a core; {calls:.1f} clock calls a step"
+        )
 
 
 def main() -> None:
@@ -226,16 +259,10 @@ def main() -> None:
                     raise SystemExit(log.read_text())
                 time.sleep(0.05)
             url = log.read_text().split("ready at ")[1].split()[0]
-            cpu = Bench(folder, url, 320, 5)
-            cpu.until_following()
-            report("cpu", measure(cpu, options.groups, time.thread_time), cpu)
-            for attached in cpu.attached.values():
-                attached.detach()
-            wall = Bench(folder, url, 8, 1)
-            wait_instead(wall)
-            wall.until_following()
-            report("wall", measure(wall, options.groups, time.perf_counter), wall)
-            for attached in wall.attached.values():
+            bench = Bench(folder, url, 32, 1)
+            bench.until_following()
+            say(measure(bench, options.groups), bench)
+            for attached in bench.attached.values():
                 attached.detach()
         finally:
             server.terminate()

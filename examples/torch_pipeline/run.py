@@ -73,7 +73,7 @@ def wait_for(log: Path, words: str, process: subprocess.Popen[str]) -> str:
             if words in line:
                 return line
         time.sleep(0.05)
-    raise SystemExit(f"{process.args} is not ready: {log.read_text()}")
+    raise SystemExit(f"{process.args!r} is not ready: {log.read_text()}")
 
 
 def stop(process: subprocess.Popen[str]) -> None:

@@ -23,8 +23,8 @@ from perseus.hooks.timeline import EventTimeline, find_timeline  # noqa: E402
 class Recorder:
     """A client that writes down what it is told."""
 
-    state = perseus.State.WAITING
-    plan_version = -1
+    state = perseus.State.FOLLOWING
+    plan_version = 1
     job_id = ""
     last_error = ""
 
@@ -130,6 +130,25 @@ def test_closing_within_a_step_abandons_it() -> None:
     assert job.step_begin()
     job.close()
     assert [entry[0] for entry in log] == ["step_begin", "step_abandon"]
+
+
+def test_computations_are_not_told_while_nobody_asks() -> None:
+    """Before there is a plan or a sweep; the step in which one comes does not count."""
+    job, log = job_with(timeline="host")
+    client: Any = job.client
+    client.state, client.plan_version = perseus.State.WAITING, 0
+    with job.step(), job.forward(0):
+        pass
+    with job.step(), job.forward(0):
+        client.state, client.plan_version = perseus.State.FOLLOWING, 1
+    with job.step(), job.forward(0):
+        # A straggler that no plan helps: it is still to be seen getting well.
+        client.state = perseus.State.WAITING
+    with job.step(), job.forward(0):
+        pass
+    steps = [entry[0] for entry in log]
+    computation = ["step_begin", "instruction_begin", "instruction_end", "step_end"]
+    assert steps == ["step_begin", "step_end", "step_begin", "step_abandon", *computation * 2]
 
 
 class Device:

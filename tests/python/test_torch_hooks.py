@@ -163,6 +163,14 @@ def test_wrappers_above_ours_stay_when_ours_go() -> None:
     assert done == {"calls": [0, 1, 0, 1], "after": [], "kept": True}
 
 
+def test_stages_are_untouched_while_nobody_asks() -> None:
+    """Waiting, profiling, following, a straggler without a plan, connecting."""
+    done = scenario("waiting")
+    assert done["counts"] == [0, 4, 4, 4, 0]
+    assert done["wrapped"] == [False, True, True, True, False]
+    assert not done["left"]
+
+
 def test_attaching_fails_softly() -> None:
     """One warning says why, nothing is wrapped, losses are the same."""
     said = scenario("failures")

@@ -29,8 +29,8 @@ LETTERS = {"forward": "F", "backward": "B", "backward_input": "I", "backward_wei
 class Recorder:
     """A client that writes down what it is told."""
 
-    state = perseus.State.WAITING
-    plan_version = -1
+    state = perseus.State.FOLLOWING
+    plan_version = 1
     job_id = ""
     last_error = ""
 
@@ -223,6 +223,26 @@ def over() -> object:
     return ranks.run_ranks(1, on_rank)[0]
 
 
+def waiting() -> object:
+    """Nobody asks, then somebody does, then nobody again."""
+
+    def on_rank() -> dict[str, object]:
+        made = ranks.make("ScheduleGPipe", 2)
+        job, log = recorded()
+        client: Any = job.client
+        counts, wrapped = [], []
+        with perseus.attach(made, job=job, strict=True):
+            for state, version in ((2, 0), (1, -1), (3, 1), (2, 4), (0, -1)):
+                client.state, client.plan_version = perseus.State(state), version
+                mark = len(log)
+                ranks.step(made, 2)
+                counts.append(len(actions(log[mark:])))
+                wrapped.append("forward_one_chunk" in vars(made._stage))
+        return {"counts": counts, "wrapped": wrapped, "left": "step" in vars(made)}
+
+    return ranks.run_ranks(1, on_rank)[0]
+
+
 def failures() -> object:
     """What attach cannot do: it says so once, and training is untouched."""
 
@@ -290,7 +310,7 @@ def failures() -> object:
 
 def main() -> None:
     """Run the scenario that the command line names."""
-    scenarios = {f.__name__: f for f in (orders, classes, from_csv, life, over, failures)}
+    scenarios = {f.__name__: f for f in (orders, classes, from_csv, life, over, waiting, failures)}
     print(json.dumps(scenarios[sys.argv[1]](*sys.argv[2:])))
 
 

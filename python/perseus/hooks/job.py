@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Callable
 
-from perseus.client import Client
+from perseus.client import Client, State
 from perseus.hooks.timeline import Timeline, find_timeline
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ strict, ahead, options
         self._skipping = 0
         self._iteration = 0
         self._open = False  # A step is under way.
+        self.quiet = False  # No plan is near: nobody asks for the step's computations.
         self._abandoned = 0
         self._ignored_steps = 0
         self._outside = 0
@@ -241,8 +242,10 @@ strict, ahead, options
             return False
         self._open = True
         self.client.step_begin(self._iteration)
+        # After it: a plan that comes now is followed from the next step on.
+        self.quiet = self._nobody_asks()
         timeline = self._timeline
-        if timeline is not None:
+        if timeline is not None and not self.quiet:
             try:
                 timeline.step_begin(self._iteration)
             except Exception as error:
@@ -254,8 +257,12 @@ strict, ahead, options
         if not self._open:
             return
         timeline = self._timeline
+        if self.quiet and not self._nobody_asks():
+            self.client.step_abandon()  # It began before there was a plan, and told nothing.
+            self._close_step()
+            return
         self.client.step_end(tokens)
-        if timeline is not None:
+        if timeline is not None and not self.quiet:
             try:
                 timeline.step_end()
                 for done in timeline.take():
@@ -293,7 +300,7 @@ strict, ahead, options
         microbatch, stage, work
             As for `forward`.
         """
-        if self._skipping:
+        if self._skipping or self.quiet:
             return
         if not self._open:
             self._outside += 1
@@ -312,7 +319,7 @@ strict, ahead, options
 
     def end(self, kind: object, microbatch: int = -1, stage: int | None = None) -> None:
         """Say that the computation ended."""
-        if self._skipping or not self._open:
+        if self._skipping or self.quiet or not self._open:
             return
         timeline = self._timeline
         if timeline is not None:
@@ -330,8 +337,14 @@ strict, ahead, options
         if first:
             say(text)
 
+    def _nobody_asks(self) -> bool:
+        """Return whether there is no plan and no sweep, and there has not been one."""
+        client = self.client
+        waits = client.state in (State.CONNECTING, State.WAITING)
+        return waits and client.plan_version <= 0
+
     def _close_step(self) -> None:
-        self._open = False
+        self._open = self.quiet = False
         self._iteration += 1
         self._step_lock.release()
 

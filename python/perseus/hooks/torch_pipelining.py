@@ -68,6 +68,7 @@ class Attached:
         self.reason = reason
         self.tokens: int | Callable[[], int] = 0
         self._undo: list[Callable[[], None]] = []
+        self._computations: list[_Wrap] = []
 
     def __bool__(self) -> bool:
         return self.job is not None
@@ -80,10 +81,17 @@ class Attached:
 
     def detach(self) -> None:
         """Take the hooks off and close the job; the clock goes back. May be called again."""
+        self._listen(False)
+        self._computations.clear()
         while self._undo:
             self._undo.pop()()
         if self.job is not None:
             self.job.close()
+
+    def _listen(self, on: bool) -> None:
+        """Put the wrappers of the stages on, or take them off while nobody asks for them."""
+        for wrap in self._computations:
+            wrap.put(on)
 
     def __enter__(self) -> Attached:
         return self
@@ -344,7 +352,9 @@ def _hook(attached: Attached, shape: _Shape, work: Callable[[int], float] | None
     for stage in shape.stages:
         _wrap_stage(attached, job, stage, work, losses)
     _wrap_loss(attached, schedule, losses)
-    _wrap(attached, schedule, "step", _step_wrapper(attached, job, shape, grad_enabled, losses))
+    _Wrap(schedule, "step", _step_wrapper(attached, job, shape, grad_enabled, losses)).keep(
+        attached
+    )
 
     def evaluate(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -354,7 +364,7 @@ def _hook(attached: Attached, shape: _Shape, work: Callable[[int], float] | None
         return wrapped
 
     if callable(getattr(schedule, "eval", None)):
-        _wrap(attached, schedule, "eval", evaluate)
+        _Wrap(schedule, "eval", evaluate).keep(attached)
     setattr(schedule, _MARK, attached)
     attached._undo.append(lambda: delattr(schedule, _MARK))
 
@@ -385,6 +395,7 @@ def _step_wrapper(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     schedule = shape.schedule
     said = False
+    heard = [False]  # Whether the stages' wrappers are on.
 
     def changed() -> bool:
         nonlocal said
@@ -404,7 +415,12 @@ def _step_wrapper(
             if not schedule._has_backward or not grad_enabled():
                 with job.skip():
                     return original(*args, **kwargs)
-            if not job.step_begin():  # Within a step of the trainer's own, or evaluation.
+            recorded = job.step_begin()
+            listening = not job.quiet
+            if listening != heard[0]:
+                heard[0] = listening
+                attached._listen(listening)
+            if not recorded:  # Within a step of the trainer's own, or evaluation.
                 result = original(*args, **kwargs)
                 losses.close()
                 return result
@@ -493,10 +509,10 @@ def _wrap_stage(
 
         return backward_weight_one_chunk
 
-    _wrap(attached, stage, "forward_one_chunk", forward)
-    _wrap(attached, stage, "backward_one_chunk", backward)
+    attached._computations.append(_Wrap(stage, "forward_one_chunk", forward))
+    attached._computations.append(_Wrap(stage, "backward_one_chunk", backward))
     if callable(getattr(stage, "backward_weight_one_chunk", None)):
-        _wrap(attached, stage, "backward_weight_one_chunk", weight)
+        attached._computations.append(_Wrap(stage, "backward_weight_one_chunk", weight))
 
 
 def _wrap_loss(attached: Attached, schedule: Any, losses: _LossOf) -> None:
@@ -512,34 +528,49 @@ def _wrap_loss(attached: Attached, schedule: Any, losses: _LossOf) -> None:
 
         return maybe_compute_loss
 
-    _wrap(attached, schedule, name, wrap)
+    attached._computations.append(_Wrap(schedule, name, wrap))
     losses.hooked = True
 
 
-def _wrap(
-    attached: Attached,
-    owner: Any,
-    name: str,
-    make: Callable[[Callable[..., Any]], Callable[..., Any]],
-) -> None:
-    """Put a wrapper around a method of one object, until `attached` is detached."""
-    before = vars(owner).get(name)
-    original = getattr(owner, name)
-    wrapped = make(original)
-    on = True
+class _Wrap:
+    """A wrapper around a method of one object, which can be put on and taken off."""
 
-    def entry(*args: Any, **kwargs: Any) -> Any:
-        return wrapped(*args, **kwargs) if on else original(*args, **kwargs)
+    def __init__(
+        self,
+        owner: Any,
+        name: str,
+        make: Callable[[Callable[..., Any]], Callable[..., Any]],
+    ) -> None:
+        self._owner = owner
+        self._name = name
+        self._make = make
+        self._active = False
+        self._before: Any = None
+        self._entry: Any = None  # None: it is not there.
 
-    def undo() -> None:
-        nonlocal on
-        on = False
-        # Who wrapped ours since calls it still; it then only passes on.
-        if vars(owner).get(name) is entry:
-            if before is None:
-                delattr(owner, name)
+    def put(self, on: bool) -> None:
+        """Put it on, or take it off."""
+        self._active = on
+        attributes = vars(self._owner)
+        if on and self._entry is None:
+            self._before = attributes.get(self._name)
+            original = getattr(self._owner, self._name)
+            wrapped = self._make(original)
+
+            def entry(*args: Any, **kwargs: Any) -> Any:
+                return wrapped(*args, **kwargs) if self._active else original(*args, **kwargs)
+
+            self._entry = entry
+            setattr(self._owner, self._name, entry)
+        elif not on and self._entry is not None and attributes.get(self._name) is self._entry:
+            self._entry = None
+            if self._before is None:
+                delattr(self._owner, self._name)
             else:
-                setattr(owner, name, before)
+                setattr(self._owner, self._name, self._before)
+        # Else another has wrapped ours since: it stays below that, and only passes on while off.
 
-    setattr(owner, name, entry)
-    attached._undo.append(undo)
+    def keep(self, attached: Attached) -> None:
+        """Put it on until `attached` is detached."""
+        self.put(True)
+        attached._undo.append(lambda: self.put(False))
