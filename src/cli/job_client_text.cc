@@ -224,6 +224,12 @@ std::string DetectionText(const Json& detection) {
                                TextOf(detection, "mode"),
                                FormatPercent(100 * NumberOf(detection, "threshold").value_or(0), 1),
                                TextOf(detection, "window"), TextOf(detection, "watched_ranks")));
+  // An older server does not say so.
+  const std::string reporting = TextOf(detection, "reporting_ranks");
+  if (!reporting.empty()) {
+    text += Line("", fmt::format("{} of {} ranks report to this server", reporting,
+                                 TextOf(detection, "ranks")));
+  }
   for (const Json& slow : ListOf(detection, "slow")) {
     const std::string straggler = TextOf(slow, "straggler_id");
     text += Line("slow rank",

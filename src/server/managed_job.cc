@@ -390,7 +390,8 @@ JobView ManagedJob::View() const {
   view.refined = phase_.curve != nullptr && (!Lacks(phase_) || has_given_up_);
   view.iterations = AllIterations();
   view.progress = view.refined ? 1 : progress_.load();
-  view.watch = watch_.View();
+  view.watch = watch_.View(context_->now_seconds());
+  view.watch.ranks = ranks_.size();
   for (const auto& [rank, client] : clients_) {
     for (const auto& [name, count] : client.counts) view.client_counts[name] += count;
     view.shadow_clients += client.shadow ? 1 : 0;
