@@ -24,9 +24,9 @@ from perseus.hooks import megatron as hooks
 from recording import actions, recorded
 
 with contextlib.redirect_stdout(io.StringIO()):
-    import megatron_ranks
+    from megatron_ranks import Training, count_microbatches  # isort: skip (before Megatron)
     from megatron.core import parallel_state
-    from megatron_ranks import Training, count_microbatches
+    from megatron.core.transformer.transformer_config import TransformerConfig
 
 logging.disable(logging.WARNING)
 
@@ -200,7 +200,7 @@ def megatron_lm() -> object:
             perseus.attach_megatron(training.model[0], job=job, strict=True)
             return original(data)
 
-        training.model[0].forward = forward
+        setattr(training.model[0], "forward", forward)  # noqa: B010
         training.step()
         done["first"] = list(log)
         training.step()
@@ -232,9 +232,7 @@ def failures() -> object:
                 "warnings": len([w for w in seen if "perseus" in str(w.message)]),
             }
 
-        config = megatron_ranks.TransformerConfig(
-            num_layers=1, hidden_size=8, num_attention_heads=1
-        )
+        config = TransformerConfig(num_layers=1, hidden_size=8, num_attention_heads=1)
         attempt("parallel state", config)
         attempt("no trainer")
         attempt("no model", torch.nn.Linear(1, 1))

@@ -1,6 +1,6 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of Megatron, DeepSpeed and the migration from Zeus, with a server and simulated GPUs."""
+"""The examples of Megatron, DeepSpeed and the migration from Zeus, on simulated GPUs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import perseus
 import pytest
 from frameworks_testing import BINARY, HERE, PYTHON, ROOT, needs_frameworks
+from perseus import simulate
 
 sys.path[:0] = [str(ROOT / "tests/server"), str(ROOT / "examples/zeus_migration")]
-from pipeline_frequency import PipelineFrequencyOptimizer
-from serving import Server
-
-import perseus
-from perseus import simulate
+from pipeline_frequency import PipelineFrequencyOptimizer  # noqa: E402
+from serving import Server  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     not BINARY or not os.environ.get("PERSEUS_CLIENT_LIBRARY"),
@@ -107,7 +106,7 @@ def test_launch_scripts_train_under_a_plan(
         "DS_ACCELERATOR": "cpu",
     }
     done = subprocess.run(
-        [str(folder / "launch.sh"), str(folder / "train.py"), *arguments],
+        [str(folder / "launch.sh"), str(folder / f"train_{framework}.py"), *arguments],
         env=environment,
         capture_output=True,
         text=True,

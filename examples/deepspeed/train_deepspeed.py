@@ -19,7 +19,7 @@ import torch
 from deepspeed.pipe import LayerSpec, PipelineModule
 
 
-class Block(torch.nn.Module):
+class Block(torch.nn.Module):  # type: ignore[misc]
     """A layer of the model."""
 
     def __init__(self, width: int) -> None:
