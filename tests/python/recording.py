@@ -14,8 +14,8 @@ LETTERS = {"forward": "F", "backward": "B", "backward_input": "I", "backward_wei
 class Recorder:
     """A client that writes down what it is told."""
 
-    state = perseus.State.WAITING
-    plan_version = -1
+    state = perseus.State.FOLLOWING
+    plan_version = 1
     job_id = ""
     last_error = ""
 
