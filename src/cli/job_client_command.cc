@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/job_client_flags.h"
 #include "cli/job_client_text.h"
+#include "cli/server_client.h"
 #include "cli/terminal.h"
 #include "common/json_text.h"
 #include "common/nearest_name.h"
@@ -29,34 +29,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kDefaultServer = "http://127.0.0.1:7787";
 constexpr std::size_t kMostProfileBytes = std::size_t{256} << 20;
 constexpr double kEventSeconds = 3600;
 
-std::string EnvironmentText(const char* name) {
-  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread.
-  return value == nullptr ? "" : value;
-}
-
-Result<http::Client> Connect(const JobClientFlags& flags) {
-  http::ClientOptions options;
-  options.url = !flags.server.empty() ? flags.server : EnvironmentText("PERSEUS_SERVER");
-  if (options.url.empty()) options.url = kDefaultServer;
-  options.ca_file = flags.ca_file;
-  const std::string token_file =
-      !flags.token_file.empty() ? flags.token_file : EnvironmentText("PERSEUS_TOKEN_FILE");
-  if (!token_file.empty()) {
-    Result<std::string> token = http::ReadTokenFile(token_file);
-    if (!token) return tl::unexpected(token.error());
-    options.token = *std::move(token);
-  }
-  return http::Client::Create(std::move(options));
-}
-
-// One server, asked until one answer is an error.
 class JobClient {
  public:
-  JobClient(http::Client client, const JobClientFlags& flags, const Style& style)
+  JobClient(ServerClient client, const JobClientFlags& flags, const Style& style)
       : client_(std::move(client)), flags_(flags), style_(style) {}
 
   Result<Printout> List() {
@@ -76,6 +54,11 @@ class JobClient {
     return Job("PUT", job, "/point", Json{{"at", at}});
   }
 
+  // Has the ranks measure anew, or (--off) no more.
+  Result<Printout> Reprofile(const std::string& job) {
+    return Job(flags_.off ? "DELETE" : "POST", job, "/reprofile");
+  }
+
   Result<Printout> Delete(const std::string& job) {
     const Result<std::string> path = Path(job);
     if (!path) return tl::unexpected(path.error());
@@ -93,6 +76,8 @@ class JobClient {
     }
     Json request = {{"name", flags_.name}, {"job", SettingsJson(*settings)}};
     if (!flags_.client_key.empty()) request["client_key"] = flags_.client_key;
+    if (!flags_.model.empty()) request["job"]["model"] = flags_.model;
+    if (flags_.no_reuse) request["job"]["reuse_profile"] = false;
     if (settings->profile) {
       Result<std::string> profile = ReadWholeFile(*settings->profile, kMostProfileBytes);
       if (!profile) return tl::unexpected(profile.error());
@@ -192,7 +177,7 @@ class JobClient {
       if (!found) return tl::unexpected(found.error());
       path = *found;
     }
-    Result<http::EventReader> events = client_.OpenEvents(path + "/events", kEventSeconds);
+    Result<http::EventReader> events = client_.http().OpenEvents(path + "/events", kEventSeconds);
     if (!events) return tl::unexpected(events.error());
     while (true) {
       const Result<std::optional<http::Event>> event = events->Next(kEventSeconds);
@@ -220,10 +205,7 @@ class JobClient {
         all ? JobTable(json.value("jobs", Json::array()), style_) : JobText(json, style_));
   }
 
-  static Json Parsed(const std::string& text) {
-    Json json = Json::parse(text, nullptr, false);
-    return json.is_object() ? json : Json::object();
-  }
+  static Json Parsed(const std::string& text) { return ServerClient::Parsed(text); }
 
   // The path of a job by its id, or by a name that one job has.
   Result<std::string> Path(const std::string& job) {
@@ -254,20 +236,12 @@ class JobClient {
     return flags_.json ? JsonText(*text) + "\n" : JobText(Parsed(*text), style_);
   }
 
-  // The body of an answer; what the server refuses is an error with its sentence.
   Result<std::string> Text(const char* method, const std::string& target,
                            const std::string& body = "") {
-    const Result<http::Response> response = client_.Call(method, target, body);
-    if (!response) return tl::unexpected(response.error());
-    std::string text = response->body == nullptr ? "" : *response->body;
-    if (response->status < 300) return text;
-    const Json json = Parsed(text);
-    const std::string sentence = json.value("error", Json::object()).value("message", "");
-    return InvalidInput(sentence.empty() ? fmt::format("the server answered {}", response->status)
-                                         : fmt::format("the server refused: {}", sentence));
+    return client_.Text(method, target, body);
   }
 
-  http::Client client_;
+  ServerClient client_;
   const JobClientFlags& flags_;
   const Style& style_;
 };
@@ -276,12 +250,12 @@ class JobClient {
 
 Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
   const std::string& action = flags.words[0];
-  constexpr std::array<std::string_view, 11> kActions = {
-      "list",      "show",    "watch",  "create", "point", "straggler",
-      "detection", "compare", "export", "finish", "delete"};
+  constexpr std::array<std::string_view, 12> kActions = {
+      "list",      "show",    "watch",     "create", "point",  "straggler",
+      "detection", "compare", "reprofile", "export", "finish", "delete"};
   const std::string about =
       action == "straggler" ? fmt::format("straggler {}", flags.words[1]) : action;
-  Result<http::Client> connected = Connect(flags);
+  Result<ServerClient> connected = ServerClient::Connect(flags.server);
   if (!connected) return tl::unexpected(connected.error());
   JobClient client(*std::move(connected), flags, style);
   if (action == "list") return client.List();
@@ -293,6 +267,7 @@ Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
   if (about == "straggler clear") return client.ClearStraggler(flags.words[2], flags.words[3]);
   if (action == "detection") return client.Detection(flags.words[1]);
   if (action == "compare") return client.Compare(flags.words[1]);
+  if (action == "reprofile") return client.Reprofile(flags.words[1]);
   if (action == "export") return client.Export(flags.words[1]);
   if (action == "finish") return client.Finish(flags.words[1]);
   if (action == "delete") return client.Delete(flags.words[1]);

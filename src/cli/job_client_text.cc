@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "cli/json_values.h"
 #include "cli/table.h"
 #include "job/job_fields.h"
 #include "server/job_spec.h"
@@ -20,25 +21,6 @@ namespace perseus::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// What a server names may hold anything, and goes to a terminal.
-std::string TextOf(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return "";
-  return Printable(found->is_string() ? found->get<std::string>() : found->dump());
-}
-
-std::optional<double> NumberOf(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
-}
-
-const Json& ObjectOf(const Json& object, const char* key) {
-  static const Json kNothing = Json::object();
-  const auto found = object.find(key);
-  return found == object.end() || !found->is_object() ? kNothing : *found;
-}
 
 std::string SecondsOf(const Json& object, const char* key) {
   const auto number = NumberOf(object, key);
@@ -52,16 +34,6 @@ std::string SavingOf(const Json& plan) {
 
 std::string CountText(const Json& value) {
   return value.is_array() ? std::to_string(value.size()) : Printable(value.dump());
-}
-
-const Json& ListOf(const Json& object, const char* key) {
-  static const Json kNothing = Json::array();
-  const auto found = object.find(key);
-  return found == object.end() || !found->is_array() ? kNothing : *found;
-}
-
-std::string Line(const char* what, const std::string& value) {
-  return value.empty() ? "" : fmt::format("{:<12} {}\n", what, value);
 }
 
 // Percent with its interval; `sign` -1: what is saved is shown as less.
@@ -216,6 +188,19 @@ std::string SavingsText(const Json& savings) {
   return text;
 }
 
+// What a sweep cost, against the highest clock.
+std::string SweepText(const Json& sweep) {
+  const auto seconds = NumberOf(sweep, "seconds");
+  if (!seconds) return "";
+  const double extra_seconds = NumberOf(sweep, "extra_seconds").value_or(0);
+  const double extra_joules = NumberOf(sweep, "extra_joules").value_or(0);
+  return fmt::format("{} iterations, {} and {}; against maximum clocks {}{} and {}{}",
+                     TextOf(sweep, "iterations"), FormatSeconds(*seconds),
+                     FormatJoules(NumberOf(sweep, "joules").value_or(0)),
+                     extra_seconds < 0 ? "" : "+", FormatSeconds(extra_seconds),
+                     extra_joules < 0 ? "" : "+", FormatJoules(extra_joules));
+}
+
 std::string JobText(const Json& job, const Style& style) {
   std::string text;
   const auto line = [&](const char* what, const std::string& value) { text += Line(what, value); };
@@ -227,6 +212,12 @@ std::string JobText(const Json& job, const Style& style) {
        fmt::format("{} of {} ({} pipelines x {} ranks x {} GPUs)", TextOf(job, "ranks_registered"),
                    TextOf(job, "world_size"), TextOf(job, "data_parallel"),
                    TextOf(job, "pipeline_parallel"), TextOf(job, "tensor_parallel")));
+  line("profile", TextOf(job, "profile_source"));
+  for (const Json& note : ListOf(ObjectOf(job, "profiling"), "notes")) {
+    line("", fmt::format("{} ({} ranks)", TextOf(note, "note"), TextOf(note, "ranks")));
+  }
+  line("sweep", SweepText(ObjectOf(ObjectOf(job, "profiling"), "sweep")));
+  for (const Json& drift : ListOf(job, "drift")) line("drift", TextOf(drift, "sentence"));
   line("target", TextOf(job, "at"));
   const Json& plan = ObjectOf(job, "plan");
   if (!plan.empty()) {

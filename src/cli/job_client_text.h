@@ -17,6 +17,9 @@ namespace perseus::cli {
 std::string JobTable(const nlohmann::ordered_json& jobs, const Style& style);
 std::string JobText(const nlohmann::ordered_json& job, const Style& style);
 
+// Of a job's or a profile's sweep.
+std::string SweepText(const nlohmann::ordered_json& sweep);
+
 // Of GET .../detection and .../savings.
 std::string DetectionText(const nlohmann::ordered_json& detection);
 std::string SavingsText(const nlohmann::ordered_json& savings);
