@@ -11,7 +11,7 @@
 
 namespace perseus::cli {
 
-std::string TextOf(const nlohmann::ordered_json& object, const char* key) {
+std::string MemberText(const nlohmann::ordered_json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return "";
   return Printable(found->is_string() ? found->get<std::string>() : found->dump());

@@ -13,7 +13,7 @@
 namespace perseus::cli {
 
 // What a server names may hold anything, and goes to a terminal.
-std::string TextOf(const nlohmann::ordered_json& object, const char* key);
+std::string MemberText(const nlohmann::ordered_json& object, const char* key);
 std::optional<double> NumberOf(const nlohmann::ordered_json& object, const char* key);
 // These live as long as `object`, or forever.
 const nlohmann::ordered_json& ObjectOf(const nlohmann::ordered_json& object, const char* key);

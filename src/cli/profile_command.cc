@@ -54,9 +54,9 @@ std::string ProfileTableText(const Json& profiles, const Style& style) {
                Align::kLeft});
   for (const Json& profile : profiles) {
     const Json& metadata = ObjectOf(profile, "metadata");
-    table.AddRow({TextOf(profile, "id"), TextOf(profile, "model"), GpusText(metadata),
-                  TextOf(metadata, "stages"), TextOf(metadata, "rows"), DayText(profile),
-                  TextOf(profile, "job")});
+    table.AddRow({MemberText(profile, "id"), MemberText(profile, "model"), GpusText(metadata),
+                  MemberText(metadata, "stages"), MemberText(metadata, "rows"), DayText(profile),
+                  MemberText(profile, "job")});
   }
   return table.Format(style.rule());
 }
@@ -99,21 +99,25 @@ class ProfileClient {
     const Json answer = ServerClient::Parsed(*text);
     const Json& metadata = ObjectOf(answer, "metadata");
     std::string shown =
-        style_.Bold(fmt::format("{} {}", TextOf(answer, "id"), TextOf(answer, "model"))) + "\n";
-    shown +=
-        Line("measured", fmt::format("{} UTC by job {}", DayText(answer), TextOf(answer, "job")));
+        style_.Bold(fmt::format("{} {}", MemberText(answer, "id"), MemberText(answer, "model"))) +
+        "\n";
+    shown += Line("measured",
+                  fmt::format("{} UTC by job {}", DayText(answer), MemberText(answer, "job")));
     shown += Line("GPU", GpusText(metadata));
-    shown += Line("layout", fmt::format("{}, {} stages on {} ranks, tensor parallelism {}",
-                                        TextOf(metadata, "schedule"), TextOf(metadata, "stages"),
-                                        TextOf(metadata, "pipeline_parallel"),
-                                        TextOf(metadata, "tensor_parallel")));
-    shown += Line("microbatch", TextOf(metadata, "microbatch_size"));
+    shown +=
+        Line("layout", fmt::format("{}, {} stages on {} ranks, tensor parallelism {}",
+                                   MemberText(metadata, "schedule"), MemberText(metadata, "stages"),
+                                   MemberText(metadata, "pipeline_parallel"),
+                                   MemberText(metadata, "tensor_parallel")));
+    shown += Line("microbatch", MemberText(metadata, "microbatch_size"));
     shown += Line("waiting", WaitingText(metadata));
     shown += Line("sweep", SweepText(ObjectOf(metadata, "sweep")));
-    for (const Json& note : ListOf(metadata, "notes")) shown += Line("note", TextOf(note, "note"));
+    for (const Json& note : ListOf(metadata, "notes"))
+      shown += Line("note", MemberText(note, "note"));
     for (const Json& row : ListOf(metadata, "throttled")) {
-      shown += Line("throttled", fmt::format("stage {} {} at {} MHz", TextOf(row, "stage"),
-                                             TextOf(row, "instruction"), TextOf(row, "frequency")));
+      shown += Line("throttled",
+                    fmt::format("stage {} {} at {} MHz", MemberText(row, "stage"),
+                                MemberText(row, "instruction"), MemberText(row, "frequency")));
     }
     const Result<Profile> profile = ParseProfile(answer.value("profile_csv", ""), id);
     if (!profile) return tl::unexpected(profile.error());
