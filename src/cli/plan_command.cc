@@ -182,7 +182,7 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   summary.virtual_stages = job->virtual_stages;
   summary.data_parallel = job->DataParallel();
   summary.split_ratio = job->costs.split_ratio;
-  summary.at = TargetText(target);
+  summary.at = PlanTargetText(target);
   const Result<double> seconds = TargetSeconds(*planner, target);
   if (!seconds) return tl::unexpected(seconds.error());
   summary.chosen_seconds = *seconds;

@@ -10,6 +10,9 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/table.h"
+#include "cli/terminal.h"
+
 namespace perseus::cli {
 namespace {
 
@@ -45,9 +48,13 @@ nlohmann::ordered_json ServerClient::Parsed(const std::string& text) {
 }
 
 Result<std::string> ServerClient::Text(const char* method, const std::string& target,
-                                       const std::string& body) {
+                                       const std::string& body, int* status) {
   const Result<http::Response> response = client_.Call(method, target, body);
   if (!response) return tl::unexpected(response.error());
+  if (status != nullptr) *status = response->status;
+  if (const std::string* stale = http::FindHeader(response->headers, "Perseus-Stale")) {
+    WriteStandardError(fmt::format("Note: {}.\n", Printable(*stale)));
+  }
   std::string text = response->body == nullptr ? "" : *response->body;
   if (response->status < 300) return text;
   const auto json = Parsed(text);

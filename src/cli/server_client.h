@@ -27,7 +27,7 @@ class ServerClient {
 
   // The body of an answer; what the server refuses is an error with its sentence.
   Result<std::string> Text(const char* method, const std::string& target,
-                           const std::string& body = "");
+                           const std::string& body = "", int* status = nullptr);
   http::Client& http() { return client_; }
 
   // An object; {} of any other text.
