@@ -174,9 +174,11 @@ class Drill:
         # One clock at a time, as a sweep goes.
         clock_now = min((1400, 1200, 1000), key=lambda c: sum(row[2] == c for row in told))
         rows = []
+        keys: set[tuple[int, str, int]] = set()
         for line in PROFILE.splitlines()[1:]:
             stage, name, clock, seconds, joules = line.split(",")
             if int(stage) == rank % 2 and int(clock) == clock_now:
+                keys.add((int(stage), name, int(clock)))
                 rows.append(
                     {
                         "stage": int(stage),
@@ -186,7 +188,6 @@ class Drill:
                         "energy": float(joules),
                     }
                 )
-        keys = {(row["stage"], row["instruction"], row["frequency"]) for row in rows}
         done = len(told | keys) == 6
         body = {"rank": rank, "rows": rows, "done": done, "blocking_power_w": 20}
         status, answer = _do(server, "POST", self._path(job) + "/measurements", body)
