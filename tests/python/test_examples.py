@@ -87,7 +87,7 @@ def test_launch_scripts_train_under_a_plan(
     words: str,
     settings: dict[str, object],
 ) -> None:
-    """Two ranks of the real framework make a job, register, and follow its plan when started again."""
+    """Two ranks make a job and register; started again, they follow its plan."""
     (tmp_path / "profile.csv").write_text(PROFILE)
     # On a machine without CUDA.
     (tmp_path / "run.py").write_text(
