@@ -65,14 +65,9 @@ sanitized() {
   configure "$preset"
   checked "$preset-build.log" 'error|FAILED' "${fixed_addresses[@]}" \
     cmake --build "build/$preset" --parallel "$(nproc)" --target "${targets[@]}"
-  checked "$preset-ctest.log" '\*\*\*|ERROR: |WARNING: ThreadSanitizer|runtime error' \
-    "${fixed_addresses[@]}" ctest --preset "$preset" --parallel "$(nproc)" -R "^($names)\."
-  grep -E 'tests passed' "build/log/$preset-ctest.log"
+  run_ctest "$preset" -R "^($names)\."
 }
 
-# Address space randomisation can place a program where ThreadSanitizer's
-# shadow memory has to be.
-fixed_addresses=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then
   fixed_addresses=(setarch "$(uname -m)" -R)
 fi

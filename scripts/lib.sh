@@ -99,3 +99,42 @@ clang_format() {
   done
   die "clang-format is needed; run scripts/install-deps --dev."
 }
+
+# What each failed test said, from ctest's log.
+test_failures() {
+  awk '/^ +Start +[0-9]+: / {show = 0}
+       /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / {show = /\*\*\*/ && !/\*\*\*(Skipped|Not Run)/}
+       /% tests passed/ {show = 1}
+       show' "$1"
+}
+
+# run_ctest PRESET [ARGUMENT...]: passes the tests of a build. Many tests are of processes and
+# threads, and a busy machine may starve one of them beyond its patience. Such a test passes alone,
+# and is a fault to be found all the same: what failed runs once more, one at a time, and is named.
+# What a sanitizer found is no matter of patience.
+run_ctest() {
+  local log=build/log/$1-ctest.log again=build/log/$1-ctest-again.log
+  local command=("${fixed_addresses[@]}" ctest --preset "$1")
+  shift
+  mkdir -p build/log
+  if "${command[@]}" --parallel "$(nproc)" "$@" </dev/null >"$log" 2>&1; then
+    grep -E 'tests passed' "$log"
+    return
+  fi
+  test_failures "$log" >&2
+  if grep -q -E 'ERROR: [A-Za-z]+Sanitizer|WARNING: ThreadSanitizer|runtime error:' "$log"; then
+    die "a sanitizer found a fault; all output is in $log."
+  fi
+  say "Some tests failed. They run once more, one at a time."
+  if "${command[@]}" --rerun-failed --parallel 1 </dev/null >"$again" 2>&1; then
+    grep -E 'tests passed' "$again"
+    say "FLAKY: the tests above failed once and passed alone. Please report them: $log."
+  else
+    test_failures "$again" >&2
+    die "some tests failed twice; all output is in $log and $again."
+  fi
+}
+
+# Address space randomisation can place a program where ThreadSanitizer's shadow memory has to be:
+# checks of sanitizers set this.
+fixed_addresses=()

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -111,9 +112,13 @@ struct PlanTarget {
   enum class Kind : std::uint8_t { kBaselineFactor, kSeconds, kEconomic, kFastest, kTStar };
   Kind kind = Kind::kBaselineFactor;
   double value = 1.0;  // Factor of the all-maximum-clock time, or seconds.
+
+  friend bool operator==(const PlanTarget&, const PlanTarget&) = default;
 };
 // "1.02x", "5.3" (seconds), "economic", "fastest", "tstar".
 Result<PlanTarget> ParsePlanTarget(std::string_view text);
+// Its inverse; a factor of one is "1.0x".
+std::string PlanTargetText(const PlanTarget& target);
 
 }  // namespace perseus
 PERSEUS_EXPORT_END

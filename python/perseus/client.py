@@ -20,7 +20,7 @@ from perseus import library as abi
 from perseus.library import Instruction, LibraryError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _INT32 = 2**31
 _INSTRUCTIONS: dict[Any, int] = {
@@ -275,6 +275,43 @@ class Client:
                 library.perseus_step_end(self._handle, tokens)
             except ctypes.ArgumentError as error:
                 self._failure = str(error)
+
+    def step_abandon(self) -> None:
+        """Say that the iteration broke off: it ends, and nothing of it is used."""
+        library = self._library
+        if library is not None:
+            library.perseus_step_abandon(self._handle)
+
+    def step_times(self, iteration: int, begins: Sequence[float], ends: Sequence[float]) -> None:
+        """Say when the computations of an iteration that has ended ran on the device.
+
+        Parameters
+        ----------
+        iteration
+            That of `step_begin`.
+        begins, ends
+            Of its computations in the order of their begins, in seconds since the iteration began
+            on the host's clock.
+        """
+        library = self._library
+        if library is not None:
+            try:
+                count = min(len(begins), len(ends))
+                array = ctypes.c_double * count
+                library.perseus_step_times(
+                    self._handle, iteration, array(*begins[:count]), array(*ends[:count]), count
+                )
+            except (TypeError, ctypes.ArgumentError) as error:
+                self._failure = f"no times of iteration {iteration!r}: {error}"
+
+    def instruction_work(self, work: float) -> None:
+        """Say how much work the computation that begins next is: tokens, or any unit."""
+        library = self._library
+        if library is not None:
+            try:
+                library.perseus_instruction_work(self._handle, work)
+            except ctypes.ArgumentError:
+                self._failure = f"no amount of work: {work!r}"
 
     def step_busy(self, kind: object, seconds: float) -> None:
         """Say how long the device was busy with computations of one kind in this iteration.

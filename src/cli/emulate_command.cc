@@ -195,7 +195,7 @@ Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, c
   const Result<double> seconds = TargetSeconds(planner, target);
   if (!seconds) return tl::unexpected(seconds.error());
   summary->spec.target_seconds = *seconds;
-  summary->target = "--at " + TargetText(target);
+  summary->target = "--at " + PlanTargetText(target);
   NoteTarget(planner, target, &summary->notes);
   return {};
 }

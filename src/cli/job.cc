@@ -137,24 +137,8 @@ void NoteTarget(const Planner& planner, const PlanTarget& target, std::vector<st
   notes->push_back(
       fmt::format("--at {} is beyond T* ({}), and more time than that saves nothing; the least "
                   "energy is at --at economic ({}).",
-                  TargetText(target), FormatSeconds(frontier.tstar_seconds),
+                  PlanTargetText(target), FormatSeconds(frontier.tstar_seconds),
                   FormatSeconds(frontier.economic_seconds)));
-}
-
-std::string TargetText(const PlanTarget& target) {
-  switch (target.kind) {
-    case PlanTarget::Kind::kBaselineFactor:
-      return target.value == 1 ? "1.0x" : fmt::format("{}x", target.value);
-    case PlanTarget::Kind::kSeconds:
-      return fmt::format("{}", target.value);
-    case PlanTarget::Kind::kEconomic:
-      return "economic";
-    case PlanTarget::Kind::kFastest:
-      return "fastest";
-    case PlanTarget::Kind::kTStar:
-      break;
-  }
-  return "tstar";
 }
 
 }  // namespace perseus::cli

@@ -33,9 +33,6 @@ Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress
 Result<double> TargetSeconds(const Planner& planner, const PlanTarget& target);
 void NoteTarget(const Planner& planner, const PlanTarget& target, std::vector<std::string>* notes);
 
-// "1.02x", "5.3", "economic", ...: the inverse of ParsePlanTarget.
-std::string TargetText(const PlanTarget& target);
-
 }  // namespace perseus::cli
 
 #endif  // PERSEUS_CLI_JOB_H_

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/job_client_flags.h"
 #include "cli/job_client_text.h"
+#include "cli/table.h"
 #include "cli/terminal.h"
 #include "common/json_text.h"
 #include "common/nearest_name.h"
@@ -36,6 +38,10 @@ constexpr double kEventSeconds = 3600;
 std::string EnvironmentText(const char* name) {
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread.
   return value == nullptr ? "" : value;
+}
+
+double SecondsNow() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 Result<http::Client> Connect(const JobClientFlags& flags) {
@@ -98,9 +104,13 @@ class JobClient {
       if (!profile) return tl::unexpected(profile.error());
       request["profile_csv"] = *std::move(profile);
     }
-    const Result<std::string> text = Text("POST", "/api/v1/jobs", FormatCompact(request));
+    int status = 0;
+    const Result<std::string> text = Text("POST", "/api/v1/jobs", FormatCompact(request), &status);
     if (!text) return tl::unexpected(text.error());
-    return flags_.json ? JsonText(*text) + "\n" : JobText(Parsed(*text), style_);
+    if (flags_.json) return JsonText(*text) + "\n";
+    const Json job = Parsed(*text);
+    constexpr int kCreated = 201;
+    return (status == kCreated ? "" : KnownJobText(job)) + JobText(job, style_, SecondsNow());
   }
 
   Result<Printout> SetStraggler(const std::string& job) {
@@ -166,7 +176,8 @@ class JobClient {
     }
     const Result<std::string> text = Text("GET", *path + "/savings");
     if (!text) return tl::unexpected(text.error());
-    return flags_.json ? JsonText(*text) + "\n" : SavingsText(Parsed(*text));
+    if (flags_.json) return JsonText(*text) + "\n";
+    return (flags_.off ? "Nothing is compared any more.\n" : "") + SavingsText(Parsed(*text));
   }
 
   Result<Printout> Export(const std::string& job) {
@@ -183,8 +194,8 @@ class JobClient {
     return Printout(fmt::format("Written to {}.\n", flags_.output_file), flags_.output_file);
   }
 
-  // Prints what happens until the stream ends; on a terminal, the state anew
-  // each time.
+  // Prints what happens until the stream ends: on a terminal the state anew each time, elsewhere a
+  // line of text, with --json the events as they came.
   Result<Printout> Watch(const std::string& job) {
     std::string path = "/api/v1";
     if (!job.empty()) {
@@ -210,14 +221,21 @@ class JobClient {
 
  private:
   Result<std::string> WatchText(const http::Event& event, const std::string& path, bool all) {
-    if (flags_.json || !style_.color) return EventText(event.name, event.data);
+    if (flags_.json) return EventText(event.name, event.data);
+    const Json data = Parsed(event.data);
+    if (data.value("deleted", false)) return EventLine(event.name, data, {});
+    if (!style_.color) {
+      const std::string id = data.value("job", data.value("id", std::string()));
+      const Result<std::string> job = Text("GET", "/api/v1/jobs/" + http::PercentEncoded(id));
+      return EventLine(event.name, data, job ? Parsed(*job) : Json::object());
+    }
     constexpr std::string_view kClear = "\x1b[H\x1b[2J";
     Result<std::string> text = Text("GET", all ? path + "/jobs" : path);
     if (!text) return text;
     const Json json = Parsed(*text);
-    return fmt::format(
-        "{}{}", kClear,
-        all ? JobTable(json.value("jobs", Json::array()), style_) : JobText(json, style_));
+    return fmt::format("{}{}", kClear,
+                       all ? JobTable(json.value("jobs", Json::array()), style_)
+                           : JobText(json, style_, SecondsNow()));
   }
 
   static Json Parsed(const std::string& text) {
@@ -225,7 +243,7 @@ class JobClient {
     return json.is_object() ? json : Json::object();
   }
 
-  // The path of a job by its id, or by a name that one job has.
+  // The path of a job by its id, its client key, or a name that one job has.
   Result<std::string> Path(const std::string& job) {
     if (job.empty()) return InvalidInput("the job is missing; 'perseus job list' shows all");
     std::string id = job;
@@ -234,11 +252,20 @@ class JobClient {
       if (!text) return text;
       std::vector<std::string> found;
       for (const Json& each : Parsed(*text).value("jobs", Json::array())) {
+        if (each.value("client_key", "") == job) {
+          found = {each.value("id", "")};
+          break;
+        }
         if (each.value("name", "") == job) found.push_back(each.value("id", ""));
       }
-      if (found.size() != 1) {
-        return InvalidInput(fmt::format("{} jobs are called '{}'; 'perseus job list' shows all",
-                                        found.size(), job));
+      if (found.empty()) {
+        return InvalidInput(fmt::format(
+            "no job has the name or client key '{}'; 'perseus job list' shows all", job));
+      }
+      if (found.size() > 1) {
+        for (std::string& each : found) each = Printable(each);
+        return InvalidInput(fmt::format("{} jobs are called '{}': give the id of one of them, {}",
+                                        found.size(), job, fmt::join(found, ", ")));
       }
       id = found.front();
     }
@@ -251,14 +278,18 @@ class JobClient {
     if (!path) return tl::unexpected(path.error());
     const Result<std::string> text = Text(method, *path + rest, body ? FormatCompact(*body) : "");
     if (!text) return tl::unexpected(text.error());
-    return flags_.json ? JsonText(*text) + "\n" : JobText(Parsed(*text), style_);
+    return flags_.json ? JsonText(*text) + "\n" : JobText(Parsed(*text), style_, SecondsNow());
   }
 
   // The body of an answer; what the server refuses is an error with its sentence.
   Result<std::string> Text(const char* method, const std::string& target,
-                           const std::string& body = "") {
+                           const std::string& body = "", int* status = nullptr) {
     const Result<http::Response> response = client_.Call(method, target, body);
     if (!response) return tl::unexpected(response.error());
+    if (status != nullptr) *status = response->status;
+    if (const std::string* stale = http::FindHeader(response->headers, "Perseus-Stale")) {
+      WriteStandardError(fmt::format("Note: {}.\n", Printable(*stale)));
+    }
     std::string text = response->body == nullptr ? "" : *response->body;
     if (response->status < 300) return text;
     const Json json = Parsed(text);

@@ -6,6 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -14,7 +18,6 @@
 
 #include "cli/table.h"
 #include "job/job_fields.h"
-#include "server/job_spec.h"
 
 namespace perseus::cli {
 namespace {
@@ -50,6 +53,12 @@ std::string SavingOf(const Json& plan) {
   return percent ? FormatPercent(*percent, 2) : "";
 }
 
+// Of all pipelines together; a server of before says the plan's alone.
+const Json& WholeJobOf(const Json& plan) {
+  const Json& whole = ObjectOf(plan, "whole_job");
+  return whole.empty() ? plan : whole;
+}
+
 std::string CountText(const Json& value) {
   return value.is_array() ? std::to_string(value.size()) : Printable(value.dump());
 }
@@ -75,15 +84,29 @@ std::string EstimateText(const Json& estimate, int sign) {
                      FormatSignedPercent(std::max(one, other), 2));
 }
 
-std::string StragglerText(const Json& straggler) {
+// "2026-11-22 00:31:09 UTC".
+std::string MomentText(double seconds) {
+  const auto whole = static_cast<std::time_t>(seconds);
+  std::tm moment{};
+  std::array<char, 32> text{};
+  if (!(std::abs(seconds) < 1e11) || gmtime_r(&whole, &moment) == nullptr) return "?";
+  const std::size_t size = std::strftime(text.data(), text.size(), "%F %T UTC", &moment);
+  return {text.data(), size};
+}
+
+std::string StragglerText(const Json& straggler, double now_seconds) {
   std::string text = fmt::format("{}: ", TextOf(straggler, "straggler_id"));
   for (const char* const key : {"pipeline", "rank", "node"}) {
     if (straggler.contains(key)) text += fmt::format("{} {}", key, TextOf(straggler, key));
   }
-  if (const auto factor = NumberOf(straggler, "factor")) text += fmt::format(", x {}", *factor);
+  if (const auto factor = NumberOf(straggler, "factor")) text += fmt::format(", x {:.4g}", *factor);
   if (const auto delay = NumberOf(straggler, "delay_s")) {
     text += ", + " + FormatSeconds(*delay);
   }
+  const auto starts = NumberOf(straggler, "starts_at");
+  if (starts && *starts > now_seconds) text += ", from " + MomentText(*starts);
+  const auto expires = NumberOf(straggler, "expires_at");
+  if (expires) text += ", until " + MomentText(*expires);
   return text;
 }
 
@@ -99,7 +122,7 @@ class ValueJson {
   std::optional<Json> operator()(std::optional<PlanTarget> JobFile::*member) const {
     const PlanTarget& target = *(job_.*member);
     if (target.kind == PlanTarget::Kind::kSeconds) return Json(target.value);
-    return Json(server::TargetText(target));
+    return Json(PlanTargetText(target));
   }
   std::optional<Json> operator()(std::optional<Granularity> JobFile::*member) const {
     return Json(GranularityName(*(job_.*member)));
@@ -143,6 +166,43 @@ std::string JsonText(const std::string& text) {
   return json.is_discarded() ? Printable(text) : json.dump(-1, ' ', /*ensure_ascii=*/true);
 }
 
+std::string KnownJobText(const Json& job) {
+  const std::string id = TextOf(job, "id");
+  if (TextOf(job, "state") != "finished") {
+    return "The job of this client key was there before; it is as it was created then.\n";
+  }
+  return fmt::format(
+      "The job of this client key has finished: its ranks run at maximum clocks, and no other can "
+      "join. For another run give another --client-key, or delete it first: perseus job delete "
+      "{}\n",
+      id);
+}
+
+std::string EventLine(const std::string& name, const Json& data, const Json& job) {
+  const auto part = [](const std::string& before, const std::string& value) {
+    return value.empty() ? "" : before + value;
+  };
+  std::string id = TextOf(data, "job");
+  if (id.empty()) id = TextOf(data, "id");
+  std::string text =
+      fmt::format("{:<10} {}{}", Printable(name), id, part(" ", TextOf(job, "name")));
+  if (data.value("deleted", Json()) == true) return text + ": deleted\n";
+  text += part(": ", TextOf(data, "sentence"));
+  text += part(": straggler ", TextOf(data, "straggler_id"));
+  text += part(": ", TextOf(job, "state"));
+  text += part(", ", TextOf(job, "reason"));
+  const Json& plan = ObjectOf(job, "plan");
+  if (plan.empty()) return text + "\n";
+  text += fmt::format(", plan {} ({})", TextOf(plan, "version"), TextOf(plan, "reason"));
+  text += part(", iteration ", SecondsOf(WholeJobOf(plan), "iteration_time_s"));
+  text += part(", saves ", SavingOf(WholeJobOf(plan)));
+  const std::size_t stragglers = ListOf(job, "stragglers").size();
+  if (stragglers > 0) {
+    text += fmt::format(", {} straggler{}", stragglers, stragglers == 1 ? "" : "s");
+  }
+  return text + "\n";
+}
+
 std::string JobTable(const Json& jobs, const Style& style) {
   Table table({"job", "name", "state", "ranks", "plan", "iteration", "saves", "stragglers"},
               {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight,
@@ -151,8 +211,8 @@ std::string JobTable(const Json& jobs, const Style& style) {
     const Json& plan = ObjectOf(job, "plan");
     table.AddRow({TextOf(job, "id"), TextOf(job, "name"), TextOf(job, "state"),
                   fmt::format("{}/{}", TextOf(job, "ranks_registered"), TextOf(job, "world_size")),
-                  TextOf(plan, "version"), SecondsOf(plan, "iteration_time_s"), SavingOf(plan),
-                  CountText(job.value("stragglers", Json(0)))});
+                  TextOf(plan, "version"), SecondsOf(WholeJobOf(plan), "iteration_time_s"),
+                  SavingOf(WholeJobOf(plan)), CountText(job.value("stragglers", Json(0)))});
   }
   return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
 }
@@ -164,6 +224,12 @@ std::string DetectionText(const Json& detection) {
                                TextOf(detection, "mode"),
                                FormatPercent(100 * NumberOf(detection, "threshold").value_or(0), 1),
                                TextOf(detection, "window"), TextOf(detection, "watched_ranks")));
+  // An older server does not say so.
+  const std::string reporting = TextOf(detection, "reporting_ranks");
+  if (!reporting.empty()) {
+    text += Line("", fmt::format("{} of {} ranks report to this server", reporting,
+                                 TextOf(detection, "ranks")));
+  }
   for (const Json& slow : ListOf(detection, "slow")) {
     const std::string straggler = TextOf(slow, "straggler_id");
     text += Line("slow rank",
@@ -200,6 +266,9 @@ std::string SavingsText(const Json& savings) {
     text += Line("comparison", fmt::format("of every {} iterations {} run at maximum clocks",
                                            TextOf(blocks, "every"), TextOf(blocks, "iterations")));
   }
+  if (blocks.empty() && ListOf(savings, "realised").empty() && !is_estimated) {
+    text += Line("realised", "nothing was measured; compare with --every N --iterations M");
+  }
   for (const Json& realised : ListOf(savings, "realised")) {
     text +=
         Line("realised", fmt::format("plan {}, {} pairs: energy {}, time {}",
@@ -210,11 +279,13 @@ std::string SavingsText(const Json& savings) {
   return text;
 }
 
-std::string JobText(const Json& job, const Style& style) {
+std::string JobText(const Json& job, const Style& style, double now_seconds) {
   std::string text;
   const auto line = [&](const char* what, const std::string& value) { text += Line(what, value); };
   text += style.Bold(fmt::format("{} {}", TextOf(job, "id"), TextOf(job, "name"))) + "\n";
   const std::string reason = TextOf(job, "reason");
+  const std::string key = TextOf(job, "client_key");
+  if (!key.starts_with('-')) line("client key", key);
   line("state",
        reason.empty() ? TextOf(job, "state") : fmt::format("{}: {}", TextOf(job, "state"), reason));
   line("ranks",
@@ -226,12 +297,21 @@ std::string JobText(const Json& job, const Style& style) {
   if (!plan.empty()) {
     line("plan", fmt::format("version {} ({})", TextOf(plan, "version"), TextOf(plan, "reason")));
     line("", TextOf(plan, "sentence"));
-    line("iteration", SecondsOf(plan, "iteration_time_s"));
-    line("saves", SavingOf(plan));
+    const Json& whole = WholeJobOf(plan);
+    const bool is_straggling = whole.value("straggling", Json()) == true;
+    line("iteration", SecondsOf(whole, "iteration_time_s") +
+                          (is_straggling ? ", as long as the straggler is slow" : ""));
+    const std::string saving = SavingOf(whole);
+    line("saves", saving.empty() || !is_straggling
+                      ? saving
+                      : saving + " against maximum clocks with the same straggler");
     const Json& pipelines = ObjectOf(plan, "pipelines");
     for (const auto& [pipeline, own] : pipelines.items()) {
-      line("", fmt::format("pipeline {}: {}, saves {}", Printable(pipeline),
-                           SecondsOf(own, "iteration_time_s"), SavingOf(own)));
+      line("", fmt::format("pipeline {} straggles; its own plan would end in {}",
+                           Printable(pipeline), SecondsOf(own, "iteration_time_s")));
+    }
+    if (!pipelines.empty()) {
+      line("", fmt::format("the others end in {} and wait", SecondsOf(plan, "iteration_time_s")));
     }
   }
   const Json& frontier = ObjectOf(job, "frontier");
@@ -240,8 +320,8 @@ std::string JobText(const Json& job, const Style& style) {
                                  SecondsOf(frontier, "fastest_s"), SecondsOf(frontier, "tstar_s"),
                                  SecondsOf(frontier, "baseline_s")));
   }
-  for (const Json& straggler : job.value("stragglers", Json::array())) {
-    line("straggler", StragglerText(straggler));
+  for (const Json& straggler : ListOf(job, "stragglers")) {
+    line("straggler", StragglerText(straggler, now_seconds));
   }
   if (TextOf(ObjectOf(job, "detection"), "mode") != "off") {
     text += DetectionText(ObjectOf(job, "detection"));

@@ -15,7 +15,15 @@ namespace perseus::cli {
 // What a server says of jobs, for people. Members that are missing are shown as
 // nothing: the server may be an older one.
 std::string JobTable(const nlohmann::ordered_json& jobs, const Style& style);
-std::string JobText(const nlohmann::ordered_json& job, const Style& style);
+// `now_seconds`: time of day.
+std::string JobText(const nlohmann::ordered_json& job, const Style& style, double now_seconds);
+
+// Above a job that the client key of a new one was found to be of.
+std::string KnownJobText(const nlohmann::ordered_json& job);
+
+// What happened, in a line, and how the job now is (`job` may be empty).
+std::string EventLine(const std::string& name, const nlohmann::ordered_json& data,
+                      const nlohmann::ordered_json& job);
 
 // Of GET .../detection and .../savings.
 std::string DetectionText(const nlohmann::ordered_json& detection);

@@ -51,8 +51,8 @@ const std::array<ServeSetting, 12> kSettings = {{
      SetText<&ServeOptions::listen>},
     {"store", "SPEC",
      "Where jobs are kept: sqlite:FILE (default sqlite:perseus.db), or "
-     "postgresql://USER@HOST/DATABASE, which several servers may share. A password is better in "
-     "the environment (PERSEUS_SERVE_STORE, PGPASSFILE) than in the list of processes.",
+     "postgresql://USER@HOST/DATABASE, which several servers may share. Its password stands in "
+     "~/.pgpass, or in the file that PGPASSFILE names.",
      SetText<&ServeOptions::store>},
     {"token-file", "FILE",
      "Who may do what: one 'ROLE TOKEN NAME' a line; roles are read, train and operate. Read again "

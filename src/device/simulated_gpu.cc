@@ -171,15 +171,13 @@ nvml::Return SimulatedGpus::CountCall(int gpu, SimulatedCall call) {
 
 bool SimulatedGpus::refuses_sets(int gpu) const { return file_->shared(gpu).refuse_sets != 0; }
 
-Result<KernelRun> SimulatedGpus::RunKernel(int gpu, const Kernel& kernel,
-                                           std::optional<double> ready_seconds) {
+Result<KernelLaunch> SimulatedGpus::LaunchKernel(int gpu, const Kernel& kernel,
+                                                 std::optional<double> ready_seconds) {
   const Result<void> good = CheckKernel(kernel);
   if (!good) return tl::unexpected(good.error());
   Kernel sorted = kernel;
   std::sort(sorted.begin(), sorted.end(),
             [](const KernelCost& a, const KernelCost& b) { return a.mhz < b.mhz; });
-  std::uint64_t id = 0;  // 0: it has not begun.
-  KernelRun run;
   while (true) {
     std::uint32_t changes = 0;
     double end = 0;
@@ -187,28 +185,47 @@ Result<KernelRun> SimulatedGpus::RunKernel(int gpu, const Kernel& kernel,
       Result<GpuHold> hold = GpuHold::Take(*file_, gpu);
       if (!hold) return tl::unexpected(hold.error());
       ModelState& state = hold->state();
-      if (id == 0 && state.busy == 0) {
+      if (state.busy == 0) {
         ModelKernel& costs = hold->free_kernel();
         FillKernel(sorted, info(gpu).clocks_mhz, &costs);
         // Not where that would take energy back that somebody may have read.
         if (ready_seconds && DrawsIdlePower(costs, hold->model(), state.slowdown)) {
           hold->GoBack(*ready_seconds);
         }
-        id = BeginModelKernel(hold->FreeSlot(), &state);
-        run.start_mhz = info(gpu).clocks_mhz[static_cast<std::size_t>(state.clock)];
-        run.begin_seconds = state.at_seconds;
+        KernelLaunch launch;
+        launch.id = BeginModelKernel(hold->FreeSlot(), &state);
+        launch.start_mhz = info(gpu).clocks_mhz[static_cast<std::size_t>(state.clock)];
         hold->Commit();
+        return launch;
       }
-      if (id != 0 && (state.kernel_id != id || state.busy == 0)) {
-        const FinishedKernel& finished = state.finished[id % kKeptKernels];
-        if (finished.id != id) {
+      end = KernelEndSeconds(hold->model(), hold->kernel(), state);
+      changes = hold->changes();
+    }
+    file_->WaitForChange(gpu, changes, end);
+  }
+}
+
+Result<KernelRun> SimulatedGpus::WaitKernel(int gpu, const KernelLaunch& launch) {
+  while (true) {
+    std::uint32_t changes = 0;
+    double end = 0;
+    {
+      Result<GpuHold> hold = GpuHold::Take(*file_, gpu);
+      if (!hold) return tl::unexpected(hold.error());
+      const ModelState& state = hold->state();
+      if (state.kernel_id != launch.id || state.busy == 0) {
+        const FinishedKernel& finished = state.finished[launch.id % kKeptKernels];
+        if (launch.id == 0 || finished.id != launch.id) {
           return MakeError(ErrorCode::kIo,
                            fmt::format("other processes ran {} kernels on simulated "
                                        "GPU {} before this one could look at its own",
                                        kKeptKernels, gpu));
         }
+        KernelRun run;
         run.seconds = finished.end_seconds - finished.begin_seconds;
         run.joules = finished.joules;
+        run.start_mhz = launch.start_mhz;
+        run.begin_seconds = finished.begin_seconds;
         run.end_seconds = finished.end_seconds;
         return run;
       }
@@ -217,6 +234,13 @@ Result<KernelRun> SimulatedGpus::RunKernel(int gpu, const Kernel& kernel,
     }
     file_->WaitForChange(gpu, changes, end);
   }
+}
+
+Result<KernelRun> SimulatedGpus::RunKernel(int gpu, const Kernel& kernel,
+                                           std::optional<double> ready_seconds) {
+  const Result<KernelLaunch> launch = LaunchKernel(gpu, kernel, ready_seconds);
+  if (!launch) return tl::unexpected(launch.error());
+  return WaitKernel(gpu, *launch);
 }
 
 Kernel SimulatedGpus::ModelledKernel(int gpu, double seconds_at_highest_clock,

@@ -49,6 +49,12 @@ struct KernelRun {
   double end_seconds = 0;
 };
 
+// A kernel that was begun.
+struct KernelLaunch {
+  std::uint64_t id = 0;
+  int start_mhz = 0;  // The clock in effect when it began.
+};
+
 // One GPU as it is now.
 struct SimulatedSnapshot {
   double at_seconds = 0;
@@ -101,6 +107,12 @@ class SimulatedGpus {
   // Pass the end_seconds of what it depends on, and a busy machine distorts nothing.
   Result<KernelRun> RunKernel(int gpu, const Kernel& kernel,
                               std::optional<double> ready_seconds = std::nullopt);
+  // The two halves of it: LaunchKernel() returns when the kernel has begun (when those
+  // before it have ended), WaitKernel() when it has ended. Wait for each before 16
+  // others were begun on its GPU: kIo.
+  Result<KernelLaunch> LaunchKernel(int gpu, const Kernel& kernel,
+                                    std::optional<double> ready_seconds = std::nullopt);
+  Result<KernelRun> WaitKernel(int gpu, const KernelLaunch& launch);
   // A kernel of GPU-bound work: the share `compute_share` of its time grows as the
   // clock falls, the rest does not; it draws the busy_watts of the configuration.
   Kernel ModelledKernel(int gpu, double seconds_at_highest_clock, double compute_share) const;

@@ -42,7 +42,8 @@ void FinishKernel(ModelState* state) {
 double LastStep(const ModelGpu& gpu, const ModelState& state, double to_seconds) {
   const double period = gpu.counter_period_seconds;
   if (period <= 0) return kNever;
-  const double step = std::floor(to_seconds / period) * period;
+  // The quotient may be rounded up to the next step.
+  const double step = std::min(std::floor(to_seconds / period) * period, to_seconds);
   return step > state.at_seconds ? step : kNever;
 }
 

@@ -27,6 +27,23 @@ namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
+// What may mend it, for the end of a sentence.
+std::string_view AdviceOn(int error) {
+  switch (error) {
+    case ECONNREFUSED:
+    case ENOENT:
+      return "; nobody listens there: start the server, or correct the address";
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return "; correct the address, or let it through the firewall";
+    case EACCES:
+      return "; the socket's owner lets only some users and groups in";
+    default:
+      return "";
+  }
+}
+
 tl::unexpected<Error> Unreachable(const Endpoint& endpoint, std::string_view reason) {
   return MakeError(ErrorCode::kIo, fmt::format("Cannot reach {}: {}.", endpoint.url, reason));
 }
@@ -119,7 +136,8 @@ Result<FileDescriptor> ConnectUnix(const Endpoint& endpoint, Deadline deadline,
     }
     Result<int> error = FinishConnect(socket.get(), started, deadline, cancel);
     if (!error) return tl::unexpected(error.error());
-    if (*error != 0) return Unreachable(endpoint, SystemMessage(*error));
+    if (*error != 0)
+      return Unreachable(endpoint, SystemMessage(*error) + std::string(AdviceOn(*error)));
     return socket;
   }
 }
@@ -156,7 +174,7 @@ Result<FileDescriptor> ConnectSocket(const Endpoint& endpoint, Deadline deadline
     }
     last_error = *error;
   }
-  return Unreachable(endpoint, SystemMessage(last_error));
+  return Unreachable(endpoint, SystemMessage(last_error) + std::string(AdviceOn(last_error)));
 }
 
 }  // namespace perseus::http

@@ -92,9 +92,13 @@ IoResult TlsTransport::Outcome(int result, std::size_t bytes) {
     default: {
       const auto verdict = SSL_get_verify_result(ssl_);
       const char* reason = ERR_reason_error_string(ERR_peek_error());
-      failure_ = verdict != X509_V_OK ? X509_verify_cert_error_string(verdict)
-                 : reason != nullptr  ? reason
-                                      : "TLS failed";
+      // Of a server that speaks HTTP without TLS.
+      const bool is_plain = ERR_GET_REASON(ERR_peek_error()) == SSL_R_WRONG_VERSION_NUMBER;
+      failure_ = is_plain ? "it does not speak TLS; name it with http:// (or start it with "
+                            "--tls-cert and --tls-key)"
+                 : verdict != X509_V_OK ? X509_verify_cert_error_string(verdict)
+                 : reason != nullptr    ? reason
+                                        : "TLS failed";
     }
   }
   ERR_clear_error();

@@ -63,4 +63,20 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   return PlanTarget{factor ? Kind::kBaselineFactor : Kind::kSeconds, *value};
 }
 
+std::string PlanTargetText(const PlanTarget& target) {
+  switch (target.kind) {
+    case PlanTarget::Kind::kBaselineFactor:
+      return target.value == 1 ? "1.0x" : fmt::format("{}x", target.value);
+    case PlanTarget::Kind::kSeconds:
+      return fmt::format("{}", target.value);
+    case PlanTarget::Kind::kEconomic:
+      return "economic";
+    case PlanTarget::Kind::kFastest:
+      return "fastest";
+    case PlanTarget::Kind::kTStar:
+      break;
+  }
+  return "tstar";
+}
+
 }  // namespace perseus

@@ -166,7 +166,16 @@ Result<void> Relay::Open() {
   if (!server) return tl::unexpected(server.error());
   server_ = *std::move(server);
   server_->Serve();
+  server_->Post([this] { Probe(); });
   return {};
+}
+
+// What comes of it is for ServerHealth, and for the log, alone.
+void Relay::Probe() {
+  if (health_.wants_probe()) {
+    forwarder_->Send({"GET", "/healthz", ""}, [](const Result<http::Response>&) {});
+  }
+  server_->After(options_.probe_seconds, [this] { Probe(); });
 }
 
 std::vector<http::Route> Relay::Routes() {

@@ -27,6 +27,7 @@ struct RelayOptions {
   PeerPlaces::MayUse may_use;
   int max_connections = 512;
   int max_connections_per_user = 256;
+  double probe_seconds = 4;     // How often it looks whether the server should be asked.
   double linger_seconds = 0.2;  // That iteration reports wait for those of other ranks.
   PlanHubOptions plans;
   ForwarderOptions forwarder;
@@ -61,6 +62,7 @@ class Relay {
   explicit Relay(RelayOptions options);
   Result<void> Open();
   std::vector<http::Route> Routes();
+  void Probe();
 
   const RelayOptions options_;
   ServerHealth health_;

@@ -15,6 +15,8 @@ constexpr double kConnectSeconds = 5;
 // A restart of the server is over by then.
 constexpr std::chrono::seconds kAwayAfter{3};
 constexpr std::chrono::seconds kFailFast{1};
+// Above the length of a long poll, so that relays with ranks never ask for this alone.
+constexpr std::chrono::seconds kProbeAfter{90};
 constexpr int kFailuresForFast = 2;
 
 bool IsForRanks(const std::pair<std::string, std::string>& header) {
@@ -29,6 +31,7 @@ void ServerHealth::Answered() {
   {
     const std::lock_guard lock(mutex_);
     failures_ = 0;
+    last_answer_ = Clock::now();
     is_back = std::exchange(told_, false);
   }
   if (is_back && log_) log_(false, "server_back", "the server answers again");
@@ -53,6 +56,11 @@ bool ServerHealth::IsAwayLocked(Clock::time_point now) const {
 bool ServerHealth::is_away() const {
   const std::lock_guard lock(mutex_);
   return IsAwayLocked(Clock::now());
+}
+
+bool ServerHealth::wants_probe() const {
+  const std::lock_guard lock(mutex_);
+  return failures_ > 0 || Clock::now() - last_answer_ > kProbeAfter;
 }
 
 bool ServerHealth::fails_fast() const {

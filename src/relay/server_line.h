@@ -38,6 +38,9 @@ class ServerHealth {
 
   // It has not answered since a failure of some seconds ago: not just a restart.
   bool is_away() const;
+  // Whether somebody should ask it, since nobody has for long: so that the log says that it is
+  // away, or back, also while no rank asks.
+  bool wants_probe() const;
   // Calls failed until just now, so that another one needs not be tried.
   bool fails_fast() const;
   std::string why() const;
@@ -49,7 +52,7 @@ class ServerHealth {
   const LogSink log_;
   mutable std::mutex mutex_;
   int failures_ = 0;  // In a row.
-  Clock::time_point first_failure_, last_failure_;
+  Clock::time_point first_failure_, last_failure_, last_answer_;
   std::string why_;
   bool told_ = false;
 };

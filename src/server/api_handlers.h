@@ -22,21 +22,25 @@ inline Failure NoSuchJob(const std::string& id) {
   return {FailureCode::kNotFound, "there is no job " + id};
 }
 
-// Whoever looks at a job sees what any server was told before.
-inline Outcome<std::shared_ptr<ManagedJob>> JobOf(JobService& service, const http::Request& request,
-                                                  const std::string& id) {
-  return request.method == "GET" ? service.GetFresh(id) : service.Get(id);
-}
+// Of answers that say what was known before the store went away.
+inline constexpr const char* kStaleHeader = "Perseus-Stale";
+inline constexpr const char* kStaleSentence =
+    "the store does not answer; this is what was known before";
 
 // That answer at once.
 using JobAnswer = std::function<http::Response(ManagedJob& job, const http::Request& request)>;
 
+// Whoever looks at a job sees what any server was told before, or is told that he does not.
 inline http::Handler OnJob(JobService& service, JobAnswer answer) {
   return [&service, answer = std::move(answer)](const http::Request& request,
                                                 const std::vector<std::string>& parameters,
                                                 const http::Responder& responder) {
-    const auto job = JobOf(service, request, parameters[0]);
-    responder.Send(job ? answer(**job, request) : FailureResponse(job.error()));
+    bool is_stale = false;
+    const auto job = request.method == "GET" ? service.GetFresh(parameters[0], &is_stale)
+                                             : service.Get(parameters[0]);
+    http::Response response = job ? answer(**job, request) : FailureResponse(job.error());
+    if (job && is_stale) response.headers.emplace_back(kStaleHeader, kStaleSentence);
+    responder.Send(std::move(response));
   };
 }
 

@@ -75,8 +75,11 @@ Response CreateJob(JobService& service, const Request& request) {
 
 Response ListJobs(JobService& service) {
   nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
-  for (const auto& job : service.FreshJobs()) jobs.push_back(JobSummaryJson(job->View()));
-  return JsonAnswer(200, {{"jobs", std::move(jobs)}});
+  bool is_stale = false;
+  for (const auto& job : service.FreshJobs(&is_stale)) jobs.push_back(JobSummaryJson(job->View()));
+  Response response = JsonAnswer(200, {{"jobs", std::move(jobs)}});
+  if (is_stale) response.headers.emplace_back(kStaleHeader, kStaleSentence);
+  return response;
 }
 
 Response SetPoint(ManagedJob& job, const Request& request) {

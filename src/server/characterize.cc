@@ -72,7 +72,8 @@ Result<store::CurveRecord> Characterizer::Ladder(const PlanTarget& target, int r
       });
   plans->insert(at, *std::move(plan));
   CarryForward(planner_->pipeline(), &*plans);
-  return MakeCurveRecord(id_, revision, TargetText(target), planner_->frontier(), *plans, first_id);
+  return MakeCurveRecord(id_, revision, PlanTargetText(target), planner_->frontier(), *plans,
+                         first_id);
 }
 
 }  // namespace perseus::server

@@ -37,9 +37,11 @@ inline tl::unexpected<Failure> Fail(FailureCode code, std::string message, std::
   return tl::unexpected<Failure>(Failure{code, std::move(message), std::move(field)});
 }
 
-// Of a store that refused.
+// Of a store that refused: for now, or what no store would take.
 inline tl::unexpected<Failure> Unavailable(const Error& error) {
-  return Fail(FailureCode::kUnavailable, error.message);
+  return Fail(
+      error.code == ErrorCode::kInvalidInput ? FailureCode::kInvalid : FailureCode::kUnavailable,
+      error.message);
 }
 
 // Of input that a reader of Perseus refused.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -32,7 +33,37 @@ Json MaximumClocksJson(const Curve& curve) {
           {"saving_percent", 0.0}};
 }
 
-Json PublishedJson(const PublishedPlan& published) {
+// What all pipelines do together, with the stragglers that there are: whoever has ended his
+// iteration waits for the slowest, at blocking power; so does a slow GPU in the time that it takes
+// longer.
+Json WholeJobJson(const PublishedPlan& published, int pipelines) {
+  const Curve& curve = *published.curve;
+  double seconds = published.straggler_seconds;
+  for (int i = 0; i < pipelines; ++i) {
+    const CurvePlan* const plan = published.PlanOf(i);
+    seconds = std::max(
+        seconds, plan == nullptr ? curve.baseline_time_seconds() : plan->iteration_time_seconds);
+  }
+  const double baseline_seconds =
+      std::max(published.straggler_baseline_seconds, curve.baseline_time_seconds());
+  const double watts = curve.frontier().total_blocking_power_watts;
+  const double baseline_joules =
+      curve.baseline_energy_joules() + watts * (baseline_seconds - curve.baseline_time_seconds());
+  double joules = 0;
+  for (int i = 0; i < pipelines; ++i) {
+    const CurvePlan* const plan = published.PlanOf(i);
+    joules +=
+        plan == nullptr
+            ? curve.baseline_energy_joules() + watts * (seconds - curve.baseline_time_seconds())
+            : plan->energy_joules + watts * (seconds - plan->iteration_time_seconds);
+  }
+  return {{"iteration_time_s", seconds},
+          {"energy_j", joules},
+          {"saving_percent", 100 * (1 - joules / (pipelines * baseline_joules))},
+          {"straggling", published.straggler_seconds > 0}};
+}
+
+Json PublishedJson(const PublishedPlan& published, int pipelines) {
   Json json = {{"version", published.version.version},
                {"reason", published.version.reason},
                {"at", published.version.at_seconds}};
@@ -40,6 +71,7 @@ Json PublishedJson(const PublishedPlan& published) {
   if (published.curve == nullptr) return json;
   if (const CurvePlan* const plan = published.curve->Find(published.version.plan)) {
     json.update(CurvePlanJson(*plan));
+    json["whole_job"] = WholeJobJson(published, pipelines);
   }
   Json exceptions = Json::object();
   for (const auto& [pipeline, id] : published.version.exceptions) {
@@ -75,6 +107,7 @@ Json JobSummaryJson(const JobView& view) {
   Json json = {
       {"id", record.id},
       {"name", record.name},
+      {"client_key", record.client_key},
       {"state", store::JobStateName(record.state)},
       {"reason", record.reason},
       {"origin", record.origin == store::JobOrigin::kZeus ? "zeus" : "api"},
@@ -90,13 +123,13 @@ Json JobSummaryJson(const JobView& view) {
       {"progress", view.progress},
       {"refined", view.refined},
       {"stragglers", view.stragglers.size()}};
-  json["plan"] = view.plan == nullptr ? Json(nullptr) : PublishedJson(*view.plan);
+  json["plan"] =
+      view.plan == nullptr ? Json(nullptr) : PublishedJson(*view.plan, record.data_parallel);
   return json;
 }
 
 Json JobJson(const JobView& view) {
   Json json = JobSummaryJson(view);
-  json["client_key"] = view.record.client_key;
   json["settings"] = Json::parse(view.record.settings_json, nullptr, false);
   if (json["settings"].is_discarded()) json["settings"] = nullptr;
   json["frontier"] = view.plan == nullptr || view.plan->curve == nullptr

@@ -109,11 +109,12 @@ Outcome<std::shared_ptr<ManagedJob>> JobService::Get(const std::string& id) {
               "too many jobs that this server does not know are asked for; try again in a second");
 }
 
-Outcome<std::shared_ptr<ManagedJob>> JobService::GetFresh(const std::string& id) {
+Outcome<std::shared_ptr<ManagedJob>> JobService::GetFresh(const std::string& id, bool* is_stale) {
   auto job = Get(id);
   if (!job || !store_->is_shared()) return job;
   // What a store that is away has last said is shown meanwhile.
-  static_cast<void>((*job)->Refresh());
+  const bool is_read = (*job)->Refresh().has_value();
+  if (is_stale != nullptr) *is_stale = !is_read;
   (*job)->RefreshIterations();
   if ((*job)->is_gone()) return NoJob(id);
   return job;
@@ -137,9 +138,11 @@ Outcome<std::shared_ptr<ManagedJob>> JobService::GetByKey(const std::string& cli
   return Read(**id);
 }
 
-std::vector<std::shared_ptr<ManagedJob>> JobService::FreshJobs() {
+std::vector<std::shared_ptr<ManagedJob>> JobService::FreshJobs(bool* is_stale) {
   if (store_->is_shared()) {
-    if (const auto marks = store_->ListMarks()) {
+    const auto marks = store_->ListMarks();
+    if (is_stale != nullptr) *is_stale = !marks;
+    if (marks) {
       std::set<std::string> ids;
       for (const store::JobMarks& mark : *marks) {
         ids.insert(mark.id);
@@ -180,7 +183,12 @@ void JobService::OnChanged(const std::vector<store::JobMarks>& marks, bool are_a
 }
 
 bool JobService::PerformWork(const std::string& id, const std::function<bool()>& keep_going) {
-  const auto job = Get(id);
+  Outcome<JobPointer> job = Get(id);
+  if (!job && job.error().code == FailureCode::kNotFound) {
+    // It may be durable already, and its creator about to tell us of it.
+    { const std::lock_guard creation(creation_mutex_); }
+    job = Get(id);
+  }
   if (job) return (*job)->Work(keep_going);
   return job.error().code == FailureCode::kNotFound;
 }

@@ -62,8 +62,9 @@ class JobService {
   // kUnavailable: it is not known here, and the store cannot be asked.
   Outcome<std::shared_ptr<ManagedJob>> Get(const std::string& id);
   // The same, as it is at this moment, as far as the store can say: for those who look at
-  // what another server may have been told just now.
-  Outcome<std::shared_ptr<ManagedJob>> GetFresh(const std::string& id);
+  // what another server may have been told just now. `is_stale`: the store did not answer,
+  // so that it is what was known before.
+  Outcome<std::shared_ptr<ManagedJob>> GetFresh(const std::string& id, bool* is_stale = nullptr);
   Outcome<std::shared_ptr<ManagedJob>> GetByKey(const std::string& client_key);
   // Null: there is none, or the store cannot be asked.
   std::shared_ptr<ManagedJob> Find(const std::string& id) { return Get(id).value_or(nullptr); }
@@ -71,7 +72,7 @@ class JobService {
   // Those that are known here, by the time of creation.
   std::vector<std::shared_ptr<ManagedJob>> Jobs() const;
   // The same after a look at what other servers did.
-  std::vector<std::shared_ptr<ManagedJob>> FreshJobs();
+  std::vector<std::shared_ptr<ManagedJob>> FreshJobs(bool* is_stale = nullptr);
   Outcome<void> Delete(const std::string& id);
 
   EventHub& events() { return events_; }

@@ -219,20 +219,4 @@ PlanTarget TargetOf(const store::JobRecord& record) {
   return settings && settings->at ? *settings->at : PlanTarget{};
 }
 
-std::string TargetText(const PlanTarget& target) {
-  switch (target.kind) {
-    case PlanTarget::Kind::kBaselineFactor:
-      return fmt::format("{}x", target.value);
-    case PlanTarget::Kind::kSeconds:
-      return fmt::format("{}", target.value);
-    case PlanTarget::Kind::kEconomic:
-      return "economic";
-    case PlanTarget::Kind::kFastest:
-      return "fastest";
-    case PlanTarget::Kind::kTStar:
-      return "tstar";
-  }
-  return "";
-}
-
 }  // namespace perseus::server

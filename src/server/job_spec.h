@@ -59,7 +59,6 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record);
 
 // Where a job should be on its frontier: the record's own, or the settings'.
 PlanTarget TargetOf(const store::JobRecord& record);
-std::string TargetText(const PlanTarget& target);
 
 }  // namespace perseus::server
 

@@ -16,6 +16,9 @@ namespace perseus::server {
 namespace {
 
 constexpr double kExplains = 0.8;  // Of a slowdown, so that a cause is named.
+// A rank reports to this server where it did within the longer of both.
+constexpr double kRecentSeconds = 60;
+constexpr double kRecentIterations = 10;
 
 // Of the job: its slowest pipeline's.
 double PlannedSeconds(const PublishedPlan& published) {
@@ -41,7 +44,34 @@ std::string TimesText(double factor) { return fmt::format("{:.3g} times as long"
 
 }  // namespace
 
-void JobWatch::SetState(const WatchState& state, const std::set<std::int64_t>& stragglers) {
+// A rank that another server hears of now is that one's to judge.
+bool JobWatch::ReportsHere(int rank, double now_seconds) const {
+  const auto found = places_.find(rank);
+  if (found == places_.end()) return false;
+  const Place& place = found->second;
+  return now_seconds - place.heard_at_seconds <=
+         std::max(kRecentSeconds, kRecentIterations * place.iteration_seconds);
+}
+
+// What the store says anew of a rank is news that this server needs not repeat: several
+// that find one straggler, or see it change, would replace each other's word for ever.
+void JobWatch::Settle(const WatchState& before) {
+  const std::map<int, SlowRank> slow = detector_.SlowRanks();
+  std::erase_if(settled_, [&](const auto& entry) { return !slow.contains(entry.first); });
+  for (const DetectedStraggler& each : state_.detected) {
+    const auto found = slow.find(each.rank);
+    if (found == slow.end()) continue;
+    const bool is_old = std::any_of(
+        before.detected.begin(), before.detected.end(), [&](const DetectedStraggler& old) {
+          return old.rank == each.rank && old.straggler == each.straggler &&
+                 old.factor == each.factor;
+        });
+    if (!is_old) settled_[each.rank] = found->second.factor;
+  }
+}
+
+void JobWatch::SetState(const WatchState& state, const std::set<std::int64_t>& stragglers,
+                        double now_seconds) {
   const std::lock_guard lock(mutex_);
   const WatchState before = std::exchange(state_, state);
   detector_.Set(state.settings.shift);
@@ -51,6 +81,7 @@ void JobWatch::SetState(const WatchState& state, const std::set<std::int64_t>& s
   if (state.settings.mode == DetectionMode::kOff) {
     if (new_mode) detector_.Reset();
     causes_.clear();
+    settled_.clear();
     return;
   }
   const auto names = [](const WatchState& in, int rank) {
@@ -64,17 +95,18 @@ void JobWatch::SetState(const WatchState& state, const std::set<std::int64_t>& s
     }
     if (!stragglers.contains(each.straggler)) dismissed_.insert(each.rank);
   }
-  if (new_mode) return;
+  if (new_mode) return Settle(before);
   // What another server, or an operator through it, has ended.
   for (const DetectedStraggler& each : before.detected) {
     const auto found = slow.find(each.rank);
     if (names(state, each.rank) || found == slow.end()) continue;
-    if (found->second.adopted) {
-      detector_.Drop(each.rank);
-    } else {
+    if (ReportsHere(each.rank, now_seconds)) {
       dismissed_.insert(each.rank);
+    } else {
+      detector_.Drop(each.rank);
     }
   }
+  Settle(before);
 }
 
 void JobWatch::Remember(const std::shared_ptr<const PublishedPlan>& plan) {
@@ -94,7 +126,8 @@ void JobWatch::Take(const std::vector<WatchedIteration>& iterations,
   Remember(plan);
   collector_.Expect(ranks);
   for (const WatchedIteration& iteration : iterations) {
-    places_[iteration.rank] = {iteration.dp_rank, iteration.pp_rank, iteration.node};
+    places_[iteration.rank] = {iteration.dp_rank, iteration.pp_rank, iteration.node, now_seconds,
+                               iteration.time_seconds};
     collector_.Add(iteration, now_seconds);
   }
   IterationCollector<WatchedIteration>::Complete complete;
@@ -339,16 +372,26 @@ std::vector<DetectedStraggler> JobWatch::Wanted() const {
   if (state_.settings.mode != DetectionMode::kAct) return wanted;
   for (const auto& [rank, slow] : detector_.SlowRanks()) {
     if (dismissed_.contains(rank)) continue;
-    wanted.push_back({.rank = rank, .factor = slow.factor, .reference = slow.reference});
+    DetectedStraggler& each =
+        wanted.emplace_back(DetectedStraggler{.rank = rank, .factor = slow.factor});
+    each.reference = slow.reference;
+    const auto settled = settled_.find(rank);
+    if (settled == settled_.end() || settled->second != slow.factor) continue;
+    for (const DetectedStraggler& stored : state_.detected) {
+      if (stored.rank == rank) each = stored;
+    }
   }
   return wanted;
 }
 
-WatchView JobWatch::View() const {
+WatchView JobWatch::View(double now_seconds) const {
   const std::lock_guard lock(mutex_);
   WatchView view;
   view.settings = state_.settings;
   view.watched_ranks = detector_.learned();
+  for (const auto& [rank, place] : places_) {
+    view.reporting_ranks += ReportsHere(rank, now_seconds) ? 1U : 0U;
+  }
   const std::map<int, SlowRank> slow = detector_.SlowRanks();
   for (const auto& [rank, of] : slow) {
     ShownSlowRank shown{.rank = rank,
@@ -363,7 +406,9 @@ WatchView JobWatch::View() const {
     }
     if (const auto cause = causes_.find(rank); cause != causes_.end()) shown.cause = cause->second;
     for (const DetectedStraggler& each : state_.detected) {
-      if (each.rank == rank) shown.straggler = each.straggler;
+      if (each.rank != rank) continue;
+      shown.straggler = each.straggler;
+      shown.factor = each.factor;
     }
     view.slow.push_back(std::move(shown));
   }

@@ -68,6 +68,8 @@ struct WatchEvent {
 struct WatchView {
   WatchSettings settings;
   std::size_t watched_ranks = 0;
+  std::size_t reporting_ranks = 0;  // That told this process of iterations lately.
+  std::size_t ranks = 0;            // That told anything to any server: the registered ones.
   std::vector<ShownSlowRank> slow;  // By rank.
   std::string together;             // "all ranks of pipeline 1", where those are they; or empty.
   double drift_factor = 1;
@@ -86,7 +88,8 @@ class JobWatch {
  public:
   // The state as it is stored now; `stragglers`: ids of the job's stragglers. A
   // detected one that somebody else cleared is left alone until the rank has recovered.
-  void SetState(const WatchState& state, const std::set<std::int64_t>& stragglers);
+  void SetState(const WatchState& state, const std::set<std::int64_t>& stragglers,
+                double now_seconds);
 
   // `plan` is the newest that is published; `ranks` are known to the job.
   void Take(const std::vector<WatchedIteration>& iterations,
@@ -96,21 +99,26 @@ class JobWatch {
   // What is to be announced. Each is told once.
   std::vector<WatchEvent> TakeEvents();
 
-  // The stragglers that plans should answer now; `straggler` ids of those that are.
+  // The stragglers that plans should answer now. One that the store has stays as it is there,
+  // whoever found it, until what its rank reports here says something new of it.
   std::vector<DetectedStraggler> Wanted() const;
 
-  WatchView View() const;
+  WatchView View(double now_seconds) const;
 
  private:
   struct Place {
     int dp_rank = 0;
     int pp_rank = 0;
     std::string node;
+    double heard_at_seconds = 0;
+    double iteration_seconds = 0;
   };
   static constexpr std::size_t kMostPlans = 8;
   static constexpr std::size_t kMostEvents = 32;
 
   // All with mutex_ held.
+  bool ReportsHere(int rank, double now_seconds) const;
+  void Settle(const WatchState& before);
   void Process(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
   void Detect(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
   void Compare(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
@@ -130,6 +138,7 @@ class JobWatch {
   mutable std::mutex mutex_;
   WatchState state_;
   std::set<int> dismissed_;
+  std::map<int, double> settled_;  // What the detector said of ranks when the store last did.
   std::deque<std::shared_ptr<const PublishedPlan>> plans_;  // By version; the last ones.
   std::map<std::pair<const Curve*, std::int64_t>, std::vector<SecondsByType>> busy_;
   std::map<int, Place> places_;

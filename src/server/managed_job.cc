@@ -104,7 +104,7 @@ std::string ManagedJob::TargetReason(const Phase& next) {
   const Result<double> seconds = next.curve->TargetSeconds(next.target);
   if (seconds) return "";
   return fmt::format("the target {} cannot be met, so the fastest plan runs: {}",
-                     TargetText(next.target), seconds.error().message);
+                     PlanTargetText(next.target), seconds.error().message);
 }
 
 bool ManagedJob::IsOver() const {
@@ -120,6 +120,17 @@ double ManagedJob::PlanningTime() const {
   return is_behind ? at_seconds : now;
 }
 
+// Of a phase that has a curve.
+Assignment ManagedJob::AssignmentAt(const Phase& phase, double now_seconds) const {
+  std::vector<store::StragglerRecord> active;
+  std::copy_if(
+      phase.stragglers.begin(), phase.stragglers.end(), std::back_inserter(active),
+      [&](const store::StragglerRecord& straggler) { return IsActive(straggler, now_seconds); });
+  const Result<double> target = phase.curve->TargetSeconds(phase.target);
+  return Assign(*phase.curve, target.value_or(phase.curve->fastest().requested_time_seconds),
+                shape_, active, ranks_);
+}
+
 // The version that `next` asks for: the present one where nothing changes.
 store::PlanVersion ManagedJob::Planned(const Phase& next) const {
   store::PlanVersion version;
@@ -130,14 +141,7 @@ store::PlanVersion ManagedJob::Planned(const Phase& next) const {
   } else if (next.curve == nullptr) {
     return phase_.version;
   } else {
-    const double now = version.at_seconds;
-    std::vector<store::StragglerRecord> active;
-    std::copy_if(next.stragglers.begin(), next.stragglers.end(), std::back_inserter(active),
-                 [&](const store::StragglerRecord& straggler) { return IsActive(straggler, now); });
-    const Result<double> target = next.curve->TargetSeconds(next.target);
-    const Assignment assignment =
-        Assign(*next.curve, target.value_or(next.curve->fastest().requested_time_seconds), shape_,
-               active, ranks_);
+    const Assignment assignment = AssignmentAt(next, version.at_seconds);
     version.reason = assignment.for_straggler ? "straggler" : "target";
     version.plan = assignment.plan;
     version.exceptions = assignment.exceptions;
@@ -163,13 +167,20 @@ std::shared_ptr<const PublishedPlan> ManagedJob::Published() const {
   if (phase_.version.plan == 0) {
     plan->sentence =
         phase_.state == JobState::kFinished
-            ? "The job has finished; run at maximum clocks."
+            ? "The job has finished; run at maximum clocks. For another run give another client "
+              "key, "
+              "or delete this job first."
             : fmt::format("There is no plan ({}); run at maximum clocks.", phase_.reason);
     return plan;
   }
   plan->curve = phase_.curve;
   const CurvePlan* const found = phase_.curve->Find(phase_.version.plan);
   plan->requested_time_seconds = found == nullptr ? 0 : found->requested_time_seconds;
+  if (!phase_.version.exceptions.empty()) {
+    const Assignment assignment = AssignmentAt(phase_, phase_.version.at_seconds);
+    plan->straggler_seconds = assignment.straggler_time_seconds;
+    plan->straggler_baseline_seconds = assignment.straggler_baseline_seconds;
+  }
   return plan;
 }
 
@@ -360,8 +371,8 @@ void ManagedJob::Tick() {
 // those of before: this one goes beyond them.
 void ManagedJob::PassLostRevision() {
   Phase same = phase_;
-  static_cast<void>(
-      Commit({store::TargetChange{.job = record_.id, .target = TargetText(same.target)}}, same));
+  static_cast<void>(Commit(
+      {store::TargetChange{.job = record_.id, .target = PlanTargetText(same.target)}}, same));
 }
 
 JobView ManagedJob::View() const {
@@ -371,7 +382,7 @@ JobView ManagedJob::View() const {
   view.record.state = phase_.state;
   view.record.reason = phase_.reason;
   view.has_profile = job_ != nullptr;
-  view.target = TargetText(phase_.target);
+  view.target = PlanTargetText(phase_.target);
   view.ranks_registered = static_cast<std::int64_t>(ranks_.size());
   view.ranks_measured = static_cast<std::int64_t>(table_.ranks_done());
   view.stragglers = phase_.stragglers;
@@ -379,7 +390,8 @@ JobView ManagedJob::View() const {
   view.refined = phase_.curve != nullptr && (!Lacks(phase_) || has_given_up_);
   view.iterations = AllIterations();
   view.progress = view.refined ? 1 : progress_.load();
-  view.watch = watch_.View();
+  view.watch = watch_.View(context_->now_seconds());
+  view.watch.ranks = ranks_.size();
   for (const auto& [rank, client] : clients_) {
     for (const auto& [name, count] : client.counts) view.client_counts[name] += count;
     view.shadow_clients += client.shadow ? 1 : 0;

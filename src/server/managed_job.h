@@ -221,6 +221,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
                              const std::vector<ClientReport>& clients) const;
   Outcome<void> Commit(std::vector<store::Fact> facts, Phase next);
   store::PlanVersion Planned(const Phase& next) const;
+  Assignment AssignmentAt(const Phase& phase, double now_seconds) const;
   double PlanningTime() const;
   static std::string TargetReason(const Phase& next);
   std::shared_ptr<const PublishedPlan> Published() const;

@@ -43,7 +43,7 @@ bool ManagedJob::Lacks(const Phase& phase) const {
     return false;
   }
   return phase.curve == nullptr || phase.curve->revision() < 2 ||
-         phase.curve->target() != TargetText(phase.target);
+         ParsePlanTarget(phase.curve->target()) != phase.target;
 }
 
 bool ManagedJob::WantsWork() const {
@@ -110,7 +110,7 @@ Result<store::CurveRecord> ManagedJob::Compute(
     const Result<Plan> plan = characterizer.For(step.target);
     if (!plan && plan.error().code == ErrorCode::kCancelled) return tl::unexpected(plan.error());
     // The target was accepted, so the ladder has an answer; only the better one lacks.
-    return step.curve->Record(record_.id, TargetText(step.target), plan ? &*plan : nullptr);
+    return step.curve->Record(record_.id, PlanTargetText(step.target), plan ? &*plan : nullptr);
   } catch (const std::bad_alloc&) {
     return MakeError(ErrorCode::kInternal, "the server has too little memory to plan this job");
   } catch (const std::exception& exception) {

@@ -81,7 +81,9 @@ void ManagedJob::Join(const store::RankRecord& rank, const RegisteredCallback& r
   };
   if (is_gone_) return answer(Fail(FailureCode::kNotFound, "the job was deleted"));
   if (phase_.state == JobState::kFinished) {
-    return answer(Fail(FailureCode::kConflict, "the job has finished; create another one"));
+    return answer(Fail(FailureCode::kConflict,
+                       "the job has finished; for another run give another client key, or "
+                       "delete this job first"));
   }
   if (auto good = CheckRank(rank); !good) return answer(tl::unexpected(good.error()));
   // Not where another record of it is on its way to the store, and would be the last.

@@ -71,7 +71,7 @@ void ManagedJob::ReadWatch() {
   watched_json_ = phase_.watch_json;
   watched_stragglers_ = std::move(ids);
   watch_state_ = ParseWatchState(phase_.watch_json).value_or(WatchState{});
-  watch_.SetState(watch_state_, watched_stragglers_);
+  watch_.SetState(watch_state_, watched_stragglers_, context_->now_seconds());
 }
 
 // Tells what was found, and has the plans answer it where the operator wants that.
@@ -84,39 +84,44 @@ void ManagedJob::ApplyWatch() {
         {"detection", record_.id, FormatCompact(WatchEventJson(record_.id, event))});
   }
   std::vector<DetectedStraggler> wanted = watch_.Wanted();
+  const std::vector<DetectedStraggler>& known = watch_state_.detected;
   const auto is_same = [&](const DetectedStraggler& now, const DetectedStraggler& then) {
     return now.rank == then.rank && std::abs(now.factor / then.factor - 1) < kSameFactor &&
            watched_stragglers_.contains(then.straggler);
   };
-  const std::vector<DetectedStraggler>& known = watch_state_.detected;
   if (std::equal(wanted.begin(), wanted.end(), known.begin(), known.end(), is_same)) return;
 
   Phase next = phase_;
   std::vector<store::Fact> facts;
-  const auto remove = [&](std::int64_t id) {
-    if (std::erase_if(next.stragglers, [&](const auto& each) { return each.id == id; }) == 0)
-      return;
-    facts.emplace_back(store::StragglerGone{.job = record_.id, .id = id});
-  };
   for (const DetectedStraggler& each : known) {
     const auto kept = std::find_if(wanted.begin(), wanted.end(),
-                                   [&](const auto& now) { return is_same(now, each); });
-    if (kept == wanted.end()) {
-      remove(each.straggler);
-    } else {
+                                   [&](const auto& now) { return now.rank == each.rank; });
+    if (kept != wanted.end()) {
       kept->straggler = each.straggler;
+      continue;
+    }
+    if (std::erase_if(next.stragglers, [&](const auto& of) { return of.id == each.straggler; }) >
+        0) {
+      facts.emplace_back(store::StragglerGone{.job = record_.id, .id = each.straggler});
     }
   }
   for (DetectedStraggler& each : wanted) {
-    if (each.straggler != 0) continue;
+    const double factor = std::min(each.factor, kMostDetectedFactor);
+    const auto record = std::find_if(next.stragglers.begin(), next.stragglers.end(),
+                                     [&](const auto& of) { return of.id == each.straggler; });
+    if (each.straggler != 0 && record != next.stragglers.end()) {
+      if (record->factor == factor) continue;
+      record->factor = factor;  // The same straggler, whichever server found it.
+      facts.emplace_back(*record);
+      continue;
+    }
     each.straggler = ++next.last_straggler;
-    store::StragglerRecord record{.job = record_.id,
-                                  .id = each.straggler,
-                                  .rank = each.rank,
-                                  .factor = std::min(each.factor, kMostDetectedFactor),
-                                  .starts_at_seconds = PlanningTime()};
-    next.stragglers.push_back(record);
-    facts.emplace_back(std::move(record));
+    next.stragglers.push_back({.job = record_.id,
+                               .id = each.straggler,
+                               .rank = each.rank,
+                               .factor = factor,
+                               .starts_at_seconds = PlanningTime()});
+    facts.emplace_back(next.stragglers.back());
   }
   next.watch_json =
       FormatWatchState({.settings = watch_state_.settings, .detected = std::move(wanted)});

@@ -24,9 +24,13 @@ struct PublishedPlan {
   store::PlanVersion version;
   std::shared_ptr<const Curve> curve;  // Null where there is no plan.
   double requested_time_seconds = 0;   // Of the pipelines without exception.
-  std::string sentence;                // Why there is no plan.
-  ComparisonBlocks comparison;         // Iterations that run at maximum clocks all the same.
-  bool gone = false;                   // The job was deleted.
+  // What an iteration of the slowest straggling pipeline takes now, and would take at maximum
+  // clocks; 0: none straggles.
+  double straggler_seconds = 0;
+  double straggler_baseline_seconds = 0;
+  std::string sentence;         // Why there is no plan.
+  ComparisonBlocks comparison;  // Iterations that run at maximum clocks all the same.
+  bool gone = false;            // The job was deleted.
 
   // The plan of a pipeline, or nullptr: maximum clocks.
   const CurvePlan* PlanOf(int pipeline) const;

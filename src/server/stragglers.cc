@@ -87,6 +87,8 @@ Assignment Assign(const Curve& curve, double target_seconds, const Shape& shape,
     const bool is_later = by_plan > by_clocks * (1 + kLaterShare);
     assignment.straggler_time_seconds = std::max(
         assignment.straggler_time_seconds, (is_later ? by_clocks : by_plan) + slow.delay_seconds);
+    assignment.straggler_baseline_seconds =
+        std::max(assignment.straggler_baseline_seconds, by_clocks + slow.delay_seconds);
     assignment.exceptions[pipeline] = is_later ? kMaximumClocks : fastest.id;
   }
   const double relaxed =

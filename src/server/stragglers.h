@@ -24,6 +24,7 @@ struct Assignment {
   std::map<int, std::int64_t> exceptions;  // pipeline -> plan, or kMaximumClocks
   bool for_straggler = false;              // Whether a straggler decided it.
   double straggler_time_seconds = 0;       // T', where there is a straggler.
+  double straggler_baseline_seconds = 0;   // The same at maximum clocks.
 
   friend bool operator==(const Assignment&, const Assignment&) = default;
 };

@@ -73,6 +73,8 @@ Json ComparisonJson(const ComparisonBlocks& blocks) {
 Json DetectionJson(const WatchView& view) {
   Json json = DetectionSettingsJson(view.settings);
   json["watched_ranks"] = view.watched_ranks;
+  json["reporting_ranks"] = view.reporting_ranks;
+  json["ranks"] = view.ranks;
   json["slow"] = Json::array();
   for (const ShownSlowRank& slow : view.slow) json["slow"].push_back(SlowRankJson(slow));
   json["together"] = view.together;

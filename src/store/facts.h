@@ -129,7 +129,8 @@ struct TargetChange {
 };
 
 // Something that slows a pipeline, a rank or a node (exactly one is set), by a
-// factor or a delay per iteration (exactly one is not 0).
+// factor or a delay per iteration (exactly one is not 0). One of a known id gives that
+// its factor and no more.
 struct StragglerRecord {
   std::string job = {};
   std::int64_t id = 0;  // Within the job; never used again.

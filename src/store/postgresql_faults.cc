@@ -57,10 +57,12 @@ constexpr std::array<Known, 19> kStates = {{
 // Before there is a connection.
 constexpr std::array<Known, 16> kWords = {{
     {"password authentication failed", FaultKind::kFailed,
-     "the database does not take this user and password"},
+     "the database does not take this user and password; correct its line in "
+     "~/.pgpass, or in the file that PGPASSFILE names"},
     {"no password supplied", FaultKind::kFailed,
-     "the database asks for a password; write it into the address, or into ~/.pgpass"},
-    {"authentication failed", FaultKind::kFailed, "the database does not take this user"},
+     "the database asks for a password; write it into ~/.pgpass"},
+    {"authentication failed", FaultKind::kFailed,
+     "the database does not take this user; its pg_hba.conf says who may come, and how"},
     {"no pg_hba.conf entry", FaultKind::kFailed,
      "the database lets nobody in from here as this user; add a line to its pg_hba.conf"},
     {"does not exist", FaultKind::kFailed,

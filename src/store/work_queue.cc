@@ -19,7 +19,7 @@ std::optional<std::string> ClaimWork(soci::session& sql, const Backend& backend,
                                      const std::string& server_id, double lease_seconds) {
   std::string job;
   sql << fmt::format(
-      "SELECT job FROM work WHERE leased_until < {} ORDER BY urgent DESC, wanted_at LIMIT 1 {}",
+      "SELECT job FROM work WHERE leased_until <= {} ORDER BY urgent DESC, wanted_at LIMIT 1 {}",
       backend.now(), backend.lock_or_skip()),
       into(job);
   if (!sql.got_data()) return std::nullopt;

@@ -100,7 +100,8 @@ class FactWriter {
     const int rank = straggler.rank.value_or(-1);
     const double expires = straggler.expires_at_seconds.value_or(-1);
     sql_ << "INSERT INTO stragglers (job, id, pipeline, rank, node, factor, delay, starts_at, "
-            "expires_at) VALUES (:j, :i, :p, :r, :n, :f, :d, :s, :e)",
+            "expires_at) VALUES (:j, :i, :p, :r, :n, :f, :d, :s, :e) "
+            "ON CONFLICT (job, id) DO UPDATE SET factor = excluded.factor",
         use(straggler.job), use(id), use(pipeline), use(rank), use(straggler.node),
         use(straggler.factor), use(straggler.delay_seconds), use(straggler.starts_at_seconds),
         use(expires);

@@ -34,6 +34,14 @@ bool HasOnlyRows(const Request& request) {
          std::all_of(request.facts.begin(), request.facts.end(), IsRow);
 }
 
+// What may be written twice: a rank that is there already stays as it is. Nobody hears that it is
+// not known whether it was written, but where it never can be.
+bool IsRepeatable(const Request& request) {
+  return !request.expected_revision &&
+         std::all_of(request.facts.begin(), request.facts.end(),
+                     [](const Fact& fact) { return std::holds_alternative<RankRecord>(fact); });
+}
+
 // What is long of a fact.
 double BytesOf(const Fact& fact) {
   double bytes = 0;
@@ -155,8 +163,10 @@ void Writer::CommitOrAnswer(std::span<Entry* const> entries) {
         return a->added < b->added;
       }))->added;
   Backoff backoff;
+  const auto repeatable = [](const Entry* entry) { return IsRepeatable(entry->request); };
+  const bool are_repeatable = std::all_of(entries.begin(), entries.end(), repeatable);
   std::optional<Failure> failure = Commit(entries);
-  for (int tries = 1; failure && MayTryAgain(*failure, since, tries); ++tries) {
+  for (int tries = 1; failure && MayTryAgain(*failure, are_repeatable, since, tries); ++tries) {
     if (!Pause(backoff.Next())) break;
     failure = Commit(entries);
   }
@@ -168,11 +178,16 @@ void Writer::CommitOrAnswer(std::span<Entry* const> entries) {
     return;
   }
   for (Entry* const entry : entries) entry->result = tl::unexpected(failure->error);
+  if (!failure->is_unknown || are_repeatable) return;
+  std::vector<Entry*> again;
+  std::copy_if(entries.begin(), entries.end(), std::back_inserter(again), repeatable);
+  CommitOrAnswer(again);
 }
 
 // Of requests of which the first came at `since`.
-bool Writer::MayTryAgain(const Failure& failure, Clock::time_point since, int tries) {
-  if (failure.is_unknown) return false;
+bool Writer::MayTryAgain(const Failure& failure, bool is_repeatable, Clock::time_point since,
+                         int tries) {
+  if (failure.is_unknown && !is_repeatable) return false;
   if (Clock::now() - since > std::chrono::duration<double>(kWaitSeconds)) return false;
   if (failure.kind == FaultKind::kInTheWay) return tries < kMostTries;
   return failure.kind == FaultKind::kLost && !link_->IsAway();

@@ -69,7 +69,7 @@ class Writer {
   void CommitOrAnswer(std::span<Entry* const> entries);
   static double SecondsFor(std::span<Entry* const> entries);
   std::optional<Failure> Commit(std::span<Entry* const> entries);
-  bool MayTryAgain(const Failure& failure, Clock::time_point since, int tries);
+  bool MayTryAgain(const Failure& failure, bool is_repeatable, Clock::time_point since, int tries);
   bool Pause(std::chrono::milliseconds time);
   void Acknowledge(Entry* entry);
   void TellNews(const std::vector<Entry>& batch) const;

@@ -28,6 +28,7 @@ nlohmann::ordered_json HostileJob() {
           {"at", kHostile},
           {"plan",
            {{"version", kHostile},
+            {"whole_job", {{"iteration_time_s", 1.0}, {"straggling", true}}},
             {"reason", kHostile},
             {"sentence", kHostile},
             {"pipelines", {{kHostile, {{"iteration_time_s", 1.0}}}}}}},
@@ -44,11 +45,57 @@ void ExpectHarmless(const std::string& text) {
 
 TEST(JobClientTextTest, NothingThatAServerNamesReachesTheTerminal) {
   const Style plain;
-  ExpectHarmless(JobText(HostileJob(), plain));
+  ExpectHarmless(JobText(HostileJob(), plain, 0));
+  ExpectHarmless(KnownJobText({{"state", "finished"}, {"id", kHostile}}));
+  ExpectHarmless(EventLine(kHostile, HostileJob(), HostileJob()));
   ExpectHarmless(JobTable(nlohmann::ordered_json::array({HostileJob()}), plain));
   ExpectHarmless(JsonText(HostileJob().dump()));
   ExpectHarmless(EventText(kHostile, HostileJob().dump()));
   ExpectHarmless(EventText("state", kHostile));
+}
+
+nlohmann::ordered_json StragglingJob() {
+  return nlohmann::ordered_json::parse(R"({
+      "id": "j-1", "name": "llama", "client_key": "llama-7", "state": "running", "at": "1.0x",
+      "plan": {"version": 3, "reason": "straggler", "iteration_time_s": 1.0588,
+               "saving_percent": 23.3157,
+               "whole_job": {"iteration_time_s": 1.0655, "saving_percent": 15.5,
+                             "straggling": true},
+               "pipelines": {"1": {"iteration_time_s": 0.8879, "saving_percent": 11.15}}},
+      "stragglers": [{"straggler_id": 1, "pipeline": 1, "factor": 1.2345678901234567,
+                      "starts_at": 1795307429.9, "expires_at": 1795311029.9}]})");
+}
+
+// Not what the pipelines do that wait for it.
+TEST(JobClientTextTest, TheHeadlineIsTheWholeJobs) {
+  const Style plain;
+  const std::string text = JobText(StragglingJob(), plain, 1795307430);
+  EXPECT_THAT(text, HasSubstr("iteration    1.0655 s, as long as the straggler is slow\n"));
+  EXPECT_THAT(text, HasSubstr("saves        15.50 % against maximum clocks with the same"));
+  EXPECT_THAT(text, HasSubstr("pipeline 1 straggles"));
+  EXPECT_THAT(text, HasSubstr("the others end in 1.0588 s and wait"));
+  EXPECT_THAT(text, Not(HasSubstr("23.3")));
+  const std::string table = JobTable(nlohmann::ordered_json::array({StragglingJob()}), plain);
+  EXPECT_THAT(table, HasSubstr("1.0655 s"));
+  EXPECT_THAT(table, Not(HasSubstr("1.0588 s")));
+}
+
+TEST(JobClientTextTest, AStragglerSaysWhenItIsOne) {
+  const Style plain;
+  EXPECT_THAT(JobText(StragglingJob(), plain, 1795307430),
+              HasSubstr("1: pipeline 1, x 1.235, until 2026-11-22 01:30:29 UTC\n"));
+  EXPECT_THAT(JobText(StragglingJob(), plain, 1795307400),
+              HasSubstr(", from 2026-11-22 00:30:29 UTC, until 2026-11-22 01:30:29 UTC\n"));
+}
+
+TEST(JobClientTextTest, EventsAreLines) {
+  const nlohmann::ordered_json plan = {{"job", "j-1"}, {"version", 3}, {"reason", "straggler"}};
+  EXPECT_EQ(EventLine("plan", plan, StragglingJob()),
+            "plan       j-1 llama: running, plan 3 (straggler), iteration 1.0655 s, saves 15.50 %, "
+            "1 straggler\n");
+  EXPECT_EQ(EventLine("detection", {{"job", "j-1"}, {"sentence", "Rank 3 is slow."}}, {}),
+            "detection  j-1: Rank 3 is slow.\n");
+  EXPECT_EQ(EventLine("job", {{"job", "j-1"}, {"deleted", true}}, {}), "job        j-1: deleted\n");
 }
 
 TEST(JobClientTextTest, JsonStaysTheSameJson) {

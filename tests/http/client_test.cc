@@ -270,11 +270,20 @@ TEST(Client, SaysWhyNobodyIsThere) {
   }
   const std::string url = "http://127.0.0.1:" + std::to_string(port);
   EXPECT_EQ(ClientTo(url).Call("GET", "/").error().message,
-            "Cannot reach " + url + ": Connection refused.");
+            "Cannot reach " + url +
+                ": Connection refused; nobody listens there: start the server, or correct the "
+                "address.");
   EXPECT_THAT(ClientTo("unix:/no/such/socket").Call("GET", "/").error().message,
               HasSubstr("Cannot reach unix:/no/such/socket: No such file"));
   EXPECT_THAT(ClientTo("http://no-such-name.invalid").Call("GET", "/").error().message,
               HasSubstr("Cannot reach http://no-such-name.invalid: "));
+}
+
+TEST(Client, SaysThatAServerSpeaksNoTls) {
+  const std::unique_ptr<Server> server = StartServer({});
+  const std::string url = "https://127.0.0.1:" + std::to_string(server->port());
+  EXPECT_THAT(ClientTo(url).Call("GET", "/").error().message,
+              HasSubstr("does not speak TLS; name it with http://"));
 }
 
 TEST(Client, ChecksUrlsAndCalls) {

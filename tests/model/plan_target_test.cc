@@ -27,6 +27,14 @@ TEST(PlanTargetTest, ReadsFactorsSecondsAndNames) {
   check("tstar", Kind::kTStar, 0);
 }
 
+TEST(PlanTargetTest, TextsRoundTrip) {
+  for (const char* const text : {"1.0x", "1.02x", "5.3", "0.001", "economic", "fastest", "tstar"}) {
+    EXPECT_EQ(PlanTargetText(*ParsePlanTarget(text)), text);
+  }
+  EXPECT_EQ(PlanTargetText(*ParsePlanTarget("1x")), "1.0x");
+  EXPECT_EQ(*ParsePlanTarget("1x"), *ParsePlanTarget("1.0x"));
+}
+
 TEST(PlanTargetTest, RefusesEverythingElse) {
   for (const char* text : {"", "x", "0", "-1", "-1x", "nan", "inf", "1e999", "1.0 x", " 1", "1s",
                            "Economic", "1.0xx", "0x10", "1,5"}) {

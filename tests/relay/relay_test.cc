@@ -218,6 +218,31 @@ TEST_F(ReportsTest, ABatchThatIsFullDoesNotWait) {
   EXPECT_EQ(server.CountOf("POST", "/iterations"), 1U);
 }
 
+// Also while no rank asks for anything.
+TEST_F(RelayTest, TheLogSaysThatTheServerIsAwayAndThatItIsBack) {
+  std::string url;
+  { url = ScriptedServer().url(); }  // A port that was free a moment ago.
+  std::mutex mutex;
+  std::vector<std::string> events;
+  StartRelay(url, [&](RelayOptions* options) {
+    options->probe_seconds = 0.1;
+    options->log = [&](bool, std::string_view event, const std::string&) {
+      const std::lock_guard lock(mutex);
+      events.emplace_back(event);
+    };
+  });
+  const auto has = [&](std::size_t count) {
+    const std::lock_guard lock(mutex);
+    return events.size() >= count;
+  };
+  ASSERT_TRUE(http::Eventually([&] { return has(1); }));
+  std::optional<ScriptedServer> server;
+  server.emplace(url.substr(url.rfind('/') + 1));
+  ASSERT_TRUE(http::Eventually([&] { return has(2); }));
+  relay_.reset();
+  EXPECT_EQ(events, (std::vector<std::string>{"server_away", "server_back"}));
+}
+
 TEST_F(RelayTest, ASlowServerIsAnAnswerInTime) {
   ScriptedServer server;
   server.SetSilent(true);

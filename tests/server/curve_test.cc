@@ -46,7 +46,7 @@ TEST_F(CurveTest, SaysWhatThePlannerSays) {
   for (const CurvePlan& plan : curve_->plans()) {
     EXPECT_LE(plan.iteration_time_seconds, plan.requested_time_seconds * (1 + 1e-9));
   }
-  for (const char* const text : {"1x", "1.1x", "economic", "fastest", "tstar", "30"}) {
+  for (const char* const text : {"1.0x", "1.1x", "economic", "fastest", "tstar", "30"}) {
     const PlanTarget target = *ParsePlanTarget(text);
     EXPECT_EQ(*curve_->TargetSeconds(target), *planner->TargetSeconds(target)) << text;
   }
@@ -65,7 +65,7 @@ TEST_F(CurveTest, LooksUpTheSlowestPlanThatEndsInTime) {
 }
 
 TEST_F(CurveTest, TheRecordReadsBackToTheSame) {
-  const store::CurveRecord again = curve_->Record("j", "1x", nullptr);
+  const store::CurveRecord again = curve_->Record("j", "1.0x", nullptr);
   EXPECT_EQ(again.frontier_json, record_.frontier_json);
   ASSERT_EQ(again.plans.size(), record_.plans.size());
   const auto curve = Curve::Make(job_, again);
@@ -83,7 +83,7 @@ TEST_F(CurveTest, PlansOfEarlierTargetsGo) {
   for (int i = 0; i < 40; ++i) {
     const double seconds = curve->frontier().fastest_seconds * (1.01 + 0.001 * i);
     const Plan plan = *planner->PlanFor(seconds, {}, 0.01);
-    curve = *Curve::Make(job_, curve->Record("j", "1x", &plan));
+    curve = *Curve::Make(job_, curve->Record("j", "1.0x", &plan));
     EXPECT_NE(curve->Find(last), nullptr);
     last = curve->NextId();
   }

@@ -73,7 +73,7 @@ class Known:
     stragglers: set[int] = field(default_factory=set)
     cleared: set[int] = field(default_factory=set)
     perhaps_cleared: set[int] = field(default_factory=set)
-    targets: set[str] = field(default_factory=lambda: {"1x"})
+    targets: set[str] = field(default_factory=lambda: {"1.0x"})
     finished: bool = False
     deleted: bool = False
     perhaps_deleted: bool = False
@@ -194,7 +194,7 @@ class Drill:
             job.perhaps_cleared.discard(straggler)
             job.cleared.add(straggler)
         elif choice < 0.9:
-            target = self.random.choice(["1x", "1.05x", "1.2x", "economic", "tstar"])
+            target = self.random.choice(["1.0x", "1.05x", "1.2x", "economic", "tstar"])
             job.targets.add(target)
             status, answer = _do(server, "PUT", path + "/point", {"at": target})
             assert status == 200, (status, answer)

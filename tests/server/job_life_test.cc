@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -46,6 +48,27 @@ TEST_F(JobLifeTest, TheSameKeyMeansTheSameJob) {
   // Without a key every one is new.
   EXPECT_NE(Create(kSmallSettings, kSmallProfile, ""), Create(kSmallSettings, kSmallProfile, ""));
   EXPECT_EQ(service_->Jobs().size(), 4);
+}
+
+// The job is durable, and so is its work, before its creator has told the server of it: the
+// worker that claims it in between must not take it for the work of a deleted job.
+TEST_F(JobLifeTest, WorkThatIsClaimedWhileItsJobIsCreatedIsDone) {
+  const std::thread::id creator = std::this_thread::get_id();
+  std::atomic<bool> is_slow = false;
+  ServiceOptions options;
+  options.now_seconds = [&] {
+    // Longer than the worker's pause. The new job reads the clock.
+    if (is_slow && std::this_thread::get_id() == creator) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    }
+    return 1000.0;
+  };
+  Restart(options);
+  is_slow = true;
+  const auto job = Create();
+  is_slow = false;
+  AwaitRefined(*job);
+  Restart();
 }
 
 TEST_F(JobLifeTest, KeysThatRaceMakeOneJob) {

@@ -223,6 +223,27 @@ TEST_F(ServersRaceTest, WhatTheStoreLostIsLostAndNoVersionGoesBack) {
   EXPECT_TRUE(jobs_[1]->SetTarget("1.1x"));
 }
 
+TEST_F(ServersRaceTest, WhatIsShownWithoutTheDatabaseIsMarked) {
+  MakeRunning();
+  const std::string id = jobs_[0]->id();
+  const auto is_stale = [&] {
+    bool of_job = false;
+    bool of_list = false;
+    EXPECT_TRUE(services_[0]->GetFresh(id, &of_job));
+    EXPECT_EQ(services_[0]->FreshJobs(&of_list).size(), 1);
+    EXPECT_EQ(of_job, of_list);
+    return of_job;
+  };
+  EXPECT_FALSE(is_stale());
+  postgres_->Kill();
+  EXPECT_TRUE(is_stale());
+  postgres_->Start();
+  EXPECT_TRUE(Eventually([&] {
+    bool is_again = true;
+    return services_[0]->GetFresh(id, &is_again) && !is_again;
+  }));
+}
+
 TEST_F(ServersRaceTest, ADatabaseThatIsKilledLosesNothingAndComesBack) {
   MakeRunning();
   std::atomic<bool> stopping = false;

@@ -40,7 +40,7 @@ void ServiceTest::Start(ServiceOptions options) {
   Result<std::unique_ptr<store::Store>> store =
       store::Store::Open("sqlite:" + directory_.Path("store.sqlite"));
   if (!store) throw std::runtime_error(store.error().message);
-  options.now_seconds = [this] { return now_.load(); };
+  if (!options.now_seconds) options.now_seconds = [this] { return now_.load(); };
   options.tick_seconds = 0.005;
   Result<std::unique_ptr<JobService>> service =
       JobService::Start(*std::move(store), std::move(options));

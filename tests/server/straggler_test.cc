@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <vector>
 
+#include "server/job_json.h"
 #include "server/service_testing.h"
 
 namespace perseus::server {
@@ -61,6 +63,28 @@ TEST_F(StragglerTest, TheOthersSlowDownAndTheStragglerRunsAtItsFastest) {
   EXPECT_EQ(Requested(0), target);
   EXPECT_EQ(Requested(1), target);
   EXPECT_EQ(job_->ClearStraggler(*id).error().code, FailureCode::kNotFound);
+}
+
+// What is shown of the job is what all its pipelines do, waiting included.
+TEST_F(StragglerTest, TheWholeJobWaitsForTheStraggler) {
+  const auto whole = [&] { return JobSummaryJson(job_->View())["plan"]["whole_job"]; };
+  EXPECT_EQ(whole()["straggling"], false);
+  EXPECT_EQ(whole()["iteration_time_s"], Plan()->PlanOf(0)->iteration_time_seconds);
+  EXPECT_NEAR(whole()["saving_percent"].get<double>(), Plan()->PlanOf(0)->saving_percent, 1e-9);
+  ASSERT_TRUE(job_->AddStraggler({.pipeline = 1, .delay_seconds = 100}));
+  const double slowed = Fastest() + 100;
+  EXPECT_EQ(whole()["straggling"], true);
+  EXPECT_NEAR(whole()["iteration_time_s"].get<double>(), slowed, 1e-9);
+  // Two pipelines of 40 W in all wait for nearly all of it.
+  const double baseline = 2 * (Plan()->curve->baseline_energy_joules() + 40 * 100);
+  const double joules = whole()["energy_j"];
+  EXPECT_NEAR(whole()["saving_percent"].get<double>(), 100 * (1 - joules / baseline), 1e-6);
+  const CurvePlan& other = *Plan()->PlanOf(0);
+  const CurvePlan& own = *Plan()->PlanOf(1);
+  EXPECT_NEAR(joules,
+              other.energy_joules + 40 * (slowed - other.iteration_time_seconds) +
+                  own.energy_joules + 40 * 100,
+              1e-6);
 }
 
 TEST_F(StragglerTest, NobodyIsSlowerThanTStar) {

@@ -216,8 +216,11 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
         'profile = "profile.csv"\nschedule = "1f1b"\nmicrobatches = 2\ndp = 2\n'
         'blocking_power = 20\nat = "1.1x"\ntime_margin = "1%"\n'
     )
-    text = job_command(server, "create", str(tmp_path / "job.toml"), "--name", "llama")
+    creation = ("create", str(tmp_path / "job.toml"), "--name", "llama", "--client-key", "key-7")
+    text = job_command(server, *creation)
     assert "registering" in text
+    assert "was there before" not in text
+    assert "was there before" in job_command(server, *creation)
     [job] = server.call("GET", "/api/v1/jobs")[1]["jobs"]
     assert job["at"] == "1.1x"
     register_all(server, f"/api/v1/jobs/{job['id']}")
@@ -226,7 +229,10 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
     assert "1.2x" in job_command(server, "point", "llama", "1.2x")
     slow = ("--pipeline", "1", "--factor", "1.3", "--expires", "1h")
     assert "Straggler 1" in job_command(server, "straggler", "set", "llama", *slow)
-    assert "pipeline 1, x 1.3" in job_command(server, "show", job["id"])
+    shown = job_command(server, "show", "key-7")
+    assert "pipeline 1, x 1.3, until 20" in shown
+    assert "against maximum clocks with the same straggler" in shown
+    assert shown == job_command(server, "show", job["id"])
     assert "Straggler 1" in job_command(server, "straggler", "clear", "llama", "1")
     assert "All" in job_command(server, "straggler", "clear", "llama")
     plan = tmp_path / "plan.json"
@@ -234,10 +240,17 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
     assert json.loads(plan.read_text())["microbatches"] == 2
     assert job_command(server, "export", "llama", "--frontier").startswith("iteration_time_s")
     assert json.loads(job_command(server, "show", "llama", "--json"))["id"] == job["id"]
+    assert "Nothing is compared" in job_command(server, "compare", "llama", "--off")
     assert "finished" in job_command(server, "finish", "llama")
+    assert f"perseus job delete {job['id']}" in job_command(server, *creation)
+    other = job_command(server, *creation[:-1], "key-8", "--json")
+    ambiguous = job_command(server, "show", "llama", fails=True)
+    assert "2 jobs are called 'llama'" in ambiguous
+    assert job["id"] in ambiguous
+    job_command(server, "delete", json.loads(other)["id"])
     assert "is deleted" in job_command(server, "delete", "llama")
     assert "there is no job" in job_command(server, "show", job["id"], fails=True)
-    assert "0 jobs are called" in job_command(server, "show", "llama", fails=True)
+    assert "no job has the name or client key" in job_command(server, "show", "llama", fails=True)
     assert "did you mean 'show'?" in job_command(server, "shwo", "x", fails=True)
 
 

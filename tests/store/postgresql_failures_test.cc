@@ -168,6 +168,28 @@ TEST_F(PostgresqlFailuresTest, WithoutADatabaseThereIsAnAnswer) {
   EXPECT_EQ(StoredRanks(*store), std::set<int>{9});
 }
 
+// The connection goes while the first two transactions end.
+TEST_F(PostgresqlFailuresTest, RanksAreWrittenAgainWhereTheEndIsUnknown) {
+  const auto store = OpenOrThrow(server_->Uri());
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  server_->Run(
+      "CREATE SEQUENCE ends; "
+      "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "IF nextval('ends') <= 2 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF; "
+      "RETURN NULL; END $$; "
+      "CREATE CONSTRAINT TRIGGER at_the_end AFTER INSERT ON ranks DEFERRABLE INITIALLY DEFERRED "
+      "FOR EACH ROW EXECUTE FUNCTION lose(); "
+      "CREATE CONSTRAINT TRIGGER at_the_end AFTER INSERT ON measurements DEFERRABLE INITIALLY "
+      "DEFERRED FOR EACH ROW EXECUTE FUNCTION lose()");
+  EXPECT_TRUE(store->Write({SampleRank("a", 3)}));
+  EXPECT_EQ(StoredRanks(*store), std::set<int>{3});
+  // Rows that would be there twice are not.
+  server_->Run("ALTER SEQUENCE ends RESTART");
+  const auto written = store->Write({Measurements{.job = "a", .rank = 3, .done = true}});
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message, HasSubstr("not known whether it was written"));
+}
+
 TEST_F(PostgresqlFailuresTest, AFrozenDatabaseIsGivenUp) {
   const auto store = OpenOrThrow(server_->Uri());
   ASSERT_TRUE(store->Write({SampleJob("a")}));

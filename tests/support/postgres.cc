@@ -132,8 +132,13 @@ ServerFolder::ServerFolder() {
 }
 
 ServerFolder::~ServerFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  // What was killed may write until the kernel has ended it.
+  constexpr int kTries = 50;
+  std::error_code fault;
+  for (int i = 0; i < kTries && fs::exists(path_, fault); ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    fs::remove_all(path_, fault);
+  }
 }
 
 std::string PostgresServer::WhyMissing() {

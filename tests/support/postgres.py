@@ -101,7 +101,11 @@ class _Process:
     def close(self) -> None:
         """Kill it and remove its folder."""
         self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for _ in range(50):  # What was killed may write until the kernel has ended it.
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.folder.exists():
+                break
+            time.sleep(0.1)
 
     def spawn(self, *arguments: object) -> subprocess.Popen[bytes]:
         """Start a program as the server's user."""

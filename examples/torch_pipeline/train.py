@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Train the small GPT in two pipelines of two ranks each, with or without Perseus.
+
+The two lines that Perseus needs are marked below. run.py starts this; by hand:
+
+    python train.py --gpus FILE --table profile.csv --out DIR [--server URL]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import multiprocessing
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import perseus
+import torch
+import torch.distributed as dist
+from perseus import simulate
+from simulated_device import DeviceTimeline, SimulatedDevice, read_tables
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.pipelining import PipelineStage, schedules
+
+from model import ROWS, SEQUENCE, Stage, batch_of, loss_of
+
+PIPELINES = 2
+RANKS_IN_PIPELINE = 2
+MICROBATCHES = 8
+MOST_ITERATIONS = 500
+SETTLED = 4  # Iterations of one plan before those that count.
+CLASSES = {
+    "1f1b": "Schedule1F1B",
+    "interleaved-1f1b": "ScheduleInterleaved1F1B",
+    "zbv-zero-bubble": "ScheduleZBVZeroBubble",
+}
+
+
+def stages_of(schedule: str, rank: int) -> list[int]:
+    """Return the stages of a rank of a pipeline."""
+    if schedule == "1f1b":
+        return [rank]
+    if schedule == "zbv-zero-bubble":
+        return [rank, 2 * RANKS_IN_PIPELINE - 1 - rank]
+    return [rank, rank + RANKS_IN_PIPELINE]
+
+
+def average_gradients(parameters: list[torch.nn.Parameter], group: Any) -> None:
+    """Average over the pipelines."""
+    flat = torch.cat([p.grad.flatten() for p in parameters])
+    dist.all_reduce(flat, group=group)
+    flat /= PIPELINES
+    for parameter, grad in zip(
+        parameters, flat.split([p.numel() for p in parameters]), strict=True
+    ):
+        parameter.grad.copy_(grad.view_as(parameter))
+
+
+class Course:
+    """What is measured when: the same on all ranks, as they decide it together.
+
+    With Perseus: "profile" until all ranks follow one plan, "planned", "straggler", "well".
+    Without: "planned" and "straggler" as the first iterations, the others only train.
+    """
+
+    def __init__(self, options: argparse.Namespace, attached: perseus.Attached | None) -> None:
+        self.options = options
+        self.attached = attached
+        self.phase = "profile" if attached else "planned"
+        self.left = options.measured
+        self.steady = 0
+        self.version = -1
+
+    def next(self, iteration: int) -> str | None:
+        """Return the phase of the next iteration; None: training is over."""
+        if self.phase == "profile":
+            self._wait_for_plans()
+            if self.phase == "profile" and iteration > MOST_ITERATIONS:
+                raise SystemExit("there was no plan that all ranks follow")
+            return self.phase
+        self.left -= 1
+        if self.left > 0 or self.phase == "plain":
+            return None if iteration == self.options.iterations else self.phase
+        if not self.attached:
+            self.phase = {"planned": "straggler", "straggler": "plain"}[self.phase]
+            self.left = self.options.measured
+            return self.phase
+        following = {"planned": "straggler", "straggler": "well", "well": ""}[self.phase]
+        self.left = 3 if following == "well" else self.options.measured + SETTLED
+        self.phase = following
+        return following or None
+
+    def _wait_for_plans(self) -> None:
+        assert self.attached is not None
+        report = self.attached.report()
+        follows = report["state"] == "following"
+        version = float(report["plan_version"]) if follows else -1.0  # type: ignore[arg-type]
+        seen = torch.tensor([version, -version], dtype=torch.float64)
+        dist.all_reduce(seen, dist.ReduceOp.MIN)
+        least, most = float(seen[0]), -float(seen[1])
+        self.steady = self.steady + 1 if least == most == self.version >= 0 else 0
+        self.version = int(most)
+        if self.steady >= SETTLED:
+            self.phase, self.left = "planned", self.options.measured
+
+
+def train(rank: int, options: argparse.Namespace, folder: str) -> None:
+    """Train on one rank."""
+    torch.set_num_threads(1)
+    world = PIPELINES * RANKS_IN_PIPELINE
+    os.environ["LOCAL_RANK"] = str(rank)
+    store = dist.FileStore(f"{folder}/store", world)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=world)
+    names = ("dp", "pp")
+    mesh = init_device_mesh("cpu", (PIPELINES, RANKS_IN_PIPELINE), mesh_dim_names=names)
+    replica, place = mesh.get_coordinate()
+
+    indices = stages_of(options.schedule, place)
+    count = RANKS_IN_PIPELINE * len(indices)
+    stages = []
+    for index in indices:
+        torch.manual_seed(index)
+        group = mesh["pp"].get_group()
+        stages.append(
+            PipelineStage(Stage(index, count), index, count, torch.device("cpu"), group=group)
+        )
+    schedule = getattr(schedules, CLASSES[options.schedule])(
+        stages[0] if len(stages) == 1 else stages, MICROBATCHES, loss_fn=loss_of
+    )
+    parameters = [p for stage in stages for p in stage.submod.parameters()]
+    optimizer = torch.optim.AdamW(parameters, lr=3e-3)
+
+    # In place of hardware. On real GPUs there is none of this.
+    gpus = simulate.Gpus(options.gpus)
+    tables = read_tables(options.table, options.scale)
+    ends = Path(folder) / "ends"
+    device = SimulatedDevice(gpus, rank, tables, ends, replica, PIPELINES, count, MICROBATCHES)
+    for stage in stages:
+        device.put_under(stage)
+
+    # Perseus: these lines, with what differs from its defaults on this machine.
+    attached = None
+    if options.server:
+        attached = perseus.attach(
+            schedule,
+            options.server,
+            mesh=mesh,
+            run=options.run,
+            name=options.run,
+            device=options.device,
+            gpu_uuid=gpus.uuid(rank),
+            tokens=MICROBATCHES * ROWS * SEQUENCE,
+            timeline=DeviceTimeline(device),
+            profile_iterations=options.profile_iterations,
+            report_interval_seconds=1,
+            min_interval_seconds=0.002,  # All here is faster than real GPUs are.
+        )
+
+    is_last = any(stage.is_last for stage in stages)
+    course = Course(options, attached)
+    losses: list[str] = []
+    rows: list[tuple[object, ...]] = []
+    before = device.end_iteration()
+    iteration = 0
+    phase: str | None = course.phase
+    slow = False
+    while phase is not None:
+        if (phase == "straggler") != slow and replica == PIPELINES - 1:
+            slow = phase == "straggler"
+            gpus.set_slowdown(rank, options.straggler if slow else 1)
+            if attached and attached.job:
+                attached.job.client.set_straggler(rank, 0, options.straggler if slow else 1)
+        device.on = phase != "plain"
+
+        x, target = batch_of(iteration, replica, MICROBATCHES)
+        of_microbatches: list[torch.Tensor] = []
+        arguments = (x,) if stages[0].is_first else ()
+        if is_last:
+            schedule.step(*arguments, target=target, losses=of_microbatches)
+        else:
+            schedule.step(*arguments)
+        average_gradients(parameters, mesh["dp"].get_group())
+        optimizer.step()
+        optimizer.zero_grad()
+
+        losses += [float(loss.detach()).hex() for loss in of_microbatches]
+        if device.on:
+            after = device.end_iteration()
+            joules = torch.tensor(after[1] - before[1], dtype=torch.float64)
+            dist.all_reduce(joules)
+            version = attached.report()["plan_version"] if attached else -1
+            rows.append((iteration, phase, after[0] - before[0], float(joules), version))
+            before = after
+        iteration += 1
+        phase = course.next(iteration)
+
+    out = Path(options.out)
+    if is_last:
+        (out / f"losses-{replica}.txt").write_text("\n".join(losses) + "\n")
+    if rank == 0:
+        with (out / "iterations.csv").open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("iteration", "phase", "seconds", "joules", "plan_version"))
+            writer.writerows(rows)
+    if attached:
+        report = attached.report()
+        stats = report.pop("stats")
+        report["stats"] = str(stats)
+        (out / f"report-{rank}.json").write_text(json.dumps(report, indent=1) + "\n")
+        attached.detach()
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def parse() -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--schedule", choices=sorted(CLASSES), default="1f1b")
+    parser.add_argument("--gpus", required=True, help="file of simulated GPUs")
+    parser.add_argument("--table", type=Path, required=True, help="what computations cost on them")
+    parser.add_argument("--scale", type=float, default=0.4, help="times the table's seconds")
+    parser.add_argument("--out", required=True, help="folder for what was seen")
+    parser.add_argument("--server", help="of Perseus; without it, Perseus takes no part")
+    parser.add_argument("--device", help="where Perseus finds the GPUs")
+    parser.add_argument("--run", default="torch-pipeline", help="what Perseus calls the job")
+    parser.add_argument("--measured", type=int, default=10, help="iterations of each phase")
+    parser.add_argument("--iterations", type=int, default=0, help="without Perseus: so many")
+    parser.add_argument("--straggler", type=float, default=1.2, help="how slow, in its phase")
+    parser.add_argument("--profile-iterations", type=int, default=3, help="at each clock")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Start a process for each rank. Forked, so that PyTorch is imported once."""
+    options = parse()
+    Path(options.out).mkdir(parents=True, exist_ok=True)
+    fork = multiprocessing.get_context("fork")
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [
+            fork.Process(target=train, args=(rank, options, folder))
+            for rank in range(PIPELINES * RANKS_IN_PIPELINE)
+        ]
+        for process in ranks:
+            process.start()
+        for process in ranks:
+            process.join()
+    raise SystemExit(max(abs(process.exitcode or 0) for process in ranks))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+/* Copyright 2026 The Perseus Authors
+ * SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef PERSEUS_SIMULATE_H_
+#define PERSEUS_SIMULATE_H_
+
+/* GPUs that are not there, in libperseus_client: to try a trainer and Perseus on any machine. They
+ * live in a file that every process maps; "simulated:FILE" names them to clients and agents.
+ * docs/simulated-gpus.md describes them and the configuration.
+ *
+ * Units: seconds (of simulated time, as perseus_simulated_now() has it), joules, MHz. Ownership:
+ * what is given is copied before a function returns. Threads: every function may be called from any
+ * thread, perseus_simulated_close() last. Errors: PERSEUS_INVALID (an argument, the configuration,
+ * no file of simulated GPUs), PERSEUS_UNAVAILABLE (the system refused), PERSEUS_NO_MEMORY;
+ * `message`, which may be NULL, then holds one sentence. No C++ exception leaves this library. */
+
+#include "perseus/client.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NOLINTBEGIN(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg):
+ * names of C. */
+
+typedef struct perseus_simulated perseus_simulated;
+
+/* What a whole computation takes at one clock. Between two clocks of a table: on the line between
+ * them; beyond its ends: as at the end. */
+typedef struct perseus_simulated_cost {
+  double mhz;
+  double seconds;
+  double joules;
+} perseus_simulated_cost;
+
+/* A computation that was begun; one that ended also has its time and energy. */
+typedef struct perseus_simulated_kernel {
+  uint64_t id;
+  int32_t gpu;
+  int32_t start_mhz; /* The clock in effect when it began. */
+  double seconds;
+  double joules;
+  double begin_seconds;
+  double end_seconds;
+} perseus_simulated_kernel;
+
+/* A GPU as it is now. */
+typedef struct perseus_simulated_snapshot {
+  double at_seconds;
+  int32_t clock_mhz;  /* In effect. */
+  int32_t locked_mhz; /* The last that was asked for; 0: none. */
+  double joules;      /* Exact, not as its counter shows it. */
+  double watts;
+  uint64_t set_calls; /* So far. */
+} perseus_simulated_snapshot;
+
+/* Makes the file `path`, or replaces it, from a configuration in TOML. */
+PERSEUS_CLIENT_API perseus_status perseus_simulated_create(const char* path, const char* toml,
+                                                           char* message, size_t message_size);
+
+PERSEUS_CLIENT_API perseus_status perseus_simulated_open(const char* path, perseus_simulated** gpus,
+                                                         char* message, size_t message_size);
+/* NULL is allowed. */
+PERSEUS_CLIENT_API void perseus_simulated_close(perseus_simulated* gpus);
+
+PERSEUS_CLIENT_API int32_t perseus_simulated_count(const perseus_simulated* gpus);
+PERSEUS_CLIENT_API double perseus_simulated_now(const perseus_simulated* gpus);
+/* Returns the full length, as snprintf does; 0: no such GPU. */
+PERSEUS_CLIENT_API size_t perseus_simulated_uuid(const perseus_simulated* gpus, int32_t gpu,
+                                                 char* text, size_t size);
+
+PERSEUS_CLIENT_API perseus_status perseus_simulated_read(perseus_simulated* gpus, int32_t gpu,
+                                                         perseus_simulated_snapshot* snapshot,
+                                                         char* message, size_t message_size);
+
+/* Begins a computation and returns; where one runs already, waits for it first. `ready_seconds`:
+ * when all that it waits for was there, so that it does not matter how late this process woke up;
+ * 0: now. Then perseus_simulated_wait(), before 16 others were begun on this GPU. */
+PERSEUS_CLIENT_API perseus_status perseus_simulated_launch(perseus_simulated* gpus, int32_t gpu,
+                                                           const perseus_simulated_cost* table,
+                                                           size_t rows, double ready_seconds,
+                                                           perseus_simulated_kernel* kernel,
+                                                           char* message, size_t message_size);
+/* Sleeps until it has ended, and fills in the rest of it. */
+PERSEUS_CLIENT_API perseus_status perseus_simulated_wait(perseus_simulated* gpus,
+                                                         perseus_simulated_kernel* kernel,
+                                                         char* message, size_t message_size);
+
+/* From now on. Computations take `times` as long (1e-3 at least; 1: as in their table). */
+PERSEUS_CLIENT_API perseus_status perseus_simulated_set_slowdown(perseus_simulated* gpus,
+                                                                 int32_t gpu, double times,
+                                                                 char* message,
+                                                                 size_t message_size);
+/* Calls that set a clock lack the right (1), or have it (0). */
+PERSEUS_CLIENT_API perseus_status perseus_simulated_set_refuse(perseus_simulated* gpus, int32_t gpu,
+                                                               int refuse, char* message,
+                                                               size_t message_size);
+
+/* NOLINTEND(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg) */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PERSEUS_SIMULATE_H_ */

@@ -1,0 +1,445 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a trainer, or a framework's hook, tells Perseus: steps and their computations.
+
+>>> with perseus.Job("http://127.0.0.1:7787", job_id="j-1", rank=3, pp_rank=3) as job:
+...     for batch in batches:
+...         with job.step():
+...             with job.forward(microbatch=0):
+...                 ...
+...             with job.backward(microbatch=0):
+...                 ...
+
+`Job` wraps `perseus.Client` and knows what a client does not: evaluation, iterations that break
+off, and computations that are only queued on a device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import warnings
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Callable
+
+from perseus.client import Client, State
+from perseus.hooks.timeline import Timeline, find_timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_log = logging.getLogger("perseus")
+
+
+class Job:
+    """One rank of a training job. Nothing here raises into training.
+
+    What goes wrong in Perseus itself is said once, by `warnings.warn` and the logger "perseus",
+    and training goes on. An exception of the trainer passes through unchanged; the step that it
+    breaks off is given up, and nothing of it is used.
+
+    Parameters
+    ----------
+    server, job_id, job, rank, dp_rank, pp_rank, tp_rank, gpu_uuid, gpu_index, shadow, profile, \
+strict, ahead, options
+        As for `perseus.Client`.
+    device
+        As for `perseus.Client`.
+    timeline
+        When computations run. "host": while they are between begin and end, which is right where
+        these return when the device is done. "cuda": as CUDA events say that are recorded at
+        begin and end on the current stream; they are read at the end of a later step, without
+        synchronisation. "auto": "cuda" where PyTorch uses a GPU by the time of the first
+        computation, else "host". Or an object with the methods of
+        `perseus.hooks.timeline.Timeline`.
+    clock
+        The host's clock in seconds that CUDA events are set against; None: `time.perf_counter`.
+    client
+        Instead of all the above: a client that is open already, and stays open when the job is
+        closed.
+
+    Notes
+    -----
+    `$PERSEUS_SERVER`, `$PERSEUS_JOB_ID`, `$PERSEUS_DEVICE` and `$PERSEUS_TOKEN_FILE` are used for
+    what is not given.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        job_id: str | None = None,
+        job: Mapping[str, object] | None = None,
+        rank: int = 0,
+        dp_rank: int = 0,
+        pp_rank: int = 0,
+        tp_rank: int = 0,
+        device: str | None = None,
+        gpu_uuid: str | None = None,
+        gpu_index: int = 0,
+        shadow: bool = False,
+        profile: bool = False,
+        strict: bool = False,
+        ahead: bool = True,
+        timeline: str | Timeline = "auto",
+        clock: Callable[[], float] | None = None,
+        client: Client | None = None,
+        **options: str | float,
+    ) -> None:
+        self._step_lock = threading.Lock()
+        self._skipping = 0
+        self._iteration = 0
+        self._open = False  # A step is under way.
+        self.quiet = False  # No plan is near: nobody asks for the step's computations.
+        self._abandoned = 0
+        self._ignored_steps = 0
+        self._outside = 0
+        self._failure = ""
+        self._clock = clock
+        self._timeline: Timeline | None = None
+        self._find: str | None = None  # How a timeline is still to be found.
+        if isinstance(timeline, str):
+            self._find = timeline
+        else:
+            self._timeline = timeline
+        self._owns_client = client is None
+        token = os.environ.get("PERSEUS_TOKEN_FILE")
+        if token and "token" not in options and client is None:
+            try:
+                options["token"] = Path(token).read_text(encoding="utf-8").strip()
+            except OSError as error:
+                self.fail(f"the token in PERSEUS_TOKEN_FILE ({token}) cannot be read", error)
+        self.client = client or Client(
+            server or os.environ.get("PERSEUS_SERVER"),
+            job_id=job_id or (os.environ.get("PERSEUS_JOB_ID") if job is None else None),
+            job=job,
+            rank=rank,
+            dp_rank=dp_rank,
+            pp_rank=pp_rank,
+            tp_rank=tp_rank,
+            device=device or os.environ.get("PERSEUS_DEVICE"),
+            gpu_uuid=gpu_uuid,
+            gpu_index=gpu_index,
+            shadow=shadow,
+            profile=profile,
+            strict=strict,
+            ahead=ahead,
+            **options,
+        )
+
+    # What a trainer calls.
+
+    def step(self, tokens: int = 0) -> _Step:
+        """Return a context manager around an iteration; its `tokens` may be set within.
+
+        A step within a step, or beside it in another thread, is part of the first.
+        """
+        return _Step(self, tokens)
+
+    def forward(
+        self, microbatch: int = -1, stage: int | None = None, work: float | None = None
+    ) -> _Computation:
+        """Return a context manager around a forward computation.
+
+        Parameters
+        ----------
+        microbatch
+            From 0; -1: not known, matched by order.
+        stage
+            Of the model, virtual stages counted, from 0; None: not known.
+        work
+            Amount of it: tokens, or any number that time grows with; None: not known.
+        """
+        return _Computation(self, "forward", microbatch, stage, work)
+
+    def backward(
+        self, microbatch: int = -1, stage: int | None = None, work: float | None = None
+    ) -> _Computation:
+        """Return a context manager around a backward computation; as `forward`."""
+        return _Computation(self, "backward", microbatch, stage, work)
+
+    def backward_input(
+        self, microbatch: int = -1, stage: int | None = None, work: float | None = None
+    ) -> _Computation:
+        """Return a context manager around a backward for the input alone ("I")."""
+        return _Computation(self, "backward_input", microbatch, stage, work)
+
+    def backward_weight(
+        self, microbatch: int = -1, stage: int | None = None, work: float | None = None
+    ) -> _Computation:
+        """Return a context manager around a backward for the weights alone ("W")."""
+        return _Computation(self, "backward_weight", microbatch, stage, work)
+
+    def skip(self) -> _Skip:
+        """Return a context manager within which nothing is recorded: evaluation, say."""
+        return _Skip(self)
+
+    def report(self) -> dict[str, object]:
+        """Return what is going on: state, plan, counters and what went wrong last.
+
+        Returns
+        -------
+        dict
+            "state", "plan_version", "job_id", "last_error", "stats" (`perseus.Stats` or None),
+            "steps", "abandoned_steps", "ignored_steps" (nested, or in another thread at the same
+            time), "outside" (computations outside of a step), "timeline", "timeline_dropped"
+            (steps whose device times came too late to be used).
+        """
+        client = self.client
+        return {
+            "state": client.state.name.lower(),
+            "plan_version": client.plan_version,
+            "job_id": client.job_id,
+            "last_error": self._failure or client.last_error,
+            "stats": client.stats(),
+            "steps": self._iteration,
+            "abandoned_steps": self._abandoned,
+            "ignored_steps": self._ignored_steps,
+            "outside": self._outside,
+            "timeline": "host" if self._timeline is None else self._timeline.name,
+            "timeline_dropped": 0 if self._timeline is None else self._timeline.dropped,
+        }
+
+    @property
+    def state(self) -> str:
+        """What the client is doing now: "following", say."""
+        return self.client.state.name.lower()
+
+    @property
+    def last_error(self) -> str:
+        """The newest thing that went wrong, one sentence; empty: nothing did."""
+        return self._failure or self.client.last_error
+
+    def close(self) -> None:
+        """Give the clock back and send what is to be reported. May be called again."""
+        if self._open:
+            self.step_abandon()
+        if self._owns_client:
+            self.client.close()
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # What hooks call.
+
+    def step_begin(self) -> bool:
+        """Begin an iteration; False: it is not recorded, and another's to end."""
+        if self._skipping:
+            return False
+        if not self._step_lock.acquire(blocking=False):
+            self._ignored_steps += 1
+            return False
+        self._open = True
+        self.client.step_begin(self._iteration)
+        # After it: a plan that comes now is followed from the next step on.
+        self.quiet = self._nobody_asks()
+        timeline = self._timeline
+        if timeline is not None and not self.quiet:
+            try:
+                timeline.step_begin(self._iteration)
+            except Exception as error:
+                self._lose_timeline(error)
+        return True
+
+    def step_end(self, tokens: int = 0) -> None:
+        """End the iteration that `step_begin` began."""
+        if not self._open:
+            return
+        timeline = self._timeline
+        if self.quiet and not self._nobody_asks():
+            self.client.step_abandon()  # It began before there was a plan, and told nothing.
+            self._close_step()
+            return
+        self.client.step_end(tokens)
+        if timeline is not None and not self.quiet:
+            try:
+                timeline.step_end()
+                for done in timeline.take():
+                    self.client.step_times(*done)
+            except Exception as error:
+                self._lose_timeline(error)
+        self._close_step()
+
+    def step_abandon(self) -> None:
+        """End the iteration that `step_begin` began, of which nothing is to be used."""
+        if not self._open:
+            return
+        self._abandoned += 1
+        self.client.step_abandon()
+        if self._timeline is not None:
+            try:
+                self._timeline.step_abandon()
+            except Exception as error:
+                self._lose_timeline(error)
+        self._close_step()
+
+    def begin(
+        self,
+        kind: object,
+        microbatch: int = -1,
+        stage: int | None = None,
+        work: float | None = None,
+    ) -> None:
+        """Say that a computation begins.
+
+        Parameters
+        ----------
+        kind
+            "forward", "backward", "backward_input", "backward_weight", or PyTorch's F, B, I, W.
+        microbatch, stage, work
+            As for `forward`.
+        """
+        if self._skipping or self.quiet:
+            return
+        if not self._open:
+            self._outside += 1
+            return
+        if work is not None:
+            self.client.instruction_work(work)
+        self.client.instruction_begin(kind, -1 if stage is None else stage, microbatch)
+        if self._find is not None:
+            self._find_timeline()
+        timeline = self._timeline
+        if timeline is not None:
+            try:
+                timeline.begin()
+            except Exception as error:
+                self._lose_timeline(error)
+
+    def end(self, kind: object, microbatch: int = -1, stage: int | None = None) -> None:
+        """Say that the computation ended."""
+        if self._skipping or self.quiet or not self._open:
+            return
+        timeline = self._timeline
+        if timeline is not None:
+            try:
+                timeline.end()
+            except Exception as error:
+                self._lose_timeline(error)
+        self.client.instruction_end(kind, -1 if stage is None else stage, microbatch)
+
+    def fail(self, what: str, error: BaseException | None = None) -> None:
+        """Say once that something of Perseus went wrong; training goes on."""
+        text = what if error is None else f"{what}: {type(error).__name__}: {error}"
+        first = not self._failure
+        self._failure = text
+        if first:
+            say(text)
+
+    def _nobody_asks(self) -> bool:
+        """Return whether there is no plan and no sweep, and there has not been one."""
+        client = self.client
+        waits = client.state in (State.CONNECTING, State.WAITING)
+        return waits and client.plan_version <= 0
+
+    def _close_step(self) -> None:
+        self._open = self.quiet = False
+        self._iteration += 1
+        self._step_lock.release()
+
+    def _find_timeline(self) -> None:
+        how, self._find = self._find, None
+        try:
+            # It says nothing of this step, which began without it.
+            self._timeline = find_timeline(how or "host", self._clock)
+        except Exception as error:
+            self.fail(f"no timeline {how!r}, the host's clock is used", error)
+
+    def _lose_timeline(self, error: BaseException) -> None:
+        self._timeline = None
+        self.fail("the device's timeline failed, the host's clock is used from here on", error)
+
+
+def say(text: str) -> None:
+    """Warn and log one sentence; never raises, even where warnings are errors."""
+    text = f"perseus: {text}; training goes on"
+    _log.warning("%s", text)
+    with contextlib.suppress(Warning):  # -W error: it is in the log.
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+class _Step:
+    """`with job.step():`."""
+
+    __slots__ = ("_job", "_mine", "tokens")
+
+    def __init__(self, job: Job, tokens: int) -> None:
+        self._job = job
+        self._mine = False
+        self.tokens = tokens
+
+    def __enter__(self) -> _Step:
+        self._mine = self._job.step_begin()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._mine:
+            return
+        if kind is None:
+            self._job.step_end(self.tokens)
+        else:
+            self._job.step_abandon()
+
+
+class _Computation:
+    """`with job.forward(0):`."""
+
+    __slots__ = ("_job", "_kind", "_microbatch", "_stage", "_work")
+
+    def __init__(
+        self, job: Job, kind: str, microbatch: int, stage: int | None, work: float | None
+    ) -> None:
+        self._job = job
+        self._kind = kind
+        self._microbatch = microbatch
+        self._stage = stage
+        self._work = work
+
+    def __enter__(self) -> _Computation:
+        self._job.begin(self._kind, self._microbatch, self._stage, self._work)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._job.end(self._kind, self._microbatch, self._stage)
+
+
+class _Skip:
+    """`with job.skip():`."""
+
+    __slots__ = ("_job",)
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def __enter__(self) -> _Skip:
+        self._job._skipping += 1
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._job._skipping -= 1

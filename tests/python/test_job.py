@@ -1,0 +1,397 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""`perseus.Job`, its timeline by events, and layouts: without a library, a server or PyTorch."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+
+import perseus  # noqa: E402
+from perseus.hooks import layout  # noqa: E402
+from perseus.hooks.timeline import EventTimeline, find_timeline  # noqa: E402
+
+
+class Recorder:
+    """A client that writes down what it is told."""
+
+    state = perseus.State.FOLLOWING
+    plan_version = 1
+    job_id = ""
+    last_error = ""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[Any, ...]] = []
+
+    def stats(self) -> None:
+        """None: closed."""
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> None:
+            self.log.append((name, *arguments))
+
+        return call
+
+
+def job_with(**options: Any) -> tuple[perseus.Job, list[tuple[Any, ...]]]:
+    """Return a job and what its client is told."""
+    client: Any = Recorder()
+    return perseus.Job(client=client, **options), client.log
+
+
+class BreakError(Exception):
+    """What a trainer raises."""
+
+
+def test_a_step_and_its_computations_are_told_in_order() -> None:
+    """Kinds, stages, microbatches and work as given."""
+    job, log = job_with(timeline="host")
+    with job.step() as step:
+        with job.forward(2, stage=5, work=128):
+            pass
+        with job.backward_input(2, stage=5), job.backward_weight(0):
+            pass
+        step.tokens = 4096
+    assert log == [
+        ("step_begin", 0),
+        ("instruction_work", 128),
+        ("instruction_begin", "forward", 5, 2),
+        ("instruction_end", "forward", 5, 2),
+        ("instruction_begin", "backward_input", 5, 2),
+        ("instruction_begin", "backward_weight", -1, 0),
+        ("instruction_end", "backward_weight", -1, 0),
+        ("instruction_end", "backward_input", 5, 2),
+        ("step_end", 4096),
+    ]
+
+
+def test_an_exception_abandons_the_step_and_passes_through() -> None:
+    """The next step is a new one."""
+    job, log = job_with(timeline="host")
+    with pytest.raises(BreakError), job.step(), job.forward(0):
+        raise BreakError
+    with job.step():
+        pass
+    assert [entry[0] for entry in log] == [
+        "step_begin",
+        "instruction_begin",
+        "instruction_end",
+        "step_abandon",
+        "step_begin",
+        "step_end",
+    ]
+    assert job.report()["abandoned_steps"] == 1
+    assert job.report()["steps"] == 2
+
+
+def test_nested_steps_and_those_of_other_threads_are_ignored_and_counted() -> None:
+    """The outer step is the iteration."""
+    job, log = job_with(timeline="host")
+
+    def other() -> None:
+        with job.step():
+            pass
+
+    with job.step():
+        with job.step():
+            pass
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert [entry[0] for entry in log] == ["step_begin", "step_end"]
+    assert job.report()["ignored_steps"] == 2
+
+
+def test_nothing_is_recorded_within_skip_or_outside_of_a_step() -> None:
+    """Evaluation, and what runs between steps."""
+    job, log = job_with(timeline="host")
+    with job.skip(), job.step(), job.forward(0):
+        pass
+    with job.forward(0):
+        pass
+    assert log == []
+    assert job.report()["outside"] == 1
+    with job.step(), job.skip(), job.forward(0):
+        pass
+    assert [entry[0] for entry in log] == ["step_begin", "step_end"]
+
+
+def test_closing_within_a_step_abandons_it() -> None:
+    """A client that was given stays open."""
+    job, log = job_with(timeline="host")
+    assert job.step_begin()
+    job.close()
+    assert [entry[0] for entry in log] == ["step_begin", "step_abandon"]
+
+
+def test_computations_are_not_told_while_nobody_asks() -> None:
+    """Before there is a plan or a sweep; the step in which one comes does not count."""
+    job, log = job_with(timeline="host")
+    client: Any = job.client
+    client.state, client.plan_version = perseus.State.WAITING, 0
+    with job.step(), job.forward(0):
+        pass
+    with job.step(), job.forward(0):
+        client.state, client.plan_version = perseus.State.FOLLOWING, 1
+    with job.step(), job.forward(0):
+        # A straggler that no plan helps: it is still to be seen getting well.
+        client.state = perseus.State.WAITING
+    with job.step(), job.forward(0):
+        pass
+    steps = [entry[0] for entry in log]
+    computation = ["step_begin", "instruction_begin", "instruction_end", "step_end"]
+    assert steps == ["step_begin", "step_end", "step_begin", "step_abandon", *computation * 2]
+
+
+class Device:
+    """A stream whose work takes time, and a host that queues it; both clocks are numbers."""
+
+    def __init__(self, drift: float = 0.0) -> None:
+        self.host = 100.0
+        self.free = 100.0  # When the stream is idle again, on the host's clock.
+        self.drift = drift
+
+    def now(self) -> float:
+        """Return the host's clock."""
+        return self.host
+
+    def run(self, seconds: float) -> None:
+        """Queue so much work, which costs the host 10 us."""
+        self.host += 1e-5
+        self.free = max(self.free, self.host) + seconds
+
+    def event(self) -> DeviceEvent:
+        """Return a new event."""
+        return DeviceEvent(self)
+
+
+class DeviceEvent:
+    """An event of a `Device`: over when the work before it is."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.at = 0.0
+
+    def record(self) -> None:
+        """Queue it."""
+        self.at = max(self.device.free, self.device.host)
+
+    def query(self) -> bool:
+        """Return whether it is over."""
+        return self.at <= self.device.host
+
+    def synchronize(self) -> None:
+        """Wait for it."""
+        self.device.host = max(self.device.host, self.at)
+
+    def elapsed_time(self, end: DeviceEvent) -> float:
+        """Milliseconds, by a clock that may go wrong."""
+        return (end.at - self.at) * 1e3 * (1 + self.device.drift)
+
+
+def steps_on(device: Device, steps: int, ahead: float) -> tuple[list[tuple[Any, ...]], list[Any]]:
+    """Run steps of F 20 ms and B 40 ms; the host is `ahead` seconds early in the end of each."""
+    timeline = EventTimeline(device.event, device.now)
+    job, log = job_with(timeline=timeline)
+    truth = []
+    for _ in range(steps):
+        with job.step():
+            begin = device.now()
+            times = []
+            for kind, seconds in (("forward", 0.02), ("backward", 0.04)):
+                start = max(device.free, device.host)
+                job.begin(kind, 0)
+                device.run(seconds)
+                job.end(kind, 0)
+                times.append((start - begin, device.free - begin))
+            truth.append(times)
+        # The optimizer, and the host waits for what it prints.
+        device.run(0.005)
+        device.host = max(device.host, device.free - ahead)
+    return [entry for entry in log if entry[0] == "step_times"], truth
+
+
+@pytest.mark.parametrize("ahead", [0.0, 0.03])
+def test_device_times_are_those_of_the_events(ahead: float) -> None:
+    """Also where the host queues ahead of the device; an iteration late."""
+    told, truth = steps_on(Device(), 12, ahead)
+    assert [entry[1] for entry in told] == list(range(len(told)))
+    assert 10 <= len(told) < 12
+    for _, iteration, begins, ends in told:
+        for (begin, end), seen_begin, seen_end in zip(truth[iteration], begins, ends, strict=True):
+            assert seen_begin == pytest.approx(begin, abs=5e-5)
+            assert seen_end == pytest.approx(end, abs=5e-5)
+
+
+def test_a_device_clock_that_drifts_is_set_right_without_waiting() -> None:
+    """100 parts per million over 500 iterations are 3 ms; what is seen is off by less."""
+    told, truth = steps_on(Device(drift=-1e-4), 500, 0.0)
+    _, iteration, begins, _ = told[-1]
+    assert iteration > 490
+    assert begins[0] == pytest.approx(truth[iteration][0][0], abs=1e-4)
+
+
+def test_times_that_come_too_late_are_dropped_and_counted() -> None:
+    """A device that is seconds behind."""
+    device = Device()
+    timeline = EventTimeline(device.event, device.now)
+    job, log = job_with(timeline=timeline)
+    for _ in range(10):
+        with job.step():
+            job.begin("forward", 0)
+            device.run(5.0)
+            job.end("forward", 0)
+    assert not [entry for entry in log if entry[0] == "step_times"]
+    assert job.report()["timeline_dropped"] == 6
+
+
+def test_an_abandoned_step_leaves_no_times() -> None:
+    """Those of the others keep their iteration."""
+    device = Device()
+    timeline = EventTimeline(device.event, device.now)
+    job, log = job_with(timeline=timeline)
+    for i in range(6):
+        try:
+            with job.step():
+                job.begin("forward", 0)
+                device.run(0.01)
+                if i == 2:
+                    raise BreakError
+                job.end("forward", 0)
+        except BreakError:
+            pass
+        device.host = device.free
+    assert [entry[1] for entry in log if entry[0] == "step_times"] == [0, 1, 3, 4]
+
+
+def test_a_timeline_that_breaks_is_given_up_and_said_once() -> None:
+    """The host's clock goes on."""
+
+    class Broken(EventTimeline):
+        def begin(self) -> None:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    device = Device()
+    job, log = job_with(timeline=Broken(device.event, device.now))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            with job.step(), job.forward(0):
+                pass
+    assert len(seen) == 1
+    assert "illegal memory access" in str(seen[0].message)
+    assert [entry[0] for entry in log].count("instruction_begin") == 3
+    assert job.report()["timeline"] == "host"
+
+
+def test_warnings_that_are_errors_do_not_reach_the_trainer() -> None:
+    """With python -W error."""
+    job, log = job_with(timeline="hots")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with job.step(), job.forward(0):
+            pass
+    assert "hots" in job.last_error
+    assert log[-1] == ("step_end", 0)
+
+
+def test_there_is_no_timeline_of_a_device_without_pytorch() -> None:
+    """And importing perseus imports no PyTorch."""
+    assert find_timeline("auto", None) is None
+    assert find_timeline("host", None) is None
+    with pytest.raises(ValueError, match="'auto', 'cuda' or 'host'"):
+        find_timeline("gpu", None)
+    assert "torch" not in sys.modules
+
+
+def test_a_token_is_read_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that cannot be read is said."""
+    monkeypatch.setenv("PERSEUS_CLIENT_LIBRARY", "/nowhere/lib.so")
+    monkeypatch.setenv("PERSEUS_TOKEN_FILE", str(tmp_path / "missing"))
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        job = perseus.Job()
+    assert "PERSEUS_TOKEN_FILE" in job.last_error
+
+
+class Mesh:
+    """What is needed of a `DeviceMesh`."""
+
+    def __init__(self, sizes: dict[str, int], coordinate: list[int]) -> None:
+        self.mesh_dim_names = tuple(sizes)
+        self._sizes = list(sizes.values())
+        self._coordinate = coordinate
+
+    def size(self, dimension: int) -> int:
+        """Of one dimension."""
+        return self._sizes[dimension]
+
+    def get_coordinate(self) -> list[int]:
+        """Of this rank."""
+        return self._coordinate
+
+
+def test_the_place_of_a_rank_from_its_mesh() -> None:
+    """Copies are data parallel, those that compute together tensor parallel."""
+    mesh = Mesh({"pp": 4, "dp_replicate": 2, "dp_shard": 3, "cp": 2, "tp": 8}, [3, 1, 2, 1, 5])
+    assert layout.layout_of_mesh(mesh, 77) == layout.Layout(77, 3, 4, 5, 6, 13, 16)
+    with pytest.raises(layout.LayoutError, match="'spam'"):
+        layout.layout_of_mesh(Mesh({"pp": 2, "spam": 2}, [0, 0]), 0)
+
+
+@pytest.mark.parametrize("pipelines_first", [True, False])
+@pytest.mark.parametrize(("pp", "dp", "tp"), [(4, 1, 1), (2, 3, 1), (4, 2, 2), (1, 4, 1)])
+def test_the_place_of_a_rank_from_its_pipeline(
+    pipelines_first: bool, pp: int, dp: int, tp: int
+) -> None:
+    """As Megatron (pipelines are strides) and others (pipelines are blocks) lay ranks out."""
+
+    def rank_of(p: int, d: int, t: int) -> int:
+        return (p * dp + d) * tp + t if pipelines_first else (d * pp + p) * tp + t
+
+    for p in range(pp):
+        for d in range(dp):
+            for t in range(tp):
+                ranks = [rank_of(q, d, t) for q in range(pp)]
+                rank = rank_of(p, d, t)
+                found = layout.layout_of_group(ranks, rank, pp * dp * tp, tp)
+                assert found == layout.Layout(rank, p, pp, d, dp, t, tp)
+
+
+def test_a_pipeline_that_lies_otherwise_is_no_layout() -> None:
+    """The message says what to give."""
+    with pytest.raises(layout.LayoutError, match="give mesh="):
+        layout.layout_of_group([0, 1, 3, 2], 0, 8)
+
+
+def test_all_ranks_make_the_same_job_and_another_shape_another() -> None:
+    """By its client key."""
+
+    def key(rank: int, microbatches: int) -> object:
+        place = layout.Layout(rank=rank, pp_rank=rank % 2, pp=2, dp_rank=rank // 2, dp=2)
+        return layout.job_body(
+            place,
+            schedule={"schedule": "1f1b", "virtual_stages": 1},
+            stages=2,
+            microbatches=microbatches,
+            run="r",
+        )["client_key"]
+
+    assert key(0, 8) == key(3, 8)
+    assert key(0, 8) != key(0, 4)
+
+
+def test_what_a_run_is_known_by() -> None:
+    """The schedulers' ids; torchrun's "none" is none."""
+    assert layout.run_key({"PERSEUS_RUN": "mine", "SLURM_JOB_ID": "7"}) == "mine"
+    assert layout.run_key({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "3"}) == "slurm-7.3"
+    assert layout.run_key({"TORCHELASTIC_RUN_ID": "abc"}) == "torchrun-abc"
+    assert layout.run_key({"TORCHELASTIC_RUN_ID": "none"}) is None

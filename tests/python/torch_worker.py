@@ -1,0 +1,322 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""What tests/python/test_torch_hooks.py runs in a Python that has PyTorch.
+
+torch_worker.py SCENARIO [ARGUMENT...] prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch_ranks as ranks
+from torch.distributed.pipelining import schedules
+
+import perseus  # isort: skip
+from perseus.hooks import torch_pipelining as hooks  # isort: skip
+
+LETTERS = {"forward": "F", "backward": "B", "backward_input": "I", "backward_weight": "W"}
+
+
+class Recorder:
+    """A client that writes down what it is told."""
+
+    state = perseus.State.FOLLOWING
+    plan_version = 1
+    job_id = ""
+    last_error = ""
+
+    def __init__(self) -> None:
+        self.log: list[list[Any]] = []
+
+    def stats(self) -> None:
+        """None: closed."""
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> None:
+            self.log.append([name, *arguments])
+
+        return call
+
+
+def recorded() -> tuple[perseus.Job, list[list[Any]]]:
+    """Return a job and what its client is told."""
+    client: Any = Recorder()
+    return perseus.Job(client=client, timeline="host"), client.log
+
+
+def actions(log: list[list[Any]], event: str = "instruction_begin") -> list[str]:
+    """Return the computations that were told, as PyTorch writes them."""
+    return [f"{e[2]}{LETTERS[e[1]]}{e[3]}" for e in log if e[0] == event]
+
+
+def orders(*cases: str) -> object:
+    """What the hooks see of schedule classes, what these say of themselves, and their losses.
+
+    A case is "CLASS WORLD MICROBATCHES VIRTUAL".
+    """
+
+    def on_rank(name: str, count: int, virtual: int) -> dict[str, object]:
+        made = ranks.make(name, count, virtual)
+        plain = ranks.make(name, count, virtual)
+        job, log = recorded()
+        perseus.attach(made, job=job, strict=True)
+        losses = [ranks.step(made, count, seed) for seed in range(2)]
+        told = made.pipeline_order[dist.get_rank()]
+        half = len(actions(log)) // 2
+        return {
+            "order": [str(action) for action in told if hooks._is_computation(action)],
+            "csv": hooks._Shape(made).csv(),
+            "begins": actions(log)[:half],
+            "again": actions(log)[half:],
+            "ends": actions(log, "instruction_end")[:half],
+            "steps": [e[0] for e in log if e[0].startswith("step")],
+            "losses": losses,
+            "plain": [ranks.step(plain, count, seed) for seed in range(2)],
+        }
+
+    seen = {}
+    for case in cases:
+        name, world, count, virtual = case.split()
+        seen[case] = ranks.run_ranks(int(world), on_rank, name, int(count), int(virtual))
+    return seen
+
+
+def classes() -> object:
+    """The schedule classes of this PyTorch that can be made."""
+    return sorted(
+        name
+        for name, value in vars(schedules).items()
+        if inspect.isclass(value)
+        and issubclass(value, schedules._PipelineSchedule)
+        and name.startswith("Schedule")
+    )
+
+
+def from_csv(text: str) -> object:
+    """An order of the user's own, on the runtime that reads it from a file."""
+
+    def on_rank() -> dict[str, object]:
+        made = ranks.make("_PipelineScheduleRuntime", 4, 2)
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write(text)
+            file.flush()
+            made._load_csv(file.name, format="compute_only")
+        job, log = recorded()
+        attached = perseus.attach(made, job=job, strict=True)
+        ranks.step(made, 4)
+        told = {"begins": actions(log), "csv": hooks._Shape(made).csv(), "on": bool(attached)}
+        attached.detach()
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            return {**told, "alone": perseus.attach(made).reason}
+
+    return ranks.run_ranks(2, on_rank)
+
+
+def life() -> object:
+    """Evaluation, exceptions, other numbers of microbatches, recomputation, detaching."""
+
+    def on_rank() -> dict[str, object]:
+        done: dict[str, object] = {}
+        made = ranks.make("ScheduleGPipe", 4, recompute=True)
+        stage = made._stage
+        before = {name: getattr(stage, name) for name in ("forward_one_chunk",)}
+        job, log = recorded()
+        attached = perseus.attach(made, job=job, strict=True)
+        ranks.step(made, 4)
+        done["recomputed"] = stage.submod.calls
+        done["begins"] = actions(log)
+        mark = len(log)
+        ranks.evaluate(made, 4)
+        ranks.evaluate(made, 4)
+        with torch.no_grad():
+            try:
+                ranks.step(made, 4)
+            except RuntimeError as error:
+                done["no_grad"] = str(error)
+        done["evaluation"] = log[mark:]
+        mark = len(log)
+        made._loss_fn, loss = _fails_at(3), made._loss_fn
+        try:
+            ranks.step(made, 4)
+        except ZeroDivisionError:
+            done["raised"] = True
+        done["broken"] = [e[0] for e in log[mark:]]
+        made._loss_fn = loss
+        made._internal_losses.clear()
+        stage.clear_runtime_states()
+        mark = len(log)
+        ranks.step(made, 4)
+        done["after"] = [e[0] for e in log[mark:] if e[0].startswith("step")]
+        mark = len(log)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            made._n_microbatches = 2
+            made._stage_forward_initialized = made._stage_backward_initialized = False
+            ranks.step(made, 2)
+            ranks.step(made, 2)
+        done["changed"] = [e[0] for e in log[mark:] if e[0].startswith("step")]
+        done["said"] = [str(w.message) for w in seen if "perseus" in str(w.message)]
+        made._n_microbatches = 4
+        made._stage_forward_initialized = made._stage_backward_initialized = False
+        mark = len(log)
+        with job.step():
+            ranks.step(made, 4)
+            ranks.step(made, 4)
+        done["accumulated"] = [e[0] for e in log[mark:] if e[0].startswith("step")]
+        done["accumulated_count"] = len(actions(log[mark:]))
+        attached.detach()
+        attached.detach()
+        mark = len(log)
+        ranks.step(made, 4)
+        done["detached"] = log[mark:]
+        done["left"] = [n for n in vars(made) if n in ("step", "eval", "_maybe_compute_loss")]
+        done["left"] += [n for n in vars(stage) if n.endswith("_one_chunk")]  # type: ignore[operator]
+        done["same"] = all(getattr(stage, n) == method for n, method in before.items())
+        return done
+
+    return ranks.run_ranks(1, on_rank)[0]
+
+
+def _fails_at(call: int) -> Callable[..., torch.Tensor]:
+    calls = 0
+
+    def loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise ZeroDivisionError
+        return ranks.loss_of(output, target)
+
+    return loss
+
+
+def over() -> object:
+    """Wrappers of others above ours, when ours are taken off."""
+
+    def on_rank() -> dict[str, object]:
+        made = ranks.make("ScheduleGPipe", 2)
+        job, log = recorded()
+        with perseus.attach(made, job=job, strict=True):
+            ours = made._stage.forward_one_chunk
+            calls = []
+
+            def theirs(*args: Any, **kwargs: Any) -> Any:
+                calls.append(args[0])
+                return ours(*args, **kwargs)
+
+            made._stage.forward_one_chunk = theirs
+            ranks.step(made, 2)
+        mark = len(log)
+        ranks.step(made, 2)
+        return {
+            "calls": calls,
+            "after": log[mark:],
+            "kept": made._stage.forward_one_chunk is theirs,
+        }
+
+    return ranks.run_ranks(1, on_rank)[0]
+
+
+def waiting() -> object:
+    """Nobody asks, then somebody does, then nobody again."""
+
+    def on_rank() -> dict[str, object]:
+        made = ranks.make("ScheduleGPipe", 2)
+        job, log = recorded()
+        client: Any = job.client
+        counts, wrapped = [], []
+        with perseus.attach(made, job=job, strict=True):
+            for state, version in ((2, 0), (1, -1), (3, 1), (2, 4), (0, -1)):
+                client.state, client.plan_version = perseus.State(state), version
+                mark = len(log)
+                ranks.step(made, 2)
+                counts.append(len(actions(log[mark:])))
+                wrapped.append("forward_one_chunk" in vars(made._stage))
+        return {"counts": counts, "wrapped": wrapped, "left": "step" in vars(made)}
+
+    return ranks.run_ranks(1, on_rank)[0]
+
+
+def failures() -> object:
+    """What attach cannot do: it says so once, and training is untouched."""
+
+    class Mesh:
+        mesh_dim_names = ("spam",)
+
+        def get_coordinate(self) -> list[int]:
+            return [0]
+
+        def size(self, dimension: int) -> int:
+            return 1
+
+    def on_rank() -> dict[str, object]:
+        said: dict[str, object] = {}
+        plain = ranks.step(ranks.make("ScheduleGPipe", 2), 2)
+
+        def attempt(label: str, schedule: Any, **options: Any) -> None:
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                attached = perseus.attach(schedule, **options)
+            wrapped = [n for n in vars(schedule) if n in ("step", "eval")]
+            if hasattr(schedule, "_stage") and hasattr(schedule, "_n_microbatches"):
+                same = ranks.step(schedule, 2) == plain
+            else:
+                same = True
+            said[label] = {
+                "on": bool(attached),
+                "reason": attached.reason,
+                "warnings": [str(w.message) for w in seen],
+                "report": attached.report()["last_error"],
+                "wrapped": wrapped,
+                "same": same,
+            }
+            attached.detach()
+
+        attempt("no schedule", object.__new__(type("Thing", (), {})))
+        attempt("mesh", ranks.make("ScheduleGPipe", 2), mesh=Mesh())
+        attempt("profile", ranks.make("ScheduleGPipe", 2), profile="/nowhere/profile.csv")
+        attempt("option", ranks.make("ScheduleGPipe", 2), spam=1)
+        strange = ranks.make("ScheduleGPipe", 2)
+        strange._stage.backward_one_chunk, kept = None, strange._stage.backward_one_chunk
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            said["strange"] = perseus.attach(strange).reason
+        strange._stage.backward_one_chunk = kept
+        forward_only = ranks.make("ScheduleGPipe", 2)
+        forward_only._has_backward = False
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            said["no loss"] = perseus.attach(forward_only).reason
+        twice = ranks.make("ScheduleGPipe", 2)
+        job, log = recorded()
+        first = perseus.attach(twice, job=job)
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            said["twice"] = perseus.attach(twice, job=job).reason
+        ranks.step(twice, 2)
+        said["once"] = len(actions(log))
+        first.detach()
+        said["again"] = bool(perseus.attach(twice, job=job))
+        return said
+
+    return ranks.run_ranks(1, on_rank)[0]
+
+
+def main() -> None:
+    """Run the scenario that the command line names."""
+    scenarios = {f.__name__: f for f in (orders, classes, from_csv, life, over, waiting, failures)}
+    print(json.dumps(scenarios[sys.argv[1]](*sys.argv[2:])))
+
+
+if __name__ == "__main__":
+    main()
