@@ -54,6 +54,8 @@ class DeviceTimeline:
         self._iteration = 0
         self._begin = 0.0
         self._runs: list[simulate.Run] = []
+        # As with events, an iteration's times are told when the next one has ended.
+        self._ended: list[tuple[int, list[float], list[float]]] = []
         self._done: list[tuple[int, list[float], list[float]]] = []
 
     def step_begin(self, iteration: int) -> None:
@@ -72,7 +74,7 @@ class DeviceTimeline:
         """The iteration ended."""
         begins = [run.begin_seconds - self._begin for run in self._runs]
         ends = [run.end_seconds - self._begin for run in self._runs]
-        self._done = [(self._iteration, begins, ends)]
+        self._done, self._ended = self._ended, [(self._iteration, begins, ends)]
 
     def step_abandon(self) -> None:
         """The iteration broke off."""
