@@ -49,6 +49,9 @@ struct Job {
   static Result<Job> Load(JobFile settings);
   // The same with a profile in memory; settings.profile is not looked at.
   static Result<Job> Make(Profile profile, JobFile settings);
+  // The same with a schedule in memory, too; settings.schedule_file, where it is set, is its name
+  // in messages, and is not read.
+  static Result<Job> Make(Profile profile, const Schedule& schedule, JobFile settings);
 
   // What every plan must keep to, where it should be, how much work to search
   // for it (`otherwise` where the settings do not say).
@@ -66,6 +69,9 @@ struct Job {
 
   // What plan.json says of a plan of this job.
   PlanDocument Document(const Planner& planner, const Plan& plan) const;
+  // The same of one that was made within other constraints than the job's.
+  PlanDocument Document(const Planner& planner, const Plan& plan,
+                        const PlanConstraints& constraints) const;
 };
 
 // The settings that `path` means (a job file, or else a profile; empty: none),

@@ -1,6 +1,6 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""The client of Perseus for a process that trains: each computation at its planned clock.
+"""Perseus: a client for training, each computation at its planned clock, and the planner.
 
 >>> import perseus
 >>> client = perseus.Client("http://127.0.0.1:7787", job_id="j-1", rank=3, dp_rank=0, pp_rank=3,
@@ -10,22 +10,64 @@
 ...         with client.instruction("forward", stage=3, microbatch=0):
 ...             ...
 
-All of it is `libperseus_client` through ctypes; `docs/client.md` describes it.
+The planner, for what is done before and besides:
+
+>>> plan = perseus.plan("profile.csv", schedule="1f1b", microbatches=96, blocking_power=83.64)
+>>> plan.saving_percent, plan.at(1.05).clocks(stage=0)
+
+All of it is `libperseus_client` and `libperseus_planner` through ctypes; `docs/python.md` and
+`docs/client.md` describe it. The planner is loaded when it is first used.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from perseus.client import Client, Level, State, Stats
-from perseus.hooks.job import Job
-from perseus.hooks.torch_pipelining import Attached, attach
 from perseus.library import Instruction, LibraryError
+
+if TYPE_CHECKING:
+    from perseus.dag import Dag
+    from perseus.hooks.job import Job
+    from perseus.hooks.torch_pipelining import Attached, attach
+    from perseus.planner import Frontier, Plan, Planner, PlannerError, plan
 
 __all__ = [
     "Attached",
     "Client",
+    "Dag",
+    "Frontier",
     "Instruction",
     "Job",
     "Level",
     "LibraryError",
+    "Plan",
+    "Planner",
+    "PlannerError",
     "State",
     "Stats",
     "attach",
+    "plan",
 ]
+
+# Where names are that a trainer need not load.
+_LATER = {
+    "Attached": "perseus.hooks.torch_pipelining",
+    "Dag": "perseus.dag",
+    "Frontier": "perseus.planner",
+    "Job": "perseus.hooks.job",
+    "Plan": "perseus.planner",
+    "Planner": "perseus.planner",
+    "PlannerError": "perseus.planner",
+    "attach": "perseus.hooks.torch_pipelining",
+    "plan": "perseus.planner",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value

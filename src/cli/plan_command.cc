@@ -19,12 +19,12 @@
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 #include "perseus/report.h"
+#include "plan/named_times.h"
 
 namespace perseus::cli {
 namespace {
 
-// Of the effort of a plan that will be used, what a row of the table gets.
-constexpr double kRowEffort = 0.2;
+using plan::kRowEffort;
 
 // Rows of the table besides.
 constexpr int kRows = 7;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/table.h"
+#include "plan/named_times.h"
 #include "report/page.h"
 #include "report/plan_json.h"
 #include "report/text.h"
@@ -130,37 +131,23 @@ bool IsCoarse(const Frontier& frontier) {
 std::vector<PlanPoint> TablePoints(const Frontier& frontier, double baseline_seconds,
                                    double chosen_seconds, const std::string& at,
                                    std::vector<std::string>* beyond_tstar) {
-  std::vector<PlanPoint> points = {
-      {"no_slowdown", "no slowdown", baseline_seconds, {}},
-      {"plus_1_percent", "+1 %", 1.01 * baseline_seconds, {}},
-      {"plus_2_percent", "+2 %", 1.02 * baseline_seconds, {}},
-      {"plus_5_percent", "+5 %", 1.05 * baseline_seconds, {}},
-      {"plus_10_percent", "+10 %", 1.1 * baseline_seconds, {}},
-      {"t_economic", "T_economic", frontier.economic_seconds, {}},
-      {"t_star", "T*", frontier.tstar_seconds, {}},
-  };
-  if (!SameTime(frontier.fastest_seconds, baseline_seconds)) {
-    points.push_back({"t_min", "T_min", frontier.fastest_seconds, {}});
+  std::vector<PlanPoint> points;
+  for (const plan::NamedTime& time : plan::NamedTimes(frontier, baseline_seconds)) {
+    // What was asked for is always answered.
+    if (plan::IsBeyondTStar(frontier, time) && !SameTime(time.seconds, chosen_seconds)) {
+      beyond_tstar->emplace_back(time.label);
+    } else {
+      points.push_back({std::string(time.name), std::string(time.label), time.seconds, {}});
+    }
   }
   const bool known = std::any_of(points.begin(), points.end(), [&](const PlanPoint& point) {
     return SameTime(point.seconds, chosen_seconds);
   });
   if (!known) points.push_back({"at", "--at " + at, chosen_seconds, {}});
-  std::vector<PlanPoint> shown;
-  for (PlanPoint& point : points) {
-    const bool beyond =
-        point.seconds > frontier.tstar_seconds && !SameTime(point.seconds, frontier.tstar_seconds);
-    // What was asked for is always answered.
-    if (beyond && point.name != "no_slowdown" && !SameTime(point.seconds, chosen_seconds)) {
-      beyond_tstar->push_back(point.label);
-    } else {
-      shown.push_back(std::move(point));
-    }
-  }
-  std::stable_sort(shown.begin(), shown.end(), [](const PlanPoint& a, const PlanPoint& b) {
+  std::stable_sort(points.begin(), points.end(), [](const PlanPoint& a, const PlanPoint& b) {
     return a.seconds < b.seconds && !SameTime(a.seconds, b.seconds);
   });
-  return shown;
+  return points;
 }
 
 std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, int virtual_stages,

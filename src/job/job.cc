@@ -64,28 +64,29 @@ Result<void> CheckComputations(const JobFile& settings, const Profile& profile) 
                     {ErrorCode::kOverflow, plan::TooManyToPlan(computations)});
 }
 
-Result<Schedule> ReadScheduleFile(const JobFile& settings) {
-  if (settings.schedule) {
-    return InvalidInput("'schedule' and 'schedule_file' exclude each other; keep one of them");
-  }
-  Result<Schedule> schedule = ReadSchedule(*settings.schedule_file);
-  if (!schedule) return schedule;
-  if (settings.microbatches && *settings.microbatches != schedule->num_microbatches) {
+Result<void> CheckOneSchedule(const JobFile& settings) {
+  if (!settings.schedule || !settings.schedule_file) return {};
+  return InvalidInput("'schedule' and 'schedule_file' exclude each other; keep one of them");
+}
+
+// Whether the settings say the same as the schedule of a file.
+Result<void> CheckShape(const JobFile& settings, const Schedule& schedule) {
+  if (settings.microbatches && *settings.microbatches != schedule.num_microbatches) {
     return WrongField(
         settings, "microbatches",
         fmt::format("'microbatches' is {}, but {} has {}; with a schedule file it may be left out",
                     *settings.microbatches, *settings.schedule_file,
-                    Count(schedule->num_microbatches, "microbatch")));
+                    Count(schedule.num_microbatches, "microbatch")));
   }
-  if (settings.virtual_stages && *settings.virtual_stages != schedule->virtual_stages()) {
+  if (settings.virtual_stages && *settings.virtual_stages != schedule.virtual_stages()) {
     return WrongField(settings, "virtual_stages",
                       fmt::format("'virtual_stages' is {}, but {} has {} on each rank; with a "
                                   "schedule file it may be left "
                                   "out",
                                   *settings.virtual_stages, *settings.schedule_file,
-                                  Count(schedule->virtual_stages(), "stage")));
+                                  Count(schedule.virtual_stages(), "stage")));
   }
-  return schedule;
+  return {};
 }
 
 // Everything that is computed from a time and an energy can be stated.
@@ -158,37 +159,28 @@ Result<Job> Job::Load(JobFile settings) {
   return Make(*std::move(profile), std::move(settings));
 }
 
-Result<Job> Job::Make(Profile profile, JobFile settings) {
-  Job job;
-  job.settings = std::move(settings);
-  job.profile = std::move(profile);
-  if (auto good = CheckComplete(job.settings); !good) return tl::unexpected(good.error());
-  // Before the schedule is built, so that the sentence is about the stages.
-  if (auto good = CheckStages(job.settings, job.profile); !good) {
-    return tl::unexpected(good.error());
-  }
-  if (!job.settings.schedule_file) {
-    if (auto good = CheckComputations(job.settings, job.profile); !good) {
-      return tl::unexpected(good.error());
-    }
-    job.schedule = SpecOf(job.settings, job.profile.num_stages);
-  }
-  const Result<Schedule> schedule =
-      job.settings.schedule_file ? ReadScheduleFile(job.settings) : BuildSchedule(job.schedule);
-  if (!schedule) {
-    return job.settings.schedule_file ? tl::unexpected(schedule.error())
-                                      : AboutField(job.settings, "schedule", schedule.error());
-  }
-  if (schedule->num_stages != job.profile.num_stages) {
+namespace {
+
+// Before the schedule is built, so that the sentence is about the stages.
+Result<void> CheckSettings(const JobFile& settings, const Profile& profile) {
+  if (auto good = CheckComplete(settings); !good) return good;
+  if (auto good = CheckStages(settings, profile); !good) return good;
+  if (settings.schedule_file) return CheckOneSchedule(settings);
+  return CheckComputations(settings, profile);
+}
+
+// What settings, profile and schedule come to, which were checked one by one.
+Result<Job> CostJob(Job job, const Schedule& schedule) {
+  if (schedule.num_stages != job.profile.num_stages) {
     return InvalidInput(fmt::format("the schedule has {}, but {} has {}; they must be the same",
-                                    Count(schedule->num_stages, "stage"), job.profile.source,
+                                    Count(schedule.num_stages, "stage"), job.profile.source,
                                     Count(job.profile.num_stages, "stage")));
   }
-  job.virtual_stages = schedule->virtual_stages();
+  job.virtual_stages = schedule.virtual_stages();
   job.fixed.comm_delay_seconds = job.settings.comm_delay_seconds;
   job.fixed.data_loading_seconds = job.settings.data_loading_seconds.value_or(0);
   job.fixed.iteration_overhead_seconds = job.settings.iteration_overhead_seconds.value_or(0);
-  Result<PipelineDag> dag = BuildDag(*schedule, job.fixed);
+  Result<PipelineDag> dag = BuildDag(schedule, job.fixed);
   if (!dag) {
     return job.fixed.comm_delay_seconds.empty()
                ? tl::unexpected(dag.error())
@@ -200,13 +192,41 @@ Result<Job> Job::Make(Profile profile, JobFile settings) {
   Result<CostedPipeline> pipeline = CostPipeline(job.profile, *std::move(dag), job.costs);
   if (!pipeline) {
     const std::size_t powers = job.costs.blocking_power_watts.size();
-    return powers == 1 || powers == static_cast<std::size_t>(schedule->num_ranks)
+    return powers == 1 || powers == static_cast<std::size_t>(schedule.num_ranks)
                ? tl::unexpected(pipeline.error())
                : AboutField(job.settings, "blocking_power", pipeline.error());
   }
   job.pipeline = *std::move(pipeline);
   if (auto good = CheckPower(job.profile, job.pipeline); !good) return tl::unexpected(good.error());
   return job;
+}
+
+}  // namespace
+
+Result<Job> Job::Make(Profile profile, JobFile settings) {
+  if (auto good = CheckSettings(settings, profile); !good) return tl::unexpected(good.error());
+  if (settings.schedule_file) {
+    const Result<Schedule> schedule = ReadSchedule(*settings.schedule_file);
+    if (!schedule) return tl::unexpected(schedule.error());
+    return Make(std::move(profile), *schedule, std::move(settings));
+  }
+  Job job;
+  job.schedule = SpecOf(settings, profile.num_stages);
+  const Result<Schedule> schedule = BuildSchedule(job.schedule);
+  if (!schedule) return AboutField(settings, "schedule", schedule.error());
+  job.profile = std::move(profile);
+  job.settings = std::move(settings);
+  return CostJob(std::move(job), *schedule);
+}
+
+Result<Job> Job::Make(Profile profile, const Schedule& schedule, JobFile settings) {
+  if (!settings.schedule_file) settings.schedule_file = schedule.name;
+  if (auto good = CheckSettings(settings, profile); !good) return tl::unexpected(good.error());
+  if (auto good = CheckShape(settings, schedule); !good) return tl::unexpected(good.error());
+  Job job;
+  job.profile = std::move(profile);
+  job.settings = std::move(settings);
+  return CostJob(std::move(job), schedule);
 }
 
 PlanConstraints ConstraintsOf(const JobFile& settings) {
@@ -243,11 +263,16 @@ Result<Plan> Job::MakePlan(const Planner& planner) const {
 }
 
 PlanDocument Job::Document(const Planner& planner, const Plan& plan) const {
+  return Document(planner, plan, Constraints());
+}
+
+PlanDocument Job::Document(const Planner& planner, const Plan& plan,
+                           const PlanConstraints& constraints) const {
   PlanContext context;
   context.profile_source = profile.source;
   context.profile_sha256 = profile.sha256;
   context.data_parallel = DataParallel();
-  context.constraints = Constraints();
+  context.constraints = constraints;
   context.fixed = fixed;
   context.costs = costs;
   context.slope_quantum_watts = planner.frontier().slope_quantum_watts;

@@ -3,9 +3,6 @@
 
 #include "report/figures.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace perseus::report {
 
 double PercentOver(double value, double base) {
@@ -14,11 +11,6 @@ double PercentOver(double value, double base) {
 
 double PercentSaved(double value, double base) {
   return base == 0 ? 0 : 100 * (base - value) / base;
-}
-
-bool SameTime(double a, double b) {
-  constexpr double kRelative = 1e-7;
-  return std::abs(a - b) <= kRelative * std::max(std::abs(a), std::abs(b));
 }
 
 }  // namespace perseus::report

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_SRC_REPORT_FIGURES_H_
 #define PERSEUS_SRC_REPORT_FIGURES_H_
 
+#include "plan/named_times.h"
+
 namespace perseus::report {
 
 // By how much `value` is more than `base`; 0 where that is 0.
@@ -12,8 +14,7 @@ double PercentOver(double value, double base);
 // By how much it is less.
 double PercentSaved(double value, double base);
 
-// Whether two times are the same but for rounding.
-bool SameTime(double a, double b);
+using plan::SameTime;
 
 }  // namespace perseus::report
 

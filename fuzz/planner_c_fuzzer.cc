@@ -1,0 +1,193 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Any bytes through perseus/planner_c.h: a plan or one sentence, never a crash. The first byte
+// chooses: 'g', the rest is a graph; else it is a profile, settings and a schedule with a zero
+// byte between.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "perseus/planner_c.h"
+
+namespace {
+
+// Answers "go on" so often: an input costs little time.
+constexpr int kPatience = 40;
+
+int CountDown(void* user, double share) {
+  if (!(share >= 0)) std::abort();
+  return --*static_cast<int*>(user) < 0 ? 1 : 0;
+}
+
+// An error has a sentence; nothing is our fault.
+void Check(perseus_planner_status status, char* message) {
+  if ((status == PERSEUS_PLANNER_OK) != (message == nullptr)) std::abort();
+  if (status == PERSEUS_PLANNER_INTERNAL) std::abort();
+  perseus_planner_free_text(message);
+}
+
+// Whether a number in a text may ask for more than a fuzzer has time for.
+bool IsLarge(std::string_view text) {
+  constexpr int kDigits = 3;
+  int digits = 0;
+  for (const char c : text) {
+    digits = c >= '0' && c <= '9' ? digits + 1 : 0;
+    if (digits >= kDigits) return true;
+  }
+  return false;
+}
+
+std::string_view NextPart(std::string_view* text) {
+  const std::size_t end = std::min(text->find('\0'), text->size());
+  const std::string_view part = text->substr(0, end);
+  text->remove_prefix(std::min(end + 1, text->size()));
+  return part;
+}
+
+void TryJob(std::string_view text) {
+  const std::string_view profile = NextPart(&text);
+  const std::string_view settings = NextPart(&text);
+  const std::string_view schedule = NextPart(&text);
+  // A path in the settings would be read.
+  if (IsLarge(settings) || settings.find("profile") != std::string_view::npos ||
+      settings.find("schedule_file") != std::string_view::npos ||
+      settings.find('\\') != std::string_view::npos) {
+    return;
+  }
+  int patience = kPatience;
+  perseus_planner_input input;
+  perseus_planner_input_init(&input, sizeof(input));
+  input.profile_csv = profile.data();
+  input.profile_csv_size = profile.size();
+  input.settings_json = settings.data();
+  input.settings_json_size = settings.size();
+  if (!schedule.empty()) {
+    input.schedule_csv = schedule.data();
+    input.schedule_csv_size = schedule.size();
+  }
+  input.progress = CountDown;
+  input.user = &patience;
+  perseus_planner* planner = nullptr;
+  char* message = nullptr;
+  const perseus_planner_status status = perseus_planner_create(&input, &planner, &message);
+  Check(status, message);
+  if (status != PERSEUS_PLANNER_OK) return;
+  constexpr std::string_view kQuick = R"({"effort": 0.001})";
+  perseus_plan* plan = nullptr;
+  const perseus_planner_status planned = perseus_planner_plan(
+      planner, kQuick.data(), kQuick.size(), CountDown, &patience, &plan, &message);
+  Check(planned, message);
+  if (planned == PERSEUS_PLANNER_OK) {
+    char* json = nullptr;
+    if (perseus_plan_json(plan, &json, nullptr) != PERSEUS_PLANNER_OK) std::abort();
+    perseus_planner_free_text(json);
+  }
+  perseus_plan_free(plan);
+  perseus_planner_free(planner);
+}
+
+// Takes numbers off the front of bytes; 0 where there are none.
+class Bytes {
+ public:
+  Bytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+
+  template <typename Number>
+  Number Take() {
+    Number number = 0;
+    const std::size_t length = std::min(sizeof(number), size_);
+    std::memcpy(&number, data_, length);
+    data_ += length;
+    size_ -= length;
+    return number;
+  }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+};
+
+void TryGraph(Bytes bytes) {
+  std::vector<std::int32_t> first_option = {0};
+  std::vector<double> time;
+  std::vector<double> cost;
+  for (int curves = bytes.Take<std::uint8_t>() % 4; curves >= 0; --curves) {
+    for (int options = bytes.Take<std::uint8_t>() % 4; options > 0; --options) {
+      // Whole numbers, and now and then any bits.
+      const bool wild = bytes.Take<std::uint8_t>() % 8 == 0;
+      time.push_back(wild ? bytes.Take<double>() : bytes.Take<std::int8_t>() & 0x3f);
+      cost.push_back(wild ? bytes.Take<double>() : bytes.Take<std::int8_t>());
+    }
+    first_option.push_back(static_cast<std::int32_t>(time.size()));
+  }
+  std::vector<std::int32_t> curve_of;
+  for (int n = bytes.Take<std::uint8_t>() % 16; n >= 0; --n) {
+    curve_of.push_back(bytes.Take<std::int8_t>() % 6);
+  }
+  std::vector<std::int32_t> from;
+  std::vector<std::int32_t> to;
+  std::vector<double> delay;
+  for (int n = bytes.Take<std::uint8_t>() % 32; n > 0; --n) {
+    from.push_back(bytes.Take<std::int8_t>() % 18);
+    to.push_back(bytes.Take<std::int8_t>() % 18);
+    delay.push_back(bytes.Take<std::int8_t>());
+  }
+  time.push_back(0);  // Never empty, so that data() is there.
+  cost.push_back(0);
+  perseus_dag dag = {};
+  dag.struct_size = sizeof(dag);
+  dag.num_operations = static_cast<std::int32_t>(curve_of.size());
+  dag.num_curves = static_cast<std::int32_t>(first_option.size()) - 1;
+  dag.curve_of = curve_of.data();
+  dag.first_option = first_option.data();
+  dag.option_time = time.data();
+  dag.option_cost = cost.data();
+  dag.num_precedences = from.size();
+  dag.from = from.data();
+  dag.to = to.data();
+  dag.delay = delay.data();
+  int patience = kPatience;
+  perseus_dag_solution* solution = nullptr;
+  char* message = nullptr;
+  const perseus_planner_status status =
+      perseus_dag_solve(&dag, CountDown, &patience, &solution, &message);
+  Check(status, message);
+  if (status != PERSEUS_PLANNER_OK) return;
+  perseus_frontier frontier = {};
+  frontier.struct_size = sizeof(frontier);
+  if (perseus_dag_frontier(solution, &frontier) != PERSEUS_PLANNER_OK) std::abort();
+  const double deadline = frontier.fastest_seconds * 1.2;
+  std::vector<std::int32_t> options(curve_of.size(), -1);
+  perseus_dag_choice choice = {};
+  choice.struct_size = sizeof(choice);
+  const perseus_planner_status chosen = perseus_dag_choose(
+      solution, deadline, 0.001, CountDown, &patience, options.data(), &choice, &message);
+  Check(chosen, message);
+  if (chosen == PERSEUS_PLANNER_OK) {
+    if (!(choice.time <= deadline)) std::abort();
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      const int curve = curve_of[i];
+      if (options[i] < 0 || options[i] >= first_option[curve + 1] - first_option[curve]) {
+        std::abort();
+      }
+    }
+  }
+  perseus_dag_free(solution);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  if (data[0] == 'g') {
+    TryGraph(Bytes(data + 1, size - 1));
+  } else {
+    TryJob(std::string_view(reinterpret_cast<const char*>(data) + 1, size - 1));
+  }
+  return 0;
+}

@@ -1,0 +1,266 @@
+/* Copyright 2026 The Perseus Authors
+ * SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef PERSEUS_PLANNER_C_H_
+#define PERSEUS_PLANNER_C_H_
+
+/* The planner of Perseus in plain C, for every language: libperseus_planner. (In C++,
+ * perseus/job.h and perseus/planner.h say more.) docs/python.md has examples.
+ *
+ * Two things can be planned: a pipeline of a training job (perseus_planner_create, then
+ * perseus_planner_plan) and any graph of operations, each with some options of time and cost
+ * (perseus_dag_solve, then perseus_dag_choose).
+ *
+ * Units: seconds, joules, watts, MHz. Of a graph, times and costs have the caller's units.
+ * Deterministic: the same input gives the same bytes, those that `perseus plan` writes.
+ *
+ * Errors: a function that can fail returns a status. Where that is not PERSEUS_PLANNER_OK its
+ * results are unchanged and `message`, which may be NULL, is set to one sentence: what is wrong,
+ * where, what to do. Free it with perseus_planner_free_text(). On success it is set to NULL. No C++
+ * exception leaves this library.
+ *
+ * Ownership: the library copies all it is given before it returns. What ..._create(), _plan(),
+ * _baseline() and _solve() make belongs to the caller until its ..._free(); NULL may be freed. A
+ * plan stays good after its planner is freed. Pointers in perseus_frontier and perseus_plan_columns
+ * are good until the object that they are from is freed.
+ *
+ * Threads: any number of threads may use one object at the same time, but for freeing it. There is
+ * no global state. Nothing is written anywhere; the only files read are those that the input
+ * names. */
+
+#include <stddef.h> /* NOLINT(modernize-deprecated-headers): C reads this, too. */
+#include <stdint.h> /* NOLINT(modernize-deprecated-headers) */
+
+#if defined(__GNUC__)
+#define PERSEUS_PLANNER_API __attribute__((visibility("default")))
+#else
+#define PERSEUS_PLANNER_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NOLINTBEGIN(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg):
+ * names of C. */
+
+/* The version of this interface. It grows at the ends of its structs only: a caller states the size
+ * that it knows (struct_size); what it does not know has its default, or is not filled in. */
+#define PERSEUS_PLANNER_ABI_VERSION 1
+
+typedef enum perseus_planner_status {
+  PERSEUS_PLANNER_OK = 0,
+  PERSEUS_PLANNER_INVALID = 1,    /* The input is malformed or contradictory. */
+  PERSEUS_PLANNER_INFEASIBLE = 2, /* It is well formed, but no plan can satisfy it. */
+  PERSEUS_PLANNER_IO = 3,         /* A file that it names cannot be read. */
+  PERSEUS_PLANNER_OVERFLOW = 4, /* Too large for the exact arithmetic, or for anybody's patience. */
+  PERSEUS_PLANNER_CANCELLED = 5, /* The progress callback asked for it. */
+  PERSEUS_PLANNER_NO_MEMORY = 6,
+  PERSEUS_PLANNER_INTERNAL = 7, /* A bug of ours. */
+} perseus_planner_status;
+
+/* Called now and then from the calling thread with the share of the work done, 0 to 1. Not 0: give
+ * up, with PERSEUS_PLANNER_CANCELLED. Must not throw nor long-jump. */
+typedef int (*perseus_planner_progress)(void* user, double share);
+
+typedef struct perseus_planner perseus_planner; /* A job with its frontier. */
+typedef struct perseus_plan perseus_plan;       /* One option for each computation. */
+typedef struct perseus_dag_solution perseus_dag_solution;
+
+/* The rows of a profile as arrays of `rows` elements each (docs/profile-format.md). */
+typedef struct perseus_profile_arrays {
+  uint32_t struct_size; /* sizeof(perseus_profile_arrays) */
+  uint32_t reserved;    /* 0 */
+  size_t rows;
+  const int32_t* stage;
+  const char* const* instruction; /* "forward", "backward", ... */
+  const double* clock_mhz;        /* One of these two, */
+  const char* const* knob;        /* the other NULL. */
+  const double* time_seconds;
+  const double* energy_joules;
+  const double* time_std_seconds; /* NULL: not known. */
+  const double* energy_std_joules;
+} perseus_profile_arrays;
+
+/* What to plan for. Fill with perseus_planner_input_init(), then set what differs. Exactly one of
+ * `path`, `profile_csv` and `profile_arrays` is given, or a "profile" in the settings. Texts need
+ * no zero at their end where their size is given. */
+typedef struct perseus_planner_input {
+  uint32_t struct_size; /* Set by perseus_planner_input_init(). */
+  uint32_t reserved;    /* 0 */
+  const char* path;     /* A job file (.toml, .json), else a profile. */
+  const char* profile_csv;
+  size_t profile_csv_size;
+  const perseus_profile_arrays* profile_arrays;
+  const char* profile_name; /* Of a profile in memory, for messages and plans; NULL: "profile". */
+  /* A JSON object with the keys of a job file (docs/files.md); what it says wins over a job file.
+   * NULL: none. Paths in it are as they stand. */
+  const char* settings_json;
+  size_t settings_json_size;
+  const char* schedule_csv; /* A schedule in PyTorch's CSV, instead of "schedule". NULL: none. */
+  size_t schedule_csv_size;
+  const char* schedule_name; /* Of schedule_csv, for messages and plans; NULL: "schedule". */
+  perseus_planner_progress progress; /* Of perseus_planner_create(). NULL: none. */
+  void* user;
+} perseus_planner_input;
+
+/* The exact lower bound of the energy (of a graph: the cost) at each time: corners of a convex,
+ * piecewise linear curve, times ascending. Beyond the last nothing is saved. */
+typedef struct perseus_frontier {
+  uint32_t struct_size; /* Set by the caller: sizeof(perseus_frontier). */
+  int32_t fitted;       /* 1: of an exponential fit, which bounds nothing. */
+  size_t count;
+  const double* time_seconds;
+  const double* energy_joules;
+  const double* slope_watts; /* The price of a second to the right; 0 in the last. */
+  double fastest_seconds;    /* T_min */
+  double economic_seconds;   /* Of least energy. */
+  double tstar_seconds;      /* T* */
+  double certified_error;    /* Relative; 0: exact. */
+  double total_blocking_power_watts;
+  double baseline_time_seconds;  /* Every computation at its highest clock: */
+  double baseline_energy_joules; /* what savings are measured against. Of a graph: all at their
+                                    fastest options. */
+} perseus_frontier;
+
+/* Of one iteration of one pipeline, as replayed from the measured options. */
+typedef struct perseus_plan_figures {
+  uint32_t struct_size; /* Set by the caller: sizeof(perseus_plan_figures). */
+  int32_t distinct_knobs;
+  int32_t knob_changes;
+  int32_t has_shared_knob_bound; /* Whether the last three figures are known. */
+  double requested_time_seconds;
+  double iteration_time_seconds; /* Never above the requested. */
+  double energy_joules;
+  double lower_bound_joules; /* No plan that takes iteration_time_seconds can use less. */
+  double gap_percent;        /* Of the energy above that bound. */
+  double saving_percent;     /* Against the baseline. */
+  double average_power_watts;
+  double shared_knob_bound_joules; /* The same where computations must share knobs. */
+  double shared_knob_gap_percent;
+  int32_t proven_best; /* No plan within the constraints is better. */
+  int32_t reserved;
+} perseus_plan_figures;
+
+/* What each computation does: rank by rank, in execution order. `count` elements each. */
+typedef struct perseus_plan_columns {
+  uint32_t struct_size; /* Set by the caller: sizeof(perseus_plan_columns). */
+  int32_t num_ranks;
+  size_t count;
+  const int32_t* rank;
+  const int32_t* type; /* 0 forward, 1 backward, 2 backward_input, 3 backward_weight. */
+  const int32_t* stage;
+  const int32_t* microbatch;
+  const int32_t* fused_type;       /* -1, or of the computation that runs with it. */
+  const int32_t* fused_stage;      /* -1 */
+  const int32_t* fused_microbatch; /* -1 */
+  const double* clock_mhz;         /* NaN where knobs are labels. */
+  const char* const* knob;         /* As the profile spells it. */
+  const double* start_seconds;     /* From the start of the iteration. */
+  const double* duration_seconds;
+  const double* energy_joules; /* All GPUs of the rank. */
+} perseus_plan_columns;
+
+/* Operations on a directed graph without cycles. Operations may share a curve. */
+typedef struct perseus_dag {
+  uint32_t struct_size; /* sizeof(perseus_dag) */
+  int32_t num_operations;
+  int32_t num_curves;
+  uint32_t reserved;           /* 0 */
+  const int32_t* curve_of;     /* [operation] */
+  const int32_t* first_option; /* [curve], and one more: where its options begin in these two. */
+  const double* option_time;   /* >= 0, finite */
+  const double* option_cost;   /* finite */
+  size_t num_precedences;
+  const int32_t* from; /* `to` starts no earlier than `delay` after `from` ends. */
+  const int32_t* to;
+  const double* delay; /* NULL: all 0. */
+} perseus_dag;
+
+typedef struct perseus_dag_choice {
+  uint32_t struct_size; /* Set by the caller: sizeof(perseus_dag_choice). */
+  uint32_t reserved;
+  double time; /* Of the chosen options, replayed; never above the deadline. */
+  double cost;
+  double lower_bound; /* No choice that ends by `time` costs less. */
+} perseus_dag_choice;
+
+/* The version that the library was built with: compare with PERSEUS_PLANNER_ABI_VERSION. */
+PERSEUS_PLANNER_API int perseus_planner_abi_version(void);
+
+/* Frees a text or message of this library. */
+PERSEUS_PLANNER_API void perseus_planner_free_text(char* text);
+
+/* The defaults. `struct_size` is sizeof(perseus_planner_input) as the caller knows it. */
+PERSEUS_PLANNER_API void perseus_planner_input_init(perseus_planner_input* input,
+                                                    size_t struct_size);
+
+/* Reads the input and computes its whole frontier. */
+PERSEUS_PLANNER_API perseus_planner_status perseus_planner_create(
+    const perseus_planner_input* input, perseus_planner** planner, char** message);
+PERSEUS_PLANNER_API void perseus_planner_free(perseus_planner* planner);
+
+PERSEUS_PLANNER_API perseus_planner_status perseus_planner_frontier(const perseus_planner* planner,
+                                                                    perseus_frontier* frontier);
+
+/* The bytes of frontier.csv (docs/files.md). */
+PERSEUS_PLANNER_API perseus_planner_status
+perseus_planner_frontier_csv(const perseus_planner* planner, char** text);
+
+/* What is valid and perhaps not what was meant, one sentence a line; "": nothing. */
+PERSEUS_PLANNER_API perseus_planner_status perseus_planner_notes(const perseus_planner* planner,
+                                                                 char** text);
+
+/* The plan that `perseus plan` makes. `settings_json` (NULL: none) is a JSON object that wins over
+ * the job's own settings; of its keys these have a meaning here, others are refused: "at",
+ * "granularity", "min_dwell", "max_clocks", "time_margin", "effort". */
+PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan(
+    const perseus_planner* planner, const char* settings_json, size_t settings_json_size,
+    perseus_planner_progress progress, void* user, perseus_plan** plan, char** message);
+/* Every computation at its highest clock. */
+PERSEUS_PLANNER_API perseus_planner_status perseus_planner_baseline(const perseus_planner* planner,
+                                                                    perseus_plan** plan,
+                                                                    char** message);
+PERSEUS_PLANNER_API void perseus_plan_free(perseus_plan* plan);
+
+PERSEUS_PLANNER_API perseus_planner_status perseus_plan_get_figures(const perseus_plan* plan,
+                                                                    perseus_plan_figures* figures);
+PERSEUS_PLANNER_API perseus_planner_status perseus_plan_get_columns(const perseus_plan* plan,
+                                                                    perseus_plan_columns* columns);
+
+/* The bytes of plan.json, and of zeus_plan.py (PERSEUS_PLANNER_INFEASIBLE: Zeus has no way to say
+ * this plan). */
+PERSEUS_PLANNER_API perseus_planner_status perseus_plan_json(const perseus_plan* plan, char** text,
+                                                             char** message);
+PERSEUS_PLANNER_API perseus_planner_status perseus_plan_zeus(const perseus_plan* plan, char** text,
+                                                             char** message);
+
+/* Computes the whole frontier of a graph: at most a million operations. */
+PERSEUS_PLANNER_API perseus_planner_status perseus_dag_solve(const perseus_dag* dag,
+                                                             perseus_planner_progress progress,
+                                                             void* user,
+                                                             perseus_dag_solution** solution,
+                                                             char** message);
+PERSEUS_PLANNER_API void perseus_dag_free(perseus_dag_solution* solution);
+
+/* Times and costs of the graph stand for seconds and joules. */
+PERSEUS_PLANNER_API perseus_planner_status
+perseus_dag_frontier(const perseus_dag_solution* solution, perseus_frontier* frontier);
+
+/* One option for every operation, so that all end by `deadline`: `options` has one element for each
+ * operation, an index into its curve's options. `effort` as in a job file: 1 for a choice that will
+ * be used, less for a quick one. PERSEUS_PLANNER_INFEASIBLE: below the fastest time. */
+PERSEUS_PLANNER_API perseus_planner_status perseus_dag_choose(const perseus_dag_solution* solution,
+                                                              double deadline, double effort,
+                                                              perseus_planner_progress progress,
+                                                              void* user, int32_t* options,
+                                                              perseus_dag_choice* choice,
+                                                              char** message);
+
+/* NOLINTEND(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg) */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PERSEUS_PLANNER_C_H_ */

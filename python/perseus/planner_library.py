@@ -1,0 +1,292 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""`perseus/planner_c.h` in ctypes: its structs and functions, its texts, errors and callback."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perseus.library import LibraryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ABI_VERSION = 1
+CODES = {
+    1: "invalid",
+    2: "infeasible",
+    3: "io",
+    4: "overflow",
+    5: "cancelled",
+    6: "no memory",
+    7: "internal",
+}
+PROGRESS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_double)
+
+_U32 = ctypes.c_uint32
+_I32 = ctypes.c_int32
+_SIZE = ctypes.c_size_t
+_DOUBLE = ctypes.c_double
+_TEXT = ctypes.c_char_p
+_HANDLE = ctypes.c_void_p
+_INTS = ctypes.POINTER(ctypes.c_int32)
+_DOUBLES = ctypes.POINTER(ctypes.c_double)
+
+
+class PlannerError(ValueError):
+    """What is wrong with an input, or why there is no plan: one sentence, that of `perseus plan`.
+
+    Attributes
+    ----------
+    code
+        "invalid", "infeasible", "io", "overflow", "cancelled", "no memory" or "internal".
+    """
+
+    def __init__(self, message: str, code: str = "invalid") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Input(ctypes.Structure):
+    """`perseus_planner_input`."""
+
+    _fields_ = (
+        ("struct_size", _U32),
+        ("reserved", _U32),
+        ("path", _TEXT),
+        ("profile_csv", _TEXT),
+        ("profile_csv_size", _SIZE),
+        ("profile_arrays", ctypes.c_void_p),
+        ("profile_name", _TEXT),
+        ("settings_json", _TEXT),
+        ("settings_json_size", _SIZE),
+        ("schedule_csv", _TEXT),
+        ("schedule_csv_size", _SIZE),
+        ("schedule_name", _TEXT),
+        ("progress", PROGRESS),
+        ("user", ctypes.c_void_p),
+    )
+
+
+class FrontierStruct(ctypes.Structure):
+    """`perseus_frontier`."""
+
+    _fields_ = (
+        ("struct_size", _U32),
+        ("fitted", _I32),
+        ("count", _SIZE),
+        ("time_seconds", _DOUBLES),
+        ("energy_joules", _DOUBLES),
+        ("slope_watts", _DOUBLES),
+        ("fastest_seconds", _DOUBLE),
+        ("economic_seconds", _DOUBLE),
+        ("tstar_seconds", _DOUBLE),
+        ("certified_error", _DOUBLE),
+        ("total_blocking_power_watts", _DOUBLE),
+        ("baseline_time_seconds", _DOUBLE),
+        ("baseline_energy_joules", _DOUBLE),
+    )
+
+
+class FiguresStruct(ctypes.Structure):
+    """`perseus_plan_figures`."""
+
+    _fields_ = (
+        ("struct_size", _U32),
+        ("distinct_knobs", _I32),
+        ("knob_changes", _I32),
+        ("has_shared_knob_bound", _I32),
+        ("requested_time_seconds", _DOUBLE),
+        ("iteration_time_seconds", _DOUBLE),
+        ("energy_joules", _DOUBLE),
+        ("lower_bound_joules", _DOUBLE),
+        ("gap_percent", _DOUBLE),
+        ("saving_percent", _DOUBLE),
+        ("average_power_watts", _DOUBLE),
+        ("shared_knob_bound_joules", _DOUBLE),
+        ("shared_knob_gap_percent", _DOUBLE),
+        ("proven_best", _I32),
+        ("reserved", _I32),
+    )
+
+
+class ColumnsStruct(ctypes.Structure):
+    """`perseus_plan_columns`."""
+
+    _fields_ = (
+        ("struct_size", _U32),
+        ("num_ranks", _I32),
+        ("count", _SIZE),
+        ("rank", _INTS),
+        ("type", _INTS),
+        ("stage", _INTS),
+        ("microbatch", _INTS),
+        ("fused_type", _INTS),
+        ("fused_stage", _INTS),
+        ("fused_microbatch", _INTS),
+        ("clock_mhz", _DOUBLES),
+        ("knob", ctypes.POINTER(_TEXT)),
+        ("start_seconds", _DOUBLES),
+        ("duration_seconds", _DOUBLES),
+        ("energy_joules", _DOUBLES),
+    )
+
+
+class DagStruct(ctypes.Structure):
+    """`perseus_dag`."""
+
+    _fields_ = (
+        ("struct_size", _U32),
+        ("num_operations", _I32),
+        ("num_curves", _I32),
+        ("reserved", _U32),
+        ("curve_of", _INTS),
+        ("first_option", _INTS),
+        ("option_time", _DOUBLES),
+        ("option_cost", _DOUBLES),
+        ("num_precedences", _SIZE),
+        ("from_", _INTS),
+        ("to", _INTS),
+        ("delay", _DOUBLES),
+    )
+
+
+class ChoiceStruct(ctypes.Structure):
+    """`perseus_dag_choice`."""
+
+    _fields_ = (
+        ("struct_size", _U32),
+        ("reserved", _U32),
+        ("time", _DOUBLE),
+        ("cost", _DOUBLE),
+        ("lower_bound", _DOUBLE),
+    )
+
+
+def _candidates() -> list[str]:
+    named = os.environ.get("PERSEUS_PLANNER_LIBRARY")
+    if named:
+        return [named]
+    names = [str(Path(__file__).with_name("libperseus_planner.so"))]
+    found = ctypes.util.find_library("perseus_planner")
+    if found:
+        names.append(found)
+    return [*names, "libperseus_planner.so.0.1", "libperseus_planner.so"]
+
+
+@functools.cache
+def load() -> ctypes.CDLL:
+    """Load the library: `$PERSEUS_PLANNER_LIBRARY`, beside this file, or where the loader looks.
+
+    Raises
+    ------
+    LibraryError
+        It cannot be found, or has another interface than this package.
+    """
+    why = ""
+    for name in _candidates():
+        try:
+            library = ctypes.CDLL(name)
+            _declare(library)
+        except (OSError, AttributeError) as error:
+            why = why or str(error)
+            continue
+        if library.perseus_planner_abi_version() != ABI_VERSION:
+            raise LibraryError(f"{name} has another interface than this Python package")
+        return library
+    raise LibraryError(
+        f"libperseus_planner.so cannot be loaded ({why}); install it, or name its file in "
+        "PERSEUS_PLANNER_LIBRARY"
+    )
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    # Texts that the library makes are pointers here: c_char_p would forget which to free.
+    texts = ctypes.POINTER(ctypes.c_void_p)
+    handles = ctypes.POINTER(_HANDLE)
+    status = ctypes.c_int
+    callback = (PROGRESS, ctypes.c_void_p)
+    declarations: list[tuple[str, object, tuple[object, ...]]] = [
+        ("perseus_planner_abi_version", ctypes.c_int, ()),
+        ("perseus_planner_free_text", None, (ctypes.c_void_p,)),
+        ("perseus_planner_input_init", None, (ctypes.POINTER(Input), _SIZE)),
+        ("perseus_planner_create", status, (ctypes.POINTER(Input), handles, texts)),
+        ("perseus_planner_free", None, (_HANDLE,)),
+        ("perseus_planner_frontier", status, (_HANDLE, ctypes.POINTER(FrontierStruct))),
+        ("perseus_planner_frontier_csv", status, (_HANDLE, texts)),
+        ("perseus_planner_notes", status, (_HANDLE, texts)),
+        ("perseus_planner_plan", status, (_HANDLE, _TEXT, _SIZE, *callback, handles, texts)),
+        ("perseus_planner_baseline", status, (_HANDLE, handles, texts)),
+        ("perseus_plan_free", None, (_HANDLE,)),
+        ("perseus_plan_get_figures", status, (_HANDLE, ctypes.POINTER(FiguresStruct))),
+        ("perseus_plan_get_columns", status, (_HANDLE, ctypes.POINTER(ColumnsStruct))),
+        ("perseus_plan_json", status, (_HANDLE, texts, texts)),
+        ("perseus_plan_zeus", status, (_HANDLE, texts, texts)),
+        ("perseus_dag_solve", status, (ctypes.POINTER(DagStruct), *callback, handles, texts)),
+        ("perseus_dag_free", None, (_HANDLE,)),
+        ("perseus_dag_frontier", status, (_HANDLE, ctypes.POINTER(FrontierStruct))),
+        (
+            "perseus_dag_choose",
+            status,
+            (_HANDLE, _DOUBLE, _DOUBLE, *callback, _INTS, ctypes.POINTER(ChoiceStruct), texts),
+        ),
+    ]
+    for name, result, arguments in declarations:
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+
+
+def take_text(library: ctypes.CDLL, text: ctypes.c_void_p) -> str:
+    """Return a text of the library, which is freed; "" where there is none."""
+    if not text.value:
+        return ""
+    try:
+        return ctypes.string_at(text.value).decode("utf-8", "replace")
+    finally:
+        library.perseus_planner_free_text(text)
+
+
+def sized(kind: type[Any]) -> Any:
+    """Return a new struct that says how large it is."""
+    return kind(struct_size=ctypes.sizeof(kind))
+
+
+class Watched:
+    """A progress callback for one call, through which Ctrl-C comes, too.
+
+    An exception in it cancels the call; `check` raises it again.
+    """
+
+    def __init__(self, progress: Callable[[float], object] | None) -> None:
+        self._progress = progress
+        self._error: BaseException | None = None
+        self.function = PROGRESS(self._call)
+
+    def _call(self, _user: object, share: float) -> int:
+        try:
+            answer = self._progress(share) if self._progress is not None else None
+        except BaseException as error:
+            self._error = error
+            return 1
+        return 1 if answer is False else 0
+
+    def check(self, library: ctypes.CDLL, status: int, message: ctypes.c_void_p) -> None:
+        """Raise what the callback raised, or the error that a status means."""
+        sentence = take_text(library, message)
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        check(status, sentence)
+
+
+def check(status: int, sentence: str = "") -> None:
+    """Raise a PlannerError unless a call went well."""
+    if status != 0:
+        code = CODES.get(status, "internal")
+        raise PlannerError(sentence or f"the planner failed: {code}", code)

@@ -1,0 +1,87 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/named_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+namespace perseus::plan {
+
+bool SameTime(double a, double b) {
+  constexpr double kRelative = 1e-7;
+  return std::abs(a - b) <= kRelative * std::max(std::abs(a), std::abs(b));
+}
+
+std::vector<NamedTime> NamedTimes(const Frontier& frontier, double baseline_seconds) {
+  std::vector<NamedTime> times = {
+      {"no_slowdown", "no slowdown", baseline_seconds},
+      {"plus_1_percent", "+1 %", 1.01 * baseline_seconds},
+      {"plus_2_percent", "+2 %", 1.02 * baseline_seconds},
+      {"plus_5_percent", "+5 %", 1.05 * baseline_seconds},
+      {"plus_10_percent", "+10 %", 1.1 * baseline_seconds},
+      {"t_economic", "T_economic", frontier.economic_seconds},
+      {"t_star", "T*", frontier.tstar_seconds},
+  };
+  if (!SameTime(frontier.fastest_seconds, baseline_seconds)) {
+    times.push_back({"t_min", "T_min", frontier.fastest_seconds});
+  }
+  return times;
+}
+
+bool IsBeyondTStar(const Frontier& frontier, const NamedTime& time) {
+  return time.seconds > frontier.tstar_seconds && !SameTime(time.seconds, frontier.tstar_seconds) &&
+         time.name != "no_slowdown";
+}
+
+Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
+                            const PlanConstraints& constraints, double effort,
+                            const PlanCallback& callback) {
+  std::vector<double> before;
+  for (const NamedTime& time :
+       NamedTimes(planner.frontier(), planner.baseline().iteration_time_seconds)) {
+    if (time.seconds < seconds && !SameTime(time.seconds, seconds) &&
+        !IsBeyondTStar(planner.frontier(), time)) {
+      before.push_back(time.seconds);
+    }
+  }
+  std::sort(before.begin(), before.end());
+  before.erase(std::unique(before.begin(), before.end(), SameTime), before.end());
+
+  const double all = 1 + kRowEffort * static_cast<double>(before.size());
+  double done = 0;
+  bool cancelled = false;
+  const auto plan_for = [&](double when, double weight) {
+    PlanCallback told;
+    if (callback) {
+      told = [&, weight](const PlanProgress& progress) {
+        cancelled |= !callback({.share = (done + weight * progress.share) / all});
+        return !cancelled;
+      };
+    }
+    Result<Plan> plan = planner.PlanFor(when, constraints, weight * effort, told);
+    done += weight;
+    if (!cancelled) return plan;
+    plan = MakeError(ErrorCode::kCancelled, "the search for a plan was cancelled");
+    return plan;
+  };
+
+  std::vector<Plan> plans;
+  for (const double when : before) {
+    Result<Plan> plan = plan_for(when, kRowEffort);
+    if (plan) {
+      plans.push_back(*std::move(plan));
+    } else if (plan.error().code != ErrorCode::kInfeasible) {
+      return plan;
+    }
+  }
+  Result<Plan> plan = plan_for(seconds, 1);
+  if (!plan) return plan;
+  plans.push_back(*std::move(plan));
+  CarryForward(planner.pipeline(), &plans);
+  return std::move(plans.back());
+}
+
+}  // namespace perseus::plan

@@ -1,0 +1,46 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PLAN_NAMED_TIMES_H_
+#define PERSEUS_PLAN_NAMED_TIMES_H_
+
+#include <string_view>
+#include <vector>
+
+#include "perseus/plan.h"
+#include "perseus/planner.h"
+#include "perseus/result.h"
+
+// The times that have names, and what plans for them are good for: none of them may
+// use less than a plan that is given more time.
+namespace perseus::plan {
+
+// Of the effort of a plan that will be used, what one for a named time gets.
+inline constexpr double kRowEffort = 0.2;
+
+struct NamedTime {
+  std::string_view name;   // For programs: "no_slowdown", "plus_1_percent", "t_star", ...
+  std::string_view label;  // For people: "no slowdown", "+1 %", "T*", ...
+  double seconds = 0;
+};
+
+// Whether two times are the same but for rounding.
+bool SameTime(double a, double b);
+
+// No slowdown, +1, +2, +5, +10 %, T_economic, T*, and T_min where it differs from no
+// slowdown. In this order, those beyond T* too.
+std::vector<NamedTime> NamedTimes(const Frontier& frontier, double baseline_seconds);
+
+// Whether `perseus plan` leaves a time out: it is beyond T*, and has no other reason.
+bool IsBeyondTStar(const Frontier& frontier, const NamedTime& time);
+
+// What `perseus plan` gives out for `seconds`: the planner's plan, or that of a named time
+// before it where it is better. Errors are those of Planner::PlanFor, and kCancelled where the
+// callback says false; it is given the share of all these plans, and none that is better.
+Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
+                            const PlanConstraints& constraints, double effort,
+                            const PlanCallback& callback = {});
+
+}  // namespace perseus::plan
+
+#endif  // PERSEUS_PLAN_NAMED_TIMES_H_

@@ -1,0 +1,85 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PLANNER_C_HANDLES_H_
+#define PERSEUS_PLANNER_C_HANDLES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "perseus/job.h"
+#include "perseus/plan.h"
+#include "perseus/plan_document.h"
+#include "perseus/planner.h"
+#include "perseus/planner_c.h"
+#include "planner_c/boundary.h"
+
+// What the pointers of perseus/planner_c.h point to.
+namespace perseus::planner_c {
+
+// A frontier as columns.
+struct FrontierColumns {
+  explicit FrontierColumns(const Planner& planner);
+
+  // Its pointers are good as long as this is.
+  perseus_frontier Frontier() const;
+
+  std::vector<double> time_seconds;
+  std::vector<double> energy_joules;
+  std::vector<double> slope_watts;
+  perseus_frontier scalars = {};
+};
+
+struct PlannedJob {
+  Job job;
+  Planner planner;
+  FrontierColumns frontier;
+};
+
+// Gives the caller's callback to the solver, where there is one. `progress` must outlive the call.
+void AskWhileSolving(const Progress& progress, PlannerOptions* options);
+
+// The computations of a plan as columns. Moved, not copied: `knob` points into `labels`.
+struct PlanColumns {
+  explicit PlanColumns(const PlanDocument& document);
+  PlanColumns(const PlanColumns&) = delete;
+  PlanColumns& operator=(const PlanColumns&) = delete;
+  PlanColumns(PlanColumns&&) = default;
+  PlanColumns& operator=(PlanColumns&&) = default;
+  ~PlanColumns() = default;
+
+  perseus_plan_columns Columns() const;
+
+  int num_ranks = 0;
+  std::vector<std::int32_t> rank;
+  std::vector<std::int32_t> type;
+  std::vector<std::int32_t> stage;
+  std::vector<std::int32_t> microbatch;
+  std::vector<std::int32_t> fused_type;
+  std::vector<std::int32_t> fused_stage;
+  std::vector<std::int32_t> fused_microbatch;
+  std::vector<double> clock_mhz;
+  std::vector<std::string> labels;
+  std::vector<const char*> knob;  // Into labels.
+  std::vector<double> start_seconds;
+  std::vector<double> duration_seconds;
+  std::vector<double> energy_joules;
+};
+
+}  // namespace perseus::planner_c
+
+// NOLINTBEGIN(readability-identifier-naming): names of C.
+struct perseus_planner {
+  std::shared_ptr<const perseus::planner_c::PlannedJob> job;
+};
+
+struct perseus_plan {
+  perseus::Plan plan;
+  perseus::PlanDocument document;
+  perseus::planner_c::PlanColumns columns;
+};
+// NOLINTEND(readability-identifier-naming)
+
+#endif  // PERSEUS_PLANNER_C_HANDLES_H_

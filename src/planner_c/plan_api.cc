@@ -1,0 +1,174 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "perseus/plan_file.h"
+#include "perseus/planner_c.h"
+#include "plan/named_times.h"
+#include "planner_c/boundary.h"
+#include "planner_c/handles.h"
+#include "planner_c/planner_input.h"
+
+namespace perseus::planner_c {
+namespace {
+
+std::unique_ptr<perseus_plan> NewPlan(const PlannedJob& planned, Plan plan,
+                                      const PlanConstraints& constraints) {
+  PlanDocument document = planned.job.Document(planned.planner, plan, constraints);
+  PlanColumns columns(document);
+  return std::make_unique<perseus_plan>(
+      perseus_plan{std::move(plan), std::move(document), std::move(columns)});
+}
+
+Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,
+                                               std::string_view settings_json,
+                                               const Progress& progress) {
+  const Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
+  if (!settings) return tl::unexpected(settings.error());
+  const Result<double> seconds = planned.planner.TargetSeconds(settings->at.value_or(PlanTarget{}));
+  if (!seconds) return tl::unexpected(seconds.error());
+  const PlanConstraints constraints = ConstraintsOf(*settings);
+  PlanCallback callback;
+  if (progress.function != nullptr) {
+    callback = [&progress](const PlanProgress& now) { return progress(now.share); };
+  }
+  Result<Plan> plan = plan::PlanAmongNamed(planned.planner, *seconds, constraints,
+                                           settings->effort.value_or(1), callback);
+  if (!plan) return tl::unexpected(plan.error());
+  return NewPlan(planned, *std::move(plan), constraints);
+}
+
+}  // namespace
+
+PlanColumns::PlanColumns(const PlanDocument& document)
+    : num_ranks(static_cast<int>(document.ranks.size())) {
+  for (int r = 0; r < num_ranks; ++r) {
+    for (const PlannedComputation& computation : document.ranks[r].computations) {
+      const std::optional<Action>& fused = computation.fused;
+      rank.push_back(r);
+      type.push_back(static_cast<std::int32_t>(computation.action.type));
+      stage.push_back(computation.action.stage);
+      microbatch.push_back(computation.action.microbatch);
+      fused_type.push_back(fused ? static_cast<std::int32_t>(fused->type) : -1);
+      fused_stage.push_back(fused ? fused->stage : -1);
+      fused_microbatch.push_back(fused ? fused->microbatch : -1);
+      clock_mhz.push_back(document.knobs_are_numbers ? computation.knob.number
+                                                     : std::numeric_limits<double>::quiet_NaN());
+      labels.push_back(computation.knob.label);
+      start_seconds.push_back(computation.start_seconds);
+      duration_seconds.push_back(computation.duration_seconds);
+      energy_joules.push_back(computation.energy_joules);
+    }
+  }
+  for (const std::string& label : labels) knob.push_back(label.c_str());
+}
+
+perseus_plan_columns PlanColumns::Columns() const {
+  perseus_plan_columns columns = {};
+  columns.num_ranks = num_ranks;
+  columns.count = rank.size();
+  columns.rank = rank.data();
+  columns.type = type.data();
+  columns.stage = stage.data();
+  columns.microbatch = microbatch.data();
+  columns.fused_type = fused_type.data();
+  columns.fused_stage = fused_stage.data();
+  columns.fused_microbatch = fused_microbatch.data();
+  columns.clock_mhz = clock_mhz.data();
+  columns.knob = knob.data();
+  columns.start_seconds = start_seconds.data();
+  columns.duration_seconds = duration_seconds.data();
+  columns.energy_joules = energy_joules.data();
+  return columns;
+}
+
+}  // namespace perseus::planner_c
+
+namespace pc = perseus::planner_c;
+
+perseus_planner_status perseus_planner_plan(const perseus_planner* planner,
+                                            const char* settings_json, size_t settings_json_size,
+                                            perseus_planner_progress progress, void* user,
+                                            perseus_plan** plan, char** message) {
+  return pc::Guarded(message, [&] {
+    if (planner == nullptr || plan == nullptr) {
+      return pc::Fail(pc::Invalid("there is no planner, or no place for the plan"), message);
+    }
+    auto made = pc::MakePlan(*planner->job, pc::TextOf(settings_json, settings_json_size),
+                             {progress, user});
+    if (!made) return pc::Fail(made.error(), message);
+    *plan = made->release();
+    return PERSEUS_PLANNER_OK;
+  });
+}
+
+perseus_planner_status perseus_planner_baseline(const perseus_planner* planner, perseus_plan** plan,
+                                                char** message) {
+  return pc::Guarded(message, [&] {
+    if (planner == nullptr || plan == nullptr) {
+      return pc::Fail(pc::Invalid("there is no planner, or no place for the plan"), message);
+    }
+    const pc::PlannedJob& planned = *planner->job;
+    *plan = pc::NewPlan(planned, planned.planner.baseline(), {}).release();
+    return PERSEUS_PLANNER_OK;
+  });
+}
+
+void perseus_plan_free(perseus_plan* plan) { delete plan; }
+
+perseus_planner_status perseus_plan_get_figures(const perseus_plan* plan,
+                                                perseus_plan_figures* figures) {
+  if (plan == nullptr) return PERSEUS_PLANNER_INVALID;
+  const perseus::Plan& from = plan->plan;
+  perseus_plan_figures known = {};
+  known.distinct_knobs = from.distinct_knobs;
+  known.knob_changes = from.knob_changes;
+  known.has_shared_knob_bound = from.shared_knobs ? 1 : 0;
+  known.requested_time_seconds = from.requested_time_seconds;
+  known.iteration_time_seconds = from.iteration_time_seconds;
+  known.energy_joules = from.energy_joules;
+  known.lower_bound_joules = from.lower_bound_joules;
+  known.gap_percent = from.gap_percent;
+  known.saving_percent = from.saving_percent;
+  known.average_power_watts = from.average_power_watts;
+  if (from.shared_knobs) {
+    known.shared_knob_bound_joules = from.shared_knobs->lower_bound_joules;
+    known.shared_knob_gap_percent = from.shared_knobs->gap_percent;
+    known.proven_best = from.shared_knobs->proven_best ? 1 : 0;
+  }
+  return pc::CopyOut(known, figures);
+}
+
+perseus_planner_status perseus_plan_get_columns(const perseus_plan* plan,
+                                                perseus_plan_columns* columns) {
+  if (plan == nullptr) return PERSEUS_PLANNER_INVALID;
+  return pc::CopyOut(plan->columns.Columns(), columns);
+}
+
+perseus_planner_status perseus_plan_json(const perseus_plan* plan, char** text, char** message) {
+  return pc::Guarded(message, [&] {
+    if (plan == nullptr || text == nullptr) {
+      return pc::Fail(pc::Invalid("there is no plan, or no place for its text"), message);
+    }
+    *text = pc::NewText(perseus::FormatPlanJson(plan->document));
+    return PERSEUS_PLANNER_OK;
+  });
+}
+
+perseus_planner_status perseus_plan_zeus(const perseus_plan* plan, char** text, char** message) {
+  return pc::Guarded(message, [&] {
+    if (plan == nullptr || text == nullptr) {
+      return pc::Fail(pc::Invalid("there is no plan, or no place for its text"), message);
+    }
+    const perseus::Result<std::string> zeus = perseus::FormatZeusPlan(plan->document);
+    if (!zeus) return pc::Fail(zeus.error(), message);
+    *text = pc::NewText(*zeus);
+    return PERSEUS_PLANNER_OK;
+  });
+}

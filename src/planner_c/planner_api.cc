@@ -1,0 +1,135 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "perseus/plan_file.h"
+#include "perseus/planner_c.h"
+#include "planner_c/boundary.h"
+#include "planner_c/handles.h"
+#include "planner_c/planner_input.h"
+
+namespace perseus::planner_c {
+namespace {
+
+Result<std::unique_ptr<perseus_planner>> CreatePlanner(const perseus_planner_input& input) {
+  Result<Job> job = ReadJob(input);
+  if (!job) return tl::unexpected(job.error());
+  const Progress progress = {input.progress, input.user};
+  PlannerOptions options = job->SolverOptions();
+  AskWhileSolving(progress, &options);
+  Result<Planner> planner = Planner::Create(job->pipeline, options);
+  if (!planner) return tl::unexpected(planner.error());
+  FrontierColumns frontier(*planner);
+  auto handle = std::make_unique<perseus_planner>();
+  handle->job = std::make_shared<const PlannedJob>(
+      PlannedJob{*std::move(job), *std::move(planner), std::move(frontier)});
+  return handle;
+}
+
+}  // namespace
+
+void AskWhileSolving(const Progress& progress, PlannerOptions* options) {
+  if (progress.function == nullptr) return;
+  struct Answers {
+    bool asked = false;
+    bool cancelled = false;
+  };
+  const auto answers = std::make_shared<Answers>();
+  const auto ask = [&progress, answers](double share) {
+    answers->asked = true;
+    if (!answers->cancelled) answers->cancelled = !progress(share);
+  };
+  options->progress = ask;
+  // The solver asks this, too, at least once.
+  options->cancelled = [ask, answers] {
+    if (!answers->asked) ask(0);
+    return answers->cancelled;
+  };
+}
+
+FrontierColumns::FrontierColumns(const Planner& planner) {
+  const struct Frontier& frontier = planner.frontier();
+  for (const FrontierPoint& point : frontier.points) {
+    time_seconds.push_back(point.iteration_time_seconds);
+    energy_joules.push_back(point.energy_joules);
+    slope_watts.push_back(point.slope_watts);
+  }
+  scalars.fitted = frontier.fitted ? 1 : 0;
+  scalars.count = frontier.points.size();
+  scalars.fastest_seconds = frontier.fastest_seconds;
+  scalars.economic_seconds = frontier.economic_seconds;
+  scalars.tstar_seconds = frontier.tstar_seconds;
+  scalars.certified_error = frontier.certified_error;
+  scalars.total_blocking_power_watts = frontier.total_blocking_power_watts;
+  scalars.baseline_time_seconds = planner.baseline().iteration_time_seconds;
+  scalars.baseline_energy_joules = planner.baseline().energy_joules;
+}
+
+perseus_frontier FrontierColumns::Frontier() const {
+  perseus_frontier frontier = scalars;
+  frontier.time_seconds = time_seconds.data();
+  frontier.energy_joules = energy_joules.data();
+  frontier.slope_watts = slope_watts.data();
+  return frontier;
+}
+
+}  // namespace perseus::planner_c
+
+namespace pc = perseus::planner_c;
+
+void perseus_planner_input_init(perseus_planner_input* input, size_t struct_size) {
+  if (input == nullptr || struct_size < sizeof(input->struct_size)) return;
+  std::memset(input, 0, struct_size);
+  input->struct_size = static_cast<std::uint32_t>(struct_size);
+}
+
+perseus_planner_status perseus_planner_create(const perseus_planner_input* input,
+                                              perseus_planner** planner, char** message) {
+  return pc::Guarded(message, [&] {
+    perseus_planner_input known;
+    if (planner == nullptr || !pc::CopyIn(input, &known)) {
+      return pc::Fail(pc::Invalid("the input is missing, or was not made by "
+                                  "perseus_planner_input_init()"),
+                      message);
+    }
+    auto made = pc::CreatePlanner(known);
+    if (!made) return pc::Fail(made.error(), message);
+    *planner = made->release();
+    return PERSEUS_PLANNER_OK;
+  });
+}
+
+void perseus_planner_free(perseus_planner* planner) { delete planner; }
+
+perseus_planner_status perseus_planner_frontier(const perseus_planner* planner,
+                                                perseus_frontier* frontier) {
+  if (planner == nullptr) return PERSEUS_PLANNER_INVALID;
+  return pc::CopyOut(planner->job->frontier.Frontier(), frontier);
+}
+
+perseus_planner_status perseus_planner_frontier_csv(const perseus_planner* planner, char** text) {
+  if (planner == nullptr || text == nullptr) return PERSEUS_PLANNER_INVALID;
+  return pc::Guarded(nullptr, [&] {
+    *text = pc::NewText(perseus::FormatFrontierCsv(planner->job->planner.frontier()));
+    return PERSEUS_PLANNER_OK;
+  });
+}
+
+perseus_planner_status perseus_planner_notes(const perseus_planner* planner, char** text) {
+  if (planner == nullptr || text == nullptr) return PERSEUS_PLANNER_INVALID;
+  return pc::Guarded(nullptr, [&] {
+    const perseus::Job& job = planner->job->job;
+    std::string notes;
+    for (const perseus::ProfileNote& note : job.profile.notes) {
+      notes += perseus::NoteText(job.profile, note) + ".\n";
+    }
+    for (const std::string& note : job.pipeline.notes) notes += note + ".\n";
+    if (!notes.empty()) notes.pop_back();
+    *text = pc::NewText(notes);
+    return PERSEUS_PLANNER_OK;
+  });
+}

@@ -1,0 +1,177 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "perseus/job.h"
+#include "perseus/plan_file.h"
+#include "perseus/planner_c.h"
+#include "planner_c/planner_testing.h"
+
+namespace perseus::planner_c {
+namespace {
+
+struct MadePlan {
+  perseus_planner_status status = PERSEUS_PLANNER_OK;
+  std::string message;
+  PlanHandle plan;
+};
+
+MadePlan PlanOf(const perseus_planner* planner, std::string_view settings,
+                perseus_planner_progress progress = nullptr, void* user = nullptr) {
+  perseus_plan* plan = nullptr;
+  char* message = nullptr;
+  MadePlan made;
+  made.status = perseus_planner_plan(planner, settings.data(), settings.size(), progress, user,
+                                     &plan, &message);
+  made.plan.reset(plan);
+  made.message = Take(message);
+  return made;
+}
+
+perseus_plan_figures FiguresOf(const perseus_plan* plan) {
+  perseus_plan_figures figures = {};
+  figures.struct_size = sizeof(figures);
+  EXPECT_EQ(perseus_plan_get_figures(plan, &figures), PERSEUS_PLANNER_OK);
+  return figures;
+}
+
+class PlanApi : public testing::Test {
+ protected:
+  void SetUp() override {
+    made_ = Create(InputOf(kProfile, kSettings));
+    ASSERT_EQ(made_.status, PERSEUS_PLANNER_OK) << made_.message;
+  }
+
+  const perseus_planner* planner() const { return made_.planner.get(); }
+
+  Made made_;
+};
+
+TEST_F(PlanApi, FiguresAndColumnsAreThoseOfTheFile) {
+  const MadePlan made = PlanOf(planner(), R"({"at": "1.05x"})");
+  ASSERT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;
+  char* text = nullptr;
+  ASSERT_EQ(perseus_plan_json(made.plan.get(), &text, nullptr), PERSEUS_PLANNER_OK);
+  const auto document = ParsePlanJson(Take(text), "plan.json");
+  ASSERT_TRUE(document) << document.error().message;
+  const perseus_plan_figures figures = FiguresOf(made.plan.get());
+  EXPECT_EQ(figures.iteration_time_seconds, document->iteration_time_seconds);
+  EXPECT_EQ(figures.energy_joules, document->energy_joules);
+  EXPECT_EQ(figures.lower_bound_joules, document->lower_bound_joules);
+  EXPECT_EQ(figures.distinct_knobs, document->distinct_knobs);
+  EXPECT_LE(figures.iteration_time_seconds, figures.requested_time_seconds);
+  EXPECT_LE(figures.lower_bound_joules, figures.energy_joules * (1 + 1e-12));
+
+  perseus_plan_columns columns = {};
+  columns.struct_size = sizeof(columns);
+  ASSERT_EQ(perseus_plan_get_columns(made.plan.get(), &columns), PERSEUS_PLANNER_OK);
+  ASSERT_EQ(columns.count, 2U * 2U * 4U);
+  std::size_t i = 0;
+  for (std::size_t rank = 0; rank < document->ranks.size(); ++rank) {
+    for (const PlannedComputation& computation : document->ranks[rank].computations) {
+      EXPECT_EQ(columns.rank[i], static_cast<int>(rank));
+      EXPECT_EQ(columns.stage[i], computation.action.stage);
+      EXPECT_EQ(columns.microbatch[i], computation.action.microbatch);
+      EXPECT_EQ(columns.type[i], static_cast<int>(computation.action.type));
+      EXPECT_EQ(columns.fused_type[i], -1);
+      EXPECT_EQ(columns.clock_mhz[i], computation.knob.number);
+      EXPECT_EQ(columns.knob[i], computation.knob.label);
+      EXPECT_EQ(columns.start_seconds[i], computation.start_seconds);
+      EXPECT_EQ(columns.energy_joules[i], computation.energy_joules);
+      ++i;
+    }
+  }
+  EXPECT_EQ(i, columns.count);
+}
+
+TEST_F(PlanApi, PlanOutlivesItsPlanner) {
+  const MadePlan made = PlanOf(planner(), "");
+  ASSERT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;
+  char* before = nullptr;
+  ASSERT_EQ(perseus_plan_json(made.plan.get(), &before, nullptr), PERSEUS_PLANNER_OK);
+  made_.planner.reset();
+  char* after = nullptr;
+  ASSERT_EQ(perseus_plan_json(made.plan.get(), &after, nullptr), PERSEUS_PLANNER_OK);
+  EXPECT_EQ(Take(before), Take(after));
+}
+
+TEST_F(PlanApi, BaselineSavesNothing) {
+  perseus_plan* plan = nullptr;
+  ASSERT_EQ(perseus_planner_baseline(planner(), &plan, nullptr), PERSEUS_PLANNER_OK);
+  const PlanHandle handle(plan);
+  EXPECT_EQ(FiguresOf(plan).saving_percent, 0);
+  EXPECT_EQ(FiguresOf(plan).distinct_knobs, 1);
+}
+
+TEST_F(PlanApi, SettingsOfAPlanAreThoseOfAPlanOnly) {
+  const MadePlan made = PlanOf(planner(), R"({"microbatches": 8})");
+  EXPECT_EQ(made.status, PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(made.message,
+            "'microbatches' is of the whole job and cannot be set for one plan; make another "
+            "planner");
+  EXPECT_EQ(PlanOf(planner(), R"({"at": "0.5x"})").status, PERSEUS_PLANNER_INFEASIBLE);
+  EXPECT_EQ(PlanOf(planner(), "[").status, PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(PlanOf(nullptr, "").status, PERSEUS_PLANNER_INVALID);
+}
+
+TEST_F(PlanApi, ConstraintsOfAPlanAreInItsFile) {
+  const MadePlan made = PlanOf(planner(), R"({"at": "1.1x", "granularity": "stage"})");
+  ASSERT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;
+  char* text = nullptr;
+  ASSERT_EQ(perseus_plan_json(made.plan.get(), &text, nullptr), PERSEUS_PLANNER_OK);
+  const auto document = ParsePlanJson(Take(text), "plan.json");
+  ASSERT_TRUE(document);
+  EXPECT_EQ(document->constraints.granularity, Granularity::kStage);
+  const perseus_plan_figures figures = FiguresOf(made.plan.get());
+  EXPECT_EQ(figures.has_shared_knob_bound, 1);
+  EXPECT_EQ(figures.knob_changes, 0);
+}
+
+TEST_F(PlanApi, CallbackCancels) {
+  const MadePlan made = PlanOf(
+      planner(), R"({"at": "1.1x"})", [](void*, double) { return 1; }, nullptr);
+  EXPECT_EQ(made.status, PERSEUS_PLANNER_CANCELLED);
+  EXPECT_EQ(made.plan, nullptr);
+}
+
+TEST_F(PlanApi, CallbackSeesTheWorkGrow) {
+  double last = 0;
+  const MadePlan made = PlanOf(
+      planner(), R"({"at": "1.1x"})",
+      [](void* user, double share) {
+        auto* before = static_cast<double*>(user);
+        EXPECT_GE(share, *before - 1e-9);
+        EXPECT_LE(share, 1 + 1e-9);
+        *before = share;
+        return 0;
+      },
+      &last);
+  EXPECT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;
+  EXPECT_GT(last, 0);
+}
+
+// More time never costs more, as in the command line's table.
+RC_GTEST_PROP(PlanApiRule, NoPlanIsWorseThanANamedOneForLess, ()) {
+  const Made made = Create(InputOf(kProfile, kSettings));
+  const int permille = *rc::gen::inRange(1000, 1300);
+  const std::string at =
+      R"({"at": ")" + std::to_string(permille / 1000.0) + R"(x", "effort": 0.05})";
+  const MadePlan plan = PlanOf(made.planner.get(), at);
+  RC_ASSERT(plan.status == PERSEUS_PLANNER_OK);
+  const MadePlan named = PlanOf(made.planner.get(), R"({"at": "1.0x", "effort": 0.01})");
+  const auto effective = [](const perseus_plan_figures& figures) {
+    return figures.energy_joules - 2 * 70 * figures.iteration_time_seconds;
+  };
+  const double joules = effective(FiguresOf(named.plan.get()));
+  RC_ASSERT(effective(FiguresOf(plan.plan.get())) <= joules + 1e-9 * std::abs(joules));
+}
+
+}  // namespace
+}  // namespace perseus::planner_c
