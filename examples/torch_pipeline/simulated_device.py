@@ -72,8 +72,10 @@ class DeviceTimeline:
 
     def step_end(self) -> None:
         """The iteration ended."""
-        begins = [run.begin_seconds - self._begin for run in self._runs]
-        ends = [run.end_seconds - self._begin for run in self._runs]
+        # Its first kernel may have begun before this process knew that the iteration did.
+        begin = min([self._begin] + [run.begin_seconds for run in self._runs])  # noqa: RUF005
+        begins = [run.begin_seconds - begin for run in self._runs]
+        ends = [run.end_seconds - begin for run in self._runs]
         self._done, self._ended = self._ended, [(self._iteration, begins, ends)]
 
     def step_abandon(self) -> None:
