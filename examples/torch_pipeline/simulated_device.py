@@ -73,7 +73,7 @@ class DeviceTimeline:
     def step_end(self) -> None:
         """The iteration ended."""
         # Its first kernel may have begun before this process knew that the iteration did.
-        begin = min([self._begin] + [run.begin_seconds for run in self._runs])  # noqa: RUF005
+        begin = min([self._begin] + [run.begin_seconds for run in self._runs])
         begins = [run.begin_seconds - begin for run in self._runs]
         ends = [run.end_seconds - begin for run in self._runs]
         self._done, self._ended = self._ended, [(self._iteration, begins, ends)]
