@@ -228,7 +228,9 @@ int Main(int argc, char** argv) {
   const std::map<std::string, std::string> files = {{"A100", "gpt3-175b+a100_sxm_bf16.csv"},
                                                     {"A40", "bloom+a40_bf16.csv"}};
   fmt::print(
-      "{:<28} {:>5} {:>7}  {:>6} {:>6} {:>5}  {:>6} {:>6} {:>5}  {:>6}  {:>6} {:>6} {:>6} {:>6}\n",
+      "Errors, losses, delays and savings in per cent; in2s: of rows within 1.96 standard errors.\n"
+      "{:<28} {:>5} {:>7}  {:>6} {:>6} {:>5}  {:>6} {:>6} {:>5}  {:>6}  {:>6} {:>6} {:>6} {:>6} "
+      "{:>6} {:>6}\n",
       "setting", "iter.", "minutes", "time", "worst", "in2s", "energy", "worst", "in2s", "block",
       "loss", "worst", "equal", "delay", "worst", "saving");
   for (const std::string card : {"A100", "A40", "A100-smooth", "A40-smooth"}) {

@@ -147,7 +147,11 @@ void ClockThread::SetSweepClock(std::int64_t now_ns, bool quiet) {
     return;
   }
   const int mhz = sweep_->clock_mhz();
-  if (mhz != 0 && mhz != follower_.clock_mhz() && !caller_.resting(now_ns)) {
+  if (mhz == 0) return;
+  if (mhz == follower_.clock_mhz()) {
+    // The plan that was followed until now had set it.
+    if (!sweep_->clock_in_effect()) sweep_->ClockInEffect(MonotonicNs());
+  } else if (!caller_.resting(now_ns)) {
     if (Call(mhz)) {
       sweep_->ClockInEffect(MonotonicNs() + caller_.latency().settling_ns());
     } else if (caller_.resting(MonotonicNs())) {

@@ -33,6 +33,7 @@ class Profiler {
 
   int clock_mhz() const { return sweep_.clock_mhz(); }  // To be locked now; 0: none.
   void ClockInEffect(std::int64_t at_ns) { sweep_.ClockInEffect(at_ns); }
+  bool clock_in_effect() const { return sweep_.clock_in_effect(); }
   void ClockLost() { sweep_.ClockLost(); }
   void GiveUp(const std::string& why) { sweep_.GiveUp(why); }
   // All is measured. Finish() may take a second: give the clock back first.

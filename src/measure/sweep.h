@@ -62,6 +62,7 @@ class Sweep {
 
   // The clock is in effect from then on: what began before does not count.
   void ClockInEffect(std::int64_t at_ns);
+  bool clock_in_effect() const { return in_effect_ns_.has_value(); }  // As it was told.
   // It was given back, and is to be locked again: what was seen at it is not kept.
   void ClockLost() { ForgetClock(); }
   // No more clocks, for this reason ("": not worth a note).

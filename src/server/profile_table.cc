@@ -86,21 +86,27 @@ void ProfileTable::Add(const store::Measurements& measured, int pp_rank) {
   std::vector<ProfileKey>& of_rank = rows_of_rank_[measured.rank];
   for (const store::MeasuredRow& row : measured.rows) {
     const ProfileKey key{row.stage, row.type, row.clock_mhz};
-    of_rank.push_back(key);
-    cells_[key].push_back({.time_seconds = row.time_seconds,
-                           .energy_joules = row.energy_joules,
-                           .time_std_seconds = static_cast<float>(row.time_std_seconds),
-                           .energy_std_joules = static_cast<float>(row.energy_std_joules),
-                           .temperature_celsius = OrNotSaid(row.temperature_celsius),
-                           .work = row.work > 0 ? static_cast<float>(row.work) : kNotSaid,
-                           .seconds_per_work = OrNotSaid(row.seconds_per_work),
-                           .joules_per_work = OrNotSaid(row.joules_per_work),
-                           .throttled = row.throttled});
+    Cell& cell = cells_[key];
+    const auto at =
+        std::lower_bound(cell.begin(), cell.end(), measured.rank,
+                         [](const Report& report, int rank) { return report.rank < rank; });
+    const bool is_said = at != cell.end() && at->rank == measured.rank;
+    if (!is_said) of_rank.push_back(key);
+    *(is_said ? at : cell.insert(at, Report())) = {
+        .rank = measured.rank,
+        .time_seconds = row.time_seconds,
+        .energy_joules = row.energy_joules,
+        .time_std_seconds = static_cast<float>(row.time_std_seconds),
+        .energy_std_joules = static_cast<float>(row.energy_std_joules),
+        .temperature_celsius = OrNotSaid(row.temperature_celsius),
+        .work = row.work > 0 ? static_cast<float>(row.work) : kNotSaid,
+        .seconds_per_work = OrNotSaid(row.seconds_per_work),
+        .joules_per_work = OrNotSaid(row.joules_per_work),
+        .throttled = row.throttled};
   }
   if (measured.blocking_power_watts) {
-    Power& power = blocking_power_[pp_rank];
-    power.watts.push_back(*measured.blocking_power_watts);
-    power.std_watts.push_back(measured.blocking_power_std_watts);
+    blocking_power_[pp_rank][measured.rank] = {.watts = *measured.blocking_power_watts,
+                                               .std_watts = measured.blocking_power_std_watts};
   }
   if (measured.sweep) sweeps_[measured.rank] = *measured.sweep;
   counter_period_seconds_ = std::max(counter_period_seconds_, measured.counter_period_seconds);
@@ -198,8 +204,14 @@ std::vector<BlockingPower> ProfileTable::Blocking(int pipeline_parallel) const {
   std::map<int, BlockingPower> known;
   std::vector<double> watts;
   std::vector<double> errors;
-  for (const auto& [pp_rank, power] : blocking_power_) {
-    const Estimate estimate = Combine(power.watts, power.std_watts);
+  for (const auto& [pp_rank, powers] : blocking_power_) {
+    std::vector<double> of_ranks;
+    std::vector<double> errors_of_ranks;
+    for (const auto& [rank, power] : powers) {
+      of_ranks.push_back(power.watts);
+      errors_of_ranks.push_back(power.std_watts);
+    }
+    const Estimate estimate = Combine(of_ranks, errors_of_ranks);
     known[pp_rank] = {.watts = estimate.value, .std_watts = estimate.std};
     watts.push_back(estimate.value);
     errors.push_back(estimate.std);

@@ -40,9 +40,9 @@ struct BlockingPower {
 };
 
 // What the ranks of a job measured, in one table per stage and type, whichever
-// rank measured it. The median of all reports counts: one rank that was
-// disturbed moves nothing. Where there are others, reports of GPUs that slowed
-// themselves down do not count. Not thread-safe.
+// rank measured it. The median of all ranks counts: one that was disturbed moves
+// nothing. What a rank says again replaces what it said before. Where there are others, reports of
+// GPUs that slowed themselves down do not count. Not thread-safe.
 class ProfileTable {
  public:
   // `pp_rank` is that of the reporting rank.
@@ -77,6 +77,7 @@ class ProfileTable {
 
  private:
   struct Report {
+    int rank = 0;
     double time_seconds = 0;
     double energy_joules = 0;
     float time_std_seconds = 0;
@@ -87,18 +88,14 @@ class ProfileTable {
     float joules_per_work = 0;
     bool throttled = false;
   };
-  struct Power {
-    std::vector<double> watts;
-    std::vector<double> std_watts;
-  };
-  using Cell = std::vector<Report>;
+  using Cell = std::vector<Report>;  // By rank, each once.
 
   static bool IsThrottled(const Cell& cell);
   static std::vector<const Report*> Counted(const Cell& cell);
 
   std::map<ProfileKey, Cell> cells_;
   std::map<int, std::vector<ProfileKey>> rows_of_rank_;
-  std::map<int, Power> blocking_power_;  // By pipeline rank.
+  std::map<int, std::map<int, BlockingPower>> blocking_power_;  // By pipeline rank and rank.
   std::map<int, store::SweepCost> sweeps_;
   double counter_period_seconds_ = 0;
   std::map<std::string, std::set<int>> notes_;

@@ -40,6 +40,7 @@ FakeServer::FakeServer() {
   add("GET", "/api/v1/jobs/{id}", handle);
   add("POST", "/api/v1/jobs/{id}/ranks", handle);
   add("POST", "/api/v1/jobs/{id}/measurements", handle);
+  add("GET", "/api/v1/jobs/{id}/measurements", handle);
   add("POST", "/api/v1/jobs/{id}/iterations", handle);
   add("GET", "/api/v1/jobs/{id}/stragglers", handle);
   add("POST", "/api/v1/jobs/{id}/stragglers", handle);
@@ -75,6 +76,11 @@ void FakeServer::SetJobState(std::string state) {
   job_state_ = std::move(state);
 }
 
+void FakeServer::SetReported(std::string json) {
+  const std::lock_guard lock(mutex_);
+  reported_ = std::move(json);
+}
+
 void FakeServer::AnswerAlways(std::optional<std::string> body) {
   const std::lock_guard lock(mutex_);
   always_ = std::move(body);
@@ -91,6 +97,8 @@ void FakeServer::Handle(const http::Request& request, const http::Responder& res
   }
   if (request.path == "/api/v1/jobs" || EndsWith(request.path, "/job-1")) {
     responder.Send(http::JsonResponse(200, R"({"id":"job-1","state":")" + job_state_ + "\"}"));
+  } else if (request.method == "GET" && EndsWith(request.path, "/measurements")) {
+    responder.Send(reported_ ? http::JsonResponse(200, *reported_) : http::JsonResponse(404, "{}"));
   } else if (request.method == "GET") {
     responder.Send(http::JsonResponse(200, R"({"stragglers":[{"straggler_id":"s-9","rank":2}]})"));
   } else {

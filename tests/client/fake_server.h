@@ -29,6 +29,8 @@ class FakeServer {
   // Who waits for a plan is told at once that there is none.
   void SetHasty(bool hasty);
   void SetJobState(std::string state);
+  // What GET .../measurements answers; until then 404.
+  void SetReported(std::string json);
   // Every answer is this; none: as it should be. "": none at all (parked).
   void AnswerAlways(std::optional<std::string> body);
 
@@ -54,6 +56,7 @@ class FakeServer {
   int version_ = 0;
   bool hasty_ = false;
   std::string job_state_ = "running";
+  std::optional<std::string> reported_;
   std::optional<std::string> always_;
   std::vector<http::Responder> parked_;
   std::unique_ptr<http::Server> server_;

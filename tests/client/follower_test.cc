@@ -543,5 +543,21 @@ TEST_F(FollowerTest, DeviceTimesThatDoNotFitAreSaidAndNotUsed) {
   EXPECT_EQ(follower_.TakeIterations().size(), 1U);
 }
 
+TEST_F(FollowerTest, CountsWhatComputationsTakeAtTheirClocks) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  for (int i = 0; i < 5; ++i) Iterate(*plan, i);
+  std::int64_t count = 0;
+  for (const KindTimes& kind : follower_.TakeKinds()) {
+    EXPECT_TRUE(kind.mhz == 1000 || kind.mhz == 1400);
+    EXPECT_NEAR(kind.seconds / static_cast<double>(kind.count), 0.040, 1e-9);
+    count += kind.count;
+  }
+  // Not those during which the clock changed: three of six rows here are called for ahead of time.
+  EXPECT_GE(count, 5 * 2);
+  EXPECT_LE(count, 5 * 6);
+  EXPECT_TRUE(follower_.TakeKinds().empty());
+}
+
 }  // namespace
 }  // namespace perseus::client

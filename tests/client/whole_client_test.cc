@@ -191,7 +191,56 @@ TEST_F(WholeClientTest, ProfilesWhereTheServerWantsIt) {
   const std::string first = server.Calls("POST", "/measurements").front().body;
   EXPECT_NE(first.find("\"frequency\":1400"), std::string::npos) << first;
   EXPECT_NE(first.find("\"instruction\":\"forward\""), std::string::npos) << first;
+  EXPECT_NE(first.find("\"time_std\":"), std::string::npos) << first;
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.clock_mhz == 0; }));
+  const std::string last = server.Calls("POST", "/measurements").back().body;
+  EXPECT_NE(last.find("\"sweep\":{\"iterations\":"), std::string::npos) << last;
+  EXPECT_NE(last.find("\"frequency\":1400"), std::string::npos) << last;  // All of it again.
+
+  // The server wants it anew: once, however long it says so.
+  const std::size_t reports = server.Calls("POST", "/measurements").size();
+  server.SetPlan(Plan(1, 1000, 1400), 1);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
+  EXPECT_EQ(server.Calls("POST", "/measurements").size(), reports);
+  std::string plan = Plan(2, 1000, 1400);
+  plan.insert(1, "\"profile_wanted\":true,");
+  server.SetPlan(plan, 2);
+  ASSERT_TRUE(TrainUntil([&](const auto&) {
+    const auto calls = server.Calls("POST", "/measurements");
+    return calls.size() > reports && calls.back().body.find("\"done\":true") != std::string::npos;
+  })) << LastError();
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
+  ASSERT_TRUE(TrainUntil([&](const auto&) {
+    const auto calls = server.Calls("POST", "/iterations");
+    return !calls.empty() && calls.back().body.find("\"kinds\":[{") != std::string::npos;
+  }));
+}
+
+TEST_F(WholeClientTest, ARestartedRankLeavesOutWhatTheServerHas) {
+  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  FakeServer server;
+  server.SetJobState("profiling");
+  server.SetReported(R"({"rows":[
+      {"stage":0,"instruction":"forward","frequency":1400},
+      {"stage":0,"instruction":"backward","frequency":1400},
+      {"stage":0,"instruction":"forward","frequency":1000},
+      {"stage":0,"instruction":"forward","frequency":1200},
+      {"stage":0,"instruction":"backward","frequency":1200}],"done":false})");
+  url_ = server.url();
+  ASSERT_EQ(Open([](auto* options) {
+              options->flags = PERSEUS_PROFILE;
+              options->profile_iterations = 2;
+            }),
+            PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([&](const auto&) {
+    const auto calls = server.Calls("POST", "/measurements");
+    return !calls.empty() && calls.back().body.find("\"done\":true") != std::string::npos;
+  })) << LastError();
+  const std::string last = server.Calls("POST", "/measurements").back().body;
+  EXPECT_EQ(last.find("\"frequency\":1400"), std::string::npos) << last;
+  EXPECT_EQ(last.find("\"frequency\":1200"), std::string::npos) << last;
+  EXPECT_NE(last.find("\"frequency\":1000"), std::string::npos) << last;  // Half was there.
+  EXPECT_NE(last.find("\"frequency\":800"), std::string::npos) << last;
 }
 
 TEST_F(WholeClientTest, StrictSaysWhatCannotBeHad) {

@@ -13,12 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import perseus
 import pytest
 from frameworks_testing import BINARY, HERE, PYTHON, ROOT, needs_frameworks
-from perseus import simulate
 
-sys.path[:0] = [str(ROOT / "tests/server"), str(ROOT / "examples/zeus_migration")]
+sys.path[:0] = [
+    str(ROOT / folder) for folder in ("python", "tests/server", "examples/zeus_migration")
+]
+
+import perseus  # noqa: E402
+from perseus import simulate  # noqa: E402
 from pipeline_frequency import PipelineFrequencyOptimizer  # noqa: E402
 from serving import Server  # noqa: E402
 
@@ -66,12 +69,12 @@ def the_job(server: Server) -> dict[str, Any]:
     [
         (
             "megatron",
-            "--layers 4 --hidden 16 --sequence 8 --vocabulary 32 --iterations 60",
+            "--layers 4 --hidden 16 --sequence 8 --vocabulary 32",
             {"schedule": "1f1b", "stages": 2, "microbatches": 8, "dp": 1, "tp": 1},
         ),
         (
             "deepspeed",
-            "--layers 4 --width 8 --iterations 100",
+            "--layers 4 --width 8",
             {"schedule": "1f1b", "stages": 2, "microbatches": 8, "dp": 1, "tp": 1},
         ),
     ],
@@ -84,7 +87,7 @@ def test_launch_scripts_train_under_a_plan(
     words: str,
     settings: dict[str, object],
 ) -> None:
-    """Two ranks of the real framework make a job, register, and have their plan in the end."""
+    """Two ranks make a job and register; started again, they follow its plan."""
     (tmp_path / "profile.csv").write_text(PROFILE)
     # On a machine without CUDA.
     (tmp_path / "run.py").write_text(
@@ -105,23 +108,31 @@ def test_launch_scripts_train_under_a_plan(
         "OMP_NUM_THREADS": "1",
         "DS_ACCELERATOR": "cpu",
     }
-    done = subprocess.run(
-        [str(folder / "launch.sh"), str(folder / f"train_{framework}.py"), *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+
+    def launch(iterations: int) -> str:
+        words = [*arguments, "--iterations", str(iterations)]
+        done = subprocess.run(
+            [str(folder / "launch.sh"), str(folder / f"train_{framework}.py"), *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=280,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    launch(20)
     job = the_job(server)
     assert job["name"] == f"{framework} example"
     assert job["ranks_registered"] == job["world_size"] == 2
     shown = server.call("GET", f"/api/v1/jobs/{job['id']}")[1]["settings"]
     assert settings.items() <= shown.items()
-    states = dict(re.findall(r"rank (\d): (.*), plan [1-9]", done.stdout))
-    assert states.keys() == {"0", "1"}, done.stdout
-    assert set(states.values()) == {"following"}
+    server.call("GET", f"/api/v1/jobs/{job['id']}/plan?rank=0&wait=60")
+    # Started again, it is the same job, whose plan is there.
+    said = launch(400)
+    assert the_job(server)["id"] == job["id"]
+    assert sorted(re.findall(r"rank (\d): following, plan [1-9]", said)) == ["0", "1"], said
 
 
 def test_a_trainer_of_zeus_changes_an_import(server: Server, gpus: str) -> None:

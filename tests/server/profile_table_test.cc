@@ -108,6 +108,19 @@ TEST(ProfileTableTest, ThrottledReportsCountOnlyWhereThereAreNoOthers) {
             "0,forward,1400,1,100,0,0\n");
 }
 
+TEST(ProfileTableTest, WhatARankSaysAgainReplacesWhatItSaid) {
+  ProfileTable table;
+  table.Add(Reported(3, {.time_seconds = 9, .energy_joules = 900}), 0);
+  table.Add(Reported(1, {.time_seconds = 1, .energy_joules = 100}), 0);
+  table.Add(Measured(3, 1.5, 120, true, 80), 0);
+  table.Add(Measured(3, 1, 100, true, 90), 0);
+  EXPECT_EQ(table.Csv(),
+            "stage,instruction,frequency,time,energy,time_std,energy_std\n"
+            "0,forward,1400,1,100,0,0\n");
+  EXPECT_EQ(table.RowsOf(3).size(), 1U);
+  EXPECT_EQ(table.BlockingPowerWatts(1), (std::vector<double>{90}));
+}
+
 TEST(ProfileTableTest, WorkAndTemperatureAreColumnsWhereTheyWereSaid) {
   ProfileTable table;
   table.Add(Reported(0, {.time_seconds = 1,
