@@ -43,7 +43,9 @@ VIRTUAL_STAGES = {"1f1b": 1, "interleaved-1f1b": 2, "zbv-zero-bubble": 2}
 PIPELINES, RANKS_IN_PIPELINE, MICROBATCHES = 2, 2, 8
 CLOCKS = {"min_clock_mhz": 960, "max_clock_mhz": 1410, "clock_step_mhz": 75}
 PATIENCE = 60  # Seconds until a program is ready.
-SCALE = 0.4
+# Times the modelled seconds: stages of half the layers run twice as long, so that each computation
+# is several clock calls long on a busy machine, too.
+SCALES = {"1f1b": 0.4, "interleaved-1f1b": 0.8, "zbv-zero-bubble": 0.8}
 MOST_POINTS = 1.0  # Percentage points between what is saved and what was foretold.
 
 
@@ -109,7 +111,7 @@ def train(folder: Path, out: Path, schedule: str, *options: str) -> None:
     """Run train.py to its end."""
     command = [sys.executable, str(HERE / "train.py"), "--schedule", schedule, "--out", str(out)]
     command += ["--gpus", str(folder / "gpus"), "--table", str(folder / "profile.csv")]
-    command += ["--scale", str(SCALE), *options]
+    command += ["--scale", str(SCALES[schedule]), *options]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     environment |= {"OMP_NUM_THREADS": "1"}
     subprocess.run(command, check=True, env=environment, timeout=900)
@@ -141,14 +143,14 @@ def emulate(binary: str, profile: Path, schedule: str, plan: Path) -> float:
     return float(run["saving_percent"])
 
 
-def scaled(source: Path, to: Path) -> None:
+def scaled(source: Path, to: Path, scale: float) -> None:
     """Write the profile of what the simulated GPUs really take."""
     with source.open() as file, to.open("w") as out:
         rows: IO[str] = file
         for line in rows:
             cells = line.rstrip("\n").split(",")
             if not line.startswith("#") and cells[0] != "stage":
-                cells[3:5] = [f"{float(cell) * SCALE:.9g}" for cell in cells[3:5]]
+                cells[3:5] = [f"{float(cell) * scale:.9g}" for cell in cells[3:5]]
             out.write(",".join(cells) + "\n")
 
 
@@ -169,7 +171,7 @@ def run(schedule: str, binary: str, folder: Path, measured: int) -> bool:
     options += ["--min-clock", str(CLOCKS["min_clock_mhz"])]
     options += ["--clock-step", str(CLOCKS["clock_step_mhz"])]
     perseus(binary, "synth", *options, "-o", f"{folder}/")
-    scaled(folder / "profile.csv", folder / "truth.csv")
+    scaled(folder / "profile.csv", folder / "truth.csv", SCALES[schedule])
     driver = make_gpus(folder)
 
     print(

@@ -54,6 +54,8 @@ class DeviceTimeline:
         self._iteration = 0
         self._begin = 0.0
         self._runs: list[simulate.Run] = []
+        # As with events, an iteration's times are told when the next one has ended.
+        self._ended: list[tuple[int, list[float], list[float]]] = []
         self._done: list[tuple[int, list[float], list[float]]] = []
 
     def step_begin(self, iteration: int) -> None:
@@ -70,9 +72,11 @@ class DeviceTimeline:
 
     def step_end(self) -> None:
         """The iteration ended."""
-        begins = [run.begin_seconds - self._begin for run in self._runs]
-        ends = [run.end_seconds - self._begin for run in self._runs]
-        self._done = [(self._iteration, begins, ends)]
+        # Its first kernel may have begun before this process knew that the iteration did.
+        begin = min([self._begin] + [run.begin_seconds for run in self._runs])
+        begins = [run.begin_seconds - begin for run in self._runs]
+        ends = [run.end_seconds - begin for run in self._runs]
+        self._done, self._ended = self._ended, [(self._iteration, begins, ends)]
 
     def step_abandon(self) -> None:
         """The iteration broke off."""

@@ -22,12 +22,11 @@ from typing import Any
 import perseus
 import torch
 import torch.distributed as dist
+from model import ROWS, SEQUENCE, Stage, batch_of, loss_of
 from perseus import simulate
 from simulated_device import DeviceTimeline, SimulatedDevice, read_tables
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining import PipelineStage, schedules
-
-from model import ROWS, SEQUENCE, Stage, batch_of, loss_of
 
 PIPELINES = 2
 RANKS_IN_PIPELINE = 2

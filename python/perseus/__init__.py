@@ -10,13 +10,17 @@
 ...         with client.instruction("forward", stage=3, microbatch=0):
 ...             ...
 
+Or one line for a framework (`docs/hooks.md`, `docs/frameworks.md`):
+
+>>> perseus.attach(schedule)  # attach_megatron(), attach_deepspeed(engine)
+
 The planner, for what is done before and besides:
 
 >>> plan = perseus.plan("profile.csv", schedule="1f1b", microbatches=96, blocking_power=83.64)
 >>> plan.saving_percent, plan.at(1.05).clocks(stage=0)
 
 All of it is `libperseus_client` and `libperseus_planner` through ctypes; `docs/python.md` and
-`docs/client.md` describe it. The planner is loaded when it is first used.
+`docs/client.md` describe it. What is not a client is loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -29,7 +33,9 @@ from perseus.library import Instruction, LibraryError
 
 if TYPE_CHECKING:
     from perseus.dag import Dag
+    from perseus.hooks.deepspeed import attach_deepspeed
     from perseus.hooks.job import Job
+    from perseus.hooks.megatron import attach_megatron
     from perseus.hooks.torch_pipelining import Attached, attach
     from perseus.planner import Frontier, Plan, Planner, PlannerError, plan
 
@@ -48,10 +54,12 @@ __all__ = [
     "State",
     "Stats",
     "attach",
+    "attach_deepspeed",
+    "attach_megatron",
     "plan",
 ]
 
-# Where names are that a trainer need not load.
+# Where names are that not everybody needs.
 _LATER = {
     "Attached": "perseus.hooks.torch_pipelining",
     "Dag": "perseus.dag",
@@ -61,6 +69,8 @@ _LATER = {
     "Planner": "perseus.planner",
     "PlannerError": "perseus.planner",
     "attach": "perseus.hooks.torch_pipelining",
+    "attach_deepspeed": "perseus.hooks.deepspeed",
+    "attach_megatron": "perseus.hooks.megatron",
     "plan": "perseus.planner",
 }
 

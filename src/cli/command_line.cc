@@ -23,6 +23,7 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddDemoCommand(parser, invocation);
   AddServeCommand(parser, invocation);
   AddJobCommand(parser, invocation);
+  AddProfileCommand(parser, invocation);
   AddCompletionCommand(parser, invocation);
   AddManCommand(parser, invocation);
 }

@@ -14,6 +14,7 @@
 #include "cli/doctor_flags.h"
 #include "cli/job_client_flags.h"
 #include "cli/option_data.h"
+#include "cli/profile_flags.h"
 #include "cli/serve_flags.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
@@ -36,6 +37,7 @@ enum class Command : std::uint8_t {
   kDemo,
   kServe,
   kJob,
+  kProfile,
   kCompletion,
   kMan,
 };
@@ -133,6 +135,7 @@ struct Invocation {
   DemoFlags demo;
   ServeFlags serve;
   JobClientFlags job_client;
+  ProfileFlags profile;
   std::string shell;  // completion
   // What was given of what `plan` takes too, but for --at, --effort and the
   // output: to show a command that plans the same job.

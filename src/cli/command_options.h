@@ -25,8 +25,12 @@ void AddDoctorCommand(CommandParser* parser, Invocation* invocation);
 void AddDemoCommand(CommandParser* parser, Invocation* invocation);
 void AddServeCommand(CommandParser* parser, Invocation* invocation);
 void AddJobCommand(CommandParser* parser, Invocation* invocation);
+void AddProfileCommand(CommandParser* parser, Invocation* invocation);
 void AddCompletionCommand(CommandParser* parser, Invocation* invocation);
 void AddManCommand(CommandParser* parser, Invocation* invocation);
+
+// What the clients of a server share.
+void AddServerOptions(CommandParser* parser, ServerFlags* flags);
 
 // What commands share. `dp_help` says what --dp does.
 void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string& dp_help);

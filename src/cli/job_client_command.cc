@@ -5,7 +5,6 @@
 
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/job_client_flags.h"
 #include "cli/job_client_text.h"
+#include "cli/server_client.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "common/json_text.h"
@@ -31,38 +31,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kDefaultServer = "http://127.0.0.1:7787";
 constexpr std::size_t kMostProfileBytes = std::size_t{256} << 20;
 constexpr double kEventSeconds = 3600;
-
-std::string EnvironmentText(const char* name) {
-  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread.
-  return value == nullptr ? "" : value;
-}
 
 double SecondsNow() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-Result<http::Client> Connect(const JobClientFlags& flags) {
-  http::ClientOptions options;
-  options.url = !flags.server.empty() ? flags.server : EnvironmentText("PERSEUS_SERVER");
-  if (options.url.empty()) options.url = kDefaultServer;
-  options.ca_file = flags.ca_file;
-  const std::string token_file =
-      !flags.token_file.empty() ? flags.token_file : EnvironmentText("PERSEUS_TOKEN_FILE");
-  if (!token_file.empty()) {
-    Result<std::string> token = http::ReadTokenFile(token_file);
-    if (!token) return tl::unexpected(token.error());
-    options.token = *std::move(token);
-  }
-  return http::Client::Create(std::move(options));
-}
-
-// One server, asked until one answer is an error.
 class JobClient {
  public:
-  JobClient(http::Client client, const JobClientFlags& flags, const Style& style)
+  JobClient(ServerClient client, const JobClientFlags& flags, const Style& style)
       : client_(std::move(client)), flags_(flags), style_(style) {}
 
   Result<Printout> List() {
@@ -82,6 +60,11 @@ class JobClient {
     return Job("PUT", job, "/point", Json{{"at", at}});
   }
 
+  // Has the ranks measure anew, or (--off) no more.
+  Result<Printout> Reprofile(const std::string& job) {
+    return Job(flags_.off ? "DELETE" : "POST", job, "/reprofile");
+  }
+
   Result<Printout> Delete(const std::string& job) {
     const Result<std::string> path = Path(job);
     if (!path) return tl::unexpected(path.error());
@@ -99,6 +82,8 @@ class JobClient {
     }
     Json request = {{"name", flags_.name}, {"job", SettingsJson(*settings)}};
     if (!flags_.client_key.empty()) request["client_key"] = flags_.client_key;
+    if (!flags_.model.empty()) request["job"]["model"] = flags_.model;
+    if (flags_.no_reuse) request["job"]["reuse_profile"] = false;
     if (settings->profile) {
       Result<std::string> profile = ReadWholeFile(*settings->profile, kMostProfileBytes);
       if (!profile) return tl::unexpected(profile.error());
@@ -203,7 +188,7 @@ class JobClient {
       if (!found) return tl::unexpected(found.error());
       path = *found;
     }
-    Result<http::EventReader> events = client_.OpenEvents(path + "/events", kEventSeconds);
+    Result<http::EventReader> events = client_.http().OpenEvents(path + "/events", kEventSeconds);
     if (!events) return tl::unexpected(events.error());
     while (true) {
       const Result<std::optional<http::Event>> event = events->Next(kEventSeconds);
@@ -238,10 +223,7 @@ class JobClient {
                            : JobText(json, style_, SecondsNow()));
   }
 
-  static Json Parsed(const std::string& text) {
-    Json json = Json::parse(text, nullptr, false);
-    return json.is_object() ? json : Json::object();
-  }
+  static Json Parsed(const std::string& text) { return ServerClient::Parsed(text); }
 
   // The path of a job by its id, its client key, or a name that one job has.
   Result<std::string> Path(const std::string& job) {
@@ -281,24 +263,12 @@ class JobClient {
     return flags_.json ? JsonText(*text) + "\n" : JobText(Parsed(*text), style_, SecondsNow());
   }
 
-  // The body of an answer; what the server refuses is an error with its sentence.
   Result<std::string> Text(const char* method, const std::string& target,
                            const std::string& body = "", int* status = nullptr) {
-    const Result<http::Response> response = client_.Call(method, target, body);
-    if (!response) return tl::unexpected(response.error());
-    if (status != nullptr) *status = response->status;
-    if (const std::string* stale = http::FindHeader(response->headers, "Perseus-Stale")) {
-      WriteStandardError(fmt::format("Note: {}.\n", Printable(*stale)));
-    }
-    std::string text = response->body == nullptr ? "" : *response->body;
-    if (response->status < 300) return text;
-    const Json json = Parsed(text);
-    const std::string sentence = json.value("error", Json::object()).value("message", "");
-    return InvalidInput(sentence.empty() ? fmt::format("the server answered {}", response->status)
-                                         : fmt::format("the server refused: {}", sentence));
+    return client_.Text(method, target, body, status);
   }
 
-  http::Client client_;
+  ServerClient client_;
   const JobClientFlags& flags_;
   const Style& style_;
 };
@@ -307,12 +277,12 @@ class JobClient {
 
 Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
   const std::string& action = flags.words[0];
-  constexpr std::array<std::string_view, 11> kActions = {
-      "list",      "show",    "watch",  "create", "point", "straggler",
-      "detection", "compare", "export", "finish", "delete"};
+  constexpr std::array<std::string_view, 12> kActions = {
+      "list",      "show",    "watch",     "create", "point",  "straggler",
+      "detection", "compare", "reprofile", "export", "finish", "delete"};
   const std::string about =
       action == "straggler" ? fmt::format("straggler {}", flags.words[1]) : action;
-  Result<http::Client> connected = Connect(flags);
+  Result<ServerClient> connected = ServerClient::Connect(flags.server);
   if (!connected) return tl::unexpected(connected.error());
   JobClient client(*std::move(connected), flags, style);
   if (action == "list") return client.List();
@@ -324,6 +294,7 @@ Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
   if (about == "straggler clear") return client.ClearStraggler(flags.words[2], flags.words[3]);
   if (action == "detection") return client.Detection(flags.words[1]);
   if (action == "compare") return client.Compare(flags.words[1]);
+  if (action == "reprofile") return client.Reprofile(flags.words[1]);
   if (action == "export") return client.Export(flags.words[1]);
   if (action == "finish") return client.Finish(flags.words[1]);
   if (action == "delete") return client.Delete(flags.words[1]);

@@ -8,20 +8,22 @@
 #include <string>
 #include <vector>
 
+#include "cli/server_client.h"
+
 namespace perseus::cli {
 
 // What was given to `job`, the client of a server.
 struct JobClientFlags {
   // The action and what it is about: "straggler", "set", "j-1f...".
   std::vector<std::string> words = std::vector<std::string>(4);
-  std::string server;      // URL; empty: the environment, or this machine.
-  std::string token_file;  // Holds one token; empty: the environment, or none.
-  std::string ca_file;
+  ServerFlags server;
   bool json = false;
 
   // create
   std::string name;
   std::string client_key;
+  std::string model;
+  bool no_reuse = false;
   // straggler set
   std::optional<int> pipeline;
   std::optional<int> rank;

@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "cli/json_values.h"
 #include "cli/table.h"
 #include "job/job_fields.h"
 
@@ -23,25 +24,6 @@ namespace perseus::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// What a server names may hold anything, and goes to a terminal.
-std::string TextOf(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return "";
-  return Printable(found->is_string() ? found->get<std::string>() : found->dump());
-}
-
-std::optional<double> NumberOf(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
-}
-
-const Json& ObjectOf(const Json& object, const char* key) {
-  static const Json kNothing = Json::object();
-  const auto found = object.find(key);
-  return found == object.end() || !found->is_object() ? kNothing : *found;
-}
 
 std::string SecondsOf(const Json& object, const char* key) {
   const auto number = NumberOf(object, key);
@@ -61,16 +43,6 @@ const Json& WholeJobOf(const Json& plan) {
 
 std::string CountText(const Json& value) {
   return value.is_array() ? std::to_string(value.size()) : Printable(value.dump());
-}
-
-const Json& ListOf(const Json& object, const char* key) {
-  static const Json kNothing = Json::array();
-  const auto found = object.find(key);
-  return found == object.end() || !found->is_array() ? kNothing : *found;
-}
-
-std::string Line(const char* what, const std::string& value) {
-  return value.empty() ? "" : fmt::format("{:<12} {}\n", what, value);
 }
 
 // Percent with its interval; `sign` -1: what is saved is shown as less.
@@ -95,9 +67,9 @@ std::string MomentText(double seconds) {
 }
 
 std::string StragglerText(const Json& straggler, double now_seconds) {
-  std::string text = fmt::format("{}: ", TextOf(straggler, "straggler_id"));
+  std::string text = fmt::format("{}: ", MemberText(straggler, "straggler_id"));
   for (const char* const key : {"pipeline", "rank", "node"}) {
-    if (straggler.contains(key)) text += fmt::format("{} {}", key, TextOf(straggler, key));
+    if (straggler.contains(key)) text += fmt::format("{} {}", key, MemberText(straggler, key));
   }
   if (const auto factor = NumberOf(straggler, "factor")) text += fmt::format(", x {:.4g}", *factor);
   if (const auto delay = NumberOf(straggler, "delay_s")) {
@@ -167,8 +139,8 @@ std::string JsonText(const std::string& text) {
 }
 
 std::string KnownJobText(const Json& job) {
-  const std::string id = TextOf(job, "id");
-  if (TextOf(job, "state") != "finished") {
+  const std::string id = MemberText(job, "id");
+  if (MemberText(job, "state") != "finished") {
     return "The job of this client key was there before; it is as it was created then.\n";
   }
   return fmt::format(
@@ -182,18 +154,18 @@ std::string EventLine(const std::string& name, const Json& data, const Json& job
   const auto part = [](const std::string& before, const std::string& value) {
     return value.empty() ? "" : before + value;
   };
-  std::string id = TextOf(data, "job");
-  if (id.empty()) id = TextOf(data, "id");
+  std::string id = MemberText(data, "job");
+  if (id.empty()) id = MemberText(data, "id");
   std::string text =
-      fmt::format("{:<10} {}{}", Printable(name), id, part(" ", TextOf(job, "name")));
+      fmt::format("{:<10} {}{}", Printable(name), id, part(" ", MemberText(job, "name")));
   if (data.value("deleted", Json()) == true) return text + ": deleted\n";
-  text += part(": ", TextOf(data, "sentence"));
-  text += part(": straggler ", TextOf(data, "straggler_id"));
-  text += part(": ", TextOf(job, "state"));
-  text += part(", ", TextOf(job, "reason"));
+  text += part(": ", MemberText(data, "sentence"));
+  text += part(": straggler ", MemberText(data, "straggler_id"));
+  text += part(": ", MemberText(job, "state"));
+  text += part(", ", MemberText(job, "reason"));
   const Json& plan = ObjectOf(job, "plan");
   if (plan.empty()) return text + "\n";
-  text += fmt::format(", plan {} ({})", TextOf(plan, "version"), TextOf(plan, "reason"));
+  text += fmt::format(", plan {} ({})", MemberText(plan, "version"), MemberText(plan, "reason"));
   text += part(", iteration ", SecondsOf(WholeJobOf(plan), "iteration_time_s"));
   text += part(", saves ", SavingOf(WholeJobOf(plan)));
   const std::size_t stragglers = ListOf(job, "stragglers").size();
@@ -209,45 +181,48 @@ std::string JobTable(const Json& jobs, const Style& style) {
                Align::kRight, Align::kRight, Align::kRight});
   for (const Json& job : jobs) {
     const Json& plan = ObjectOf(job, "plan");
-    table.AddRow({TextOf(job, "id"), TextOf(job, "name"), TextOf(job, "state"),
-                  fmt::format("{}/{}", TextOf(job, "ranks_registered"), TextOf(job, "world_size")),
-                  TextOf(plan, "version"), SecondsOf(WholeJobOf(plan), "iteration_time_s"),
-                  SavingOf(WholeJobOf(plan)), CountText(job.value("stragglers", Json(0)))});
+    table.AddRow(
+        {MemberText(job, "id"), MemberText(job, "name"), MemberText(job, "state"),
+         fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
+         MemberText(plan, "version"), SecondsOf(WholeJobOf(plan), "iteration_time_s"),
+         SavingOf(WholeJobOf(plan)), CountText(job.value("stragglers", Json(0)))});
   }
   return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
 }
 
 std::string DetectionText(const Json& detection) {
   if (detection.empty()) return "";
-  std::string text = Line(
-      "detection", fmt::format("{}: threshold {}, window {} iterations; {} ranks are watched",
-                               TextOf(detection, "mode"),
-                               FormatPercent(100 * NumberOf(detection, "threshold").value_or(0), 1),
-                               TextOf(detection, "window"), TextOf(detection, "watched_ranks")));
+  std::string text =
+      Line("detection",
+           fmt::format("{}: threshold {}, window {} iterations; {} ranks are watched",
+                       MemberText(detection, "mode"),
+                       FormatPercent(100 * NumberOf(detection, "threshold").value_or(0), 1),
+                       MemberText(detection, "window"), MemberText(detection, "watched_ranks")));
   // An older server does not say so.
-  const std::string reporting = TextOf(detection, "reporting_ranks");
+  const std::string reporting = MemberText(detection, "reporting_ranks");
   if (!reporting.empty()) {
     text += Line("", fmt::format("{} of {} ranks report to this server", reporting,
-                                 TextOf(detection, "ranks")));
+                                 MemberText(detection, "ranks")));
   }
   for (const Json& slow : ListOf(detection, "slow")) {
-    const std::string straggler = TextOf(slow, "straggler_id");
-    text += Line("slow rank",
-                 fmt::format("{}: x {:.3g} since iteration {}{}{}", TextOf(slow, "rank"),
-                             NumberOf(slow, "factor").value_or(0), TextOf(slow, "since_iteration"),
-                             straggler.empty() ? "" : ", answered as straggler ", straggler));
-    text += Line("", TextOf(slow, "cause"));
+    const std::string straggler = MemberText(slow, "straggler_id");
+    text +=
+        Line("slow rank",
+             fmt::format("{}: x {:.3g} since iteration {}{}{}", MemberText(slow, "rank"),
+                         NumberOf(slow, "factor").value_or(0), MemberText(slow, "since_iteration"),
+                         straggler.empty() ? "" : ", answered as straggler ", straggler));
+    text += Line("", MemberText(slow, "cause"));
   }
-  const std::string together = TextOf(detection, "together");
+  const std::string together = MemberText(detection, "together");
   if (!together.empty()) text += Line("", "these are " + together);
   const double drift = NumberOf(detection, "drift_factor").value_or(1);
   if (drift != 1) text += Line("drift", fmt::format("nearly all ranks: x {:.3g}", drift));
-  return text + Line("iterations", TextOf(detection, "iteration_cause"));
+  return text + Line("iterations", MemberText(detection, "iteration_cause"));
 }
 
 std::string SavingsText(const Json& savings) {
   std::string text;
-  const bool is_estimated = TextOf(savings, "kind") == "estimated";
+  const bool is_estimated = MemberText(savings, "kind") == "estimated";
   const Json& promised = ObjectOf(savings, "promised");
   if (const auto saving = NumberOf(promised, "saving_percent")) {
     text +=
@@ -263,40 +238,61 @@ std::string SavingsText(const Json& savings) {
   }
   const Json& blocks = ObjectOf(savings, "comparison");
   if (!blocks.empty()) {
-    text += Line("comparison", fmt::format("of every {} iterations {} run at maximum clocks",
-                                           TextOf(blocks, "every"), TextOf(blocks, "iterations")));
+    text += Line("comparison",
+                 fmt::format("of every {} iterations {} run at maximum clocks",
+                             MemberText(blocks, "every"), MemberText(blocks, "iterations")));
   }
   if (blocks.empty() && ListOf(savings, "realised").empty() && !is_estimated) {
     text += Line("realised", "nothing was measured; compare with --every N --iterations M");
   }
   for (const Json& realised : ListOf(savings, "realised")) {
-    text +=
-        Line("realised", fmt::format("plan {}, {} pairs: energy {}, time {}",
-                                     TextOf(realised, "plan_version"), TextOf(realised, "pairs"),
-                                     EstimateText(ObjectOf(realised, "saving_percent"), -1),
-                                     EstimateText(ObjectOf(realised, "time_percent"), 1)));
+    text += Line("realised",
+                 fmt::format("plan {}, {} pairs: energy {}, time {}",
+                             MemberText(realised, "plan_version"), MemberText(realised, "pairs"),
+                             EstimateText(ObjectOf(realised, "saving_percent"), -1),
+                             EstimateText(ObjectOf(realised, "time_percent"), 1)));
   }
   return text;
+}
+
+// What a sweep cost, against the highest clock.
+std::string SweepText(const Json& sweep) {
+  const auto seconds = NumberOf(sweep, "seconds");
+  if (!seconds) return "";
+  const double extra_seconds = NumberOf(sweep, "extra_seconds").value_or(0);
+  const double extra_joules = NumberOf(sweep, "extra_joules").value_or(0);
+  return fmt::format("{} iterations, {} and {}; against maximum clocks {}{} and {}{}",
+                     MemberText(sweep, "iterations"), FormatSeconds(*seconds),
+                     FormatJoules(NumberOf(sweep, "joules").value_or(0)),
+                     extra_seconds < 0 ? "" : "+", FormatSeconds(extra_seconds),
+                     extra_joules < 0 ? "" : "+", FormatJoules(extra_joules));
 }
 
 std::string JobText(const Json& job, const Style& style, double now_seconds) {
   std::string text;
   const auto line = [&](const char* what, const std::string& value) { text += Line(what, value); };
-  text += style.Bold(fmt::format("{} {}", TextOf(job, "id"), TextOf(job, "name"))) + "\n";
-  const std::string reason = TextOf(job, "reason");
-  const std::string key = TextOf(job, "client_key");
+  text += style.Bold(fmt::format("{} {}", MemberText(job, "id"), MemberText(job, "name"))) + "\n";
+  const std::string reason = MemberText(job, "reason");
+  const std::string key = MemberText(job, "client_key");
   if (!key.starts_with('-')) line("client key", key);
-  line("state",
-       reason.empty() ? TextOf(job, "state") : fmt::format("{}: {}", TextOf(job, "state"), reason));
-  line("ranks",
-       fmt::format("{} of {} ({} pipelines x {} ranks x {} GPUs)", TextOf(job, "ranks_registered"),
-                   TextOf(job, "world_size"), TextOf(job, "data_parallel"),
-                   TextOf(job, "pipeline_parallel"), TextOf(job, "tensor_parallel")));
-  line("target", TextOf(job, "at"));
+  line("state", reason.empty() ? MemberText(job, "state")
+                               : fmt::format("{}: {}", MemberText(job, "state"), reason));
+  line("ranks", fmt::format("{} of {} ({} pipelines x {} ranks x {} GPUs)",
+                            MemberText(job, "ranks_registered"), MemberText(job, "world_size"),
+                            MemberText(job, "data_parallel"), MemberText(job, "pipeline_parallel"),
+                            MemberText(job, "tensor_parallel")));
+  line("profile", MemberText(job, "profile_source"));
+  for (const Json& note : ListOf(ObjectOf(job, "profiling"), "notes")) {
+    line("", fmt::format("{} ({} ranks)", MemberText(note, "note"), MemberText(note, "ranks")));
+  }
+  line("sweep", SweepText(ObjectOf(ObjectOf(job, "profiling"), "sweep")));
+  for (const Json& drift : ListOf(job, "drift")) line("drift", MemberText(drift, "sentence"));
+  line("target", MemberText(job, "at"));
   const Json& plan = ObjectOf(job, "plan");
   if (!plan.empty()) {
-    line("plan", fmt::format("version {} ({})", TextOf(plan, "version"), TextOf(plan, "reason")));
-    line("", TextOf(plan, "sentence"));
+    line("plan",
+         fmt::format("version {} ({})", MemberText(plan, "version"), MemberText(plan, "reason")));
+    line("", MemberText(plan, "sentence"));
     const Json& whole = WholeJobOf(plan);
     const bool is_straggling = whole.value("straggling", Json()) == true;
     line("iteration", SecondsOf(whole, "iteration_time_s") +
@@ -323,17 +319,17 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
   for (const Json& straggler : ListOf(job, "stragglers")) {
     line("straggler", StragglerText(straggler, now_seconds));
   }
-  if (TextOf(ObjectOf(job, "detection"), "mode") != "off") {
+  if (MemberText(ObjectOf(job, "detection"), "mode") != "off") {
     text += DetectionText(ObjectOf(job, "detection"));
   }
   const Json& savings = ObjectOf(job, "savings");
-  if (TextOf(savings, "kind") != "promised" || !ObjectOf(savings, "comparison").empty()) {
+  if (MemberText(savings, "kind") != "promised" || !ObjectOf(savings, "comparison").empty()) {
     text += SavingsText(savings);
   }
   for (const Json& iterations : job.value("iterations", Json::array())) {
     line("measured",
-         fmt::format("version {}: {} reports, mean {}", TextOf(iterations, "plan_version"),
-                     TextOf(iterations, "reports"), SecondsOf(iterations, "mean_s")));
+         fmt::format("version {}: {} reports, mean {}", MemberText(iterations, "plan_version"),
+                     MemberText(iterations, "reports"), SecondsOf(iterations, "mean_s")));
   }
   return text;
 }

@@ -25,6 +25,9 @@ std::string KnownJobText(const nlohmann::ordered_json& job);
 std::string EventLine(const std::string& name, const nlohmann::ordered_json& data,
                       const nlohmann::ordered_json& job);
 
+// Of a job's or a profile's sweep.
+std::string SweepText(const nlohmann::ordered_json& sweep);
+
 // Of GET .../detection and .../savings.
 std::string DetectionText(const nlohmann::ordered_json& detection);
 std::string SavingsText(const nlohmann::ordered_json& savings);

@@ -31,12 +31,23 @@ void AddName(CommandParser* parser, std::string* target, const std::string& name
 
 }  // namespace
 
+void AddServerOptions(CommandParser* parser, ServerFlags* flags) {
+  parser->SetGroup("Server");
+  AddName(parser, &flags->server, "--server", "URL",
+          "http://HOST:PORT, https://HOST:PORT or unix:PATH.", ValueKind::kText);
+  AddName(parser, &flags->token_file, "--token-file", "FILE", "A file with one token.",
+          ValueKind::kFile);
+  AddName(parser, &flags->ca_file, "--ca-file", "FILE",
+          "Certificates to trust, PEM, instead of the system's.", ValueKind::kFile);
+}
+
 void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kJob, "job",
       "Look after the jobs of a server.\n\n"
       "list; show JOB; watch [JOB]; create JOB.toml; point JOB AT; straggler set JOB; straggler "
-      "clear JOB; detection JOB; compare JOB; export JOB; finish JOB; delete JOB. JOB is an id, or "
+      "clear JOB; detection JOB; compare JOB; reprofile JOB; export JOB; finish JOB; delete JOB. "
+      "JOB is an id, or "
       "the name of one job. Which "
       "server: --server, else PERSEUS_SERVER, else http://127.0.0.1:7787; a token: --token-file, "
       "else PERSEUS_TOKEN_FILE.",
@@ -47,27 +58,27 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
         "perseus job straggler set llama-7 --pipeline 1 --factor 1.2 --expires 1h"},
        {"have stragglers found, and answered",
         "perseus job detection llama-7 --mode act --threshold 5%"},
-       {"measure what the plan saves", "perseus job compare llama-7 --every 100 --iterations 10"}});
+       {"measure what the plan saves", "perseus job compare llama-7 --every 100 --iterations 10"},
+       {"measure all computations anew", "perseus job reprofile llama-7"}});
   JobClientFlags* flags = &invocation->job_client;
   parser->AddInput(&flags->words[0], "ACTION", "What to do.",
                    {ValueKind::kChoice,
                     {"list", "show", "watch", "create", "point", "straggler", "detection",
-                     "compare", "export", "finish", "delete"}});
+                     "compare", "reprofile", "export", "finish", "delete"}});
   parser->AddInput(&flags->words[1], "JOB|FILE|set|clear", "What to do it with.");
   parser->AddInput(&flags->words[2], "AT|JOB", "Where, or to which job.", {ValueKind::kText, {}});
   parser->AddInput(&flags->words[3], "NUMBER", "straggler clear: only this one.",
                    {ValueKind::kText, {}});
-  parser->SetGroup("Server");
-  AddName(parser, &flags->server, "--server", "URL",
-          "http://HOST:PORT, https://HOST:PORT or unix:PATH.", ValueKind::kText);
-  AddName(parser, &flags->token_file, "--token-file", "FILE", "A file with one token.",
-          ValueKind::kFile);
-  AddName(parser, &flags->ca_file, "--ca-file", "FILE",
-          "Certificates to trust, PEM, instead of the system's.", ValueKind::kFile);
+  AddServerOptions(parser, &flags->server);
   parser->SetGroup("create");
   AddName(parser, &flags->name, "--name", "TEXT", "A name for people.", ValueKind::kText);
   AddName(parser, &flags->client_key, "--client-key", "KEY",
           "The same key always means the same job.", ValueKind::kText);
+  AddName(parser, &flags->model, "--model", "LABEL",
+          "Names the model: the profile of an earlier job with this label, layout and GPUs is "
+          "taken over.",
+          ValueKind::kText);
+  parser->AddFlag(&flags->no_reuse, "--no-reuse", "Measure all the same.");
   parser->SetGroup("straggler set: where, and how slow");
   parser->AddCount(&flags->pipeline, "--pipeline", "A pipeline (dp_rank).", 0, kMostPlaces);
   parser->AddCount(&flags->rank, "--rank", "A rank.", 0, kMostPlaces);
@@ -98,7 +109,8 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCount(&flags->every, "--every", "Of so many iterations, ...", 4, kMostPlaces);
   parser->AddCount(&flags->iterations, "--iterations", "... so many run at maximum clocks.", 2,
                    kMostPlaces);
-  parser->AddFlag(&flags->off, "--off", "Compare no more.");
+  parser->AddFlag(&flags->off, "--off",
+                  "Compare no more; reprofile: measure no more, the old profile stays.");
   parser->SetGroup("Output");
   parser->AddFlag(&flags->json, "--json", "Print the server's JSON.");
   parser->AddFlag(&flags->frontier, "--frontier",

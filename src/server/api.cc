@@ -15,6 +15,8 @@ std::vector<http::Route> ApiRoutes(JobService& service) {
   std::vector<http::Route> routes;
   AddJobRoutes(service, &routes);
   AddRankRoutes(service, &routes);
+  AddMeasurementRoutes(service, &routes);
+  AddProfileRoutes(service, &routes);
   AddPlanRoutes(service, &routes);
   AddStragglerRoutes(service, &routes);
   AddWatchRoutes(service, &routes);

@@ -17,6 +17,8 @@ namespace perseus::server {
 // /api/v1/...; docs/server.md.
 void AddJobRoutes(JobService& service, std::vector<http::Route>* routes);
 void AddRankRoutes(JobService& service, std::vector<http::Route>* routes);
+void AddMeasurementRoutes(JobService& service, std::vector<http::Route>* routes);
+void AddProfileRoutes(JobService& service, std::vector<http::Route>* routes);
 void AddPlanRoutes(JobService& service, std::vector<http::Route>* routes);
 void AddStragglerRoutes(JobService& service, std::vector<http::Route>* routes);
 void AddWatchRoutes(JobService& service, std::vector<http::Route>* routes);

@@ -58,6 +58,7 @@ void SendWhenNew(const JobPointer& job, const Request& request, const Responder&
   if (*after == kNow && job->board().Current() == nullptr) {
     PublishedPlan none;
     none.sentence = "There is no plan yet; run at maximum clocks.";
+    none.profile_wanted = job->WantsProfile();
     responder.Send(PlanAnswer(render(none)));
     return;
   }

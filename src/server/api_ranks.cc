@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What ranks say: who they are, what they measured, how long iterations took.
+// What ranks say: who they are, how long iterations took.
 // Members that are not known are ignored, so that newer clients may say more.
 
 #include <array>
@@ -27,14 +27,8 @@ using http::Responder;
 using http::Role;
 using JobPointer = std::shared_ptr<ManagedJob>;
 
-constexpr std::size_t kMostMeasurementBytes = std::size_t{8} << 20;
 constexpr int kMostClocks = 4096;
-constexpr int kMostNumber = 2'000'000'000;
-
-// Any int, so that the job says what is wrong with it.
-int RankNumber(const TreeCursor& root, std::string_view key) {
-  return root.Get(key).Integer(-kMostNumber, kMostNumber);
-}
+constexpr std::size_t kMostKinds = 4096;  // Of a report.
 
 std::vector<int> ReadClocks(const TreeCursor& list) {
   std::vector<int> clocks;
@@ -77,55 +71,31 @@ void RegisterRank(const JobPointer& job, const Request& request, const Responder
   });
 }
 
-store::MeasuredRow ReadRow(const TreeCursor& row) {
-  store::MeasuredRow measured;
-  measured.stage = RankNumber(row, "stage");
-  const TreeCursor instruction = row.Get("instruction");
-  if (const auto type = ParseComputationType(instruction.String())) {
-    measured.type = *type;
-  } else {
-    instruction.FailExpected("forward, backward, backward_input or backward_weight");
-  }
-  measured.clock_mhz = RankNumber(row, "frequency");
-  measured.time_seconds = row.Get("time").Number();
-  measured.energy_joules = row.Get("energy").Number();
-  if (const auto samples = FindSet(row, "samples")) {
-    measured.samples = samples->Integer(1, kMostNumber);
-  }
-  return measured;
-}
-
-Outcome<store::Measurements> ReadMeasurements(const std::string& body) {
-  store::Measurements measured;
-  const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
-    measured.rank = RankNumber(root, "rank");
-    if (const auto rows = FindSet(root, "rows")) {
-      const std::size_t count = rows->Size();
-      for (std::size_t i = 0; i < count; ++i) measured.rows.push_back(ReadRow(rows->At(i)));
-    }
-    measured.blocking_power_watts = FindNumber(root, "blocking_power_w");
-    if (const auto done = FindSet(root, "done")) measured.done = done->Bool();
-  });
-  if (!read) return tl::unexpected(read.error());
-  return measured;
-}
-
-void TakeMeasurements(const JobPointer& job, const Request& request, const Responder& responder) {
-  Outcome<store::Measurements> measured = ReadMeasurements(request.body);
-  if (!measured) {
-    responder.Send(FailureResponse(measured.error()));
-    return;
-  }
-  const std::size_t rows = measured->rows.size();
-  job->Measure(*std::move(measured), [responder, rows](const Outcome<void>& done) {
-    responder.Send(done ? JsonAnswer(200, {{"rows", rows}}) : FailureResponse(done.error()));
-  });
-}
-
 struct Reports {
   std::vector<IterationReport> iterations;
   std::vector<ClientReport> clients;
 };
+
+// Those that a newer client names and nobody knows here are left out.
+std::vector<KindReport> ReadKinds(const TreeCursor& list) {
+  std::vector<KindReport> kinds;
+  const std::size_t count = list.Size();
+  if (count > kMostKinds) list.FailExpected("at most 4096 kinds of computations");
+  for (std::size_t i = 0; i < count && i < kMostKinds; ++i) {
+    const TreeCursor kind = list.At(i);
+    KindReport report;
+    report.key.stage = RankNumber(kind, "stage");
+    report.key.clock_mhz = RankNumber(kind, "frequency");
+    report.count = Whole(kind.Get("count"));
+    report.time_seconds = kind.Get("time").Number(kPositive);
+    if (report.count < 0) kind.Get("count").FailExpected("a number of computations");
+    const auto type = ParseComputationType(kind.Get("instruction").String());
+    if (!type) continue;
+    report.key.type = *type;
+    kinds.push_back(report);
+  }
+  return kinds;
+}
 
 IterationReport ReadIteration(const TreeCursor& report) {
   IterationReport read;
@@ -143,6 +113,7 @@ IterationReport ReadIteration(const TreeCursor& report) {
           FindNumber(*busy, name, kNotNegative).value_or(0);
     }
   }
+  if (const auto kinds = FindSet(report, "kinds")) read.kinds = ReadKinds(*kinds);
   // A newer client may say more than is known here.
   const std::string clocks = FindText(report, "clocks", 64);
   if (clocks == "plan") read.clocks = ReportedClocks::kPlan;
@@ -210,8 +181,6 @@ void AddRankRoutes(JobService& service, std::vector<http::Route>* routes) {
                      OnJobLater(service, RegisterRank)});
   routes->push_back(
       {"GET", "/api/v1/jobs/{id}/ranks", Role::kRead, {}, false, OnJob(service, ListRanks)});
-  routes->push_back({"POST", "/api/v1/jobs/{id}/measurements", Role::kTrain, kMostMeasurementBytes,
-                     false, OnJobLater(service, TakeMeasurements)});
   routes->push_back({"POST",
                      "/api/v1/jobs/{id}/iterations",
                      Role::kTrain,

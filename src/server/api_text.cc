@@ -136,6 +136,10 @@ std::optional<double> FindNumber(const TreeCursor& object, std::string_view key,
   return found->Number(range);
 }
 
+int RankNumber(const TreeCursor& root, std::string_view key) {
+  return root.Get(key).Integer(-kMostNumber, kMostNumber);
+}
+
 std::int64_t Whole(const TreeCursor& number) {
   const double value = number.Number({.least = -kMostWhole, .most = kMostWhole});
   if (value != std::floor(value)) {

@@ -40,6 +40,10 @@ std::string FindText(const TreeCursor& object, std::string_view key, std::size_t
 // A whole number within double's exact range; an error for others.
 std::int64_t Whole(const TreeCursor& number);
 
+// Any int, so that the job says what is wrong with it.
+inline constexpr int kMostNumber = 2'000'000'000;
+int RankNumber(const TreeCursor& root, std::string_view key);
+
 // A query parameter that is a whole number; nullopt where it is missing.
 Outcome<std::optional<std::int64_t>> QueryInteger(const http::Request& request,
                                                   const std::string& name);

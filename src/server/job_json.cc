@@ -11,6 +11,8 @@
 #include <string>
 
 #include "common/json_text.h"
+#include "server/profile_json.h"
+#include "server/profile_library.h"
 #include "server/watch_json.h"
 #include "store/store.h"
 
@@ -123,6 +125,7 @@ Json JobSummaryJson(const JobView& view) {
       {"progress", view.progress},
       {"refined", view.refined},
       {"stragglers", view.stragglers.size()}};
+  json["profile_source"] = view.profile_source.empty() ? Json(nullptr) : Json(view.profile_source);
   json["plan"] =
       view.plan == nullptr ? Json(nullptr) : PublishedJson(*view.plan, record.data_parallel);
   return json;
@@ -141,6 +144,10 @@ Json JobJson(const JobView& view) {
   }
   json["iterations"] = Json::array();
   for (const auto& summary : view.iterations) json["iterations"].push_back(IterationsJson(summary));
+  json["model"] = ParseLibraryRequest(view.record.library_json).model;
+  json["profiling"] = ProfilingJson(view.profiling);
+  json["profiling"]["again"] = view.sweeps_again;
+  json["drift"] = DriftJson(view.drifts);
   json["detection"] = DetectionJson(view.watch);
   json["savings"] = SavingsJson(view);
   json["clients"] = {{"counts", view.client_counts}, {"troubled", Json::array()}};
@@ -171,9 +178,9 @@ Json RankJson(const store::RankRecord& rank) {
 
 RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
                           int pp_rank, const std::string& for_ranks) {
-  const std::string head =
-      fmt::format("{{\"job\":\"{}\",\"version\":{},{},\"pipeline\":{},\"pp_rank\":{}", job,
-                  plan.version.version, for_ranks, pipeline, pp_rank);
+  const std::string head = fmt::format(
+      "{{\"job\":\"{}\",\"version\":{},{},\"pipeline\":{},\"pp_rank\":{},\"profile_wanted\":{}",
+      job, plan.version.version, for_ranks, pipeline, pp_rank, plan.profile_wanted);
   const CurvePlan* const curve_plan = plan.PlanOf(pipeline);
   if (curve_plan == nullptr) {
     const std::string sentence =

@@ -182,6 +182,27 @@ void JobService::OnChanged(const std::vector<store::JobMarks>& marks, bool are_a
   }
 }
 
+Outcome<std::vector<store::ProfileRecord>> JobService::ListProfiles() {
+  auto profiles = store_->ListProfiles();
+  if (!profiles) return Unavailable(profiles.error());
+  return *std::move(profiles);
+}
+
+Outcome<store::ProfileRecord> JobService::FindProfile(const std::string& id) {
+  auto profile = store_->FindProfile(id);
+  if (!profile) return Unavailable(profile.error());
+  if (!profile->has_value()) {
+    return Fail(FailureCode::kNotFound, fmt::format("there is no profile {}", id));
+  }
+  return **std::move(profile);
+}
+
+Outcome<void> JobService::DeleteProfile(const std::string& id) {
+  if (auto known = FindProfile(id); !known) return tl::unexpected(known.error());
+  if (auto deleted = store_->DeleteProfile(id); !deleted) return Unavailable(deleted.error());
+  return {};
+}
+
 bool JobService::PerformWork(const std::string& id, const std::function<bool()>& keep_going) {
   Outcome<JobPointer> job = Get(id);
   if (!job && job.error().code == FailureCode::kNotFound) {

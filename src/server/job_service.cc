@@ -161,6 +161,8 @@ Outcome<JobService::Created> JobService::Create(const JobSpec& spec, store::JobO
   record.tensor_parallel = spec.shape.tensor_parallel;
   record.settings_json = spec.settings_json;
   record.profile_csv = spec.profile_csv;
+  record.profile_source = spec.profile_csv.empty() ? "" : "given";
+  record.library_json = spec.library_json;
   record.created_at_seconds = context_.now_seconds();
   std::vector<store::Fact> facts = {record};
   std::shared_ptr<const Job> built;

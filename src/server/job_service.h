@@ -75,6 +75,11 @@ class JobService {
   std::vector<std::shared_ptr<ManagedJob>> FreshJobs(bool* is_stale = nullptr);
   Outcome<void> Delete(const std::string& id);
 
+  // The library of profiles, the newest first, without their CSV.
+  Outcome<std::vector<store::ProfileRecord>> ListProfiles();
+  Outcome<store::ProfileRecord> FindProfile(const std::string& id);
+  Outcome<void> DeleteProfile(const std::string& id);
+
   EventHub& events() { return events_; }
   const std::optional<GivenPlan>& given_plan() const { return options_.given_plan; }
   store::StoreCounters store_counters() const { return store_->counters(); }

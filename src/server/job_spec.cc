@@ -20,6 +20,8 @@
 #include "perseus/job_file.h"
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
+#include "server/checks.h"
+#include "server/profile_library.h"
 #include "store/store.h"
 
 namespace perseus::server {
@@ -27,6 +29,7 @@ namespace {
 
 constexpr const char* kSettingsName = "job";
 constexpr const char* kProfileName = "profile_csv";
+constexpr std::size_t kMostModelBytes = 256;
 
 // The settings with the keys of job files only.
 Outcome<std::string> WithJobFileKeys(const std::string& settings_json) {
@@ -53,6 +56,38 @@ Outcome<std::string> WithJobFileKeys(const std::string& settings_json) {
     settings.erase(long_key);
   }
   return FormatCompact(settings);
+}
+
+// Takes out what the profile library asks of a job.
+Outcome<std::string> TakeLibraryKeys(std::string* settings_json) {
+  auto settings = nlohmann::ordered_json::parse(*settings_json, nullptr, false);
+  LibraryRequest request;
+  const auto take = [&](const char* key) {
+    nlohmann::ordered_json value = settings.value(key, nlohmann::ordered_json());
+    settings.erase(key);
+    return value;
+  };
+  const auto wrong = [](const char* key, const char* expected) {
+    return Fail(FailureCode::kInvalid, fmt::format("'{}' must be {}", key, expected),
+                fmt::format("job.{}", key));
+  };
+  if (const auto model = take("model"); !model.is_null()) {
+    if (!model.is_string()) return wrong("model", "text that names the model");
+    request.model = model;
+    if (request.model.empty() || request.model.size() > kMostModelBytes) {
+      return wrong("model", "text of 1 to 256 bytes that names the model");
+    }
+  }
+  if (const auto size = take("microbatch_size"); !size.is_null()) {
+    if (!size.is_number() || !IsPositive(size)) return wrong("microbatch_size", "above 0");
+    request.microbatch_size = size;
+  }
+  if (const auto reuse = take("reuse_profile"); !reuse.is_null()) {
+    if (!reuse.is_boolean()) return wrong("reuse_profile", "true or false");
+    request.may_reuse = reuse;
+  }
+  *settings_json = FormatCompact(settings);
+  return FormatLibraryRequest(request);
 }
 
 Outcome<Shape> CheckedShape(std::int64_t pipeline_parallel, const JobFile& settings) {
@@ -136,12 +171,15 @@ tl::unexpected<Failure> Invalid(const Error& error) {
 }
 
 Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string& profile_csv) {
-  const Outcome<std::string> text = WithJobFileKeys(settings_json);
+  Outcome<std::string> text = WithJobFileKeys(settings_json);
   if (!text) return tl::unexpected(text.error());
+  const Outcome<std::string> library = TakeLibraryKeys(&*text);
+  if (!library) return tl::unexpected(library.error());
   const Result<JobFile> settings = ParseJobFile(*text, kSettingsName, JobFileFormat::kJson);
   if (!settings) return Fail(FailureCode::kInvalid, settings.error().message, "job");
   JobSpec spec;
   spec.settings_json = *text;
+  spec.library_json = *library;
   spec.profile_csv = profile_csv;
   Outcome<Shape> shape;
   if (profile_csv.empty()) {

@@ -31,11 +31,13 @@ struct JobSpec {
   std::string name;
   std::string settings_json;  // As ParseJobFile() reads it.
   std::string profile_csv;    // Empty: the ranks measure.
+  std::string library_json;   // See LibraryRequest.
   Shape shape;
 };
 
 // From the settings (the object `job` of a request, with the keys of job
-// files, and `tensor_parallel` and `data_parallel` for `tp` and `dp`) and a
+// files, `tensor_parallel` and `data_parallel` for `tp` and `dp`, and what the profile library
+// asks: `model`, `microbatch_size`, `reuse_profile`) and a
 // profile, which may be empty. Keys that name files are refused.
 Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string& profile_csv);
 

@@ -40,7 +40,6 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
     : context_(context),
       record_(WithoutProfile(stored.job)),
       shape_{stored.job.pipeline_parallel, stored.job.data_parallel, stored.job.tensor_parallel},
-      is_measured_(stored.job.profile_csv.empty() || !stored.measurements.empty()),
       job_(std::move(built)) {
   phase_ = PhaseOf(stored);
   for (store::RankRecord& rank : stored.ranks) {
@@ -48,6 +47,7 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
     ranks_[rank.rank] = std::move(rank);
   }
   for (const store::Measurements& measured : stored.measurements) {
+    if (measured.sweep_round != phase_.sweep_round) continue;
     measured_rows_[measured.rank] += measured.rows.size();
     table_.Add(measured, ranks_.contains(measured.rank) ? ranks_[measured.rank].pp_rank : 0);
   }
@@ -57,6 +57,13 @@ ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
   seen_revision_ = phase_.revision;
   seen_rows_ = known_rows_ = read_rows_ = own_rows_ = stored.marks.rows;
   last_measured_seconds_ = context_->now_seconds();
+  if (IsPending(phase_)) {
+    // What can no longer be built is given up (Resume).
+    store::JobRecord next = record_;
+    next.profile_csv = stored.job.next_profile_csv;
+    next.blocking_power_watts = stored.job.next_blocking_power_watts;
+    next_job_ = BuildJob(next).value_or(nullptr);
+  }
   if (job_ == nullptr || !stored.curve) return;
   // A curve that cannot be read back is computed again.
   if (auto curve = Curve::Make(job_, *stored.curve)) phase_.curve = *std::move(curve);
@@ -73,6 +80,9 @@ ManagedJob::Phase ManagedJob::PhaseOf(const store::StoredJob& stored) {
   phase.watch_json = stored.job.detection_json;
   phase.curve_mark = stored.marks.curve;
   if (stored.version) phase.version = *stored.version;
+  phase.sweep_round = stored.job.sweep_round;
+  phase.settled_round = stored.job.settled_round;
+  phase.profile_source = stored.job.profile_source;
   phase.revision = stored.marks.revision;
   return phase;
 }
@@ -80,13 +90,16 @@ ManagedJob::Phase ManagedJob::PhaseOf(const store::StoredJob& stored) {
 void ManagedJob::Resume(bool ask_for_work) {
   const std::lock_guard lock(mutex_);
   ReadWatch();
-  const bool needs_job =
-      phase_.state == JobState::kCharacterizing || phase_.state == JobState::kRunning;
+  const bool needs_job = (phase_.state == JobState::kCharacterizing && !IsPending(phase_)) ||
+                         phase_.state == JobState::kRunning;
   if (needs_job && job_ == nullptr && record_.origin == store::JobOrigin::kApi) {
     Phase next = phase_;
     next.state = JobState::kFailed;
     next.reason = "the stored profile can no longer be read";
     static_cast<void>(Commit({}, std::move(next)));
+  }
+  if (IsPending(phase_) && next_job_ == nullptr) {
+    static_cast<void>(GiveUpSweep("the new measurements can no longer be read"));
   }
   if (phase_.version.version > 0) PublishNow();
   Advance();
@@ -136,10 +149,14 @@ store::PlanVersion ManagedJob::Planned(const Phase& next) const {
   store::PlanVersion version;
   version.job = record_.id;
   version.at_seconds = PlanningTime();
+  // Ranks hear of a new sweep, and of its end, as of another plan.
+  const bool same_wish =
+      (next.state == JobState::kProfiling) == (phase_.state == JobState::kProfiling);
   if (next.state == JobState::kFinished || next.state == JobState::kFailed) {
     version.reason = "no_plan";
   } else if (next.curve == nullptr) {
-    return phase_.version;
+    if (same_wish || phase_.version.version == 0) return phase_.version;
+    version.reason = "no_plan";
   } else {
     const Assignment assignment = AssignmentAt(next, version.at_seconds);
     version.reason = assignment.for_straggler ? "straggler" : "target";
@@ -152,7 +169,7 @@ store::PlanVersion ManagedJob::Planned(const Phase& next) const {
       next.watch_json == phase_.watch_json || ComparisonOf(next) == ComparisonOf(phase_);
   // Above every one that a rank may have seen, also where the store lost the last ones.
   const std::int64_t last = std::max(now.version, board_.version());
-  const bool is_same = now.version > 0 && same_comparison && now.version == last &&
+  const bool is_same = now.version > 0 && same_comparison && same_wish && now.version == last &&
                        version.reason == now.reason && version.plan == now.plan &&
                        version.exceptions == now.exceptions;
   if (is_same) return now;
@@ -164,6 +181,7 @@ std::shared_ptr<const PublishedPlan> ManagedJob::Published() const {
   auto plan = std::make_shared<PublishedPlan>();
   plan->version = phase_.version;
   plan->comparison = ComparisonOf(phase_);
+  plan->profile_wanted = phase_.state == JobState::kProfiling;
   if (phase_.version.plan == 0) {
     plan->sentence =
         phase_.state == JobState::kFinished
@@ -251,6 +269,8 @@ void ManagedJob::Advance() {
   if (IsOver() || is_gone_) return;
   if (phase_.state == JobState::kRegistering) {
     if (static_cast<std::int64_t>(ranks_.size()) < shape_.world_size()) return;
+    const bool is_to_measure = job_ == nullptr && record_.origin == store::JobOrigin::kApi;
+    if (is_to_measure && TakeKnownProfile()) return;
     Phase next = phase_;
     const bool is_given =
         record_.origin == store::JobOrigin::kZeus && context_->has_given_plan(shape_);
@@ -267,36 +287,6 @@ void ManagedJob::Advance() {
     return;
   }
   StartCharacterizing();
-}
-
-bool ManagedJob::IsProfileComplete() const {
-  return phase_.state == JobState::kProfiling && record_.origin == store::JobOrigin::kApi &&
-         table_.IsComplete(shape_, context_->now_seconds() - last_measured_seconds_);
-}
-
-// The measurements become the job's profile.
-void ManagedJob::StartCharacterizing() {
-  store::JobRecord record = record_;
-  record.profile_csv = table_.Csv();
-  record.blocking_power_watts = table_.BlockingPowerWatts(shape_.pipeline_parallel);
-  Result<std::shared_ptr<const Job>> job = BuildJob(record);
-  Phase next = phase_;
-  store::StateChange change{.job = record_.id,
-                            .profile_csv = record.profile_csv,
-                            .blocking_power_watts = record.blocking_power_watts};
-  std::vector<Fact> facts;
-  if (!job) {
-    next.reason = job.error().message;
-    next.state = JobState::kFailed;
-  } else {
-    next.state = JobState::kCharacterizing;
-    facts.emplace_back(store::WorkWanted{.job = record_.id, .urgent = true});
-  }
-  change.state = next.state;
-  change.reason = next.reason;
-  facts.emplace_back(std::move(change));
-  if (!Commit(std::move(facts), std::move(next)) || !job) return;
-  job_ = *std::move(job);
 }
 
 Outcome<void> ManagedJob::SetTarget(const std::string& text) {
@@ -390,6 +380,10 @@ JobView ManagedJob::View() const {
   view.refined = phase_.curve != nullptr && (!Lacks(phase_) || has_given_up_);
   view.iterations = AllIterations();
   view.progress = view.refined ? 1 : progress_.load();
+  view.profile_source = phase_.profile_source;
+  view.sweeps_again = phase_.sweep_round > phase_.settled_round;
+  view.profiling = SummaryOf(table_, shape_.pipeline_parallel);
+  view.drifts = drift_.Drifts();
   view.watch = watch_.View(context_->now_seconds());
   view.watch.ranks = ranks_.size();
   for (const auto& [rank, client] : clients_) {

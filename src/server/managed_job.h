@@ -20,11 +20,13 @@
 
 #include "perseus/job.h"
 #include "server/curve.h"
+#include "server/drift_watch.h"
 #include "server/events.h"
 #include "server/failure.h"
 #include "server/job_spec.h"
 #include "server/job_watch.h"
 #include "server/plan_board.h"
+#include "server/profile_json.h"
 #include "server/profile_table.h"
 #include "server/shape.h"
 #include "server/stragglers.h"
@@ -76,9 +78,10 @@ struct IterationReport {
   double time_seconds = 0;
   std::optional<double> energy_joules = {};
   ReportedClocks clocks = ReportedClocks::kUnknown;
-  double busy_seconds = 0;          // In its own computations; 0: not said.
-  SecondsByType busy_by_type = {};  // Likewise.
-  double tokens = 0;                // 0: not said.
+  double busy_seconds = 0;             // In its own computations; 0: not said.
+  SecondsByType busy_by_type = {};     // Likewise.
+  double tokens = 0;                   // 0: not said.
+  std::vector<KindReport> kinds = {};  // Since the rank's last report.
 };
 
 // A job as it is now, to show.
@@ -97,6 +100,10 @@ struct JobView {
   std::vector<ClientReport> troubled_clients = {};   // Those with an error.
   std::int64_t shadow_clients = 0;                   // Those that set no clock.
   WatchView watch = {};
+  std::string profile_source = {};  // Empty: there is no profile yet.
+  bool sweeps_again = false;        // Under the plans of the profile before.
+  ProfilingSummary profiling = {};
+  std::vector<Drift> drifts = {};
 };
 
 // One job: what is known of it, and what follows from that. Every change is
@@ -138,6 +145,20 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
 
   using DoneCallback = std::function<void(const Outcome<void>&)>;
   void Measure(store::Measurements measured, DoneCallback done);
+
+  // What the rank said of the sweep that it is at, or did last.
+  struct ReportedRows {
+    std::vector<ProfileKey> rows;
+    bool done = false;
+  };
+  ReportedRows RowsOf(int rank) const;
+  // Whether ranks are to measure now.
+  bool WantsProfile() const;
+  // Has the ranks measure anew while they go on under the plans that there are. Nothing
+  // happens where they do so already.
+  Outcome<void> Reprofile();
+  // Ends that without a new profile.
+  Outcome<void> CancelReprofile();
 
   // As ParsePlanTarget() reads it.
   Outcome<void> SetTarget(const std::string& text);
@@ -198,6 +219,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
     std::shared_ptr<const Curve> curve;
     std::int64_t curve_mark = 0;  // The revision with which the curve came.
     store::PlanVersion version;   // 0: none.
+    int sweep_round = 0;          // See store::JobRecord.
+    int settled_round = 0;
+    std::string profile_source;
     std::int64_t revision = 0;
   };
 
@@ -228,8 +252,16 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void Enter(Phase next);
   void PublishNow();
   void Advance();
+  static bool IsPending(const Phase& phase);
+  bool TakesMeasurements() const;
   bool IsProfileComplete() const;
+  void ForgetMeasurements();
   void StartCharacterizing();
+  bool TakeKnownProfile();
+  Outcome<void> GiveUpSweep(const std::string& reason);
+  void EmitThrottled() const;
+  void EmitProfiling(const std::string& sentence, int rank = -1) const;
+  void WatchDrift(const std::vector<KindReport>& kinds);
   void LookAtStragglers();
   void PassLostRevision();
   bool HasStragglerNews(double now_seconds) const;
@@ -260,6 +292,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::optional<Step> NextStep() const;
   Result<store::CurveRecord> Compute(const Step& step,
                                      const std::function<bool(double share)>& keep_going) const;
+  bool IsPast(const Step& step) const;  // With mutex_ held.
   bool Accept(const Step& step, const store::CurveRecord& record);
   bool Give(const Step& step, const Error& error);  // There is no plan, and why.
   void WriteIterations(std::vector<store::Fact> facts);
@@ -270,12 +303,12 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   Reading WhatIsKnown() const;
   bool Apply(const Reading& reading);
   bool ApplyPhase(const Reading& reading);
+  Result<void> BuildJobs(Reading* reading);
   void ApplyRows(const Reading& reading);
 
   JobContext* const context_;
   const store::JobRecord record_;  // As created; state, reason, target: see phase_.
   const Shape shape_;
-  const bool is_measured_;  // Its ranks make its profile, or made it.
   PlanBoard board_;
   std::atomic<bool> is_gone_ = false;
   std::atomic<double> progress_ = 0;
@@ -291,8 +324,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
 
   mutable std::mutex mutex_;  // Of all below.
   Phase phase_;
-  std::shared_ptr<const Job> job_;  // Null: not measured yet, or not ours to plan.
-  std::int64_t lost_revision_ = 0;  // The last of those that the store no longer has; 0: none.
+  std::shared_ptr<const Job> job_;       // Null: not measured yet, or not ours to plan.
+  std::shared_ptr<const Job> next_job_;  // Of a new sweep, until there are plans for it.
+  std::int64_t lost_revision_ = 0;       // The last of those that the store no longer has; 0: none.
   std::map<int, store::RankRecord> ranks_;
   std::map<std::array<int, 3>, int> positions_;  // (dp, pp, tp) -> rank, pending ones too.
   struct Pending {
@@ -300,11 +334,11 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
     int requests = 0;
   };
   std::map<int, Pending> pending_;
-  ProfileTable table_;                        // Exactly the measurements up to known_rows_.
-  std::int64_t known_rows_ = 0;               // Of the marks: all rows up to here are in.
-  std::int64_t read_rows_ = 0;                // Those that came by reading.
-  std::int64_t own_rows_ = 0;                 // The last of this server's own.
-  std::int64_t checked_rows_ = -1;            // The store had no others when it was asked.
+  ProfileTable table_;              // Exactly the measurements of this sweep, up to known_rows_.
+  std::int64_t known_rows_ = 0;     // Of the marks: all rows up to here are in.
+  std::int64_t read_rows_ = 0;      // Those that came by reading.
+  std::int64_t own_rows_ = 0;       // The last of this server's own.
+  std::int64_t checked_rows_ = -1;  // The store had no others when it was asked.
   std::optional<Measurable> measurable_;      // None: not asked for yet, or not known.
   std::map<int, std::size_t> measured_rows_;  // By rank; those on their way to the store, too.
   double last_measured_seconds_ = 0;
@@ -315,6 +349,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::set<std::int64_t> unwritten_iterations_;
   std::map<int, ClientReport> clients_;  // The last of each rank; not durable.
   JobWatch watch_;                       // Has a lock of its own, as it has its own work.
+  DriftWatch drift_;
   WatchState watch_state_;
   std::string watched_json_;                   // That watch_state_ is of, ...
   std::set<std::int64_t> watched_stragglers_;  // ... and the stragglers then.

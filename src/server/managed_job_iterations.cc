@@ -66,7 +66,10 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
   return OnFresh([&]() -> Outcome<void> {
     if (auto good = CheckReports(reports, clients); !good) return good;
     for (const ClientReport& client : clients) clients_[client.rank] = client;
-    for (const IterationReport& report : reports) AddIteration(report);
+    for (const IterationReport& report : reports) {
+      AddIteration(report);
+      WatchDrift(report.kinds);
+    }
     Watch(reports);
     return {};
   });

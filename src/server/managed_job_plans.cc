@@ -34,11 +34,15 @@ struct ManagedJob::Step {
   std::int64_t curve_mark = 0;
   PlanTarget target;
   std::int64_t first_id = 1;
+  int sweep_round = 0;
+  bool is_pending = false;  // The first plans of a new profile, under those of the old one.
 };
 
 // Whether there is no curve, a better one is to be made, or the plan for a new target.
 bool ManagedJob::Lacks(const Phase& phase) const {
-  if (job_ == nullptr || is_gone_) return false;
+  if (is_gone_) return false;
+  if (IsPending(phase)) return next_job_ != nullptr;
+  if (job_ == nullptr) return false;
   if (phase.state == store::JobState::kFinished || phase.state == store::JobState::kFailed) {
     return false;
   }
@@ -90,8 +94,10 @@ std::optional<ManagedJob::Step> ManagedJob::NextStep() const {
   const std::lock_guard lock(mutex_);
   if (!Lacks(phase_)) return std::nullopt;
   Step step;
-  step.job = job_;
-  step.curve = phase_.curve;
+  step.is_pending = IsPending(phase_);
+  step.sweep_round = phase_.sweep_round;
+  step.job = step.is_pending ? next_job_ : job_;
+  step.curve = step.is_pending ? nullptr : phase_.curve;
   step.curve_mark = phase_.curve_mark;
   step.target = phase_.target;
   // Ids of a version whose curve could not be read back stay taken, too.
@@ -119,6 +125,13 @@ Result<store::CurveRecord> ManagedJob::Compute(
   }
 }
 
+// What was computed is about what was.
+bool ManagedJob::IsPast(const Step& step) const {
+  return IsOver() || is_gone_ || phase_.curve_mark != step.curve_mark ||
+         IsPending(phase_) != step.is_pending ||
+         (step.is_pending && phase_.sweep_round != step.sweep_round);
+}
+
 // Nothing of a curve that another server replaced meanwhile is kept: this server's
 // lease had run out, and what it computed is about what was.
 bool ManagedJob::Accept(const Step& step, const store::CurveRecord& record) {
@@ -127,15 +140,31 @@ bool ManagedJob::Accept(const Step& step, const store::CurveRecord& record) {
   for (int attempt = 0; attempt < kMostCurveAttempts; ++attempt) {
     {
       const std::lock_guard lock(mutex_);
-      if (IsOver() || is_gone_ || phase_.curve_mark != step.curve_mark) return true;
+      if (IsPast(step)) return true;
       Phase next = phase_;
       next.curve = *curve;
       next.reason = TargetReason(next);
       if (next.state == store::JobState::kCharacterizing) next.state = store::JobState::kRunning;
       std::vector<store::Fact> facts = {record};
+      const auto before = job_;
+      if (step.is_pending) {
+        next.settled_round = next.sweep_round;
+        next.profile_source = "measured";
+        facts.emplace_back(store::StateChange{.job = record_.id,
+                                              .state = next.state,
+                                              .reason = next.reason,
+                                              .profile_source = next.profile_source,
+                                              .next = store::StateChange::Next::kAdopt});
+        job_ = step.job;
+      }
       AddWork(next, &facts);
       const Outcome<void> committed = Commit(std::move(facts), std::move(next));
+      if (committed && step.is_pending) {
+        next_job_.reset();
+        drift_.Reset();
+      }
       if (committed) return true;
+      job_ = before;
       if (committed.error().code != FailureCode::kStale) return false;
     }
     if (!Refresh()) return false;
@@ -145,7 +174,12 @@ bool ManagedJob::Accept(const Step& step, const store::CurveRecord& record) {
 
 bool ManagedJob::Give(const Step& step, const Error& error) {
   const std::lock_guard lock(mutex_);
-  if (IsOver() || is_gone_ || phase_.curve_mark != step.curve_mark) return true;
+  if (IsPast(step)) return true;
+  if (step.is_pending) {
+    return GiveUpSweep(
+               fmt::format("the new profile has no plan, so the old one stays: {}", error.message))
+        .has_value();
+  }
   if (phase_.curve != nullptr) {
     // There are plans; only better ones lack.
     has_given_up_ = true;

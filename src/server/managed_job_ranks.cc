@@ -165,7 +165,7 @@ Outcome<void> ManagedJob::CheckMeasurements(const store::Measurements& measured)
     return Fail(FailureCode::kConflict,
                 "the job came over Zeus' wire, which plans it; create one of Perseus to measure");
   }
-  if (job_ != nullptr || IsOver()) {
+  if (!TakesMeasurements()) {
     return Fail(FailureCode::kConflict, "the job has its profile; it takes no more measurements");
   }
   const auto before = measured_rows_.find(measured.rank);
@@ -212,6 +212,7 @@ void ManagedJob::Measure(store::Measurements measured, DoneCallback done) {
       if (auto found = MeasurableOf(record_.settings_json)) measurable_ = *found;
     }
     Outcome<void> checked = CheckMeasurements(measured);
+    measured.sweep_round = phase_.sweep_round;
     if (checked) measured_rows_[measured.rank] += measured.rows.size();
     return checked;
   });
@@ -233,8 +234,9 @@ Outcome<void> ManagedJob::OnMeasured(const store::Measurements& measured,
     return Fail(FailureCode::kNotFound, "the job was deleted");
   }
   const bool is_new = NoteOwnRows(*written);
+  for (const std::string& note : measured.notes) EmitProfiling(note, measured.rank);
   // The profile was made meanwhile; the store keeps what came late.
-  if (job_ != nullptr) return {};
+  if (!TakesMeasurements() || measured.sweep_round != phase_.sweep_round) return {};
   if (is_new) table_.Add(measured, ranks_[measured.rank].pp_rank);
   last_measured_seconds_ = context_->now_seconds();
   Advance();

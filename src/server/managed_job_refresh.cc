@@ -32,7 +32,11 @@ struct ManagedJob::Reading {
   bool has_job = false;
   store::Parts parts = store::Parts::kNone;
   store::StoredJob stored;
+  int settled_round = 0;           // Before.
+  bool has_next_job = false;       // Before.
+  bool is_rebuilt = false;         // `job` is of another profile than before.
   std::shared_ptr<const Job> job;  // Null: as before.
+  std::shared_ptr<const Job> next_job;
   std::shared_ptr<const Curve> curve;
 };
 
@@ -63,6 +67,8 @@ ManagedJob::Reading ManagedJob::WhatIsKnown() const {
   reading.known = {.revision = phase_.revision, .rows = known_rows_, .curve = phase_.curve_mark};
   reading.has_job = job_ != nullptr;
   reading.job = job_;
+  reading.settled_round = phase_.settled_round;
+  reading.has_next_job = next_job_ != nullptr;
   return reading;
 }
 
@@ -80,8 +86,7 @@ Result<bool> ManagedJob::ReadOnce() {
     }
     if (now.curve != reading.known.curve) reading.parts = reading.parts | Parts::kCurve;
     if (now.rows != reading.known.rows) {
-      reading.parts = reading.parts | Parts::kRanks;
-      if (is_measured_) reading.parts = reading.parts | Parts::kMeasurements;
+      reading.parts = reading.parts | Parts::kRanks | Parts::kMeasurements;
     }
     reading.stored.marks = now;
   }
@@ -96,15 +101,46 @@ Result<bool> ManagedJob::ReadOnce() {
     return true;
   }
   // Without the lock: it takes long for large jobs.
-  const store::StoredJob& stored = reading.stored;
-  if (reading.job == nullptr && Has(reading.parts, Parts::kPhase) &&
-      !stored.job.profile_csv.empty()) {
-    if (auto job = BuildJob(stored.job)) reading.job = *std::move(job);
+  if (Has(reading.parts, Parts::kPhase)) {
+    if (auto built = BuildJobs(&reading); !built) return tl::unexpected(built.error());
   }
+  const store::StoredJob& stored = reading.stored;
   if (reading.job != nullptr && stored.curve) {
     if (auto curve = Curve::Make(reading.job, *stored.curve)) reading.curve = *std::move(curve);
   }
   return Apply(reading);
+}
+
+// Those of the profiles that are new to this server. Their texts are read only where the
+// rounds say that there is one.
+Result<void> ManagedJob::BuildJobs(Reading* reading) {
+  using store::Parts;
+  const auto is_pending = [&] {
+    const store::JobRecord& job = reading->stored.job;
+    return job.state == store::JobState::kCharacterizing && job.sweep_round > job.settled_round;
+  };
+  const bool is_settled = reading->stored.job.settled_round != reading->settled_round;
+  if ((is_settled || (is_pending() && !reading->has_next_job)) &&
+      !Has(reading->parts, Parts::kProfile)) {
+    reading->parts = reading->parts | Parts::kProfile;
+    auto again = context_->store.LoadJob(record_.id, reading->parts);
+    if (!again) return tl::unexpected(again.error());
+    if (again->has_value()) reading->stored = **again;
+  }
+  const store::JobRecord& job = reading->stored.job;
+  // A sweep that was given up leaves the profile and the curve as they were.
+  reading->is_rebuilt =
+      reading->job == nullptr || (is_settled && Has(reading->parts, Parts::kCurve));
+  if (reading->is_rebuilt && !job.profile_csv.empty()) {
+    reading->job = BuildJob(job).value_or(nullptr);
+  }
+  if (is_pending() && !job.next_profile_csv.empty()) {
+    store::JobRecord next = job;
+    next.profile_csv = job.next_profile_csv;
+    next.blocking_power_watts = job.next_blocking_power_watts;
+    reading->next_job = BuildJob(next).value_or(nullptr);
+  }
+  return {};
 }
 
 bool ManagedJob::Apply(const Reading& reading) {
@@ -130,7 +166,14 @@ bool ManagedJob::ApplyPhase(const Reading& reading) {
   } else {
     return false;
   }
-  if (job_ == nullptr) job_ = reading.job;
+  if (job_ == nullptr || (reading.is_rebuilt && reading.job != nullptr)) job_ = reading.job;
+  if (!IsPending(next)) {
+    next_job_.reset();
+  } else if (reading.next_job != nullptr) {
+    next_job_ = reading.next_job;
+  }
+  if (next.sweep_round != phase_.sweep_round) ForgetMeasurements();
+  if (next.settled_round != phase_.settled_round) drift_.Reset();
   const bool is_over =
       next.state == store::JobState::kFinished || next.state == store::JobState::kFailed;
   if (next.curve != nullptr && !is_over) next.reason = TargetReason(next);
@@ -171,14 +214,17 @@ void ManagedJob::ApplyRows(const Reading& reading) {
   if (!Has(reading.parts, store::Parts::kMeasurements)) return;
   table_ = {};
   measured_rows_.clear();
+  std::size_t of_sweep = 0;
   for (const store::Measurements& measured : stored.measurements) {
+    if (measured.sweep_round != phase_.sweep_round) continue;
+    ++of_sweep;
     measured_rows_[measured.rank] += measured.rows.size();
     table_.Add(measured, ranks_.contains(measured.rank) ? ranks_[measured.rank].pp_rank : 0);
   }
-  if (stored.measurements.size() != read_measurements_) {
+  if (of_sweep != read_measurements_) {
     last_measured_seconds_ = context_->now_seconds();
   }
-  read_measurements_ = stored.measurements.size();
+  read_measurements_ = of_sweep;
 }
 
 std::int64_t ManagedJob::AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter) {

@@ -31,6 +31,7 @@ struct PublishedPlan {
   std::string sentence;         // Why there is no plan.
   ComparisonBlocks comparison;  // Iterations that run at maximum clocks all the same.
   bool gone = false;            // The job was deleted.
+  bool profile_wanted = false;  // Ranks are to measure.
 
   // The plan of a pipeline, or nullptr: maximum clocks.
   const CurvePlan* PlanOf(int pipeline) const;

@@ -64,7 +64,70 @@ std::optional<ComputationType> TypeOfLetter(std::string_view letter) {
   return std::nullopt;
 }
 
+// "t0.01": what FormatRows() adds where it was said.
+bool ParseExtra(std::string_view cell, MeasuredRow* row) {
+  double value = 0;
+  if (cell.empty() || !ParseOne(cell.substr(1), &value)) return false;
+  switch (cell.front()) {
+    case 't':
+      row->time_std_seconds = value;
+      return true;
+    case 'e':
+      row->energy_std_joules = value;
+      return true;
+    case 'x':
+      row->throttled = true;
+      return true;
+    case 'c':
+      row->temperature_celsius = value;
+      return true;
+    case 'w':
+      row->work = value;
+      return true;
+    case 'u':
+      row->seconds_per_work = value;
+      return true;
+    case 'v':
+      row->joules_per_work = value;
+      return true;
+    case 'r':
+      row->time_residual_std_seconds = value;
+      return true;
+    case 's':
+      row->energy_residual_std_joules = value;
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
+
+std::string FormatSweep(const std::optional<SweepCost>& sweep) {
+  if (!sweep) return "";
+  return fmt::format("{} {} {} {} {}", sweep->iterations, sweep->seconds, sweep->joules,
+                     sweep->extra_seconds, sweep->extra_joules);
+}
+
+bool ParseSweep(std::string_view text, std::optional<SweepCost>* sweep) {
+  sweep->reset();
+  if (text.empty()) return true;
+  const std::vector<std::string_view> cells = Split(text, ' ');
+  SweepCost& cost = sweep->emplace();
+  return cells.size() == 5 && ParseOne(cells[0], &cost.iterations) &&
+         ParseOne(cells[1], &cost.seconds) && ParseOne(cells[2], &cost.joules) &&
+         ParseOne(cells[3], &cost.extra_seconds) && ParseOne(cells[4], &cost.extra_joules);
+}
+
+std::string FormatLines(const std::vector<std::string>& lines) {
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+std::vector<std::string> ParseLines(std::string_view text) {
+  std::vector<std::string> lines;
+  for (const std::string_view line : Split(text, '\n')) lines.emplace_back(line);
+  return lines;
+}
 
 std::string FormatIntegers(const std::vector<int>& values) {
   return fmt::format("{}", fmt::join(values, " "));
@@ -111,6 +174,18 @@ std::string FormatRows(const std::vector<MeasuredRow>& rows) {
     fmt::format_to(fmt::appender(text), "{}{} {} {} {} {} {}", text.size() == 0 ? "" : ";",
                    row.stage, ComputationTypeLetter(row.type), row.clock_mhz, row.time_seconds,
                    row.energy_joules, row.samples);
+    const auto add = [&](char tag, double value, bool is_said) {
+      if (is_said) fmt::format_to(fmt::appender(text), " {}{}", tag, value);
+    };
+    add('t', row.time_std_seconds, row.time_std_seconds != 0);
+    add('e', row.energy_std_joules, row.energy_std_joules != 0);
+    add('x', 1, row.throttled);
+    add('c', row.temperature_celsius.value_or(0), row.temperature_celsius.has_value());
+    add('w', row.work, row.work != 0);
+    add('u', row.seconds_per_work.value_or(0), row.seconds_per_work.has_value());
+    add('v', row.joules_per_work.value_or(0), row.joules_per_work.has_value());
+    add('r', row.time_residual_std_seconds, row.time_residual_std_seconds != 0);
+    add('s', row.energy_residual_std_joules, row.energy_residual_std_joules != 0);
   }
   return fmt::to_string(text);
 }
@@ -119,7 +194,7 @@ std::optional<std::vector<MeasuredRow>> ParseRows(std::string_view text) {
   std::vector<MeasuredRow> rows;
   for (const std::string_view part : Split(text, ';')) {
     const std::vector<std::string_view> cells = Split(part, ' ');
-    if (cells.size() != 6) return std::nullopt;
+    if (cells.size() < 6) return std::nullopt;
     MeasuredRow& row = rows.emplace_back();
     const std::optional<ComputationType> type = TypeOfLetter(cells[1]);
     if (!type || !ParseOne(cells[0], &row.stage) || !ParseOne(cells[2], &row.clock_mhz) ||
@@ -128,6 +203,9 @@ std::optional<std::vector<MeasuredRow>> ParseRows(std::string_view text) {
       return std::nullopt;
     }
     row.type = *type;
+    for (std::size_t i = 6; i < cells.size(); ++i) {
+      if (!ParseExtra(cells[i], &row)) return std::nullopt;
+    }
   }
   return rows;
 }

@@ -32,6 +32,14 @@ std::optional<std::vector<int>> ParseKnobs(std::string_view text);
 std::string FormatRows(const std::vector<MeasuredRow>& rows);
 std::optional<std::vector<MeasuredRow>> ParseRows(std::string_view text);
 
+// Empty: none. ParseSweep() says whether the text is one.
+std::string FormatSweep(const std::optional<SweepCost>& sweep);
+bool ParseSweep(std::string_view text, std::optional<SweepCost>* sweep);
+
+// One a line; none of them may be empty or hold a line's end.
+std::string FormatLines(const std::vector<std::string>& lines);
+std::vector<std::string> ParseLines(std::string_view text);
+
 // "3 17;5 17": pipeline and plan.
 std::string FormatExceptions(const std::map<int, std::int64_t>& exceptions);
 std::optional<std::map<int, std::int64_t>> ParseExceptions(std::string_view text);

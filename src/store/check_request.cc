@@ -23,7 +23,7 @@ bool HasNul(std::initializer_list<const std::string*> texts) {
 struct NulFinder {
   bool operator()(const JobRecord& job) const {
     return HasNul({&job.id, &job.client_key, &job.name, &job.settings_json, &job.profile_csv,
-                   &job.target, &job.reason, &job.detection_json});
+                   &job.target, &job.reason, &job.detection_json, &job.library_json});
   }
   bool operator()(const RankRecord& rank) const {
     return HasNul({&rank.job, &rank.gpu_uuid, &rank.gpu_name, &rank.node});
@@ -31,6 +31,13 @@ struct NulFinder {
   bool operator()(const StateChange& change) const {
     return HasNul({&change.job, &change.reason}) ||
            (change.profile_csv && HasNul({&*change.profile_csv}));
+  }
+  bool operator()(const Measurements& measured) const {
+    return std::any_of(measured.notes.begin(), measured.notes.end(),
+                       [](const std::string& note) { return HasNul({&note}); });
+  }
+  bool operator()(const ProfileRecord& profile) const {
+    return HasNul({&profile.model, &profile.layout, &profile.metadata_json, &profile.profile_csv});
   }
   bool operator()(const TargetChange& change) const { return HasNul({&change.target}); }
   bool operator()(const DetectionChange& change) const { return HasNul({&change.detection_json}); }

@@ -53,6 +53,16 @@ struct JobRecord {
   JobState state = JobState::kRegistering;
   std::string reason = {};          // Of the state; a sentence or empty.
   std::string detection_json = {};  // See DetectionChange.
+  std::string library_json = {};    // What finds it in the profile library; the writer's own.
+  std::string profile_source =
+      {};  // "given", "measured", "reused from j-1f..."; empty: no profile.
+  // Which sweep the ranks are at, or did last: 0 at first, one more each time the job is
+  // profiled again; and the one that the profile is of (or that was given up).
+  int sweep_round = 0;
+  int settled_round = 0;
+  // What the last sweep measured, until there are plans for it.
+  std::string next_profile_csv = {};
+  std::vector<double> next_blocking_power_watts = {};
   double created_at_seconds = 0;
 };
 
@@ -63,6 +73,13 @@ struct StateChange {
   std::string reason = {};
   std::optional<std::string> profile_csv = {};
   std::optional<std::vector<double>> blocking_power_watts = {};
+  std::optional<std::string> profile_source = {};
+  std::optional<int> sweep_round = {};
+  // Both with the blocking power that they were measured with.
+  std::optional<std::string> next_profile_csv = {};
+  std::vector<double> next_blocking_power_watts = {};
+  enum class Next : std::uint8_t { kKeep, kAdopt, kDrop };
+  Next next = Next::kKeep;  // The next profile becomes the profile, or is forgotten: settled.
 };
 
 // A rank and its position. Registering it again replaces its GPU and node.
@@ -86,6 +103,31 @@ struct MeasuredRow {
   double time_seconds = 0;
   double energy_joules = 0;  // Of one GPU.
   int samples = 1;
+  // Standard errors of the two estimates; 0: not said.
+  double time_std_seconds = 0;
+  double energy_std_joules = 0;
+  bool throttled = false;  // The GPU slowed itself down while this was measured.
+  std::optional<double> temperature_celsius = {};  // Mean.
+  // Where the trainer says how much work computations have: its mean (0: not said), and
+  // what one more unit of it costs where it varied, with what is left unexplained.
+  double work = 0;
+  std::optional<double> seconds_per_work = {};
+  std::optional<double> joules_per_work = {};
+  double time_residual_std_seconds = 0;
+  double energy_residual_std_joules = 0;
+
+  friend bool operator==(const MeasuredRow&, const MeasuredRow&) = default;
+};
+
+// What a rank's sweep cost, of which `extra` is against the highest clock.
+struct SweepCost {
+  std::int64_t iterations = 0;
+  double seconds = 0;
+  double joules = 0;
+  double extra_seconds = 0;
+  double extra_joules = 0;
+
+  friend bool operator==(const SweepCost&, const SweepCost&) = default;
 };
 
 struct Measurements {
@@ -93,8 +135,28 @@ struct Measurements {
   int rank = 0;
   std::vector<MeasuredRow> rows = {};
   std::optional<double> blocking_power_watts = {};
-  bool done = false;  // The rank's sweep has ended.
+  bool done = false;                    // The rank's sweep has ended.
+  int sweep_round = 0;                  // See JobRecord.
+  double blocking_power_std_watts = 0;  // Standard error; 0: not said.
+  double counter_period_seconds = 0;    // Of the energy counter; 0: not said.
+  std::optional<SweepCost> sweep = {};  // So far.
+  std::vector<std::string> notes = {};  // Sentences of one line.
 };
+
+// A profile that was measured, kept beyond its job. An id that is there stays as it is.
+struct ProfileRecord {
+  std::string job = {};  // That measured it.
+  std::string id = {};
+  std::string model = {};   // The job's label; empty: none, and nobody finds it by its layout.
+  std::string layout = {};  // What another job must match exactly; the writer's own.
+  std::string metadata_json = {};
+  std::string profile_csv = {};
+  std::vector<double> blocking_power_watts = {};
+  double created_at_seconds = 0;
+
+  friend bool operator==(const ProfileRecord&, const ProfileRecord&) = default;
+};
+inline constexpr int kMostStoredProfiles = 1000;  // The newest.
 
 // A plan as one knob per computation, in the order of the job's DAG.
 struct PlanRecord {
@@ -183,7 +245,7 @@ struct JobGone {
 
 using Fact = std::variant<JobRecord, StateChange, RankRecord, Measurements, CurveRecord,
                           PlanVersion, TargetChange, StragglerRecord, StragglerGone,
-                          IterationSummary, DetectionChange, WorkWanted, JobGone>;
+                          IterationSummary, DetectionChange, WorkWanted, ProfileRecord, JobGone>;
 
 // How far a job has come: whoever holds older marks has something to read. All
 // ascend; a job that there is not has revision 0.

@@ -86,17 +86,24 @@ class JobReader {
     long long last_straggler = 0;
     std::string power;
     std::string state;
-    const std::string profile = Has(parts_, Parts::kProfile) ? "profile" : "''";
+    const bool has_profile = Has(parts_, Parts::kProfile);
+    const std::string profile = has_profile ? "profile" : "''";
+    const std::string next_profile = has_profile ? "next_profile" : "''";
+    std::string next_power;
     sql_ << "SELECT client_key, name, origin, pipeline_parallel, data_parallel, tensor_parallel, "
             "settings, "
          << profile
          << ", blocking_power, target, state, reason, detection, created_at, "
-            "last_straggler FROM jobs WHERE id = :i",
+            "last_straggler, library, profile_source, sweep_round, settled_round, "
+         << next_profile << ", next_blocking_power FROM jobs WHERE id = :i",
         use(job.id), into(job.client_key), into(job.name), into(origin),
         into(job.pipeline_parallel), into(job.data_parallel), into(job.tensor_parallel),
         into(job.settings_json), into(job.profile_csv), into(power), into(job.target), into(state),
         into(job.reason), into(job.detection_json), into(job.created_at_seconds),
-        into(last_straggler);
+        into(last_straggler), into(job.library_json), into(job.profile_source),
+        into(job.sweep_round), into(job.settled_round), into(job.next_profile_csv),
+        into(next_power);
+    job.next_blocking_power_watts = Checked(ParseNumbers(next_power), "jobs");
     job.origin = static_cast<JobOrigin>(origin);
     job.blocking_power_watts = Checked(ParseNumbers(power), "jobs");
     job.state = StateOf(state);
@@ -124,12 +131,18 @@ class JobReader {
     std::string text;
     double power = 0;
     int done = 0;
+    std::string sweep;
+    std::string notes;
     Query query(sql_,
-                "SELECT rank, measured, blocking_power, done FROM measurements "
-                "WHERE job = :j ORDER BY number");
+                "SELECT rank, measured, blocking_power, done, sweep_round, blocking_power_std, "
+                "counter_period, sweep, notes FROM measurements WHERE job = :j ORDER BY number");
     query.Use(stored->job.id).Into(measured.rank).Into(text).Into(power).Into(done);
+    query.Into(measured.sweep_round).Into(measured.blocking_power_std_watts);
+    query.Into(measured.counter_period_seconds).Into(sweep).Into(notes);
     while (query.Next()) {
       measured.rows = Checked(ParseRows(text), "measurements");
+      if (!ParseSweep(sweep, &measured.sweep)) throw OddCell{"measurements"};
+      measured.notes = ParseLines(notes);
       measured.blocking_power_watts = NotNegative(power);
       measured.done = done != 0;
       stored->measurements.push_back(measured);
@@ -272,6 +285,31 @@ std::optional<std::string> ReadIdOfKey(soci::session& sql, const std::string& cl
   sql << "SELECT id FROM jobs WHERE client_key = :k", use(client_key), into(id);
   if (!sql.got_data()) return std::nullopt;
   return id;
+}
+
+std::vector<ProfileRecord> ReadProfiles(soci::session& sql, const ProfileQuery& wanted) {
+  std::vector<ProfileRecord> all;
+  ProfileRecord profile;
+  std::string power;
+  const bool is_one = !wanted.id.empty() || !wanted.layout.empty();
+  std::string text = fmt::format(
+      "SELECT id, job, model, layout, metadata, {}, blocking_power, created_at FROM profiles",
+      is_one ? "profile" : "''");
+  if (!wanted.id.empty()) text += " WHERE id = :i";
+  if (!wanted.layout.empty()) text += " WHERE layout = :l";
+  text += " ORDER BY created_at DESC, id";
+  Query query(sql, text + (is_one ? " LIMIT 1" : ""));
+  if (!wanted.id.empty()) query.Use(wanted.id);
+  if (!wanted.layout.empty()) query.Use(wanted.layout);
+  query.Into(profile.id).Into(profile.job).Into(profile.model).Into(profile.layout);
+  query.Into(profile.metadata_json).Into(profile.profile_csv).Into(power);
+  query.Into(profile.created_at_seconds);
+  while (query.Next()) {
+    // What cannot be read is as good as none: the planner asks for one then.
+    profile.blocking_power_watts = ParseNumbers(power).value_or(std::vector<double>());
+    all.push_back(profile);
+  }
+  return all;
 }
 
 }  // namespace perseus::store

@@ -147,8 +147,36 @@ constexpr std::array<std::string_view, 9> kVersion3 = {
     "CREATE INDEX work_by_age ON work (urgent, wanted_at)",
 };
 
+constexpr std::array<std::string_view, 14> kVersion4 = {
+    "ALTER TABLE jobs ADD COLUMN library TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE jobs ADD COLUMN profile_source TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE jobs ADD COLUMN sweep_round INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE jobs ADD COLUMN settled_round INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE jobs ADD COLUMN next_profile TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE jobs ADD COLUMN next_blocking_power TEXT NOT NULL DEFAULT ''",
+    R"(UPDATE jobs SET profile_source = CASE
+         WHEN id IN (SELECT job FROM measurements) THEN 'measured' ELSE 'given' END
+         WHERE profile <> '')",
+    "ALTER TABLE measurements ADD COLUMN sweep_round INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE measurements ADD COLUMN blocking_power_std DOUBLE PRECISION NOT NULL DEFAULT 0",
+    "ALTER TABLE measurements ADD COLUMN counter_period DOUBLE PRECISION NOT NULL DEFAULT 0",
+    "ALTER TABLE measurements ADD COLUMN sweep TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE measurements ADD COLUMN notes TEXT NOT NULL DEFAULT ''",
+    // Beyond the jobs that measured them.
+    R"(CREATE TABLE profiles (
+         id TEXT PRIMARY KEY,
+         job TEXT NOT NULL,
+         model TEXT NOT NULL,
+         layout TEXT NOT NULL,
+         metadata TEXT NOT NULL,
+         profile TEXT NOT NULL,
+         blocking_power TEXT NOT NULL,
+         created_at DOUBLE PRECISION NOT NULL))",
+    "CREATE INDEX profiles_by_layout ON profiles (layout, created_at)",
+};
+
 const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {kVersion1, kVersion2,
-                                                                              kVersion3};
+                                                                              kVersion3, kVersion4};
 
 // Of other programs there may be one of these names, but not all.
 constexpr std::array<std::string_view, 3> kOwnTables = {"schema_version", "jobs", "curves"};

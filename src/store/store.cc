@@ -71,6 +71,14 @@ class Store::Impl {
     return marks;
   }
 
+  Result<std::optional<ProfileRecord>> FindProfile(const ProfileQuery& wanted) {
+    std::vector<ProfileRecord> found;
+    auto read = Read(kReadSeconds, [&](soci::session& sql) { found = ReadProfiles(sql, wanted); });
+    if (!read) return tl::unexpected(read.error());
+    if (found.empty()) return std::nullopt;
+    return std::move(found.front());
+  }
+
   Result<void> Read(double seconds, const Link::Work& work) {
     return reader().Run(backend_->BeginToRead(seconds), seconds, work);
   }
@@ -159,6 +167,29 @@ Result<std::optional<std::string>> Store::FindKey(const std::string& client_key)
       impl_->Read(kReadSeconds, [&](soci::session& sql) { id = ReadIdOfKey(sql, client_key); });
   if (!read) return tl::unexpected(read.error());
   return id;
+}
+
+Result<std::vector<ProfileRecord>> Store::ListProfiles() {
+  std::vector<ProfileRecord> profiles;
+  auto read =
+      impl_->Read(kReadSeconds, [&](soci::session& sql) { profiles = ReadProfiles(sql, {}); });
+  if (!read) return tl::unexpected(read.error());
+  return profiles;
+}
+
+Result<std::optional<ProfileRecord>> Store::FindProfile(const std::string& id) {
+  if (id.empty()) return std::nullopt;
+  return impl_->FindProfile({.id = id});
+}
+
+Result<std::optional<ProfileRecord>> Store::FindProfileOfLayout(const std::string& layout) {
+  if (layout.empty()) return std::nullopt;
+  return impl_->FindProfile({.layout = layout});
+}
+
+Result<void> Store::DeleteProfile(const std::string& id) {
+  return impl_->Change(
+      [&](soci::session& sql) { sql << "DELETE FROM profiles WHERE id = :i", soci::use(id); });
 }
 
 Result<std::vector<JobMarks>> Store::ListMarks() { return impl_->Marks({}); }

@@ -93,6 +93,14 @@ class Store {
   // Of every job, by the time of its creation.
   Result<std::vector<JobMarks>> ListMarks();
 
+  // The library of profiles, the newest first, without their CSV.
+  Result<std::vector<ProfileRecord>> ListProfiles();
+  // Nullopt: there is none, or no longer.
+  Result<std::optional<ProfileRecord>> FindProfile(const std::string& id);
+  // The newest of those with this layout.
+  Result<std::optional<ProfileRecord>> FindProfileOfLayout(const std::string& layout);
+  Result<void> DeleteProfile(const std::string& id);
+
   // Calls back when other processes changed jobs, until the store is closed; once
   // a store. A hint: it may come late, twice, or of changes of this process. Never
   // where no other process can write.

@@ -53,6 +53,12 @@ Result<std::vector<StoredJob>> ReadJobs(soci::session& sql, const std::string& n
                                         Parts parts);
 // Of all jobs, or of those of `ids`, where it has any; those that are not there are left out.
 std::vector<JobMarks> ReadMarks(soci::session& sql, const std::vector<std::string>& ids = {});
+// The newest first; at most one, with its CSV, where either is set.
+struct ProfileQuery {
+  std::string id = {};
+  std::string layout = {};
+};
+std::vector<ProfileRecord> ReadProfiles(soci::session& sql, const ProfileQuery& wanted);
 std::optional<std::string> ReadIdOfKey(soci::session& sql, const std::string& client_key);
 
 }  // namespace perseus::store

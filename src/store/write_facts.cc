@@ -29,12 +29,13 @@ class FactWriter {
     const std::string state(JobStateName(job.state));
     sql_ << "INSERT INTO jobs (id, client_key, name, origin, pipeline_parallel, data_parallel, "
             "tensor_parallel, settings, profile, blocking_power, target, state, reason, "
-            "detection, created_at) "
-            "VALUES (:i, :k, :n, :o, :pp, :dp, :tp, :s, :p, :b, :t, :st, :r, :d, :c)",
+            "detection, created_at, library, profile_source) "
+            "VALUES (:i, :k, :n, :o, :pp, :dp, :tp, :s, :p, :b, :t, :st, :r, :d, :c, :l, :ps)",
         use(job.id), use(job.client_key), use(job.name), use(origin), use(job.pipeline_parallel),
         use(job.data_parallel), use(job.tensor_parallel), use(job.settings_json),
         use(job.profile_csv), use(power), use(job.target), use(state), use(job.reason),
-        use(job.detection_json), use(job.created_at_seconds);
+        use(job.detection_json), use(job.created_at_seconds), use(job.library_json),
+        use(job.profile_source);
     sql_ << "INSERT INTO marks (job, revision, row_revision, curve_revision) VALUES (:j, 1, 1, 0)",
         use(job.id);
   }
@@ -51,6 +52,29 @@ class FactWriter {
       const std::string power = FormatNumbers(*change.blocking_power_watts);
       sql_ << "UPDATE jobs SET blocking_power = :p WHERE id = :i", use(power), use(change.job);
     }
+    if (change.profile_source) {
+      sql_ << "UPDATE jobs SET profile_source = :p WHERE id = :i", use(*change.profile_source),
+          use(change.job);
+    }
+    if (change.sweep_round) {
+      sql_ << "UPDATE jobs SET sweep_round = :r WHERE id = :i", use(*change.sweep_round),
+          use(change.job);
+    }
+    if (change.next_profile_csv) {
+      const std::string power = FormatNumbers(change.next_blocking_power_watts);
+      sql_ << "UPDATE jobs SET next_profile = :n, next_blocking_power = :p WHERE id = :i",
+          use(*change.next_profile_csv), use(power), use(change.job);
+    }
+    if (change.next == StateChange::Next::kAdopt) {
+      sql_ << "UPDATE jobs SET profile = next_profile, blocking_power = next_blocking_power "
+              "WHERE id = :i",
+          use(change.job);
+    }
+    if (change.next != StateChange::Next::kKeep) {
+      sql_ << "UPDATE jobs SET next_profile = '', next_blocking_power = '', "
+              "settled_round = sweep_round WHERE id = :i",
+          use(change.job);
+    }
   }
 
   void operator()(const RankRecord& rank) const { WriteRanks(sql_, {&rank}); }
@@ -59,10 +83,15 @@ class FactWriter {
     const std::string rows = FormatRows(measured.rows);
     const double power = measured.blocking_power_watts.value_or(-1);
     const int done = measured.done ? 1 : 0;
-    sql_ << "INSERT INTO measurements (job, number, rank, measured, blocking_power, done) "
+    const std::string sweep = FormatSweep(measured.sweep);
+    const std::string notes = FormatLines(measured.notes);
+    sql_ << "INSERT INTO measurements (job, number, rank, measured, blocking_power, done, "
+            "sweep_round, blocking_power_std, counter_period, sweep, notes) "
             "VALUES (:j, (SELECT COALESCE(MAX(number), 0) + 1 FROM measurements WHERE job = :k), "
-            ":r, :m, :b, :d)",
-        use(measured.job), use(measured.job), use(measured.rank), use(rows), use(power), use(done);
+            ":r, :m, :b, :d, :ro, :bs, :cp, :sw, :no)",
+        use(measured.job), use(measured.job), use(measured.rank), use(rows), use(power), use(done),
+        use(measured.sweep_round), use(measured.blocking_power_std_watts),
+        use(measured.counter_period_seconds), use(sweep), use(notes);
   }
 
   void operator()(const CurveRecord& curve) const {
@@ -144,6 +173,18 @@ class FactWriter {
         "1, urgent = excluded.urgent",
         backend_.now()),
         use(wanted.job), use(urgent);
+  }
+
+  void operator()(const ProfileRecord& profile) const {
+    const std::string power = FormatNumbers(profile.blocking_power_watts);
+    sql_ << "INSERT INTO profiles (id, job, model, layout, metadata, profile, blocking_power, "
+            "created_at) VALUES (:i, :j, :m, :l, :d, :p, :b, :c) ON CONFLICT (id) DO NOTHING",
+        use(profile.id), use(profile.job), use(profile.model), use(profile.layout),
+        use(profile.metadata_json), use(profile.profile_csv), use(power),
+        use(profile.created_at_seconds);
+    sql_ << "DELETE FROM profiles WHERE id NOT IN "
+            "(SELECT id FROM profiles ORDER BY created_at DESC, id LIMIT :n)",
+        use(kMostStoredProfiles);
   }
 
   void operator()(const JobGone& gone) const {

@@ -160,7 +160,7 @@ TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
   }
   EXPECT_EQ(names, (std::vector<std::string>{"plan", "frontier", "schedule", "explain", "synth",
                                              "emulate", "evaluate", "agent", "doctor", "demo",
-                                             "serve", "job", "completion", "man"}));
+                                             "serve", "job", "profile", "completion", "man"}));
 }
 
 // An example of the help that the parser refuses would teach an error.

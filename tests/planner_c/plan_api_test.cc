@@ -162,7 +162,7 @@ RC_GTEST_PROP(PlanApiRule, NoPlanIsWorseThanANamedOneForLess, ()) {
   const Made made = Create(InputOf(kProfile, kSettings));
   const int permille = *rc::gen::inRange(1000, 1300);
   const std::string at =
-      R"({"at": ")" + std::to_string(permille / 1000.0) + R"(x", "effort": 0.05})";
+      R"({"at": ")" + std::to_string(permille / 1000.0) + R"(x", "effort": 0.01})";
   const MadePlan plan = PlanOf(made.planner.get(), at);
   RC_ASSERT(plan.status == PERSEUS_PLANNER_OK);
   const MadePlan named = PlanOf(made.planner.get(), R"({"at": "1.0x", "effort": 0.01})");

@@ -4,9 +4,10 @@
 
 python tests/server/drill.py --perseus build/release/src/cli/perseus --kills 200
 
-One thread registers, profiles, straggles, moves points, finishes and deletes;
-SIGKILL comes at a random moment; a new process on the same store must know every
-fact that was acknowledged, and give every rank of a complete job its plan.
+One thread registers, profiles (also again, while plans are in force), straggles,
+moves points, finishes and deletes; SIGKILL comes at a random moment; a new process on
+the same store must know every fact that was acknowledged, and give every rank of a
+complete job its plan.
 
 With --store postgresql (or pgbouncer: through that in transaction mode) the
 thread speaks to --servers servers on one PostgreSQL through a balancer that hands
@@ -70,6 +71,11 @@ class Known:
     id: str = ""
     ranks: set[int] = field(default_factory=set)
     measured: set[int] = field(default_factory=set)
+    # Of the sweep that the ranks are at: (stage, type, clock) by rank.
+    rows: dict[int, set[tuple[int, str, int]]] = field(default_factory=dict)
+    sweeps: bool = False  # Again, under the plans of before.
+    perhaps_sweeps: bool = False
+    is_planned: bool = False
     stragglers: set[int] = field(default_factory=set)
     cleared: set[int] = field(default_factory=set)
     perhaps_cleared: set[int] = field(default_factory=set)
@@ -80,6 +86,13 @@ class Known:
     perhaps_finished: bool = False
     version: int = 0
     settled: bool = False  # Over, and seen so by a later server.
+
+    def begin_sweep(self) -> None:
+        """Forget what ranks measured before."""
+        self.sweeps = True
+        self.perhaps_sweeps = False
+        self.measured = set()
+        self.rows = {}
 
 
 class Drill:
@@ -130,7 +143,7 @@ class Drill:
             self._create(server, job)
         elif len(job.ranks) < RANKS:
             self._register(server, job)
-        elif not job.has_profile and len(job.measured) < RANKS:
+        elif (job.sweeps or not job.has_profile) and len(job.measured) < RANKS:
             self._measure(server, job)
         else:
             self._operate(server, job)
@@ -157,10 +170,15 @@ class Drill:
 
     def _measure(self, server: Server | Cluster, job: Known) -> None:
         rank = self.random.choice([r for r in range(RANKS) if r not in job.measured])
+        told = job.rows.setdefault(rank, set())
+        # One clock at a time, as a sweep goes.
+        clock_now = min((1400, 1200, 1000), key=lambda c: sum(row[2] == c for row in told))
         rows = []
+        keys: set[tuple[int, str, int]] = set()
         for line in PROFILE.splitlines()[1:]:
             stage, name, clock, seconds, joules = line.split(",")
-            if int(stage) == rank % 2:
+            if int(stage) == rank % 2 and int(clock) == clock_now:
+                keys.add((int(stage), name, int(clock)))
                 rows.append(
                     {
                         "stage": int(stage),
@@ -170,11 +188,17 @@ class Drill:
                         "energy": float(joules),
                     }
                 )
-        body = {"rank": rank, "rows": rows, "done": True}
+        done = len(told | keys) == 6
+        body = {"rank": rank, "rows": rows, "done": done, "blocking_power_w": 20}
         status, answer = _do(server, "POST", self._path(job) + "/measurements", body)
         # 409: it was durable, though not acknowledged, and the profile is complete.
         assert status in (200, 409), (status, answer)
-        job.measured.add(rank)
+        told |= keys
+        if done or status == 409:
+            job.measured.add(rank)
+        if len(job.measured) == RANKS:
+            job.is_planned = True
+            job.sweeps = False
         self.acknowledged += 1
 
     def _operate(self, server: Server | Cluster, job: Known) -> None:
@@ -199,7 +223,15 @@ class Drill:
             status, answer = _do(server, "PUT", path + "/point", {"at": target})
             assert status == 200, (status, answer)
             job.targets = {target}
-        elif choice < 0.96:
+        elif choice < 0.93:
+            job.perhaps_sweeps = True
+            status, answer = _do(server, "POST", path + "/reprofile")
+            # 409: the first plan is being made.
+            assert status in (200, 409), (status, answer)
+            if status == 200 and answer["profiling"]["again"]:
+                job.begin_sweep()
+            job.perhaps_sweeps = False
+        elif choice < 0.97:
             job.perhaps_finished = True
             status, answer = _do(server, "POST", path + "/finish")
             assert status == 200, (status, answer)
@@ -232,7 +264,10 @@ class Drill:
         assert status == 200, (job, shown)
         _, answer = _look(server, self._path(job) + "/ranks")
         assert job.ranks <= {rank["rank"] for rank in answer["ranks"]}, (job, answer)
-        assert shown["ranks_measured"] >= len(job.measured), (job, shown)
+        if job.perhaps_sweeps and shown["profiling"]["again"]:
+            job.begin_sweep()
+        job.perhaps_sweeps = False
+        self._check_measurements(server, job, shown)
         there = {straggler["straggler_id"] for straggler in shown["stragglers"]}
         assert job.stragglers <= there, (job, shown)
         assert not job.cleared & there, (job, shown)
@@ -249,9 +284,18 @@ class Drill:
             job.finished = True
         else:
             job.perhaps_finished = False
-        is_profiled = job.has_profile or len(job.measured) == RANKS
+        is_profiled = job.has_profile or job.is_planned
         if len(job.ranks) == RANKS and is_profiled:
             self._check_plans(server, job)
+
+    def _check_measurements(self, server: Server | Cluster, job: Known, shown: Any) -> None:
+        assert shown["ranks_measured"] >= len(job.measured), (job, shown)
+        for rank, told in job.rows.items():
+            status, answer = _look(server, f"{self._path(job)}/measurements?rank={rank}")
+            assert status == 200, (job, status, answer)
+            there = {(row["stage"], row["instruction"], row["frequency"]) for row in answer["rows"]}
+            assert told <= there, (job, rank, answer)
+            assert answer["done"] or rank not in job.measured, (job, rank, answer)
 
     def _check_plans(self, server: Server | Cluster, job: Known) -> None:
         start = time.monotonic()

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace perseus::store {
@@ -41,6 +42,25 @@ TEST(CellsTest, RowsAreReadBack) {
   EXPECT_EQ((*read)[1].samples, 4);
 }
 
+RC_GTEST_PROP(CellsTest, WhatIsSaidOfARowIsReadBack, (const std::vector<int>& seeds)) {
+  std::vector<MeasuredRow> rows;
+  for (const int seed : seeds) {
+    const auto bits = static_cast<unsigned>(seed);
+    const double value = seed / 7.0;
+    MeasuredRow& row = rows.emplace_back(MeasuredRow{.clock_mhz = 1410, .time_seconds = value});
+    if ((bits & 1U) != 0) row.time_std_seconds = value;
+    if ((bits & 2U) != 0) row.energy_std_joules = -value;
+    row.throttled = (bits & 4U) != 0;
+    if ((bits & 8U) != 0) row.temperature_celsius = value;
+    if ((bits & 16U) != 0) row.work = value;
+    if ((bits & 32U) != 0) row.seconds_per_work = value;
+    if ((bits & 64U) != 0) row.joules_per_work = value;
+    if ((bits & 128U) != 0) row.time_residual_std_seconds = value;
+    if ((bits & 256U) != 0) row.energy_residual_std_joules = value;
+  }
+  RC_ASSERT(ParseRows(FormatRows(rows)) == rows);
+}
+
 TEST(CellsTest, WhatNobodyWroteIsRefused) {
   EXPECT_FALSE(ParseIntegers("1 x"));
   EXPECT_FALSE(ParseNumbers("1.5,2"));
@@ -48,6 +68,10 @@ TEST(CellsTest, WhatNobodyWroteIsRefused) {
   EXPECT_FALSE(ParseKnobs("A!"));
   EXPECT_FALSE(ParseRows("0 F 1410 0.1 1"));
   EXPECT_FALSE(ParseRows("0 X 1410 0.1 1 1"));
+  EXPECT_FALSE(ParseRows("0 F 1410 0.1 1 1 q2"));
+  EXPECT_FALSE(ParseRows("0 F 1410 0.1 1 1 t"));
+  std::optional<SweepCost> sweep;
+  EXPECT_FALSE(ParseSweep("1 2 3", &sweep));
   EXPECT_FALSE(ParseExceptions("1"));
 }
 

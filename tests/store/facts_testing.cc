@@ -40,6 +40,7 @@ JobRecord SampleJob(const std::string& id) {
   job.settings_json = R"({"schedule":"1f1b"})";
   job.blocking_power_watts = {83.64, 0.1};
   job.target = "1.05x";
+  job.library_json = R"({"model":"GPT-3"})";
   job.created_at_seconds = 1.7e9;
   return job;
 }
@@ -68,9 +69,47 @@ std::vector<Fact> SampleFacts(const std::string& job) {
                              .clock_mhz = 1410,
                              .time_seconds = 0.1,
                              .energy_joules = 1.0 / 3,
-                             .samples = 12}},
+                             .samples = 12},
+                            {.stage = 1,
+                             .type = ComputationType::kForward,
+                             .clock_mhz = 1305,
+                             .time_seconds = 0.2,
+                             .energy_joules = 7,
+                             .samples = 40,
+                             .time_std_seconds = 0.0004,
+                             .energy_std_joules = 1.0 / 7,
+                             .throttled = true,
+                             .temperature_celsius = 55.5,
+                             .work = 2048,
+                             .seconds_per_work = 1.1e-5,
+                             .joules_per_work = -4e-3,
+                             .time_residual_std_seconds = 0.002,
+                             .energy_residual_std_joules = 0.3}},
                    .blocking_power_watts = 70.5,
-                   .done = true},
+                   .done = true,
+                   .sweep_round = 2,
+                   .blocking_power_std_watts = 1.2,
+                   .counter_period_seconds = 0.02,
+                   .sweep = SweepCost{.iterations = 120,
+                                      .seconds = 64.1,
+                                      .joules = 23000,
+                                      .extra_seconds = 3.1,
+                                      .extra_joules = -400},
+                   .notes = {"clock 1305 did not take: 1290 seen", "MIG is on"}},
+      StateChange{.job = job,
+                  .state = JobState::kProfiling,
+                  .profile_source = "measured",
+                  .sweep_round = 2,
+                  .next_profile_csv = "stage\n",
+                  .next_blocking_power_watts = {71.5}},
+      ProfileRecord{.job = job,
+                    .id = "p-" + job,
+                    .model = "GPT-3",
+                    .layout = "{}",
+                    .metadata_json = "{\"a\":1}",
+                    .profile_csv = "stage,x\n",
+                    .blocking_power_watts = {70.5, 1.0 / 3},
+                    .created_at_seconds = 1.7e9},
       StateChange{.job = job,
                   .state = JobState::kCharacterizing,
                   .reason = "why not",
@@ -124,8 +163,11 @@ std::string Described(const StoredJob& stored) {
                         FormatIntegers(rank.clocks_mhz));
   }
   for (const Measurements& measured : stored.measurements) {
-    text += fmt::format("measured {} {} {} {}\n", measured.rank, FormatRows(measured.rows),
-                        measured.blocking_power_watts.value_or(-1), measured.done);
+    text += fmt::format("measured {} {} {} {} {} {} {} [{}] [{}]\n", measured.rank,
+                        FormatRows(measured.rows), measured.blocking_power_watts.value_or(-1),
+                        measured.done, measured.sweep_round, measured.blocking_power_std_watts,
+                        measured.counter_period_seconds, FormatSweep(measured.sweep),
+                        FormatLines(measured.notes));
   }
   if (stored.curve) {
     text += fmt::format("curve {} {}\n", stored.curve->revision, stored.curve->frontier_json);
@@ -153,6 +195,9 @@ std::string Described(const StoredJob& stored) {
                         summary.total_joules, summary.square_joules2);
   }
   text += fmt::format("detection {}\n", job.detection_json);
+  text += fmt::format("library {} {} {} {} {} [{}]\n", job.library_json, job.profile_source,
+                      job.sweep_round, job.settled_round, job.next_profile_csv,
+                      FormatNumbers(job.next_blocking_power_watts));
   return text;
 }
 

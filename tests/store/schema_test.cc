@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "common/temporary_directory.h"
 #include "store/facts_testing.h"
@@ -84,6 +85,39 @@ TEST_F(SchemaTest, AFileOfVersion2IsMigratedWithAllItHolds) {
   EXPECT_EQ(b.iterations[1].plan_version, 2);
   ASSERT_TRUE(store->Write({DetectionChange{"b", "{}"}}, b.marks.revision));
   EXPECT_EQ(JobOrThrow(*store, "b").job.detection_json, "{}");
+}
+
+TEST_F(SchemaTest, AFileOfVersion3IsMigratedWithAllItHolds) {
+  Restore("version3.sql");
+  const auto store = OpenOrThrow(file_);
+  ASSERT_EQ(store->LoadJobs()->size(), 3);
+  const StoredJob a = JobOrThrow(*store, "a");
+  EXPECT_EQ(a.job.profile_source, "measured");
+  EXPECT_EQ(a.job.sweep_round, 0);
+  EXPECT_EQ(a.job.settled_round, 0);
+  EXPECT_EQ(a.job.next_profile_csv, "");
+  ASSERT_EQ(a.measurements.size(), 1);
+  EXPECT_EQ(a.measurements[0].rows,
+            (std::vector<MeasuredRow>{{.stage = 1,
+                                       .type = ComputationType::kBackwardInput,
+                                       .clock_mhz = 1410,
+                                       .time_seconds = 0.1,
+                                       .energy_joules = 1.0 / 3,
+                                       .samples = 12}}));
+  EXPECT_EQ(a.measurements[0].sweep_round, 0);
+  EXPECT_FALSE(a.measurements[0].sweep);
+  EXPECT_TRUE(a.measurements[0].notes.empty());
+  const StoredJob b = JobOrThrow(*store, "b");
+  EXPECT_EQ(b.job.profile_source, "");
+  EXPECT_EQ(b.iterations.size(), 2);
+  const StoredJob c = JobOrThrow(*store, "c");
+  EXPECT_EQ(c.job.profile_source, "given");
+  EXPECT_EQ(c.job.detection_json, R"({"mode":"act"})");
+  EXPECT_EQ(c.marks, (JobMarks{.id = "c", .revision = 5, .rows = 2, .curve = 4}));
+  EXPECT_TRUE(store->ListProfiles()->empty());
+  ASSERT_TRUE(store->Write({StateChange{
+      .job = "c", .state = JobState::kProfiling, .sweep_round = 1, .next_profile_csv = "x"}}));
+  EXPECT_EQ(JobOrThrow(*store, "c").job.next_profile_csv, "x");
 }
 
 TEST_F(SchemaTest, MigratingTwiceChangesNothing) {

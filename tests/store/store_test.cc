@@ -43,7 +43,8 @@ TEST_P(StoreTest, EveryFactIsThereAfterItWasClosed) {
  [70.5] economic characterizing why not 1700000000
 rank 0 0 0 0 GPU-0 NVIDIA A100 node1 [210 1410]
 rank 5 1 1 0 GPU-5 NVIDIA A100 node1 [210 1410]
-measured 5 1 I 1410 0.1 0.3333333333333333 12 70.5 true
+measured 5 1 I 1410 0.1 0.3333333333333333 12;1 F 1305 0.2 7 40 t0.0004 e0.14285714285714285 x1 c55.5 w2048 u1.1e-05 v-0.004 r0.002 s0.3 70.5 true 2 1.2 0.02 [120 64.1 23000 3.1 -400] [clock 1305 did not take: 1290 seen
+MIG is on]
 curve 1 {}
 plan 1 0.30000000000000004 0 4095 64
 plan 2 2 1
@@ -52,7 +53,67 @@ straggler 7 1 -1  1.2 0 9 -1
 last straggler 8
 iterations 3 10 50 4 6 252 9 1000000 120000000000
 detection {}
+library {"model":"GPT-3"} measured 2 0 stage
+ [71.5]
 )");
+}
+
+TEST_P(StoreTest, TheNextProfileWaitsUntilItIsAdoptedOrDropped) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Write(SampleFacts("a")));
+  ASSERT_TRUE(store->Write(
+      {StateChange{.job = "a", .state = JobState::kRunning, .next = StateChange::Next::kAdopt}}));
+  JobRecord job = JobOrThrow(*store, "a").job;
+  EXPECT_EQ(job.profile_csv, "stage\n");
+  EXPECT_EQ(job.blocking_power_watts, std::vector<double>{71.5});
+  EXPECT_EQ(job.next_profile_csv, "");
+  EXPECT_EQ(job.settled_round, 2);
+  ASSERT_TRUE(store->Write({StateChange{
+      .job = "a", .state = JobState::kProfiling, .sweep_round = 3, .next_profile_csv = "other"}}));
+  ASSERT_TRUE(store->Write(
+      {StateChange{.job = "a", .state = JobState::kRunning, .next = StateChange::Next::kDrop}}));
+  job = JobOrThrow(*store, "a").job;
+  EXPECT_EQ(job.profile_csv, "stage\n");
+  EXPECT_EQ(job.next_profile_csv, "");
+  EXPECT_EQ(job.settled_round, 3);
+}
+
+TEST_P(StoreTest, ProfilesOutliveTheirJobs) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Write(SampleFacts("a")));
+  ASSERT_TRUE(store->Write({JobGone{"a"}}));
+  ASSERT_EQ(store->ListProfiles()->size(), 1);
+  const auto found = store->FindProfile("p-a");
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->job, "a");
+  EXPECT_EQ((*found)->profile_csv, "stage,x\n");
+  EXPECT_EQ((*found)->blocking_power_watts, (std::vector<double>{70.5, 1.0 / 3}));
+  EXPECT_EQ((*found)->metadata_json, "{\"a\":1}");
+  // The newest of its layout.
+  ASSERT_TRUE(store->Write({SampleJob("b"), ProfileRecord{.job = "b",
+                                                          .id = "p-b",
+                                                          .model = "GPT-3",
+                                                          .layout = "{}",
+                                                          .created_at_seconds = 1.8e9}}));
+  EXPECT_EQ((*store->FindProfileOfLayout("{}"))->id, "p-b");
+  EXPECT_EQ(*store->FindProfileOfLayout("else"), std::nullopt);
+  // What is there stays as it is.
+  ASSERT_TRUE(store->Write({ProfileRecord{.job = "b", .id = "p-b", .layout = "else"}}));
+  EXPECT_EQ((*store->FindProfile("p-b"))->layout, "{}");
+  ASSERT_TRUE(store->DeleteProfile("p-b"));
+  ASSERT_TRUE(store->DeleteProfile("p-b"));
+  EXPECT_EQ((*store->FindProfileOfLayout("{}"))->id, "p-a");
+  EXPECT_FALSE(store->FindProfile("p-b")->has_value());
+}
+
+TEST_P(StoreTest, AStragglerThatIsKnownGetsItsFactor) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Write(SampleFacts("a")));
+  ASSERT_TRUE(store->Write({StragglerRecord{.job = "a", .id = 7, .pipeline = 0, .factor = 1.5}}));
+  const StoredJob job = JobOrThrow(*store, "a");
+  ASSERT_EQ(job.stragglers.size(), 1);
+  EXPECT_EQ(job.stragglers[0].factor, 1.5);
+  EXPECT_EQ(job.stragglers[0].pipeline, 1);
 }
 
 TEST_P(StoreTest, ARankThatComesBackReplacesItsGpu) {

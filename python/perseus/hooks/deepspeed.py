@@ -1,0 +1,273 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Perseus in DeepSpeed's pipeline engine: `perseus.attach_deepspeed(engine)`.
+
+The engine looks up how it runs an instruction of its schedule in `_INSTRUCTION_MAP`. This one
+engine gets a map of its own, in which the forward and the backward pass tell Perseus as well, and
+a `train_batch` that is an iteration. The class and other engines stay as they are; `detach` takes
+both off again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable
+
+from perseus.hooks.job import Job, say
+from perseus.hooks.layout import DEFAULT_SERVER, Layout, job_body, run_key
+from perseus.hooks.megatron import _add_device_options, _agreed_run
+from perseus.hooks.torch_pipelining import Attached, AttachError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MARK = "_perseus_attached"
+_MAP = "_INSTRUCTION_MAP"
+
+
+def attach_deepspeed(
+    engine: Any,
+    server: str | None = None,
+    *,
+    name: str | None = None,
+    run: str | None = None,
+    job_id: str | None = None,
+    profile: bool | str | os.PathLike[str] = True,
+    settings: Mapping[str, object] | None = None,
+    tokens: int | Callable[[], int] = 0,
+    job: Job | None = None,
+    strict: bool = False,
+    **options: Any,
+) -> Attached:
+    """Let Perseus follow a `deepspeed.runtime.pipe.engine.PipelineEngine`, whose order is 1F1B.
+
+    Call it on every rank, after `deepspeed.initialize`. It never raises and changes nothing of
+    what is computed; where it fails, it says why once and training is untouched.
+
+    Parameters
+    ----------
+    engine
+        As `deepspeed.initialize` returns it for a `PipelineModule`.
+    server
+        None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787.
+    name, run
+        Of the job, for people; and what makes it the same job on all ranks and after a restart
+        (None: `$PERSEUS_RUN`, Slurm's or torchrun's id).
+    job_id
+        A job that the server has already, instead of one that is made.
+    profile
+        True: measure in the first iterations, where the server has no profile. A path: of a
+        profile in CSV. False: neither.
+    settings
+        More of the job: ``{"blocking_power": 85, "at": "1.05x"}``; keys of job files.
+    tokens
+        Of an iteration on this rank, or a function that says how many the one had that ended.
+    job
+        A `perseus.Job` that is open already, instead of one that is made.
+    strict
+        Raise `AttachError` where attaching fails.
+    options
+        More for `perseus.Job`: device, gpu_uuid, gpu_index, shadow, timeline and so on.
+
+    Returns
+    -------
+    Attached
+        Its `detach` takes everything off again; also a context manager. False in a condition where
+        attaching failed.
+
+    Notes
+    -----
+    Each `train_batch` is an iteration. `eval_batch` is not recorded. An iteration that an exception
+    breaks off, or that has another number of microbatches (`set_train_batch_size`), is not used.
+    """
+    attached = Attached(None)
+    made: Job | None = None
+    try:
+        before = getattr(engine, _MARK, None)
+        if before is not None:
+            raise AttachError("this engine has Perseus attached already; detach that first")
+        _check(engine)
+        layout = layout_of_deepspeed(engine)
+        if job is None:
+            body = None
+            if job_id is None and not os.environ.get("PERSEUS_JOB_ID"):
+                given = None if isinstance(profile, bool) else Path(profile).read_text("utf-8")
+                body = job_body(
+                    layout,
+                    schedule={"schedule": "1f1b"},
+                    stages=layout.pp,
+                    microbatches=int(engine.micro_batches),
+                    run=run or run_key() or _agreed_run(),
+                    name=name,
+                    profile_csv=given,
+                    settings=settings,
+                )
+            _add_device_options(options)
+            made = job = Job(
+                server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,
+                job_id=job_id,
+                job=body,
+                rank=layout.rank,
+                dp_rank=layout.dp_rank,
+                pp_rank=layout.pp_rank,
+                tp_rank=layout.tp_rank,
+                profile=profile is True,
+                strict=strict,
+                **options,
+            )
+        attached.job = job
+        attached.tokens = tokens
+        _hook(attached, engine, job, layout.pp_rank)
+    except Exception as error:
+        attached.detach()
+        attached.job = None
+        if made is not None:
+            made.close()
+        attached.reason = str(error) or type(error).__name__
+        if strict:
+            raise AttachError(attached.reason) from error
+        say(f"not attached to DeepSpeed: {attached.reason}")
+    return attached
+
+
+def _check(engine: Any) -> None:
+    instructions = getattr(engine, _MAP, None)
+    if not isinstance(instructions, dict) or not callable(getattr(engine, "train_batch", None)):
+        raise AttachError(
+            f"{type(engine).__name__} is no pipeline engine; wrap the model in a PipelineModule"
+        )
+    names = {kind.__name__ for kind in instructions}
+    unknown = names & {"WeightPass", "ForwardBackwardPass"}
+    if unknown or not {"ForwardPass", "BackwardPass"} <= names:
+        raise AttachError(
+            "the instructions of this DeepSpeed are not known: "
+            + ", ".join(sorted(unknown or names))
+        )
+
+
+def layout_of_deepspeed(engine: Any) -> Layout:
+    """Return where the engine's grid says that this rank stands.
+
+    DeepSpeed's "model" (slice) parallel ranks compute a microbatch together.
+    """
+    grid = engine.grid
+    return Layout(
+        rank=int(engine.global_rank),
+        pp_rank=int(engine.stage_id),
+        pp=int(engine.num_stages),
+        dp_rank=int(grid.get_data_parallel_rank()),
+        dp=int(grid.get_data_parallel_world_size()),
+        tp_rank=int(grid.get_slice_parallel_rank()),
+        tp=int(grid.get_slice_parallel_world_size()),
+    )
+
+
+def _hook(attached: Attached, engine: Any, job: Job, stage: int) -> None:
+    """Put the wrappers on; `attached` knows how to take them off."""
+    recorder = _Recorder(attached, engine, job, stage)
+    instructions = dict(getattr(engine, _MAP))
+    for kind in list(instructions):
+        if kind.__name__ == "ForwardPass":
+            instructions[kind] = recorder.around(instructions[kind], "forward")
+        elif kind.__name__ == "BackwardPass":
+            instructions[kind] = recorder.around(instructions[kind], "backward")
+    train_batch = recorder.train_batch(engine.train_batch)
+    attached._undo.append(lambda: setattr(recorder, "on", False))
+    for attribute, value in ((_MAP, instructions), ("train_batch", train_batch), (_MARK, attached)):
+        _set(attached, engine, attribute, value)
+
+
+def _set(attached: Attached, owner: Any, attribute: str, value: Any) -> None:
+    """Set an attribute of the one object, until `attached` is detached."""
+    own = vars(owner)
+    had = attribute in own
+    before = own.get(attribute)
+    own[attribute] = value
+
+    def undo() -> None:
+        if own.get(attribute) is not value:  # Somebody else's by now, which calls ours.
+            return
+        if had:
+            own[attribute] = before
+        else:
+            del own[attribute]
+
+    attached._undo.append(undo)
+
+
+class _Recorder:
+    """Makes steps and computations of what the engine runs."""
+
+    def __init__(self, attached: Attached, engine: Any, job: Job, stage: int) -> None:
+        self.on = True
+        self._attached = attached
+        self._engine = engine
+        self._job = job
+        self._stage = stage
+        self._microbatches = int(engine.micro_batches)
+        self._in_step = False
+        self._done = {"forward": 0, "backward": 0}
+        self._said_changed = False
+        self._grad_enabled: Callable[[], bool] = importlib.import_module("torch").is_grad_enabled
+
+    def around(self, original: Callable[..., Any], kind: str) -> Callable[..., Any]:
+        """Return an entry of the map: a function of the engine and the instruction's words."""
+        job, stage, done = self._job, self._stage, self._done
+
+        def execute(engine: Any, *args: Any, **kwargs: Any) -> Any:
+            # Evaluation runs forwards, too.
+            if not self._in_step or not engine.module.training:
+                return original(engine, *args, **kwargs)
+            microbatch = done[kind]
+            job.begin(kind, microbatch, stage)
+            result = original(engine, *args, **kwargs)
+            job.end(kind, microbatch, stage)
+            done[kind] = microbatch + 1
+            return result
+
+        return execute
+
+    def train_batch(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what the engine's method is replaced by."""
+
+        def train_batch(*args: Any, **kwargs: Any) -> Any:
+            if not self.on or not self._grad_enabled() or not self._job.step_begin():
+                return original(*args, **kwargs)
+            self._done.update(forward=0, backward=0)
+            self._in_step = True
+            try:
+                result = original(*args, **kwargs)
+            except BaseException:
+                self._in_step = False
+                self._job.step_abandon()
+                raise
+            self._in_step = False
+            if self._is_changed():
+                self._job.step_abandon()
+            else:
+                self._job.step_end(self._tokens())
+            return result
+
+        return train_batch
+
+    def _tokens(self) -> int:
+        tokens = self._attached.tokens
+        try:
+            return int(tokens()) if callable(tokens) else tokens
+        except Exception as error:
+            self._job.fail("the function for tokens failed", error)
+            return 0
+
+    def _is_changed(self) -> bool:
+        now = self._done["forward"]
+        if now == self._microbatches:
+            return False
+        if not self._said_changed:
+            self._said_changed = True
+            self._job.fail(
+                f"an iteration has {now} microbatches and the plan is for {self._microbatches}: "
+                "such iterations are not used; detach and attach again where this stays"
+            )
+        return True

@@ -1,0 +1,505 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Perseus in Megatron-LM and Megatron-Core: `perseus.attach_megatron()`.
+
+Megatron's schedules start and stop a timer around the whole of an iteration
+("forward-backward"), around each forward ("forward-compute") and each backward
+("backward-compute"), whatever the log level. `config.timers` is replaced by an object that hands
+every call on to the timers that were there, and tells Perseus of those three. Nothing of Megatron
+is patched; `detach` puts the old timers back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable
+
+from perseus.hooks.job import Job, say
+from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
+from perseus.hooks.torch_pipelining import Attached, AttachError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_FAILED = "_perseus_failed"
+_GLOBALS = "megatron.training.global_vars"  # Megatron-LM's; Megatron-Core alone has none.
+
+
+def attach_megatron(
+    model: Any = None,
+    server: str | None = None,
+    *,
+    microbatches: int | None = None,
+    name: str | None = None,
+    run: str | None = None,
+    job_id: str | None = None,
+    profile: bool | str | os.PathLike[str] = True,
+    settings: Mapping[str, object] | None = None,
+    tokens: int | Callable[[], int] = 0,
+    job: Job | None = None,
+    strict: bool = False,
+    **options: Any,
+) -> Attached:
+    """Let Perseus follow Megatron's pipeline schedules: 1F1B, with and without interleaving.
+
+    Call it on every rank when the parallel state is there: in `model_provider` without a model, in
+    `forward_step` with it (each time: all calls after the first one return what the first did), or
+    before a loop of your own. It never raises and changes nothing of what is computed; where it
+    fails, it says why once and training is untouched.
+
+    Parameters
+    ----------
+    model
+        The model or its chunks, as the schedule gets them, or their `ModelParallelConfig`. None:
+        the timers of Megatron-LM (`megatron.training.get_timers`), which `train` gives the config.
+    server
+        None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787.
+    microbatches
+        Of an iteration; None: as `get_num_microbatches` of Megatron says.
+    name, run
+        Of the job, for people; and what makes it the same job on all ranks and after a restart
+        (None: `$PERSEUS_RUN`, Slurm's or torchrun's id).
+    job_id
+        A job that the server has already, instead of one that is made.
+    profile
+        True: measure in the first iterations, where the server has no profile. A path: of a
+        profile in CSV. False: neither.
+    settings
+        More of the job: ``{"blocking_power": 85, "at": "1.05x"}``; keys of job files.
+    tokens
+        Of an iteration on this rank, or a function that says how many the one had that ended.
+    job
+        A `perseus.Job` that is open already, instead of one that is made.
+    strict
+        Raise `AttachError` where attaching fails.
+    options
+        More for `perseus.Job`: device, gpu_uuid, gpu_index, shadow, timeline and so on.
+
+    Returns
+    -------
+    Attached
+        Its `detach` puts the old timers back; also a context manager. False in a condition where
+        attaching failed.
+
+    Notes
+    -----
+    Iterations without gradients are evaluation, and not recorded; nor is one without a backward.
+    One with another number of microbatches (a batch size that is ramped up) or that an exception
+    broke off is not used. With `overlap_moe_expert_parallel_comm` a forward and a backward run as
+    one and with `hybrid_context_parallel` their number varies: attaching refuses both.
+    """
+    attached = Attached(None)
+    made: Job | None = None
+    config: Any = None
+    failed: _Failure | None = None
+    is_final = False
+    try:
+        failed = getattr(_owner(None, model), _FAILED, None)
+        config = _config_of(model)
+        timers = _global_timers() if config is None else config.timers
+        failed = getattr(_owner(config, model), _FAILED, None)
+        known: Attached | None = timers._attached if isinstance(timers, _Timers) else None
+        if known is not None:
+            return known
+        if failed is not None and failed.is_final and not strict:
+            known = failed.attached
+            return known
+        _refuse(config)
+        shape = _shape_of(config, microbatches)
+        is_final = True  # What fails from here on is not tried again with each microbatch.
+        if job is None:
+            body = None
+            if job_id is None and not os.environ.get("PERSEUS_JOB_ID"):
+                given = None if isinstance(profile, bool) else Path(profile).read_text("utf-8")
+                body = job_body(
+                    shape.layout,
+                    schedule=shape.schedule(),
+                    stages=shape.layout.pp * shape.chunks,
+                    microbatches=shape.microbatches,
+                    run=run or run_key() or _agreed_run(),
+                    name=name,
+                    profile_csv=given,
+                    settings=settings,
+                )
+            _add_device_options(options)
+            made = job = Job(
+                server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,
+                job_id=job_id,
+                job=body,
+                rank=shape.layout.rank,
+                dp_rank=shape.layout.dp_rank,
+                pp_rank=shape.layout.pp_rank,
+                tp_rank=shape.layout.tp_rank,
+                profile=profile is True,
+                strict=strict,
+                **options,
+            )
+        attached.job = job
+        attached.tokens = tokens
+        _hook(attached, config, _Recorder(attached, job, shape))
+    except Exception as error:
+        attached.detach()
+        attached.job = None
+        if made is not None:
+            made.close()
+        attached.reason = str(error) or type(error).__name__
+        if strict:
+            raise AttachError(attached.reason) from error
+        if failed is None or failed.attached.reason != attached.reason:
+            say(f"not attached to Megatron: {attached.reason}")
+        with contextlib.suppress(Exception):  # It is said again then.
+            setattr(_owner(config, model), _FAILED, _Failure(attached, is_final))
+    return attached
+
+
+# Where Megatron stands.
+
+
+def _config_of(model: Any) -> Any:
+    """Return the config whose timers the schedules use; None: Megatron-LM's global timers."""
+    if model is None:
+        if sys.modules.get(_GLOBALS) is None:
+            raise AttachError("give the model or its config: this is not Megatron-LM's trainer")
+        return None
+    if isinstance(model, (list, tuple)):
+        model = model[0]  # As the schedules do.
+    if hasattr(model, "timers") and hasattr(model, "pipeline_model_parallel_size"):
+        return model
+    utils = importlib.import_module("megatron.core.utils")
+    return utils.get_model_config(model)
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """What an earlier call could not do."""
+
+    attached: Attached
+    is_final: bool
+
+
+def _owner(config: Any, model: Any) -> Any:
+    """Return what keeps it in mind."""
+    return next((each for each in (config, sys.modules.get(_GLOBALS), model) if each), None)
+
+
+def _global_timers() -> Any:
+    return getattr(sys.modules.get(_GLOBALS), "_GLOBAL_TIMERS", None)
+
+
+def _refuse(config: Any) -> None:
+    if getattr(config, "overlap_moe_expert_parallel_comm", False):
+        raise AttachError(
+            "overlap_moe_expert_parallel_comm runs a forward and a backward as one, and Megatron "
+            "does not say when the backward runs; switch it off, or do without Perseus"
+        )
+    if getattr(config, "hybrid_context_parallel", False):
+        raise AttachError("hybrid_context_parallel varies the number of computations")
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What Megatron says of the job."""
+
+    layout: Layout
+    chunks: int  # Of the model on a rank: virtual stages.
+    microbatches: int
+    group: int  # Microbatches of a group in the interleaved order.
+    count: Callable[[], int] | None  # Of the microbatches of the iteration that begins.
+
+    def schedule(self) -> dict[str, object]:
+        if self.chunks == 1:
+            return {"schedule": "1f1b"}
+        return {
+            "schedule": "megatron-interleaved",
+            "virtual_stages": self.chunks,
+            "microbatch_group_size": self.group,
+        }
+
+
+def _shape_of(config: Any, microbatches: int | None) -> _Shape:
+    state = importlib.import_module("megatron.core.parallel_state")
+    if not state.model_parallel_is_initialized():
+        raise AttachError("Megatron's parallel state is not initialized yet; attach later")
+    count: Callable[[], int] | None = None
+    if microbatches is None:
+        calculator = importlib.import_module("megatron.core.num_microbatches_calculator")
+        count = calculator.get_num_microbatches
+        try:
+            microbatches = int(count())
+        except AttributeError:
+            raise AttachError("give microbatches=: Megatron's calculator has no number") from None
+    layout = layout_of_megatron(state)
+    chunks = state.get_virtual_pipeline_model_parallel_world_size()
+    if chunks is None:
+        chunks = getattr(config, "virtual_pipeline_model_parallel_size", None)
+    group = getattr(config, "microbatch_group_size_per_vp_stage", None)
+    return _Shape(layout, int(chunks or 1), microbatches, int(group or layout.pp), count)
+
+
+def layout_of_megatron(state: Any) -> Layout:
+    """Return where `megatron.core.parallel_state` says that this rank stands.
+
+    Ranks of a context parallel group compute a microbatch together, as tensor parallel ones do.
+    Expert parallel ranks are data parallel ones for everything else, and stay what they are there.
+    """
+    distributed = importlib.import_module("torch.distributed")
+    tp = int(state.get_tensor_model_parallel_world_size())
+    cp = int(state.get_context_parallel_world_size())
+    tp_rank = int(state.get_tensor_model_parallel_rank())
+    return Layout(
+        rank=int(distributed.get_rank()),
+        pp_rank=int(state.get_pipeline_model_parallel_rank()),
+        pp=int(state.get_pipeline_model_parallel_world_size()),
+        dp_rank=int(state.get_data_parallel_rank()),
+        dp=int(state.get_data_parallel_world_size()),
+        tp_rank=int(state.get_context_parallel_rank()) * tp + tp_rank,
+        tp=cp * tp,
+    )
+
+
+def interleaved_order(microbatches: int, chunks: int, group: int) -> list[tuple[int, int]]:
+    """Return the (microbatch, chunk) of each forward of a rank, in Megatron's interleaved order.
+
+    Its backwards are the same with the chunks in reverse: as `get_schedule_table` of Megatron.
+    """
+    return [
+        (microbatch, chunk)
+        for first in range(0, microbatches, group)
+        for chunk in range(chunks)
+        for microbatch in range(first, min(first + group, microbatches))
+    ]
+
+
+def _agreed_run() -> str:
+    torch_pipelining = importlib.import_module("perseus.hooks.torch_pipelining")
+    return str(torch_pipelining._agreed_run())
+
+
+def _add_device_options(options: dict[str, Any]) -> None:
+    """Say which device, GPU and timeline, where the caller did not."""
+    options.setdefault("device", default_device())
+    torch = importlib.import_module("torch")
+    if torch.cuda.is_available():
+        options.setdefault("timeline", "cuda")
+        if "gpu_uuid" not in options and "gpu_index" not in options:
+            index = torch.cuda.current_device()
+            identity = getattr(torch.cuda.get_device_properties(index), "uuid", None)
+            if identity is not None:
+                options["gpu_uuid"] = f"GPU-{identity}"
+            else:
+                options["gpu_index"] = index
+    else:
+        options.setdefault("timeline", "host")
+        if "gpu_uuid" not in options:
+            rank = importlib.import_module("torch.distributed").get_rank()
+            options.setdefault("gpu_index", int(os.environ.get("LOCAL_RANK", rank)))
+
+
+# The hooks.
+
+
+def _hook(attached: Attached, config: Any, recorder: _Recorder) -> None:
+    """Put proxies where the timers are; `attached` knows how to take them off."""
+    places: list[tuple[Any, str]] = []
+    if config is not None:
+        places.append((config, "timers"))
+    # Megatron-LM's evaluation sets config.timers anew from its global ones.
+    timers = _global_timers()
+    if timers is not None and (config is None or config.timers in (timers, None)):
+        places.append((sys.modules[_GLOBALS], "_GLOBAL_TIMERS"))
+    if not places:
+        raise AttachError("there are no timers; attach after initialize_megatron")
+    for owner, attribute in places:
+        _replace(attached, owner, attribute, recorder)
+    owner = _owner(config, None)
+    if hasattr(owner, _FAILED):
+        delattr(owner, _FAILED)
+
+
+def _replace(attached: Attached, owner: Any, attribute: str, recorder: _Recorder) -> None:
+    before = getattr(owner, attribute)
+    inner = before._inner if isinstance(before, _Timers) else before  # Of one that was detached.
+    proxy = _Timers(attached, inner, recorder)
+    setattr(owner, attribute, proxy)
+
+    def undo() -> None:
+        proxy._attached = None  # Who holds it still is only handed on.
+        proxy._hooks = {}
+        if getattr(owner, attribute) is proxy:
+            setattr(owner, attribute, inner)
+
+    attached._undo.append(undo)
+
+
+class _NoTimer:
+    """In place of timers that there are not."""
+
+    def start(self, barrier: bool = False) -> None:
+        pass
+
+    def stop(self, barrier: bool = False) -> None:
+        pass
+
+
+_Hooks = tuple[Callable[[], None], Callable[[], None]]
+
+
+class _Timers:
+    """Megatron's timers, which tell Perseus as well."""
+
+    def __init__(self, attached: Attached, inner: Any, recorder: _Recorder) -> None:
+        self._attached: Attached | None = attached
+        self._inner = inner
+        self._hooks: dict[str, _Hooks] = {
+            "forward-backward": (recorder.begin_step, recorder.end_step),
+            "forward-compute": (recorder.begin_forward, recorder.end_forward),
+            "backward-compute": (recorder.begin_backward, recorder.end_backward),
+        }
+
+    def __call__(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        timer = _NO_TIMER if self._inner is None else self._inner(name, *args, **kwargs)
+        hooks = self._hooks.get(name)
+        return timer if hooks is None else _Timer(timer, hooks)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_inner" not in vars(self):
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+    # A copy of the config, or a checkpoint of it, has the timers alone.
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return copy.deepcopy(self._inner, memo)
+
+    def __reduce__(self) -> Any:
+        return copy.copy, (self._inner,)
+
+
+_NO_TIMER = _NoTimer()
+
+
+class _Timer:
+    """One of them. What it waits for before a computation is not part of that."""
+
+    __slots__ = ("_hooks", "_timer")
+
+    def __init__(self, timer: Any, hooks: _Hooks) -> None:
+        self._timer = timer
+        self._hooks = hooks
+
+    def start(self, *args: Any, **kwargs: Any) -> None:
+        self._timer.start(*args, **kwargs)
+        self._hooks[0]()
+
+    def stop(self, *args: Any, **kwargs: Any) -> None:
+        self._timer.stop(*args, **kwargs)
+        self._hooks[1]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._timer, name)
+
+
+class _Recorder:
+    """Makes steps and computations of the three timers. Nothing here raises."""
+
+    def __init__(self, attached: Attached, job: Job, shape: _Shape) -> None:
+        self._attached = attached
+        self._job = job
+        self._shape = shape
+        self._in_step = False
+        self._forwards = 0
+        self._backwards = 0
+        self._said_changed = False
+        self._orders: dict[int, Sequence[tuple[int, int]]] = {}
+        self._order: Sequence[tuple[int, int]] | None = None
+        self._grad_enabled: Callable[[], bool] = importlib.import_module("torch").is_grad_enabled
+
+    def begin_step(self) -> None:
+        try:
+            if self._in_step:  # An exception broke it off.
+                self._in_step = False
+                self._job.step_abandon()
+            if not self._grad_enabled():
+                return
+            self._forwards = self._backwards = 0
+            shape = self._shape
+            if shape.chunks > 1:
+                count = shape.microbatches if shape.count is None else int(shape.count())
+                if count not in self._orders:
+                    self._orders[count] = interleaved_order(count, shape.chunks, shape.group)
+                self._order = self._orders[count]
+            self._in_step = self._job.step_begin()
+        except Exception as error:
+            self._fail(error)
+
+    def end_step(self) -> None:
+        if not self._in_step:
+            return
+        self._in_step = False
+        try:
+            if self._backwards == 0 or self._is_changed():  # Evaluation with gradients.
+                self._job.step_abandon()
+            else:
+                self._job.step_end(self._tokens())
+        except Exception as error:
+            self._job.step_abandon()
+            self._fail(error)
+
+    def _tokens(self) -> int:
+        tokens = self._attached.tokens
+        try:
+            return int(tokens()) if callable(tokens) else tokens
+        except Exception as error:
+            self._job.fail("the function for tokens failed", error)
+            return 0
+
+    def begin_forward(self) -> None:
+        if self._in_step:
+            self._job.begin("forward", *self._place(self._forwards, backward=False))
+
+    def end_forward(self) -> None:
+        if self._in_step:
+            self._job.end("forward", *self._place(self._forwards, backward=False))
+            self._forwards += 1
+
+    def begin_backward(self) -> None:
+        if self._in_step:
+            self._job.begin("backward", *self._place(self._backwards, backward=True))
+
+    def end_backward(self) -> None:
+        if self._in_step:
+            self._job.end("backward", *self._place(self._backwards, backward=True))
+            self._backwards += 1
+
+    def _place(self, k: int, *, backward: bool) -> tuple[int, int | None]:
+        """Return microbatch and stage of the k-th of its kind."""
+        layout = self._shape.layout
+        if self._order is None:
+            return k, layout.pp_rank
+        if k >= len(self._order):
+            return -1, None
+        microbatch, chunk = self._order[k]
+        if backward:
+            chunk = self._shape.chunks - 1 - chunk
+        return microbatch, chunk * layout.pp + layout.pp_rank
+
+    def _is_changed(self) -> bool:
+        count, left = divmod(self._forwards, self._shape.chunks)
+        if count == self._shape.microbatches and left == 0:
+            return False
+        if not self._said_changed:
+            self._said_changed = True
+            self._job.fail(
+                f"an iteration has {count} microbatches and the plan is for "
+                f"{self._shape.microbatches}: such iterations are not used; detach and attach "
+                "again where this stays"
+            )
+        return True
+
+    def _fail(self, error: BaseException) -> None:
+        self._job.fail("the hook on Megatron's timers failed", error)

@@ -1,0 +1,44 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_SERVER_CLIENT_H_
+#define PERSEUS_CLI_SERVER_CLIENT_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+
+#include "http/client.h"
+#include "perseus/result.h"
+
+namespace perseus::cli {
+
+// Which server, and as whom; what is empty comes from the environment.
+struct ServerFlags {
+  std::string server;      // URL; or PERSEUS_SERVER, or this machine.
+  std::string token_file;  // Holds one token; or PERSEUS_TOKEN_FILE, or none.
+  std::string ca_file;
+};
+
+// A server, asked until one answer is an error. One thread.
+class ServerClient {
+ public:
+  static Result<ServerClient> Connect(const ServerFlags& flags);
+
+  // The body of an answer; what the server refuses is an error with its sentence.
+  Result<std::string> Text(const char* method, const std::string& target,
+                           const std::string& body = "", int* status = nullptr);
+  http::Client& http() { return client_; }
+
+  // An object; {} of any other text.
+  static nlohmann::ordered_json Parsed(const std::string& text);
+
+ private:
+  explicit ServerClient(http::Client client) : client_(std::move(client)) {}
+
+  http::Client client_;
+};
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_SERVER_CLIENT_H_

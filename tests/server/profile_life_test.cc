@@ -1,0 +1,311 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Where profiles come from and how long they last: measured, reused, measured again.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "server/job_json.h"
+#include "server/service_testing.h"
+
+namespace perseus::server {
+namespace {
+
+using store::JobState;
+using ::testing::HasSubstr;
+
+constexpr const char* kLabelled =
+    R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2,"effort":0.05,)"
+    R"("model":"gpt-13b"})";
+
+class ProfileLifeTest : public ServiceTest {
+ protected:
+  // A job whose ranks have measured, with its best plan.
+  std::shared_ptr<ManagedJob> Measured(const std::string& settings, const std::string& key) {
+    auto job = Create(settings, "", key);
+    RegisterAll(*job);
+    EXPECT_TRUE(AwaitState(*job, JobState::kProfiling));
+    for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(Measure(*job, Sweep(rank)));
+    AwaitRefined(*job);
+    EXPECT_EQ(job->View().record.state, JobState::kRunning) << job->View().record.reason;
+    return job;
+  }
+
+  // The sweep of a rank that is slower than Sweep() says.
+  static store::Measurements SlowSweep(int rank, double factor) {
+    store::Measurements measured = Sweep(rank);
+    for (store::MeasuredRow& row : measured.rows) row.time_seconds *= factor;
+    return measured;
+  }
+
+  std::vector<std::string> Listen(const std::shared_ptr<ManagedJob>& job, const std::string& name,
+                                  std::vector<std::string>* told) {
+    service_->events().Listen(job->id(), [name, told](const Event* event) {
+      if (event != nullptr && event->name == name) told->push_back(event->data);
+      return true;
+    });
+    return {};
+  }
+};
+
+TEST_F(ProfileLifeTest, AJobSaysWhereItsProfileIsFrom) {
+  const auto given = Create(kSmallSettings, kSmallProfile, "given");
+  EXPECT_EQ(given->View().profile_source, "given");
+  const auto unmeasured = Create(kUnmeasured, "", "unmeasured");
+  EXPECT_EQ(JobJson(unmeasured->View())["profile_source"], nullptr);
+  const auto job = Measured(kUnmeasured, "measured");
+  EXPECT_EQ(job->View().profile_source, "measured");
+  Restart();
+  EXPECT_EQ(Find(job)->View().profile_source, "measured");
+}
+
+TEST_F(ProfileLifeTest, AJobThatIsTheSameTakesTheProfileOver) {
+  const auto first = Measured(kLabelled, "first");
+  // Beyond the job and the process.
+  const std::string id = first->id();
+  ASSERT_TRUE(service_->Delete(id));
+  Restart();
+  const auto second = Create(kLabelled, "", "second");
+  EXPECT_THAT(second->settings_json(), ::testing::Not(HasSubstr("model")));
+  std::vector<std::string> told;
+  Listen(second, "profiling", &told);
+  RegisterAll(*second);
+  AwaitRefined(*second);
+  const JobView view = second->View();
+  EXPECT_EQ(view.record.state, JobState::kRunning);
+  EXPECT_THAT(view.profile_source, HasSubstr("reused from " + id + " (p-"));
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_THAT(told[0], HasSubstr("same model, layout and GPUs"));
+  service_->events().Listen("none", [](const Event*) { return false; });
+  Restart();
+  EXPECT_EQ(Find(second)->View().profile_source, view.profile_source);
+  EXPECT_EQ(Find(second)->View().record.state, JobState::kRunning);
+}
+
+TEST_F(ProfileLifeTest, WhatIsNotTheSameInAllMeasures) {
+  Measured(kLabelled, "first");
+  const auto state_of = [&](const std::string& settings, const std::string& key,
+                            const std::function<void(store::RankRecord*)>& change = {}) {
+    const auto job = Create(settings, "", key);
+    for (int rank = 0; rank < 4; ++rank) {
+      store::RankRecord record = SmallRank(rank);
+      if (change) change(&record);
+      EXPECT_TRUE(Register(*job, record));
+    }
+    EXPECT_TRUE(Eventually([&] { return job->View().record.state != JobState::kRegistering; }));
+    return job->View().profile_source.empty();
+  };
+  const auto with = [](std::string text, const std::string& what, const std::string& by) {
+    return text.replace(text.find(what), what.size(), by);
+  };
+  EXPECT_TRUE(state_of(kUnmeasured, "no label"));
+  EXPECT_TRUE(state_of(with(kLabelled, "gpt-13b", "gpt-13B"), "label"));
+  EXPECT_TRUE(state_of(with(kLabelled, "1f1b", "gpipe"), "schedule"));
+  EXPECT_TRUE(state_of(with(kLabelled, "}", R"(,"microbatch_size":2})"), "size"));
+  EXPECT_TRUE(state_of(with(kLabelled, "}", R"(,"reuse_profile":false})"), "no reuse"));
+  EXPECT_TRUE(state_of(kLabelled, "gpu", [](auto* rank) { rank->gpu_name = "A40"; }));
+  EXPECT_TRUE(state_of(kLabelled, "one gpu", [](auto* rank) {
+    if (rank->rank == 3) rank->gpu_name.clear();
+  }));
+  EXPECT_TRUE(state_of(kLabelled, "clocks", [](auto* rank) { rank->clocks_mhz.pop_back(); }));
+  // The order of clocks is no difference, nor is the number of microbatches.
+  EXPECT_FALSE(state_of(kLabelled, "order", [](auto* rank) {
+    std::reverse(rank->clocks_mhz.begin(), rank->clocks_mhz.end());
+  }));
+  EXPECT_FALSE(state_of(with(kLabelled, ":4,", ":8,"), "microbatches"));
+}
+
+TEST_F(ProfileLifeTest, TheLibraryKeepsWhatWasMeasured) {
+  const auto job = Measured(kLabelled, "first");
+  const auto profiles = service_->ListProfiles();
+  ASSERT_TRUE(profiles);
+  ASSERT_EQ(profiles->size(), 1U);
+  EXPECT_EQ(profiles->front().model, "gpt-13b");
+  EXPECT_EQ(profiles->front().job, job->id());
+  const auto profile = service_->FindProfile(profiles->front().id);
+  ASSERT_TRUE(profile);
+  EXPECT_THAT(profile->profile_csv, HasSubstr("0,forward,1400,"));
+  const auto metadata = nlohmann::json::parse(profile->metadata_json);
+  EXPECT_EQ(metadata["gpus"], nlohmann::json::array({"A100"}));
+  EXPECT_EQ(metadata["stages"], 2);
+  EXPECT_EQ(metadata["rows"], 12);
+  ASSERT_TRUE(service_->DeleteProfile(profile->id));
+  EXPECT_EQ(service_->FindProfile(profile->id).error().code, FailureCode::kNotFound);
+  EXPECT_EQ(service_->DeleteProfile(profile->id).error().code, FailureCode::kNotFound);
+}
+
+TEST_F(ProfileLifeTest, BadLibraryKeysAreRefusedWithASentence) {
+  const auto error = [](const std::string& keys) {
+    const auto spec =
+        MakeJobSpec(R"({"schedule":"1f1b","microbatches":4,"stages":2,)" + keys + "}", "");
+    return spec ? "" : spec.error().field + ": " + spec.error().message;
+  };
+  EXPECT_THAT(error(R"("model":7)"), HasSubstr("job.model: 'model' must be text"));
+  EXPECT_THAT(error(R"("model":"")"), HasSubstr("1 to 256 bytes"));
+  EXPECT_THAT(error(R"("microbatch_size":0)"), HasSubstr("'microbatch_size' must be above 0"));
+  EXPECT_THAT(error(R"("reuse_profile":1)"), HasSubstr("true or false"));
+  EXPECT_EQ(error(R"("model":"x","microbatch_size":2.5,"reuse_profile":true)"), "");
+}
+
+TEST_F(ProfileLifeTest, ReprofilingKeepsThePlanUntilThereIsANewOne) {
+  const auto job = Measured(kUnmeasured, "key");
+  const auto before = job->board().Current();
+  EXPECT_FALSE(before->profile_wanted);
+  ASSERT_TRUE(job->Reprofile());
+  EXPECT_EQ(job->View().record.state, JobState::kProfiling);
+  EXPECT_TRUE(job->View().sweeps_again);
+  // The same plan, of which ranks hear that they are to measure.
+  const auto meanwhile = job->board().Current();
+  EXPECT_GT(meanwhile->version.version, before->version.version);
+  EXPECT_EQ(meanwhile->version.plan, before->version.plan);
+  EXPECT_TRUE(meanwhile->profile_wanted);
+  ASSERT_TRUE(job->Reprofile());
+  EXPECT_EQ(job->board().version(), meanwhile->version.version);
+  EXPECT_TRUE(job->RowsOf(0).rows.empty());
+
+  for (int rank = 0; rank < 4; ++rank) ASSERT_TRUE(Measure(*job, SlowSweep(rank, 2)));
+  ASSERT_TRUE(Eventually([&] {
+    const JobView view = job->View();
+    return !view.sweeps_again && view.refined;
+  }));
+  const auto after = job->board().Current();
+  EXPECT_FALSE(after->profile_wanted);
+  EXPECT_EQ(job->View().record.state, JobState::kRunning);
+  EXPECT_NEAR(after->curve->baseline_time_seconds(), 2 * before->curve->baseline_time_seconds(),
+              1e-6);
+  EXPECT_EQ(Measure(*job, Sweep(0)).error().code, FailureCode::kConflict);
+  EXPECT_EQ(service_->ListProfiles()->size(), 2U);
+  Restart();
+  EXPECT_NEAR(Find(job)->board().Current()->curve->baseline_time_seconds(),
+              2 * before->curve->baseline_time_seconds(), 1e-6);
+}
+
+TEST_F(ProfileLifeTest, ARestartInTheMiddleOfReprofilingGoesOn) {
+  const auto job = Measured(kUnmeasured, "key");
+  const double baseline = job->board().Current()->curve->baseline_time_seconds();
+  ASSERT_TRUE(job->Reprofile());
+  for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(Measure(*job, SlowSweep(rank, 2)));
+  Restart();
+  const auto again = Find(job);
+  EXPECT_EQ(again->View().record.state, JobState::kProfiling);
+  EXPECT_EQ(again->View().ranks_measured, 3);
+  EXPECT_EQ(again->RowsOf(0).rows.size(), 6U);
+  EXPECT_TRUE(again->RowsOf(0).done);
+  EXPECT_FALSE(again->RowsOf(3).done);
+  EXPECT_NEAR(again->board().Current()->curve->baseline_time_seconds(), baseline, 1e-9);
+  EXPECT_TRUE(again->board().Current()->profile_wanted);
+  ASSERT_TRUE(Measure(*again, SlowSweep(3, 2)));
+  // As at any moment of it.
+  Restart();
+  const auto last = Find(job);
+  ASSERT_TRUE(Eventually([&] { return last->View().record.state == JobState::kRunning; }));
+  EXPECT_NEAR(last->board().Current()->curve->baseline_time_seconds(), 2 * baseline, 1e-6);
+}
+
+TEST_F(ProfileLifeTest, WhatIsGivenMayBeMeasuredAfterAll) {
+  const auto job = Create();
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  ASSERT_TRUE(AwaitState(*job, JobState::kRunning));
+  ASSERT_TRUE(job->Reprofile());
+  for (int rank = 0; rank < 4; ++rank) ASSERT_TRUE(Measure(*job, SlowSweep(rank, 3)));
+  ASSERT_TRUE(AwaitState(*job, JobState::kRunning));
+  EXPECT_EQ(job->View().profile_source, "measured");
+}
+
+TEST_F(ProfileLifeTest, ASweepThatMakesNoProfileOrIsCancelledLeavesTheOldOne) {
+  const auto job = Measured(kUnmeasured, "key");
+  const auto plan = job->board().Current()->version.plan;
+  ASSERT_TRUE(job->Reprofile());
+  ASSERT_TRUE(job->CancelReprofile());
+  EXPECT_EQ(job->View().record.state, JobState::kRunning);
+  EXPECT_FALSE(job->View().sweeps_again);
+  EXPECT_FALSE(job->board().Current()->profile_wanted);
+  EXPECT_EQ(job->board().Current()->version.plan, plan);
+  ASSERT_TRUE(job->CancelReprofile());
+  ASSERT_TRUE(job->Reprofile());
+  // No rank measured stage 1.
+  for (int rank = 0; rank < 4; ++rank) {
+    store::Measurements measured = Sweep(rank);
+    for (store::MeasuredRow& row : measured.rows) row.stage = 0;
+    ASSERT_TRUE(Measure(*job, measured));
+  }
+  ASSERT_TRUE(AwaitState(*job, JobState::kRunning));
+  EXPECT_THAT(job->View().record.reason, HasSubstr("so the old one stays"));
+  EXPECT_EQ(job->board().Current()->version.plan, plan);
+  Restart();
+  EXPECT_EQ(Find(job)->board().Current()->version.plan, plan);
+}
+
+TEST_F(ProfileLifeTest, JobsThatCannotBeProfiledAgainSayWhy) {
+  const auto job = Create(kUnmeasured, "", "key");
+  EXPECT_THAT(job->Reprofile().error().message, HasSubstr("not all ranks"));
+  RegisterAll(*job);
+  ASSERT_TRUE(AwaitState(*job, JobState::kProfiling));
+  EXPECT_TRUE(job->Reprofile());  // It is at it.
+  EXPECT_FALSE(job->View().sweeps_again);
+  ASSERT_TRUE(job->Finish());
+  EXPECT_THAT(job->Reprofile().error().message, HasSubstr("has finished"));
+}
+
+TEST_F(ProfileLifeTest, NotesAndThrottlingAreToldAndShown) {
+  const auto job = Create(kUnmeasured, "", "key");
+  RegisterAll(*job);
+  ASSERT_TRUE(AwaitState(*job, JobState::kProfiling));
+  std::vector<std::string> told;
+  Listen(job, "profiling", &told);
+  for (int rank = 0; rank < 4; ++rank) {
+    store::Measurements measured = Sweep(rank);
+    measured.notes = {"clock 1200 did not take"};
+    measured.sweep = store::SweepCost{.iterations = 30, .seconds = 60, .joules = 100};
+    for (store::MeasuredRow& row : measured.rows) row.throttled = row.clock_mhz == 1000;
+    ASSERT_TRUE(Measure(*job, measured));
+  }
+  AwaitRefined(*job);
+  service_->events().Listen("none", [](const Event*) { return false; });
+  // Four notes; stages 0 and 1, forward and backward at 1000 MHz.
+  EXPECT_EQ(told.size(), 8U);
+  EXPECT_THAT(told[0], HasSubstr("clock 1200 did not take"));
+  EXPECT_THAT(told[7], HasSubstr("at 1000 MHz was measured only while the GPUs slowed"));
+  Restart();
+  const auto json = JobJson(Find(job)->View());
+  EXPECT_EQ(json["profiling"]["notes"][0]["ranks"], 4);
+  EXPECT_EQ(json["profiling"]["throttled"].size(), 4U);
+  EXPECT_EQ(json["profiling"]["sweep"]["joules"], 400);
+  EXPECT_EQ(json["profiling"]["blocking_power_w"][1], 20);
+}
+
+TEST_F(ProfileLifeTest, TimesThatLeaveTheProfileAreDrift) {
+  const auto job = Measured(kUnmeasured, "key");
+  std::vector<std::string> told;
+  Listen(job, "drift", &told);
+  const auto report = [&](double seconds) {
+    IterationReport iteration{.rank = 0, .plan_version = job->board().version(), .time_seconds = 1};
+    iteration.kinds = {
+        {.key = {.stage = 0, .clock_mhz = 1400}, .count = 60, .time_seconds = seconds}};
+    ASSERT_TRUE(job->Report({iteration}));
+  };
+  for (int i = 0; i < 5; ++i) report(1.0);
+  EXPECT_TRUE(job->View().drifts.empty());
+  for (int i = 0; i < 5; ++i) report(1.1);
+  ASSERT_EQ(job->View().drifts.size(), 1U);
+  const auto json = JobJson(job->View())["drift"][0];
+  EXPECT_EQ(json["stage"], 0);
+  EXPECT_EQ(json["frequency"], 1400);
+  EXPECT_NEAR(json["percent"].get<double>(), 10, 1e-6);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_THAT(told[0], HasSubstr("perseus job reprofile"));
+  service_->events().Listen("none", [](const Event*) { return false; });
+  ASSERT_TRUE(job->Reprofile());
+  EXPECT_TRUE(job->View().drifts.empty());
+}
+
+}  // namespace
+}  // namespace perseus::server
