@@ -1,16 +1,31 @@
 /* Copyright 2026 The Perseus Authors
  * SPDX-License-Identifier: Apache-2.0 */
 
-/* perseus/client.h from plain C. */
+/* perseus/client.h and perseus/simulate.h from plain C. */
 
 #include <stdio.h>
 #include <string.h>
 
 #include "perseus/client.h"
+#include "perseus/simulate.h"
 
 static int Fail(const char* what) {
   fprintf(stderr, "not as expected: %s\n", what);
   return 1;
+}
+
+static int Simulate(void) {
+  perseus_simulated* gpus = NULL;
+  char message[256] = "";
+  if (perseus_simulated_create("simulated_gpus", "[[gpus]]\n", message, sizeof(message)) !=
+          PERSEUS_OK ||
+      perseus_simulated_open("simulated_gpus", &gpus, message, sizeof(message)) != PERSEUS_OK) {
+    return Fail(message);
+  }
+  if (perseus_simulated_count(gpus) != 1) return Fail("one simulated GPU");
+  perseus_simulated_close(gpus);
+  remove("simulated_gpus");
+  return 0;
 }
 
 int main(void) {
@@ -39,5 +54,5 @@ int main(void) {
   stats.struct_size = sizeof(stats);
   if (perseus_client_get_stats(client, &stats) != PERSEUS_OK) return Fail("statistics");
   perseus_client_close(client);
-  return 0;
+  return Simulate();
 }
