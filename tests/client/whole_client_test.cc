@@ -216,6 +216,21 @@ TEST_F(WholeClientTest, ProfilesWhereTheServerWantsIt) {
   }));
 }
 
+TEST_F(WholeClientTest, APlanThatWantsNoProfileEndsTheSweep) {
+  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  FakeServer server;
+  server.SetJobState("registering");
+  url_ = server.url();
+  ASSERT_EQ(Open([](auto* options) {
+              options->flags = PERSEUS_PROFILE;
+              options->profile_iterations = 1'000'000;
+            }),
+            PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_PROFILING; }));
+  server.SetPlan(Plan(1, 1000, 1400), 1);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
+}
+
 TEST_F(WholeClientTest, ARestartedRankLeavesOutWhatTheServerHas) {
   MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
   FakeServer server;
