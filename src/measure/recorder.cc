@@ -72,7 +72,8 @@ void Recorder::SetTimes(std::int64_t number,
       continue;
     }
     Span& outer = iteration.spans[span++];
-    outer.begin_ns = iteration.begin_ns + ns[i].first;
+    // Two clocks are compared: the first may seem to begin before its iteration.
+    outer.begin_ns = iteration.begin_ns + std::max<std::int64_t>(ns[i].first, 0);
     outer.end_ns = iteration.begin_ns + ns[i].second;
     if (outer.begin_ns < end_ns || outer.end_ns < outer.begin_ns) found->recorded.good = false;
     end_ns = outer.begin_ns;
