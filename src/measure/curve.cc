@@ -42,6 +42,7 @@ std::vector<CurveValue> SmoothCurve(const std::vector<CurvePoint>& points,
   double mean = 0;
   for (const CurveValue& value : values) mean += value.value / static_cast<double>(count);
   std::vector<double> deviation;
+  deviation.reserve(values.size());
   for (const CurveValue& value : values) deviation.push_back(value.value - mean);
   double best = -std::numeric_limits<double>::infinity();
   std::vector<CurveValue> smooth(count + between.size());
@@ -67,6 +68,7 @@ std::vector<CurveValue> SmoothCurve(const std::vector<CurvePoint>& points,
       for (std::size_t k = 0; k < between.size(); ++k) {
         const double at = between[k].below;
         std::vector<double> shared;
+        shared.reserve(count);
         for (const CurvePoint& point : points) shared.push_back(Covariance(at, point.below, prior));
         const std::vector<double> solved = factor.Solve(shared);
         const double explained =

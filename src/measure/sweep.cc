@@ -25,6 +25,7 @@ std::vector<TimeSummary> SummariesOf(const std::vector<std::vector<Iteration>>& 
     }
   }
   std::vector<TimeSummary> summaries;
+  summaries.reserve(samples.size());
   for (const auto& of_kind : samples) summaries.push_back(SummariseTimes(of_kind));
   return summaries;
 }

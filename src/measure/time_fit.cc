@@ -81,11 +81,13 @@ TimeSummary SummariseTimes(const std::vector<TimeSample>& samples) {
   for (int round = 0; round < kRounds; ++round) {
     // Residuals about their median, so that an outlier does not hide behind itself.
     std::vector<double> residuals;
+    residuals.reserve(samples.size());
     for (const TimeSample& sample : samples) {
       residuals.push_back(sample.seconds - line.seconds - line.slope * (sample.work - line.work));
     }
     const double middle = MedianOf(residuals);
     std::vector<double> distances;
+    distances.reserve(samples.size());
     for (const double residual : residuals) distances.push_back(std::abs(residual - middle));
     const double spread =
         std::max(kOfNormal * MedianOf(distances), kLeastTimeSpread * line.seconds);
