@@ -33,10 +33,11 @@ from perseus.library import Instruction, LibraryError
 
 if TYPE_CHECKING:
     from perseus.dag import Dag
+    from perseus.hooks.attached import Attached
     from perseus.hooks.deepspeed import attach_deepspeed
     from perseus.hooks.job import Job
     from perseus.hooks.megatron import attach_megatron
-    from perseus.hooks.torch_pipelining import Attached, attach
+    from perseus.hooks.torch_pipelining import attach
     from perseus.planner import Frontier, Plan, Planner, PlannerError, plan
 
 __all__ = [
@@ -61,7 +62,7 @@ __all__ = [
 
 # Where names are that not everybody needs.
 _LATER = {
-    "Attached": "perseus.hooks.torch_pipelining",
+    "Attached": "perseus.hooks.attached",
     "Dag": "perseus.dag",
     "Frontier": "perseus.planner",
     "Job": "perseus.hooks.job",

@@ -18,44 +18,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch_ranks as ranks
+from recording import actions, recorded
 from torch.distributed.pipelining import schedules
 
 import perseus  # isort: skip
 from perseus.hooks import torch_pipelining as hooks  # isort: skip
-
-LETTERS = {"forward": "F", "backward": "B", "backward_input": "I", "backward_weight": "W"}
-
-
-class Recorder:
-    """A client that writes down what it is told."""
-
-    state = perseus.State.FOLLOWING
-    plan_version = 1
-    job_id = ""
-    last_error = ""
-
-    def __init__(self) -> None:
-        self.log: list[list[Any]] = []
-
-    def stats(self) -> None:
-        """None: closed."""
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*arguments: Any) -> None:
-            self.log.append([name, *arguments])
-
-        return call
-
-
-def recorded() -> tuple[perseus.Job, list[list[Any]]]:
-    """Return a job and what its client is told."""
-    client: Any = Recorder()
-    return perseus.Job(client=client, timeline="host"), client.log
-
-
-def actions(log: list[list[Any]], event: str = "instruction_begin") -> list[str]:
-    """Return the computations that were told, as PyTorch writes them."""
-    return [f"{e[2]}{LETTERS[e[1]]}{e[3]}" for e in log if e[0] == event]
 
 
 def orders(*cases: str) -> object:

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import importlib
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
+from perseus.hooks.attached import Attached, AttachError, open_job
 from perseus.hooks.job import Job, say
-from perseus.hooks.layout import DEFAULT_SERVER, Layout, job_body, run_key
-from perseus.hooks.megatron import _add_device_options, _agreed_run
-from perseus.hooks.torch_pipelining import Attached, AttachError
+from perseus.hooks.layout import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,41 +89,26 @@ def attach_deepspeed(
         _check(engine)
         layout = layout_of_deepspeed(engine)
         if job is None:
-            body = None
-            if job_id is None and not os.environ.get("PERSEUS_JOB_ID"):
-                given = None if isinstance(profile, bool) else Path(profile).read_text("utf-8")
-                body = job_body(
-                    layout,
-                    schedule={"schedule": "1f1b"},
-                    stages=layout.pp,
-                    microbatches=int(engine.micro_batches),
-                    run=run or run_key() or _agreed_run(),
-                    name=name,
-                    profile_csv=given,
-                    settings=settings,
-                )
-            _add_device_options(options)
-            made = job = Job(
-                server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,
+            made = job = open_job(
+                layout,
+                schedule=lambda: {"schedule": "1f1b"},
+                stages=layout.pp,
+                microbatches=int(engine.micro_batches),
+                device=None,
+                server=server,
+                name=name,
+                run=run,
                 job_id=job_id,
-                job=body,
-                rank=layout.rank,
-                dp_rank=layout.dp_rank,
-                pp_rank=layout.pp_rank,
-                tp_rank=layout.tp_rank,
-                profile=profile is True,
+                profile=profile,
+                settings=settings,
                 strict=strict,
-                **options,
+                options=options,
             )
         attached.job = job
         attached.tokens = tokens
         _hook(attached, engine, job, layout.pp_rank)
     except Exception as error:
-        attached.detach()
-        attached.job = None
-        if made is not None:
-            made.close()
-        attached.reason = str(error) or type(error).__name__
+        attached.give_up(error, made)
         if strict:
             raise AttachError(attached.reason) from error
         say(f"not attached to DeepSpeed: {attached.reason}")
@@ -247,18 +230,10 @@ class _Recorder:
             if self._is_changed():
                 self._job.step_abandon()
             else:
-                self._job.step_end(self._tokens())
+                self._job.step_end(self._attached.tokens_of_iteration())
             return result
 
         return train_batch
-
-    def _tokens(self) -> int:
-        tokens = self._attached.tokens
-        try:
-            return int(tokens()) if callable(tokens) else tokens
-        except Exception as error:
-            self._job.fail("the function for tokens failed", error)
-            return 0
 
     def _is_changed(self) -> bool:
         now = self._done["forward"]

@@ -17,12 +17,11 @@ import importlib
 import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
+from perseus.hooks.attached import Attached, AttachError, open_job
 from perseus.hooks.job import Job, say
-from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
-from perseus.hooks.torch_pipelining import Attached, AttachError
+from perseus.hooks.layout import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,41 +113,26 @@ def attach_megatron(
         shape = _shape_of(config, microbatches)
         is_final = True  # What fails from here on is not tried again with each microbatch.
         if job is None:
-            body = None
-            if job_id is None and not os.environ.get("PERSEUS_JOB_ID"):
-                given = None if isinstance(profile, bool) else Path(profile).read_text("utf-8")
-                body = job_body(
-                    shape.layout,
-                    schedule=shape.schedule(),
-                    stages=shape.layout.pp * shape.chunks,
-                    microbatches=shape.microbatches,
-                    run=run or run_key() or _agreed_run(),
-                    name=name,
-                    profile_csv=given,
-                    settings=settings,
-                )
-            _add_device_options(options)
-            made = job = Job(
-                server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,
+            made = job = open_job(
+                shape.layout,
+                schedule=shape.schedule,
+                stages=shape.layout.pp * shape.chunks,
+                microbatches=shape.microbatches,
+                device=None,
+                server=server,
+                name=name,
+                run=run,
                 job_id=job_id,
-                job=body,
-                rank=shape.layout.rank,
-                dp_rank=shape.layout.dp_rank,
-                pp_rank=shape.layout.pp_rank,
-                tp_rank=shape.layout.tp_rank,
-                profile=profile is True,
+                profile=profile,
+                settings=settings,
                 strict=strict,
-                **options,
+                options=options,
             )
         attached.job = job
         attached.tokens = tokens
         _hook(attached, config, _Recorder(attached, job, shape))
     except Exception as error:
-        attached.detach()
-        attached.job = None
-        if made is not None:
-            made.close()
-        attached.reason = str(error) or type(error).__name__
+        attached.give_up(error, made)
         if strict:
             raise AttachError(attached.reason) from error
         if failed is None or failed.attached.reason != attached.reason:
@@ -274,31 +258,6 @@ def interleaved_order(microbatches: int, chunks: int, group: int) -> list[tuple[
         for chunk in range(chunks)
         for microbatch in range(first, min(first + group, microbatches))
     ]
-
-
-def _agreed_run() -> str:
-    torch_pipelining = importlib.import_module("perseus.hooks.torch_pipelining")
-    return str(torch_pipelining._agreed_run())
-
-
-def _add_device_options(options: dict[str, Any]) -> None:
-    """Say which device, GPU and timeline, where the caller did not."""
-    options.setdefault("device", default_device())
-    torch = importlib.import_module("torch")
-    if torch.cuda.is_available():
-        options.setdefault("timeline", "cuda")
-        if "gpu_uuid" not in options and "gpu_index" not in options:
-            index = torch.cuda.current_device()
-            identity = getattr(torch.cuda.get_device_properties(index), "uuid", None)
-            if identity is not None:
-                options["gpu_uuid"] = f"GPU-{identity}"
-            else:
-                options["gpu_index"] = index
-    else:
-        options.setdefault("timeline", "host")
-        if "gpu_uuid" not in options:
-            rank = importlib.import_module("torch.distributed").get_rank()
-            options.setdefault("gpu_index", int(os.environ.get("LOCAL_RANK", rank)))
 
 
 # The hooks.
@@ -445,18 +404,10 @@ class _Recorder:
             if self._backwards == 0 or self._is_changed():  # Evaluation with gradients.
                 self._job.step_abandon()
             else:
-                self._job.step_end(self._tokens())
+                self._job.step_end(self._attached.tokens_of_iteration())
         except Exception as error:
             self._job.step_abandon()
             self._fail(error)
-
-    def _tokens(self) -> int:
-        tokens = self._attached.tokens
-        try:
-            return int(tokens()) if callable(tokens) else tokens
-        except Exception as error:
-            self._job.fail("the function for tokens failed", error)
-            return 0
 
     def begin_forward(self) -> None:
         if self._in_step:

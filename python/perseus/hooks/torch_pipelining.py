@@ -13,22 +13,12 @@ from __future__ import annotations
 import importlib
 import io
 import os
-import uuid
-from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable
 
+from perseus.hooks.attached import Attached, AttachError, open_job
 from perseus.hooks.job import Job, say
-from perseus.hooks.layout import (
-    DEFAULT_SERVER,
-    Layout,
-    LayoutError,
-    default_device,
-    job_body,
-    layout_of_group,
-    layout_of_mesh,
-    run_key,
-)
+from perseus.hooks.layout import Layout, LayoutError, layout_of_group, layout_of_mesh
+from perseus.hooks.wrap import Wrap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,64 +35,6 @@ SCHEDULES = {
 }
 _COMPUTATIONS = ("FORWARD", "FULL_BACKWARD", "BACKWARD_INPUT", "BACKWARD_WEIGHT", "OVERLAP_F_B")
 _MARK = "_perseus_attached"
-_STORE_KEY = "perseus/run"
-
-
-class AttachError(RuntimeError):
-    """Perseus cannot be attached; only `attach(strict=True)` raises it."""
-
-
-class Attached:
-    """What `attach` returns: the hooks on a schedule, until `detach` or the end of a ``with``.
-
-    Attributes
-    ----------
-    job
-        The `perseus.Job` that the hooks tell; None: attaching failed, and training is untouched.
-    reason
-        Why it failed; empty: it did not.
-    """
-
-    def __init__(self, job: Job | None, reason: str = "") -> None:
-        self.job = job
-        self.reason = reason
-        self.tokens: int | Callable[[], int] = 0
-        self._undo: list[Callable[[], None]] = []
-        self._computations: list[_Wrap] = []
-
-    def __bool__(self) -> bool:
-        return self.job is not None
-
-    def report(self) -> dict[str, object]:
-        """Return `perseus.Job.report`, or why there is none."""
-        if self.job is None:
-            return {"state": "detached", "last_error": self.reason}
-        return self.job.report()
-
-    def detach(self) -> None:
-        """Take the hooks off and close the job; the clock goes back. May be called again."""
-        self._listen(False)
-        self._computations.clear()
-        while self._undo:
-            self._undo.pop()()
-        if self.job is not None:
-            self.job.close()
-
-    def _listen(self, on: bool) -> None:
-        """Put the wrappers of the stages on, or take them off while nobody asks for them."""
-        for wrap in self._computations:
-            wrap.put(on)
-
-    def __enter__(self) -> Attached:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.detach()
 
 
 def attach(
@@ -190,41 +122,26 @@ def attach(
         shape = _Shape(schedule)
         if job is None:
             place = _place(shape, mesh, rank, dp_rank, dp, tp_rank, tp)
-            body = None
-            if job_id is None and not os.environ.get("PERSEUS_JOB_ID"):
-                given = None if isinstance(profile, bool) else Path(profile).read_text("utf-8")
-                body = job_body(
-                    place,
-                    schedule=shape.order(),
-                    stages=shape.num_stages,
-                    microbatches=shape.microbatches,
-                    run=run or run_key() or _agreed_run(),
-                    name=name,
-                    profile_csv=given,
-                    settings=settings,
-                )
-            _add_device_options(shape, place, options)
-            made = job = Job(
-                server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,
+            made = job = open_job(
+                place,
+                schedule=shape.order,
+                stages=shape.num_stages,
+                microbatches=shape.microbatches,
+                device=shape.stages[0].device,
+                server=server,
+                name=name,
+                run=run,
                 job_id=job_id,
-                job=body,
-                rank=place.rank,
-                dp_rank=place.dp_rank,
-                pp_rank=place.pp_rank,
-                tp_rank=place.tp_rank,
-                profile=profile is True,
+                profile=profile,
+                settings=settings,
                 strict=strict,
-                **options,
+                options=options,
             )
         attached.job = job
         attached.tokens = tokens
         _hook(attached, shape, work)
     except Exception as error:
-        attached.detach()
-        attached.job = None
-        if made is not None:
-            made.close()
-        attached.reason = str(error) or type(error).__name__
+        attached.give_up(error, made)
         if strict:
             raise AttachError(attached.reason) from error
         say(f"not attached to {type(schedule).__name__}: {attached.reason}")
@@ -317,34 +234,6 @@ def _place(
     return place
 
 
-def _agreed_run() -> str:
-    """Return a name for this run that the ranks agree on through their store, without waiting."""
-    c10d = importlib.import_module("torch.distributed.distributed_c10d")
-    store = c10d._get_default_store()
-    agreed = store.compare_set(_STORE_KEY, "", f"run-{uuid.uuid4().hex[:16]}")
-    return bytes(agreed).decode()
-
-
-def _add_device_options(shape: _Shape, place: Layout, options: dict[str, Any]) -> None:
-    """Say which device, GPU and timeline, where the caller did not."""
-    options.setdefault("device", default_device())
-    torch = importlib.import_module("torch")
-    device = torch.device(shape.stages[0].device)
-    if device.type == "cuda":
-        options.setdefault("timeline", "cuda")
-        if "gpu_uuid" not in options and "gpu_index" not in options:
-            index = torch.cuda.current_device() if device.index is None else device.index
-            identity = getattr(torch.cuda.get_device_properties(index), "uuid", None)
-            if identity is not None:
-                options["gpu_uuid"] = f"GPU-{identity}"
-            else:
-                options["gpu_index"] = index
-    else:
-        options.setdefault("timeline", "host")
-        if "gpu_uuid" not in options:
-            options.setdefault("gpu_index", int(os.environ.get("LOCAL_RANK", place.rank)))
-
-
 def _hook(attached: Attached, shape: _Shape, work: Callable[[int], float] | None) -> None:
     """Put the wrappers on; `attached` knows how to take them off."""
     job = attached.job
@@ -355,9 +244,8 @@ def _hook(attached: Attached, shape: _Shape, work: Callable[[int], float] | None
     for stage in shape.stages:
         _wrap_stage(attached, job, stage, work, losses)
     _wrap_loss(attached, schedule, losses)
-    _Wrap(schedule, "step", _step_wrapper(attached, job, shape, grad_enabled, losses)).keep(
-        attached
-    )
+    step = _step_wrapper(attached, job, shape, grad_enabled, losses)
+    attached.keep(Wrap(schedule, "step", step))
 
     def evaluate(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -367,7 +255,7 @@ def _hook(attached: Attached, shape: _Shape, work: Callable[[int], float] | None
         return wrapped
 
     if callable(getattr(schedule, "eval", None)):
-        _Wrap(schedule, "eval", evaluate).keep(attached)
+        attached.keep(Wrap(schedule, "eval", evaluate))
     setattr(schedule, _MARK, attached)
     attached._undo.append(lambda: delattr(schedule, _MARK))
 
@@ -437,21 +325,12 @@ def _step_wrapper(
             if changed():
                 job.step_abandon()
             else:
-                tokens = attached.tokens
-                job.step_end(_number(job, tokens) if callable(tokens) else tokens)
+                job.step_end(attached.tokens_of_iteration())
             return result
 
         return step
 
     return wrap
-
-
-def _number(job: Job, tokens: Callable[[], int]) -> int:
-    try:
-        return int(tokens())
-    except Exception as error:
-        job.fail("the function for tokens failed", error)
-        return 0
 
 
 def _wrap_stage(
@@ -512,10 +391,10 @@ def _wrap_stage(
 
         return backward_weight_one_chunk
 
-    attached._computations.append(_Wrap(stage, "forward_one_chunk", forward))
-    attached._computations.append(_Wrap(stage, "backward_one_chunk", backward))
+    attached._computations.append(Wrap(stage, "forward_one_chunk", forward))
+    attached._computations.append(Wrap(stage, "backward_one_chunk", backward))
     if callable(getattr(stage, "backward_weight_one_chunk", None)):
-        attached._computations.append(_Wrap(stage, "backward_weight_one_chunk", weight))
+        attached._computations.append(Wrap(stage, "backward_weight_one_chunk", weight))
 
 
 def _wrap_loss(attached: Attached, schedule: Any, losses: _LossOf) -> None:
@@ -531,49 +410,5 @@ def _wrap_loss(attached: Attached, schedule: Any, losses: _LossOf) -> None:
 
         return maybe_compute_loss
 
-    attached._computations.append(_Wrap(schedule, name, wrap))
+    attached._computations.append(Wrap(schedule, name, wrap))
     losses.hooked = True
-
-
-class _Wrap:
-    """A wrapper around a method of one object, which can be put on and taken off."""
-
-    def __init__(
-        self,
-        owner: Any,
-        name: str,
-        make: Callable[[Callable[..., Any]], Callable[..., Any]],
-    ) -> None:
-        self._owner = owner
-        self._name = name
-        self._make = make
-        self._active = False
-        self._before: Any = None
-        self._entry: Any = None  # None: it is not there.
-
-    def put(self, on: bool) -> None:
-        """Put it on, or take it off."""
-        self._active = on
-        attributes = vars(self._owner)
-        if on and self._entry is None:
-            self._before = attributes.get(self._name)
-            original = getattr(self._owner, self._name)
-            wrapped = self._make(original)
-
-            def entry(*args: Any, **kwargs: Any) -> Any:
-                return wrapped(*args, **kwargs) if self._active else original(*args, **kwargs)
-
-            self._entry = entry
-            setattr(self._owner, self._name, entry)
-        elif not on and self._entry is not None and attributes.get(self._name) is self._entry:
-            self._entry = None
-            if self._before is None:
-                delattr(self._owner, self._name)
-            else:
-                setattr(self._owner, self._name, self._before)
-        # Else another has wrapped ours since: it stays below that, and only passes on while off.
-
-    def keep(self, attached: Attached) -> None:
-        """Put it on until `attached` is detached."""
-        self.put(True)
-        attached._undo.append(lambda: self.put(False))

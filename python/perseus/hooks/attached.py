@@ -1,0 +1,187 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the hooks of all frameworks share: what `attach` returns, and the job that it makes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable
+
+from perseus.hooks.job import Job
+from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
+from perseus.hooks.wrap import Wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STORE_KEY = "perseus/run"
+
+
+class AttachError(RuntimeError):
+    """Perseus cannot be attached; only `attach(strict=True)` raises it."""
+
+
+class Attached:
+    """What `attach` returns: the hooks on a schedule, until `detach` or the end of a ``with``.
+
+    Attributes
+    ----------
+    job
+        The `perseus.Job` that the hooks tell; None: attaching failed, and training is untouched.
+    reason
+        Why it failed; empty: it did not.
+    """
+
+    def __init__(self, job: Job | None, reason: str = "") -> None:
+        self.job = job
+        self.reason = reason
+        self.tokens: int | Callable[[], int] = 0
+        self._undo: list[Callable[[], None]] = []
+        self._computations: list[Wrap] = []
+
+    def __bool__(self) -> bool:
+        return self.job is not None
+
+    def report(self) -> dict[str, object]:
+        """Return `perseus.Job.report`, or why there is none."""
+        if self.job is None:
+            return {"state": "detached", "last_error": self.reason}
+        return self.job.report()
+
+    def detach(self) -> None:
+        """Take the hooks off and close the job; the clock goes back. May be called again."""
+        self._listen(False)
+        self._computations.clear()
+        while self._undo:
+            self._undo.pop()()
+        if self.job is not None:
+            self.job.close()
+
+    def _listen(self, on: bool) -> None:
+        """Put the wrappers of the stages on, or take them off while nobody asks for them."""
+        for wrap in self._computations:
+            wrap.put(on)
+
+    def keep(self, wrap: Wrap) -> None:
+        """Put a wrapper on until `detach`."""
+        wrap.put(True)
+        self._undo.append(lambda: wrap.put(False))
+
+    def tokens_of_iteration(self) -> int:
+        """Return what `tokens` says of the iteration that ended."""
+        if not callable(self.tokens):
+            return self.tokens
+        try:
+            return int(self.tokens())
+        except Exception as error:
+            if self.job is not None:
+                self.job.fail("the function for tokens failed", error)
+            return 0
+
+    def give_up(self, error: Exception, made: Job | None) -> None:
+        """Take everything off again, as attaching failed; `made`: a job to be closed."""
+        self.detach()
+        self.job = None
+        if made is not None:
+            made.close()
+        self.reason = str(error) or type(error).__name__
+
+    def __enter__(self) -> Attached:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.detach()
+
+
+def open_job(
+    place: Layout,
+    *,
+    schedule: Callable[[], dict[str, object]],
+    stages: int,
+    microbatches: int,
+    device: object,
+    server: str | None,
+    name: str | None,
+    run: str | None,
+    job_id: str | None,
+    profile: bool | str | os.PathLike[str],
+    settings: Mapping[str, object] | None,
+    strict: bool,
+    options: dict[str, Any],
+) -> Job:
+    """Return the job of this rank; where none is named, all ranks make the same one.
+
+    Parameters
+    ----------
+    schedule
+        Says what a job says of the order, where one is made.
+    device
+        Of PyTorch, that computes; None: its current CUDA device, where there is CUDA.
+    server, name, run, job_id, profile, settings, strict, options
+        As for `perseus.attach`.
+    """
+    body = None
+    if job_id is None and not os.environ.get("PERSEUS_JOB_ID"):
+        given = None if isinstance(profile, bool) else Path(profile).read_text("utf-8")
+        body = job_body(
+            place,
+            schedule=schedule(),
+            stages=stages,
+            microbatches=microbatches,
+            run=run or run_key() or _agreed_run(),
+            name=name,
+            profile_csv=given,
+            settings=settings,
+        )
+    _add_device_options(device, place, options)
+    return Job(
+        server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,
+        job_id=job_id,
+        job=body,
+        rank=place.rank,
+        dp_rank=place.dp_rank,
+        pp_rank=place.pp_rank,
+        tp_rank=place.tp_rank,
+        profile=profile is True,
+        strict=strict,
+        **options,
+    )
+
+
+def _agreed_run() -> str:
+    """Return a name for this run that the ranks agree on through their store, without waiting."""
+    c10d = importlib.import_module("torch.distributed.distributed_c10d")
+    store = c10d._get_default_store()
+    agreed = store.compare_set(_STORE_KEY, "", f"run-{uuid.uuid4().hex[:16]}")
+    return bytes(agreed).decode()
+
+
+def _add_device_options(device: object, place: Layout, options: dict[str, Any]) -> None:
+    """Say which device, GPU and timeline, where the caller did not."""
+    options.setdefault("device", default_device())
+    torch = importlib.import_module("torch")
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    chosen = torch.device(device)
+    if chosen.type == "cuda":
+        options.setdefault("timeline", "cuda")
+        if "gpu_uuid" not in options and "gpu_index" not in options:
+            index = torch.cuda.current_device() if chosen.index is None else chosen.index
+            identity = getattr(torch.cuda.get_device_properties(index), "uuid", None)
+            if identity is not None:
+                options["gpu_uuid"] = f"GPU-{identity}"
+            else:
+                options["gpu_index"] = index
+    else:
+        options.setdefault("timeline", "host")
+        if "gpu_uuid" not in options:
+            options.setdefault("gpu_index", int(os.environ.get("LOCAL_RANK", place.rank)))
