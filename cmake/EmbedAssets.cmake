@@ -4,10 +4,14 @@
 # Writes OUTPUT, a C++ file that holds each of ASSETS as a string:
 # cmake -DASSETS=a.css;b.js -DROOM=report -DHEADER=report/assets.h -DOUTPUT=assets.cc -P EmbedAssets.cmake
 
-# Compilers need not accept longer literals, so the text goes in as pieces.
+# Compilers need not accept longer literals, so the text goes in as pieces. What these come to is
+# more than C++ asks of compilers, and Clang says so.
 set(piece_length 8000)
 
-set(code "// Made by EmbedAssets.cmake.\n#include \"${HEADER}\"\n\nnamespace perseus::${ROOM} {\n")
+set(code "// Made by EmbedAssets.cmake.\n#include \"${HEADER}\"\n")
+string(APPEND code "\n#pragma GCC diagnostic push\n"
+                   "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
+                   "\nnamespace perseus::${ROOM} {\n")
 foreach(asset IN LISTS ASSETS)
   file(READ "${asset}" text)
   if(text MATCHES "[^\t\n -~]")
@@ -33,5 +37,5 @@ foreach(asset IN LISTS ASSETS)
   endwhile()
   string(APPEND code ";\n}\n")
 endforeach()
-string(APPEND code "\n}  // namespace perseus::${ROOM}\n")
+string(APPEND code "\n}  // namespace perseus::${ROOM}\n\n#pragma GCC diagnostic pop\n")
 file(WRITE "${OUTPUT}" "${code}")
