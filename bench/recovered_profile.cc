@@ -5,7 +5,7 @@
 // what plans from the recovered one lose: docs/measuring.md, "How well it works".
 // Truth: the measured tables of the Perseus paper.
 //
-//   PERSEUS_SHARED_DATA=/work/shared/data build/release/bench/recovered_profile [SEEDS] [FILTER]
+//   PERSEUS_SHARED_DATA=DATA build/release/bench/recovered_profile [SEEDS] [FILTER]
 
 #include <fmt/format.h>
 
@@ -20,7 +20,6 @@
 #include "measure/simulated_sweep.h"
 #include "perseus/planner.h"
 #include "perseus/profile.h"
-#include "perseus/schedule.h"
 
 namespace perseus::measure {
 namespace {
@@ -103,13 +102,7 @@ std::string CsvOf(const SimulatedResult& result) {
 
 Result<Planner> PlannerOf(const Profile& profile, const SimulatedPipeline& pipeline,
                           std::vector<double> blocking) {
-  ScheduleSpec spec;
-  spec.name = pipeline.schedule;
-  spec.num_stages = pipeline.truth.num_stages;
-  spec.num_microbatches = pipeline.microbatches;
-  Result<Schedule> schedule = BuildSchedule(spec);
-  if (!schedule) return tl::unexpected(schedule.error());
-  Result<PipelineDag> dag = BuildDag(*schedule, {});
+  Result<PipelineDag> dag = DagOf(pipeline);
   if (!dag) return tl::unexpected(dag.error());
   CostSpec costs;
   costs.blocking_power_watts = std::move(blocking);

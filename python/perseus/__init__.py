@@ -29,7 +29,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from perseus.client import Client, Level, State, Stats
-from perseus.library import Instruction, LibraryError
+from perseus.library import Instruction
+from perseus.shared_library import LibraryError
 
 if TYPE_CHECKING:
     from perseus.dag import Dag

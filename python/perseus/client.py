@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from perseus import library as abi
-from perseus.library import Instruction, LibraryError
+from perseus.library import Instruction
+from perseus.shared_library import LibraryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

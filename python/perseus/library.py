@@ -5,19 +5,14 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import enum
-import os
-from pathlib import Path
+
+from perseus.shared_library import load_library
 
 ABI_VERSION = 1
 LATENCY_BUCKETS = 24
 OK = 0
 STATUS_NAMES = {1: "invalid", 2: "unavailable", 3: "no memory", 4: "closed"}
-
-
-class LibraryError(RuntimeError):
-    """No libperseus_client of this version, or a strict client that cannot open."""
 
 
 class Instruction(enum.IntEnum):
@@ -102,17 +97,6 @@ class StatsStruct(ctypes.Structure):
     )
 
 
-def _candidates() -> list[str]:
-    named = os.environ.get("PERSEUS_CLIENT_LIBRARY")
-    if named:
-        return [named]
-    names = [str(Path(__file__).with_name("libperseus_client.so"))]
-    found = ctypes.util.find_library("perseus_client")
-    if found:
-        names.append(found)
-    return [*names, "libperseus_client.so.0.1", "libperseus_client.so"]
-
-
 # These never block, so they keep the interpreter's lock: giving it up and taking it back would cost
 # more than they do.
 _HOT = (
@@ -134,27 +118,13 @@ def load() -> ctypes.CDLL:
     LibraryError
         It cannot be found, or has another interface than this package.
     """
-    why = ""
-    for name in _candidates():
-        try:
-            library = ctypes.CDLL(name)
-            hot = ctypes.PyDLL(name)
-            for function in _HOT:
-                setattr(library, function, getattr(hot, function))
-            _declare(library)
-        except (OSError, AttributeError) as error:
-            why = why or str(error)
-            continue
-        if library.perseus_client_abi_version() != ABI_VERSION:
-            raise LibraryError(f"{name} has another interface than this Python package")
-        return library
-    raise LibraryError(
-        f"libperseus_client.so cannot be loaded ({why}); install it, or name its file in "
-        "PERSEUS_CLIENT_LIBRARY"
-    )
+    return load_library("client", ABI_VERSION, _declare)
 
 
-def _declare(library: ctypes.CDLL) -> None:
+def _declare(file: str, library: ctypes.CDLL) -> None:
+    hot = ctypes.PyDLL(file)
+    for function in _HOT:
+        setattr(library, function, getattr(hot, function))
     client = ctypes.c_void_p
     text = (ctypes.c_char_p, ctypes.c_size_t)
     i32, i64 = ctypes.c_int32, ctypes.c_int64

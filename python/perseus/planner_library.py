@@ -5,13 +5,10 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import functools
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perseus.library import LibraryError
+from perseus.shared_library import load_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,17 +165,6 @@ class ChoiceStruct(ctypes.Structure):
     )
 
 
-def _candidates() -> list[str]:
-    named = os.environ.get("PERSEUS_PLANNER_LIBRARY")
-    if named:
-        return [named]
-    names = [str(Path(__file__).with_name("libperseus_planner.so"))]
-    found = ctypes.util.find_library("perseus_planner")
-    if found:
-        names.append(found)
-    return [*names, "libperseus_planner.so.0.1", "libperseus_planner.so"]
-
-
 @functools.cache
 def load() -> ctypes.CDLL:
     """Load the library: `$PERSEUS_PLANNER_LIBRARY`, beside this file, or where the loader looks.
@@ -188,24 +174,10 @@ def load() -> ctypes.CDLL:
     LibraryError
         It cannot be found, or has another interface than this package.
     """
-    why = ""
-    for name in _candidates():
-        try:
-            library = ctypes.CDLL(name)
-            _declare(library)
-        except (OSError, AttributeError) as error:
-            why = why or str(error)
-            continue
-        if library.perseus_planner_abi_version() != ABI_VERSION:
-            raise LibraryError(f"{name} has another interface than this Python package")
-        return library
-    raise LibraryError(
-        f"libperseus_planner.so cannot be loaded ({why}); install it, or name its file in "
-        "PERSEUS_PLANNER_LIBRARY"
-    )
+    return load_library("planner", ABI_VERSION, _declare)
 
 
-def _declare(library: ctypes.CDLL) -> None:
+def _declare(_file: str, library: ctypes.CDLL) -> None:
     # Texts that the library makes are pointers here: c_char_p would forget which to free.
     texts = ctypes.POINTER(ctypes.c_void_p)
     handles = ctypes.POINTER(_HANDLE)

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perseus import library as abi
-from perseus.library import LibraryError
+from perseus.shared_library import LibraryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

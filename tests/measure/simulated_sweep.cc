@@ -9,7 +9,6 @@
 #include <random>
 #include <utility>
 
-#include "perseus/pipeline.h"
 #include "perseus/schedule.h"
 
 namespace perseus::measure {
@@ -143,14 +142,18 @@ std::optional<Option> TruthOf(const SimulatedPipeline& pipeline, const Estimate&
   return std::nullopt;
 }
 
-Result<SimulatedResult> SimulateSweep(const SimulatedPipeline& pipeline) {
+Result<PipelineDag> DagOf(const SimulatedPipeline& pipeline) {
   ScheduleSpec spec;
   spec.name = pipeline.schedule;
   spec.num_stages = pipeline.truth.num_stages;
   spec.num_microbatches = pipeline.microbatches;
   Result<Schedule> schedule = BuildSchedule(spec);
   if (!schedule) return tl::unexpected(schedule.error());
-  Result<PipelineDag> dag = BuildDag(*schedule, {});
+  return BuildDag(*schedule, {});
+}
+
+Result<SimulatedResult> SimulateSweep(const SimulatedPipeline& pipeline) {
+  Result<PipelineDag> dag = DagOf(pipeline);
   if (!dag) return tl::unexpected(dag.error());
   std::vector<int> clocks;
   for (const Knob& knob : pipeline.truth.knobs) {

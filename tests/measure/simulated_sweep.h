@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "measure/sweep.h"
+#include "perseus/pipeline.h"
 #include "perseus/profile.h"
 #include "perseus/result.h"
 
@@ -57,6 +58,9 @@ struct SimulatedResult {
 
 // Errors: what the schedule or the profile has wrong.
 Result<SimulatedResult> SimulateSweep(const SimulatedPipeline& pipeline);
+
+// What an iteration of it runs.
+Result<PipelineDag> DagOf(const SimulatedPipeline& pipeline);
 
 // The truth of one row, scaled; nullptr where the profile has no such row.
 std::optional<Option> TruthOf(const SimulatedPipeline& pipeline, const Estimate& row);

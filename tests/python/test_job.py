@@ -18,30 +18,10 @@ sys.path.insert(0, str(ROOT / "python"))
 import perseus  # noqa: E402
 from perseus.hooks import layout  # noqa: E402
 from perseus.hooks.timeline import EventTimeline, find_timeline  # noqa: E402
+from recording import Recorder  # noqa: E402
 
 
-class Recorder:
-    """A client that writes down what it is told."""
-
-    state = perseus.State.FOLLOWING
-    plan_version = 1
-    job_id = ""
-    last_error = ""
-
-    def __init__(self) -> None:
-        self.log: list[tuple[Any, ...]] = []
-
-    def stats(self) -> None:
-        """None: closed."""
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*arguments: Any) -> None:
-            self.log.append((name, *arguments))
-
-        return call
-
-
-def job_with(**options: Any) -> tuple[perseus.Job, list[tuple[Any, ...]]]:
+def job_with(**options: Any) -> tuple[perseus.Job, list[list[Any]]]:
     """Return a job and what its client is told."""
     client: Any = Recorder()
     return perseus.Job(client=client, **options), client.log
@@ -61,15 +41,15 @@ def test_a_step_and_its_computations_are_told_in_order() -> None:
             pass
         step.tokens = 4096
     assert log == [
-        ("step_begin", 0),
-        ("instruction_work", 128),
-        ("instruction_begin", "forward", 5, 2),
-        ("instruction_end", "forward", 5, 2),
-        ("instruction_begin", "backward_input", 5, 2),
-        ("instruction_begin", "backward_weight", -1, 0),
-        ("instruction_end", "backward_weight", -1, 0),
-        ("instruction_end", "backward_input", 5, 2),
-        ("step_end", 4096),
+        ["step_begin", 0],
+        ["instruction_work", 128],
+        ["instruction_begin", "forward", 5, 2],
+        ["instruction_end", "forward", 5, 2],
+        ["instruction_begin", "backward_input", 5, 2],
+        ["instruction_begin", "backward_weight", -1, 0],
+        ["instruction_end", "backward_weight", -1, 0],
+        ["instruction_end", "backward_input", 5, 2],
+        ["step_end", 4096],
     ]
 
 
@@ -197,7 +177,7 @@ class DeviceEvent:
         return (end.at - self.at) * 1e3 * (1 + self.device.drift)
 
 
-def steps_on(device: Device, steps: int, ahead: float) -> tuple[list[tuple[Any, ...]], list[Any]]:
+def steps_on(device: Device, steps: int, ahead: float) -> tuple[list[list[Any]], list[Any]]:
     """Run steps of F 20 ms and B 40 ms; the host is `ahead` seconds early in the end of each."""
     timeline = EventTimeline(device.event, device.now)
     job, log = job_with(timeline=timeline)
@@ -300,7 +280,7 @@ def test_warnings_that_are_errors_do_not_reach_the_trainer() -> None:
         with job.step(), job.forward(0):
             pass
     assert "hots" in job.last_error
-    assert log[-1] == ("step_end", 0)
+    assert log[-1] == ["step_end", 0]
 
 
 def test_there_is_no_timeline_of_a_device_without_pytorch() -> None:
