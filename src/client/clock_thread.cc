@@ -49,7 +49,7 @@ void ClockThread::Loop() {
     OpenDevice(MonotonicNs());
     DrainEvents();
     std::shared_ptr<const RankPlan> plan;
-    if (state_->TakePlan(&plan)) TakePlan(std::move(plan));
+    if (state_->TakePlan(&plan)) follower_.Offer(std::move(plan));
     if (caller_.TakeClockLost()) {
       follower_.ClockLost();
       if (sweep_) sweep_->ClockLost();
@@ -127,17 +127,13 @@ std::int64_t ClockThread::Follow(std::int64_t now_ns) {
   return std::min(wake_at_ns, now_ns + poll_ns);
 }
 
-void ClockThread::TakePlan(std::shared_ptr<const RankPlan> plan) {
-  // The profile came from elsewhere: from another job, say.
-  if (plan && !plan->rows.empty() && !plan->profile_wanted && sweep_ && !sweep_reported_) {
-    sweep_.reset();
-  }
-  follower_.Offer(std::move(plan));
-}
-
 // Where the server has asked for a profile (again) since the last sweep began.
 void ClockThread::BeginSweep() {
   const SharedState::ProfileWish wish = state_->profile_wish();
+  if (!wish.is_wanted) {
+    if (!sweep_reported_) sweep_.reset();
+    return;
+  }
   if (wish.number == profile_asked_ || (sweep_ && !sweep_reported_)) return;
   profile_asked_ = wish.number;
   sweep_reported_ = false;

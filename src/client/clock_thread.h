@@ -40,7 +40,6 @@ class ClockThread {
   std::int64_t Follow(std::int64_t now_ns);
   std::int64_t Sweep(std::int64_t now_ns);
   // The clock of the sweep, or none while the trainer is quiet.
-  void TakePlan(std::shared_ptr<const RankPlan> plan);
   void BeginSweep();
   void SetSweepClock(std::int64_t now_ns, bool quiet);
   bool Call(int mhz);

@@ -65,6 +65,7 @@ bool SharedState::Pause(double seconds) {
 void SharedState::OfferPlan(std::shared_ptr<const RankPlan> plan) {
   {
     const std::lock_guard lock(mutex_);
+    if (plan && !plan->rows.empty() && !plan->profile_wanted) profile_wish_.is_wanted = false;
     plan_ = std::move(plan);
     has_new_plan_ = true;
   }
@@ -82,6 +83,7 @@ void SharedState::AskForProfile(std::vector<int> left_mhz) {
   {
     const std::lock_guard lock(mutex_);
     ++profile_wish_.number;
+    profile_wish_.is_wanted = true;
     profile_wish_.left_mhz = std::move(left_mhz);
   }
   page_->Wake();

@@ -74,6 +74,8 @@ class SharedState {
   // wish, with the next number.
   struct ProfileWish {
     std::uint64_t number = 0;  // 0: none yet.
+    // No longer where a plan came that needs none: the profile came from elsewhere.
+    bool is_wanted = false;
     std::vector<int> left_mhz;
   };
   void AskForProfile(std::vector<int> left_mhz);

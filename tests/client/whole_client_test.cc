@@ -231,6 +231,23 @@ TEST_F(WholeClientTest, APlanThatWantsNoProfileEndsTheSweep) {
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
 }
 
+TEST_F(WholeClientTest, APlanThatComesBeforeTheSweepBeginsLeavesItOut) {
+  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  FakeServer server;
+  server.SetJobState("registering");
+  server.SetPlan(Plan(1, 1000, 1400), 1);
+  url_ = server.url();
+  ASSERT_EQ(Open([](auto* options) {
+              options->flags = PERSEUS_PROFILE;
+              options->profile_iterations = 1'000'000;
+            }),
+            PERSEUS_OK);
+  perseus_step_begin(client_, 0);  // No sweep begins within an iteration.
+  ASSERT_TRUE(server.WaitForCalls("GET", "/plan", 2));
+  perseus_step_end(client_, 0);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
+}
+
 TEST_F(WholeClientTest, ARestartedRankLeavesOutWhatTheServerHas) {
   MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
   FakeServer server;
