@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "perseus/conditions.h"
 #include "perseus/export.h"
 #include "perseus/planner.h"
 #include "perseus/policy.h"
@@ -22,36 +23,8 @@
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
-// Relative standard deviations (0.01 = 1 %), each <= kMostNoise. The
-// distribution is bounded at 3.47 standard deviations. A time that is longer
-// by a share takes as much more energy: the power stays.
-struct TimeNoise {
-  double per_computation = 0;  // Drawn anew for every computation of every iteration.
-  double per_stage = 0;        // Drawn once for every stage, the same in all pipelines.
-  double per_gpu = 0;          // Drawn once for every GPU; a rank goes as its slowest GPU.
-
-  bool any() const { return per_computation > 0 || per_stage > 0 || per_gpu > 0; }
-};
-inline constexpr double kMostNoise = 0.25;
-
 // Of one emulation; a record of 64 bytes is kept of each.
 inline constexpr std::int64_t kMaxIterations = 10'000'000;
-
-// What a change of clock costs. A rank has one call under way at a time;
-// newer targets wait for it, and the newest wins.
-struct ClockSwitching {
-  // From the call until the new clock is in effect. Work goes on meanwhile, at
-  // the old clock.
-  double latency_seconds = 0;
-  // So long a rank does nothing before a computation whose clock differs from
-  // that of the one before.
-  double stall_seconds = 0;
-  // The clock of the next computation is called for when the one before ends,
-  // not when the next begins.
-  bool ahead = false;
-
-  bool any() const { return latency_seconds > 0 || stall_seconds > 0; }
-};
 
 enum class StragglerKind : std::uint8_t {
   kSlow,      // Every computation takes `value` times as long, at the same power.

@@ -54,7 +54,7 @@ void DescribeSwitching(const ClockSwitching& switching, std::vector<std::string>
   if (switching.latency_seconds > 0) {
     parts->push_back(fmt::format(
         "clocks in effect {} after they are asked for, {}", SpanOfTime(switching.latency_seconds),
-        switching.ahead ? "when the computation before has ended" : "when a computation starts"));
+        switching.call_ahead == CallAhead::kEnd ? "when the computation before has ended" : "when a computation starts"));
   }
   if (switching.stall_seconds > 0) {
     parts->push_back(

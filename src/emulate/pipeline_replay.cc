@@ -68,7 +68,7 @@ template <bool kNoisy, bool kLate>
 void PipelineReplay::RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun* run) {
   const double latency = spec_.switching.latency_seconds;
   const double switch_stall = spec_.switching.stall_seconds;
-  const bool ahead = spec_.switching.ahead;
+  const bool ahead = spec_.switching.call_ahead == CallAhead::kEnd;
   const double sigma = spec_.noise.per_computation;
   const auto step = [&](int i, double ready, double* start, double* end) {
     const LimitedComputation& computation = plan.computations[i];

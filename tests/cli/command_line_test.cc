@@ -110,7 +110,7 @@ TEST(CommandLineTest, ReadsTheEmulateCommand) {
   EXPECT_EQ(flags.spec.noise.per_gpu, 0.03);
   EXPECT_EQ(flags.spec.switching.latency_seconds, 15 * 1e-3);
   EXPECT_EQ(flags.spec.switching.stall_seconds, 2 * 1e-3);
-  EXPECT_TRUE(flags.spec.switching.ahead);
+  EXPECT_EQ(flags.spec.switching.call_ahead, CallAhead::kEnd);
   ASSERT_EQ(flags.spec.stragglers.size(), 2u);
   EXPECT_EQ(flags.spec.stragglers[0].value, 1.5);
   EXPECT_EQ(flags.spec.stragglers[1].kind, StragglerKind::kClockCap);

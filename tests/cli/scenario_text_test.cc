@@ -32,7 +32,7 @@ TEST(ScenarioTextTest, NothingIsNamedAsNothing) {
 TEST(ScenarioTextTest, EveryDisturbanceIsNamed) {
   EmulationSpec spec;
   spec.noise = {.per_computation = 0.01, .per_stage = 0.02, .per_gpu = 0.005};
-  spec.switching = {.latency_seconds = 0.015, .stall_seconds = 0.002, .ahead = true};
+  spec.switching = {.latency_seconds = 0.015, .stall_seconds = 0.002, .call_ahead = CallAhead::kEnd};
   spec.stragglers.push_back({StragglerKind::kSlow, 1.2, 3, -1, 20, 1});
   spec.stragglers.push_back({StragglerKind::kDataStall, 0.5, 0, 0, 0, 0});
   spec.random_stragglers.share_of_gpus_per_day = 0.05;

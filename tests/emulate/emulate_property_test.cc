@@ -82,7 +82,7 @@ EmulationSpec RandomSpec(std::mt19937& random, const Planner& planner, bool nois
   }
   spec.switching.latency_seconds = 0.03 * seconds * upto(2);
   spec.switching.stall_seconds = 0.01 * seconds * upto(1);
-  spec.switching.ahead = upto(1) == 1;
+  spec.switching.call_ahead = upto(1) == 1 ? CallAhead::kEnd : CallAhead::kNone;
   for (int k = upto(3); k > 0; --k) {
     Straggler straggler;
     straggler.pipeline = upto(spec.pipelines - 1);

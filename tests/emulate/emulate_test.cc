@@ -127,7 +127,7 @@ TEST(EmulateTest, ClockAskedForAheadIsThereInTime) {
   EXPECT_EQ(late.iterations[0].time_seconds, 7);
   EXPECT_DOUBLE_EQ(late.iterations[0].energy.total_joules(), 100 + 100 + 300 + 250 + 70);
   EXPECT_EQ(late.iterations[0].straggling_pipelines, 0);
-  spec.switching.ahead = true;
+  spec.switching.call_ahead = CallAhead::kEnd;
   const Emulation ahead = Emulated(planner, policy, spec);
   // Of the second iteration, the first clock is asked for when it starts.
   EXPECT_THAT(IterationTimes(ahead), ElementsAre(8, 8.5));

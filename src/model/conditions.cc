@@ -1,0 +1,27 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/conditions.h"
+
+#include <array>
+#include <cstddef>
+
+namespace perseus {
+namespace {
+
+constexpr std::array<std::string_view, 3> kCallAheadNames = {"none", "end", "predicted"};
+
+}  // namespace
+
+std::string_view CallAheadName(CallAhead call_ahead) {
+  return kCallAheadNames[static_cast<std::size_t>(call_ahead)];
+}
+
+std::optional<CallAhead> ParseCallAhead(std::string_view name) {
+  for (std::size_t k = 0; k < kCallAheadNames.size(); ++k) {
+    if (kCallAheadNames[k] == name) return static_cast<CallAhead>(k);
+  }
+  return std::nullopt;
+}
+
+}  // namespace perseus
