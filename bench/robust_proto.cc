@@ -6,6 +6,7 @@
 #include "perseus/planner.h"
 #include "perseus/policy.h"
 #include "robust/clock_search.h"
+#include "robust/dual_bound.h"
 using namespace perseus;
 using namespace perseus::robust;
 struct Fixed : Policy {
@@ -63,6 +64,11 @@ int main(int argc, char** argv) {
   goal.price_of_time = std::max(1.0, slope - goal.waiting_watts);
   double total_b = b.effective_joules + goal.waiting_watts * b.seconds;
   fmt::print("base {:.4f} s model {:.4f} s nominal {:.4f} s; slope {:.0f} W energy {:.0f} J\n", base.t, b.seconds, tb, slope, total_b);
+  if (getenv("ROUNDS")) for (double l : {0.0, noise > 0 || mode != CallAhead::kNone ? 0.0 : lat}) {
+    double t0 = now();
+    auto d = BoundByPrices(P, samples, goal.accepted_seconds, l, atoi(getenv("ROUNDS")));
+    fmt::print("dual bound {:.3f} price {:.0f} {:.1f}s\n", 100 * (1 - (d.effective_joules + goal.waiting_watts * goal.accepted_seconds) / total_b), d.price_of_time, now() - t0);
+  }
   ClockSearch search(P, &replay, 7);
   Chosen best; best.knobs = knobs;
   for (int level : levels) {
@@ -70,7 +76,7 @@ int main(int argc, char** argv) {
     replay.Reset(best.knobs);
     double t0 = now();
     double unit = total_b / P.dag.size();
-    Chosen got = search.Anneal(goal, {(int64_t)moves, unit * 0.3, unit * 0.003});
+    Chosen got = search.Anneal(goal, {(int64_t)(moves*1e6), unit * atof(getenv("HOT")), unit * atof(getenv("COLD"))});
     if (!got.knobs.empty()) best = got;
     checker.Reset(best.knobs);
     auto f = checker.figures();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace perseus::robust {
 
@@ -104,8 +105,40 @@ void ClockSearch::Propose(const SearchGoal& /*goal*/) {
   }
 }
 
+// What the proposal costs at the criticality that was seen last. Iteration time is
+// convex in the durations: it costs no less than this, but for what has changed since.
+double ClockSearch::FirstOrder() {
+  affected_.clear();
+  for (const KnobChange& change : proposal_) {
+    affected_.push_back(change.computation);
+    affected_.push_back(replay_->after(change.computation));
+  }
+  std::sort(affected_.begin(), affected_.end());
+  affected_.erase(std::unique(affected_.begin(), affected_.end()), affected_.end());
+  const double price = price_of_time_ + waiting_watts_;
+  const auto cost = [&] {
+    double sum = 0;
+    for (const int i : affected_) {
+      const int before = scratch_[replay_->before(i)];
+      const LaneReplay::Expected expected = replay_->ExpectedOf(i, before, scratch_[i]);
+      sum += expected.effective_joules + price * criticality_[i] * expected.seconds;
+      if (before != scratch_[i]) sum += change_joules_;
+    }
+    return sum;
+  };
+  const double now = cost();
+  for (KnobChange& change : proposal_) std::swap(scratch_[change.computation], change.knob);
+  const double then = cost();
+  for (KnobChange& change : proposal_) std::swap(scratch_[change.computation], change.knob);
+  return then - now;
+}
+
 Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
+  constexpr int kRefresh = 24;
+  constexpr int kMoveWork = 30;
   if (price_of_time_ <= 0) price_of_time_ = goal.price_of_time;
+  waiting_watts_ = goal.waiting_watts;
+  change_joules_ = goal.change_joules;
   Chosen best;
   const auto joules_of = [&](const LaneFigures& figures) {
     return figures.effective_joules + goal.waiting_watts * figures.seconds +
@@ -118,25 +151,38 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
     best = {replay_->knobs(), figures, joules};
   };
   remember(replay_->figures());
-  double lateness = 0;  // Mean of late.
-  for (std::int64_t move = 0; move < schedule.moves; ++move) {
-    const double share = static_cast<double>(move) / static_cast<double>(schedule.moves);
+  scratch_ = replay_->knobs();
+  criticality_ = replay_->Criticality();
+  int since_refresh = 0;
+  const std::int64_t end = work_ + schedule.work;
+  const std::int64_t begin = work_;
+  const int size = pipeline_.dag.size();
+  while (work_ < end) {
+    const double share = static_cast<double>(work_ - begin) / static_cast<double>(schedule.work);
     const double heat =
         schedule.hot_joules * std::pow(schedule.cold_joules / schedule.hot_joules, share);
+    work_ += kMoveWork;
     Propose(goal);
     if (proposal_.empty()) continue;
+    const double allowed = -heat * std::log(1 - stream_.Share());
+    if (FirstOrder() > allowed) continue;
     const LaneFigures now = replay_->figures();
     const LaneFigures& tried = replay_->Try(proposal_);
-    ++work_;
+    work_ += static_cast<std::int64_t>(size) / 2 * (replay_->lanes() + 4);
     if (tried.changes > goal.most_changes && tried.changes > now.changes) continue;
     const double costs = joules_of(tried) - joules_of(now) +
                          price_of_time_ * (tried.seconds - now.seconds);
-    if (costs > 0 && stream_.Share() >= std::exp(-costs / heat)) continue;
+    if (costs > allowed) continue;
+    for (const KnobChange& change : proposal_) scratch_[change.computation] = change.knob;
     replay_->Commit();
     remember(replay_->figures());
+    if (++since_refresh == kRefresh) {
+      criticality_ = replay_->Criticality();
+      since_refresh = 0;
+    }
     // The price of time follows what is missing.
-    lateness = (replay_->figures().seconds / goal.accepted_seconds - 1) * 1e3;
-    price_of_time_ *= 1 + 0.002 * std::clamp(lateness, -1.0, 1.0);
+    const double late = (replay_->figures().seconds / goal.accepted_seconds - 1) * 1e3;
+    price_of_time_ *= 1 + 0.002 * std::clamp(late, -1.0, 1.0);
     price_of_time_ = std::clamp(price_of_time_, goal.price_of_time * 1e-2, goal.price_of_time * 1e2);
   }
   return best;

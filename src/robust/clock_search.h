@@ -37,7 +37,7 @@ class ClockSearch {
   ClockSearch(const CostedPipeline& pipeline, LaneReplay* replay, std::uint64_t seed);
 
   struct Schedule {
-    std::int64_t moves = 0;
+    std::int64_t work = 0;  // Computations x lanes replayed, and a little for each move.
     double hot_joules = 0;   // A move that costs so much is taken once in e times, first...
     double cold_joules = 0;  // ... and last.
   };
@@ -50,6 +50,7 @@ class ClockSearch {
 
  private:
   void Propose(const SearchGoal& goal);
+  double FirstOrder();
   int StepFrom(int rank, int knob);
 
   const CostedPipeline& pipeline_;
@@ -57,7 +58,12 @@ class ClockSearch {
   Stream stream_;
   std::vector<std::vector<int>> useful_;  // [rank]: knobs, ascending.
   std::vector<KnobChange> proposal_;
+  std::vector<double> criticality_;
+  std::vector<int> scratch_;   // The replay's knobs; with the proposal while it is judged.
+  std::vector<int> affected_;
   double price_of_time_ = 0;
+  double waiting_watts_ = 0;
+  double change_joules_ = 0;
   std::int64_t work_ = 0;
 };
 

@@ -49,6 +49,28 @@ class LaneReplay {
   const LaneFigures& Try(std::span<const KnobChange> changes);
   void Commit();
 
+  // Mean time and effective energy of a computation at a knob after another, where
+  // calls begin when computations start, or else where clocks come at once.
+  struct Expected {
+    double seconds = 0;
+    double effective_joules = 0;
+  };
+  Expected ExpectedOf(int computation, int before, int knob) const {
+    const Option& option = OptionOf(computation, knob);
+    Expected expected = {option.seconds, option.effective_joules * samples_.weight[computation]};
+    if (knob == before || switching_.call_ahead != CallAhead::kNone) return expected;
+    const Option& old = OptionOf(computation, before);
+    const double wait =
+        switching_.latency_seconds < old.seconds ? switching_.latency_seconds : old.seconds;
+    const double share = wait / old.seconds;
+    expected.seconds += wait - share * option.seconds;
+    expected.effective_joules += share * (old.effective_joules - option.effective_joules);
+    return expected;
+  }
+  int before(int computation) const { return previous_[computation]; }
+  int after(int computation) const { return next_[computation]; }
+  int lanes() const { return lanes_; }
+
   // The share of lanes in which a computation lies on the critical path, each
   // counted with its factor of time.
   std::vector<double> Criticality() const;
