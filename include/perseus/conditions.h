@@ -43,7 +43,7 @@ struct ClockSwitching {
   // From the call until the new clock is in effect. Work goes on meanwhile, at
   // the old clock.
   double latency_seconds = 0;
-  // Standard deviation of the latency, drawn anew for each call.
+  // Standard deviation of the latency, drawn anew for each call; at most the latency.
   double latency_spread_seconds = 0;
   // So long a rank does nothing before a computation whose clock differs from
   // that of the one before.
@@ -55,7 +55,7 @@ struct ClockSwitching {
   // Least time from one call of a rank to its next.
   double min_interval_seconds = 0;
 
-  bool any() const { return latency_seconds > 0 || stall_seconds > 0; }
+  bool any() const { return latency_seconds > 0 || stall_seconds > 0 || min_interval_seconds > 0; }
   friend bool operator==(const ClockSwitching&, const ClockSwitching&) = default;
 };
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
 #include "perseus/job_file.h"
@@ -83,6 +84,13 @@ ProfileOptions ProfileOptionsOf(const JobFile& settings);
 
 // The constraints of these settings.
 PlanConstraints ConstraintsOf(const JobFile& settings);
+
+// Whether these settings say anything of conditions.
+bool HasConditions(const JobFile& settings);
+// Sets what these settings say, and leaves the rest.
+void ApplyConditions(const JobFile& settings, Conditions* conditions);
+// The conditions of these settings; the usual where they do not say.
+Conditions ConditionsOf(const JobFile& settings);
 
 // Keys of what a job cannot do without and these settings lack ("microbatches").
 std::vector<std::string_view> MissingFields(const JobFile& settings);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
 #include "perseus/plan.h"
@@ -56,6 +57,21 @@ struct JobFile {
   std::optional<bool> exponential_fit;
   std::optional<double> effort;
   std::optional<std::string> output;  // Directory.
+
+  // The table [conditions]: what real GPUs do to a plan. See Conditions.
+  std::optional<double> noise;  // Of a computation.
+  std::optional<double> stage_noise;
+  std::optional<double> gpu_noise;
+  std::optional<double> switch_latency_seconds;
+  std::optional<double> switch_latency_spread_seconds;
+  std::optional<double> switch_stall_seconds;
+  std::optional<CallAhead> call_ahead;
+  std::optional<double> max_early_loss;
+  std::optional<double> min_call_interval_seconds;
+  std::optional<double> change_price_joules;
+  std::optional<double> max_slowdown;
+  std::optional<double> confidence;
+  std::optional<int> max_changes;
 
   // Where the value of each key stands, "job.toml:3:10", for what is found
   // wrong with it later (against the profile). Empty where there is no file.

@@ -47,6 +47,7 @@ struct JobFlags {
   std::string input;  // Profile or job file.
   JobFile overrides;  // Each field that is set wins over the file's.
   bool strict = false;
+  bool switch_ahead = false;
 };
 
 struct FrontierFlags {

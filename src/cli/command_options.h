@@ -35,6 +35,10 @@ void AddServerOptions(CommandParser* parser, ServerFlags* flags);
 // What commands share. `dp_help` says what --dp does.
 void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string& dp_help);
 void AddPlanOptions(CommandParser* parser, JobFlags* job, const std::string& effort_help);
+// Noise and late clocks: a job's conditions.
+void AddConditionOptions(CommandParser* parser, JobFlags* job);
+// What of a plan under conditions may be given up for what.
+void AddRobustOptions(CommandParser* parser, JobFlags* job);
 void AddSolverOptions(CommandParser* parser, JobFlags* job);
 
 }  // namespace perseus::cli

@@ -83,6 +83,9 @@ Result<void> CheckStragglers(const EmulationSpec& spec, const PipelineDag& dag) 
 // Without the target, for which a policy may be needed.
 EmulationSpec MakeSpec(const EmulateFlags& flags, const Job& job) {
   EmulationSpec spec = flags.spec;
+  const Conditions conditions = ConditionsOf(job.settings);
+  spec.noise = conditions.noise;
+  spec.switching = conditions.switching;
   spec.pipelines = job.DataParallel();
   spec.iterations = flags.iterations;
   RandomStragglers& random = spec.random_stragglers;

@@ -70,9 +70,23 @@ bool MeantAsFactor(const PlanTarget& target, const Planner& planner) {
 }  // namespace
 
 Result<JobFile> MergeSettings(const JobFlags& flags) {
+  Result<JobFile> overrides = Overrides(flags);
+  if (!overrides) return overrides;
+  return LoadSettings(flags.input, *overrides);
+}
+
+Result<JobFile> Overrides(const JobFlags& flags) {
   JobFile overrides = flags.overrides;
   if (flags.strict) overrides.strict = true;
-  return LoadSettings(flags.input, overrides);
+  if (flags.switch_ahead) {
+    if (overrides.call_ahead.value_or(CallAhead::kEnd) != CallAhead::kEnd) {
+      return InvalidInput(fmt::format(
+          "--switch-ahead means --call-ahead end, but --call-ahead {} is given; keep one of them",
+          CallAheadName(*overrides.call_ahead)));
+    }
+    overrides.call_ahead = CallAhead::kEnd;
+  }
+  return overrides;
 }
 
 Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view command) {

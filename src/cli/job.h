@@ -17,6 +17,9 @@
 
 namespace perseus::cli {
 
+// What the flags say of the job.
+Result<JobFile> Overrides(const JobFlags& flags);
+
 // The job file, where there is one, with the flags over it.
 Result<JobFile> MergeSettings(const JobFlags& flags);
 

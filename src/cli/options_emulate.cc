@@ -67,30 +67,6 @@ void AddJobOptions(CommandParser* parser, EmulateFlags* flags) {
                   "nothing without slowdown.");
 }
 
-void AddNoiseOptions(CommandParser* parser, EmulationSpec* spec) {
-  const auto add_noise = [&](double* target, const std::string& name, const std::string& help) {
-    parser->AddValue<double>(target, name, "P%", help,
-                             [](std::string_view text) { return ParseShare(text, kMostNoise); });
-  };
-  add_noise(&spec->noise.per_computation, "--noise",
-            "Standard deviation of the time of every computation, drawn anew each time: 1% or "
-            "0.01.");
-  add_noise(&spec->noise.per_stage, "--stage-noise",
-            "The same, drawn once for every stage: the profile is off by so much.");
-  add_noise(&spec->noise.per_gpu, "--gpu-noise",
-            "The same, drawn once for every GPU; a rank goes as its slowest GPU.");
-  parser->AddValue<double>(&spec->switching.latency_seconds, "--switch-latency", "TIME",
-                           "From asking for a clock until it is in effect (15ms); work goes on at "
-                           "the old one.",
-                           ParseDuration);
-  parser->AddValue<double>(&spec->switching.stall_seconds, "--switch-stall", "TIME",
-                           "So long a rank does nothing when its clock changes (2ms).",
-                           ParseDuration);
-  parser->AddFlag(&spec->switching.ahead, "--switch-ahead",
-                  "Ask for a clock when the computation before has ended, not when the next one "
-                  "starts.");
-}
-
 void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->AddRepeated(
       "--straggler", "KIND=X[,KEY=N...]",
@@ -225,7 +201,7 @@ void AddEmulateCommand(CommandParser* parser, Invocation* invocation) {
   AddSolverOptions(parser, &invocation->job);
   AddJobOptions(parser, flags);
   parser->SetGroup("Disturbances");
-  AddNoiseOptions(parser, &flags->spec);
+  AddConditionOptions(parser, &invocation->job);
   AddStragglerOptions(parser, flags);
   AddQuestions(parser, flags);
   AddOutputOptions(parser, flags);

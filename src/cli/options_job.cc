@@ -15,6 +15,7 @@
 #include "cli/value_parsers.h"
 #include "common/nearest_name.h"
 #include "job/job_fields.h"
+#include "job/share_text.h"
 #include "job/time_margin_text.h"
 #include "perseus/schedule.h"
 
@@ -31,7 +32,7 @@ struct FlagText {
   std::string_view help;
 };
 
-constexpr std::array<FlagText, 22> kFlags = {{
+constexpr std::array<FlagText, 35> kFlags = {{
     {"baseline", "--baseline", "LABEL",
      "The knob that savings are measured against, where the profile's knobs are labels (default: "
      "the fastest)."},
@@ -81,6 +82,34 @@ constexpr std::array<FlagText, 22> kFlags = {{
     {"exponential_fit", "--cost-curve", "hull|exponential",
      "How costs are interpolated between clocks: the exact lower hull (default), or the paper's "
      "fit a exp(b t) + c, for comparison."},
+    {"noise", "--noise", "P%",
+     "Standard deviation of the time of every computation, drawn anew each time: 1% or 0.01."},
+    {"stage_noise", "--stage-noise", "P%",
+     "The same, drawn once for every stage: the profile is off by so much."},
+    {"gpu_noise", "--gpu-noise", "P%",
+     "The same, drawn once for every GPU; a rank goes as its slowest GPU."},
+    {"switch_latency", "--switch-latency", "TIME",
+     "From asking for a clock until it is in effect (15ms); work goes on at the old one."},
+    {"switch_latency_spread", "--switch-latency-spread", "TIME",
+     "Standard deviation of that, drawn anew for each call; at most the latency."},
+    {"switch_stall", "--switch-stall", "TIME",
+     "So long a rank does nothing when its clock changes (2ms)."},
+    {"call_ahead", "--call-ahead", "WHEN",
+     "When a clock is asked for: none (default; as its computation starts), end (when the one "
+     "before has ended), or predicted (a latency before the predicted start, as the client does)."},
+    {"max_early_loss", "--max-early-loss", "P%",
+     "With --call-ahead predicted: what a computation may lose of its time to a lower clock that "
+     "comes before its end (default 5%)."},
+    {"min_call_interval", "--min-call-interval", "TIME",
+     "Least time between two calls of a rank (10ms)."},
+    {"change_price", "--change-price", "JOULES",
+     "What a change of clock costs besides, in joules of its rank."},
+    {"max_slowdown", "--max-slowdown", "P%",
+     "How much longer than all clocks at maximum, under the same conditions, an iteration may be "
+     "on average, beyond --at (default 0.1%)."},
+    {"confidence", "--confidence", "P%", "With which probability that must hold (default 95%)."},
+    {"max_changes", "--max-changes", "N",
+     "Most changes of clock in one iteration of one pipeline, all ranks together."},
 }};
 
 const FlagText& TextOf(std::string_view key) {
@@ -115,6 +144,11 @@ class SetField {
 
   Set operator()(std::optional<double> JobFile::*member) const {
     if (field_.unit == job::Unit::kSeconds) return Store(member, ParseDuration);
+    if (field_.unit == job::Unit::kShare) {
+      return Store(member, [range = field_.range](std::string_view text) {
+        return job::ParseShare(text, range);
+      });
+    }
     // Of all numbers this one alone can be left to the planner.
     const bool may_be_auto = field_.unit == job::Unit::kWatts;
     return Store(member, [range = RangeOf(), may_be_auto](std::string_view text) -> Result<double> {
@@ -141,6 +175,13 @@ class SetField {
       if (const auto granularity = ParseGranularity(text)) return *granularity;
       return InvalidInput(
           fmt::format("expected computation, phase, stage-type or stage, got '{}'", text));
+    });
+  }
+
+  Set operator()(std::optional<CallAhead> JobFile::*member) const {
+    return Store(member, [](std::string_view text) -> Result<CallAhead> {
+      if (const auto call_ahead = ParseCallAhead(text)) return *call_ahead;
+      return InvalidInput(fmt::format("expected none, end or predicted, got '{}'", text));
     });
   }
 
@@ -185,6 +226,7 @@ CommandParser::Details DetailsOf(std::string_view key) {
   if (key == "granularity") {
     return {ValueKind::kChoice, {"computation", "phase", "stage-type", "stage"}};
   }
+  if (key == "call_ahead") return {ValueKind::kChoice, {"none", "end", "predicted"}};
   if (key == "exponential_fit") return {ValueKind::kChoice, {"hull", "exponential"}};
   if (key == "schedule_file") return {ValueKind::kFile, {}};
   return {};
@@ -242,6 +284,23 @@ void AddPlanOptions(CommandParser* parser, JobFlags* job, const std::string& eff
     AddField(parser, settings, key);
   }
   AddField(parser, settings, "effort", effort_help);
+}
+
+void AddConditionOptions(CommandParser* parser, JobFlags* job) {
+  for (const std::string_view key : {"noise", "stage_noise", "gpu_noise", "switch_latency",
+                                     "switch_latency_spread", "switch_stall", "call_ahead"}) {
+    AddField(parser, &job->overrides, key);
+  }
+  parser->AddFlag(&job->switch_ahead, "--switch-ahead", "The same as --call-ahead end.");
+  for (const std::string_view key : {"max_early_loss", "min_call_interval"}) {
+    AddField(parser, &job->overrides, key);
+  }
+}
+
+void AddRobustOptions(CommandParser* parser, JobFlags* job) {
+  for (const std::string_view key : {"change_price", "max_slowdown", "confidence", "max_changes"}) {
+    AddField(parser, &job->overrides, key);
+  }
 }
 
 void AddSolverOptions(CommandParser* parser, JobFlags* job) {

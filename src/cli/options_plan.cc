@@ -27,6 +27,9 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
   AddPlanOptions(parser, &invocation->job,
                  "How much work to search for a plan: 1 (default) is about a second of CPU at 8 "
                  "stages x 96 microbatches.");
+  parser->SetGroup("Conditions");
+  AddConditionOptions(parser, &invocation->job);
+  AddRobustOptions(parser, &invocation->job);
   AddSolverOptions(parser, &invocation->job);
   parser->SetGroup("Output");
   parser->AddOutput(

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "cli/table.h"
@@ -50,11 +51,30 @@ void DescribeNoise(const TimeNoise& noise, std::vector<std::string>* parts) {
   if (!kinds.empty()) parts->push_back(fmt::format("noise of {}", fmt::join(kinds, ", ")));
 }
 
+std::string_view WhenCalled(CallAhead call_ahead) {
+  switch (call_ahead) {
+    case CallAhead::kNone:
+      return "when a computation starts";
+    case CallAhead::kEnd:
+      return "when the computation before has ended";
+    case CallAhead::kPredicted:
+      break;
+  }
+  return "ahead of the predicted start of a computation";
+}
+
 void DescribeSwitching(const ClockSwitching& switching, std::vector<std::string>* parts) {
   if (switching.latency_seconds > 0) {
-    parts->push_back(fmt::format(
-        "clocks in effect {} after they are asked for, {}", SpanOfTime(switching.latency_seconds),
-        switching.call_ahead == CallAhead::kEnd ? "when the computation before has ended" : "when a computation starts"));
+    const std::string spread =
+        switching.latency_spread_seconds > 0
+            ? fmt::format(" (spread {})", SpanOfTime(switching.latency_spread_seconds))
+            : "";
+    parts->push_back(fmt::format("clocks in effect {}{} after they are asked for, {}",
+                                 SpanOfTime(switching.latency_seconds), spread,
+                                 WhenCalled(switching.call_ahead)));
+  }
+  if (switching.min_interval_seconds > 0) {
+    parts->push_back(fmt::format("{} between calls", SpanOfTime(switching.min_interval_seconds)));
   }
   if (switching.stall_seconds > 0) {
     parts->push_back(

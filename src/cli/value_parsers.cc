@@ -13,6 +13,7 @@
 
 #include "common/numbers.h"
 #include "job/limits.h"
+#include "job/share_text.h"
 
 namespace perseus::cli {
 namespace {
@@ -81,18 +82,7 @@ Result<std::uint64_t> ParseSeed(std::string_view text) {
 }
 
 Result<double> ParseShare(std::string_view text, double most) {
-  const bool is_percent = text.ends_with('%');
-  std::string_view digits = text;
-  if (is_percent) digits.remove_suffix(1);
-  double value = 0;
-  const bool is_number = ReadNumber(digits, &value);
-  const double share = is_percent ? value / 100 : value;
-  if (is_number && share >= 0 && share <= most) return share;
-  const bool meant_percent = is_number && !is_percent && value > 0 && value / 100 <= most;
-  return InvalidInput(
-      fmt::format("expected a percentage (1%) or a share (0.01) of at most {:g}%, "
-                  "got '{}'{}",
-                  100 * most, text, meant_percent ? fmt::format("; did you mean {}%?", text) : ""));
+  return job::ParseShare(text, {.least = 0, .most = most});
 }
 
 Result<double> ParseLongDuration(std::string_view text) {

@@ -144,6 +144,21 @@ Result<void> CheckSpec(const CostedPipeline& pipeline, const EmulationSpec& spec
       !r) {
     return r;
   }
+  if (auto r = CheckNumber("the spread of that latency in seconds",
+                           switching.latency_spread_seconds, 0, switching.latency_seconds);
+      !r) {
+    return r;
+  }
+  if (auto r = CheckNumber("the share of a computation that an early clock may cost",
+                           switching.max_early_loss, 0, 1);
+      !r) {
+    return r;
+  }
+  if (auto r = CheckNumber("the least time between two calls in seconds",
+                           switching.min_interval_seconds, 0, kMostSeconds);
+      !r) {
+    return r;
+  }
   for (const Straggler& straggler : spec.stragglers) {
     if (auto r = CheckStraggler(pipeline, spec, straggler); !r) return r;
   }

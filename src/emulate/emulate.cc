@@ -9,13 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "emulate/check_spec.h"
-#include "emulate/clock_state.h"
 #include "emulate/control_plane.h"
 #include "emulate/energy_split.h"
 #include "emulate/kept_runs.h"
@@ -25,6 +25,9 @@
 #include "emulate/power_trace.h"
 #include "emulate/stragglers.h"
 #include "perseus/emulator.h"
+#include "switching/clock_state.h"
+#include "switching/forecast.h"
+#include "switching/rank_caller.h"
 
 namespace perseus {
 namespace emulate {
@@ -39,6 +42,13 @@ struct Group {
   int first = 0;  // Of its pipelines.
   int copies = 1;
   RunTotals totals = {};
+  switching::Forecast learned = {};  // Where calls are predicted.
+};
+
+// What the clients of a pipeline expect, and a number that tells it from others.
+struct NumberedForecast {
+  std::int64_t number = 1;
+  switching::Forecast forecast;
 };
 
 double PowerInterval(const EmulationSpec& spec) {
@@ -62,6 +72,7 @@ class JobEmulation {
         calendar_(pipeline_, spec),
         chooser_(policy, spec, pipeline_.dag.size()),
         splitter_(planner),
+        rules_(spec.switching, pipeline_.knobs_are_numbers),
         replay_(pipeline_, spec, options_, noise_),
         power_(PowerInterval(spec), spec.power_interval_seconds == 0,
                spec.power_interval_seconds == 0 ? kAdvisedPowerValues : kMostPowerValues),
@@ -84,14 +95,21 @@ class JobEmulation {
   const PipelineRun& RunOf(const Group& group, std::int64_t iteration);
   Result<void> AddPower(std::span<const PowerSegment> segments, double seconds, int copies);
   void StartClocks();
-  void EndClocks(double iteration_seconds);
+  void EndClocks(std::int64_t iteration, double iteration_seconds);
+  void EndForecasts(double iteration_seconds);
   void AddRecord(const Reaction& reaction, double iteration_seconds);
   void KeepTimeline(std::int64_t iteration, double iteration_seconds);
   void Finish();
 
-  std::span<const ClockState> ClocksBefore(int pipeline) const {
+  std::span<const switching::ClockState> ClocksBefore(int pipeline) const {
     return {before_.data() + static_cast<std::size_t>(pipeline) * ranks_,
             static_cast<std::size_t>(ranks_)};
+  }
+  std::int64_t ForecastNumber(int pipeline) const {
+    return forecasts_.empty() ? 0 : forecasts_[pipeline]->number;
+  }
+  const switching::Forecast* ForecastOf(int pipeline) const {
+    return forecasts_.empty() ? nullptr : &forecasts_[pipeline]->forecast;
   }
   void KeepClocks(int pipeline, const PipelineRun& run) {
     std::copy(run.clocks.begin(), run.clocks.end(),
@@ -113,13 +131,17 @@ class JobEmulation {
   StragglerCalendar calendar_;
   PlanChooser chooser_;
   EnergySplitter splitter_;
+  switching::SwitchingRules rules_;
   PipelineReplay replay_;
   PowerTraceBuilder power_;
 
   std::vector<const LimitedPlan*> straggler_plans_;  // [pipeline]; nullptr: does not straggle.
   const LimitedPlan* healthy_ = nullptr;             // Of all others.
-  std::vector<ClockState> before_;                   // [pipeline x ranks + rank]
-  std::vector<ClockState> after_;
+  std::vector<switching::ClockState> before_;        // [pipeline x ranks + rank]
+  std::vector<switching::ClockState> after_;
+  // [pipeline]; empty where calls are not predicted.
+  std::vector<std::shared_ptr<const NumberedForecast>> forecasts_;
+  std::int64_t last_forecast_ = 1;
   std::vector<Group> groups_;  // By first pipeline.
   std::vector<int> group_of_;  // [pipeline]
   KeptRuns kept_runs_;
@@ -168,6 +190,7 @@ Result<void> JobEmulation::Step(std::int64_t iteration) {
   for (Group& group : groups_) {
     const PipelineRun& run = RunOf(group, iteration);
     group.totals = run.totals;
+    if (!forecasts_.empty()) group.learned = run.forecast;
     KeepClocks(group.first, run);
     seconds = std::max(seconds, run.totals.time_seconds);
     auto added = AddPower(run.segments, run.totals.time_seconds, group.copies);
@@ -179,7 +202,8 @@ Result<void> JobEmulation::Step(std::int64_t iteration) {
       .watts = pipeline_.total_blocking_power_watts * static_cast<double>(spec_.pipelines)};
   if (auto added = AddPower({&waiting, 1}, seconds, 1); !added) return added;
   KeepTimeline(iteration, seconds);
-  EndClocks(seconds);
+  EndClocks(iteration, seconds);
+  EndForecasts(seconds);
   AddRecord(*reaction, seconds);
   return {};
 }
@@ -210,9 +234,12 @@ void JobEmulation::UpdateStragglers() {
 void JobEmulation::StartClocks() {
   for (int p = 0; p < spec_.pipelines; ++p) {
     for (int rank = 0; rank < ranks_; ++rank) {
-      const int knob = PlanOf(p).first_knob[rank];
-      before_[static_cast<std::size_t>(p) * ranks_ + rank] = {.in_effect = knob, .newest = knob};
+      before_[static_cast<std::size_t>(p) * ranks_ + rank] =
+          switching::SettledAt(PlanOf(p).rows->KnobsOf(rank).front());
     }
+  }
+  if (rules_.late() && rules_.predicts()) {
+    forecasts_.assign(spec_.pipelines, std::make_shared<const NumberedForecast>());
   }
 }
 
@@ -231,18 +258,21 @@ Result<void> JobEmulation::AddPower(std::span<const PowerSegment> segments, doub
                   spec_.power_interval_seconds, kMostPowerValues));
 }
 
-// Which pipelines do the same thing: those of one plan whose clocks are alike,
-// unless noise tells all of them apart.
+// Which pipelines do the same thing: those of one plan whose clocks and
+// forecasts are alike, unless chance tells all of them apart.
 void JobEmulation::MakeGroups() {
-  const bool all_differ = spec_.noise.per_computation > 0 || spec_.noise.per_gpu > 0;
+  const bool all_differ = spec_.noise.per_computation > 0 || spec_.noise.per_gpu > 0 ||
+                          spec_.switching.latency_spread_seconds > 0;
   const auto alike = [this](int p, int q) {
     const auto a = ClocksBefore(p);
-    return &PlanOf(p) == &PlanOf(q) && std::equal(a.begin(), a.end(), ClocksBefore(q).begin());
+    return &PlanOf(p) == &PlanOf(q) && ForecastNumber(p) == ForecastNumber(q) &&
+           std::equal(a.begin(), a.end(), ClocksBefore(q).begin());
   };
   const auto less = [this](int p, int q) {
     const int plan = PlanOf(p).serial;
     const int other = PlanOf(q).serial;
     if (plan != other) return plan < other;
+    if (ForecastNumber(p) != ForecastNumber(q)) return ForecastNumber(p) < ForecastNumber(q);
     const auto a = ClocksBefore(p);
     const auto b = ClocksBefore(q);
     return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
@@ -266,31 +296,54 @@ void JobEmulation::MakeGroups() {
 }
 
 // What a group does. It is kept for other iterations, as far as there is room,
-// unless every computation has noise of its own.
+// unless chance makes every iteration another.
 const PipelineRun& JobEmulation::RunOf(const Group& group, std::int64_t iteration) {
   const auto clocks = ClocksBefore(group.first);
-  const bool keep = spec_.noise.per_computation == 0;
+  const bool keep =
+      spec_.noise.per_computation == 0 && spec_.switching.latency_spread_seconds == 0;
   ReplayKey key;
   if (keep) {
     key = {.pipeline = spec_.noise.per_gpu > 0 ? group.first : 0,
            .plan = group.plan->serial,
-           .clocks = {clocks.begin(), clocks.end()}};
+           .clocks = {clocks.begin(), clocks.end()},
+           .forecast = ForecastNumber(group.first)};
     if (const PipelineRun* known = kept_runs_.Find(key)) return *known;
   }
-  replay_.Run(*group.plan, group.first, iteration, clocks, &run_);
+  replay_.Run(*group.plan, group.first, iteration, clocks, ForecastOf(group.first), &run_);
   ++emulation_.replayed_pipelines;
   if (keep) kept_runs_.Keep(std::move(key), run_);
   return run_;
 }
 
 // The clocks of the next iteration's start.
-void JobEmulation::EndClocks(double iteration_seconds) {
+void JobEmulation::EndClocks(std::int64_t iteration, double iteration_seconds) {
   std::swap(before_, after_);
-  const double latency = spec_.switching.latency_seconds;
-  if (latency == 0) return;
-  for (ClockState& clock : before_) {
-    clock.EndIteration(iteration_seconds, latency, &emulation_.clock_calls);
+  if (!rules_.late()) return;
+  for (int p = 0; p < spec_.pipelines; ++p) {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      switching::ClockState& clock = before_[static_cast<std::size_t>(p) * ranks_ + rank];
+      emulation_.clock_calls += switching::EndIteration(
+          rules_, LatencyDraws(spec_.seed, p, iteration, rank), iteration_seconds, &clock);
+    }
   }
+}
+
+// What the clients expect of the next iteration. Those that learn nothing new
+// keep what they had, so that their replays are known.
+void JobEmulation::EndForecasts(double iteration_seconds) {
+  if (forecasts_.empty()) return;
+  std::vector<std::shared_ptr<const NumberedForecast>> of_group;
+  for (Group& group : groups_) {
+    group.learned.EndIteration(iteration_seconds);
+    const std::shared_ptr<const NumberedForecast>& old = forecasts_[group.first];
+    if (group.learned == old->forecast) {
+      of_group.push_back(old);
+    } else {
+      of_group.push_back(std::make_shared<const NumberedForecast>(
+          NumberedForecast{++last_forecast_, std::move(group.learned)}));
+    }
+  }
+  for (int p = 0; p < spec_.pipelines; ++p) forecasts_[p] = of_group[group_of_[p]];
 }
 
 void JobEmulation::AddRecord(const Reaction& reaction, double iteration_seconds) {
@@ -332,7 +385,7 @@ void JobEmulation::KeepTimeline(std::int64_t iteration, double iteration_seconds
   timeline.time_seconds = iteration_seconds;
   const auto keep = [&](int p) {
     const LimitedPlan& plan = PlanOf(p);
-    replay_.Run(plan, p, iteration, ClocksBefore(p), &run_);
+    replay_.Run(plan, p, iteration, ClocksBefore(p), ForecastOf(p), &run_);
     EmulatedPipeline kept;
     kept.pipeline = p;
     kept.straggles = plan.straggles;

@@ -6,12 +6,13 @@
 
 #include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "emulate/clock_state.h"
 #include "emulate/pipeline_replay.h"
+#include "switching/clock_state.h"
 
 namespace perseus::emulate {
 
@@ -20,7 +21,8 @@ namespace perseus::emulate {
 struct ReplayKey {
   int pipeline = 0;  // Where GPUs differ; else 0.
   int plan = 0;      // LimitedPlan::serial
-  std::vector<ClockState> clocks;
+  std::vector<switching::ClockState> clocks;
+  std::int64_t forecast = 0;  // Of those expected: its number. 0: calls are not predicted.
 
   friend auto operator<=>(const ReplayKey&, const ReplayKey&) = default;
 };
@@ -40,7 +42,8 @@ class KeptRuns {
   void Keep(ReplayKey key, const PipelineRun& run) {
     if (bytes_ > most_bytes_) return;
     bytes_ += sizeof(ReplayKey) + sizeof(PipelineRun) + run.segments.size() * sizeof(PowerSegment) +
-              (key.clocks.size() + run.clocks.size()) * sizeof(ClockState);
+              (key.clocks.size() + run.clocks.size()) * sizeof(switching::ClockState) +
+              run.forecast.rows.size() * sizeof(switching::Row);
     runs_.emplace(std::move(key), run);
   }
 

@@ -115,8 +115,13 @@ std::unique_ptr<LimitedPlan> LimitedPlans::Make(const Plan& plan,
   }
   for (int rank = 0; rank < dag.num_ranks; ++rank) {
     limited->busy_joules += pipeline_.rank_blocking_power_watts[rank] * busy_seconds[rank];
-    limited->first_knob.push_back(limited->computations[dag.rank_order[rank].front()].knob);
   }
+  std::vector<int> knobs;
+  for (const LimitedComputation& computation : limited->computations) {
+    knobs.push_back(computation.knob);
+  }
+  limited->rows =
+      std::make_shared<const switching::PlannedRows>(switching::MakeRows(dag, knobs, durations));
   limited->time_seconds = Replay(dag, durations).iteration_time_seconds;
   Timing timing;
   const auto run = [&](int i, double ready, double* start, double* end) {

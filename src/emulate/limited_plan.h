@@ -14,6 +14,7 @@
 #include "emulate/stragglers.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
+#include "switching/forecast.h"
 
 namespace perseus::emulate {
 
@@ -60,7 +61,8 @@ struct LimitedPlan {
   std::vector<LimitedComputation> computations;  // [computation]
   std::vector<double> slow;                      // [rank]
   std::vector<double> stall_seconds;             // [rank]
-  std::vector<int> first_knob;                   // [rank]
+  // What its ranks are told of it: without noise, slowness or stalls.
+  std::shared_ptr<const switching::PlannedRows> rows;
   // With the options that are left, without noise, slowness or stalls:
   double time_seconds = 0;      // T0
   double computing_joules = 0;  // C0

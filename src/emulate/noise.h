@@ -5,49 +5,25 @@
 #define PERSEUS_EMULATE_NOISE_H_
 
 #include <cstdint>
-#include <numbers>
 #include <vector>
 
+#include "common/word_hash.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
 
 namespace perseus::emulate {
-
-// A hash of a seed and a list of words (docs/emulation.md): the same on every
-// machine, and cheap to continue from a prefix.
-class WordHash {
- public:
-  explicit constexpr WordHash(std::uint64_t seed) : state_(seed) {}
-
-  constexpr WordHash With(std::uint64_t word) const { return WordHash(SplitMix64(state_ ^ word)); }
-  constexpr std::uint64_t value() const { return state_; }
-  // In [0, 1).
-  constexpr double Share() const { return static_cast<double>(state_ >> 11) * 0x1p-53; }
-  // Mean 0, variance 1: a sum of four uniform numbers of 16 bits each.
-  constexpr double StandardDraw() const {
-    constexpr std::uint64_t kWord = 0xFFFF;
-    const std::uint64_t sum =
-        (state_ & kWord) + ((state_ >> 16) & kWord) + ((state_ >> 32) & kWord) + (state_ >> 48);
-    // Each word counts half a step more; 4 x 0.5 = 2.
-    return std::numbers::sqrt3 * (static_cast<double>(sum + 2) * 0x1p-16 - 2);
-  }
-
- private:
-  static constexpr std::uint64_t SplitMix64(std::uint64_t x) {
-    x += 0x9E3779B97F4A7C15U;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
-    return x ^ (x >> 31);
-  }
-
-  std::uint64_t state_;
-};
 
 // The first word of every hash says what is drawn.
 inline constexpr std::uint64_t kComputationNoise = 1;
 inline constexpr std::uint64_t kStageNoise = 2;
 inline constexpr std::uint64_t kGpuNoise = 3;
 inline constexpr std::uint64_t kStragglerDraw = 4;
+inline constexpr std::uint64_t kLatencyDraw = 5;
+
+// What a rank's call of an iteration, by its number, draws its latency from.
+inline WordHash LatencyDraws(std::uint64_t seed, int pipeline, std::int64_t iteration, int rank) {
+  return WordHash(seed).With(kLatencyDraw).With(pipeline).With(iteration).With(rank);
+}
 
 // The noise of one rank's GPUs.
 struct GpuNoise {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "common/word_hash.h"
+
 namespace perseus::emulate {
 
 PipelineReplay::PipelineReplay(const CostedPipeline& pipeline, const EmulationSpec& spec,
@@ -14,11 +16,13 @@ PipelineReplay::PipelineReplay(const CostedPipeline& pipeline, const EmulationSp
       spec_(spec),
       options_(options),
       noise_(noise),
+      rules_(spec.switching, pipeline.knobs_are_numbers),
       ranks_(pipeline.dag.num_ranks),
       joules_(pipeline.dag.size()) {}
 
 void PipelineReplay::Run(const LimitedPlan& plan, int pipeline, std::int64_t iteration,
-                         std::span<const ClockState> clocks, PipelineRun* run) {
+                         std::span<const switching::ClockState> clocks,
+                         const switching::Forecast* forecast, PipelineRun* run) {
   const int num_ranks = pipeline_.dag.num_ranks;
   for (int r = 0; r < num_ranks; ++r) {
     RankFactors& rank = ranks_[r];
@@ -39,7 +43,8 @@ void PipelineReplay::Run(const LimitedPlan& plan, int pipeline, std::int64_t ite
   run->clocks.assign(clocks.begin(), clocks.end());
 
   const bool noisy = spec_.noise.per_computation > 0;
-  const bool late = spec_.switching.latency_seconds > 0;
+  const bool late = rules_.late();
+  if (late) StartCallers(plan, pipeline, iteration, forecast, run);
   const WordHash prefix =
       WordHash(spec_.seed).With(kComputationNoise).With(pipeline).With(iteration);
   if (noisy && late) {
@@ -64,35 +69,49 @@ void PipelineReplay::Draw(double start, double end, double watts, const RankFact
   run->totals.peak_gpu_watts = std::max(run->totals.peak_gpu_watts, watts * rank.computing_share);
 }
 
+void PipelineReplay::StartCallers(const LimitedPlan& plan, int pipeline, std::int64_t iteration,
+                                  const switching::Forecast* forecast, PipelineRun* run) {
+  if (forecast != nullptr) {
+    run->forecast = *forecast;
+    run->forecast.Follow(plan.rows);
+  }
+  callers_.clear();
+  for (int rank = 0; rank < pipeline_.dag.num_ranks; ++rank) {
+    const WordHash draws = LatencyDraws(spec_.seed, pipeline, iteration, rank);
+    switching::ClockState* clock = &run->clocks[rank];
+    if (forecast != nullptr) {
+      callers_.emplace_back(rules_, rank, draws, &run->forecast, clock);
+    } else {
+      callers_.emplace_back(rules_, plan.rows->KnobsOf(rank), draws, clock);
+    }
+  }
+}
+
 template <bool kNoisy, bool kLate>
 void PipelineReplay::RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun* run) {
-  const double latency = spec_.switching.latency_seconds;
   const double switch_stall = spec_.switching.stall_seconds;
-  const bool ahead = spec_.switching.call_ahead == CallAhead::kEnd;
   const double sigma = spec_.noise.per_computation;
   const auto step = [&](int i, double ready, double* start, double* end) {
     const LimitedComputation& computation = plan.computations[i];
     RankFactors& rank = ranks_[computation.rank];
-    ClockState& clock = run->clocks[computation.rank];
+    switching::ClockState& clock = run->clocks[computation.rank];
     if (!rank.started) {
       ready = std::max(ready, rank.stall_seconds);
       rank.started = true;
     }
-    const bool changes = computation.knob != clock.newest;
+    const bool changes = computation.knob != clock.planned;
     if (changes) ready += switch_stall;
     *start = ready;
     Factors factors = {.rank = &rank};
     if constexpr (kNoisy) factors.computation_noise = 1 + sigma * prefix.With(i).StandardDraw();
     if constexpr (kLate) {
-      clock.Ask(computation.knob, ahead ? rank.last_end_seconds : ready, latency,
-                &run->totals.clock_calls);
-      clock.Advance(ready, latency, &run->totals.clock_calls);
-      if (clock.in_effect != computation.knob) ++run->totals.late_computations;
-      *end = RunAtChangingClocks(plan, i, ready, factors, &clock, run, &joules_[i]);
+      switching::RankCaller& caller = callers_[computation.rank];
+      if (caller.Start(ready)) ++run->totals.late_computations;
+      *end = RunAtChangingClocks(plan, i, ready, factors, run, &joules_[i]);
+      caller.End(*end);
     } else {
       if (changes) ++run->totals.clock_calls;
-      clock.in_effect = computation.knob;
-      clock.newest = computation.knob;
+      clock = switching::SettledAt(computation.knob);
       const TimedOption& option = computation.option;
       const double noise = factors.computation_noise;
       *end = ready + option.time_seconds * rank.gpu_noise * rank.slow * noise;
@@ -101,43 +120,34 @@ void PipelineReplay::RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun
     }
     run->totals.computing_joules += joules_[i];
     rank.busy_seconds += *end - ready;
-    rank.last_end_seconds = *end;
   };
   ReplayBy(pipeline_.dag, step, &timing_);
+  if constexpr (kLate) {
+    for (const switching::ClockState& clock : run->clocks) run->totals.clock_calls += clock.calls;
+  }
 }
 
 // Work goes on at the clock in effect while calls end and others begin. Returns
 // when it is done.
 double PipelineReplay::RunAtChangingClocks(const LimitedPlan& plan, int i, double start,
-                                           const Factors& factors, ClockState* clock,
-                                           PipelineRun* run, double* joules) const {
+                                           const Factors& factors, PipelineRun* run,
+                                           double* joules) {
   const LimitedComputation& planned = plan.computations[i];
   const RankFactors& rank = *factors.rank;
-  double now = start;
-  double left = 1;  // Share of the work.
-  *joules = 0;
-  while (true) {
-    const TimedOption* option =
-        clock->in_effect == planned.knob ? nullptr : options_.Find(i, clock->in_effect);
+  const TimedOption* option = nullptr;
+  const auto seconds_at = [&](int knob) {
+    option = knob == planned.knob ? nullptr : options_.Find(i, knob);
     if (option == nullptr) option = &planned.option;
-    const double seconds =
-        option->time_seconds * rank.gpu_noise * rank.slow * factors.computation_noise;
+    return option->time_seconds * rank.gpu_noise * rank.slow * factors.computation_noise;
+  };
+  *joules = 0;
+  const auto piece = [&](int /*knob*/, double from, double to, double share) {
     const double energy =
         option->energy_joules * rank.gpu_mean * rank.slow * factors.computation_noise;
-    const double end = now + left * seconds;
-    if (!clock->calling() || clock->call_end_seconds >= end) {
-      *joules += left * energy;
-      Draw(now, end, option->watts, rank, run);
-      return end;
-    }
-    const double changed = clock->call_end_seconds;
-    const double done = (changed - now) / seconds;
-    *joules += done * energy;
-    left = std::max(0.0, left - done);
-    Draw(now, changed, option->watts, rank, run);
-    now = changed;
-    clock->Advance(now, spec_.switching.latency_seconds, &run->totals.clock_calls);
-  }
+    *joules += share * energy;
+    Draw(from, to, option->watts, rank, run);
+  };
+  return callers_[planned.rank].Run(start, seconds_at, piece);
 }
 
 }  // namespace perseus::emulate

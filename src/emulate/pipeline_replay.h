@@ -8,13 +8,15 @@
 #include <span>
 #include <vector>
 
-#include "emulate/clock_state.h"
 #include "emulate/limited_plan.h"
 #include "emulate/noise.h"
 #include "emulate/power_trace.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
 #include "perseus/pipeline.h"
+#include "switching/clock_state.h"
+#include "switching/forecast.h"
+#include "switching/rank_caller.h"
 
 namespace perseus::emulate {
 
@@ -32,7 +34,8 @@ struct RunTotals {
 struct PipelineRun {
   RunTotals totals;
   std::vector<PowerSegment> segments;  // Power of computations beyond blocking power.
-  std::vector<ClockState> clocks;      // [rank], when its last computation ended.
+  std::vector<switching::ClockState> clocks;  // [rank], when its last computation ended.
+  switching::Forecast forecast;               // The same; empty where calls are not predicted.
 };
 
 // Replays iterations of single pipelines, with noise and late clocks.
@@ -42,10 +45,12 @@ class PipelineReplay {
   PipelineReplay(const CostedPipeline& pipeline, const EmulationSpec& spec,
                  const OptionsByKnob& options, const FixedNoise& noise);
 
-  // `clocks`: of its ranks, when the iteration starts. Uses the memory of `run`
-  // again.
+  // `clocks`: of its ranks, when the iteration starts. `forecast`: what its
+  // clients expect; nullptr where calls are not predicted. Uses the memory of
+  // `run` again.
   void Run(const LimitedPlan& plan, int pipeline, std::int64_t iteration,
-           std::span<const ClockState> clocks, PipelineRun* run);
+           std::span<const switching::ClockState> clocks, const switching::Forecast* forecast,
+           PipelineRun* run);
 
   // Of the last Run().
   const Timing& timing() const { return timing_; }
@@ -60,7 +65,6 @@ class PipelineReplay {
     double computing_share = 1;  // m/g: of the time, for which the mean GPU computes.
     double blocking_watts = 0;
     double stall_seconds = 0;
-    double last_end_seconds = 0;
     double busy_seconds = 0;
     bool started = false;
   };
@@ -72,8 +76,10 @@ class PipelineReplay {
 
   template <bool kNoisy, bool kLate>
   void RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun* run);
+  void StartCallers(const LimitedPlan& plan, int pipeline, std::int64_t iteration,
+                    const switching::Forecast* forecast, PipelineRun* run);
   double RunAtChangingClocks(const LimitedPlan& plan, int i, double start, const Factors& factors,
-                             ClockState* clock, PipelineRun* run, double* joules) const;
+                             PipelineRun* run, double* joules);
   void Draw(double start, double end, double watts, const RankFactors& rank,
             PipelineRun* run) const;
 
@@ -81,7 +87,9 @@ class PipelineReplay {
   const EmulationSpec& spec_;
   const OptionsByKnob& options_;
   const FixedNoise& noise_;
+  switching::SwitchingRules rules_;
   std::vector<RankFactors> ranks_;
+  std::vector<switching::RankCaller> callers_;  // [rank] Where clocks come late.
   Timing timing_;
   std::vector<double> joules_;
 };

@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -135,6 +137,40 @@ Result<JobFile> LoadSettings(const std::string& path, const JobFile& overrides) 
 
 ProfileOptions ProfileOptionsOf(const JobFile& settings) {
   return {.baseline = settings.baseline.value_or(""), .strict = settings.strict.value_or(false)};
+}
+
+bool HasConditions(const JobFile& settings) {
+  const std::span<const job::Field> fields = job::Fields();
+  return std::any_of(fields.begin(), fields.end(), [&](const job::Field& field) {
+    return field.condition && job::IsSet(field, settings);
+  });
+}
+
+void ApplyConditions(const JobFile& settings, Conditions* conditions) {
+  const auto set = [](const auto& value, auto* target) {
+    if (value) *target = *value;
+  };
+  TimeNoise& noise = conditions->noise;
+  set(settings.noise, &noise.per_computation);
+  set(settings.stage_noise, &noise.per_stage);
+  set(settings.gpu_noise, &noise.per_gpu);
+  ClockSwitching& switching = conditions->switching;
+  set(settings.switch_latency_seconds, &switching.latency_seconds);
+  set(settings.switch_latency_spread_seconds, &switching.latency_spread_seconds);
+  set(settings.switch_stall_seconds, &switching.stall_seconds);
+  set(settings.call_ahead, &switching.call_ahead);
+  set(settings.max_early_loss, &switching.max_early_loss);
+  set(settings.min_call_interval_seconds, &switching.min_interval_seconds);
+  set(settings.change_price_joules, &conditions->change_joules);
+  set(settings.max_slowdown, &conditions->max_slowdown);
+  set(settings.confidence, &conditions->confidence);
+  if (settings.max_changes) conditions->max_changes = *settings.max_changes;
+}
+
+Conditions ConditionsOf(const JobFile& settings) {
+  Conditions conditions;
+  ApplyConditions(settings, &conditions);
+  return conditions;
 }
 
 std::vector<std::string_view> MissingFields(const JobFile& settings) {

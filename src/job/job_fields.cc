@@ -18,10 +18,13 @@ constexpr NumberRange kMicrobatches = UpTo(kMaxMicrobatches);
 constexpr NumberRange kGpus = UpTo(kMaxGpus);
 constexpr NumberRange kWatts = {.least = 0, .most = kMaxWatts};
 constexpr NumberRange kSeconds = {.least = 0, .most = kMaxSeconds};
+constexpr NumberRange kNoise = {.least = 0, .most = kMostNoise};
+constexpr NumberRange kShare = {.least = 0, .most = 1};
+constexpr NumberRange kJoules = {.least = 0, .most = kMaxJoules};
 constexpr NumberRange kInnerShare = {
     .least = 0, .most = 1, .above_least = true, .below_most = true};
 
-const std::array<Field, 25> kFields = {{
+const std::array<Field, 38> kFields = {{
     {"profile", &JobFile::profile, Unit::kPath, {}},
     {"baseline", &JobFile::baseline, Unit::kLabel, {}},
     {"strict", &JobFile::strict, Unit::kNone, {}},
@@ -47,6 +50,20 @@ const std::array<Field, 25> kFields = {{
     {"coarse_watts", &JobFile::coarse_watts, Unit::kWatts, kWatts},
     {"exponential_fit", &JobFile::exponential_fit, Unit::kNone, {}},
     {"output", &JobFile::output, Unit::kPath, {}},
+    {"noise", &JobFile::noise, Unit::kShare, kNoise, true},
+    {"stage_noise", &JobFile::stage_noise, Unit::kShare, kNoise, true},
+    {"gpu_noise", &JobFile::gpu_noise, Unit::kShare, kNoise, true},
+    {"switch_latency", &JobFile::switch_latency_seconds, Unit::kSeconds, kSeconds, true},
+    {"switch_latency_spread", &JobFile::switch_latency_spread_seconds, Unit::kSeconds, kSeconds,
+     true},
+    {"switch_stall", &JobFile::switch_stall_seconds, Unit::kSeconds, kSeconds, true},
+    {"call_ahead", &JobFile::call_ahead, Unit::kNone, {}, true},
+    {"max_early_loss", &JobFile::max_early_loss, Unit::kShare, kShare, true},
+    {"min_call_interval", &JobFile::min_call_interval_seconds, Unit::kSeconds, kSeconds, true},
+    {"change_price", &JobFile::change_price_joules, Unit::kNone, kJoules, true},
+    {"max_slowdown", &JobFile::max_slowdown, Unit::kShare, kShare, true},
+    {"confidence", &JobFile::confidence, Unit::kShare, kInnerShare, true},
+    {"max_changes", &JobFile::max_changes, Unit::kNone, {.least = 0, .most = kMaxChanges}, true},
 }};
 
 template <typename T>

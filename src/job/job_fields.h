@@ -24,16 +24,19 @@ using Member =
     std::variant<std::optional<std::string> JobFile::*, std::optional<int> JobFile::*,
                  std::optional<double> JobFile::*, std::vector<double> JobFile::*,
                  std::optional<PlanTarget> JobFile::*, std::optional<Granularity> JobFile::*,
-                 std::optional<TimeMargin> JobFile::*, std::optional<bool> JobFile::*>;
+                 std::optional<TimeMargin> JobFile::*, std::optional<CallAhead> JobFile::*,
+                 std::optional<bool> JobFile::*>;
 
-enum class Unit : std::uint8_t { kNone, kPath, kLabel, kScheduleName, kWatts, kSeconds };
+enum class Unit : std::uint8_t { kNone, kPath, kLabel, kScheduleName, kWatts, kSeconds, kShare };
 
 struct Field {
   std::string_view key;  // In a job file.
   Member member;
   Unit unit = Unit::kNone;
-  NumberRange range;  // Of numbers.
+  NumberRange range;       // Of numbers.
+  bool condition = false;  // In the table [conditions].
 };
+inline constexpr std::string_view kConditionsTable = "conditions";
 
 // In the order of docs/files.md.
 std::span<const Field> Fields();

@@ -20,6 +20,7 @@
 #include "common/tree_reader.h"
 #include "job/duration_text.h"
 #include "job/job_fields.h"
+#include "job/share_text.h"
 #include "job/time_margin_text.h"
 #include "perseus/file.h"
 #include "perseus/schedule.h"
@@ -50,12 +51,8 @@ class JobParser {
         directory_(std::filesystem::path(name).parent_path()) {}
 
   Result<JobFile> Parse() {
-    std::vector<std::string_view> keys;
-    for (const job::Field& field : job::Fields()) keys.push_back(field.key);
-    root_.AllowOnly(keys);
-    for (const job::Field& field : job::Fields()) {
-      if (const auto found = root_.Find(field.key)) Read(field, *found);
-    }
+    ReadTable(root_, false);
+    if (const auto conditions = root_.Find(job::kConditionsTable)) ReadTable(*conditions, true);
     // After a fault Find() finds nothing more.
     if (!reader_.failed() && job_.schedule && job_.schedule_file) {
       root_.Find("schedule_file")->Fail("'schedule' is given too; keep one of them");
@@ -65,6 +62,19 @@ class JobParser {
   }
 
  private:
+  void ReadTable(const TreeCursor& table, bool conditions) {
+    std::vector<std::string_view> keys;
+    if (!conditions) keys.push_back(job::kConditionsTable);
+    for (const job::Field& field : job::Fields()) {
+      if (field.condition == conditions) keys.push_back(field.key);
+    }
+    table.AllowOnly(keys);
+    for (const job::Field& field : job::Fields()) {
+      if (field.condition != conditions) continue;
+      if (const auto found = table.Find(field.key)) Read(field, *found);
+    }
+  }
+
   void Read(const job::Field& field, const TreeCursor& found) {
     const Position position = found.node().position;
     job_.places[std::string(field.key)] =
@@ -97,8 +107,13 @@ class JobParser {
     *value = found.Integer(static_cast<int>(field.range.least), static_cast<int>(field.range.most));
   }
 
-  // A number, or a time with its unit ("20ms").
+  // A number, a time with its unit ("20ms"), or a percentage ("1%").
   static double ReadNumber(const job::Field& field, const TreeCursor& found) {
+    if (field.unit == job::Unit::kShare && found.IsString()) {
+      const Result<double> share = job::ParseShare(found.String(), field.range);
+      if (!share) found.Fail(share.error().message);
+      return share.value_or(0);
+    }
     if (field.unit != job::Unit::kSeconds || !found.IsString()) return found.Number(field.range);
     const Result<double> seconds = job::ParseDuration(found.String());
     if (!seconds) found.Fail(seconds.error().message);
@@ -140,6 +155,12 @@ class JobParser {
     } else {
       found.Fail(margin.error().message);
     }
+  }
+
+  static void Read(const job::Field& /*field*/, const TreeCursor& found,
+                   std::optional<CallAhead>* value) {
+    *value = ParseCallAhead(found.String());
+    if (!*value) found.FailExpected("none, end or predicted");
   }
 
   // Seconds as a number, or a target's text.

@@ -16,6 +16,8 @@ inline constexpr int kMaxGpus = 1'000'000;          // tp, dp
 inline constexpr int kMaxClocks = 1'000;            // max_clocks
 inline constexpr double kMaxWatts = 1e6;            // blocking_power, coarse_watts
 inline constexpr double kMaxSeconds = 1e6;          // comm_delay, min_dwell, ...; not `at`
+inline constexpr double kMaxJoules = 1e12;          // change_price
+inline constexpr int kMaxChanges = 1'000'000'000;   // max_changes
 inline constexpr double kMinEffort = 0.001;
 inline constexpr double kMaxEffort = 1'000;
 

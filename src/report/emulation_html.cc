@@ -151,7 +151,9 @@ class Page {
     if (!switching.any()) return "at once";
     return fmt::format("in effect after {:.6g} s, {:.6g} s of standstill, asked for {}",
                        switching.latency_seconds, switching.stall_seconds,
-                       switching.call_ahead == CallAhead::kEnd ? "ahead" : "as the computation starts");
+                       switching.call_ahead == CallAhead::kNone  ? "as the computation starts"
+                       : switching.call_ahead == CallAhead::kEnd ? "ahead"
+                                                                 : "ahead of predicted starts");
   }
 
   void SmallPrint() {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "robust/draws.h"
+#include "common/word_hash.h"
 
 namespace perseus::robust {
 namespace {
@@ -34,7 +34,7 @@ Samples DrawSamples(const CostedPipeline& pipeline, const TimeNoise& noise, int 
   samples.weight.assign(dag.size(), 1.0);
   if (!noise.any()) return samples;
 
-  const Draw root(seed);
+  const WordHash root(seed);
   std::vector<double> slowest(static_cast<std::size_t>(dag.num_ranks) * count, 1.0);
   if (noise.per_gpu > 0) {
     for (int rank = 0; rank < dag.num_ranks; ++rank) {
@@ -43,7 +43,7 @@ Samples DrawSamples(const CostedPipeline& pipeline, const TimeNoise& noise, int 
         double sum = 0;
         for (int gpu = 0; gpu < pipeline.tensor_parallel; ++gpu) {
           const double draw =
-              1 + noise.per_gpu * root.With(kGpuDraw).With(lane).With(rank).With(gpu).Standard();
+              1 + noise.per_gpu * root.With(kGpuDraw).With(lane).With(rank).With(gpu).StandardDraw();
           most = std::max(most, draw);
           sum += draw;
         }
@@ -62,12 +62,12 @@ Samples DrawSamples(const CostedPipeline& pipeline, const TimeNoise& noise, int 
       double factor = slowest[of_rank];
       if (noise.per_computation > 0) {
         factor *=
-            1 + noise.per_computation * root.With(kComputationDraw).With(lane).With(i).Standard();
+            1 + noise.per_computation * root.With(kComputationDraw).With(lane).With(i).StandardDraw();
       }
       if (noise.per_stage > 0) {
         const int job = lane / samples.pipelines;
         factor *= 1 + noise.per_stage *
-                          root.With(kStageDraw).With(job).With(computation.action.stage).Standard();
+                          root.With(kStageDraw).With(job).With(computation.action.stage).StandardDraw();
       }
       row[lane] = factor;
       sum += factor * samples.energy[of_rank];

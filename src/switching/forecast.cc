@@ -1,0 +1,66 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "switching/forecast.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace perseus::switching {
+
+PlannedRows MakeRows(const PipelineDag& dag, std::span<const int> knobs,
+                     std::span<const double> durations_seconds) {
+  const Timing timing = Replay(dag, durations_seconds);
+  PlannedRows planned;
+  planned.knobs.reserve(dag.computations.size());
+  planned.rows.reserve(dag.computations.size());
+  for (const std::vector<int>& order : dag.rank_order) {
+    planned.first_row.push_back(static_cast<int>(planned.rows.size()));
+    double end = 0;
+    for (const int i : order) {
+      planned.knobs.push_back(knobs[i]);
+      planned.rows.push_back({.duration_seconds = durations_seconds[i],
+                              .gap_seconds = std::max(0.0, timing.start_seconds[i] - end)});
+      end = timing.end_seconds[i];
+    }
+  }
+  planned.first_row.push_back(static_cast<int>(planned.rows.size()));
+  return planned;
+}
+
+void Forecast::Follow(const std::shared_ptr<const PlannedRows>& next) {
+  const std::shared_ptr<const PlannedRows> old = std::exchange(plan, next);
+  if (old == nullptr) {
+    const std::size_t ranks = next->first_row.size() - 1;
+    rows = next->rows;
+    wrap_gap_seconds.assign(ranks, 0);
+    last_end_seconds.assign(ranks, 0);
+    return;
+  }
+  if (old == next || old->knobs == next->knobs) return;
+  const std::vector<Row> learned = std::exchange(rows, next->rows);
+  if (!std::exchange(measured, false)) return;
+  for (std::size_t rank = 0; rank + 1 < next->first_row.size(); ++rank) {
+    double planned_seconds = 0;
+    double measured_seconds = 0;
+    for (int k = next->first_row[rank]; k < next->first_row[rank + 1]; ++k) {
+      planned_seconds += old->rows[k].duration_seconds;
+      measured_seconds += learned[k].duration_seconds;
+    }
+    const double overall = planned_seconds > 0 ? measured_seconds / planned_seconds : 1;
+    for (int k = next->first_row[rank]; k < next->first_row[rank + 1]; ++k) {
+      const double promised = old->rows[k].duration_seconds;
+      rows[k].duration_seconds *= promised > 0 ? learned[k].duration_seconds / promised : overall;
+      rows[k].gap_seconds *= overall;
+    }
+  }
+}
+
+void Forecast::EndIteration(double iteration_seconds) {
+  for (double& end : last_end_seconds) end -= iteration_seconds;
+  measured = true;
+  has_last = true;
+}
+
+}  // namespace perseus::switching

@@ -1,0 +1,193 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "switching/rank_caller.h"
+
+#include <algorithm>
+
+namespace perseus::switching {
+
+RankCaller::RankCaller(const SwitchingRules& rules, std::span<const int> knobs,
+                       WordHash latency_draws, ClockState* clock)
+    : rules_(&rules), knobs_(knobs), latency_draws_(latency_draws), clock_(clock) {
+  if (clock_->calling()) return;
+  Decide(0);
+}
+
+RankCaller::RankCaller(const SwitchingRules& rules, int rank, WordHash latency_draws,
+                       Forecast* forecast, ClockState* clock)
+    : rules_(&rules),
+      knobs_(forecast->plan->KnobsOf(rank)),
+      latency_draws_(latency_draws),
+      clock_(clock),
+      forecast_(forecast),
+      rows_(std::span(forecast->rows).subspan(forecast->plan->first_row[rank], knobs_.size())),
+      rank_(rank) {
+  if (!clock_->calling()) DecideAhead(0);
+}
+
+bool RankCaller::Start(double seconds) {
+  const int knob = knobs_[row_ + 1];
+  if (forecast_ == nullptr) {
+    // The first of an iteration; of others, when the one before ended.
+    if (rules_->switching.call_ahead == CallAhead::kEnd && row_ < 0) Ask(knob, 0);
+    if (rules_->switching.call_ahead == CallAhead::kNone) Ask(knob, seconds);
+  }
+  Advance(seconds);
+  ++row_;
+  running_ = true;
+  begin_seconds_ = seconds;
+  clock_->planned = knob;
+  if (forecast_ != nullptr) {
+    Learn(seconds - end_seconds_, &rows_[row_].gap_seconds);
+    if (row_ == 0 && forecast_->has_last) {
+      double& gap = forecast_->wrap_gap_seconds[rank_];
+      const double measured = seconds - forecast_->last_end_seconds[rank_];
+      gap = gap > 0 ? (gap + measured) / 2 : measured;
+    }
+    if (!clock_->calling()) DecideAhead(seconds);
+  }
+  const bool comes = clock_->target == knob &&
+                     clock_->call_end_seconds <= seconds + rules_->tolerance_seconds();
+  return clock_->in_effect != knob && !comes;
+}
+
+void RankCaller::End(double seconds) {
+  running_ = false;
+  end_seconds_ = seconds;
+  const bool last = row_ + 1 == static_cast<int>(knobs_.size());
+  if (forecast_ != nullptr) {
+    Learn(seconds - begin_seconds_, &rows_[row_].duration_seconds);
+    if (last) {
+      forecast_->last_end_seconds[rank_] = seconds;
+      forecast_ = nullptr;  // What is left is to ask for the first clock of the next iteration.
+      Ask(knobs_.front(), seconds);
+    } else if (!clock_->calling()) {
+      DecideAhead(seconds);
+    }
+  } else if (!last && rules_->switching.call_ahead == CallAhead::kEnd) {
+    Ask(knobs_[row_ + 1], seconds);
+  }
+}
+
+// When another knob than this one comes into effect, where it is before `end`.
+double RankCaller::NextChange(int knob, double end) {
+  while (true) {
+    const double next = NextSeconds();
+    if (next >= end) return next;
+    Step();
+    if (clock_->in_effect != knob) return next;
+  }
+}
+
+void RankCaller::Advance(double seconds) {
+  while (NextSeconds() <= seconds) Step();
+}
+
+// The next event: a call ends, or it is time to decide.
+void RankCaller::Step() {
+  const double now = NextSeconds();
+  if (clock_->calling()) {
+    clock_->in_effect = clock_->target;
+    clock_->target = kNoCall;
+  }
+  if (forecast_ != nullptr) {
+    DecideAhead(now);
+  } else {
+    Decide(now);
+  }
+}
+
+void RankCaller::Ask(int knob, double seconds) {
+  Advance(seconds);
+  clock_->newest = knob;
+  if (!clock_->calling()) Decide(seconds);
+}
+
+// Calls for the newest knob as soon as a call may begin.
+void RankCaller::Decide(double now) {
+  wake_seconds_ = kNever;
+  if (clock_->newest == clock_->in_effect) return;
+  if (now < clock_->allowed_seconds) {
+    wake_seconds_ = clock_->allowed_seconds;
+  } else {
+    Begin(clock_->newest, now);
+  }
+}
+
+// As the client's follower decides: see docs/emulation.md.
+void RankCaller::DecideAhead(double now) {
+  wake_seconds_ = kNever;
+  const int size = static_cast<int>(knobs_.size());
+  int row = running_ ? row_ : row_ + 1;
+  int knob = knobs_[row];
+  double lasts = rows_[row].duration_seconds;
+  const double expected = running_ ? begin_seconds_ + lasts : end_seconds_ + rows_[row].gap_seconds;
+  const double soon = std::max(now, expected);
+  double end = running_ ? soon : soon + lasts;
+  const double high = rules_->high_seconds();
+  for (int next = row + 1; next <= size; ++next) {
+    const bool wraps = next == size;
+    const bool fresh = next > called_row_;
+    // No call for this one or for a later one is due before `soon`.
+    if (fresh && end - high > soon) break;
+    const int wanted = wraps ? knobs_.front() : knobs_[next];
+    const double gap = wraps ? forecast_->wrap_gap_seconds[rank_] : rows_[next].gap_seconds;
+    const double starts = end + gap;
+    if (wanted != knob) {
+      double due = starts - high;
+      if (rules_->Lowers(knob, wanted)) {
+        due = std::max(
+            due, end - rules_->least_seconds() - rules_->switching.max_early_loss * lasts);
+      }
+      due = std::min(end, due);
+      if (fresh && due > now) {
+        // Later ones shift with what is waited for.
+        if (due <= expected) wake_seconds_ = due;
+        break;
+      }
+      row = next;
+      knob = wanted;
+      if (fresh) break;
+    }
+    if (wraps) break;
+    lasts = rows_[next].duration_seconds;
+    end = starts + lasts;
+  }
+  if (knob == clock_->in_effect) return;
+  if (now < clock_->allowed_seconds) {
+    wake_seconds_ = std::min(wake_seconds_, clock_->allowed_seconds);
+    return;
+  }
+  Begin(knob, now);
+  called_row_ = row;
+}
+
+void RankCaller::Begin(int knob, double now) {
+  const ClockSwitching& switching = rules_->switching;
+  double latency = switching.latency_seconds;
+  if (switching.latency_spread_seconds > 0) {
+    const double z = latency_draws_.With(clock_->calls).StandardDraw();
+    latency = std::max(0.0, latency + switching.latency_spread_seconds * z);
+  }
+  wake_seconds_ = kNever;
+  clock_->newest = knob;
+  clock_->target = knob;
+  clock_->call_end_seconds = now + latency;
+  clock_->allowed_seconds = now + switching.min_interval_seconds;
+  ++clock_->calls;
+}
+
+int EndIteration(const SwitchingRules& rules, WordHash latency_draws, double iteration_seconds,
+                 ClockState* clock) {
+  const int before = clock->calls;
+  RankCaller caller(rules, {}, latency_draws, clock);
+  caller.Advance(iteration_seconds);
+  const int began = clock->calls - before;
+  clock->calls = 0;
+  clock->call_end_seconds = clock->calling() ? clock->call_end_seconds - iteration_seconds : 0;
+  clock->allowed_seconds = std::max(0.0, clock->allowed_seconds - iteration_seconds);
+  return began;
+}
+
+}  // namespace perseus::switching
