@@ -7,6 +7,8 @@
 #include "perseus/policy.h"
 #include "robust/clock_search.h"
 #include "robust/dual_bound.h"
+#include "robust/price_path.h"
+#include "robust/exact_replay.h"
 using namespace perseus;
 using namespace perseus::robust;
 struct Fixed : Policy {
@@ -17,6 +19,17 @@ struct Fixed : Policy {
 };
 struct F { double t, e, calls, late; };
 F Emu(const Planner& pl, const Plan& p, const Conditions& c, int seeds, int iters) {
+  F f{};
+  for (int s = 0; s < seeds; ++s) {
+    auto e = ReplayJob(pl.pipeline(), p.options, c, 1, iters, 1000 + s);
+    double n = (double)seeds * iters;
+    for (double x : e.seconds) f.t += x / n;
+    for (double x : e.joules) f.e += x / n;
+    f.calls += e.clock_calls / seeds;
+  }
+  return f;
+}
+F Emu0(const Planner& pl, const Plan& p, const Conditions& c, int seeds, int iters) {
   F f{};
   for (int s = 0; s < seeds; ++s) {
     EmulationSpec spec; spec.iterations = iters; spec.noise = c.noise; spec.switching = c.switching;
@@ -64,16 +77,18 @@ int main(int argc, char** argv) {
   goal.price_of_time = std::max(1.0, slope - goal.waiting_watts);
   double total_b = b.effective_joules + goal.waiting_watts * b.seconds;
   fmt::print("base {:.4f} s model {:.4f} s nominal {:.4f} s; slope {:.0f} W energy {:.0f} J\n", base.t, b.seconds, tb, slope, total_b);
-  if (getenv("ROUNDS")) for (double l : {0.0, noise > 0 || mode != CallAhead::kNone ? 0.0 : lat}) {
+  DualBound dual; if (getenv("ROUNDS")) for (double l : {0.0, noise > 0 || mode != CallAhead::kNone ? 0.0 : lat}) {
     double t0 = now();
     auto d = BoundByPrices(P, samples, goal.accepted_seconds, l, atoi(getenv("ROUNDS")));
-    fmt::print("dual bound {:.3f} price {:.0f} {:.1f}s\n", 100 * (1 - (d.effective_joules + goal.waiting_watts * goal.accepted_seconds) / total_b), d.price_of_time, now() - t0);
+    dual = d; fmt::print("dual bound {:.3f} price {:.0f} {:.1f}s\n", 100 * (1 - (d.effective_joules + goal.waiting_watts * goal.accepted_seconds) / total_b), d.price_of_time, now() - t0);
   }
   ClockSearch search(P, &replay, 7);
   Chosen best; best.knobs = knobs;
   for (int level : levels) {
     goal.most_changes = level;
     replay.Reset(best.knobs);
+    if (getenv("DPSTART")) { replay.Reset(CheapestKnobsWithin(P, dual.price, level)); goal.price_of_time = dual.price_of_time - goal.waiting_watts;
+      auto f = replay.figures(); fmt::print("start changes {} saving {:.3f} slow {:.4f}\n", f.changes, 100 * (1 - (f.effective_joules + goal.waiting_watts * f.seconds) / total_b), 100 * (f.seconds / b.seconds - 1)); }
     double t0 = now();
     double unit = total_b / P.dag.size();
     Chosen got = search.Anneal(goal, {(int64_t)(moves*1e6), unit * atof(getenv("HOT")), unit * atof(getenv("COLD"))});
