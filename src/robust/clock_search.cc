@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <utility>
 
 namespace perseus::robust {
@@ -23,6 +24,12 @@ ClockSearch::ClockSearch(const CostedPipeline& pipeline, LaneReplay* replay, std
     }
   }
   for (std::vector<int>& knobs : useful_) std::sort(knobs.begin(), knobs.end());
+  has_option_.assign(pipeline.tables.size() * pipeline.knobs.size(), 0);
+  for (std::size_t t = 0; t < pipeline.tables.size(); ++t) {
+    for (const CostOption& option : pipeline.tables[t].all_options) {
+      has_option_[t * pipeline.knobs.size() + option.knob] = 1;
+    }
+  }
 }
 
 // A knob near another one.
@@ -39,7 +46,13 @@ int ClockSearch::StepFrom(int rank, int knob) {
   return knobs[std::clamp(to, 0, size - 1)];
 }
 
-void ClockSearch::Propose(const SearchGoal& /*goal*/) {
+void ClockSearch::Add(int i, int knob) {
+  const std::size_t table = pipeline_.table_of[i];
+  if (replay_->knobs()[i] == knob) return;
+  if (has_option_[table * pipeline_.knobs.size() + knob] != 0) proposal_.push_back({i, knob});
+}
+
+void ClockSearch::Propose() {
   proposal_.clear();
   const PipelineDag& dag = pipeline_.dag;
   const std::vector<int>& knobs = replay_->knobs();
@@ -96,13 +109,11 @@ void ClockSearch::Propose(const SearchGoal& /*goal*/) {
     const int table = pipeline_.table_of[order[at]];
     for (int k = begin; k < end; ++k) {
       const int i = order[k];
-      if (pipeline_.table_of[i] == table && knobs[i] != to) proposal_.push_back({i, to});
+      if (pipeline_.table_of[i] == table) Add(i, to);
     }
     return;
   }
-  for (int k = begin; k < end; ++k) {
-    if (knobs[order[k]] != to) proposal_.push_back({order[k], to});
-  }
+  for (int k = begin; k < end; ++k) Add(order[k], to);
 }
 
 // What the proposal costs at the criticality that was seen last. Iteration time is
@@ -162,7 +173,7 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
     const double heat =
         schedule.hot_joules * std::pow(schedule.cold_joules / schedule.hot_joules, share);
     work_ += kMoveWork;
-    Propose(goal);
+    Propose();
     if (proposal_.empty()) continue;
     const double allowed = -heat * std::log(1 - stream_.Share());
     if (FirstOrder() > allowed) continue;
@@ -170,8 +181,8 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
     const LaneFigures& tried = replay_->Try(proposal_);
     work_ += static_cast<std::int64_t>(size) / 2 * (replay_->lanes() + 4);
     if (tried.changes > goal.most_changes && tried.changes > now.changes) continue;
-    const double costs = joules_of(tried) - joules_of(now) +
-                         price_of_time_ * (tried.seconds - now.seconds);
+    const double costs =
+        joules_of(tried) - joules_of(now) + price_of_time_ * (tried.seconds - now.seconds);
     if (costs > allowed) continue;
     for (const KnobChange& change : proposal_) scratch_[change.computation] = change.knob;
     replay_->Commit();
@@ -183,7 +194,8 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
     // The price of time follows what is missing.
     const double late = (replay_->figures().seconds / goal.accepted_seconds - 1) * 1e3;
     price_of_time_ *= 1 + 0.002 * std::clamp(late, -1.0, 1.0);
-    price_of_time_ = std::clamp(price_of_time_, goal.price_of_time * 1e-2, goal.price_of_time * 1e2);
+    price_of_time_ =
+        std::clamp(price_of_time_, goal.price_of_time * 1e-2, goal.price_of_time * 1e2);
   }
   return best;
 }

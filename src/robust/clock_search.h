@@ -37,7 +37,7 @@ class ClockSearch {
   ClockSearch(const CostedPipeline& pipeline, LaneReplay* replay, std::uint64_t seed);
 
   struct Schedule {
-    std::int64_t work = 0;  // Computations x lanes replayed, and a little for each move.
+    std::int64_t work = 0;   // Computations x lanes replayed, and a little for each move.
     double hot_joules = 0;   // A move that costs so much is taken once in e times, first...
     double cold_joules = 0;  // ... and last.
   };
@@ -49,7 +49,8 @@ class ClockSearch {
   std::int64_t work() const { return work_; }
 
  private:
-  void Propose(const SearchGoal& goal);
+  void Propose();
+  void Add(int i, int knob);
   double FirstOrder();
   int StepFrom(int rank, int knob);
 
@@ -57,9 +58,10 @@ class ClockSearch {
   LaneReplay* replay_;
   Stream stream_;
   std::vector<std::vector<int>> useful_;  // [rank]: knobs, ascending.
+  std::vector<char> has_option_;          // [table x knobs + knob]
   std::vector<KnobChange> proposal_;
   std::vector<double> criticality_;
-  std::vector<int> scratch_;   // The replay's knobs; with the proposal while it is judged.
+  std::vector<int> scratch_;  // The replay's knobs; with the proposal while it is judged.
   std::vector<int> affected_;
   double price_of_time_ = 0;
   double waiting_watts_ = 0;

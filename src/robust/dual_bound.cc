@@ -171,8 +171,8 @@ class DualAscent {
         }
         std::swap(least, next);
       }
-      auto at = static_cast<std::size_t>(std::min_element(least.begin(), least.end()) -
-                                         least.begin());
+      auto at =
+          static_cast<std::size_t>(std::min_element(least.begin(), least.end()) - least.begin());
       value += least[at];
       for (std::size_t k = order.size(); k-- > 0;) {
         const int i = order[k];
@@ -196,8 +196,7 @@ class DualAscent {
       for (int s = 0; s < lanes; ++s) end[s] = dag.start_delay_seconds[i];
       for (int k = dag.first_precedence[i]; k < dag.first_precedence[i + 1]; ++k) {
         const Precedence& precedence = dag.precedences[k];
-        const double* const from =
-            ends_.data() + static_cast<std::size_t>(precedence.from) * lanes;
+        const double* const from = ends_.data() + static_cast<std::size_t>(precedence.from) * lanes;
         for (int s = 0; s < lanes; ++s) {
           const double at = from[s] + precedence.delay_seconds;
           end[s] = at > end[s] ? at : end[s];

@@ -85,9 +85,9 @@ class JobReplay {
     if (rules_.late()) {
       for (int p = 0; p < pipelines_; ++p) {
         for (int rank = 0; rank < num_ranks; ++rank) {
-          calls += switching::EndIteration(
-              rules_, Latencies(p, iteration, rank), slowest,
-              &clocks_[static_cast<std::size_t>(p) * num_ranks + rank]);
+          calls +=
+              switching::EndIteration(rules_, Latencies(p, iteration, rank), slowest,
+                                      &clocks_[static_cast<std::size_t>(p) * num_ranks + rank]);
         }
       }
       for (switching::Forecast& forecast : forecasts_) forecast.EndIteration(slowest);
@@ -111,9 +111,9 @@ class JobReplay {
       for (const CostOption& option : table.all_options) {
         const double away =
             std::abs(pipeline_.knobs[option.knob].number - pipeline_.knobs[knob].number);
-        const bool lower = nearest[knob] != nullptr &&
-                           pipeline_.knobs[option.knob].number <
-                               pipeline_.knobs[nearest[knob]->knob].number;
+        const bool lower =
+            nearest[knob] != nullptr &&
+            pipeline_.knobs[option.knob].number < pipeline_.knobs[nearest[knob]->knob].number;
         if (nearest[knob] == nullptr || away < least || (away == least && lower)) {
           nearest[knob] = &option;
           least = away;
@@ -194,7 +194,7 @@ class JobReplay {
   std::vector<double> stage_;     // [table]
   std::vector<RankNoise> ranks_;  // [pipeline x ranks + rank]
   std::shared_ptr<const switching::PlannedRows> rows_;
-  std::vector<switching::ClockState> clocks_;  // [pipeline x ranks + rank]
+  std::vector<switching::ClockState> clocks_;   // [pipeline x ranks + rank]
   std::vector<switching::Forecast> forecasts_;  // [pipeline]; where calls are predicted.
   std::vector<switching::RankCaller> callers_;
   std::vector<std::vector<const CostOption*>> nearest_;  // [table][knob]

@@ -86,9 +86,8 @@ bool LaneReplay::Run(int i, Node* node) {
     for (int s = 0; s < kBlock; ++s) ready[s] = dag.start_delay_seconds[i];
     for (int k = dag.first_precedence[i]; k < dag.first_precedence[i + 1]; ++k) {
       const Precedence& precedence = dag.precedences[k];
-      const double* const from = rows_.data() +
-                                 static_cast<std::size_t>(Now(precedence.from).end_row) * lanes_ +
-                                 block;
+      const double* const from =
+          rows_.data() + static_cast<std::size_t>(Now(precedence.from).end_row) * lanes_ + block;
       const double delay = precedence.delay_seconds;
       for (int s = 0; s < kBlock; ++s) {
         const double at = from[s] + delay;
@@ -99,12 +98,10 @@ bool LaneReplay::Run(int i, Node* node) {
     if (!late) {
       for (int s = 0; s < kBlock; ++s) end[s] = ready[s] + option.seconds * factor[block + s];
     } else {
-      double* const call =
-          rows_.data() + static_cast<std::size_t>(node->call_row) * lanes_ + block;
+      double* const call = rows_.data() + static_cast<std::size_t>(node->call_row) * lanes_ + block;
       const double* const last_call =
-          was_calling
-              ? rows_.data() + static_cast<std::size_t>(last->call_row) * lanes_ + block
-              : nullptr;
+          was_calling ? rows_.data() + static_cast<std::size_t>(last->call_row) * lanes_ + block
+                      : nullptr;
       const double* const last_end =
           last == nullptr ? nullptr
                           : rows_.data() + static_cast<std::size_t>(last->end_row) * lanes_ + block;

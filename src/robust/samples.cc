@@ -43,7 +43,8 @@ Samples DrawSamples(const CostedPipeline& pipeline, const TimeNoise& noise, int 
         double sum = 0;
         for (int gpu = 0; gpu < pipeline.tensor_parallel; ++gpu) {
           const double draw =
-              1 + noise.per_gpu * root.With(kGpuDraw).With(lane).With(rank).With(gpu).StandardDraw();
+              1 +
+              noise.per_gpu * root.With(kGpuDraw).With(lane).With(rank).With(gpu).StandardDraw();
           most = std::max(most, draw);
           sum += draw;
         }
@@ -61,13 +62,14 @@ Samples DrawSamples(const CostedPipeline& pipeline, const TimeNoise& noise, int 
       const std::size_t of_rank = static_cast<std::size_t>(computation.rank) * count + lane;
       double factor = slowest[of_rank];
       if (noise.per_computation > 0) {
-        factor *=
-            1 + noise.per_computation * root.With(kComputationDraw).With(lane).With(i).StandardDraw();
+        factor *= 1 + noise.per_computation *
+                          root.With(kComputationDraw).With(lane).With(i).StandardDraw();
       }
       if (noise.per_stage > 0) {
         const int job = lane / samples.pipelines;
-        factor *= 1 + noise.per_stage *
-                          root.With(kStageDraw).With(job).With(computation.action.stage).StandardDraw();
+        factor *=
+            1 + noise.per_stage *
+                    root.With(kStageDraw).With(job).With(computation.action.stage).StandardDraw();
       }
       row[lane] = factor;
       sum += factor * samples.energy[of_rank];

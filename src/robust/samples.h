@@ -17,10 +17,10 @@ namespace perseus::robust {
 // search: a lane is one iteration. Pipelines of one job are neighbours.
 struct Samples {
   int lanes = 1;
-  int pipelines = 1;            // lanes / pipelines jobs.
-  std::vector<double> time;     // [computation x lanes + lane]: factor of time.
-  std::vector<double> energy;   // [rank x lanes + lane]: further factor of energy.
-  std::vector<double> weight;   // [computation]: mean of both factors' product.
+  int pipelines = 1;           // lanes / pipelines jobs.
+  std::vector<double> time;    // [computation x lanes + lane]: factor of time.
+  std::vector<double> energy;  // [rank x lanes + lane]: further factor of energy.
+  std::vector<double> weight;  // [computation]: mean of both factors' product.
 
   const double* TimeOf(int computation) const {
     return time.data() + static_cast<std::size_t>(computation) * lanes;
