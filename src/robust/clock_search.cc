@@ -1,0 +1,203 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "robust/clock_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+namespace perseus::robust {
+
+ClockSearch::ClockSearch(const CostedPipeline& pipeline, LaneReplay* replay, std::uint64_t seed)
+    : pipeline_(pipeline), replay_(replay), stream_(seed) {
+  const PipelineDag& dag = pipeline.dag;
+  useful_.resize(dag.num_ranks);
+  for (int i = 0; i < dag.size(); ++i) {
+    std::vector<int>& knobs = useful_[dag.computations[i].rank];
+    if (knobs.empty()) knobs.push_back(pipeline.TableOf(i).baseline.knob);
+    for (const CostOption& option : pipeline.TableOf(i).options) {
+      if (std::find(knobs.begin(), knobs.end(), option.knob) == knobs.end()) {
+        knobs.push_back(option.knob);
+      }
+    }
+  }
+  for (std::vector<int>& knobs : useful_) std::sort(knobs.begin(), knobs.end());
+  has_option_.assign(pipeline.tables.size() * pipeline.knobs.size(), 0);
+  for (std::size_t t = 0; t < pipeline.tables.size(); ++t) {
+    for (const CostOption& option : pipeline.tables[t].all_options) {
+      has_option_[t * pipeline.knobs.size() + option.knob] = 1;
+    }
+  }
+}
+
+// A knob near another one.
+int ClockSearch::StepFrom(int rank, int knob) {
+  const std::vector<int>& knobs = useful_[rank];
+  const int size = static_cast<int>(knobs.size());
+  if (size == 1) return knobs[0];
+  const auto at = std::lower_bound(knobs.begin(), knobs.end(), knob) - knobs.begin();
+  const std::uint64_t bits = stream_.Next();
+  int step = 1;
+  if ((bits & 3) == 0) step = 2;
+  if ((bits & 15) == 0) step = 3 + static_cast<int>((bits >> 8) & 3);
+  const int to = static_cast<int>(at) + ((bits & 64) != 0 ? step : -step);
+  return knobs[std::clamp(to, 0, size - 1)];
+}
+
+void ClockSearch::Add(int i, int knob) {
+  const std::size_t table = pipeline_.table_of[i];
+  if (replay_->knobs()[i] == knob) return;
+  if (has_option_[table * pipeline_.knobs.size() + knob] != 0) proposal_.push_back({i, knob});
+}
+
+void ClockSearch::Propose() {
+  proposal_.clear();
+  const PipelineDag& dag = pipeline_.dag;
+  const std::vector<int>& knobs = replay_->knobs();
+  int rank = stream_.Below(dag.num_ranks);
+  while (dag.rank_order[rank].empty()) rank = (rank + 1) % dag.num_ranks;
+  const std::vector<int>& order = dag.rank_order[rank];
+  const int size = static_cast<int>(order.size());
+  const int at = stream_.Below(size);
+  const int knob = knobs[order[at]];
+  int begin = at;
+  int end = at + 1;
+  const int kind = stream_.Below(16);
+  const auto geometric = [&] {
+    int length = 1;
+    const std::uint64_t bits = stream_.Next();
+    for (int k = 0; k < 6 && ((bits >> k) & 1) != 0; ++k) length *= 2;
+    return length + static_cast<int>((bits >> 32) % static_cast<std::uint64_t>(length));
+  };
+  const auto whole_run = [&] {
+    while (begin > 0 && knobs[order[begin - 1]] == knob) --begin;
+    while (end < size && knobs[order[end]] == knob) ++end;
+  };
+  int to = knob;
+  if (kind < 3) {  // A run at another clock.
+    whole_run();
+    to = StepFrom(rank, knob);
+  } else if (kind < 6) {  // A run joins one beside it.
+    whole_run();
+    const bool after = (stream_.Next() & 1) != 0;
+    if (after && end < size) {
+      to = knobs[order[end]];
+    } else if (begin > 0) {
+      to = knobs[order[begin - 1]];
+    }
+  } else if (kind < 11) {  // A border moves.
+    whole_run();
+    const int length = geometric();
+    const bool after = (stream_.Next() & 1) != 0;
+    if (after && end < size) {
+      to = knobs[order[end]];
+      begin = std::max(begin, end - length);
+    } else if (!after && begin > 0) {
+      to = knobs[order[begin - 1]];
+      end = std::min(end, begin + length);
+    } else {
+      return;
+    }
+  } else if (kind < 14) {  // A stretch at another clock.
+    end = std::min(size, begin + geometric());
+    to = StepFrom(rank, knob);
+  } else {  // Computations of one kind in a stretch, or all that follow it at one clock.
+    end = std::min(size, begin + 2 * geometric());
+    to = StepFrom(rank, knob);
+    const int table = pipeline_.table_of[order[at]];
+    for (int k = begin; k < end; ++k) {
+      const int i = order[k];
+      if (pipeline_.table_of[i] == table) Add(i, to);
+    }
+    return;
+  }
+  for (int k = begin; k < end; ++k) Add(order[k], to);
+}
+
+// What the proposal costs at the criticality that was seen last. Iteration time is
+// convex in the durations: it costs no less than this, but for what has changed since.
+double ClockSearch::FirstOrder() {
+  affected_.clear();
+  for (const KnobChange& change : proposal_) {
+    affected_.push_back(change.computation);
+    affected_.push_back(replay_->after(change.computation));
+  }
+  std::sort(affected_.begin(), affected_.end());
+  affected_.erase(std::unique(affected_.begin(), affected_.end()), affected_.end());
+  const double price = price_of_time_ + waiting_watts_;
+  const auto cost = [&] {
+    double sum = 0;
+    for (const int i : affected_) {
+      const int before = scratch_[replay_->before(i)];
+      const LaneReplay::Expected expected = replay_->ExpectedOf(i, before, scratch_[i]);
+      sum += expected.effective_joules + price * criticality_[i] * expected.seconds;
+      if (before != scratch_[i]) sum += change_joules_;
+    }
+    return sum;
+  };
+  const double now = cost();
+  for (KnobChange& change : proposal_) std::swap(scratch_[change.computation], change.knob);
+  const double then = cost();
+  for (KnobChange& change : proposal_) std::swap(scratch_[change.computation], change.knob);
+  return then - now;
+}
+
+Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
+  constexpr int kRefresh = 24;
+  constexpr int kMoveWork = 30;
+  if (price_of_time_ <= 0) price_of_time_ = goal.price_of_time;
+  waiting_watts_ = goal.waiting_watts;
+  change_joules_ = goal.change_joules;
+  Chosen best;
+  const auto joules_of = [&](const LaneFigures& figures) {
+    return figures.effective_joules + goal.waiting_watts * figures.seconds +
+           goal.change_joules * figures.changes;
+  };
+  const auto remember = [&](const LaneFigures& figures) {
+    if (figures.seconds > goal.accepted_seconds || figures.changes > goal.most_changes) return;
+    const double joules = joules_of(figures);
+    if (!best.knobs.empty() && joules >= best.joules) return;
+    best = {replay_->knobs(), figures, joules};
+  };
+  remember(replay_->figures());
+  scratch_ = replay_->knobs();
+  criticality_ = replay_->Criticality();
+  int since_refresh = 0;
+  const std::int64_t end = work_ + schedule.work;
+  const std::int64_t begin = work_;
+  const int size = pipeline_.dag.size();
+  while (work_ < end) {
+    const double share = static_cast<double>(work_ - begin) / static_cast<double>(schedule.work);
+    const double heat =
+        schedule.hot_joules * std::pow(schedule.cold_joules / schedule.hot_joules, share);
+    work_ += kMoveWork;
+    Propose();
+    if (proposal_.empty()) continue;
+    const double allowed = -heat * std::log(1 - stream_.Share());
+    if (FirstOrder() > allowed) continue;
+    const LaneFigures now = replay_->figures();
+    const LaneFigures& tried = replay_->Try(proposal_);
+    work_ += static_cast<std::int64_t>(size) / 2 * (replay_->lanes() + 4);
+    if (tried.changes > goal.most_changes && tried.changes > now.changes) continue;
+    const double costs =
+        joules_of(tried) - joules_of(now) + price_of_time_ * (tried.seconds - now.seconds);
+    if (costs > allowed) continue;
+    for (const KnobChange& change : proposal_) scratch_[change.computation] = change.knob;
+    replay_->Commit();
+    remember(replay_->figures());
+    if (++since_refresh == kRefresh) {
+      criticality_ = replay_->Criticality();
+      since_refresh = 0;
+    }
+    // The price of time follows what is missing.
+    const double late = (replay_->figures().seconds / goal.accepted_seconds - 1) * 1e3;
+    price_of_time_ *= 1 + 0.002 * std::clamp(late, -1.0, 1.0);
+    price_of_time_ =
+        std::clamp(price_of_time_, goal.price_of_time * 1e-2, goal.price_of_time * 1e2);
+  }
+  return best;
+}
+
+}  // namespace perseus::robust

@@ -1,0 +1,216 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "robust/exact_replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+
+#include "common/word_hash.h"
+#include "perseus/pipeline.h"
+#include "switching/clock_state.h"
+#include "switching/forecast.h"
+#include "switching/rank_caller.h"
+
+namespace perseus::robust {
+namespace {
+
+// The first word of a hash says what is drawn (docs/emulation.md).
+constexpr std::uint64_t kComputationWord = 1;
+constexpr std::uint64_t kStageWord = 2;
+constexpr std::uint64_t kGpuWord = 3;
+constexpr std::uint64_t kLatencyWord = 5;
+
+struct RankNoise {
+  double slowest = 1;
+  double mean = 1;
+};
+
+class JobReplay {
+ public:
+  JobReplay(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
+            const Conditions& conditions, int pipelines, std::uint64_t seed)
+      : pipeline_(pipeline),
+        options_(options),
+        conditions_(conditions),
+        rules_(conditions.switching, pipeline.knobs_are_numbers),
+        pipelines_(pipelines),
+        seed_(seed),
+        stage_(pipeline.tables.size(), 1.0),
+        ranks_(static_cast<std::size_t>(pipelines) * pipeline.dag.num_ranks) {
+    const TimeNoise& noise = conditions.noise;
+    for (std::size_t t = 0; t < pipeline.tables.size() && noise.per_stage > 0; ++t) {
+      const auto stage = static_cast<std::uint64_t>(pipeline.tables[t].stage);
+      stage_[t] = 1 + noise.per_stage * WordHash(seed).With(kStageWord).With(stage).StandardDraw();
+    }
+    const int num_ranks = pipeline.dag.num_ranks;
+    for (std::size_t k = 0; k < ranks_.size() && noise.per_gpu > 0; ++k) {
+      const WordHash prefix = WordHash(seed).With(kGpuWord).With(k / num_ranks).With(k % num_ranks);
+      RankNoise& rank = ranks_[k];
+      rank = {.slowest = 0, .mean = 0};
+      for (int gpu = 0; gpu < pipeline.tensor_parallel; ++gpu) {
+        const double draw = 1 + noise.per_gpu * prefix.With(gpu).StandardDraw();
+        rank.slowest = std::max(rank.slowest, draw);
+        rank.mean += draw;
+      }
+      rank.mean /= pipeline.tensor_parallel;
+    }
+    std::vector<int> knobs;
+    std::vector<double> durations;
+    for (int i = 0; i < pipeline.dag.size(); ++i) {
+      knobs.push_back(options[i].knob);
+      durations.push_back(options[i].time_seconds);
+    }
+    rows_ = std::make_shared<const switching::PlannedRows>(
+        switching::MakeRows(pipeline.dag, knobs, durations));
+    for (std::size_t k = 0; k < ranks_.size(); ++k) {
+      const auto own = rows_->KnobsOf(static_cast<int>(k) % num_ranks);
+      clocks_.push_back(switching::SettledAt(own.empty() ? 0 : own.front()));
+    }
+    if (rules_.late() && rules_.predicts()) forecasts_.resize(pipelines);
+    nearest_.resize(pipeline.tables.size());
+    for (std::size_t t = 0; t < nearest_.size(); ++t) nearest_[t] = NearestOf(pipeline.tables[t]);
+  }
+
+  void Step(std::int64_t iteration, ReplayedRun* run) {
+    const int num_ranks = pipeline_.dag.num_ranks;
+    double slowest = 0;
+    double joules = 0;  // Less the blocking power of the time computed.
+    double calls = 0;
+    for (int p = 0; p < pipelines_; ++p) {
+      slowest = std::max(slowest, Pipeline(p, iteration, &joules, &calls));
+    }
+    if (rules_.late()) {
+      for (int p = 0; p < pipelines_; ++p) {
+        for (int rank = 0; rank < num_ranks; ++rank) {
+          calls +=
+              switching::EndIteration(rules_, Latencies(p, iteration, rank), slowest,
+                                      &clocks_[static_cast<std::size_t>(p) * num_ranks + rank]);
+        }
+      }
+      for (switching::Forecast& forecast : forecasts_) forecast.EndIteration(slowest);
+    }
+    run->seconds.push_back(slowest);
+    run->joules.push_back(joules / pipelines_ + pipeline_.total_blocking_power_watts * slowest);
+    run->clock_calls += calls / pipelines_;
+  }
+
+ private:
+  // [knob] The option that counts at a clock: the nearest of the table, the lower
+  // clock of two equally near; none where knobs are labels.
+  std::vector<const CostOption*> NearestOf(const CostTable& table) const {
+    std::vector<const CostOption*> nearest(pipeline_.knobs.size(), nullptr);
+    for (const CostOption& option : table.all_options) nearest[option.knob] = &option;
+    if (!pipeline_.knobs_are_numbers) return nearest;
+    const std::vector<const CostOption*> own = nearest;
+    for (std::size_t knob = 0; knob < nearest.size(); ++knob) {
+      if (own[knob] != nullptr) continue;
+      double least = 0;
+      for (const CostOption& option : table.all_options) {
+        const double away =
+            std::abs(pipeline_.knobs[option.knob].number - pipeline_.knobs[knob].number);
+        const bool lower =
+            nearest[knob] != nullptr &&
+            pipeline_.knobs[option.knob].number < pipeline_.knobs[nearest[knob]->knob].number;
+        if (nearest[knob] == nullptr || away < least || (away == least && lower)) {
+          nearest[knob] = &option;
+          least = away;
+        }
+      }
+    }
+    return nearest;
+  }
+
+  WordHash Latencies(int p, std::int64_t iteration, int rank) const {
+    return WordHash(seed_).With(kLatencyWord).With(p).With(iteration).With(rank);
+  }
+
+  double Pipeline(int p, std::int64_t iteration, double* joules, double* calls) {
+    const PipelineDag& dag = pipeline_.dag;
+    const WordHash prefix = WordHash(seed_).With(kComputationWord).With(p).With(iteration);
+    const double sigma = conditions_.noise.per_computation;
+    switching::ClockState* const clocks =
+        clocks_.data() + static_cast<std::ptrdiff_t>(p) * dag.num_ranks;
+    callers_.clear();
+    if (rules_.late()) {
+      if (!forecasts_.empty()) forecasts_[p].Follow(rows_);
+      for (int rank = 0; rank < dag.num_ranks; ++rank) {
+        const WordHash draws = Latencies(p, iteration, rank);
+        if (forecasts_.empty()) {
+          callers_.emplace_back(rules_, rows_->KnobsOf(rank), draws, &clocks[rank]);
+        } else {
+          callers_.emplace_back(rules_, rank, draws, &forecasts_[p], &clocks[rank]);
+        }
+      }
+    }
+    const auto step = [&](int i, double ready, double* start, double* end) {
+      const int rank = dag.computations[i].rank;
+      const CostOption& planned = options_[i];
+      const bool changes = planned.knob != clocks[rank].planned;
+      if (changes) ready += conditions_.switching.stall_seconds;
+      *start = ready;
+      const RankNoise& gpus = ranks_[static_cast<std::size_t>(p) * dag.num_ranks + rank];
+      const double watts = pipeline_.rank_blocking_power_watts[rank];
+      const double drawn = sigma > 0 ? 1 + sigma * prefix.With(i).StandardDraw() : 1;
+      const double noise = stage_[pipeline_.table_of[i]] * drawn;
+      const double blocked = watts * (gpus.mean / gpus.slowest);
+      if (rules_.late()) {
+        const auto& nearest = nearest_[pipeline_.table_of[i]];
+        const CostOption* option = nullptr;
+        const auto seconds_at = [&](int knob) {
+          option = knob == planned.knob ? &planned : nearest[knob];
+          if (option == nullptr) option = &planned;
+          return option->time_seconds * stage_[pipeline_.table_of[i]] * gpus.slowest * drawn;
+        };
+        const auto piece = [&](int /*knob*/, double from, double to, double share) {
+          *joules += share * option->energy_joules * gpus.mean * noise - blocked * (to - from);
+        };
+        switching::RankCaller& caller = callers_[rank];
+        caller.Start(ready);
+        *end = caller.Run(ready, seconds_at, piece);
+        caller.End(*end);
+      } else {
+        if (changes) ++*calls;
+        clocks[rank] = switching::SettledAt(planned.knob);
+        *end = ready + planned.time_seconds * stage_[pipeline_.table_of[i]] * gpus.slowest * drawn;
+        *joules += planned.energy_joules * gpus.mean * noise - blocked * (*end - ready);
+      }
+    };
+    ReplayBy(dag, step, &timing_);
+    if (rules_.late()) {
+      for (int rank = 0; rank < dag.num_ranks; ++rank) *calls += clocks[rank].calls;
+    }
+    return timing_.iteration_time_seconds;
+  }
+
+  const CostedPipeline& pipeline_;
+  const std::vector<CostOption>& options_;
+  const Conditions& conditions_;
+  switching::SwitchingRules rules_;
+  int pipelines_;
+  std::uint64_t seed_;
+  std::vector<double> stage_;     // [table]
+  std::vector<RankNoise> ranks_;  // [pipeline x ranks + rank]
+  std::shared_ptr<const switching::PlannedRows> rows_;
+  std::vector<switching::ClockState> clocks_;   // [pipeline x ranks + rank]
+  std::vector<switching::Forecast> forecasts_;  // [pipeline]; where calls are predicted.
+  std::vector<switching::RankCaller> callers_;
+  std::vector<std::vector<const CostOption*>> nearest_;  // [table][knob]
+  Timing timing_;
+};
+
+}  // namespace
+
+ReplayedRun ReplayJob(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
+                      const Conditions& conditions, int pipelines, std::int64_t iterations,
+                      std::uint64_t seed) {
+  ReplayedRun run;
+  JobReplay replay(pipeline, options, conditions, pipelines, seed);
+  for (std::int64_t n = 0; n < iterations; ++n) replay.Step(n, &run);
+  if (iterations > 0) run.clock_calls /= static_cast<double>(iterations);
+  return run;
+}
+
+}  // namespace perseus::robust

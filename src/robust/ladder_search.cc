@@ -1,0 +1,199 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "robust/ladder_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "common/word_hash.h"
+#include "robust/clock_search.h"
+#include "robust/price_path.h"
+
+namespace perseus::robust {
+namespace {
+
+constexpr std::uint64_t kSeed = 0x5EA2C4;  // The search's own.
+constexpr int kLanes = 64;
+constexpr int kPriceRounds = 150;
+
+// Fewer lanes where there are very many computations.
+int LanesFor(int computations) {
+  constexpr int kMostCells = 1 << 22;
+  return std::clamp(kMostCells / std::max(1, computations), 8, kLanes);
+}
+
+std::vector<int> KnobsOf(const std::vector<CostOption>& options) {
+  std::vector<int> knobs;
+  for (const CostOption& option : options) knobs.push_back(option.knob);
+  return knobs;
+}
+
+// Every computation's option at its knob.
+std::vector<CostOption> OptionsAt(const CostedPipeline& pipeline, const std::vector<int>& knobs) {
+  std::vector<CostOption> options;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    for (const CostOption& option : pipeline.TableOf(i).all_options) {
+      if (option.knob == knobs[i]) options.push_back(option);
+    }
+  }
+  return options;
+}
+
+}  // namespace
+
+std::vector<int> LadderLevels(int computations) {
+  std::vector<int> levels = {0};
+  for (int ten = 10; ten < computations; ten *= 10) {
+    for (const int factor : {1, 2, 3, 5}) {
+      if (factor * ten < computations) levels.push_back(factor * ten);
+    }
+  }
+  levels.push_back(computations);
+  return levels;
+}
+
+LadderSearch::LadderSearch(const Planner& planner, const RobustPlanSpec& spec, const Trials& trials,
+                           double slower_percent, double price_of_time)
+    : planner_(planner),
+      pipeline_(planner.pipeline()),
+      spec_(spec),
+      trials_(trials),
+      slower_percent_(slower_percent),
+      price_of_time_(price_of_time),
+      samples_(DrawSamples(pipeline_, spec.conditions.noise, spec.pipelines,
+                           LanesFor(pipeline_.dag.size()), kSeed)),
+      replay_(pipeline_, spec.conditions.switching, samples_) {
+  replay_.Reset(KnobsOf(planner.baseline().options));
+  lanes_baseline_seconds_ = replay_.figures().seconds;
+}
+
+double LadderSearch::Judge(const std::vector<CostOption>& options, int changes) {
+  const ReplayedFigures figures = trials_.Of(options);
+  const double late = figures.slowdown_percent + trials_.MarginPercent(figures) - slower_percent_;
+  const double base_joules = trials_.baseline().energy_joules;
+  const double saving =
+      figures.saving_percent - 100 * spec_.conditions.change_joules * changes / base_joules;
+  const auto most = spec_.conditions.max_changes;
+  if (late > 0 || (most && changes > *most)) return late;
+  held_.push_back({options, changes, saving});
+  if (best_ < 0 || saving > held_[best_].saving_percent) {
+    best_ = static_cast<int>(held_.size()) - 1;
+  }
+  return late;
+}
+
+// One search at a level: in two parts, the second corrected by what the trials of the first say.
+// Returns whether there is a better plan now.
+bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed) {
+  const int before = best_;
+  const bool noisy = spec_.conditions.noise.any();
+  SearchGoal goal;
+  goal.waiting_watts = pipeline_.total_blocking_power_watts;
+  goal.change_joules = spec_.conditions.change_joules;
+  goal.most_changes = level->most_changes;
+  goal.price_of_time = price_of_time_;
+  const auto penalised = [&](const std::vector<int>& knobs) {
+    replay_.Reset(knobs);
+    const LaneFigures& figures = replay_.figures();
+    if (figures.changes > level->most_changes) return std::numeric_limits<double>::infinity();
+    return figures.effective_joules + (goal.waiting_watts + goal.price_of_time) * figures.seconds +
+           goal.change_joules * figures.changes;
+  };
+  const auto consider = [&](const std::vector<int>& knobs, std::vector<int>* best) {
+    if (knobs.empty()) return;
+    if (best->empty() || penalised(knobs) < penalised(*best)) *best = knobs;
+  };
+  std::vector<int> start = level->knobs;
+  if (below != nullptr) consider(below->knobs, &start);
+  if (noisy && level->most_changes > 0) {
+    consider(CheapestKnobsWithin(pipeline_, prices_.price, level->most_changes), &start);
+  }
+  replay_.Reset(start);
+  ClockSearch search(pipeline_, &replay_, seed);
+  const double mean_joules = trials_.baseline().energy_joules / pipeline_.dag.size();
+  constexpr double kHot = 0.01;
+  constexpr double kWarm = 0.002;
+  constexpr double kCold = 0.0003;
+  for (const bool first : {true, false}) {
+    goal.accepted_seconds =
+        lanes_baseline_seconds_ * (1 + (slower_percent_ - level->correction) / 100);
+    const ClockSearch::Schedule schedule = {.work = first ? work * 2 / 3 : work / 3,
+                                            .hot_joules = mean_joules * (first ? kHot : kWarm),
+                                            .cold_joules = mean_joules * kCold};
+    const Chosen chosen = search.Anneal(goal, schedule);
+    if (chosen.knobs.empty()) {
+      level->knobs = replay_.knobs();
+      continue;
+    }
+    level->knobs = chosen.knobs;
+    const double late = Judge(OptionsAt(pipeline_, chosen.knobs), chosen.figures.changes);
+    // What the lanes do not know, and what the search has learned by heart from them. Only
+    // with all accepted time used up does it say anything about a plan that is in time.
+    const double unused =
+        100 * (goal.accepted_seconds - chosen.figures.seconds) / lanes_baseline_seconds_;
+    if (late > 0 || unused < 0.02) level->correction += late + (late > 0 ? 0.0005 : 0.0);
+    replay_.Reset(chosen.knobs);
+  }
+  return best_ != before;
+}
+
+void LadderSearch::Run(const std::function<bool(double share, bool better)>& progress) {
+  const int size = pipeline_.dag.size();
+  const bool noisy = spec_.conditions.noise.any();
+  const double scale = std::max(1.0, size / 1536.0);
+  // Of a level without limit, at effort 1.
+  const double full = (noisy ? 4e9 : 1.5e9) * scale;
+  const std::int64_t most = spec_.conditions.max_changes.value_or(size);
+  if (noisy) {
+    prices_ = BoundByPrices(pipeline_, samples_,
+                            lanes_baseline_seconds_ * (1 + slower_percent_ / 100), 0, kPriceRounds);
+    price_of_time_ =
+        std::max(price_of_time_, prices_.price_of_time - pipeline_.total_blocking_power_watts);
+  }
+  std::vector<Level> levels;
+  for (const int changes : LadderLevels(size)) {
+    if (changes <= most) levels.push_back({.most_changes = changes});
+  }
+  if (levels.empty()) return;
+  levels[0].knobs = KnobsOf(planner_.baseline().options);
+  double done = 0;
+  // Rounds of four times the work of the one before; the first always runs.
+  for (int round = 0; round == 0 || done < spec_.effort * (1 - 1e-9); ++round) {
+    const double share = round == 0 ? 1.0 / 64 : 3.0 / 64 * std::pow(4.0, round - 1);
+    if (round > 0 && done + share > spec_.effort * (1 + 1e-9)) break;
+    for (std::size_t k = 0; k < levels.size(); ++k) {
+      const double part = std::sqrt(std::max(0.005, levels[k].most_changes / double(size)));
+      const auto work = static_cast<std::int64_t>(full * share * part);
+      const std::uint64_t seed = WordHash(kSeed).With(round).With(k).value();
+      const bool better = Climb(&levels[k], k == 0 ? nullptr : &levels[k - 1], work, seed);
+      const double through =
+          (done + share * static_cast<double>(k + 1) / static_cast<double>(levels.size())) /
+          std::max(spec_.effort, 1.0 / 64);
+      if (progress && !progress(std::min(1.0, through), better)) return;
+    }
+    done += share;
+  }
+}
+
+std::vector<ChangePricePoint> LadderSearch::PriceCurve() const {
+  std::vector<ChangePricePoint> points;
+  for (const Candidate& candidate : held_) {
+    points.push_back({candidate.changes, candidate.saving_percent});
+  }
+  std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
+    return a.changes != b.changes ? a.changes < b.changes : a.saving_percent > b.saving_percent;
+  });
+  std::vector<ChangePricePoint> curve;
+  for (const ChangePricePoint& point : points) {
+    if (curve.empty() || point.saving_percent > curve.back().saving_percent) {
+      curve.push_back(point);
+    }
+  }
+  return curve;
+}
+
+}  // namespace perseus::robust

@@ -1,0 +1,220 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "perseus/robust_plan.h"
+#include "robust/check_conditions.h"
+#include "robust/dual_bound.h"
+#include "robust/ladder_search.h"
+#include "robust/price_path.h"
+#include "robust/samples.h"
+#include "robust/trials.h"
+
+namespace perseus {
+namespace robust {
+namespace {
+
+// Draws of the search's trials, of what is expected, and of the bound: none sees
+// those of another.
+constexpr std::uint64_t kTrialSeed = 0x7A1A15;
+constexpr std::uint64_t kExpectedSeed = 0xE49EC7ED;
+constexpr std::uint64_t kBoundSeed = 0xB0BD;
+
+struct TrialSize {
+  int jobs = 1;
+  std::int64_t iterations = 1;
+};
+
+TrialSize SizeOfTrials(const CostedPipeline& pipeline, const Conditions& conditions, int pipelines,
+                       std::int64_t most) {
+  const bool once = conditions.noise.per_stage > 0 || conditions.noise.per_gpu > 0;
+  const bool varies = conditions.noise.any() || conditions.switching.latency_spread_seconds > 0;
+  // Forecasts and clocks have settled after some.
+  if (!varies) return {.jobs = 1, .iterations = 8};
+  constexpr double kMostComputations = 2e6;
+  const double each = static_cast<double>(pipeline.dag.size()) * pipelines;
+  const auto fits = static_cast<std::int64_t>(kMostComputations / each);
+  const std::int64_t all = std::clamp<std::int64_t>(fits, 32, most);
+  return once ? TrialSize{.jobs = 32, .iterations = std::max<std::int64_t>(4, all / 32)}
+              : TrialSize{.jobs = 4, .iterations = all / 4};
+}
+
+Trials MakeTrials(const Planner& planner, const RobustPlanSpec& spec, std::int64_t most,
+                  std::uint64_t seed) {
+  const TrialSize size = SizeOfTrials(planner.pipeline(), spec.conditions, spec.pipelines, most);
+  return {planner.pipeline(),
+          planner.baseline().options,
+          spec.conditions,
+          spec.pipelines,
+          size.jobs,
+          size.iterations,
+          seed};
+}
+
+int ChangesOf(const CostedPipeline& pipeline, const std::vector<CostOption>& options) {
+  std::vector<int> knobs;
+  for (const CostOption& option : options) knobs.push_back(option.knob);
+  return CountChanges(pipeline.dag, knobs);
+}
+
+// Calls begin when computations start, and each outlasts a call at any clock.
+bool PairsAreExact(const CostedPipeline& pipeline, const Conditions& conditions) {
+  const ClockSwitching& switching = conditions.switching;
+  if (conditions.noise.any() || switching.call_ahead != CallAhead::kNone ||
+      !(switching.latency_seconds > 0) || switching.latency_spread_seconds > 0 ||
+      switching.stall_seconds > 0 || switching.min_interval_seconds > 0) {
+    return false;
+  }
+  return std::all_of(pipeline.tables.begin(), pipeline.tables.end(), [&](const CostTable& table) {
+    return table.all_options.size() == pipeline.knobs.size() &&
+           std::all_of(table.all_options.begin(), table.all_options.end(),
+                       [&](const CostOption& option) {
+                         return option.time_seconds > switching.latency_seconds;
+                       });
+  });
+}
+
+RobustBound BoundOf(const Planner& planner, const RobustPlanSpec& spec, double slower_percent) {
+  constexpr int kRounds = 400;
+  constexpr int kLanes = 128;
+  constexpr int kMostCells = 1 << 20;
+  const CostedPipeline& pipeline = planner.pipeline();
+  const int lanes = std::clamp(kMostCells / pipeline.dag.size(), 16, kLanes);
+  const Samples samples =
+      DrawSamples(pipeline, spec.conditions.noise, spec.pipelines, lanes, kBoundSeed);
+  // The baseline in the lanes: it never changes its clocks.
+  LaneReplay replay(pipeline, {}, samples);
+  std::vector<int> knobs;
+  for (const CostOption& option : planner.baseline().options) knobs.push_back(option.knob);
+  replay.Reset(knobs);
+  const double watts = pipeline.total_blocking_power_watts;
+  const double accepted = replay.figures().seconds * (1 + slower_percent / 100);
+  const double base_joules = replay.figures().effective_joules + watts * replay.figures().seconds;
+  const auto saving = [&](double joules) { return 100 * (1 - joules / base_joules); };
+  RobustBound bound;
+  bound.proven = !spec.conditions.noise.any();
+  if (bound.proven) {
+    // The frontier is exact; work at a mixture of clocks is on its hulls.
+    bound.saving_without_switching_percent = saving(
+        planner.lower_bound().EnergyAt(std::max(accepted, planner.lower_bound().fastest_seconds)));
+  } else {
+    const DualBound dual = BoundByPrices(pipeline, samples, accepted, 0, kRounds);
+    bound.saving_without_switching_percent = saving(dual.effective_joules + watts * accepted);
+  }
+  bound.saving_percent = bound.saving_without_switching_percent;
+  if (PairsAreExact(pipeline, spec.conditions)) {
+    const DualBound dual = BoundByPrices(pipeline, samples, accepted,
+                                         spec.conditions.switching.latency_seconds, kRounds);
+    bound.saving_percent =
+        std::min(bound.saving_percent, saving(dual.effective_joules + watts * accepted));
+  }
+  return bound;
+}
+
+// What a second is worth on the frontier, beyond waiting.
+double PriceOfTime(const Planner& planner, double seconds) {
+  double slope = 0;
+  for (const FrontierPoint& point : planner.lower_bound().points) {
+    slope = point.slope_watts;
+    if (point.iteration_time_seconds > seconds) break;
+  }
+  const double watts = planner.pipeline().total_blocking_power_watts;
+  const double mean = planner.baseline().energy_joules / planner.baseline().iteration_time_seconds;
+  return std::max(slope - watts, 0.1 * mean);
+}
+
+}  // namespace
+}  // namespace robust
+
+Result<ReplayedFigures> ReplayUnder(const Planner& planner, const Plan& plan,
+                                    const Conditions& conditions, int pipelines,
+                                    std::int64_t iterations, std::uint64_t seed) {
+  if (auto checked = robust::CheckConditions(conditions, pipelines); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  if (iterations < 1) {
+    return InvalidInput(fmt::format("{} iterations; expected at least 1", iterations));
+  }
+  const robust::Trials trials(planner.pipeline(), planner.baseline().options, conditions, pipelines,
+                              1, iterations, seed);
+  return trials.Of(plan.options);
+}
+
+Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const RobustPlanSpec& spec,
+                             const PlanCallback& callback) {
+  constexpr std::int64_t kTrials = 384;
+  constexpr std::int64_t kExpected = 1000;
+  if (auto checked = robust::CheckConditions(spec.conditions, spec.pipelines); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  const double base_seconds = planner.baseline().iteration_time_seconds;
+  auto paper = planner.PlanFor(seconds, spec.constraints, std::min(spec.effort, 1.0));
+  if (!paper) return tl::unexpected(paper.error());
+  const double slower_percent =
+      100 * (seconds / base_seconds * (1 + spec.conditions.max_slowdown) - 1);
+
+  const robust::Trials trials = robust::MakeTrials(planner, spec, kTrials, robust::kTrialSeed);
+  robust::LadderSearch search(planner, spec, trials, slower_percent,
+                              robust::PriceOfTime(planner, seconds));
+  const CostedPipeline& pipeline = planner.pipeline();
+  search.Judge(planner.baseline().options, robust::ChangesOf(pipeline, planner.baseline().options));
+  search.Judge(paper->options, robust::ChangesOf(pipeline, paper->options));
+  const auto plan_of = [&](const std::vector<CostOption>& options) {
+    Plan plan = planner.Evaluate(options);
+    plan.requested_time_seconds = std::max(seconds, plan.iteration_time_seconds);
+    return plan;
+  };
+  const auto tell = [&](double share, bool better) {
+    if (!callback) return true;
+    if (!better || search.best() == nullptr) return callback({.share = share, .better = nullptr});
+    const Plan plan = plan_of(search.best()->options);
+    return callback({.share = share, .better = &plan});
+  };
+  if (spec.constraints.any()) {
+    constexpr int kSteps = 12;
+    const double fastest = planner.frontier().fastest_seconds;
+    for (int k = 1; k <= kSteps; ++k) {
+      const double shorter = seconds * (1 - 0.0025 * k);
+      if (shorter < fastest) break;
+      const auto plan = planner.PlanFor(shorter, spec.constraints, std::min(spec.effort, 1.0));
+      if (!plan) break;
+      search.Judge(plan->options, robust::ChangesOf(pipeline, plan->options));
+      if (!tell(static_cast<double>(k) / kSteps, true)) break;
+    }
+  } else {
+    search.Run(tell);
+  }
+  if (search.best() == nullptr) {
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format("no plan was found whose mean iteration is at most {:.4g} % longer than at "
+                    "maximum clocks under these conditions; accept more slowdown or a later "
+                    "target",
+                    slower_percent));
+  }
+
+  RobustPlan found;
+  found.plan = plan_of(search.best()->options);
+  found.conditions = spec.conditions;
+  found.pipelines = spec.pipelines;
+  const robust::Trials expected =
+      robust::MakeTrials(planner, spec, kExpected, robust::kExpectedSeed);
+  found.expected = expected.Of(found.plan.options);
+  found.baseline = expected.baseline();
+  found.accepted_seconds = found.baseline.iteration_time_seconds * (1 + slower_percent / 100);
+  found.paper = expected.Of(paper->options);
+  found.paper_plan = *std::move(paper);
+  if (spec.with_bound) found.bound = robust::BoundOf(planner, spec, slower_percent);
+  found.price_curve = search.PriceCurve();
+  return found;
+}
+
+}  // namespace perseus

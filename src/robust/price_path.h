@@ -1,0 +1,28 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_ROBUST_PRICE_PATH_H_
+#define PERSEUS_ROBUST_PRICE_PATH_H_
+
+#include <span>
+#include <vector>
+
+#include "perseus/costed_pipeline.h"
+
+namespace perseus::robust {
+
+// The knobs of least cost where a second of a computation costs its price and each
+// change of clock `change_joules`: for every rank a shortest path along its order.
+std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const double> price,
+                               double change_joules);
+
+// The same with as low a price of changes as leaves at most `most_changes` (counted
+// with that from a rank's last computation to its first).
+std::vector<int> CheapestKnobsWithin(const CostedPipeline& pipeline, std::span<const double> price,
+                                     int most_changes);
+
+int CountChanges(const PipelineDag& dag, std::span<const int> knobs);
+
+}  // namespace perseus::robust
+
+#endif  // PERSEUS_ROBUST_PRICE_PATH_H_

@@ -1,0 +1,121 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "robust/trials.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "common/word_hash.h"
+
+namespace perseus::robust {
+namespace {
+
+// Mean and standard error of differences that do not know each other.
+struct MeanAndError {
+  double mean = 0;
+  double error = 0;
+};
+
+template <typename Value>
+MeanAndError MeanOf(std::size_t count, Value&& value) {
+  MeanAndError found;
+  for (std::size_t k = 0; k < count; ++k) found.mean += value(k);
+  found.mean /= static_cast<double>(count);
+  if (count < 2) return found;
+  double squares = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    const double difference = value(k) - found.mean;
+    squares += difference * difference;
+  }
+  const auto n = static_cast<double>(count);
+  found.error = std::sqrt(squares / (n * (n - 1)));
+  return found;
+}
+
+// How many standard errors leave out less than 1 - confidence on one side: by
+// halving, on the normal distribution.
+double Quantile(double confidence) {
+  double low = 0;
+  double high = 8;
+  for (int k = 0; k < 60; ++k) {
+    const double middle = (low + high) / 2;
+    (std::erfc(-middle / std::sqrt(2.0)) / 2 < confidence ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
+Trials::Trials(const CostedPipeline& pipeline, const std::vector<CostOption>& baseline,
+               const Conditions& conditions, int pipelines, int jobs, std::int64_t iterations,
+               std::uint64_t seed)
+    : pipeline_(pipeline),
+      conditions_(conditions),
+      pipelines_(pipelines),
+      jobs_(jobs),
+      iterations_(iterations),
+      seed_(seed) {
+  baseline_ = Replay(baseline, &baseline_calls_);
+}
+
+std::vector<Trials::Iteration> Trials::Replay(const std::vector<CostOption>& options,
+                                              double* calls) const {
+  const bool once = conditions_.noise.per_stage > 0 || conditions_.noise.per_gpu > 0;
+  std::vector<Iteration> found;
+  *calls = 0;
+  for (int job = 0; job < jobs_; ++job) {
+    const ReplayedRun run = ReplayJob(pipeline_, options, conditions_, pipelines_, iterations_,
+                                      WordHash(seed_).With(job).value());
+    *calls += run.clock_calls / jobs_;
+    Iteration mean;
+    for (std::size_t k = 0; k < run.seconds.size(); ++k) {
+      if (!once) found.push_back({run.seconds[k], run.joules[k]});
+      mean.seconds += run.seconds[k] / static_cast<double>(run.seconds.size());
+      mean.joules += run.joules[k] / static_cast<double>(run.seconds.size());
+    }
+    if (once) found.push_back(mean);
+  }
+  return found;
+}
+
+ReplayedFigures Trials::Compare(const std::vector<Iteration>& iterations, double calls) const {
+  const std::size_t count = iterations.size();
+  const auto of = [count](auto&& value) { return MeanOf(count, value); };
+  const double base_seconds = of([&](std::size_t k) { return baseline_[k].seconds; }).mean;
+  const double base_joules = of([&](std::size_t k) { return baseline_[k].joules; }).mean;
+  const auto seconds = of([&](std::size_t k) { return iterations[k].seconds; });
+  const auto joules = of([&](std::size_t k) { return iterations[k].joules; });
+  const auto slower =
+      of([&](std::size_t k) { return iterations[k].seconds - baseline_[k].seconds; });
+  const auto saved = of([&](std::size_t k) { return baseline_[k].joules - iterations[k].joules; });
+  ReplayedFigures figures;
+  figures.iteration_time_seconds = seconds.mean;
+  figures.iteration_time_error_seconds = seconds.error;
+  figures.energy_joules = joules.mean;
+  figures.energy_error_joules = joules.error;
+  figures.slowdown_percent = 100 * slower.mean / base_seconds;
+  figures.slowdown_error_percent = 100 * slower.error / base_seconds;
+  figures.saving_percent = 100 * saved.mean / base_joules;
+  figures.saving_error_percent = 100 * saved.error / base_joules;
+  figures.clock_calls = calls;
+  return figures;
+}
+
+ReplayedFigures Trials::baseline() const { return Compare(baseline_, baseline_calls_); }
+
+ReplayedFigures Trials::Of(const std::vector<CostOption>& options) const {
+  double calls = 0;
+  const std::vector<Iteration> iterations = Replay(options, &calls);
+  return Compare(iterations, calls);
+}
+
+double Trials::MarginPercent(const ReplayedFigures& figures) const {
+  const bool once = conditions_.noise.per_stage > 0 || conditions_.noise.per_gpu > 0;
+  // The spread over jobs, not only the error of its mean.
+  const double spread = once ? std::sqrt(1.0 + jobs_) : 1.0;
+  return Quantile(conditions_.confidence) * figures.slowdown_error_percent * spread;
+}
+
+}  // namespace perseus::robust

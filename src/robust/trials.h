@@ -1,0 +1,54 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_ROBUST_TRIALS_H_
+#define PERSEUS_ROBUST_TRIALS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "perseus/conditions.h"
+#include "perseus/costed_pipeline.h"
+#include "perseus/robust_plan.h"
+#include "robust/exact_replay.h"
+
+namespace perseus::robust {
+
+// Exact replays of plans in always the same iterations, beside the baseline.
+class Trials {
+ public:
+  // `jobs` of `iterations` each, under seeds that follow from `seed`. All must
+  // outlive it.
+  Trials(const CostedPipeline& pipeline, const std::vector<CostOption>& baseline,
+         const Conditions& conditions, int pipelines, int jobs, std::int64_t iterations,
+         std::uint64_t seed);
+
+  ReplayedFigures baseline() const;
+  ReplayedFigures Of(const std::vector<CostOption>& options) const;
+
+  // By how much the mean slowdown of figures may be wrong, at the confidence asked
+  // for: the estimate's error, and what is drawn once per job. In per cent.
+  double MarginPercent(const ReplayedFigures& figures) const;
+
+ private:
+  struct Iteration {
+    double seconds = 0;
+    double joules = 0;
+  };
+  // One of a job, or its mean where something is drawn once per job.
+  std::vector<Iteration> Replay(const std::vector<CostOption>& options, double* calls) const;
+  ReplayedFigures Compare(const std::vector<Iteration>& iterations, double calls) const;
+
+  const CostedPipeline& pipeline_;
+  Conditions conditions_;
+  int pipelines_;
+  int jobs_;
+  std::int64_t iterations_;
+  std::uint64_t seed_;
+  double baseline_calls_ = 0;
+  std::vector<Iteration> baseline_;
+};
+
+}  // namespace perseus::robust
+
+#endif  // PERSEUS_ROBUST_TRIALS_H_
