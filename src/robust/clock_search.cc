@@ -147,6 +147,9 @@ double ClockSearch::FirstOrder() {
 Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
   constexpr int kRefresh = 24;
   constexpr int kMoveWork = 30;
+  constexpr double kLateGain = 3e3;
+  constexpr double kSlowGain = 0.001;
+  constexpr double kFastGain = 0.02;
   if (price_of_time_ <= 0) price_of_time_ = goal.price_of_time;
   waiting_watts_ = goal.waiting_watts;
   change_joules_ = goal.change_joules;
@@ -178,6 +181,11 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
     const double allowed = -heat * std::log(1 - stream_.Share());
     if (FirstOrder() > allowed) continue;
     const LaneFigures now = replay_->figures();
+    // The price of time follows what is missing, faster and faster.
+    const double late = (now.seconds / goal.accepted_seconds - 1) * kLateGain;
+    price_of_time_ *= 1 + (kSlowGain + kFastGain * share * share) * std::clamp(late, -1.0, 1.0);
+    price_of_time_ =
+        std::clamp(price_of_time_, goal.price_of_time * 1e-2, goal.price_of_time * 1e2);
     const LaneFigures& tried = replay_->Try(proposal_);
     work_ += static_cast<std::int64_t>(size) / 2 * (replay_->lanes() + 4);
     if (tried.changes > goal.most_changes && tried.changes > now.changes) continue;
@@ -191,11 +199,6 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
       criticality_ = replay_->Criticality();
       since_refresh = 0;
     }
-    // The price of time follows what is missing.
-    const double late = (replay_->figures().seconds / goal.accepted_seconds - 1) * 1e3;
-    price_of_time_ *= 1 + 0.002 * std::clamp(late, -1.0, 1.0);
-    price_of_time_ =
-        std::clamp(price_of_time_, goal.price_of_time * 1e-2, goal.price_of_time * 1e2);
   }
   return best;
 }

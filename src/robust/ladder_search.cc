@@ -126,7 +126,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
                                             .cold_joules = mean_joules * kCold};
     const Chosen chosen = search.Anneal(goal, schedule);
     if (chosen.knobs.empty()) {
-      level->knobs = replay_.knobs();
+      level->knobs = replay_.knobs();fprintf(stderr,"level %d first %d none: %.4f corr %.4f\n", level->most_changes, first, 100*(replay_.figures().seconds/goal.accepted_seconds-1), level->correction);
       continue;
     }
     level->knobs = chosen.knobs;
@@ -136,6 +136,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
     const double unused =
         100 * (goal.accepted_seconds - chosen.figures.seconds) / lanes_baseline_seconds_;
     if (late > 0 || unused < 0.02) level->correction += late + (late > 0 ? 0.0005 : 0.0);
+    fprintf(stderr,"level %d first %d late %.4f corr %.4f unused %.4f changes %d model %.3f\n", level->most_changes, first, late, level->correction, unused, chosen.figures.changes, 100*(1-chosen.joules/trials_.baseline().energy_joules));
     replay_.Reset(chosen.knobs);
   }
   return best_ != before;
