@@ -175,10 +175,10 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
   scratch_ = replay_->knobs();
   criticality_ = replay_->Criticality();
   int scratch_changes = replay_->figures().changes;
-  int batch = 1;           // Moves that are tried together.
-  int gathered = 0;        // So far.
+  int batch = 1;     // Moves that are tried together.
+  int gathered = 0;  // So far.
   int since_refresh = 0;
-  double allowance = 0;    // What they may cost.
+  double allowance = 0;  // What they may cost.
   std::vector<KnobChange> together;
   const std::int64_t begin = work_;
   const int size = pipeline_.dag.size();
