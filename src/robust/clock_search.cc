@@ -229,6 +229,7 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
         work_ += replay_work / 2;
       }
     } else {
+      replay_->Discard();
       scratch_ = replay_->knobs();
       batch = std::max(1, batch / 2);
     }

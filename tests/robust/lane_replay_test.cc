@@ -53,7 +53,11 @@ RC_GTEST_PROP(LaneReplayProperty, WhatIsTriedIsWhatAFreshReplayFinds, ()) {
     RC_ASSERT(tried.seconds == fresh.figures().seconds);
     RC_ASSERT(tried.changes == fresh.figures().changes);
     RC_ASSERT(Near(tried.effective_joules, fresh.figures().effective_joules));
-    if (random() % 2 == 0) replay.Commit();
+    if (random() % 2 == 0) {
+      replay.Commit();
+    } else {
+      replay.Discard();
+    }
   }
 }
 

@@ -65,7 +65,9 @@ TEST(PricePathTest, KeepsTheLimitOnChanges) {
   for (const int most : {0, 3, 6, 10, free, 1000}) {
     const auto knobs = CheapestKnobsWithin(pipeline, price, most);
     EXPECT_LE(CountChanges(pipeline.dag, knobs), most);
-    if (most >= free) EXPECT_EQ(knobs, CheapestKnobs(pipeline, price, 0));
+    if (most >= free) {
+      EXPECT_EQ(knobs, CheapestKnobs(pipeline, price, 0));
+    }
   }
 }
 
