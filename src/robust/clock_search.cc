@@ -48,14 +48,14 @@ int ClockSearch::StepFrom(int rank, int knob) {
 
 void ClockSearch::Add(int i, int knob) {
   const std::size_t table = pipeline_.table_of[i];
-  if (replay_->knobs()[i] == knob) return;
+  if (scratch_[i] == knob) return;
   if (has_option_[table * pipeline_.knobs.size() + knob] != 0) proposal_.push_back({i, knob});
 }
 
 void ClockSearch::Propose() {
   proposal_.clear();
   const PipelineDag& dag = pipeline_.dag;
-  const std::vector<int>& knobs = replay_->knobs();
+  const std::vector<int>& knobs = scratch_;
   int rank = stream_.Below(dag.num_ranks);
   while (dag.rank_order[rank].empty()) rank = (rank + 1) % dag.num_ranks;
   const std::vector<int>& order = dag.rank_order[rank];
@@ -127,26 +127,36 @@ double ClockSearch::FirstOrder() {
   std::sort(affected_.begin(), affected_.end());
   affected_.erase(std::unique(affected_.begin(), affected_.end()), affected_.end());
   const double price = price_of_time_ + waiting_watts_;
-  const auto cost = [&] {
+  proposed_changes_ = 0;
+  const auto cost = [&](int sign) {
     double sum = 0;
     for (const int i : affected_) {
       const int before = scratch_[replay_->before(i)];
       const LaneReplay::Expected expected = replay_->ExpectedOf(i, before, scratch_[i]);
       sum += expected.effective_joules + price * criticality_[i] * expected.seconds;
-      if (before != scratch_[i]) sum += change_joules_;
+      if (before != scratch_[i]) {
+        sum += change_joules_;
+        proposed_changes_ += sign;
+      }
     }
     return sum;
   };
-  const double now = cost();
+  const double now = cost(-1);
   for (KnobChange& change : proposal_) std::swap(scratch_[change.computation], change.knob);
-  const double then = cost();
+  return cost(1) - now;
+}
+
+void ClockSearch::TakeBack() {
   for (KnobChange& change : proposal_) std::swap(scratch_[change.computation], change.knob);
-  return then - now;
 }
 
 Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
   constexpr int kRefresh = 24;
   constexpr int kMoveWork = 30;
+  constexpr int kMostTogether = 24;
+  constexpr double kLateGain = 3e3;
+  constexpr double kSlowGain = 0.001;
+  constexpr double kFastGain = 0.02;
   if (price_of_time_ <= 0) price_of_time_ = goal.price_of_time;
   waiting_watts_ = goal.waiting_watts;
   change_joules_ = goal.change_joules;
@@ -164,38 +174,69 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
   remember(replay_->figures());
   scratch_ = replay_->knobs();
   criticality_ = replay_->Criticality();
+  int scratch_changes = replay_->figures().changes;
+  int batch = 1;     // Moves that are tried together.
+  int gathered = 0;  // So far.
   int since_refresh = 0;
-  const std::int64_t end = work_ + schedule.work;
+  double allowance = 0;  // What they may cost.
+  std::vector<KnobChange> together;
   const std::int64_t begin = work_;
   const int size = pipeline_.dag.size();
-  while (work_ < end) {
+  const std::int64_t replay_work = static_cast<std::int64_t>(size) * (replay_->lanes() + 4) / 2;
+  std::int64_t unreplayed = 0;
+  while (work_ - begin < schedule.work) {
     const double share = static_cast<double>(work_ - begin) / static_cast<double>(schedule.work);
     const double heat =
         schedule.hot_joules * std::pow(schedule.cold_joules / schedule.hot_joules, share);
     work_ += kMoveWork;
+    unreplayed += kMoveWork;
     Propose();
-    if (proposal_.empty()) continue;
-    const double allowed = -heat * std::log(1 - stream_.Share());
-    if (FirstOrder() > allowed) continue;
-    const LaneFigures now = replay_->figures();
-    const LaneFigures& tried = replay_->Try(proposal_);
-    work_ += static_cast<std::int64_t>(size) / 2 * (replay_->lanes() + 4);
-    if (tried.changes > goal.most_changes && tried.changes > now.changes) continue;
-    const double costs =
-        joules_of(tried) - joules_of(now) + price_of_time_ * (tried.seconds - now.seconds);
-    if (costs > allowed) continue;
-    for (const KnobChange& change : proposal_) scratch_[change.computation] = change.knob;
-    replay_->Commit();
-    remember(replay_->figures());
-    if (++since_refresh == kRefresh) {
-      criticality_ = replay_->Criticality();
-      since_refresh = 0;
+    if (!proposal_.empty()) {
+      const double allowed = -heat * std::log(1 - stream_.Share());
+      const bool dear = FirstOrder() > allowed;
+      const int changes = scratch_changes + proposed_changes_;
+      if (dear || (changes > goal.most_changes && proposed_changes_ > 0)) {
+        TakeBack();
+      } else {
+        scratch_changes = changes;
+        allowance += allowed;
+        ++gathered;
+      }
     }
-    // The price of time follows what is missing.
-    const double late = (replay_->figures().seconds / goal.accepted_seconds - 1) * 1e3;
-    price_of_time_ *= 1 + 0.002 * std::clamp(late, -1.0, 1.0);
+    if (gathered == 0 || (gathered < batch && unreplayed < replay_work)) continue;
+    together.clear();
+    for (int i = 0; i < size; ++i) {
+      if (scratch_[i] != replay_->knobs()[i]) together.push_back({i, scratch_[i]});
+    }
+    const LaneFigures now = replay_->figures();
+    // The price of time follows what is missing, faster and faster.
+    const double late = (now.seconds / goal.accepted_seconds - 1) * kLateGain;
+    price_of_time_ *= 1 + (kSlowGain + kFastGain * share * share) * std::clamp(late, -1.0, 1.0);
     price_of_time_ =
         std::clamp(price_of_time_, goal.price_of_time * 1e-2, goal.price_of_time * 1e2);
+    const LaneFigures& tried = replay_->Try(together);
+    work_ += replay_work;
+    const double costs =
+        joules_of(tried) - joules_of(now) + price_of_time_ * (tried.seconds - now.seconds);
+    if (costs <= allowance) {
+      replay_->Commit();
+      remember(replay_->figures());
+      since_refresh += gathered;
+      batch = std::min(batch + 1, kMostTogether);
+      if (since_refresh >= kRefresh) {
+        criticality_ = replay_->Criticality();
+        since_refresh = 0;
+        work_ += replay_work / 2;
+      }
+    } else {
+      replay_->Discard();
+      scratch_ = replay_->knobs();
+      batch = std::max(1, batch / 2);
+    }
+    scratch_changes = replay_->figures().changes;
+    gathered = 0;
+    allowance = 0;
+    unreplayed = 0;
   }
   return best;
 }

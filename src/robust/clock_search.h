@@ -51,7 +51,8 @@ class ClockSearch {
  private:
   void Propose();
   void Add(int i, int knob);
-  double FirstOrder();
+  double FirstOrder();  // Leaves the proposal in `scratch_`.
+  void TakeBack();
   int StepFrom(int rank, int knob);
 
   const CostedPipeline& pipeline_;
@@ -63,6 +64,7 @@ class ClockSearch {
   std::vector<double> criticality_;
   std::vector<int> scratch_;  // The replay's knobs; with the proposal while it is judged.
   std::vector<int> affected_;
+  int proposed_changes_ = 0;  // What the proposal adds.
   double price_of_time_ = 0;
   double waiting_watts_ = 0;
   double change_joules_ = 0;

@@ -45,7 +45,8 @@ class DualAscent {
     best.effective_joules = -std::numeric_limits<double>::infinity();
     const int size = pipeline_.dag.size();
     std::vector<double> critical(size);
-    double price = FirstPrice();
+    first_price_ = FirstPrice();
+    double price = first_price_;
     double delay = 0;
     for (int round = 0; round < rounds; ++round) {
       // Old rounds count less and less: prices and times of the first ones are far off.
@@ -82,10 +83,13 @@ class DualAscent {
 
   // The value at the price of time that makes it most, for the shares as they are.
   double BestPrice(double* price, double delay, double* used) {
-    double low = *price;
-    double high = *price;
-    while (high < 1e12 * *price && (Value(high, used), *used + delay > accepted_)) high *= 1.5;
-    while (low > 1e-9 * *price && (Value(low, used), *used + delay <= accepted_)) low /= 1.5;
+    // Beyond these it is all the same.
+    const double lowest = 1e-6 * first_price_;
+    const double highest = 1e9 * first_price_;
+    double low = std::clamp(*price, lowest, highest);
+    double high = low;
+    while (high < highest && (Value(high, used), *used + delay > accepted_)) high *= 1.5;
+    while (low > lowest && (Value(low, used), *used + delay <= accepted_)) low /= 1.5;
     for (int k = 0; k < 40 && high - low > 1e-7 * high; ++k) {
       const double middle = (low + high) / 2;
       Value(middle, used);
@@ -246,6 +250,7 @@ class DualAscent {
   const Samples& samples_;
   double accepted_;
   double latency_;
+  double first_price_ = 1;
   std::vector<std::vector<PricedOption>> options_;  // [table]
   std::vector<double> share_;   // [computation]: of lanes, with the factor of time.
   std::vector<double> mean_;    // [computation]: duration.

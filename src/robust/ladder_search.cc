@@ -17,7 +17,7 @@ namespace perseus::robust {
 namespace {
 
 constexpr std::uint64_t kSeed = 0x5EA2C4;  // The search's own.
-constexpr int kLanes = 64;
+constexpr int kLanes = 128;
 constexpr int kPriceRounds = 150;
 
 // Fewer lanes where there are very many computations.
@@ -86,8 +86,8 @@ double LadderSearch::Judge(const std::vector<CostOption>& options, int changes) 
   return late;
 }
 
-// One search at a level: in two parts, the second corrected by what the trials of the first say.
-// Returns whether there is a better plan now.
+// One search at a level, in parts: each is corrected by what the trials of the one before
+// say. Returns whether there is a better plan now.
 bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed) {
   const int before = best_;
   const bool noisy = spec_.conditions.noise.any();
@@ -118,24 +118,26 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
   constexpr double kHot = 0.01;
   constexpr double kWarm = 0.002;
   constexpr double kCold = 0.0003;
-  for (const bool first : {true, false}) {
+  for (int part = 0; part < 3; ++part) {
     goal.accepted_seconds =
         lanes_baseline_seconds_ * (1 + (slower_percent_ - level->correction) / 100);
-    const ClockSearch::Schedule schedule = {.work = first ? work * 2 / 3 : work / 3,
-                                            .hot_joules = mean_joules * (first ? kHot : kWarm),
+    const ClockSearch::Schedule schedule = {.work = part == 0 ? work / 2 : work / 4,
+                                            .hot_joules = mean_joules * (part == 0 ? kHot : kWarm),
                                             .cold_joules = mean_joules * kCold};
     const Chosen chosen = search.Anneal(goal, schedule);
-    if (chosen.knobs.empty()) {
-      level->knobs = replay_.knobs();
-      continue;
-    }
-    level->knobs = chosen.knobs;
+    level->knobs = chosen.knobs.empty() ? replay_.knobs() : chosen.knobs;
+    if (chosen.knobs.empty()) continue;
     const double late = Judge(OptionsAt(pipeline_, chosen.knobs), chosen.figures.changes);
-    // What the lanes do not know, and what the search has learned by heart from them. Only
-    // with all accepted time used up does it say anything about a plan that is in time.
+    // What the lanes do not know, and what the search has learned by heart from
+    // them. A plan in time says something only where it used all that it might.
+    constexpr double kLittle = 0.001;
     const double unused =
         100 * (goal.accepted_seconds - chosen.figures.seconds) / lanes_baseline_seconds_;
-    if (late > 0 || unused < 0.02) level->correction += late + (late > 0 ? 0.0005 : 0.0);
+    if (late > 0) {
+      level->correction += late + kLittle;
+    } else if (unused + late < -kLittle) {
+      level->correction += (unused + late) / 2;
+    }
     replay_.Reset(chosen.knobs);
   }
   return best_ != before;

@@ -41,13 +41,15 @@ class LaneReplay {
   // Replays everything. `knobs`: [computation].
   void Reset(std::span<const int> knobs);
 
+  // With a trial that was neither committed nor discarded: its knobs.
   const std::vector<int>& knobs() const { return knobs_; }
   const LaneFigures& figures() const { return figures_; }
 
   // What the figures would be with some other knobs (no computation twice).
-  // Valid until the next call; Commit() makes it so.
+  // Valid until the next call. Commit() makes it so, Discard() and all else take it back.
   const LaneFigures& Try(std::span<const KnobChange> changes);
   void Commit();
+  void Discard();
 
   // Mean time and effective energy of a computation at a knob after another, where
   // calls begin when computations start, or else where clocks come at once.
@@ -123,7 +125,6 @@ class LaneReplay {
   LaneFigures tried_;
   bool has_trial_ = false;
 
-  void Discard();
 };
 
 }  // namespace perseus::robust

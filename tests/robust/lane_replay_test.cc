@@ -1,0 +1,101 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "robust/lane_replay.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "perseus/conditions.h"
+#include "robust/exact_replay.h"
+#include "robust/robust_testing.h"
+#include "robust/samples.h"
+
+namespace perseus::robust {
+namespace {
+
+using robust_testing::OptionsAt;
+using robust_testing::RandomKnobs;
+using robust_testing::RandomPlanner;
+using robust_testing::ShortestSeconds;
+
+bool Near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
+
+RC_GTEST_PROP(LaneReplayProperty, WhatIsTriedIsWhatAFreshReplayFinds, ()) {
+  std::mt19937 random(*rc::gen::inRange(0, 1 << 30));
+  const Planner planner = RandomPlanner(random, 3, 4, 4);
+  const CostedPipeline& pipeline = planner.pipeline();
+  ClockSwitching switching;
+  switching.call_ahead = static_cast<CallAhead>(random() % 3);
+  switching.latency_seconds = (random() % 5) * 0.5 * ShortestSeconds(pipeline);
+  switching.stall_seconds = (random() % 2) * 0.1 * ShortestSeconds(pipeline);
+  TimeNoise noise;
+  noise.per_computation = (random() % 2) * 0.05;
+  noise.per_gpu = (random() % 2) * 0.05;
+  const Samples samples = DrawSamples(pipeline, noise, 2, 16, random());
+  LaneReplay replay(pipeline, switching, samples);
+  replay.Reset(RandomKnobs(random, pipeline));
+  for (int k = 0; k < 20; ++k) {
+    std::vector<int> other = replay.knobs();
+    std::vector<KnobChange> changes;
+    for (int i = 0; i < pipeline.dag.size(); ++i) {
+      if (random() % 8 != 0) continue;
+      changes.push_back({i, static_cast<int>(random() % 4)});
+      other[i] = changes.back().knob;
+    }
+    const LaneFigures tried = replay.Try(changes);
+    LaneReplay fresh(pipeline, switching, samples);
+    fresh.Reset(other);
+    RC_ASSERT(tried.seconds == fresh.figures().seconds);
+    RC_ASSERT(tried.changes == fresh.figures().changes);
+    RC_ASSERT(Near(tried.effective_joules, fresh.figures().effective_joules));
+    if (random() % 2 == 0) {
+      replay.Commit();
+    } else {
+      replay.Discard();
+    }
+  }
+}
+
+// Where calls begin with computations that outlast them the model is exact.
+RC_GTEST_PROP(LaneReplayProperty, IsExactWhereCallsEndWithinComputations, ()) {
+  std::mt19937 random(*rc::gen::inRange(0, 1 << 30));
+  const Planner planner = RandomPlanner(random, 3, 4, 4);
+  const CostedPipeline& pipeline = planner.pipeline();
+  Conditions conditions;
+  conditions.switching.latency_seconds = 0.9 * ShortestSeconds(pipeline);
+  const Samples samples = DrawSamples(pipeline, {}, 1, 1, 0);
+  LaneReplay replay(pipeline, conditions.switching, samples);
+  replay.Reset(RandomKnobs(random, pipeline));
+  const ReplayedRun run =
+      ReplayJob(pipeline, OptionsAt(pipeline, replay.knobs()), conditions, 1, 3, 0);
+  const LaneFigures& figures = replay.figures();
+  RC_ASSERT(Near(figures.seconds, run.seconds.back()));
+  RC_ASSERT(Near(figures.effective_joules + pipeline.total_blocking_power_watts * figures.seconds,
+                 run.joules.back()));
+}
+
+TEST(LaneReplayTest, CriticalityIsTheSlopeOfTheMeanTime) {
+  std::mt19937 random(7);
+  const Planner planner = RandomPlanner(random, 3, 6, 4);
+  const CostedPipeline& pipeline = planner.pipeline();
+  const Samples samples = DrawSamples(pipeline, {.per_computation = 0.05}, 1, 32, 3);
+  LaneReplay replay(pipeline, {}, samples);
+  replay.Reset(std::vector<int>(pipeline.dag.size(), 1));
+  const std::vector<double> criticality = replay.Criticality();
+  const double before = replay.figures().seconds;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    const auto& options = pipeline.TableOf(i).all_options;
+    const KnobChange change = {i, 2};
+    const double longer = options[2].time_seconds - options[1].time_seconds;
+    // The mean time is convex in the durations.
+    EXPECT_GE(replay.Try({&change, 1}).seconds, before + criticality[i] * longer - 1e-9);
+  }
+}
+
+}  // namespace
+}  // namespace perseus::robust

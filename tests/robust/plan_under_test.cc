@@ -1,0 +1,162 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "perseus/robust_plan.h"
+#include "robust/robust_testing.h"
+
+namespace perseus {
+namespace {
+
+using robust_testing::OptionsAt;
+using robust_testing::RandomPlanner;
+using robust_testing::ShortestSeconds;
+
+// For tests: a sixty-fourth of the search.
+constexpr double kLittle = 1.0 / 64;
+
+RobustPlan Under(const Planner& planner, double factor, const RobustPlanSpec& spec) {
+  auto plan = PlanUnder(planner, factor * planner.baseline().iteration_time_seconds, spec);
+  EXPECT_TRUE(plan) << plan.error().message;
+  return *std::move(plan);
+}
+
+RobustPlanSpec Late(const Planner& planner, double latency_share) {
+  RobustPlanSpec spec;
+  spec.conditions.switching.latency_seconds = latency_share * ShortestSeconds(planner.pipeline());
+  spec.effort = kLittle;
+  spec.with_bound = false;
+  return spec;
+}
+
+double SavingOfSearch(const RobustPlan& plan) { return plan.price_curve.back().saving_percent; }
+
+TEST(PlanUnderTest, FindsTheProvenOptimumOfSmallPipelines) {
+  std::mt19937 random(11);
+  for (int run = 0; run < 8; ++run) {
+    const Planner planner = RandomPlanner(random, 2, 2, 3);
+    RobustPlanSpec spec = Late(planner, 0.2 * (run % 4));
+    spec.conditions.max_slowdown = 0.04 * (run % 3);
+    double most = 0;
+    std::vector<int> knobs(8, 0);
+    for (int code = 0; code < 6561; ++code) {  // 3 clocks, 8 computations.
+      for (int i = 0, rest = code; i < 8; ++i, rest /= 3) knobs[i] = rest % 3;
+      const Plan plan = planner.Evaluate(OptionsAt(planner.pipeline(), knobs));
+      const auto figures = ReplayUnder(planner, plan, spec.conditions, 1, 8, 0);
+      if (figures->slowdown_percent <= 100 * spec.conditions.max_slowdown) {
+        most = std::max(most, figures->saving_percent);
+      }
+    }
+    spec.with_bound = true;
+    const RobustPlan found = Under(planner, 1, spec);
+    EXPECT_NEAR(found.expected.saving_percent, most, 1e-9) << run;
+    EXPECT_TRUE(found.bound.proven);
+    EXPECT_GE(found.bound.saving_percent, most - 1e-9);
+    EXPECT_GE(found.bound.saving_without_switching_percent, found.bound.saving_percent);
+  }
+}
+
+RC_GTEST_PROP(PlanUnderProperty, MoreChangesAreNeverWorse, ()) {
+  std::mt19937 random(*rc::gen::inRange(0, 1 << 30));
+  const Planner planner = RandomPlanner(random, 3, 4, 4);
+  RobustPlanSpec spec = Late(planner, 0.5);
+  spec.effort = kLittle / 16;  // Still one round.
+  if (random() % 2 == 0) spec.conditions.noise.per_computation = 0.02;
+  spec.conditions.switching.call_ahead = static_cast<CallAhead>(random() % 3);
+  spec.conditions.max_slowdown = 0.01;
+  double before = -1e300;
+  for (const int most : {0, 5, 12, 20, 1000}) {
+    spec.conditions.max_changes = most;
+    const RobustPlan plan = Under(planner, 1, spec);
+    RC_ASSERT(plan.price_curve.back().changes <= most);
+    RC_ASSERT(SavingOfSearch(plan) >= before);
+    before = SavingOfSearch(plan);
+  }
+}
+
+TEST(PlanUnderTest, MoreEffortIsNeverWorse) {
+  std::mt19937 random(13);
+  for (int run = 0; run < 3; ++run) {
+    const Planner planner = RandomPlanner(random, 3, 4, 4);
+    RobustPlanSpec spec = Late(planner, 0.5);
+    spec.conditions.noise.per_computation = 0.01 * run;
+    spec.conditions.max_slowdown = 0.01;
+    double before = -1e300;
+    for (const double effort : {0.001, 1.0 / 64, 1.0 / 16}) {
+      spec.effort = effort;
+      const RobustPlan plan = Under(planner, 1, spec);
+      EXPECT_GE(SavingOfSearch(plan), before);
+      before = SavingOfSearch(plan);
+    }
+  }
+}
+
+TEST(PlanUnderTest, HoldsInUnseenIterations) {
+  std::mt19937 random(17);
+  const Planner planner = RandomPlanner(random, 4, 8, 6);
+  for (const CallAhead ahead : {CallAhead::kNone, CallAhead::kEnd, CallAhead::kPredicted}) {
+    RobustPlanSpec spec = Late(planner, 0.7);
+    spec.conditions.switching.call_ahead = ahead;
+    spec.conditions.noise.per_computation = 0.01;
+    spec.conditions.max_slowdown = 0.005;
+    const RobustPlan plan = Under(planner, 1.02, spec);
+    const auto unseen = ReplayUnder(planner, plan.plan, spec.conditions, 1, 2000, 99);
+    EXPECT_LE(unseen->slowdown_percent,
+              100 * (1.02 * 1.005 - 1) + 4 * unseen->slowdown_error_percent);
+    EXPECT_GT(unseen->saving_percent, 1);
+    EXPECT_GT(plan.expected.saving_percent, plan.paper.saving_percent - 5);
+  }
+}
+
+TEST(PlanUnderTest, ChangesHaveAPrice) {
+  std::mt19937 random(19);
+  const Planner planner = RandomPlanner(random, 3, 6, 5);
+  RobustPlanSpec spec = Late(planner, 0.3);
+  const RobustPlan free = Under(planner, 1.05, spec);
+  ASSERT_GT(free.price_curve.back().changes, 3);
+  spec.conditions.change_joules = planner.baseline().energy_joules;
+  const RobustPlan dear = Under(planner, 1.05, spec);
+  EXPECT_EQ(dear.price_curve.back().changes, 0);
+}
+
+TEST(PlanUnderTest, TheSameTwice) {
+  std::mt19937 random(23);
+  const Planner planner = RandomPlanner(random, 3, 4, 4);
+  RobustPlanSpec spec = Late(planner, 0.5);
+  spec.conditions.noise.per_computation = 0.01;
+  spec.pipelines = 3;
+  const RobustPlan one = Under(planner, 1, spec);
+  const RobustPlan two = Under(planner, 1, spec);
+  for (std::size_t i = 0; i < one.plan.options.size(); ++i) {
+    EXPECT_EQ(one.plan.options[i].knob, two.plan.options[i].knob);
+  }
+  EXPECT_EQ(one.expected.saving_percent, two.expected.saving_percent);
+}
+
+TEST(PlanUnderTest, SaysWhatIsOutOfRange) {
+  std::mt19937 random(29);
+  const Planner planner = RandomPlanner(random, 2, 2, 3);
+  const double seconds = planner.baseline().iteration_time_seconds;
+  RobustPlanSpec spec;
+  spec.conditions.noise.per_computation = 0.5;
+  EXPECT_EQ(PlanUnder(planner, seconds, spec).error().message,
+            "the noise per computation is 0.5; expected a number from 0 to 0.25");
+  spec = {};
+  spec.conditions.confidence = 1;
+  EXPECT_EQ(PlanUnder(planner, seconds, spec).error().code, ErrorCode::kInvalidInput);
+  spec = {};
+  spec.pipelines = 0;
+  EXPECT_EQ(PlanUnder(planner, seconds, spec).error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(ReplayUnder(planner, planner.baseline(), {}, 1, 0, 0).error().message,
+            "0 iterations; expected at least 1");
+}
+
+}  // namespace
+}  // namespace perseus
