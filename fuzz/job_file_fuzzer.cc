@@ -33,7 +33,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 // mutation puts a whole member, right or wrong, among the others.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t max_size, unsigned seed) {
-  static constexpr std::array<std::string_view, 24> kKeys = {"profile",
+  static constexpr std::array<std::string_view, 30> kKeys = {"profile",
                                                              "schedule",
                                                              "schedule_file",
                                                              "stages",
@@ -56,6 +56,12 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                                              "effort",
                                                              "output",
                                                              "exponential_fit",
+                                                             "conditions",
+                                                             "noise",
+                                                             "switch_latency",
+                                                             "call_ahead",
+                                                             "max_changes",
+                                                             "confidence",
                                                              "unknown"};
   static constexpr std::array<std::string_view, 16> kValues = {
       "\"\"",      "3",          "-1",          "0.5",        "1e300",    "true",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "perseus/computation.h"
+#include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
 #include "perseus/pipeline.h"
@@ -54,6 +55,25 @@ struct PlanBaseline {
   std::vector<BaselineCost> costs;  // One per kind of computation.
 };
 
+// What a plan comes to under its conditions, by emulation: means over iterations
+// and seeds, each beside the standard deviation of the seeds' means.
+struct ExpectedFigures {
+  double iteration_time_seconds = 0;  // Of the job.
+  double iteration_time_spread_seconds = 0;
+  double energy_joules = 0;  // Of one pipeline in one iteration, waiting included.
+  double energy_spread_joules = 0;
+  // Against all clocks at maximum under the same conditions.
+  double slowdown_percent = 0;
+  double slowdown_spread_percent = 0;
+  double saving_percent = 0;
+  double saving_spread_percent = 0;
+  double clock_calls = 0;  // Of one pipeline in one iteration, all ranks together.
+  int seeds = 0;
+  int iterations = 0;  // Of each seed.
+
+  friend bool operator==(const ExpectedFigures&, const ExpectedFigures&) = default;
+};
+
 // Everything that plan.json holds (docs/files.md). Energies and powers are of
 // one pipeline unless said otherwise. A plain value, safe to copy between threads.
 struct PlanDocument {
@@ -92,6 +112,10 @@ struct PlanDocument {
   PlanConstraints constraints;
   FixedTimes fixed;
   std::optional<double> split_ratio;  // Where `backward` was divided.
+
+  // Under which the plan was made, and what it comes to then.
+  std::optional<Conditions> conditions;
+  std::optional<ExpectedFigures> expected;
 
   std::vector<PlannedRank> ranks;
 };

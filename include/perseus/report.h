@@ -6,11 +6,14 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
 #include "perseus/plan.h"
+#include "perseus/plan_document.h"
 #include "perseus/profile.h"
 
 PERSEUS_EXPORT_BEGIN
@@ -64,6 +67,16 @@ struct ReportInput {
   std::vector<ConstraintPrice> prices;
   std::vector<std::string> notes;  // Caveats, a sentence each ("The sample is modelled.").
   std::vector<std::string> files;  // Names of what was written, for the summary.
+
+  // Where `chosen` was made for conditions: they, what it comes to under them, and
+  // the same of the plan that knows none.
+  std::optional<Conditions> conditions;
+  ExpectedFigures expected;
+  const Plan* paper_plan = nullptr;
+  ExpectedFigures expected_of_paper_plan;
+  double bound_percent = 0;  // No plan saves more under them.
+  bool bound_is_proven = false;
+  std::vector<std::pair<int, double>> price_curve;  // Changes an iteration, and saving in percent.
 };
 
 // The plan and its table for other programs: what `perseus plan --json` prints

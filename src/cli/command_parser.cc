@@ -8,9 +8,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
+#include <set>
 
+#include "cli/job_flags.h"
 #include "cli/value_parsers.h"
 #include "common/nearest_name.h"
+#include "job/job_fields.h"
 
 namespace perseus::cli {
 namespace {
@@ -161,12 +164,18 @@ CommandData CommandParser::Describe() const {
 std::vector<std::string> CommandParser::PlanArguments(const CLI::App& command) const {
   std::vector<std::string> arguments;
   const CLI::App* plan = app_->get_subcommand("plan");
+  // Answers are about the profile's own times.
+  std::set<std::string_view> conditions = {"--switch-ahead"};
+  for (const job::Field& field : job::Fields()) {
+    if (field.condition) conditions.insert(FlagOfField(field.key));
+  }
   for (const CLI::Option* option : command.parse_order()) {
     const std::string name = option->get_single_name();
     if (option->get_lnames().empty()) {
       arguments.push_back(option->results().front());
     } else if (plan->get_option_no_throw("--" + name) != nullptr && name != "at" &&
-               name != "effort" && name != "output" && name != "json") {
+               name != "effort" && name != "output" && name != "json" &&
+               !conditions.contains("--" + name)) {
       arguments.push_back("--" + name);
       if (option->get_expected_max() > 0) arguments.push_back(option->results().front());
     }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "cli/emulate_questions.h"
 #include "cli/emulation_answers.h"
 #include "cli/emulation_summary.h"
+#include "cli/held_plan.h"
 #include "cli/job.h"
 #include "cli/option_data.h"
 #include "cli/plan_notes.h"
@@ -80,12 +82,15 @@ Result<void> CheckStragglers(const EmulationSpec& spec, const PipelineDag& dag) 
   return {};
 }
 
+void SetConditions(const Conditions& conditions, EmulationSpec* spec) {
+  spec->noise = conditions.noise;
+  spec->switching = conditions.switching;
+}
+
 // Without the target, for which a policy may be needed.
 EmulationSpec MakeSpec(const EmulateFlags& flags, const Job& job) {
   EmulationSpec spec = flags.spec;
-  const Conditions conditions = ConditionsOf(job.settings);
-  spec.noise = conditions.noise;
-  spec.switching = conditions.switching;
+  SetConditions(ConditionsOf(job.settings), &spec);
   spec.pipelines = job.DataParallel();
   spec.iterations = flags.iterations;
   RandomStragglers& random = spec.random_stragglers;
@@ -168,16 +173,41 @@ std::string PlanCommand(const std::vector<std::string>& arguments) {
   return command;
 }
 
+// Noise and late clocks alone are a scenario for any plan; who says what may be
+// given up for what wants the plan that holds.
+bool AsksForPlanThatHolds(const JobFile& settings) {
+  return settings.max_slowdown || settings.max_changes || settings.confidence ||
+         settings.change_price_joules;
+}
+
 // The policy that the user wants, under its names in `summary`.
 Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const Job& job,
                                              const Planner& planner, double effort,
-                                             EmulationSummary* summary) {
+                                             ProgressLine* progress, EmulationSummary* summary) {
   const std::string& file = invocation.emulate.plan_file;
   const PolicySpec spec = MakePolicySpec(invocation, job, effort, &summary->notes);
+  if (file.empty() && spec.name == kPerseus && AsksForPlanThatHolds(job.settings)) {
+    const Result<double> seconds = TargetSeconds(planner, job.Target());
+    if (!seconds) return tl::unexpected(seconds.error());
+    Result<RobustPlan> robust = SearchThatHolds(job, planner, *seconds, effort, false, progress);
+    if (!robust) return tl::unexpected(robust.error());
+    summary->policy = kPerseus;
+    summary->label = "perseus (holds)";
+    summary->policy_summary = "The plan that holds under the conditions.";
+    return std::make_unique<OnePlan>(std::string(kPerseus), std::move(robust->plan));
+  }
+  std::optional<Conditions> conditions;
   Result<std::unique_ptr<Policy>> policy =
       file.empty() ? MakePolicy(spec, planner)
-                   : ReadPolicy(file, planner, job.profile, &summary->notes);
+                   : ReadPolicy(file, planner, job.profile, &conditions, &summary->notes);
   if (!policy) return policy;
+  if (conditions) {
+    // The plan's, unless a flag says otherwise.
+    if (const Result<JobFile> flags = Overrides(invocation.job)) {
+      ApplyConditions(*flags, &*conditions);
+    }
+    SetConditions(*conditions, &summary->spec);
+  }
   summary->policy = (*policy)->name();
   summary->label = file.empty() ? LabelOf(spec) : std::filesystem::path(file).filename().string();
   summary->policy_summary = file.empty() ? SummaryOf(spec) : "A plan that was made before.";
@@ -251,10 +281,10 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   const double iteration_seconds = planner->baseline().iteration_time_seconds;
   NoteLongWait("--min-dwell", job->Constraints().min_dwell_seconds, iteration_seconds,
                kOneKnobPerRank, &summary.notes);
+  const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &progress, &summary);
+  if (!policy) return tl::unexpected(policy.error());
   NoteLongWait("--switch-latency", summary.spec.switching.latency_seconds, iteration_seconds,
                "a clock comes into effect when others are asked for already", &summary.notes);
-  const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &summary);
-  if (!policy) return tl::unexpected(policy.error());
   const bool is_replay = !flags.plan_file.empty();
   if (auto set = SetTarget(*job, *planner, is_replay, **policy, &summary); !set) {
     return tl::unexpected(set.error());

@@ -202,6 +202,7 @@ void AddEmulateCommand(CommandParser* parser, Invocation* invocation) {
   AddJobOptions(parser, flags);
   parser->SetGroup("Disturbances");
   AddConditionOptions(parser, &invocation->job);
+  AddRobustOptions(parser, &invocation->job);
   AddStragglerOptions(parser, flags);
   AddQuestions(parser, flags);
   AddOutputOptions(parser, flags);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/held_plan.h"
 #include "cli/job.h"
 #include "cli/plan_notes.h"
 #include "cli/plan_rows.h"
@@ -115,13 +116,29 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
   input.prices = summary.prices;
   input.notes = summary.notes;
   input.files = summary.files;
+  if (summary.held) {
+    const HeldPlan& held = *summary.held;
+    input.conditions = held.robust.conditions;
+    input.expected = held.expected;
+    input.expected_of_paper_plan = held.paper;
+    input.paper_plan = &held.robust.paper_plan;
+    input.bound_percent = held.robust.bound.saving_percent;
+    input.bound_is_proven = held.robust.bound.proven;
+    for (const ChangePricePoint& point : held.robust.price_curve) {
+      input.price_curve.emplace_back(point.changes, point.saving_percent);
+    }
+  }
   return input;
 }
 
 // Writes all output files, or none.
 Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* summary) {
   const std::string& directory = summary->output_directory;
-  const PlanDocument document = job.Document(planner, summary->chosen);
+  PlanDocument document = job.Document(planner, summary->chosen);
+  if (summary->held) {
+    document.conditions = summary->held->robust.conditions;
+    document.expected = summary->held->expected;
+  }
   std::string plan_json = FormatPlanJson(document);
   if (plan_json.size() > kMaxPlanFileBytes) {
     return InvalidInput(fmt::format(
@@ -145,7 +162,10 @@ Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* s
   } else {
     return tl::unexpected(zeus.error());
   }
-  const ReportInput report = MakeReportInput(job, *summary, job.Constraints());
+  ReportInput report = MakeReportInput(job, *summary, job.Constraints());
+  if (summary->held) {
+    for (std::string& note : HeldPlanNotes(*summary->held)) report.notes.push_back(std::move(note));
+  }
   files.push_back({"timeline.json", FormatTimelineJson(report)});
   files.push_back({"report.html", FormatHtmlReport(report)});
   for (const OutputFile& file : files) summary->files.push_back(file.name);
@@ -210,6 +230,12 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   auto prices = PriceConstraints(*planner, *seconds, constraints, effort, summary.chosen);
   if (!prices) return tl::unexpected(prices.error());
   summary.prices = *std::move(prices);
+  if (HasConditions(job->settings)) {
+    Result<HeldPlan> held = PlanThatHolds(*job, *planner, *seconds, effort, &progress);
+    if (!held) return tl::unexpected(held.error());
+    summary.held = *std::move(held);
+    summary.chosen = summary.held->robust.plan;
+  }
   if (job->settings.output) {
     summary.output_directory = *job->settings.output;
     if (auto written = WriteOutputs(*job, *planner, &summary); !written) {

@@ -199,10 +199,11 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
   out += '\n';
   out += PointsTable(summary, style) + "\n";
   std::string legend = fmt::format(
-      "> is the plan (--at {}). Every row is a real plan, replayed on the profile's times (the "
+      "> is {} (--at {}). Every row is a real plan, replayed on the profile's times (the "
       "others are searched for less long); saving "
       "is against {}; gap is to the lower bound that no plan can beat.",
-      summary.at, BaselineText(*summary.profile));
+      summary.held ? "the plan without conditions" : "the plan", summary.at,
+      BaselineText(*summary.profile));
   if (!summary.beyond_tstar.empty()) {
     legend += fmt::format(" Beyond T* more time saves nothing: {} left out.",
                           fmt::join(summary.beyond_tstar, ", "));
@@ -231,6 +232,7 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
              report::SharedKnobText(*chosen.shared_knobs, summary.granularity, KnobNoun(summary)),
              style);
   }
+  if (summary.held) out += FormatHeldPlan(*summary.held, style);
   out += JobTotal(summary, style);
   if (!summary.output_directory.empty()) {
     out += Fact("Written",

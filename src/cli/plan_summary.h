@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/held_plan.h"
 #include "cli/terminal.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
@@ -43,6 +44,7 @@ struct PlanSummary {
   std::vector<PlanPoint> points;                        // Ascending in time.
   std::vector<std::string> beyond_tstar;                // Labels that are left out.
   std::vector<ConstraintPrice> prices;
+  std::optional<HeldPlan> held;    // Where there are conditions; `chosen` is its plan then.
   std::vector<std::string> notes;  // Sentences.
   std::string output_directory;    // Empty: nothing was written.
   std::vector<std::string> files;  // Written into it.

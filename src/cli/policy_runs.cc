@@ -42,10 +42,12 @@ std::vector<PolicySpec> AllPolicies(const PlanConstraints& constraints, double e
 
 Result<std::unique_ptr<Policy>> ReadPolicy(const std::string& path, const Planner& planner,
                                            const Profile& profile,
+                                           std::optional<Conditions>* conditions,
                                            std::vector<std::string>* notes) {
   if (path.ends_with(".json")) {
     const Result<PlanDocument> plan = ReadPlan(path);
     if (!plan) return tl::unexpected(plan.error());
+    *conditions = plan->conditions;
     Result<std::unique_ptr<Policy>> policy = MakePolicyFromPlan(*plan, planner);
     if (!policy && policy.error().message.find(path) == std::string::npos) {
       policy.error().message = fmt::format("{}: {}", path, policy.error().message);

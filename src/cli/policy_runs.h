@@ -5,6 +5,7 @@
 #define PERSEUS_CLI_POLICY_RUNS_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +26,11 @@ inline constexpr std::string_view kMaxClocks = "max-clocks";
 inline constexpr std::string_view kPerseus = "perseus";
 
 // A plan from a file: plan.json, or a Python plan (.py). A note says where it
-// is known to be from another profile.
+// is known to be from another profile. `conditions`: that it was made for.
 Result<std::unique_ptr<Policy>> ReadPolicy(const std::string& path, const Planner& planner,
-                                           const Profile& profile, std::vector<std::string>* notes);
+                                           const Profile& profile,
+                                           std::optional<Conditions>* conditions,
+                                           std::vector<std::string>* notes);
 
 // For people: "perseus (phase)".
 std::string LabelOf(const PolicySpec& spec);

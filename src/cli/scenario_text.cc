@@ -122,6 +122,23 @@ bool HasStragglers(const EmulationSpec& spec) {
   return !spec.stragglers.empty() || spec.random_stragglers.share_of_gpus_per_day > 0;
 }
 
+std::string ConditionsInWords(const Conditions& conditions) {
+  std::vector<std::string> parts;
+  DescribeNoise(conditions.noise, &parts);
+  DescribeSwitching(conditions.switching, &parts);
+  if (parts.empty()) parts.emplace_back("no noise, no late clocks");
+  if (conditions.change_joules > 0) {
+    parts.push_back(fmt::format("{:g} J for a change of clock", conditions.change_joules));
+  }
+  if (conditions.max_changes) {
+    parts.push_back(
+        fmt::format("at most {} an iteration",
+                    CountOf(static_cast<long long>(*conditions.max_changes), "change")));
+  }
+  return fmt::format("{}; at most {} slower with a confidence of {}.", fmt::join(parts, "; "),
+                     Percent(conditions.max_slowdown), Percent(conditions.confidence));
+}
+
 std::string ScenarioInWords(const EmulationSpec& spec) {
   std::vector<std::string> parts;
   DescribeNoise(spec.noise, &parts);

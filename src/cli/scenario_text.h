@@ -16,6 +16,9 @@ std::string SpanOfTime(double seconds);
 // Whether stragglers are named or come by chance.
 bool HasStragglers(const EmulationSpec& spec);
 
+// "noise of 1 % a computation; clocks in effect ...", with what is accepted.
+std::string ConditionsInWords(const Conditions& conditions);
+
 // What disturbs the job, in words: one sentence.
 std::string ScenarioInWords(const EmulationSpec& spec);
 

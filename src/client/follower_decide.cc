@@ -54,9 +54,11 @@ Follower::Target Follower::LookAhead(Target target, std::int64_t now_ns,
   const auto high = static_cast<double>(latency.HighNs());
   const auto least = static_cast<double>(latency.LeastNs());
   const Row& first = rows_[static_cast<std::size_t>(target.row)];
+  // Gaps of first rows count from the iteration's begin.
+  const std::int64_t since_ns = target.row == 0 ? iteration_begin_ns_ : row_end_ns_;
   const double begin = target.row == row_
                            ? static_cast<double>(row_begin_ns_)
-                           : std::max(now, static_cast<double>(row_end_ns_) + first.gap_ns);
+                           : std::max(now, static_cast<double>(since_ns) + first.gap_ns);
   double lasts = first.duration_ns;
   double end = std::max(now, begin + lasts);
   for (std::ptrdiff_t next = target.row + 1; next <= size; ++next) {

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "common/json_text.h"
+#include "formats/conditions_json.h"
 #include "perseus/computation.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
@@ -138,6 +139,12 @@ void AddSettings(std::string* json, const PlanDocument& plan) {
                  fmt::join(plan.fixed.comm_delay_seconds, ", "), plan.fixed.data_loading_seconds,
                  plan.fixed.iteration_overhead_seconds);
   if (plan.split_ratio) fmt::format_to(out, "  \"split_ratio\": {},\n", *plan.split_ratio);
+  if (plan.conditions) {
+    fmt::format_to(out, "  \"conditions\": {},\n", formats::ConditionsJson(*plan.conditions));
+  }
+  if (plan.expected) {
+    fmt::format_to(out, "  \"expected\": {},\n", formats::ExpectedJson(*plan.expected));
+  }
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "common/tree.h"
 #include "common/tree_reader.h"
+#include "formats/conditions_json.h"
 #include "perseus/computation.h"
 #include "perseus/file.h"
 #include "perseus/plan_document.h"
@@ -183,6 +184,12 @@ class HeadParser {
     }
     if (const auto ratio = root.Find("split_ratio")) {
       plan_.split_ratio = ratio->Number({.least = 0, .most = 1});
+    }
+    if (const auto conditions = root.Find("conditions")) {
+      plan_.conditions = formats::ReadConditions(*conditions);
+    }
+    if (const auto expected = root.Find("expected")) {
+      plan_.expected = formats::ReadExpected(*expected);
     }
   }
 

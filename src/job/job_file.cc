@@ -64,10 +64,10 @@ class JobParser {
  private:
   void ReadTable(const TreeCursor& table, bool conditions) {
     std::vector<std::string_view> keys;
-    if (!conditions) keys.push_back(job::kConditionsTable);
     for (const job::Field& field : job::Fields()) {
       if (field.condition == conditions) keys.push_back(field.key);
     }
+    if (!conditions) keys.push_back(job::kConditionsTable);
     table.AllowOnly(keys);
     for (const job::Field& field : job::Fields()) {
       if (field.condition != conditions) continue;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "formats/conditions_json.h"
 #include "perseus/report.h"
 #include "report/page.h"
 
@@ -63,6 +65,19 @@ Json InputToJson(const ReportInput& input) {
   return json;
 }
 
+void AddConditions(const ReportInput& input, Json* json) {
+  (*json)["conditions"] = Json::parse(formats::ConditionsJson(*input.conditions));
+  (*json)["expected"] = Json::parse(formats::ExpectedJson(input.expected));
+  Json paper = PlanFigures(*input.paper_plan);
+  paper["expected"] = Json::parse(formats::ExpectedJson(input.expected_of_paper_plan));
+  (*json)["paper_plan"] = std::move(paper);
+  (*json)["bound"] = {{"saving_percent", input.bound_percent}, {"proven", input.bound_is_proven}};
+  (*json)["price_curve"] = Json::array();
+  for (const auto& [changes, saving] : input.price_curve) {
+    (*json)["price_curve"].push_back({{"changes", changes}, {"saving_percent", saving}});
+  }
+}
+
 std::string Indented(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -110,6 +125,7 @@ std::string FormatPlanSummaryJson(const ReportInput& input) {
                                    {"extra_energy_percent", price.energy_percent},
                                    {"extra_time_percent", price.time_percent}});
   }
+  if (input.conditions) report::AddConditions(input, &json);
   const double pipelines = input.data_parallel;
   json["job"] = {{"pipelines", input.data_parallel},
                  {"baseline_energy_j", pipelines * input.baseline->energy_joules},

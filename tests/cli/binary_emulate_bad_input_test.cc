@@ -67,6 +67,13 @@ TEST_F(BinaryEmulateBadInputTest, StragglersThatCannotBe) {
 TEST_F(BinaryEmulateBadInputTest, NumbersOutOfRange) {
   EXPECT_THAT(Emulate({"--noise", "1"}), HasSubstr("did you mean 1%?"));
   EXPECT_THAT(Emulate({"--gpu-noise", "30%"}), HasSubstr("at most 25%"));
+  EXPECT_EQ(Emulate({"--switch-latency", "1ms", "--switch-latency-spread", "2ms"}),
+            "the spread of that latency in seconds is 0.002; expected 0 to 0.001");
+  EXPECT_EQ(Emulate({"--call-ahead", "none", "--switch-ahead"}),
+            "--switch-ahead means --call-ahead end, but --call-ahead none is given; keep one of "
+            "them");
+  EXPECT_THAT(Emulate({"--max-slowdown", "2"}), HasSubstr("did you mean 2%?"));
+  EXPECT_THAT(Emulate({"--confidence", "100%"}), HasSubstr("above 0% and below 100%"));
   EXPECT_THAT(Emulate({"--seed", "-1"}), StartsWith("--seed: expected a whole number"));
   EXPECT_THAT(Emulate({"--iterations", "11"}), StartsWith("--iterations is given more than once"));
   EXPECT_THAT(Emulate({"--timeline-iteration", "10"}),

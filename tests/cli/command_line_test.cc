@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "perseus/job.h"
+
 namespace perseus::cli {
 namespace {
 
@@ -105,12 +107,13 @@ TEST(CommandLineTest, ReadsTheEmulateCommand) {
   const EmulateFlags& flags = parsed->invocation.emulate;
   EXPECT_EQ(flags.iterations, 7);
   EXPECT_EQ(flags.spec.seed, 3u);
-  EXPECT_EQ(flags.spec.noise.per_computation, 0.01);
-  EXPECT_EQ(flags.spec.noise.per_stage, 0.02);
-  EXPECT_EQ(flags.spec.noise.per_gpu, 0.03);
-  EXPECT_EQ(flags.spec.switching.latency_seconds, 15 * 1e-3);
-  EXPECT_EQ(flags.spec.switching.stall_seconds, 2 * 1e-3);
-  EXPECT_EQ(flags.spec.switching.call_ahead, CallAhead::kEnd);
+  const JobFile& given = parsed->invocation.job.overrides;
+  EXPECT_EQ(given.noise, 0.01);
+  EXPECT_EQ(given.stage_noise, 0.02);
+  EXPECT_EQ(given.gpu_noise, 0.03);
+  EXPECT_EQ(given.switch_latency_seconds, 15 * 1e-3);
+  EXPECT_EQ(given.switch_stall_seconds, 2 * 1e-3);
+  EXPECT_TRUE(parsed->invocation.job.switch_ahead);
   ASSERT_EQ(flags.spec.stragglers.size(), 2u);
   EXPECT_EQ(flags.spec.stragglers[0].value, 1.5);
   EXPECT_EQ(flags.spec.stragglers[1].kind, StragglerKind::kClockCap);
@@ -130,6 +133,52 @@ TEST(CommandLineTest, ReadsTheEmulateCommand) {
   EXPECT_FALSE(parsed->invocation.job.overrides.output);
   EXPECT_EQ(parsed->invocation.plan_arguments,
             (std::vector<std::string>{"job.toml", "--dp", "16"}));
+}
+
+TEST(CommandLineTest, PlanAndEmulateTakeTheSameConditions) {
+  for (const std::string command : {"plan", "emulate"}) {
+    const auto parsed = ParseCommandLine({command,
+                                          "job.toml",
+                                          "--noise",
+                                          "1%",
+                                          "--switch-latency",
+                                          "15ms",
+                                          "--switch-latency-spread",
+                                          "3ms",
+                                          "--call-ahead",
+                                          "predicted",
+                                          "--max-early-loss",
+                                          "2%",
+                                          "--min-call-interval",
+                                          "10ms",
+                                          "--change-price",
+                                          "2.5",
+                                          "--max-slowdown",
+                                          "0.1%",
+                                          "--confidence",
+                                          "99%",
+                                          "--max-changes",
+                                          "300"},
+                                         80);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    Conditions expected;
+    expected.noise.per_computation = 0.01;
+    expected.switching = {.latency_seconds = 15 * 1e-3,
+                          .latency_spread_seconds = 3 * 1e-3,
+                          .call_ahead = CallAhead::kPredicted,
+                          .max_early_loss = 0.02,
+                          .min_interval_seconds = 10 * 1e-3};
+    expected.change_joules = 2.5;
+    expected.max_slowdown = 0.001;
+    expected.confidence = 0.99;
+    expected.max_changes = 300;
+    EXPECT_EQ(ConditionsOf(parsed->invocation.job.overrides), expected);
+    // Not of the plans that answer questions, which are about the profile's own times.
+    EXPECT_EQ(parsed->invocation.plan_arguments, (std::vector<std::string>{"job.toml"}));
+  }
+  const auto wrong = ParseCommandLine({"plan", "job.toml", "--call-ahead", "soon"}, 80);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "--call-ahead: expected none, end or predicted, got 'soon'");
 }
 
 TEST(CommandLineTest, ReadsTheEvaluateCommand) {

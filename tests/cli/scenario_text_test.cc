@@ -32,7 +32,8 @@ TEST(ScenarioTextTest, NothingIsNamedAsNothing) {
 TEST(ScenarioTextTest, EveryDisturbanceIsNamed) {
   EmulationSpec spec;
   spec.noise = {.per_computation = 0.01, .per_stage = 0.02, .per_gpu = 0.005};
-  spec.switching = {.latency_seconds = 0.015, .stall_seconds = 0.002, .call_ahead = CallAhead::kEnd};
+  spec.switching = {
+      .latency_seconds = 0.015, .stall_seconds = 0.002, .call_ahead = CallAhead::kEnd};
   spec.stragglers.push_back({StragglerKind::kSlow, 1.2, 3, -1, 20, 1});
   spec.stragglers.push_back({StragglerKind::kDataStall, 0.5, 0, 0, 0, 0});
   spec.random_stragglers.share_of_gpus_per_day = 0.05;
@@ -50,6 +51,24 @@ TEST(ScenarioTextTest, EveryDisturbanceIsNamed) {
   spec.control.reacts = false;
   EXPECT_NE(ScenarioInWords(spec).find("; nobody reacts to stragglers; seed 7."),
             std::string::npos);
+}
+
+TEST(ScenarioTextTest, ConditionsAreSaidInOneSentence) {
+  Conditions conditions;
+  EXPECT_EQ(ConditionsInWords(conditions),
+            "no noise, no late clocks; at most 0.1 % slower with a confidence of 95 %.");
+  conditions.noise.per_computation = 0.01;
+  conditions.switching = {.latency_seconds = 0.015,
+                          .latency_spread_seconds = 0.002,
+                          .call_ahead = CallAhead::kPredicted,
+                          .min_interval_seconds = 0.01};
+  conditions.change_joules = 2;
+  conditions.max_changes = 300;
+  EXPECT_EQ(ConditionsInWords(conditions),
+            "noise of 1 % a computation; clocks in effect 15 ms (spread 2 ms) after they are asked "
+            "for, ahead of the predicted start of a computation; 10 ms between calls; 2 J for a "
+            "change of clock; at most 300 changes an iteration; at most 0.1 % slower with a "
+            "confidence of 95 %.");
 }
 
 TEST(ScenarioTextTest, ManyStragglersAreCounted) {

@@ -82,7 +82,9 @@ EmulationSpec RandomSpec(std::mt19937& random, const Planner& planner, bool nois
   }
   spec.switching.latency_seconds = 0.03 * seconds * upto(2);
   spec.switching.stall_seconds = 0.01 * seconds * upto(1);
-  spec.switching.call_ahead = upto(1) == 1 ? CallAhead::kEnd : CallAhead::kNone;
+  spec.switching.call_ahead = static_cast<CallAhead>(upto(2));
+  if (noise) spec.switching.latency_spread_seconds = 0.1 * upto(1) * spec.switching.latency_seconds;
+  spec.switching.min_interval_seconds = 0.02 * seconds * (upto(2) / 2);
   for (int k = upto(3); k > 0; --k) {
     Straggler straggler;
     straggler.pipeline = upto(spec.pipelines - 1);
@@ -217,6 +219,7 @@ RC_GTEST_PROP(EmulatePropertyTest, WhatIsKeptChangesNoNumber, (unsigned seed)) {
   const Planner planner = emulator_testing::Plans(RandomPipeline(random));
   EmulationSpec spec = RandomSpec(random, planner, true);
   spec.noise.per_computation = 0;
+  spec.switching.latency_spread_seconds = 0;
   spec.iterations = 8;
   const FakePolicy policy = CheapPlans(planner);
   const auto all = Emulate(planner, policy, spec);

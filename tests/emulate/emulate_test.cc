@@ -269,7 +269,7 @@ TEST(EmulateTest, NoisePerComputationIsDrawnForEach) {
   EXPECT_EQ(emulation.replayed_pipelines, 6);
   for (const EmulatedPipeline& kept : emulation.timeline.pipelines) {
     for (const EmulatedComputation& c : kept.computations) {
-      const double z = emulate::WordHash(5)
+      const double z = WordHash(5)
                            .With(1)
                            .With(kept.pipeline)
                            .With(2)

@@ -101,6 +101,68 @@ TEST(PlanFile, ReadsBackEveryField) {
   EXPECT_EQ(plan->constraints.granularity, Granularity::kPhase);
 }
 
+TEST(PlanFile, KeepsConditionsAndWhatIsExpectedUnderThem) {
+  PlanDocument plan = SamplePlan();
+  Conditions& conditions = plan.conditions.emplace();
+  conditions.noise = {.per_computation = 0.01, .per_stage = 0.02, .per_gpu = 0.03};
+  conditions.switching = {.latency_seconds = 0.015,
+                          .latency_spread_seconds = 0.002,
+                          .stall_seconds = 0.001,
+                          .call_ahead = CallAhead::kPredicted,
+                          .max_early_loss = 0.04,
+                          .min_interval_seconds = 0.0125};
+  conditions.change_joules = 2.5;
+  conditions.max_slowdown = 0.002;
+  conditions.confidence = 0.9;
+  conditions.max_changes = 300;
+  plan.expected = {.iteration_time_seconds = 1.21,
+                   .iteration_time_spread_seconds = 0.01,
+                   .energy_joules = 481,
+                   .energy_spread_joules = 0.5,
+                   .slowdown_percent = -0.05,
+                   .slowdown_spread_percent = 0.03,
+                   .saving_percent = 11.5,
+                   .saving_spread_percent = 0.02,
+                   .clock_calls = 280.5,
+                   .seeds = 5,
+                   .iterations = 200};
+  const std::string text = FormatPlanJson(plan);
+  const auto read = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->conditions, plan.conditions);
+  EXPECT_EQ(read->expected, plan.expected);
+  EXPECT_EQ(FormatPlanJson(*read), text);
+  const nlohmann::json json = nlohmann::json::parse(text);
+  EXPECT_EQ(json["conditions"]["call_ahead"], "predicted");
+  EXPECT_EQ(json["conditions"]["switch_latency_s"], 0.015);
+  EXPECT_EQ(json["expected"]["saving_percent"], 11.5);
+  EXPECT_EQ(json["expected"]["iteration_time_s"], 1.21);
+  // Without them they are not named.
+  conditions.max_changes.reset();
+  EXPECT_EQ(FormatPlanJson(plan).find("max_changes"), std::string::npos);
+  EXPECT_EQ(FormatPlanJson(SamplePlan()).find("conditions"), std::string::npos);
+}
+
+TEST(PlanFile, RefusesConditionsThatCannotBe) {
+  PlanDocument plan = SamplePlan();
+  plan.conditions.emplace();
+  plan.expected.emplace();
+  const std::string text = FormatPlanJson(plan);
+  const auto error = [&](std::string_view from, std::string_view to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    const Result<PlanDocument> read = ParsePlanJson(changed, "plan.json");
+    return read ? "accepted" : read.error().message;
+  };
+  EXPECT_EQ(error("\"seeds\": 0", "\"other\": 0"), "accepted");
+  EXPECT_NE(error("\"call_ahead\": \"none\"", "\"call_ahead\": \"late\"")
+                .find("conditions.call_ahead: expected none, end or predicted"),
+            std::string::npos);
+  EXPECT_NE(error("\"noise\": 0", "\"noise\": 0.3"), "accepted");
+  EXPECT_NE(error("\"confidence\": 0.95", "\"confidence\": 2"), "accepted");
+  EXPECT_NE(error("\"seeds\": 0", "\"seeds\": -1"), "accepted");
+}
+
 TEST(PlanFile, SaysThatTheProfileIsModelled) {
   PlanDocument plan = SamplePlan();
   plan.profile_modelled = "MODELLED, not measured: \"a model\"";

@@ -15,6 +15,7 @@
 
 #include "common/temporary_directory.h"
 #include "job/time_margin_text.h"
+#include "perseus/job.h"
 
 namespace perseus {
 namespace {
@@ -212,6 +213,66 @@ TEST(JobFile, TakesOneScheduleOnly) {
             "job.toml:1:12: schedule: expected one of g");
   EXPECT_EQ(TomlError("schedule = '1f1b'\nschedule_file = 's.csv'"),
             "job.toml:2:17: schedule_file: 'schedule' is given too; keep one of them");
+}
+
+constexpr std::string_view kConditions = R"(
+[conditions]
+noise = "1%"
+stage_noise = 0.02
+gpu_noise = "0.5%"
+switch_latency = "15ms"
+switch_latency_spread = 0.002
+switch_stall = "1ms"
+call_ahead = "predicted"
+max_early_loss = 0.04
+min_call_interval = "10ms"
+change_price = 2.5
+max_slowdown = "0.2%"
+confidence = 0.9
+max_changes = 300
+)";
+
+TEST(JobFile, ConditionsAreATable) {
+  const Result<JobFile> job = Toml("dp = 2" + std::string(kConditions));
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_TRUE(HasConditions(*job));
+  Conditions expected;
+  expected.noise = {.per_computation = 0.01, .per_stage = 0.02, .per_gpu = 0.005};
+  expected.switching = {.latency_seconds = 15 * 1e-3,
+                        .latency_spread_seconds = 0.002,
+                        .stall_seconds = 1e-3,
+                        .call_ahead = CallAhead::kPredicted,
+                        .max_early_loss = 0.04,
+                        .min_interval_seconds = 10 * 1e-3};
+  expected.change_joules = 2.5;
+  expected.max_slowdown = 0.002;
+  expected.confidence = 0.9;
+  expected.max_changes = 300;
+  EXPECT_EQ(ConditionsOf(*job), expected);
+  EXPECT_FALSE(HasConditions(*Toml("dp = 2")));
+  const Result<JobFile> json =
+      ParseJobFile(R"({"conditions": {"switch_latency": 0.015, "call_ahead": "end"}})", "job.json",
+                   JobFileFormat::kJson);
+  ASSERT_TRUE(json) << json.error().message;
+  EXPECT_EQ(json->call_ahead, CallAhead::kEnd);
+  EXPECT_EQ(json->switch_latency_seconds, 0.015);
+}
+
+TEST(JobFile, ConditionsHaveTheirPlaceAndTheirLimits) {
+  EXPECT_EQ(TomlError("noise = 0.01").substr(0, 27), "job.toml:1:1: unknown key '");
+  EXPECT_EQ(TomlError("[conditions]\nschedule = '1f1b'").substr(0, 13), "job.toml:2:1:");
+  EXPECT_EQ(TomlError("conditions = 3").substr(0, 14), "job.toml:1:14:");
+  EXPECT_EQ(TomlError("[conditions]\ncall_ahead = 'soon'"),
+            "job.toml:2:14: conditions.call_ahead: expected none, end or predicted, found 'soon'");
+  EXPECT_EQ(TomlError("[conditions]\nnoise = '30%'"),
+            "job.toml:2:9: conditions.noise: expected a percentage (1%) or a share (0.01) of at "
+            "most 25%, got '30%'");
+  for (const std::string_view line :
+       {"noise = 0.26", "noise = -0.1", "switch_latency = '1h'", "max_early_loss = 1.1",
+        "confidence = 1", "confidence = '0%'", "max_changes = -1", "max_changes = 1.5",
+        "change_price = -1", "max_slowdown = 'much'", "min_call_interval = true"}) {
+    EXPECT_NE(TomlError("[conditions]\n" + std::string(line)), "accepted") << line;
+  }
 }
 
 // Two lines are wrong, in any combination: one sentence about the first.

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .dag import replay
+from .emulation_calls import Clock, Expectation, planned_gaps
 from .emulation_noise import (
     COMPUTATION_WORD,
     GPU_WORD,
@@ -24,7 +25,7 @@ from .emulation_noise import (
     draw,
     hash_words,
 )
-from .emulation_run import Clock, PipelineRun, Run
+from .emulation_run import PipelineRun, Run
 from .emulation_scenario import Scenario, Straggler
 from .tables import knob_is_number
 
@@ -179,6 +180,7 @@ class Simulator:
         self._mean = [[math.fsum(own) / gpus for own in of_pipeline] for of_pipeline in draws]
         self._clocks: list[list[Clock]] = []
         self._before: list[list[str | None]] = [[None] * ranks for _ in range(scenario.pipelines)]
+        self._expected = [[Expectation() for _ in range(ranks)] for _ in range(scenario.pipelines)]
         self._chance: dict[tuple[int, int], tuple[Straggler, float]] = {}  # And until when.
         # Of every iteration that has begun: its start, and the stragglers of each pipeline.
         self._history: list[tuple[float, list[list[Straggler]]]] = []
@@ -303,11 +305,15 @@ class Simulator:
         plans = [self._limited(self._base if own else plan, own) if own else plan for own in there]
         if n == 0:
             firsts = [[p[order[0]].knob for order in dag.rank_order] for p in plans]
-            self._clocks = [[Clock(knob, knob) for knob in own] for own in firsts]
+            self._clocks = [
+                [Clock(scenario, p, rank, knob, knob) for rank, knob in enumerate(own)]
+                for p, own in enumerate(firsts)
+            ]
         runs, energies = [], []
         for p, own in enumerate(plans):
             slow = self._slow(there[p])
             factors = self._factors(n, p, slow, self._slowest[p])
+            self._expect(p, own)
             run = PipelineRun(
                 self._pipeline,
                 scenario,
@@ -316,9 +322,9 @@ class Simulator:
                 self._clocks[p],
                 self._before[p],
                 self._data_stall(there[p]),
+                self._expected[p] if scenario.predicts() else [],
             ).run()
             self._before[p] = [own[order[-1]].knob for order in dag.rank_order]
-            self._outcome.clock_calls += run.calls
             self._outcome.late += run.late
             runs.append(run)
             # The power stays: the mean GPU works, the slowest says for how long.
@@ -332,9 +338,24 @@ class Simulator:
             split.add(self._split(plans[p], computing, waiting, run.end, time))
             drawn += self._draw(run, p, now, time, joules)
             for clock in self._clocks[p]:
-                self._outcome.clock_calls += clock.settle(time, scenario.latency)
-                clock.done -= time
+                self._outcome.clock_calls += clock.end_iteration(time)
+            for expected in self._expected[p]:
+                expected.measured = True
+                if expected.last_end is not None:
+                    expected.last_end -= time
         return Iteration(now, time, target, sum(bool(own) for own in there), split, drawn)
+
+    def _expect(self, p: int, plan: list[Option]) -> None:
+        """Tell the ranks of a pipeline the plan of the iteration."""
+        if not self._scenario.predicts():
+            return
+        dag = self._pipeline.dag
+        knobs = [[plan[i].knob for i in order] for order in dag.rank_order]
+        gaps = planned_gaps(dag, plan)
+        changed = knobs != [expected.knobs for expected in self._expected[p]]
+        for rank, order in enumerate(dag.rank_order):
+            lasts = [plan[i].time for i in order]
+            self._expected[p][rank].follow(knobs[rank], lasts, gaps[rank], changed)
 
     def _computing(self, run: Run, factors: list[float]) -> tuple[list[list[float]], float]:
         joules = [

@@ -6,43 +6,18 @@
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .emulation_calls import Predictor
 from .tables import knob_is_number
 
 if TYPE_CHECKING:
     from .dag import Pipeline
+    from .emulation_calls import Clock, Expectation
     from .emulation_scenario import Scenario
     from .tables import Option
-
-
-@dataclass
-class Clock:
-    """The clock of a rank: in effect, asked for last, and the call that is under way."""
-
-    knob: str
-    wanted: str
-    calling: str | None = None
-    done: float = 0.0
-
-    def call(self, now: float, latency: float) -> int:
-        """Begin a call where one is needed and none is under way; return how many began."""
-        if self.calling is not None or self.knob == self.wanted:
-            return 0
-        if latency == 0:
-            self.knob = self.wanted
-        else:
-            self.calling, self.done = self.wanted, now + latency
-        return 1
-
-    def settle(self, now: float, latency: float) -> int:
-        """Let all calls end that do by now; return how many began."""
-        began = 0
-        while self.calling is not None and self.done <= now:
-            self.knob, self.calling = self.calling, None
-            began += self.call(self.done, latency)
-        return began
 
 
 @dataclass
@@ -61,11 +36,10 @@ class Run:
 
     pieces: list[list[Piece]]
     end: float
-    calls: int = 0
     late: int = 0
 
 
-_CALL_ENDS, _ENDS, _STARTS = range(3)
+_CALL_ENDS, _ENDS, _DECIDES, _STARTS = range(4)
 
 
 class PipelineRun:
@@ -80,6 +54,7 @@ class PipelineRun:
         clocks: list[Clock],
         before: list[str | None],
         data_stall: list[float],
+        expected: list[Expectation],
     ) -> None:
         self._pipeline = pipeline
         self._scenario = scenario
@@ -110,6 +85,11 @@ class PipelineRun:
         self._since = [0.0] * len(plan)
         self._version = [0] * len(plan)
         self._run = Run([[] for _ in plan], 0.0)
+        # By rank: while its row is not the last that ended.
+        self._predictors: list[Predictor | None] = [Predictor(scenario, own) for own in expected]
+        if not expected:
+            self._predictors = [None] * len(dag.rank_order)
+        self._decision = [0] * len(dag.rank_order)  # Counted: newer ones replace older ones.
 
     def run(self) -> Run:
         """Run until the last computation has ended."""
@@ -117,7 +97,9 @@ class PipelineRun:
         for rank, clock in enumerate(self._clocks):
             if clock.calling is not None:
                 heapq.heappush(self._events, (clock.done, _CALL_ENDS, rank, 0))
-        if self._scenario.ahead:
+            else:
+                self._decide(rank, 0.0)
+        if self._scenario.ahead == "end":
             for order in dag.rank_order:
                 self._ask(order[0], 0.0)
         for i, waits in enumerate(self._waits):
@@ -130,6 +112,9 @@ class PipelineRun:
             if kind == _CALL_ENDS:
                 if self._clocks[who].calling is not None and self._clocks[who].done == now:
                     self._call_ends(who, now)
+            elif kind == _DECIDES:
+                if version == self._decision[who]:
+                    self._decide(who, now)
             elif kind == _STARTS:
                 self._start(who, now)
             elif version == self._version[who]:
@@ -153,22 +138,36 @@ class PipelineRun:
     def _ask(self, i: int, now: float) -> None:
         rank = self._pipeline.dag.rank[i]
         self._clocks[rank].wanted = self._plan[i].knob
-        self._call(rank, now)
+        self._decide(rank, now)
 
-    def _call(self, rank: int, now: float) -> None:
+    def _decide(self, rank: int, now: float) -> None:
+        """Begin a call if it is time for one, or say when to decide again."""
         clock = self._clocks[rank]
-        self._run.calls += clock.call(now, self._scenario.latency)
+        self._decision[rank] += 1
         if clock.calling is not None:
-            heapq.heappush(self._events, (clock.done, _CALL_ENDS, rank, 0))
+            return
+        wake = math.inf
+        predictor = self._predictors[rank]
+        if predictor is not None:
+            clock.wanted, wake = predictor.decide(now)
+        number = clock.number
+        clock.call(now)
+        if clock.number > number:
+            if predictor is not None:
+                predictor.called()
+            if clock.calling is not None:
+                heapq.heappush(self._events, (clock.done, _CALL_ENDS, rank, 0))
+            return
+        wake = min(wake, clock.waits_until())
+        if math.isfinite(wake):
+            heapq.heappush(self._events, (wake, _DECIDES, rank, self._decision[rank]))
 
     def _call_ends(self, rank: int, now: float) -> None:
-        clock = self._clocks[rank]
         i = self._running[rank]
         if i is not None:
             self._close_piece(i, now)
-        assert clock.calling is not None
-        clock.knob, clock.calling = clock.calling, None
-        self._call(rank, now)
+        self._clocks[rank].end_call()
+        self._decide(rank, now)
         if i is not None:
             self._open_piece(i, now)
 
@@ -177,9 +176,13 @@ class PipelineRun:
 
     def _start(self, i: int, now: float) -> None:
         rank = self._pipeline.dag.rank[i]
-        if not self._scenario.ahead:
+        predictor = self._predictors[rank]
+        if predictor is not None:
+            predictor.starts(now)
+            self._decide(rank, now)
+        elif self._scenario.ahead != "end" or self._scenario.at_once():
             self._ask(i, now)
-        self._run.late += self._clocks[rank].knob != self._plan[i].knob
+        self._run.late += self._clocks[rank].is_late(self._plan[i].knob, now)
         self._running[rank] = i
         self._open_piece(i, now)
 
@@ -205,9 +208,17 @@ class PipelineRun:
 
     def _end(self, i: int, now: float) -> None:
         self._close_piece(i, now, ends=True)
-        self._running[self._pipeline.dag.rank[i]] = None
+        rank = self._pipeline.dag.rank[i]
+        self._running[rank] = None
         following = self._next[i]
-        if following is not None and self._scenario.ahead:
+        predictor = self._predictors[rank]
+        if predictor is not None:
+            if predictor.ends(now):
+                self._predictors[rank] = None
+                self._ask(self._pipeline.dag.rank_order[rank][0], now)
+            else:
+                self._decide(rank, now)
+        elif following is not None and self._scenario.ahead == "end":
             self._ask(following, now)
         for j, delay in self._after[i]:
             self._ready[j] = max(self._ready[j], now + delay)

@@ -44,7 +44,10 @@ class Scenario:
     gpu_noise: float = 0.0
     latency: float = 0.0
     stall: float = 0.0
-    ahead: bool = False
+    latency_spread: float = 0.0
+    interval: float = 0.0  # Between two calls of a rank.
+    ahead: str = "none"
+    early_loss: float = 0.05
     stragglers: list[Straggler] = field(default_factory=list)
     random_rate: float = 0.0
     random_kind: str = "slow"
@@ -52,3 +55,11 @@ class Scenario:
     random_duration: float = 3600.0
     reacts: bool = True
     delay: float = 0.0
+
+    def at_once(self) -> bool:
+        """Whether every clock is in effect when it is asked for."""
+        return self.latency == 0 and self.interval == 0
+
+    def predicts(self) -> bool:
+        """Whether calls are made ahead of predicted starts."""
+        return self.ahead == "predicted" and not self.at_once()

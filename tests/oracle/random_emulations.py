@@ -60,9 +60,21 @@ def _add_switching(rng: random.Random, made: RandomEmulation) -> None:
     if rng.random() < 0.4:
         scenario.stall = computation * rng.choice((0.01, 0.5)) * rng.random()
         made.flags += ["--switch-stall", repr(scenario.stall)]
-    if rng.random() < 0.5:
-        scenario.ahead = True
-        made.flags += ["--switch-ahead"]
+    scenario.ahead = rng.choice(("none", "end", "predicted", "predicted"))
+    if scenario.ahead != "none" or rng.random() < 0.5:
+        # Another word for it, which old scripts use.
+        old = scenario.ahead == "end" and rng.random() < 0.5
+        made.flags += ["--switch-ahead"] if old else ["--call-ahead", scenario.ahead]
+    if scenario.latency > 0 and rng.random() < 0.3:
+        scenario.latency_spread = scenario.latency * rng.choice((0.05, 0.3, 1.0))
+        made.flags += ["--switch-latency-spread", repr(scenario.latency_spread)]
+    if rng.random() < 0.3:
+        scenario.interval = computation * rng.choice((0.1, 0.8, 5.0)) * rng.random()
+        made.flags += ["--min-call-interval", repr(scenario.interval)]
+    if rng.random() < 0.4:
+        percent = rng.choice((0, 1, 20, 100))
+        scenario.early_loss = percent / 100
+        made.flags += ["--max-early-loss", f"{percent}%"]
 
 
 def _kind_and_value(rng: random.Random, made: RandomEmulation, time: float) -> tuple[str, float]:

@@ -1,0 +1,61 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_HELD_PLAN_H_
+#define PERSEUS_CLI_HELD_PLAN_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/terminal.h"
+#include "perseus/job.h"
+#include "perseus/plan.h"
+#include "perseus/plan_document.h"
+#include "perseus/planner.h"
+#include "perseus/policy.h"
+#include "perseus/result.h"
+#include "perseus/robust_plan.h"
+
+namespace perseus::cli {
+
+// The plan that holds under the job's conditions, and what the emulator makes of
+// it with seeds that the search has not seen.
+struct HeldPlan {
+  RobustPlan robust;
+  ExpectedFigures expected;
+  ExpectedFigures paper;  // Of robust.paper_plan.
+};
+
+// Precondition: HasConditions(job.settings).
+Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double seconds,
+                               double effort, ProgressLine* progress);
+
+// The search alone.
+Result<RobustPlan> SearchThatHolds(const Job& job, const Planner& planner, double seconds,
+                                   double effort, bool with_bound, ProgressLine* progress);
+
+// What is given up against the paper plan and why, and what the emulator says.
+// Lines of `perseus plan`.
+std::string FormatHeldPlan(const HeldPlan& held, const Style& style);
+// The same for a report, a sentence each.
+std::vector<std::string> HeldPlanNotes(const HeldPlan& held);
+
+// Always this plan.
+class OnePlan : public Policy {
+ public:
+  OnePlan(std::string name, Plan plan) : name_(std::move(name)), plan_(std::move(plan)) {}
+
+  std::string_view name() const override { return name_; }
+  bool reacts() const override { return false; }
+  Result<Plan> PlanFor(double /*seconds*/) const override { return plan_; }
+
+ private:
+  std::string name_;
+  Plan plan_;
+};
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_HELD_PLAN_H_

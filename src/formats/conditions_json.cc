@@ -1,0 +1,98 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "formats/conditions_json.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+#include <string_view>
+
+namespace perseus::formats {
+namespace {
+
+constexpr int kMostCount = std::numeric_limits<int>::max();
+
+void Set(const TreeCursor& object, std::string_view key, const NumberRange& range, double* value) {
+  if (const auto found = object.Find(key)) *value = found->Number(range);
+}
+
+void Set(const TreeCursor& object, std::string_view key, int* value) {
+  if (const auto found = object.Find(key)) *value = found->Integer(0, kMostCount);
+}
+
+}  // namespace
+
+std::string ConditionsJson(const Conditions& conditions) {
+  const TimeNoise& noise = conditions.noise;
+  const ClockSwitching& switching = conditions.switching;
+  std::string json = fmt::format(
+      "{{\"noise\": {}, \"stage_noise\": {}, \"gpu_noise\": {}, \"switch_latency_s\": {}, "
+      "\"switch_latency_spread_s\": {}, \"switch_stall_s\": {}, \"call_ahead\": \"{}\", "
+      "\"max_early_loss\": {}, \"min_call_interval_s\": {}, \"change_price_j\": {}, "
+      "\"max_slowdown\": {}, \"confidence\": {}",
+      noise.per_computation, noise.per_stage, noise.per_gpu, switching.latency_seconds,
+      switching.latency_spread_seconds, switching.stall_seconds,
+      CallAheadName(switching.call_ahead), switching.max_early_loss, switching.min_interval_seconds,
+      conditions.change_joules, conditions.max_slowdown, conditions.confidence);
+  if (conditions.max_changes) json += fmt::format(", \"max_changes\": {}", *conditions.max_changes);
+  return json + "}";
+}
+
+std::string ExpectedJson(const ExpectedFigures& expected) {
+  return fmt::format(
+      "{{\"iteration_time_s\": {}, \"iteration_time_spread_s\": {}, \"energy_j\": {}, "
+      "\"energy_spread_j\": {}, \"slowdown_percent\": {}, \"slowdown_spread_percent\": {}, "
+      "\"saving_percent\": {}, \"saving_spread_percent\": {}, \"clock_calls\": {}, \"seeds\": {}, "
+      "\"iterations\": {}}}",
+      expected.iteration_time_seconds, expected.iteration_time_spread_seconds,
+      expected.energy_joules, expected.energy_spread_joules, expected.slowdown_percent,
+      expected.slowdown_spread_percent, expected.saving_percent, expected.saving_spread_percent,
+      expected.clock_calls, expected.seeds, expected.iterations);
+}
+
+Conditions ReadConditions(const TreeCursor& object) {
+  constexpr NumberRange kNoise = {.least = 0, .most = kMostNoise};
+  constexpr NumberRange kShare = {.least = 0, .most = 1};
+  Conditions conditions;
+  Set(object, "noise", kNoise, &conditions.noise.per_computation);
+  Set(object, "stage_noise", kNoise, &conditions.noise.per_stage);
+  Set(object, "gpu_noise", kNoise, &conditions.noise.per_gpu);
+  ClockSwitching& switching = conditions.switching;
+  Set(object, "switch_latency_s", kNotNegative, &switching.latency_seconds);
+  Set(object, "switch_latency_spread_s", kNotNegative, &switching.latency_spread_seconds);
+  Set(object, "switch_stall_s", kNotNegative, &switching.stall_seconds);
+  if (const auto found = object.Find("call_ahead")) {
+    const std::optional<CallAhead> call_ahead = ParseCallAhead(found->String());
+    if (!call_ahead) found->FailExpected("none, end or predicted");
+    switching.call_ahead = call_ahead.value_or(CallAhead::kNone);
+  }
+  Set(object, "max_early_loss", kShare, &switching.max_early_loss);
+  Set(object, "min_call_interval_s", kNotNegative, &switching.min_interval_seconds);
+  Set(object, "change_price_j", kNotNegative, &conditions.change_joules);
+  Set(object, "max_slowdown", kShare, &conditions.max_slowdown);
+  Set(object, "confidence", kShare, &conditions.confidence);
+  if (const auto found = object.Find("max_changes")) {
+    conditions.max_changes = found->Integer(0, kMostCount);
+  }
+  return conditions;
+}
+
+ExpectedFigures ReadExpected(const TreeCursor& object) {
+  ExpectedFigures expected;
+  Set(object, "iteration_time_s", kNotNegative, &expected.iteration_time_seconds);
+  Set(object, "iteration_time_spread_s", kNotNegative, &expected.iteration_time_spread_seconds);
+  Set(object, "energy_j", kNotNegative, &expected.energy_joules);
+  Set(object, "energy_spread_j", kNotNegative, &expected.energy_spread_joules);
+  Set(object, "slowdown_percent", kAnyNumber, &expected.slowdown_percent);
+  Set(object, "slowdown_spread_percent", kNotNegative, &expected.slowdown_spread_percent);
+  Set(object, "saving_percent", kAnyNumber, &expected.saving_percent);
+  Set(object, "saving_spread_percent", kNotNegative, &expected.saving_spread_percent);
+  Set(object, "clock_calls", kNotNegative, &expected.clock_calls);
+  Set(object, "seeds", &expected.seeds);
+  Set(object, "iterations", &expected.iterations);
+  return expected;
+}
+
+}  // namespace perseus::formats

@@ -1,0 +1,240 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The client's follower against the emulator's calls ahead of time
+// (switching/rank_caller.h): the same rank runs the same clocks at the same times.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "client/follower.h"
+#include "client/latency.h"
+#include "client/rank_plan.h"
+#include "common/word_hash.h"
+#include "switching/clock_state.h"
+#include "switching/forecast.h"
+#include "switching/rank_caller.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr double kNs = 1e9;
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+// A rank's computations: what each lasts at its first clock, and waits before it.
+struct Work {
+  double gap_seconds = 0;
+  double seconds = 0;
+};
+struct Case {
+  double latency_seconds = 0;
+  double min_interval_seconds = 0;
+  std::vector<int> knobs;
+  std::vector<std::vector<Work>> iterations;
+};
+
+int MhzOf(int knob) { return 1400 - 200 * knob; }
+double SecondsAt(const Work& work, int knob) { return work.seconds * (1 + 0.2 * knob); }
+
+Case RandomCase(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto share = [&] { return static_cast<double>(random() % 100'000) / 100'000; };
+  Case made;
+  made.latency_seconds = 0.004 + 0.03 * share();
+  made.min_interval_seconds = random() % 3 == 0 ? 0.06 * share() : 0;
+  const int rows = 2 + static_cast<int>(random() % 14);
+  std::vector<Work> mean(rows);
+  for (Work& work : mean) {
+    made.knobs.push_back(static_cast<int>(random() % 4));
+    work = {random() % 2 == 0 ? 0.001 * share() : 0.05 * share(), 0.005 + 0.06 * share()};
+  }
+  for (int n = 0; n < 5; ++n) {
+    std::vector<Work>& own = made.iterations.emplace_back(mean);
+    for (Work& work : own) {
+      work.gap_seconds *= 0.9 + 0.2 * share();
+      work.seconds *= 0.9 + 0.2 * share();
+    }
+  }
+  return made;
+}
+
+// Ends of all computations, from the first iteration's start.
+std::vector<double> Emulated(const Case& made) {
+  const switching::SwitchingRules rules({.latency_seconds = made.latency_seconds,
+                                         .call_ahead = CallAhead::kPredicted,
+                                         .min_interval_seconds = made.min_interval_seconds},
+                                        true);
+  auto planned = std::make_shared<switching::PlannedRows>();
+  planned->knobs = made.knobs;
+  planned->first_row = {0, static_cast<int>(made.knobs.size())};
+  for (std::size_t k = 0; k < made.knobs.size(); ++k) {
+    const Work& work = made.iterations[0][k];
+    planned->rows.push_back({SecondsAt(work, made.knobs[k]), work.gap_seconds});
+  }
+  switching::Forecast forecast;
+  forecast.Follow(planned);
+  switching::ClockState clock = switching::SettledAt(made.knobs.front());
+  std::vector<double> ends;
+  double begin = 0;
+  for (const std::vector<Work>& iteration : made.iterations) {
+    switching::RankCaller caller(rules, 0, WordHash(0), &forecast, &clock);
+    double now = 0;
+    for (const Work& work : iteration) {
+      now += work.gap_seconds;
+      caller.Start(now);
+      now = caller.Run(
+          now, [&](int knob) { return SecondsAt(work, knob); },
+          [](int /*knob*/, double /*from*/, double /*to*/, double /*share*/) {});
+      caller.End(now);
+      ends.push_back(begin + now);
+    }
+    switching::EndIteration(rules, WordHash(0), now, &clock);
+    forecast.EndIteration(now);
+    begin += now;
+  }
+  return ends;
+}
+
+// A trainer on an imaginary clock, and a device whose calls take their latency.
+class Trainer {
+ public:
+  explicit Trainer(const Case& made)
+      : made_(made),
+        latency_ns_(std::llround(made.latency_seconds * kNs)),
+        follower_({.min_interval_ns = std::llround(made.min_interval_seconds * kNs),
+                   .max_overhead = 1e9}),
+        knob_(made.knobs.front()) {
+    latency_.AddCall(latency_ns_);
+    auto plan = std::make_shared<RankPlan>();
+    double end = 0;
+    for (std::size_t k = 0; k < made.knobs.size(); ++k) {
+      const Work& work = made.iterations[0][k];
+      PlanRow row;
+      row.action = ActionOf(k);
+      row.mhz = MhzOf(made.knobs[k]);
+      row.start_seconds = end + work.gap_seconds;
+      row.duration_seconds = SecondsAt(work, made.knobs[k]);
+      end = row.start_seconds + row.duration_seconds;
+      plan->rows.push_back(row);
+    }
+    plan->iteration_time_seconds = end;
+    follower_.Offer(plan);
+    follower_.Called(MhzOf(knob_), 0, 0);  // Long ago.
+  }
+
+  std::vector<double> Run() {
+    std::vector<double> ends;
+    for (std::size_t n = 0; n < made_.iterations.size(); ++n) {
+      Say({.kind = EventKind::kStepBegin, .value = static_cast<std::int64_t>(n)});
+      for (std::size_t k = 0; k < made_.knobs.size(); ++k) {
+        const Work& work = made_.iterations[n][k];
+        Pass(now_ + std::llround(work.gap_seconds * kNs));
+        const Action action = ActionOf(k);
+        Event event = {.kind = EventKind::kBegin, .type = action.type, .stage = action.stage};
+        event.microbatch = action.microbatch;
+        Say(event);
+        Compute(work);
+        event.kind = EventKind::kEnd;
+        Say(event);
+        ends.push_back(static_cast<double>(now_ - kStartNs) / kNs);
+      }
+      Say({.kind = EventKind::kStepEnd});
+    }
+    return ends;
+  }
+
+ private:
+  static constexpr std::int64_t kStartNs = 1'000'000'000'000;
+
+  static Action ActionOf(std::size_t k) {
+    return {ComputationType::kForward, 0, static_cast<int>(k)};
+  }
+
+  std::int64_t Next() const { return call_begin_ns_ != kNever ? call_end_ns_ : wake_ns_; }
+
+  // The client's thread hears of nothing while a call is under way.
+  void Say(const Event& event) {
+    if (call_begin_ns_ != kNever) {
+      unheard_.emplace_back(event, now_);
+      return;
+    }
+    follower_.Handle(event, now_);
+    Decide();
+  }
+
+  void Decide() {
+    const Follower::Decision decision = follower_.Decide(now_, latency_);
+    wake_ns_ = decision.wake_at_ns;
+    if (!decision.call_mhz) return;
+    called_mhz_ = *decision.call_mhz;
+    call_begin_ns_ = now_;
+    call_end_ns_ = now_ + latency_ns_;
+  }
+
+  void Step() {
+    now_ = Next();
+    if (call_begin_ns_ != kNever) {
+      knob_ = (1400 - called_mhz_) / 200;
+      follower_.Called(called_mhz_, std::exchange(call_begin_ns_, kNever), now_);
+      for (const auto& [event, at_ns] : unheard_) follower_.Handle(event, at_ns);
+      unheard_.clear();
+    }
+    Decide();
+  }
+
+  void Pass(std::int64_t until) {
+    while (Next() <= until) Step();
+    now_ = until;
+  }
+
+  void Compute(const Work& work) {
+    double left = 1;
+    while (true) {
+      const int knob = knob_;
+      const std::int64_t begin = now_;
+      const double ns = SecondsAt(work, knob) * kNs;
+      const std::int64_t end = begin + std::llround(left * ns);
+      while (Next() < end && knob_ == knob) Step();
+      if (knob_ == knob) {
+        now_ = end;
+        return;
+      }
+      left = std::max(0.0, left - static_cast<double>(now_ - begin) / ns);
+    }
+  }
+
+  const Case& made_;
+  std::int64_t latency_ns_;
+  Follower follower_;
+  LatencyRecord latency_;
+  int knob_;
+  std::int64_t now_ = kStartNs;
+  std::int64_t wake_ns_ = kNever;
+  std::int64_t call_begin_ns_ = kNever;
+  std::int64_t call_end_ns_ = 0;
+  int called_mhz_ = 0;
+  std::vector<std::pair<Event, std::int64_t>> unheard_;
+};
+
+TEST(FollowerEmulatedTest, ClientAndEmulatorRunTheSameClocks) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const Case made = RandomCase(seed);
+    const std::vector<double> emulated = Emulated(made);
+    const std::vector<double> followed = Trainer(made).Run();
+    ASSERT_EQ(emulated.size(), followed.size());
+    for (std::size_t k = 0; k < emulated.size(); ++k) {
+      ASSERT_NEAR(emulated[k], followed[k], 1e-6) << "seed " << seed << ", computation " << k;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace perseus::client

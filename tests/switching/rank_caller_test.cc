@@ -1,0 +1,289 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "switching/rank_caller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "common/word_hash.h"
+#include "switching/clock_state.h"
+#include "switching/forecast.h"
+
+namespace perseus::switching {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr int kFast = 0;
+constexpr int kSlow = 1;
+const WordHash kDraws(7);
+
+// A computation as it ran.
+struct Ran {
+  bool late = false;
+  double end = 0;
+  std::vector<std::pair<int, double>> pieces;  // Knob, and until when.
+};
+
+// Runs one computation that takes `fast` or twice as long.
+Ran Compute(RankCaller* caller, double start, double fast) {
+  Ran ran;
+  ran.late = caller->Start(start);
+  ran.end = caller->Run(
+      start, [&](int knob) { return fast * (1 + knob); },
+      [&](int knob, double /*from*/, double to, double /*share*/) {
+        ran.pieces.emplace_back(knob, to);
+      });
+  caller->End(ran.end);
+  return ran;
+}
+
+SwitchingRules Rules(CallAhead call_ahead, double latency) {
+  return {{.latency_seconds = latency, .call_ahead = call_ahead}, true};
+}
+
+TEST(RankCallerTest, ClockIsInEffectAfterTheLatency) {
+  const SwitchingRules rules = Rules(CallAhead::kNone, 2);
+  const std::vector<int> knobs = {kSlow, kSlow};
+  ClockState clock = SettledAt(kFast);
+  RankCaller caller(rules, knobs, kDraws, &clock);
+  const Ran first = Compute(&caller, 10, 4);
+  EXPECT_TRUE(first.late);
+  EXPECT_THAT(first.pieces, ElementsAre(std::pair(kFast, 12), std::pair(kSlow, 16)));
+  EXPECT_FALSE(Compute(&caller, 16, 1).late);
+  EXPECT_EQ(clock.calls, 1);
+}
+
+TEST(RankCallerTest, NewestOfThoseThatWaitWins) {
+  const SwitchingRules rules = Rules(CallAhead::kNone, 2);
+  const std::vector<int> knobs = {1, 2, 3, 3};
+  ClockState clock = SettledAt(0);
+  RankCaller caller(rules, knobs, kDraws, &clock);
+  for (const double start : {0.0, 0.5, 1.0}) {
+    EXPECT_TRUE(caller.Start(start));
+    caller.End(start + 0.5);
+  }
+  EXPECT_TRUE(caller.Start(3.9));
+  EXPECT_EQ(clock.in_effect, 1);
+  EXPECT_EQ(clock.target, 3);
+  EXPECT_EQ(clock.call_end_seconds, 4);
+  caller.End(5);
+  EXPECT_EQ(EndIteration(rules, kDraws, 5, &clock), 0);
+  EXPECT_EQ(clock.in_effect, 3);
+}
+
+TEST(RankCallerTest, CallUnderWayEndsAlthoughTheOldClockIsWantedAgain) {
+  const SwitchingRules rules = Rules(CallAhead::kNone, 2);
+  const std::vector<int> knobs = {1, 0, 0};
+  ClockState clock = SettledAt(0);
+  RankCaller caller(rules, knobs, kDraws, &clock);
+  Compute(&caller, 0, 1);
+  const Ran second = Compute(&caller, 1, 10);
+  EXPECT_FALSE(second.late);
+  EXPECT_THAT(second.pieces, ElementsAre(std::pair(0, 2), std::pair(1, 4), std::pair(0, 12)));
+  EXPECT_EQ(clock.calls, 2);
+}
+
+TEST(RankCallerTest, ClockAskedForAtTheEndOfTheOneBefore) {
+  const SwitchingRules rules = Rules(CallAhead::kEnd, 2);
+  const std::vector<int> knobs = {kSlow, kFast};
+  ClockState clock = SettledAt(kFast);
+  RankCaller caller(rules, knobs, kDraws, &clock);
+  EXPECT_FALSE(Compute(&caller, 3, 1).late);  // Asked for at 0.
+  EXPECT_FALSE(Compute(&caller, 7, 1).late);  // At 5.
+  EXPECT_EQ(clock.calls, 2);
+}
+
+TEST(RankCallerTest, CallsKeepTheirDistance) {
+  SwitchingRules rules = Rules(CallAhead::kNone, 1);
+  rules.switching.min_interval_seconds = 5;
+  const std::vector<int> knobs = {1, 0, 0};
+  ClockState clock = SettledAt(0);
+  RankCaller caller(rules, knobs, kDraws, &clock);
+  Compute(&caller, 0, 1);  // Its clock comes as it ends.
+  EXPECT_TRUE(caller.Start(2));
+  EXPECT_EQ(clock.in_effect, 1);
+  const double end = caller.Run(
+      2, [](int knob) { return knob == 1 ? 20.0 : 10.0; }, [](int, double, double, double) {});
+  EXPECT_EQ(end, 6 + 0.8 * 10);  // Called for at 5, there at 6.
+  caller.End(end);
+  EXPECT_EQ(clock.calls, 2);
+  EXPECT_EQ(EndIteration(rules, kDraws, 7, &clock), 0);
+  EXPECT_EQ(clock.allowed_seconds, 3);
+}
+
+TEST(RankCallerTest, WhatWaitsAtTheEndIsCalledForInTheNextIteration) {
+  SwitchingRules rules = Rules(CallAhead::kNone, 1);
+  rules.switching.min_interval_seconds = 9;
+  ClockState clock = {.in_effect = 0, .newest = 1, .allowed_seconds = 4};
+  EXPECT_EQ(EndIteration(rules, kDraws, 3, &clock), 0);
+  EXPECT_EQ(clock.allowed_seconds, 1);
+  EXPECT_EQ(EndIteration(rules, kDraws, 3, &clock), 1);
+  EXPECT_EQ(clock, (ClockState{.in_effect = 1, .newest = 1, .allowed_seconds = 7}));
+}
+
+TEST(RankCallerTest, RestOfACallGoesOnInTheNextIteration) {
+  const SwitchingRules rules = Rules(CallAhead::kNone, 2);
+  ClockState clock = {.newest = 1, .target = 1, .calls = 1, .call_end_seconds = 11};
+  EXPECT_EQ(EndIteration(rules, kDraws, 10, &clock), 0);
+  EXPECT_EQ(clock, (ClockState{.newest = 1, .target = 1, .call_end_seconds = 1}));
+  EXPECT_EQ(EndIteration(rules, kDraws, 1, &clock), 0);
+  // States after calls that are over are alike, whenever they ended.
+  EXPECT_EQ(clock, (ClockState{.in_effect = 1, .newest = 1}));
+}
+
+TEST(RankCallerTest, LatenciesSpreadByTheirNumber) {
+  SwitchingRules rules = Rules(CallAhead::kNone, 2);
+  rules.switching.latency_spread_seconds = 0.5;
+  const std::vector<int> knobs = {1, 0};
+  ClockState clock = SettledAt(0);
+  RankCaller caller(rules, knobs, kDraws, &clock);
+  caller.Start(0);
+  EXPECT_EQ(clock.call_end_seconds, 2 + 0.5 * kDraws.With(0).StandardDraw());
+  caller.End(100);
+  caller.Start(100);
+  EXPECT_EQ(clock.call_end_seconds, 100 + (2 + 0.5 * kDraws.With(1).StandardDraw()));
+}
+
+// A rank on its own, iteration after iteration, with calls ahead of time.
+class Predicted {
+ public:
+  Predicted(const ClockSwitching& switching, std::vector<int> knobs, std::vector<Row> rows)
+      : rules_(switching, true), clock_(SettledAt(knobs.front())) {
+    rules_.switching.call_ahead = CallAhead::kPredicted;
+    auto planned = std::make_shared<PlannedRows>();
+    planned->first_row = {0, static_cast<int>(knobs.size())};
+    planned->knobs = std::move(knobs);
+    planned->rows = std::move(rows);
+    forecast_.Follow(planned);
+  }
+
+  // With these gaps and durations at the fast clock. Ends when its last row does.
+  std::vector<Ran> Iterate(const std::vector<Row>& rows) {
+    RankCaller caller(rules_, 0, kDraws, &forecast_, &clock_);
+    std::vector<Ran> ran;
+    double now = 0;
+    for (const Row& row : rows) {
+      ran.push_back(Compute(&caller, now + row.gap_seconds, row.duration_seconds));
+      now = ran.back().end;
+    }
+    calls_ = clock_.calls + EndIteration(rules_, kDraws, now, &clock_);
+    forecast_.EndIteration(now);
+    return ran;
+  }
+
+  int calls() const { return calls_; }
+  const Forecast& forecast() const { return forecast_; }
+
+ private:
+  SwitchingRules rules_;
+  ClockState clock_;
+  Forecast forecast_;
+  int calls_ = 0;
+};
+
+TEST(RankCallerTest, HigherClockIsThereInTime) {
+  // The slow one lasts 4, the call takes 1: half a latency would be too late.
+  Predicted rank({.latency_seconds = 1}, {kSlow, kFast}, {{4, 0}, {2, 0}});
+  const std::vector<Ran> ran = rank.Iterate({{2, 0}, {2, 0}});
+  EXPECT_FALSE(ran[1].late);
+  EXPECT_THAT(ran[1].pieces, ElementsAre(std::pair(kFast, ran[1].end)));
+  EXPECT_NEAR(ran[0].end, 4, 1e-5);  // A millionth of the latency early at most.
+  EXPECT_EQ(rank.calls(), 2);
+}
+
+TEST(RankCallerTest, LowerClockCostsTheComputationBeforeNoMoreThanItsShare) {
+  Predicted rank({.latency_seconds = 1, .max_early_loss = 0.25}, {kFast, kSlow}, {{4, 0}, {4, 0}});
+  const std::vector<Ran> first = rank.Iterate({{4, 0}, {2, 0}});
+  // In effect at 3 of 4: the quarter that is left takes twice as long, until 5.
+  ASSERT_EQ(first[0].pieces.size(), 1);  // With no gap it is due a latency before the start.
+  EXPECT_NEAR(first[0].end, 4, 1e-9);
+  EXPECT_FALSE(first[1].late);
+  // A gap lets it come early without loss.
+  Predicted gap({.latency_seconds = 1}, {kFast, kSlow}, {{4, 0}, {4, 3}});
+  const std::vector<Ran> second = gap.Iterate({{4, 0}, {2, 3}});
+  EXPECT_EQ(second[0].end, 4);
+  EXPECT_FALSE(second[1].late);
+}
+
+TEST(RankCallerTest, EarlyLossIsBoundedWhereLatenciesSpread) {
+  // High 1.65, least 0 (1 - 1.1 below 0): due max(starts - high, end - loss).
+  Predicted rank({.latency_seconds = 1, .latency_spread_seconds = 0.5, .max_early_loss = 0.1},
+                 {kFast, kSlow}, {{4, 0}, {8, 0}});
+  const std::vector<Ran> ran = rank.Iterate({{4, 0}, {4, 0}});
+  EXPECT_LE(ran[0].end, 4 + 0.1 * 4);
+}
+
+TEST(RankCallerTest, LooksOverRowsThatAreShorterThanTheLatency) {
+  // Calls take 5, rows 1: each is made several rows ahead.
+  std::vector<int> knobs(40, kSlow);
+  std::fill(knobs.begin() + 20, knobs.end(), kFast);
+  Predicted rank({.latency_seconds = 5}, knobs, std::vector<Row>(40, {1, 0}));
+  std::vector<Row> rows(40, {0.5, 0});
+  std::fill(rows.begin() + 20, rows.end(), Row{1, 0});
+  rank.Iterate(rows);
+  const std::vector<Ran> ran = rank.Iterate(rows);
+  EXPECT_FALSE(ran[20].late);
+  EXPECT_NEAR(ran[19].end, 20, 1e-4);
+  EXPECT_EQ(rank.calls(), 2);
+}
+
+TEST(RankCallerTest, NothingRunsSoTheNextClockIsCalledForAtOnce) {
+  Predicted rank({.latency_seconds = 1}, {kFast, kSlow, kFast}, {{1, 0}, {2, 0}, {1, 0}});
+  rank.Iterate({{1, 0}, {1, 9}, {1, 0}});
+  // Nobody expected the wait; the clock was called for when it began.
+  EXPECT_EQ(rank.forecast().rows[1].gap_seconds, 9);
+  const std::vector<Ran> ran = rank.Iterate({{1, 0}, {1, 9}, {1, 0}});
+  EXPECT_FALSE(ran[1].late);
+  EXPECT_EQ(ran[0].end, 1);
+}
+
+TEST(RankCallerTest, ExpectsTheMeanOfOldAndNew) {
+  Predicted rank({.latency_seconds = 0.1}, {kFast, kFast}, {{1, 0}, {1, 0}});
+  rank.Iterate({{3, 0.5}, {1, 0}});
+  EXPECT_EQ(rank.forecast().rows[0], (Row{3, 0.5}));
+  EXPECT_EQ(rank.forecast().wrap_gap_seconds[0], 0);
+  rank.Iterate({{4, 0.25}, {1, 1}});
+  EXPECT_EQ(rank.forecast().rows[0], (Row{3.5, 0.375}));
+  EXPECT_EQ(rank.forecast().rows[1], (Row{1, 0.5}));
+  EXPECT_EQ(rank.forecast().wrap_gap_seconds[0], 0.25);
+}
+
+// Without noise, and rows longer than the latency, every clock is there in time
+// and costs its neighbour at most its share, from the second iteration on.
+RC_GTEST_PROP(RankCallerTest, PredictionsThatHoldMakeNobodyLate, (unsigned seed)) {
+  std::mt19937 random(seed);
+  const auto share = [&] { return static_cast<double>(random() % 1000) / 1000; };
+  const int size = 2 + static_cast<int>(random() % 20);
+  std::vector<int> knobs;
+  std::vector<Row> rows;
+  std::vector<Row> planned;
+  for (int k = 0; k < size; ++k) {
+    knobs.push_back(static_cast<int>(random() % 2));
+    rows.push_back({1.2 + share(), random() % 2 == 0 ? 0 : share()});
+    planned.push_back({rows[k].duration_seconds * (1 + knobs[k]), rows[k].gap_seconds});
+  }
+  Predicted rank({.latency_seconds = 1}, knobs, planned);
+  rank.Iterate(rows);
+  const std::vector<Ran> ran = rank.Iterate(rows);
+  double now = 0;
+  for (int k = 0; k < size; ++k) {
+    RC_ASSERT(!ran[k].late);
+    now += rows[k].gap_seconds;
+    const double longest = planned[k].duration_seconds * 1.05;
+    RC_ASSERT(ran[k].end - now <= longest + 1e-5);
+    now = ran[k].end;
+  }
+}
+
+}  // namespace
+}  // namespace perseus::switching
