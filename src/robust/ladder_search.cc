@@ -79,6 +79,10 @@ double LadderSearch::Judge(const std::vector<CostOption>& options, int changes) 
       figures.saving_percent - 100 * spec_.conditions.change_joules * changes / base_joules;
   const auto most = spec_.conditions.max_changes;
   if (late > 0 || (most && changes > *most)) return late;
+  // Only what is best for its changes is kept: searches of all choices hold many.
+  for (const Candidate& held : held_) {
+    if (held.changes <= changes && held.saving_percent >= saving) return late;
+  }
   held_.push_back({options, changes, saving});
   if (best_ < 0 || saving > held_[best_].saving_percent) {
     best_ = static_cast<int>(held_.size()) - 1;
@@ -143,12 +147,42 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
   return best_ != before;
 }
 
+// Tries all choices of a very small pipeline without noise. False: too many.
+bool LadderSearch::TryAll() {
+  constexpr double kMost = 1 << 14;
+  double count = 1;
+  for (int i = 0; i < pipeline_.dag.size() && count <= kMost; ++i) {
+    count *= static_cast<double>(pipeline_.TableOf(i).all_options.size());
+  }
+  if (count > kMost || spec_.conditions.noise.any()) return false;
+  std::vector<std::size_t> digits(pipeline_.dag.size(), 0);
+  std::vector<CostOption> options;
+  for (int i = 0; i < pipeline_.dag.size(); ++i) {
+    options.push_back(pipeline_.TableOf(i).all_options.front());
+  }
+  while (true) {
+    Judge(options, CountChanges(pipeline_.dag, KnobsOf(options)));
+    int i = 0;
+    for (; i < pipeline_.dag.size(); ++i) {
+      const auto& all = pipeline_.TableOf(i).all_options;
+      digits[i] = (digits[i] + 1) % all.size();
+      options[i] = all[digits[i]];
+      if (digits[i] != 0) break;
+    }
+    if (i == pipeline_.dag.size()) return true;
+  }
+}
+
 void LadderSearch::Run(const std::function<bool(double share, bool better)>& progress) {
   const int size = pipeline_.dag.size();
   const bool noisy = spec_.conditions.noise.any();
-  const double scale = std::max(1.0, size / 1536.0);
+  const double scale = std::max(1.0 / 32, size / 1536.0);
   // Of a level without limit, at effort 1.
   const double full = (noisy ? 4e9 : 1.5e9) * scale;
+  if (TryAll()) {
+    if (progress) progress(1, true);
+    return;
+  }
   const std::int64_t most = spec_.conditions.max_changes.value_or(size);
   if (noisy) {
     prices_ = BoundByPrices(pipeline_, samples_,

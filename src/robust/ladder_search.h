@@ -55,6 +55,7 @@ class LadderSearch {
     std::vector<int> knobs = {};  // The last choice that it made.
     double correction = 0;        // Of the accepted time, in per cent.
   };
+  bool TryAll();
   bool Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed);
 
   const Planner& planner_;

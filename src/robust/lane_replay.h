@@ -124,7 +124,6 @@ class LaneReplay {
   LaneFigures figures_;
   LaneFigures tried_;
   bool has_trial_ = false;
-
 };
 
 }  // namespace perseus::robust

@@ -167,6 +167,12 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   const CostedPipeline& pipeline = planner.pipeline();
   search.Judge(planner.baseline().options, robust::ChangesOf(pipeline, planner.baseline().options));
   search.Judge(paper->options, robust::ChangesOf(pipeline, paper->options));
+  if (spec.conditions.max_slowdown > 0) {
+    // Where clocks come in time, what is accepted beyond the target is there to be used.
+    const auto later = planner.PlanFor(seconds * (1 + spec.conditions.max_slowdown),
+                                       spec.constraints, std::min(spec.effort, 1.0));
+    if (later) search.Judge(later->options, robust::ChangesOf(pipeline, later->options));
+  }
   const auto plan_of = [&](const std::vector<CostOption>& options) {
     Plan plan = planner.Evaluate(options);
     plan.requested_time_seconds = std::max(seconds, plan.iteration_time_seconds);

@@ -112,6 +112,8 @@ ReplayedFigures Trials::Of(const std::vector<CostOption>& options) const {
 }
 
 double Trials::MarginPercent(const ReplayedFigures& figures) const {
+  const bool varies = conditions_.noise.any() || conditions_.switching.latency_spread_seconds > 0;
+  if (!varies) return 0;
   const bool once = conditions_.noise.per_stage > 0 || conditions_.noise.per_gpu > 0;
   // The spread over jobs, not only the error of its mean.
   const double spread = once ? std::sqrt(1.0 + jobs_) : 1.0;
