@@ -185,8 +185,8 @@ struct Emulation {
 // Deterministic. Time is in proportion to iterations, pipelines and
 // computations; pipelines that do the same thing are computed once. Memory is 64
 // bytes an iteration, some 100 a rank of every pipeline, 16 a value of the power
-// trace, 100 MB at most for the shape of the power, the plans in use (that of each set of stragglers is one), and 128 MiB
-// for what is kept so as not to compute it again.
+// trace, 100 MB at most for the shape of the power, the plans in use (that of each set of
+// stragglers is one), and 128 MiB for what is kept so as not to compute it again.
 Result<Emulation> Emulate(const Planner& planner, const Policy& policy, const EmulationSpec& spec,
                           const ProgressFunction& progress = {});
 

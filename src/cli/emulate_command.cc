@@ -94,6 +94,8 @@ EmulationSpec MakeSpec(const EmulateFlags& flags, const Job& job) {
   }
   spec.control.reacts = !flags.no_reaction;
   spec.control.delay_seconds = flags.reaction_delay_seconds.value_or(0);
+  spec.power_shape.ramp_limit_watts_per_second =
+      flags.power_limits.ramp_watts_per_second.value_or(0);
   spec.power_interval_seconds = flags.power_interval_seconds.value_or(0);
   spec.timeline_iteration = flags.timeline_iteration.value_or(spec.timeline_iteration);
   return spec;
@@ -136,6 +138,8 @@ EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
   input.sweep = summary.sweep;
   input.power_budget = summary.power_budget;
   input.deadline = summary.deadline;
+  input.power_limits = summary.power_limits;
+  input.slower = summary.slower;
   input.run_spec = summary.run;
   input.run_at_max_clocks = summary.run_at_max_clocks;
   input.run = summary.run_cost;
@@ -275,6 +279,9 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
       flags.compare ? Compare(scenario, job->Constraints(), effort, summary) : RowsOfTwo(summary);
   if (!rows) return tl::unexpected(rows.error());
   summary.policies = *std::move(rows);
+  if (auto answered = AnswerLimits(flags, *planner, **policy, &progress, &summary); !answered) {
+    return tl::unexpected(answered.error());
+  }
   if (auto answered = AnswerQuestions(flags, *job, effort, &progress, &summary); !answered) {
     return tl::unexpected(answered.error());
   }
