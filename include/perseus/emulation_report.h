@@ -99,6 +99,10 @@ std::string FormatEmulationHtml(const EmulationReportInput& input);
 // one thread a rank, power as a counter; for Perfetto.
 std::string FormatEmulationTimelineJson(const EmulationReportInput& input);
 
+// timeline.pftrace: the same as Perfetto's own protocol buffers (TrackEvent),
+// for timelines of any size.
+std::string FormatEmulationTimelineTrace(const EmulationReportInput& input);
+
 // iterations.csv and power.csv (columns: docs/files.md).
 std::string FormatIterationsCsv(const Emulation& emulation);
 std::string FormatPowerCsv(const Emulation& emulation);

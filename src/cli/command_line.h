@@ -18,8 +18,8 @@
 #include "cli/serve_flags.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
-#include "perseus/power_limits.h"
 #include "perseus/job_file.h"
+#include "perseus/power_limits.h"
 #include "perseus/result.h"
 #include "perseus/synth.h"
 

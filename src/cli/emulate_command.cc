@@ -16,6 +16,7 @@
 #include "cli/emulation_summary.h"
 #include "cli/job.h"
 #include "cli/option_data.h"
+#include "cli/outputs.h"
 #include "cli/plan_notes.h"
 #include "cli/policy_runs.h"
 #include "cli/table.h"
@@ -119,7 +120,12 @@ PolicySpec MakePolicySpec(const Invocation& invocation, const Job& job, double e
 }
 
 std::vector<std::string> OutputNames() {
-  return {"emulation.json", "iterations.csv", "power.csv", "timeline.json", "report.html"};
+  return {"emulation.json",
+          "iterations.csv",
+          "power.csv",
+          std::string(kTraceFileName),
+          std::string(kJsonTraceFileName),
+          "report.html"};
 }
 
 EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
@@ -150,17 +156,25 @@ EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
 }
 
 Result<void> WriteOutputs(EmulationSummary* summary) {
+  const auto kept = static_cast<std::int64_t>(summary->emulation->timeline.pipelines.size());
+  const bool has_json = HasJsonTimeline(kept * summary->pipeline->dag.size(),
+                                        summary->output_directory, &summary->notes);
   summary->files = OutputNames();
+  if (!has_json) std::erase(summary->files, kJsonTraceFileName);
   const EmulationReportInput report = MakeReportInput(*summary);
   EmulationReportInput page = report;
   if (summary->power_budget) page.notes.push_back(PowerBudgetSentence(*summary));
   if (summary->deadline) page.notes.push_back(DeadlineSentence(*summary));
-  return WriteFilesAtomically(summary->output_directory,
-                              {{"emulation.json", FormatEmulationJson(report)},
-                               {"iterations.csv", FormatIterationsCsv(*summary->emulation)},
-                               {"power.csv", FormatPowerCsv(*summary->emulation)},
-                               {"timeline.json", FormatEmulationTimelineJson(report)},
-                               {"report.html", FormatEmulationHtml(page)}});
+  std::vector<OutputFile> files = {
+      {"emulation.json", FormatEmulationJson(report)},
+      {"iterations.csv", FormatIterationsCsv(*summary->emulation)},
+      {"power.csv", FormatPowerCsv(*summary->emulation)},
+      {std::string(kTraceFileName), FormatEmulationTimelineTrace(report)}};
+  if (has_json) {
+    files.push_back({std::string(kJsonTraceFileName), FormatEmulationTimelineJson(report)});
+  }
+  files.push_back({"report.html", FormatEmulationHtml(page)});
+  return WriteFilesAtomically(summary->output_directory, files);
 }
 
 std::string PlanCommand(const std::vector<std::string>& arguments) {

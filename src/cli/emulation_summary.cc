@@ -193,7 +193,7 @@ std::string ComparisonTable(const EmulationSummary& summary, const Style& style)
 std::string NextSteps(const EmulationSummary& summary) {
   if (!summary.output_directory.empty()) {
     return fmt::format(
-        "open {0}/report.html in a browser and {0}/timeline.json in ui.perfetto.dev.",
+        "open {0}/report.html in a browser and {0}/timeline.pftrace in ui.perfetto.dev.",
         summary.output_directory);
   }
   return fmt::format("write this run, its power over time and a timeline with -o DIR{}",

@@ -54,7 +54,7 @@ class Page {
     Drawn(fmt::format("Iteration {}", emulation_.timeline.iteration),
           "One lane per rank. Colour is the clock; forwards are low blocks, backwards fill the "
           "lane; grey is waiting. The dashed line is where the pipeline itself ends, the red one "
-          "where the iteration does. timeline.json, beside this file, holds the same for "
+          "where the iteration does. timeline.pftrace, beside this file, holds the same for "
           "Perfetto.",
           report::DrawEmulatedTimeline(input_));
     Comparisons();
