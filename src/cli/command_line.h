@@ -19,6 +19,7 @@
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/job_file.h"
+#include "perseus/power_limits.h"
 #include "perseus/result.h"
 #include "perseus/synth.h"
 
@@ -93,6 +94,7 @@ struct EmulateFlags {
   std::optional<double> reaction_delay_seconds;
   std::optional<double> power_interval_seconds;
   std::optional<std::int64_t> timeline_iteration;
+  PowerLimits power_limits;
 
   RunSpec run;
   std::string currency;
