@@ -322,6 +322,14 @@ Result<Plan> Job::MakePlan(const Planner& planner) const {
   return planner.PlanFor(*seconds, Constraints(), Effort());
 }
 
+Result<StreamPlanner> Job::MakeStream() const {
+  StreamOptions options;
+  options.target = Target();
+  options.constraints = Constraints();
+  options.effort = settings.effort.value_or(0);
+  return StreamPlanner::Create(profile, pipeline.dag, costs, options);
+}
+
 PlanDocument Job::Document(const Planner& planner, const Plan& plan) const {
   return Document(planner, plan, Constraints());
 }
