@@ -60,6 +60,9 @@ class StreamPlanner {
   Result<StreamPlan> PlanFor(const Work& work, double seconds,
                              const PlanCallback& callback = {}) const;
 
+  // The pipeline of an iteration with these lengths.
+  Result<CostedPipeline> Cost(const Work& work) const;
+
   const PipelineDag& dag() const;
   const StreamOptions& options() const { return options_; }
 

@@ -44,15 +44,19 @@ Result<StreamPlanner> StreamPlanner::Create(Profile profile, PipelineDag dag, Co
   return StreamPlanner(std::move(impl), options);
 }
 
+Result<CostedPipeline> StreamPlanner::Cost(const Work& work) const {
+  CostSpec costs = impl_->costs;
+  costs.work = work;
+  return CostPipeline(impl_->profile, impl_->dag, costs);
+}
+
 Result<StreamPlan> StreamPlanner::PlanFor(const Work& work, const PlanCallback& callback) const {
   return PlanFor(work, 0, callback);
 }
 
 Result<StreamPlan> StreamPlanner::PlanFor(const Work& work, double seconds,
                                           const PlanCallback& callback) const {
-  CostSpec costs = impl_->costs;
-  costs.work = work;
-  Result<CostedPipeline> pipeline = CostPipeline(impl_->profile, impl_->dag, costs);
+  Result<CostedPipeline> pipeline = Cost(work);
   if (!pipeline) return tl::unexpected(pipeline.error());
   PlannerOptions solver;
   solver.slope_quantum_watts = -1;  // Exact, unless it is too large.
