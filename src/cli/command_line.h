@@ -100,6 +100,7 @@ struct EmulateFlags {
   std::string currency;
   bool imbalance = false;
   std::vector<int> layers;
+  std::string assignment_file;
   bool has_sweep = false;
   SweepSpec sweep;
   std::optional<double> power_budget_watts;
