@@ -46,7 +46,7 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
                         "(default 12).",
                         [](std::string_view text) { return ParseCount(text, 1, 1'000'000); });
   parser->AddValue<double>(&flags->effort, "--effort", "FACTOR",
-                           "How much work to search for each plan (default 0.05); see 'perseus "
+                           "How much work to search for each plan (default 0.005); see 'perseus "
                            "plan'.",
                            [](std::string_view text) {
                              return ParseNumber(text, {0.001, 1000}, "");

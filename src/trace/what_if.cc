@@ -44,16 +44,18 @@ class Attribution {
   TraceTiming timing_;
 };
 
-// Walks the chain that made a recorded step as long as it was, from its end:
-// each operation back to the one of its group that began last, and that to what
-// it waited for longest. Sums the gaps; what is left are operations.
+// Walks the chain that made a recorded step as long as it was, from its end: from
+// each operation back to the last of what its group waited for, or of what the rank
+// that came last to the group did before. Sums the gaps; what is left are operations.
 class RecordedChain {
  public:
   RecordedChain(const Recording& recording, const Links& links)
       : recording_(recording), links_(links) {}
 
   // Returns the time of the step's operations on the chain.
-  double Walk(int begin, int end, std::map<std::pair<std::string, int>, double>* gaps) const {
+  double Walk(int step_index, std::map<std::pair<std::string, int>, double>* gaps) const {
+    const int begin = recording_.first_of[recording_.Cell(step_index, 0, 0)];
+    const int end = recording_.first_of[recording_.Cell(step_index + 1, 0, 0)];
     double step_start = At(begin).start_seconds;
     int current = begin;
     for (int i = begin; i < end; ++i) {
@@ -61,27 +63,47 @@ class RecordedChain {
       if (At(i).end_seconds() > At(current).end_seconds()) current = i;
     }
     double busy = 0;
-    while (true) {
-      int last = links_.MembersOf(links_.group_of[current]).front();
+    // Clocks of ranks differ: a chain through them might not go back in time.
+    for (int length = begin; length < end; ++length) {
+      int last = current;
+      int before = -1;
       for (const int member : links_.MembersOf(links_.group_of[current])) {
         if (At(member).start_seconds > At(last).start_seconds) last = member;
+        for (const int wait : links_.WaitsOf(member)) {
+          if (before < 0 || At(wait).end_seconds() > At(before).end_seconds()) before = wait;
+        }
       }
-      busy += At(current).end_seconds() - At(last).start_seconds;
-      const auto waits = links_.WaitsOf(last);
-      int before = -1;
-      for (const int wait : waits) {
-        if (before < 0 || At(wait).end_seconds() > At(before).end_seconds()) before = wait;
+      const int own = BeforeOnRank(step_index, last);
+      if (own >= 0 && (before < 0 || At(own).end_seconds() > At(before).end_seconds())) {
+        before = own;
       }
       const double ready = before < 0 ? step_start : At(before).end_seconds();
-      (*gaps)[{std::string(OperationKindName(At(last).kind)), At(last).stage}] +=
-          At(last).start_seconds - ready;
+      busy += At(current).end_seconds() - At(last).start_seconds;
+      double& gap = (*gaps)[{std::string(OperationKindName(At(last).kind)), At(last).stage}];
+      gap += At(last).start_seconds - ready;
       if (before < 0) return busy;
+      if (length + 1 == end) gap += ready - step_start;
       current = before;
     }
+    return busy;
   }
 
  private:
   const Operation& At(int operation) const { return recording_.operations[operation]; }
+
+  // What ended last of what the rank had begun before, and ended by then; -1: nothing.
+  int BeforeOnRank(int step_index, int operation) const {
+    constexpr double kRoundingSeconds = 1e-4;  // Times of host and device, of one rank.
+    const Operation& of = At(operation);
+    const int cell = recording_.Cell(step_index, of.pipeline, of.stage);
+    int found = -1;
+    for (int i = recording_.first_of[cell]; i < recording_.first_of[cell + 1]; ++i) {
+      if (std::pair(At(i).start_seconds, i) >= std::pair(of.start_seconds, operation)) continue;
+      if (At(i).end_seconds() > of.start_seconds + kRoundingSeconds) continue;
+      if (found < 0 || At(i).end_seconds() > At(found).end_seconds()) found = i;
+    }
+    return found;
+  }
 
   const Recording& recording_;
   const Links& links_;
@@ -93,8 +115,7 @@ void FindLaunchDelays(const Recording& recording, const Links& links, WhatIf* an
   const double steps = static_cast<double>(recording.steps.size());
   double busy = 0;
   for (std::size_t step = 0; step < recording.steps.size(); ++step) {
-    busy += chain.Walk(recording.first_of[step * recording.places()],
-                       recording.first_of[(step + 1) * recording.places()], &gaps);
+    busy += chain.Walk(static_cast<int>(step), &gaps);
   }
   answer->other_chain_seconds = busy / steps - answer->replayed_seconds;
   for (const auto& [where, seconds] : gaps) {
