@@ -101,10 +101,13 @@ std::string DelaysText(const WhatIf& what_if, const Style& style) {
                   fmt::format("{:.3f}", 1e3 * delay.seconds)});
   }
   text += table.Format(style.rule());
+  double gaps = 0;
+  for (const trace::LaunchDelay& delay : what_if.launch_delays) gaps += delay.seconds;
   return text +
-         Wrap(fmt::format("Without these another chain is the longest, which gives back "
-                          "{:.3f} ms.",
-                          -1e3 * what_if.other_chain_seconds),
+         Wrap(fmt::format("All of them are {:.3f} ms of the {:.3f} ms by which recorded and "
+                          "replayed steps differ; the rest is that without them another chain is "
+                          "the longest.",
+                          1e3 * gaps, 1e3 * (what_if.recorded_seconds - what_if.replayed_seconds)),
               style.columns, 0) +
          "\n";
 }

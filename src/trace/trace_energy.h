@@ -17,7 +17,7 @@ namespace perseus::trace {
 
 struct TraceEnergySpec {
   RelativeCostSpec costs;
-  double effort = 0.05;     // Of each plan.
+  double effort = 0.005;    // Of each plan.
   int detector_steps = 12;  // Recorded steps that a detector looks at.
   double detector_threshold = 0.05;
   std::function<void(double)> progress;  // A share of the work, 0..1.

@@ -128,11 +128,15 @@ class TracePage {
 
   void LaunchDelays() {
     document_.Heading("Where recorded and replayed differ");
+    double gaps = 0;
+    for (const LaunchDelay& delay : what_if_.launch_delays) gaps += delay.seconds;
     document_.Paragraph(fmt::format(
         "On the chain of operations that made each recorded step as long as it was: time in which "
-        "the chain waited for nothing that was recorded (data loading, launches). Another chain is "
-        "the longest once these are gone, which gives back {}.",
-        Seconds(-what_if_.other_chain_seconds)));
+        "the chain waited for nothing that was recorded (data loading, launches). All of it is {} "
+        "of the {} by which recorded and replayed steps differ; the rest is that without it "
+        "another "
+        "chain is the longest.",
+        Seconds(gaps), Seconds(what_if_.recorded_seconds - what_if_.replayed_seconds)));
     report::Table table{"", {"Before", "Stage", "Seconds a step"}, 1, {}};
     constexpr std::size_t kMostRows = 12;
     for (std::size_t i = 0; i < what_if_.launch_delays.size() && i < kMostRows; ++i) {

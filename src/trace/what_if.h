@@ -46,8 +46,7 @@ struct WhatIf {
   std::vector<double> by_place;             // [Recording::Place]: a rank.
   std::vector<NamedSlowdown> by_operation;  // The greatest first.
   std::vector<LaunchDelay> launch_delays;   // The longest first.
-  // The rest of recorded - replayed: the chain that is longest in the replay is
-  // another one. Never above 0 but for clock skew.
+  // The rest of recorded - replayed: once these are gone, another chain is the longest.
   double other_chain_seconds = 0;
 };
 
