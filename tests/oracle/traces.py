@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -35,7 +36,8 @@ class Operation:
     start: float
     duration: float
     sequence: int
-    chunk: int
+    chunk: int  # mc
+    block: int  # gmc
     microbatch: int
     waits: list[Operation] = field(default_factory=list)
     group: list[Operation] = field(default_factory=list)
@@ -62,6 +64,7 @@ def read(path: Path) -> list[Operation]:
             float(row["start_ts"]),
             float(row["duration"]),
             int(row["seq_id"]),
+            int(row["mc"]),
             int(row["gmc"]),
             int(row["mb_id"]),
         )
@@ -70,11 +73,11 @@ def read(path: Path) -> list[Operation]:
 
 
 def _chain(operations: list[Operation]) -> None:
-    for before, after in zip(operations, operations[1:]):
+    for before, after in itertools.pairwise(operations):
         after.waits.append(before)
 
 
-def _link_rank(ops: list[Operation], stage: int, stages: int, across: bool) -> None:
+def _link_rank(ops: list[Operation], stages: int, blocks: int) -> None:
     by_kind: dict[str, list[Operation]] = defaultdict(list)
     for op in sorted(ops, key=lambda o: o.sequence):
         by_kind[op.kind].append(op)
@@ -85,43 +88,54 @@ def _link_rank(ops: list[Operation], stage: int, stages: int, across: bool) -> N
     for kind in TRANSFERS:
         _chain(by_kind[kind])
         computes = by_kind[FORWARD if kind.startswith("forward") else BACKWARD]
-        for index, op in enumerate(by_kind[kind]):
-            op.microbatch = computes[index].microbatch
+        end = blocks - 1 if kind in ("forward-send", "backward-recv") else 0
+        needed = [op for op in computes if stages > 1 and op.block != end]
+        served = needed if len(needed) == len(by_kind[kind]) else computes
+        for op, compute in zip(by_kind[kind], served, strict=True):
+            if stages > 1 and compute.block != end:
+                op.microbatch, op.block = compute.microbatch, compute.block
             if kind.endswith("send"):
-                op.waits.append(computes[index])
+                op.waits.append(compute)
             else:
-                computes[index].waits.append(op)
-                if index:
-                    op.waits.append(computes[index - 1])
+                compute.waits.append(op)
+                if compute.sequence:
+                    op.waits.append(computes[compute.sequence - 1])
     first_backward = next(i for i, o in enumerate(computations) if o.kind == BACKWARD)
     if first_backward >= 2:
         for kind in ("backward-recv", "backward-send"):
             if by_kind[kind]:
                 by_kind[kind][0].waits.append(computations[first_backward - 2])
-    gathers = by_kind[GATHER]
-    if across:
-        _chain(gathers + by_kind[SCATTER])
-        if gathers:
-            by_kind[FORWARD][0].waits.append(gathers[-1])
+    _chain(by_kind[GATHER] + by_kind[SCATTER])
+    for gather in {op.chunk: op for op in by_kind[GATHER]}.values():
+        first = next(o for o in computations if o.kind == FORWARD and o.chunk == gather.chunk)
+        first.waits.append(gather)
     last = max(computations, key=lambda o: o.end)
-    by_kind[COLLECT][0].waits.append(last)
-    tail = by_kind[COLLECT] + by_kind[LAYER_NORM]
-    if stage in (0, stages - 1):
-        tail += by_kind[EMBEDDING]
-    if across:
-        tail += by_kind[SCATTER]
+    overlapped = bool(by_kind[SEPARATE])
+    tail = [last]
+    for kind in (COLLECT, LAYER_NORM, EMBEDDING, SEPARATE if overlapped else SCATTER):
+        tail += by_kind[kind]
     _chain(tail + by_kind[CLIP] + by_kind[OPTIMIZER])
+    if overlapped and by_kind[SCATTER]:
+        by_kind[LAYER_NORM][0].waits.append(by_kind[SCATTER][-1])
+        seen = set()
+        for scatter in by_kind[SCATTER]:
+            if scatter.chunk not in seen:
+                seen.add(scatter.chunk)
+                scatter.waits.append(
+                    [o for o in computations if o.kind == BACKWARD and o.chunk == scatter.chunk][-1]
+                )
 
 
 def _link_groups(ops: list[Operation]) -> None:
     groups: dict[tuple[object, ...], list[Operation]] = defaultdict(list)
     for op in ops:
         key: tuple[object, ...]
-        if op.kind in TRANSFERS:
+        if op.kind in TRANSFERS and op.block >= 0:
             way = op.kind.split("-")[0]
-            sends = op.kind.endswith("send")
-            step = 1 if way == "forward" else -1
-            key = (way, op.step, op.pipeline, op.stage + (0 if sends else -step), op.microbatch)
+            sender = op.block
+            if op.kind.endswith("recv"):
+                sender -= 1 if way == "forward" else -1
+            key = (way, op.step, op.pipeline, sender, op.microbatch)
         elif op.kind == EMBEDDING:
             key = (op.kind, op.step, op.pipeline)
         elif op.kind == CLIP:
@@ -141,12 +155,12 @@ def _link_groups(ops: list[Operation]) -> None:
 def link(ops: list[Operation]) -> None:
     """Fill in what every operation waits for."""
     stages = 1 + max(op.stage for op in ops)
-    across = max(op.pipeline for op in ops) > 0
+    blocks = 1 + max(op.block for op in ops)
     ranks: dict[tuple[int, int, int], list[Operation]] = defaultdict(list)
     for op in ops:
         ranks[op.step, op.pipeline, op.stage].append(op)
-    for (_, _, stage), rank in ranks.items():
-        _link_rank(rank, stage, stages, across)
+    for rank in ranks.values():
+        _link_rank(rank, stages, blocks)
     _link_groups(ops)
 
 
