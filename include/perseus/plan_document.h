@@ -16,6 +16,7 @@
 #include "perseus/plan.h"
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
+#include "perseus/work.h"
 
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
@@ -29,6 +30,9 @@ struct BaselineCost {
   Knob knob;
   double duration_seconds = 0;
   double energy_joules = 0;  // All GPUs of the rank.
+  // As of CostTable; both 1 where microbatches are alike.
+  double work = 1;
+  double fused_work = 1;
 };
 
 // One operation of a rank as planned.
@@ -39,6 +43,8 @@ struct PlannedComputation {
   double start_seconds = 0;  // From the start of the iteration, as replayed.
   double duration_seconds = 0;
   double energy_joules = 0;  // All GPUs of the rank.
+  double work = 1;           // As of BaselineCost.
+  double fused_work = 1;
 };
 
 // One rank of the pipeline.
@@ -52,7 +58,7 @@ struct PlanBaseline {
   double iteration_time_seconds = 0;
   double energy_joules = 0;
   double average_power_watts = 0;
-  std::vector<BaselineCost> costs;  // One per kind of computation.
+  std::vector<BaselineCost> costs;  // One per kind of computation and amount of work.
 };
 
 // What a plan comes to under its conditions, by emulation: means over iterations
@@ -136,6 +142,9 @@ struct PlanContext {
 // Preconditions: `plan` and `baseline` are plans of `pipeline`.
 PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
                               const Plan& baseline, const PlanContext& context);
+
+// The work that a plan was made for; empty where microbatches are alike.
+Work WorkOf(const PlanDocument& plan);
 
 // The schedule that a plan's ranks follow. Not validated.
 Schedule ScheduleOf(const PlanDocument& plan);

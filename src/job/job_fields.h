@@ -25,7 +25,7 @@ using Member =
                  std::optional<double> JobFile::*, std::vector<double> JobFile::*,
                  std::optional<PlanTarget> JobFile::*, std::optional<Granularity> JobFile::*,
                  std::optional<TimeMargin> JobFile::*, std::optional<CallAhead> JobFile::*,
-                 std::optional<bool> JobFile::*>;
+                 std::optional<bool> JobFile::*, std::optional<WorkSetting> JobFile::*>;
 
 enum class Unit : std::uint8_t { kNone, kPath, kLabel, kScheduleName, kWatts, kSeconds, kShare };
 
