@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("highspy", reason="highspy is not installed (tests/requirements.txt)")
 
-from . import emulation, emulation_noise
+from . import emulation, emulation_calls, emulation_noise
 from .binary import Curve, perseus
 from .dag import (
     BACKWARD,
@@ -209,4 +209,33 @@ def test_an_error_is_found(
     assert compare(made, result, simulate(made, plans, [])) == []
     module, name, value = MUTATIONS[mutation]
     monkeypatch.setattr(module, name, value)
+    assert compare(made, result, simulate(made, plans, [])) != []
+
+
+CALL_MUTATIONS: dict[str, tuple[str, object]] = {
+    "latency word": ("LATENCY_WORD", 6),
+    "high latency": ("HIGH", 1.2),
+    "least latency": ("LEAST", 1.0),
+}
+
+
+@pytest.mark.parametrize("mutation", CALL_MUTATIONS)
+def test_an_error_in_calls_is_found(
+    mutation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, emulating_program: Path
+) -> None:
+    """The same of calls ahead of time."""
+    del emulating_program
+    made = random_emulation(0, tmp_path, "quiet", "perseus")
+    scenario = made.scenario
+    scenario.iterations, scenario.ahead, scenario.computation_noise = 5, "predicted", 0.03
+    scenario.latency = made.pipeline.options[0][0].time * 0.3
+    scenario.latency_spread, scenario.early_loss = scenario.latency / 4, 0.2
+    made.flags[made.flags.index("--iterations") + 1] = "5"
+    made.flags += ["--noise", "3%", "--call-ahead", "predicted", "--max-early-loss", "20%"]
+    made.flags += ["--switch-latency", repr(scenario.latency)]
+    made.flags += ["--switch-latency-spread", repr(scenario.latency_spread)]
+    plans, result = Plans(made), emulate(made)
+    assert compare(made, result, simulate(made, plans, [])) == []
+    name, value = CALL_MUTATIONS[mutation]
+    monkeypatch.setattr(emulation_calls, name, value)
     assert compare(made, result, simulate(made, plans, [])) != []
