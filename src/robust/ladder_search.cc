@@ -157,6 +157,7 @@ bool LadderSearch::TryAll() {
   if (count > kMost || spec_.conditions.noise.any()) return false;
   std::vector<std::size_t> digits(pipeline_.dag.size(), 0);
   std::vector<CostOption> options;
+  options.reserve(pipeline_.dag.computations.size());
   for (int i = 0; i < pipeline_.dag.size(); ++i) {
     options.push_back(pipeline_.TableOf(i).all_options.front());
   }
