@@ -19,6 +19,7 @@ namespace {
 constexpr std::uint64_t kSeed = 0x5EA2C4;  // The search's own.
 constexpr int kLanes = 128;
 constexpr int kPriceRounds = 150;
+constexpr int kSinglePriceRounds = 1000;  // Of one lane.
 
 // Fewer lanes where there are very many computations.
 int LanesFor(int computations) {
@@ -94,7 +95,6 @@ double LadderSearch::Judge(const std::vector<CostOption>& options, int changes) 
 // say. Returns whether there is a better plan now.
 bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed) {
   const int before = best_;
-  const bool noisy = spec_.conditions.noise.any();
   SearchGoal goal;
   goal.waiting_watts = pipeline_.total_blocking_power_watts;
   goal.change_joules = spec_.conditions.change_joules;
@@ -113,7 +113,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
   };
   std::vector<int> start = level->knobs;
   if (below != nullptr) consider(below->knobs, &start);
-  if (noisy && level->most_changes > 0) {
+  if (level->most_changes > 0) {
     consider(CheapestKnobsWithin(pipeline_, prices_.price, level->most_changes), &start);
   }
   replay_.Reset(start);
@@ -157,6 +157,7 @@ bool LadderSearch::TryAll() {
   if (count > kMost || spec_.conditions.noise.any()) return false;
   std::vector<std::size_t> digits(pipeline_.dag.size(), 0);
   std::vector<CostOption> options;
+  options.reserve(pipeline_.dag.computations.size());
   for (int i = 0; i < pipeline_.dag.size(); ++i) {
     options.push_back(pipeline_.TableOf(i).all_options.front());
   }
@@ -184,9 +185,10 @@ void LadderSearch::Run(const std::function<bool(double share, bool better)>& pro
     return;
   }
   const std::int64_t most = spec_.conditions.max_changes.value_or(size);
+  prices_ =
+      BoundByPrices(pipeline_, samples_, lanes_baseline_seconds_ * (1 + slower_percent_ / 100), 0,
+                    noisy ? kPriceRounds : kSinglePriceRounds);
   if (noisy) {
-    prices_ = BoundByPrices(pipeline_, samples_,
-                            lanes_baseline_seconds_ * (1 + slower_percent_ / 100), 0, kPriceRounds);
     price_of_time_ =
         std::max(price_of_time_, prices_.price_of_time - pipeline_.total_blocking_power_watts);
   }

@@ -159,7 +159,8 @@ double LaneReplay::JobSeconds() const {
     }
     sum += last;
   }
-  return sum / (lanes_ / samples_.pipelines) + pipeline_.dag.end_delay_seconds;
+  const int jobs = lanes_ / samples_.pipelines;
+  return sum / jobs + pipeline_.dag.end_delay_seconds;
 }
 
 void LaneReplay::Reset(std::span<const int> knobs) {

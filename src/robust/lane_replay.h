@@ -96,7 +96,7 @@ class LaneReplay {
   }
   int KnobBefore(int computation) const { return knobs_[previous_[computation]]; }
   template <int kBlock>
-  bool Run(int computation, Node* node);
+  bool Run(int i, Node* node);
   bool RunAny(int computation, Node* node);
   double JobSeconds() const;
   const Node& Now(int computation) const {

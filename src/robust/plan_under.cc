@@ -61,6 +61,7 @@ Trials MakeTrials(const Planner& planner, const RobustPlanSpec& spec, std::int64
 
 int ChangesOf(const CostedPipeline& pipeline, const std::vector<CostOption>& options) {
   std::vector<int> knobs;
+  knobs.reserve(options.size());
   for (const CostOption& option : options) knobs.push_back(option.knob);
   return CountChanges(pipeline.dag, knobs);
 }

@@ -24,7 +24,7 @@ Samples DrawSamples(const CostedPipeline& pipeline, const TimeNoise& noise, int 
   const PipelineDag& dag = pipeline.dag;
   Samples samples;
   if (noise.any()) {
-    const int step = std::lcm(pipelines, kBlock);
+    const int step = std::lcm(std::max(1, pipelines), kBlock);
     samples.lanes = (lanes + step - 1) / step * step;
     samples.pipelines = pipelines;
   }
