@@ -21,7 +21,9 @@ from perseus.library import Instruction
 from perseus.shared_library import LibraryError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from perseus.planner import Computation
 
 _INT32 = 2**31
 _INSTRUCTIONS: dict[Any, int] = {
@@ -330,7 +332,7 @@ class Client:
             return False
         try:
             rows = [_step_row(each) for each in computations]
-            array = (abi.StepRow * len(rows))(*rows)
+            array = (abi.StepRow * len(rows))(*(abi.StepRow(*row) for row in rows))
             status = library.perseus_step_plan(self._handle, iteration, array, len(rows))
         except (KeyError, TypeError, ValueError, ctypes.ArgumentError) as error:
             self._failure = f"no plan of iteration {iteration!r}: {error}"
@@ -446,7 +448,11 @@ class Client:
         raw.struct_size = ctypes.sizeof(raw)
         if library.perseus_client_get_stats(self._handle, ctypes.byref(raw)) != abi.OK:
             return None
-        fields = {name: getattr(raw, name) for name, _ in abi.StatsStruct._fields_[3:] if name != "latency"}
+        fields = {
+            name: getattr(raw, name)
+            for name, _ in abi.StatsStruct._fields_[3:]
+            if name != "latency"
+        }
         return Stats(
             state=State(raw.state), level=Level(raw.level), latency=tuple(raw.latency), **fields
         )

@@ -3,7 +3,7 @@
 
 """The minutes-long proofs, as a command.
 
-Run in tests/: python -m oracle.full [frontier] [networks] [plans] [jobs] [discrete] [grouped] [work]
+Run in tests/: python -m oracle.full [frontier] [networks] [plans] [jobs] [discrete] [grouped]
 [work] [emulation] [--points N] [--seconds N].
 """
 
