@@ -16,9 +16,11 @@
 #include "cli/option_data.h"
 #include "cli/profile_flags.h"
 #include "cli/serve_flags.h"
+#include "cli/trace_flags.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/job_file.h"
+#include "perseus/power_limits.h"
 #include "perseus/result.h"
 #include "perseus/synth.h"
 
@@ -29,6 +31,7 @@ enum class Command : std::uint8_t {
   kFrontier,
   kSchedule,
   kExplain,
+  kTrace,
   kSynth,
   kEmulate,
   kEvaluate,
@@ -93,6 +96,7 @@ struct EmulateFlags {
   std::optional<double> reaction_delay_seconds;
   std::optional<double> power_interval_seconds;
   std::optional<std::int64_t> timeline_iteration;
+  PowerLimits power_limits;
 
   RunSpec run;
   std::string currency;
@@ -128,6 +132,7 @@ struct Invocation {
   FrontierFlags frontier;
   ScheduleFlags schedule;
   ExplainFlags explain;
+  TraceFlags trace;
   SynthFlags synth;
   EmulateFlags emulate;
   EvaluateFlags evaluate;

@@ -147,6 +147,18 @@ Result<void> AnswerBudgets(const EmulateFlags& flags, const Job& job, const Plan
   return {};
 }
 
+Result<void> AnswerLimits(const EmulateFlags& flags, const Planner& planner, const Policy& policy,
+                          ProgressLine* progress, EmulationSummary* summary) {
+  if (!flags.power_limits.any()) return {};
+  progress->SetWhat("power limits");
+  Result<std::vector<SlowerRun>> runs =
+      SlowDownToLimits(planner, policy, summary->spec, flags.power_limits, progress->Function());
+  if (!runs) return tl::unexpected(runs.error());
+  summary->power_limits = flags.power_limits;
+  summary->slower = *std::move(runs);
+  return {};
+}
+
 Result<void> AnswerQuestions(const EmulateFlags& flags, const Job& job, double effort,
                              ProgressLine* progress, EmulationSummary* summary) {
   if (flags.run.gpu_hours >= 0) {

@@ -42,6 +42,8 @@ struct EmulationSummary {
   std::vector<SweepRow> sweep;
   std::optional<PowerBudgetAnswer> power_budget;
   std::optional<DeadlineAnswer> deadline;
+  PowerLimits power_limits;
+  std::vector<SlowerRun> slower;
   RunSpec run;
   std::string currency;
   std::optional<RunCost> run_at_max_clocks;
