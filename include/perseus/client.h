@@ -236,6 +236,9 @@ PERSEUS_CLIENT_API perseus_status perseus_client_get_stats(perseus_client* clien
 
 PERSEUS_CLIENT_API perseus_state perseus_client_get_state(perseus_client* client);
 PERSEUS_CLIENT_API int64_t perseus_client_plan_version(perseus_client* client); /* -1: none. */
+/* 0: there is no plan and no sweep, so a step's computations need not be told. Say only where it
+ * began and ended, and where this changed in between, perseus_step_abandon(). */
+PERSEUS_CLIENT_API int perseus_client_listens(perseus_client* client);
 
 /* The job's id, once the server gave one, else "". Return the full length, as snprintf does. */
 PERSEUS_CLIENT_API size_t perseus_client_job_id(perseus_client* client, char* text, size_t size);

@@ -10,10 +10,13 @@
 #include <vector>
 
 #include "perseus/analysis.h"
+#include "perseus/assignment.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
 #include "perseus/export.h"
 #include "perseus/plan.h"
+#include "perseus/power_limits.h"
+#include "perseus/power_shape.h"
 #include "perseus/profile.h"
 
 PERSEUS_EXPORT_BEGIN
@@ -30,6 +33,7 @@ struct PolicyRow {
   double saving_percent = 0;    // Likewise.
   double average_watts = 0;
   double peak_watts = 0;
+  PowerShape shape;
 };
 
 // A plan that answers a question.
@@ -70,9 +74,12 @@ struct EmulationReportInput {
   std::string label;                        // The same for people: "perseus (phase)".
   std::vector<PolicyRow> policies;          // Empty: no comparison was made.
   std::vector<PartitionResult> partitions;  // Answers to questions, where asked.
+  std::vector<AssignmentResult> assignments;
   std::vector<SweepRow> sweep;
   std::optional<PowerBudgetAnswer> power_budget;
   std::optional<DeadlineAnswer> deadline;
+  PowerLimits power_limits;
+  std::vector<SlowerRun> slower;  // SlowDownToLimits(), where limits were asked for.
   RunSpec run_spec;
   std::optional<RunCost> run_at_max_clocks;
   std::optional<RunCost> run;
@@ -93,6 +100,10 @@ std::string FormatEmulationHtml(const EmulationReportInput& input);
 // timeline.json: the iteration kept in the emulation, one process a pipeline,
 // one thread a rank, power as a counter; for Perfetto.
 std::string FormatEmulationTimelineJson(const EmulationReportInput& input);
+
+// timeline.pftrace: the same as Perfetto's own protocol buffers (TrackEvent),
+// for timelines of any size.
+std::string FormatEmulationTimelineTrace(const EmulationReportInput& input);
 
 // iterations.csv and power.csv (columns: docs/files.md).
 std::string FormatIterationsCsv(const Emulation& emulation);

@@ -13,6 +13,7 @@
 #include "perseus/export.h"
 #include "perseus/planner.h"
 #include "perseus/policy.h"
+#include "perseus/power_shape.h"
 #include "perseus/result.h"
 
 // Replays a training job on paper: data-parallel pipelines that run plans,
@@ -102,6 +103,7 @@ struct EmulationSpec {
   // Length of one value of the power trace. 0: a hundredth of the target, or
   // longer where the trace would have over a million values.
   double power_interval_seconds = 0;
+  PowerShapeSpec power_shape;
   // The iteration whose timeline is kept, and of how many pipelines at most
   // (stragglers first). Negative: the first with a straggler, else iteration 0.
   std::int64_t timeline_iteration = -1;
@@ -173,6 +175,8 @@ struct Emulation {
   std::int64_t replans = 0;             // Changes of the healthy pipelines' plan.
   std::int64_t replayed_pipelines = 0;  // Replays that were not copies of others.
   PowerTrace power;
+  // Not stated for a job shorter than a sample (5 ms) or longer than 11 hours.
+  PowerShape power_shape;
   EmulatedTimeline timeline;
 };
 
@@ -181,8 +185,8 @@ struct Emulation {
 // Deterministic. Time is in proportion to iterations, pipelines and
 // computations; pipelines that do the same thing are computed once. Memory is 64
 // bytes an iteration, some 100 a rank of every pipeline, 16 a value of the power
-// trace, the plans in use (that of each set of stragglers is one), and 128 MiB
-// for what is kept so as not to compute it again.
+// trace, 100 MB at most for the shape of the power, the plans in use (that of each set of
+// stragglers is one), and 128 MiB for what is kept so as not to compute it again.
 Result<Emulation> Emulate(const Planner& planner, const Policy& policy, const EmulationSpec& spec,
                           const ProgressFunction& progress = {});
 

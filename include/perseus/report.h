@@ -4,6 +4,7 @@
 #ifndef PERSEUS_REPORT_H_
 #define PERSEUS_REPORT_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,6 +84,14 @@ std::string FormatHtmlReport(const ReportInput& input);
 // as microseconds. The same input gives the same bytes. Never fails. Safe from
 // several threads.
 std::string FormatTimelineJson(const ReportInput& input);
+
+// timeline.pftrace: the same as Perfetto's own protocol buffers (TrackEvent),
+// for timelines of any size.
+std::string FormatTimelineTrace(const ReportInput& input);
+
+// Of more computations, plans and pipelines together, timeline.json is not
+// written: browsers choke on it.
+inline constexpr std::int64_t kMostJsonTimeline = 100'000;
 
 }  // namespace perseus
 PERSEUS_EXPORT_END

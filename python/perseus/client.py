@@ -435,6 +435,16 @@ class Client:
             return -1
         return int(library.perseus_client_plan_version(self._handle))
 
+    @property
+    def listens(self) -> bool:
+        """Whether computations are of use: False while there is no plan and no sweep.
+
+        Then only a step's begin and end need to be said; where this changed in between, abandon
+        the step.
+        """
+        library = self._library
+        return library is not None and library.perseus_client_listens(self._handle) != 0
+
     def _text(self, function: str) -> str:
         library = self._library
         if library is None:

@@ -163,6 +163,7 @@ def _declare(file: str, library: ctypes.CDLL) -> None:
         ("perseus_client_get_stats", ctypes.c_int, (client, ctypes.POINTER(StatsStruct))),
         ("perseus_client_get_state", ctypes.c_int, (client,)),
         ("perseus_client_plan_version", i64, (client,)),
+        ("perseus_client_listens", ctypes.c_int, (client,)),
         ("perseus_client_job_id", ctypes.c_size_t, (client, *text)),
         ("perseus_client_last_error", ctypes.c_size_t, (client, *text)),
         ("perseus_client_stop", None, (client,)),

@@ -20,6 +20,7 @@
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/job_file.h"
+#include "perseus/power_limits.h"
 #include "perseus/result.h"
 #include "perseus/synth.h"
 
@@ -95,11 +96,13 @@ struct EmulateFlags {
   std::optional<double> reaction_delay_seconds;
   std::optional<double> power_interval_seconds;
   std::optional<std::int64_t> timeline_iteration;
+  PowerLimits power_limits;
 
   RunSpec run;
   std::string currency;
   bool imbalance = false;
   std::vector<int> layers;
+  std::string assignment_file;
   bool has_sweep = false;
   SweepSpec sweep;
   std::optional<double> power_budget_watts;

@@ -16,6 +16,7 @@
 #include "cli/emulation_summary.h"
 #include "cli/job.h"
 #include "cli/option_data.h"
+#include "cli/outputs.h"
 #include "cli/plan_notes.h"
 #include "cli/policy_runs.h"
 #include "cli/table.h"
@@ -94,6 +95,8 @@ EmulationSpec MakeSpec(const EmulateFlags& flags, const Job& job) {
   }
   spec.control.reacts = !flags.no_reaction;
   spec.control.delay_seconds = flags.reaction_delay_seconds.value_or(0);
+  spec.power_shape.ramp_limit_watts_per_second =
+      flags.power_limits.ramp_watts_per_second.value_or(0);
   spec.power_interval_seconds = flags.power_interval_seconds.value_or(0);
   spec.timeline_iteration = flags.timeline_iteration.value_or(spec.timeline_iteration);
   return spec;
@@ -117,7 +120,12 @@ PolicySpec MakePolicySpec(const Invocation& invocation, const Job& job, double e
 }
 
 std::vector<std::string> OutputNames() {
-  return {"emulation.json", "iterations.csv", "power.csv", "timeline.json", "report.html"};
+  return {"emulation.json",
+          "iterations.csv",
+          "power.csv",
+          std::string(kTraceFileName),
+          std::string(kJsonTraceFileName),
+          "report.html"};
 }
 
 EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
@@ -133,9 +141,12 @@ EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
   input.label = summary.label;
   input.policies = summary.policies;
   input.partitions = summary.partitions;
+  input.assignments = summary.assignments;
   input.sweep = summary.sweep;
   input.power_budget = summary.power_budget;
   input.deadline = summary.deadline;
+  input.power_limits = summary.power_limits;
+  input.slower = summary.slower;
   input.run_spec = summary.run;
   input.run_at_max_clocks = summary.run_at_max_clocks;
   input.run = summary.run_cost;
@@ -146,17 +157,25 @@ EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
 }
 
 Result<void> WriteOutputs(EmulationSummary* summary) {
+  const auto kept = static_cast<std::int64_t>(summary->emulation->timeline.pipelines.size());
+  const bool has_json = HasJsonTimeline(kept * summary->pipeline->dag.size(),
+                                        summary->output_directory, &summary->notes);
   summary->files = OutputNames();
+  if (!has_json) std::erase(summary->files, kJsonTraceFileName);
   const EmulationReportInput report = MakeReportInput(*summary);
   EmulationReportInput page = report;
   if (summary->power_budget) page.notes.push_back(PowerBudgetSentence(*summary));
   if (summary->deadline) page.notes.push_back(DeadlineSentence(*summary));
-  return WriteFilesAtomically(summary->output_directory,
-                              {{"emulation.json", FormatEmulationJson(report)},
-                               {"iterations.csv", FormatIterationsCsv(*summary->emulation)},
-                               {"power.csv", FormatPowerCsv(*summary->emulation)},
-                               {"timeline.json", FormatEmulationTimelineJson(report)},
-                               {"report.html", FormatEmulationHtml(page)}});
+  std::vector<OutputFile> files = {
+      {"emulation.json", FormatEmulationJson(report)},
+      {"iterations.csv", FormatIterationsCsv(*summary->emulation)},
+      {"power.csv", FormatPowerCsv(*summary->emulation)},
+      {std::string(kTraceFileName), FormatEmulationTimelineTrace(report)}};
+  if (has_json) {
+    files.push_back({std::string(kJsonTraceFileName), FormatEmulationTimelineJson(report)});
+  }
+  files.push_back({"report.html", FormatEmulationHtml(page)});
+  return WriteFilesAtomically(summary->output_directory, files);
 }
 
 std::string PlanCommand(const std::vector<std::string>& arguments) {
@@ -275,6 +294,9 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
       flags.compare ? Compare(scenario, job->Constraints(), effort, summary) : RowsOfTwo(summary);
   if (!rows) return tl::unexpected(rows.error());
   summary.policies = *std::move(rows);
+  if (auto answered = AnswerLimits(flags, *planner, **policy, &progress, &summary); !answered) {
+    return tl::unexpected(answered.error());
+  }
   if (auto answered = AnswerQuestions(flags, *job, effort, &progress, &summary); !answered) {
     return tl::unexpected(answered.error());
   }

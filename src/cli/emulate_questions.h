@@ -9,6 +9,7 @@
 #include "cli/job.h"
 #include "cli/terminal.h"
 #include "perseus/planner.h"
+#include "perseus/policy.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {
@@ -19,6 +20,10 @@ Result<void> CheckQuestions(const EmulateFlags& flags);
 // --power-budget and --deadline. Quick, and may be infeasible: asked first.
 Result<void> AnswerBudgets(const EmulateFlags& flags, const Job& job, const Planner& planner,
                            double effort, EmulationSummary* summary);
+
+// --ramp-limit and --band-limit: the policy, slowed down until it keeps them.
+Result<void> AnswerLimits(const EmulateFlags& flags, const Planner& planner, const Policy& policy,
+                          ProgressLine* progress, EmulationSummary* summary);
 
 // --gpu-hours, --imbalance and --sweep. Precondition: `summary` has both runs.
 Result<void> AnswerQuestions(const EmulateFlags& flags, const Job& job, double effort,

@@ -12,6 +12,7 @@
 #include "cli/emulation_answers.h"
 #include "cli/plan_summary.h"
 #include "cli/scenario_text.h"
+#include "cli/shape_text.h"
 #include "cli/table.h"
 
 namespace perseus::cli {
@@ -192,7 +193,7 @@ std::string ComparisonTable(const EmulationSummary& summary, const Style& style)
 std::string NextSteps(const EmulationSummary& summary) {
   if (!summary.output_directory.empty()) {
     return fmt::format(
-        "open {0}/report.html in a browser and {0}/timeline.json in ui.perfetto.dev.",
+        "open {0}/report.html in a browser and {0}/timeline.pftrace in ui.perfetto.dev.",
         summary.output_directory);
   }
   return fmt::format("write this run, its power over time and a timeline with -o DIR{}",
@@ -214,6 +215,7 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
          "\n\n";
   out += Facts(summary, style);
   if (summary.compared) out += "\n" + ComparisonTable(summary, style);
+  out += FormatShapes(summary, style);
   out += FormatAnswers(summary, style);
   if (!summary.output_directory.empty() || !summary.notes.empty()) out += '\n';
   if (!summary.output_directory.empty()) {

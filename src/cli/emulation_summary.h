@@ -10,6 +10,7 @@
 
 #include "cli/terminal.h"
 #include "perseus/analysis.h"
+#include "perseus/assignment.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulation_report.h"
 #include "perseus/emulator.h"
@@ -36,9 +37,13 @@ struct EmulationSummary {
   bool compared = false;            // --compare
 
   std::vector<PartitionResult> partitions;
+  std::vector<AssignmentResult> assignments;
+  int assigned_pipelines = 0;
   std::vector<SweepRow> sweep;
   std::optional<PowerBudgetAnswer> power_budget;
   std::optional<DeadlineAnswer> deadline;
+  PowerLimits power_limits;
+  std::vector<SlowerRun> slower;
   RunSpec run;
   std::string currency;
   std::optional<RunCost> run_at_max_clocks;

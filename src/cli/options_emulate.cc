@@ -160,6 +160,17 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
       &flags->layers, "--layers", "N,N,...",
       "Layers of each stage, for --imbalance: then the best partition is searched for.",
       [](std::string_view text) { return ParseCounts(text, 1, kMostLayers); });
+  parser->AddText(
+      "--assignment", "FILE.csv",
+      "What another order of microbatches that differ would save, and another share-out between "
+      "pipelines: a work table (microbatch,factor or microbatch,tokens) of all pipelines' "
+      "microbatches, one pipeline's after the other's.",
+      [flags](const std::string& text) -> Result<void> {
+        if (text.empty()) return InvalidInput("the name of the file is empty");
+        flags->assignment_file = text;
+        return {};
+      },
+      {ValueKind::kFile, {}});
   parser->AddRepeated(
       "--sweep", "KEY=V,V,...",
       "How the saving changes with the shape: microbatches=8,16,32, stages=4,8, virtual-stages=1,2 "
@@ -182,6 +193,22 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
       [](std::string_view text) { return ParseLongCount(text, 1, kMostRunIterations); });
 }
 
+void AddShapeOptions(CommandParser* parser, EmulateFlags* flags) {
+  parser->SetGroup("Power as the grid sees it");
+  parser->AddValue<PowerBand>(
+      &flags->spec.power_shape.band, "--power-band", "HZ-HZ",
+      "Band of frequencies in which the swing of the job's power is stated (default 0.1-20).",
+      ParseBand);
+  parser->AddValue<double>(
+      &flags->power_limits.ramp_watts_per_second, "--ramp-limit", "POWER/s",
+      "Which plans keep the change of the job's power, from one second to the next, within this "
+      "(50kW/s), which slower one would, and what ballast would cost.",
+      ParseRamp);
+  parser->AddValue<double>(&flags->power_limits.band_rms_watts, "--band-limit", "POWER",
+                           "The same for the swing in --power-band (root mean square): 20kW.",
+                           ParsePower);
+}
+
 void AddOutputOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->SetGroup("Output");
   parser->AddValue<double>(&flags->power_interval_seconds, "--power-interval", "TIME",
@@ -190,11 +217,12 @@ void AddOutputOptions(CommandParser* parser, EmulateFlags* flags) {
                            ParseDuration);
   parser->AddValue<std::int64_t>(
       &flags->timeline_iteration, "--timeline-iteration", "N",
-      "The iteration of timeline.json (default: the first with a straggler, else 0).",
+      "The iteration of timeline.pftrace (default: the first with a straggler, else 0).",
       [](std::string_view text) { return ParseLongCount(text, 0, kMaxIterations - 1); });
-  parser->AddOutput(&flags->output_directory, ValueKind::kDirectory,
-                    "Write emulation.json, iterations.csv, power.csv, timeline.json and "
-                    "report.html into this folder: all of them or none.");
+  parser->AddOutput(
+      &flags->output_directory, ValueKind::kDirectory,
+      "Write emulation.json, iterations.csv, power.csv, timeline.pftrace "
+      "(where small, timeline.json too) and report.html into this folder: all of them or none.");
   parser->AddFlag(&flags->json, "--json", "Print one JSON document instead of text.");
 }
 
@@ -228,6 +256,7 @@ void AddEmulateCommand(CommandParser* parser, Invocation* invocation) {
   AddNoiseOptions(parser, &flags->spec);
   AddStragglerOptions(parser, flags);
   AddQuestions(parser, flags);
+  AddShapeOptions(parser, flags);
   AddOutputOptions(parser, flags);
 }
 

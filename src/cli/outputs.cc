@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <system_error>
 
 #include "perseus/file.h"
+#include "perseus/report.h"
 
 namespace perseus::cli {
 namespace {
@@ -35,6 +37,10 @@ std::vector<InputFile> InputsOf(const JobFlags& flags, const JobFile& settings) 
   std::vector<InputFile> inputs;
   if (settings.profile) inputs.push_back({"the profile", *settings.profile});
   if (settings.schedule_file) inputs.push_back({"the schedule's file", *settings.schedule_file});
+  if (settings.work && !settings.work->file.empty()) {
+    inputs.push_back({"the work table", settings.work->file});
+  }
+  if (settings.work_fit) inputs.push_back({"the fit of the work table", *settings.work_fit});
   if (IsJobFileName(flags.input)) inputs.push_back({"the job file", flags.input});
   return inputs;
 }
@@ -51,6 +57,25 @@ Result<void> CheckOutputFiles(const std::string& directory, const std::vector<st
     if (auto good = CheckNotAnInput(path, inputs); !good) return good;
   }
   return CheckWritable(directory, names);
+}
+
+void NoteStale(const std::string& directory, std::string_view name,
+               std::vector<std::string>* notes) {
+  const std::string stale = fmt::format("{}/{}", directory, name);
+  std::error_code ignored;
+  if (!std::filesystem::exists(stale, ignored)) return;
+  notes->push_back(
+      fmt::format("{} is there from an earlier plan and does not belong to this one.", stale));
+}
+
+bool HasJsonTimeline(std::int64_t computations, const std::string& directory,
+                     std::vector<std::string>* notes) {
+  if (computations <= kMostJsonTimeline) return true;
+  notes->push_back(
+      fmt::format("{} is left out: {} computations are too many for that format; {} holds them.",
+                  kJsonTraceFileName, computations, kTraceFileName));
+  NoteStale(directory, kJsonTraceFileName, notes);
+  return false;
 }
 
 }  // namespace perseus::cli

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/job.h"
+#include "cli/outputs.h"
 #include "cli/plan_notes.h"
 #include "cli/plan_rows.h"
 #include "cli/plan_summary.h"
@@ -84,11 +85,6 @@ Result<std::vector<ConstraintPrice>> PriceConstraints(const Planner& planner, do
   return prices;
 }
 
-bool Exists(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0;
-}
-
 ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
                             const PlanConstraints& constraints) {
   ReportInput input;
@@ -137,16 +133,15 @@ Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* s
     files.push_back({std::string(kZeusPlanFileName), *std::move(zeus)});
   } else if (zeus.error().code == ErrorCode::kInfeasible) {
     summary->notes.push_back(zeus.error().message + ".");
-    const std::string stale = fmt::format("{}/{}", directory, kZeusPlanFileName);
-    if (Exists(stale)) {
-      summary->notes.push_back(
-          fmt::format("{} is there from an earlier plan and does not belong to this one.", stale));
-    }
+    NoteStale(directory, kZeusPlanFileName, &summary->notes);
   } else {
     return tl::unexpected(zeus.error());
   }
+  const bool has_json =
+      HasJsonTimeline(std::int64_t{2} * planner.pipeline().dag.size(), directory, &summary->notes);
   const ReportInput report = MakeReportInput(job, *summary, job.Constraints());
-  files.push_back({"timeline.json", FormatTimelineJson(report)});
+  files.push_back({std::string(kTraceFileName), FormatTimelineTrace(report)});
+  if (has_json) files.push_back({std::string(kJsonTraceFileName), FormatTimelineJson(report)});
   files.push_back({"report.html", FormatHtmlReport(report)});
   for (const OutputFile& file : files) summary->files.push_back(file.name);
   return WriteFilesAtomically(directory, files);
@@ -159,8 +154,9 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   if (!settings) return tl::unexpected(settings.error());
   if (settings->output) {
     const std::vector<std::string> names = {
-        std::string(kPlanFileName), std::string(kFrontierFileName), std::string(kZeusPlanFileName),
-        "timeline.json", "report.html"};
+        std::string(kPlanFileName),      std::string(kFrontierFileName),
+        std::string(kZeusPlanFileName),  std::string(kTraceFileName),
+        std::string(kJsonTraceFileName), "report.html"};
     const auto good =
         CheckOutputFiles(*settings->output, names, InputsOf(invocation.job, *settings));
     if (!good) return tl::unexpected(good.error());

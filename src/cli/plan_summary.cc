@@ -65,7 +65,7 @@ std::string NextSteps(const PlanSummary& summary, const Style& style) {
         "seconds).";
   } else {
     text = fmt::format(
-        "open {0}/report.html in a browser and {0}/timeline.json in ui.perfetto.dev; where the "
+        "open {0}/report.html in a browser and {0}/timeline.pftrace in ui.perfetto.dev; where the "
         "savings come from: perseus explain {0}/plan.json",
         summary.output_directory);
   }

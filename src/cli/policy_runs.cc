@@ -112,6 +112,7 @@ PolicyRow MakeRow(std::string label, std::string_view says, const Emulation& emu
       PercentSaved(emulation.energy.total_joules(), max_clocks.energy.total_joules());
   row.average_watts = emulation.average_watts;
   row.peak_watts = emulation.peak_watts;
+  row.shape = emulation.power_shape;
   return row;
 }
 

@@ -121,6 +121,33 @@ Result<double> ParsePower(std::string_view text) {
   return value;
 }
 
+Result<double> ParseRamp(std::string_view text) {
+  std::string_view watts = text;
+  if (watts.ends_with("/s")) watts.remove_suffix(2);
+  const Result<double> value = ParsePower(watts);
+  if (value) return value;
+  return InvalidInput(fmt::format(
+      "expected watts per second (50000), or a number with a unit (50kW/s, 1.5MW/s), more than 0, "
+      "got '{}'",
+      text));
+}
+
+Result<PowerBand> ParseBand(std::string_view text) {
+  std::string_view numbers = text;
+  if (numbers.ends_with("Hz")) numbers.remove_suffix(2);
+  const std::size_t dash = numbers.find('-');
+  PowerBand band;
+  if (dash == std::string_view::npos || !ReadNumber(numbers.substr(0, dash), &band.low_hz) ||
+      !ReadNumber(numbers.substr(dash + 1), &band.high_hz) || !(band.low_hz > 0) ||
+      !(band.low_hz < band.high_hz) || band.high_hz > kMostBandHz) {
+    return InvalidInput(fmt::format(
+        "expected two frequencies, the lower one first, above 0 and at most {:g} Hz (0.2-2), got "
+        "'{}'",
+        kMostBandHz, text));
+  }
+  return band;
+}
+
 Result<Price> ParsePrice(std::string_view text) {
   constexpr double kMostPrice = 1e9;
   constexpr std::size_t kLongestLabel = 12;

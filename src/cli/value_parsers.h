@@ -11,6 +11,7 @@
 
 #include "job/duration_text.h"
 #include "perseus/plan.h"
+#include "perseus/power_shape.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {
@@ -46,6 +47,12 @@ Result<double> ParseLongDuration(std::string_view text);
 
 // "300kW", "0.3MW", "300000W", "300000".
 Result<double> ParsePower(std::string_view text);
+
+// "50kW/s", "50kW": watts per second.
+Result<double> ParseRamp(std::string_view text);
+
+// "0.2-2", "0.2-2Hz".
+Result<PowerBand> ParseBand(std::string_view text);
 
 // "0.12", or with a label after it: "0.12 EUR".
 struct Price {

@@ -319,6 +319,11 @@ perseus_state perseus_client_get_state(perseus_client* client) {
                  [&] { return static_cast<perseus_state>(client->state->stats().state); });
 }
 
+int perseus_client_listens(perseus_client* client) {
+  return IsAlive(client) ? static_cast<int>(client->page->listens.load(std::memory_order_relaxed))
+                         : 0;
+}
+
 int64_t perseus_client_plan_version(perseus_client* client) {
   if (!IsAlive(client)) return -1;
   return Guarded(std::int64_t{-1}, [&] { return client->state->stats().plan_version; });

@@ -15,7 +15,8 @@ namespace perseus::client {
 namespace {
 
 constexpr std::int64_t kReopenNs = 5 * kSecondNs;
-constexpr std::int64_t kIdlePollNs = 20 * kMillisecondNs;  // No plan: only to time iterations.
+// No plan: only to time iterations. Short enough that nobody need end it.
+constexpr std::int64_t kIdlePollNs = 20 * kMillisecondNs;
 constexpr std::int64_t kSweepPollNs = 2 * kMillisecondNs;  // To see when the counter moves.
 constexpr std::int64_t kShortestPollNs = kMillisecondNs / 2;
 constexpr std::int64_t kLongestPollNs = 5 * kMillisecondNs;
@@ -59,7 +60,10 @@ void ClockThread::Loop() {
     const std::int64_t now_ns = MonotonicNs();
     caller_.KeepAlive(now_ns);
     Publish();
-    page.Sleep(seen, std::min(wake_at_ns - now_ns, kSecondNs));
+    // While a trainer trains that nobody gives clocks to, its steps end no sleep.
+    const bool lightly =
+        page.listens.load(std::memory_order_relaxed) == 0 && now_ns < follower_.rest_at_ns();
+    page.Sleep(seen, std::min(wake_at_ns - now_ns, lightly ? kIdlePollNs : kSecondNs), lightly);
   }
   DrainEvents();
   CollectIterations();
@@ -262,6 +266,8 @@ void ClockThread::Publish() {
   const auto& buckets = caller_.latency().buckets();
   std::copy(buckets.begin(), buckets.end(), stats.latency);
   state_->SetStats(stats);
+  const bool waits = stats.state == PERSEUS_STATE_CONNECTING && stats.plan_version <= 0;
+  state_->page().listens.store(waits ? 0 : 1, std::memory_order_relaxed);
 }
 
 }  // namespace perseus::client

@@ -100,7 +100,20 @@ Result<void> CheckRandom(const CostedPipeline& pipeline, const RandomStragglers&
                    fmt::format("random stragglers '{}'", StragglerText(random.kind, random.value)));
 }
 
+Result<void> CheckShape(const PowerShapeSpec& shape) {
+  const auto [low, high] = shape.band;
+  if (!(low > 0 && low < high && high <= kMostBandHz)) {
+    return InvalidInput(fmt::format(
+        "the band of the spectrum is {} to {} Hz; expected two frequencies above 0 and at most {} "
+        "Hz, the lower one first",
+        low, high, kMostBandHz));
+  }
+  return CheckNumber("the limit of the ramp in watts per second", shape.ramp_limit_watts_per_second,
+                     0, kMostRampWattsPerSecond);
+}
+
 Result<void> CheckOutputs(const EmulationSpec& spec) {
+  if (auto r = CheckShape(spec.power_shape); !r) return r;
   if (auto r = CheckNumber("the interval of the power trace in seconds",
                            spec.power_interval_seconds, 0, kMostSeconds);
       !r) {

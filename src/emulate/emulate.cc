@@ -22,6 +22,7 @@
 #include "emulate/limited_plan.h"
 #include "emulate/noise.h"
 #include "emulate/pipeline_replay.h"
+#include "emulate/power_shape.h"
 #include "emulate/power_trace.h"
 #include "emulate/stragglers.h"
 #include "perseus/emulator.h"
@@ -65,6 +66,7 @@ class JobEmulation {
         replay_(pipeline_, spec, options_, noise_),
         power_(PowerInterval(spec), spec.power_interval_seconds == 0,
                spec.power_interval_seconds == 0 ? kAdvisedPowerValues : kMostPowerValues),
+        shape_(spec.power_shape),
         straggler_plans_(spec.pipelines),
         before_(static_cast<std::size_t>(spec.pipelines) * ranks_),
         after_(before_.size()),
@@ -115,6 +117,7 @@ class JobEmulation {
   EnergySplitter splitter_;
   PipelineReplay replay_;
   PowerTraceBuilder power_;
+  ShapeBuilder shape_;
 
   std::vector<const LimitedPlan*> straggler_plans_;  // [pipeline]; nullptr: does not straggle.
   const LimitedPlan* healthy_ = nullptr;             // Of all others.
@@ -163,6 +166,7 @@ Result<void> JobEmulation::Step(std::int64_t iteration) {
   if (iteration == 0) StartClocks();
 
   power_.BeginIteration(start);
+  shape_.BeginIteration(start);
   MakeGroups();
   double seconds = 0;
   for (Group& group : groups_) {
@@ -224,6 +228,7 @@ Result<void> JobEmulation::AddPower(std::span<const PowerSegment> segments, doub
                     "are too slow",
                     emulation_.iterations.size(), seconds, kLongestIteration));
   }
+  shape_.Add(segments, seconds, copies);
   if (power_.Add(segments, seconds, copies)) return {};
   return InvalidInput(
       fmt::format("the interval of the power trace is {} s: the trace would have more than {} "
@@ -367,6 +372,7 @@ void JobEmulation::Finish() {
   emulation.gpu_average_watts = emulation.average_watts / static_cast<double>(emulation.gpus);
   emulation.stragglers = calendar_.came();
   emulation.power = power_.Finish(emulation.time_seconds);
+  emulation.power_shape = shape_.Finish(emulation.time_seconds);
   // An interval that reaches beyond the end is no peak, but the mean is one.
   emulation.peak_watts =
       std::max(emulation.average_watts,

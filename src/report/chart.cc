@@ -78,8 +78,23 @@ class Drawing {
       Add("<text class=\"tick\" x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.{}f}</text>\n",
           x(tick), bottom_ + 19, tick, TickDecimals(ticks));
     }
-    Add("<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-        (kLeft + kRight) / 2, height_ - 8, EscapeHtml(label));
+    AxisName(label);
+  }
+
+  // `x` is a scale of logarithms to the base 10.
+  void LogXAxis(const Scale& x, std::string_view label) {
+    for (int power = -6; power <= 12; ++power) {
+      for (const int first : {1, 2, 5}) {
+        const double tick = first * std::pow(10.0, power);
+        const double at = std::log10(tick);
+        if (at < x.low - 1e-9 || at > x.high + 1e-9) continue;
+        Add("<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/>\n", x(at),
+            kTop, bottom_);
+        Add("<text class=\"tick\" x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:g}</text>\n",
+            x(at), bottom_ + 19, tick);
+      }
+    }
+    AxisName(label);
   }
 
   double bottom() const { return bottom_; }
@@ -89,6 +104,11 @@ class Drawing {
   }
 
  private:
+  void AxisName(std::string_view label) {
+    Add("<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+        (kLeft + kRight) / 2, height_ - 8, EscapeHtml(label));
+  }
+
   double bottom_;
   double height_;
   std::string svg_;
@@ -123,9 +143,26 @@ void DrawSeries(const ChartSeries& series, const Scale& x, const Scale& y, Drawi
   }
 }
 
+// The chart with the logarithms of its frequencies, or whatever is on its x axis.
+LineChart WithLogX(LineChart chart) {
+  for (ChartSeries& series : chart.series) {
+    for (ChartPoint& point : series.points) point.x = std::log10(point.x);
+  }
+  for (ChartBand& band : chart.bands) {
+    band.from = std::log10(band.from);
+    band.to = std::log10(band.to);
+  }
+  for (ChartSpan& span : chart.spans) {
+    span.from = std::log10(span.from);
+    span.to = std::log10(span.to);
+  }
+  return chart;
+}
+
 }  // namespace
 
-std::string DrawLineChart(const LineChart& chart) {
+std::string DrawLineChart(const LineChart& given) {
+  const LineChart chart = given.log_x ? WithLogX(given) : given;
   Range across, up;
   for (const ChartSeries& series : chart.series) {
     for (const ChartPoint& point : series.points) {
@@ -154,7 +191,11 @@ std::string DrawLineChart(const LineChart& chart) {
                 from, kTop, std::max(to - from, 0.5), drawing.bottom() - kTop);
   }
   drawing.YAxis(y, chart.y_label);
-  drawing.XAxis(x, chart.x_label);
+  if (chart.log_x) {
+    drawing.LogXAxis(x, chart.x_label);
+  } else {
+    drawing.XAxis(x, chart.x_label);
+  }
   if (!chart.bands.empty()) {
     std::string path;
     for (const ChartBand& band : chart.bands) {

@@ -43,6 +43,7 @@ struct LineChart {
   std::string y_label;
   double height = 320;
   bool fill_x = false;  // Data reach from edge to edge, as over time.
+  bool log_x = false;   // All x > 0.
   std::vector<ChartSeries> series;
   std::vector<ChartBand> bands;
   std::string band_name;

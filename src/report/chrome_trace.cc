@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "perseus/report.h"
+#include "report/proto_trace.h"
 #include "report/text.h"
 #include "report/timeline.h"
 #include "report/trace_writer.h"
@@ -83,15 +84,24 @@ class ProcessWriter {
   report::TraceWriter* const out_;
 };
 
+std::string WriteTimelines(const ReportInput& input, report::TraceWriter* out) {
+  ProcessWriter(*input.pipeline, *input.baseline, input.knob_unit, 1, out)
+      .Write(input.pipeline->knobs_are_numbers ? "before: all-maximum clocks"
+                                               : "before: baseline knobs");
+  ProcessWriter(*input.pipeline, *input.chosen, input.knob_unit, 2, out).Write("after: plan");
+  return out->Finish();
+}
+
 }  // namespace
 
 std::string FormatTimelineJson(const ReportInput& input) {
-  report::TraceWriter out;
-  ProcessWriter(*input.pipeline, *input.baseline, input.knob_unit, 1, &out)
-      .Write(input.pipeline->knobs_are_numbers ? "before: all-maximum clocks"
-                                               : "before: baseline knobs");
-  ProcessWriter(*input.pipeline, *input.chosen, input.knob_unit, 2, &out).Write("after: plan");
-  return out.Finish();
+  report::JsonTraceWriter out;
+  return WriteTimelines(input, &out);
+}
+
+std::string FormatTimelineTrace(const ReportInput& input) {
+  report::ProtoTraceWriter out;
+  return WriteTimelines(input, &out);
 }
 
 }  // namespace perseus

@@ -16,6 +16,7 @@
 #include "report/emulation_timeline.h"
 #include "report/figures.h"
 #include "report/page.h"
+#include "report/power_shape.h"
 #include "report/text.h"
 
 namespace perseus {
@@ -46,13 +47,14 @@ class Page {
                       report::TimeUnit(emulation_.power.interval_seconds)
                           .Text(emulation_.power.interval_seconds)),
           report::DrawPower(emulation_));
+    Shape();
     Drawn("Iteration times",
           "An iteration lasts as long as its slowest pipeline. The axis need not start at zero.",
           report::DrawIterationTimes(emulation_));
     Drawn(fmt::format("Iteration {}", emulation_.timeline.iteration),
           "One lane per rank. Colour is the clock; forwards are low blocks, backwards fill the "
           "lane; grey is waiting. The dashed line is where the pipeline itself ends, the red one "
-          "where the iteration does. timeline.json, beside this file, holds the same for "
+          "where the iteration does. timeline.pftrace, beside this file, holds the same for "
           "Perfetto.",
           report::DrawEmulatedTimeline(input_));
     Comparisons();
@@ -67,6 +69,20 @@ class Page {
     document_.Heading(std::move(name));
     document_.Paragraph(std::move(lead));
     document_.Figure(std::move(html));
+  }
+
+  // Absent for a job that is too short or too long for it.
+  void Shape() {
+    const report::Table table = report::ShapeTable(input_);
+    if (table.rows.empty()) return;
+    Drawn("Power as the grid sees it",
+          fmt::format("How fast the power of the whole job changes, and at which frequencies it "
+                      "swings, from means over {}. Columns of the spectrum have equal ratio.",
+                      report::TimeUnit(emulation_.power_shape.interval_seconds)
+                          .Text(emulation_.power_shape.interval_seconds)),
+          report::DrawSpectrum(input_));
+    document_.Put(table);
+    if (!input_.slower.empty()) document_.Put(report::LimitTable(input_));
   }
 
   void Tabled(std::string name, std::string lead, report::Table table, std::string sentence) {

@@ -9,6 +9,7 @@
 #include "perseus/emulation_report.h"
 #include "report/figures.h"
 #include "report/page.h"
+#include "report/power_shape.h"
 
 namespace perseus {
 namespace {
@@ -31,6 +32,7 @@ Json EmulationFigures(const Emulation& emulation) {
                    {"gpu_average_w", emulation.gpu_average_watts},
                    {"gpu_peak_w", emulation.gpu_peak_watts},
                    {"power_interval_s", emulation.power.interval_seconds},
+                   {"power_shape", report::ShapeToJson(emulation.power_shape)},
                    {"clock_calls", emulation.clock_calls},
                    {"late_computations", emulation.late_computations},
                    {"stragglers", emulation.stragglers},
@@ -71,7 +73,8 @@ Json PoliciesToJson(const EmulationReportInput& input) {
     figures.update(Json{{"slowdown_percent", each.slowdown_percent},
                         {"saving_percent", each.saving_percent},
                         {"average_w", each.average_watts},
-                        {"peak_w", each.peak_watts}});
+                        {"peak_w", each.peak_watts},
+                        {"power_shape", report::ShapeToJson(each.shape)}});
     row.update(FiguresOrNull(std::move(figures), each.why_not));
     rows.push_back(std::move(row));
   }
@@ -91,6 +94,19 @@ Json PartitionsToJson(const EmulationReportInput& input) {
                               {"saving_percent", each.saving_percent}},
                              each.why_not));
     rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json AssignmentsToJson(const EmulationReportInput& input) {
+  Json rows = Json::array();
+  for (const AssignmentResult& each : input.assignments) {
+    rows.push_back({{"name", each.name},
+                    {"microbatches", each.microbatches},
+                    {"baseline_time_s", each.baseline_seconds},
+                    {"baseline_energy_j", each.baseline_joules},
+                    {"energy_j", each.planned_joules},
+                    {"energy_in_given_time_j", each.late_joules}});
   }
   return rows;
 }
@@ -194,8 +210,10 @@ std::string FormatEmulationJson(const EmulationReportInput& input) {
   json["power_w"] = emulation.power.watts;
   json["policies"] = PoliciesToJson(input);
   json["partitions"] = PartitionsToJson(input);
+  if (!input.assignments.empty()) json["assignments"] = AssignmentsToJson(input);
   json["sweep"] = SweepToJson(input);
   json["power_budget"] = PowerBudgetToJson(input);
+  json["power_limits"] = report::LimitsToJson(input);
   json["deadline"] = DeadlineToJson(input);
   json["run"] = RunToJson(input);
   json["notes"] = input.notes;

@@ -58,7 +58,7 @@ class TimelineDrawing {
     }
     const auto left = static_cast<int>(timeline_.pipelines.size()) - drawn;
     if (left > 0) {
-      Add("<p>{} more, too large to be drawn here: timeline.json, beside this file, holds all "
+      Add("<p>{} more, too large to be drawn here: timeline.pftrace, beside this file, holds all "
           "that is kept, for Perfetto.</p>\n",
           Plural(left, "pipeline"));
     }

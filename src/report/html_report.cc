@@ -27,7 +27,8 @@ using report::FileName;
 using report::Plural;
 
 constexpr std::string_view kControls =
-    "<noscript><p>The timelines are drawn by a script. timeline.json, beside this file, holds the "
+    "<noscript><p>The timelines are drawn by a script. timeline.pftrace, beside this file, holds "
+    "the "
     "same for Perfetto.</p></noscript>\n"
     "<div class=\"controls\"><button type=\"button\" id=\"zoom-in\">Zoom in</button>"
     "<button type=\"button\" id=\"zoom-out\">Zoom out</button>"

@@ -54,31 +54,41 @@ int TraceThreadId(int pid, int rank, int num_ranks) {
   return kFirstThreadId + (pid - 1) * num_ranks + rank;
 }
 
-void TraceWriter::Emit(const Json& event) {
+std::vector<std::string> TraceRankNames(const PipelineDag& dag) {
+  std::vector<std::string> names;
+  for (const std::vector<int>& stages : StagesOfRanks(dag)) {
+    names.push_back(fmt::format("rank {} (stage {})", names.size(), fmt::join(stages, ", ")));
+  }
+  return names;
+}
+
+std::string_view TraceCategory(const Computation& computation) {
+  return computation.fused ? "fused" : ComputationTypeName(computation.action.type);
+}
+
+void JsonTraceWriter::Emit(const Json& event) {
   if (!empty_) text_ += ",\n";
   empty_ = false;
   text_ += FormatCompact(event);
 }
 
-void TraceWriter::Metadata(std::string_view kind, int pid, int tid, const Json& args) {
+void JsonTraceWriter::Metadata(std::string_view kind, int pid, int tid, const Json& args) {
   Emit({{"name", kind}, {"ph", "M"}, {"pid", pid}, {"tid", tid}, {"args", args}});
 }
 
-void TraceWriter::Process(int pid, std::string_view name, const PipelineDag& dag) {
+void JsonTraceWriter::Process(int pid, std::string_view name, const PipelineDag& dag) {
   Metadata("process_name", pid, 0, {{"name", name}});
   Metadata("process_sort_index", pid, 0, {{"sort_index", pid}});
-  const std::vector<std::vector<int>> stages = StagesOfRanks(dag);
+  const std::vector<std::string> names = TraceRankNames(dag);
   for (int rank = 0; rank < dag.num_ranks; ++rank) {
-    const std::string rank_name = fmt::format(
-        "rank {} (stage {})", rank, fmt::join(stages[rank].begin(), stages[rank].end(), ", "));
     const int tid = TraceThreadId(pid, rank, dag.num_ranks);
-    Metadata("thread_name", pid, tid, {{"name", rank_name}});
+    Metadata("thread_name", pid, tid, {{"name", names[rank]}});
     Metadata("thread_sort_index", pid, tid, {{"sort_index", rank}});
   }
 }
 
-void TraceWriter::Counter(int pid, const std::string& name, std::int64_t ns,
-                          std::string_view series, double value) {
+void JsonTraceWriter::Counter(int pid, const std::string& name, std::int64_t ns,
+                              std::string_view series, double value) {
   Emit({{"name", name},
         {"ph", "C"},
         {"pid", pid},
@@ -86,7 +96,7 @@ void TraceWriter::Counter(int pid, const std::string& name, std::int64_t ns,
         {"args", {{series, RoundSignificant(value, 9)}}}});
 }
 
-void TraceWriter::Instant(int pid, std::string_view name, std::int64_t ns, const Json& args) {
+void JsonTraceWriter::Instant(int pid, std::string_view name, std::int64_t ns, const Json& args) {
   Emit({{"name", name},
         {"ph", "i"},
         {"s", "p"},
@@ -127,11 +137,11 @@ void TraceWriter::PipelinePower(int pid, const CostedPipeline& pipeline,
   Counter(pid, "pipeline power (W)", iteration_ns, "W", 0);
 }
 
-void TraceWriter::Slice(int pid, const PipelineDag& dag, int computation, std::int64_t start_ns,
-                        std::int64_t end_ns, const Json& args) {
+void JsonTraceWriter::Slice(int pid, const PipelineDag& dag, int computation, std::int64_t start_ns,
+                            std::int64_t end_ns, const Json& args) {
   const Computation& what = dag.computations[computation];
   Emit({{"name", ComputationLabel(what)},
-        {"cat", what.fused ? "fused" : ComputationTypeName(what.action.type)},
+        {"cat", TraceCategory(what)},
         {"ph", "X"},
         {"ts", Microseconds(start_ns)},
         {"dur", Microseconds(end_ns - start_ns)},
@@ -140,7 +150,7 @@ void TraceWriter::Slice(int pid, const PipelineDag& dag, int computation, std::i
         {"args", args}});
 }
 
-std::string TraceWriter::Finish() {
+std::string JsonTraceWriter::Finish() {
   text_ += "\n]}\n";
   return std::move(text_);
 }

@@ -355,11 +355,12 @@ TEST_F(BinaryEmulateTest, WritesAllFiles) {
   const std::string out = folder_.Path("out");
   const std::vector<std::string> asked = {"--dp", "2", "--iterations", "4", "-o", out};
   const RunResult run = Run(Arguments(asked));
-  EXPECT_THAT(run.out, HasSubstr("emulation.json, iterations.csv, power.csv, timeline.json, "
-                                 "report.html."));
+  EXPECT_THAT(
+      run.out,
+      HasSubstr("emulation.json, iterations.csv, power.csv, timeline.pftrace, timeline.json,"));
   const json job = json::parse(ReadText(out + "/emulation.json"));
   EXPECT_EQ(job, Json(asked));
-  EXPECT_EQ(job["files"].size(), 5u);
+  EXPECT_EQ(job["files"].size(), 6u);
   const std::string iterations = ReadText(out + "/iterations.csv");
   EXPECT_EQ(std::count(iterations.begin(), iterations.end(), '\n'), 5);
   const std::string power = ReadText(out + "/power.csv");

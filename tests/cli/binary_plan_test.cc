@@ -99,8 +99,8 @@ TEST_F(BinaryPlanTest, JsonHasTheDocumentedNames) {
 TEST_F(BinaryPlanTest, WritesAllFilesAndExplainsThem) {
   const std::string out = folder_.Path("out");
   const RunResult run = Run(Arguments("plan", {"-o", out}));
-  EXPECT_THAT(run.out, HasSubstr("plan.json, frontier.csv, zeus_plan.py, timeline.json, "
-                                 "report.html."));
+  EXPECT_THAT(run.out,
+              HasSubstr("plan.json, frontier.csv, zeus_plan.py, timeline.pftrace, timeline.json,"));
   const json plan = json::parse(ReadText(out + "/plan.json"));
   EXPECT_EQ(plan["schedule"], "1f1b");
   EXPECT_EQ(plan["ranks"].size(), 2u);

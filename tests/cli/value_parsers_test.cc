@@ -81,6 +81,24 @@ TEST(ValueParsersTest, PowersTakeUnits) {
   }
 }
 
+TEST(ValueParsersTest, RampsArePowersPerSecond) {
+  EXPECT_EQ(ParseRamp("50kW/s").value(), 50e3);
+  EXPECT_EQ(ParseRamp("0.5 MW").value(), 5e5);
+  for (const char* text : {"", "/s", "0W/s", "5kW/min", "5 kW/s/s"}) {
+    EXPECT_FALSE(ParseRamp(text)) << text;
+  }
+}
+
+TEST(ValueParsersTest, BandsAreTwoFrequencies) {
+  EXPECT_EQ(ParseBand("0.2-2Hz").value().low_hz, 0.2);
+  EXPECT_EQ(ParseBand("0.2-2").value().high_hz, 2);
+  EXPECT_EQ(ParseBand("1e-2-25").has_value(), false);  // The first dash parts them.
+  for (const char* text :
+       {"", "2", "2-1", "1-1", "0-1", "-1-2", "1-26", "1-2-3", "1Hz-2Hz", "a-b"}) {
+    EXPECT_FALSE(ParseBand(text)) << text;
+  }
+}
+
 TEST(ValueParsersTest, PricesHaveALabelOrNone) {
   EXPECT_EQ(ParsePrice("0.12").value().amount, 0.12);
   EXPECT_EQ(ParsePrice("0.12").value().currency, "");

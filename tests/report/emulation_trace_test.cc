@@ -105,7 +105,7 @@ TEST(TraceWriterTest, PowerOfManyRanksTakesTimeByComputation) {
     starts.push_back(2 * rank);
     ends.push_back(2 * rank + 3);  // Two at a time.
   }
-  TraceWriter out;
+  JsonTraceWriter out;
   out.PipelinePower(1, pipeline, starts, ends, std::vector<double>(kRanks, 4), ends.back());
   const std::string text = out.Finish();
   const auto count = [&text](const std::string& event) {

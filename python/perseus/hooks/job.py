@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Callable
 
-from perseus.client import Client, State
+from perseus.client import Client
 from perseus.hooks.timeline import Timeline, find_timeline
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ strict, ahead, options
         self._open = True
         self.client.step_begin(self._iteration)
         # After it: a plan that comes now is followed from the next step on.
-        self.quiet = self._nobody_asks()
+        self.quiet = not self.client.listens
         timeline = self._timeline
         if timeline is not None and not self.quiet:
             try:
@@ -257,7 +257,7 @@ strict, ahead, options
         if not self._open:
             return
         timeline = self._timeline
-        if self.quiet and not self._nobody_asks():
+        if self.quiet and self.client.listens:
             self.client.step_abandon()  # It began before there was a plan, and told nothing.
             self._close_step()
             return
@@ -336,12 +336,6 @@ strict, ahead, options
         self._failure = text
         if first:
             say(text)
-
-    def _nobody_asks(self) -> bool:
-        """Return whether there is no plan and no sweep, and there has not been one."""
-        client = self.client
-        waits = client.state in (State.CONNECTING, State.WAITING)
-        return waits and client.plan_version <= 0
 
     def _close_step(self) -> None:
         self._open = self.quiet = False

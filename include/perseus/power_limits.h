@@ -1,0 +1,52 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_POWER_LIMITS_H_
+#define PERSEUS_POWER_LIMITS_H_
+
+#include <optional>
+#include <vector>
+
+#include "perseus/emulator.h"
+#include "perseus/export.h"
+#include "perseus/planner.h"
+#include "perseus/policy.h"
+#include "perseus/power_shape.h"
+#include "perseus/result.h"
+
+PERSEUS_EXPORT_BEGIN
+namespace perseus {
+
+// What the power of the whole job must keep to; absent: no limit.
+struct PowerLimits {
+  std::optional<double> ramp_watts_per_second;  // PowerShape::ramp_1s, both ways.
+  std::optional<double> band_rms_watts;         // PowerShape::band_rms_watts.
+
+  bool any() const { return ramp_watts_per_second || band_rms_watts; }
+  // Not where the shape does not state what is limited.
+  bool KeptBy(const PowerShape& shape) const;
+};
+
+// The job as a policy runs it when it plans for a longer iteration.
+struct SlowerRun {
+  double target_seconds = 0;
+  double time_seconds = 0;  // All iterations.
+  double energy_joules = 0;
+  PowerShape shape;
+  bool keeps = false;
+};
+
+// Emulates the policy at the scenario's target and at 1.02, 1.05, 1.1, 1.15,
+// 1.2, 1.3, 1.4 and 1.5 times of it, up to the first that keeps the limits (the
+// last row then). Targets at which the policy has no plan are left out. Swings
+// need not fall with every step: a longer time that was not tried may keep
+// them, a shorter one too. Errors: those of Emulate.
+Result<std::vector<SlowerRun>> SlowDownToLimits(const Planner& planner, const Policy& policy,
+                                                const EmulationSpec& spec,
+                                                const PowerLimits& limits,
+                                                const ProgressFunction& progress = {});
+
+}  // namespace perseus
+PERSEUS_EXPORT_END
+
+#endif  // PERSEUS_POWER_LIMITS_H_
