@@ -54,8 +54,8 @@ def main() -> None:
         seconds, _ = cpu_seconds([*command, "-o", Path(folder) / "out"], 1)
         plan = json.loads((Path(folder) / "out/plan.json").read_text(encoding="utf-8"))
     print(
-        f"perseus plan, its whole table: {seconds:.1f} s of CPU; saving {plan['saving_percent']:.2f} %"
-        f", gap {plan['gap_percent']:.3f} %"
+        f"perseus plan, its whole table: {seconds:.1f} s of CPU; saving "
+        f"{plan['saving_percent']:.2f} %, gap {plan['gap_percent']:.3f} %"
     )
 
 

@@ -17,6 +17,7 @@
 
 #include "client/client_handle.h"
 #include "client/settings.h"
+#include "client/step_plan.h"
 #include "common/tree.h"
 #include "perseus/client.h"
 #include "perseus/computation.h"
@@ -280,6 +281,17 @@ void perseus_step_times(perseus_client* client, int64_t iteration, const double*
     }
     client->state->AddStepTimes(std::move(times));
     return 0;
+  });
+}
+
+perseus_status perseus_step_plan(perseus_client* client, int64_t iteration,
+                                 const perseus_step_row* rows, size_t count) {
+  if (!IsAlive(client)) return PERSEUS_CLOSED;
+  return Guarded(PERSEUS_NO_MEMORY, [&] {
+    auto plan = perseus::client::StepPlanOf(iteration, rows, count);
+    if (!plan) return PERSEUS_INVALID;
+    client->state->AddStepPlan(std::move(plan));
+    return PERSEUS_OK;
   });
 }
 

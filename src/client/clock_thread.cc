@@ -50,6 +50,7 @@ void ClockThread::Loop() {
     OpenDevice(MonotonicNs());
     DrainEvents();
     std::shared_ptr<const RankPlan> plan;
+    TakeStepPlans();
     if (state_->TakePlan(&plan)) follower_.Offer(std::move(plan));
     if (caller_.TakeClockLost()) {
       follower_.ClockLost();
@@ -92,12 +93,20 @@ void ClockThread::DrainEvents() {
   Event event;
   while (state_->page().ring.Pop(&reader_, &event)) {
     const std::int64_t at_ns = converter_.ToNs(event.ticks);
+    // What was offered before the step began is there by now.
+    if (event.kind == EventKind::kStepBegin) TakeStepPlans();
     follower_.Handle(event, at_ns);
     if (sweep_) sweep_->Handle(event, at_ns);
   }
   for (const StepTimes& times : state_->TakeStepTimes()) {
     follower_.HandleTimes(times);
     if (sweep_) sweep_->HandleTimes(times);
+  }
+}
+
+void ClockThread::TakeStepPlans() {
+  for (std::shared_ptr<const RankPlan>& plan : state_->TakeStepPlans()) {
+    follower_.OfferStep(std::move(plan));
   }
 }
 
@@ -259,6 +268,8 @@ void ClockThread::Publish() {
   stats.late = counters.late;
   stats.missed = counters.missed;
   stats.order_mismatches = counters.order_mismatches;
+  stats.step_plans = counters.step_plans;
+  stats.step_plans_late = counters.step_plans_late;
   stats.call_seconds = caller_.call_seconds();
   stats.latency_seconds = static_cast<double>(caller_.latency().MedianNs()) * 1e-9;
   stats.overhead_share = follower_.overhead_share();
