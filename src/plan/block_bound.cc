@@ -29,6 +29,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "plan/block_network.h"
@@ -148,14 +149,14 @@ class Bounder {
     PartialChoice choice(block_network_.network(), *std::move(program), space);
     const Int128 convex = choice.objective();
     const std::int64_t before = choice.work();
-    ++result_.blocks;
+    ++searched_.blocks;
     // To the end, or else for a proof of a part of what it could be.
     Int128 limit = kNoLimit;
     for (int tries = 0; tries < 3; ++tries) {
       BlockSearch search(&choice, limit, kWorkPerBlock);
       block->gain = std::max(block->gain, search.Run() - convex);
       if (search.finished()) {
-        ++result_.proven;
+        ++searched_.proven;
         break;
       }
       if (tries == 0 && !search.found()) break;
@@ -165,7 +166,8 @@ class Bounder {
     work_left_ -= choice.work() - before;
   }
 
-  BlockBound result_;
+  // Without the gains of the blocks.
+  const BlockBound& searched() const { return searched_; }
   bool IsOver() const { return work_left_ <= 0; }
 
  private:
@@ -173,6 +175,7 @@ class Bounder {
   const SearchSpace& space_;
   std::vector<int> place_;
   std::int64_t work_left_;
+  BlockBound searched_;
 };
 
 Block Joined(const Block& a, const Block& b) {
@@ -248,10 +251,11 @@ BlockBound BoundByBlocks(const Network& network, const frontier::Walk& walk, std
     if (bounder.IsOver() || one || grid.front().front().activities.size() > kLargestBlock) break;
     grid = in_time ? JoinedInTime(grid) : JoinedAcrossRanks(grid);
   }
+  BlockBound bound = bounder.searched();
   for (const std::vector<Block>& band : grid) {
-    for (const Block& block : band) bounder.result_.gain += block.gain;
+    for (const Block& block : band) bound.gain += block.gain;
   }
-  return bounder.result_;
+  return bound;
 }
 
 }  // namespace perseus::plan
