@@ -231,6 +231,7 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
              report::SharedKnobText(*chosen.shared_knobs, summary.granularity, KnobNoun(summary)),
              style);
   }
+  if (chosen.discrete_bound) out += Fact("Bound", report::DiscreteBoundText(chosen), style);
   out += JobTotal(summary, style);
   if (!summary.output_directory.empty()) {
     out += Fact("Written",
