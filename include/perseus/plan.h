@@ -88,6 +88,13 @@ struct SharedKnobBound {
   bool proven_best = false;
 };
 
+// What no plan of the same time undercuts, proven with one option for every
+// computation instead of the relaxation's mixtures (docs/planning.md).
+struct DiscreteBound {
+  double lower_bound_joules = 0;
+  double gap_percent = 0;  // 100 (energy - lower bound) / lower bound
+};
+
 // The baseline, or a point of the frontier made real: one option for every
 // computation. Realised figures come from Replay() on the measured options.
 struct Plan {
@@ -105,6 +112,8 @@ struct Plan {
   // their number, and the search found a bound: with a dwell there is none, but
   // for one knob per rank.
   std::optional<SharedKnobBound> shared_knobs;
+  // Where it was asked for: Planner::AddDiscreteBound().
+  std::optional<DiscreteBound> discrete_bound;
 };
 
 // Where on the frontier a plan should be.

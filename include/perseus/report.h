@@ -35,6 +35,7 @@ struct ReportRow {
   int knob_changes = 0;
   int distinct_knobs = 0;
   std::optional<SharedKnobBound> shared_knobs;  // As in Plan.
+  std::optional<DiscreteBound> discrete_bound;  // Likewise; of the chosen row.
   bool chosen = false;                          // The plan that the report shows.
 };
 

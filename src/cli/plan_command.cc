@@ -27,6 +27,8 @@ namespace perseus::cli {
 namespace {
 
 using plan::kRowEffort;
+// Of the effort for the plan: for its second certificate.
+constexpr double kBoundEffort = 0.5;
 
 // Rows of the table besides.
 constexpr int kRows = 7;
@@ -103,6 +105,7 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
     row.feasible = point.plan.has_value();
     row.requested_time_seconds = point.seconds;
     row.chosen = SameTime(point.seconds, summary.chosen_seconds);
+    if (row.chosen) row.discrete_bound = summary.chosen.discrete_bound;
     input.rows.push_back(std::move(row));
   }
   input.at = summary.at;
@@ -221,6 +224,10 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
                               begun, &summary.chosen, &summary.points);
       !planned) {
     return tl::unexpected(planned.error());
+  }
+  progress.SetWhat("certificate");
+  if (auto bounded = planner->AddDiscreteBound(&summary.chosen, kBoundEffort * effort); !bounded) {
+    return tl::unexpected(bounded.error());
   }
   progress.SetWhat("price of the constraints");
   auto prices = PriceConstraints(*planner, *seconds, constraints, effort, summary.chosen);

@@ -232,6 +232,7 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
              report::SharedKnobText(*chosen.shared_knobs, summary.granularity, KnobNoun(summary)),
              style);
   }
+  if (chosen.discrete_bound) out += Fact("Bound", report::DiscreteBoundText(chosen), style);
   if (summary.held) out += FormatHeldPlan(*summary.held, style);
   out += JobTotal(summary, style);
   if (!summary.output_directory.empty()) {

@@ -114,7 +114,7 @@ Result<double> ParsePower(std::string_view text) {
 Result<double> ParseRamp(std::string_view text) {
   std::string_view watts = text;
   if (watts.ends_with("/s")) watts.remove_suffix(2);
-  const Result<double> value = ParsePower(watts);
+  Result<double> value = ParsePower(watts);
   if (value) return value;
   return InvalidInput(fmt::format(
       "expected watts per second (50000), or a number with a unit (50kW/s, 1.5MW/s), more than 0, "

@@ -63,6 +63,10 @@ std::vector<std::pair<Int128, int>> PartialChoice::ByPrice(int activity) const {
   return priced;
 }
 
+bool PartialChoice::IsBetween(int activity) const {
+  return program_.Duration(activity) < network_.CurveOf(activity).lengths[program_.Level(activity)];
+}
+
 std::vector<int> PartialChoice::Neighbours(int activity) const {
   const std::vector<int>& knobs = space_.knobs[activity];
   const int within = SlowestWithin(activity);

@@ -50,6 +50,9 @@ class PartialChoice {
   // Knobs with what they cost at the current prices, least first.
   std::vector<std::pair<frontier::Int128, int>> ByPrice(int activity) const;
 
+  // Whether the relaxation mixes two options.
+  bool IsBetween(int activity) const;
+
   // The options on both sides of the relaxation.
   std::vector<int> Neighbours(int activity) const;
 

@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
+#include "plan/block_bound.h"
 #include "plan/chosen_options.h"
 #include "plan/cost_options.h"
 #include "plan/option_search.h"
@@ -145,6 +147,41 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
   }
   if (best.empty()) return NothingFound(seconds);
   return best;
+}
+
+Result<EffectiveBound> BoundPlans(const CostedPipeline& costs, const WalkedPipeline& walked,
+                                  double seconds, double effort) {
+  const Network& network = walked.network();
+  const frontier::WalkLadder& ladder = walked.ladder();
+  EffectiveBound bound;
+  double rounding = 0;
+  double slowest_cost = 0;
+  for (const int c : network.curve_of) {
+    const frontier::Curve& curve = network.curves[c];
+    slowest_cost += curve.slowest_cost;
+    rounding += curve.cost_above + curve.cost_below +
+                kSameTime * (std::abs(curve.slowest_cost) + network.scale.Cost(curve.costs.back()));
+  }
+  // As a search does: a plan may take a hair more on the grid than it really does.
+  const double most = seconds * (1 + kSameTime);
+  std::int64_t deadline = most >= network.scale.Time(ladder.slowest_time())
+                              ? ladder.slowest_time()
+                              : network.scale.TicksDown(most);
+  deadline = std::max(deadline, ladder.fastest_time());
+  const frontier::Walk walk = ladder.WalkTo(deadline);
+  const frontier::DeadlineProgram program = ladder.ProgramAt(deadline);
+  bound.relaxed_joules = slowest_cost + network.scale.Cost(program.objective()) - rounding;
+  auto space = MakeSearchSpace(costs, walked, deadline, seconds);
+  if (!space) return tl::unexpected(space.error());
+  const double usual =
+      kWorkPerPlan * std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
+  const BlockBound blocks =
+      BoundByBlocks(network, walk, deadline, *space, costs.dag.rank_order,
+                    static_cast<std::int64_t>(std::min(effort * usual, kMostWork)));
+  bound.discrete_joules = bound.relaxed_joules + network.scale.Cost(blocks.gain);
+  bound.blocks = blocks.blocks;
+  bound.proven = blocks.proven;
+  return bound;
 }
 
 }  // namespace perseus::plan

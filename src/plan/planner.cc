@@ -330,6 +330,23 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
   return plan;
 }
 
+Result<void> Planner::AddDiscreteBound(Plan* plan, double effort) const {
+  const Impl& impl = *impl_;
+  if (auto checked = CheckConstraints({}, effort); !checked) return checked;
+  const auto walked = impl.walks.For(impl.pipeline, Guard{}, impl.slope_quantum);
+  if (!walked) return tl::unexpected(walked.error());
+  const auto bound =
+      plan::BoundPlans(impl.pipeline, **walked, plan->iteration_time_seconds, effort);
+  if (!bound) return tl::unexpected(bound.error());
+  const double waiting = impl.pipeline.total_blocking_power_watts * plan->iteration_time_seconds;
+  DiscreteBound discrete;
+  discrete.lower_bound_joules = std::min(
+      std::max(bound->discrete_joules + waiting, plan->lower_bound_joules), plan->energy_joules);
+  discrete.gap_percent = plan::GapPercent(impl.pipeline, *plan, discrete.lower_bound_joules);
+  plan->discrete_bound = discrete;
+  return {};
+}
+
 Result<std::vector<Plan>> Planner::Ladder(int count, const PlanConstraints& constraints,
                                           double effort, const PlanCallback& callback) const {
   if (count < 2) {

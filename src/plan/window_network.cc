@@ -58,6 +58,24 @@ void PullLatest(const Network& network, std::span<const int> activities, std::in
   }
 }
 
+void IndexArcs(Network* network) {
+  network->first_incidence.assign(network->num_nodes() + 1, 0);
+  for (const Network::Arc& arc : network->arcs) {
+    ++network->first_incidence[arc.tail + 1];
+    ++network->first_incidence[arc.head + 1];
+  }
+  for (int v = 0; v < network->num_nodes(); ++v) {
+    network->first_incidence[v + 1] += network->first_incidence[v];
+  }
+  network->incidences.resize(2 * network->arcs.size());
+  std::vector<int> next(network->first_incidence.begin(), network->first_incidence.end() - 1);
+  for (int a = 0; a < static_cast<int>(network->arcs.size()); ++a) {
+    const Network::Arc& arc = network->arcs[a];
+    network->incidences[next[arc.tail]++] = {a, arc.head};
+    network->incidences[next[arc.head]++] = {a, arc.tail};
+  }
+}
+
 WindowNetwork::WindowNetwork(const Network& whole)
     : whole_(whole), local_(whole.num_activities, -1) {
   network_.scale = whole.scale;
@@ -126,21 +144,7 @@ void WindowNetwork::Cut(std::span<const int> activities, const Timetable& table,
   }
   for (const int activity : activities) local_[activity] = -1;
 
-  network_.first_incidence.assign(network_.num_nodes() + 1, 0);
-  for (const Network::Arc& arc : network_.arcs) {
-    ++network_.first_incidence[arc.tail + 1];
-    ++network_.first_incidence[arc.head + 1];
-  }
-  for (int v = 0; v < network_.num_nodes(); ++v) {
-    network_.first_incidence[v + 1] += network_.first_incidence[v];
-  }
-  network_.incidences.resize(2 * network_.arcs.size());
-  std::vector<int> next(network_.first_incidence.begin(), network_.first_incidence.end() - 1);
-  for (int a = 0; a < static_cast<int>(network_.arcs.size()); ++a) {
-    const Network::Arc& arc = network_.arcs[a];
-    network_.incidences[next[arc.tail]++] = {a, arc.head};
-    network_.incidences[next[arc.head]++] = {a, arc.tail};
-  }
+  IndexArcs(&network_);
 }
 
 std::optional<frontier::DeadlineProgram> WindowNetwork::Program(std::int64_t* work) const {

@@ -48,6 +48,9 @@ class WindowNetwork {
   std::vector<int> local_;  // [activity of the whole], -1 outside.
 };
 
+// Lists the arcs at each node of a network whose activities and arcs are set.
+void IndexArcs(frontier::Network* network);
+
 // Recomputes earliest_end of `activities`, which are in topological order.
 void PushEarliest(const frontier::Network& network, std::span<const int> activities,
                   Timetable* table);

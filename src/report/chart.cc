@@ -159,10 +159,8 @@ LineChart WithLogX(LineChart chart) {
   return chart;
 }
 
-}  // namespace
-
-std::string DrawLineChart(const LineChart& given) {
-  const LineChart chart = given.log_x ? WithLogX(given) : given;
+// Of a chart that is WithLogX() already, where it should be.
+std::string DrawLines(const LineChart& chart) {
   Range across, up;
   for (const ChartSeries& series : chart.series) {
     for (const ChartPoint& point : series.points) {
@@ -211,6 +209,12 @@ std::string DrawLineChart(const LineChart& given) {
   if (!chart.bands.empty()) keys.emplace_back("band", chart.band_name);
   if (!chart.spans.empty()) keys.emplace_back("span", chart.span_name);
   return Figure(Legend(keys), drawing.Finish());
+}
+
+}  // namespace
+
+std::string DrawLineChart(const LineChart& chart) {
+  return DrawLines(chart.log_x ? WithLogX(chart) : chart);
 }
 
 std::string DrawBarChart(const BarChart& chart) {

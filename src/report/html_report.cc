@@ -251,6 +251,9 @@ class PlanPage {
                    "Best " + report::SharedKnobText(*chosen_.shared_knobs,
                                                     input_.constraints.granularity, knob_));
     }
+    if (chosen_.discrete_bound) {
+      items.insert(items.begin() + 2, report::DiscreteBoundText(chosen_));
+    }
     items.insert(items.end(), input_.notes.begin(), input_.notes.end());
     document_.List(std::move(items));
   }

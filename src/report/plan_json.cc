@@ -32,6 +32,10 @@ Json RowFigures(const ReportRow& row) {
                              {"gap_percent", row.shared_knobs->gap_percent},
                              {"proven", row.shared_knobs->proven_best}};
   }
+  if (row.discrete_bound) {
+    json["discrete_bound"] = {{"lower_bound_j", row.discrete_bound->lower_bound_joules},
+                              {"gap_percent", row.discrete_bound->gap_percent}};
+  }
   return json;
 }
 

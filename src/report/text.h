@@ -44,6 +44,10 @@ std::string ChangePercent(double saving_percent, int decimals);
 std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity,
                            std::string_view knob);
 
+// How far a plan is from any other of its time, by both certificates. Rounded
+// so that it stays true. Precondition: it has a discrete bound.
+std::string DiscreteBoundText(const Plan& plan);
+
 }  // namespace perseus::report
 
 #endif  // PERSEUS_SRC_REPORT_TEXT_H_
