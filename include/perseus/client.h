@@ -163,7 +163,23 @@ typedef struct perseus_client_stats {
   /* Latencies of clock calls: bucket i counts those under 2^i * 10 microseconds that are not in a
    * lower one; the last also all above. */
   uint64_t latency[PERSEUS_LATENCY_BUCKETS];
+  uint64_t step_plans;      /* Iterations that began with a plan of their own, */
+  uint64_t step_plans_late; /* and such plans that came when theirs had begun: not used. */
 } perseus_client_stats;
+
+/* One computation of this rank in a plan that the trainer's process made itself. */
+typedef struct perseus_step_row {
+  int32_t type; /* perseus_instruction */
+  int32_t stage;
+  int32_t microbatch;
+  int32_t fused_type;       /* -1, or of the computation that runs with it. */
+  int32_t fused_stage;      /* -1 */
+  int32_t fused_microbatch; /* -1 */
+  int32_t clock_mhz;
+  int32_t reserved;     /* 0 */
+  double start_seconds; /* From the start of the iteration, as planned. */
+  double duration_seconds;
+} perseus_step_row;
 
 /* The version that the library was built with: compare with PERSEUS_CLIENT_ABI_VERSION. */
 PERSEUS_CLIENT_API int perseus_client_abi_version(void);
@@ -185,6 +201,16 @@ PERSEUS_CLIENT_API perseus_status perseus_client_open(const perseus_client_optio
  * one system call. */
 PERSEUS_CLIENT_API void perseus_step_begin(perseus_client* client, int64_t iteration);
 PERSEUS_CLIENT_API void perseus_step_end(perseus_client* client, int64_t tokens);
+
+/* A plan for one iteration, in order of execution, where microbatches differ and the trainer's
+ * process plans for their lengths itself (perseus_planner_plan_work() of perseus/planner_c.h). It
+ * is followed from perseus_step_begin() of that `iteration` on; where it comes later it is not
+ * used, and counted. Iterations without a plan of their own keep the last one, or the server's
+ * where a newer one came. At most four wait. Takes a lock and copies: not for the hot path's
+ * threads between computations. PERSEUS_INVALID: a row that makes no sense, or more than a million.
+ */
+PERSEUS_CLIENT_API perseus_status perseus_step_plan(perseus_client* client, int64_t iteration,
+                                                    const perseus_step_row* rows, size_t count);
 
 /* Around each computation. `stage` of the model (virtual stages counted) and `microbatch` count
  * from 0; -1: not known, matched by order. No lock, no allocation, no system call, no CUDA
@@ -236,6 +262,9 @@ PERSEUS_CLIENT_API perseus_status perseus_client_get_stats(perseus_client* clien
 
 PERSEUS_CLIENT_API perseus_state perseus_client_get_state(perseus_client* client);
 PERSEUS_CLIENT_API int64_t perseus_client_plan_version(perseus_client* client); /* -1: none. */
+/* 0: there is no plan and no sweep, so a step's computations need not be told. Say only where it
+ * began and ended, and where this changed in between, perseus_step_abandon(). */
+PERSEUS_CLIENT_API int perseus_client_listens(perseus_client* client);
 
 /* The job's id, once the server gave one, else "". Return the full length, as snprintf does. */
 PERSEUS_CLIENT_API size_t perseus_client_job_id(perseus_client* client, char* text, size_t size);

@@ -12,6 +12,7 @@
 #include "perseus/export.h"
 #include "perseus/pipeline.h"
 #include "perseus/profile.h"
+#include "perseus/work.h"
 
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
@@ -26,6 +27,8 @@ struct CostSpec {
   // Share of `backward` that is the input gradient, where a schedule needs I
   // and W and the profile has only B.
   double split_ratio = 0.5;
+  // Where microbatches differ.
+  Work work = {};
 };
 
 // One way to run a computation, scaled to its rank (all its GPUs).
@@ -36,7 +39,7 @@ struct CostOption {
   double time_std_seconds = 0;  // The profile's spread; 0 where it states none.
 };
 
-// The options of one kind of computation.
+// The options of one kind of computation, and of one amount of work.
 struct CostTable {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
@@ -51,6 +54,12 @@ struct CostTable {
   CostOption baseline;  // All-maximum-clock option (may be dominated).
   int dominated = 0;    // Options of the profile that are not kept.
   bool split = false;   // I or W made from B by the split ratio.
+  // How many times as much work as the profile's; of both, where two run as one.
+  double work = 1;
+  double fused_work = 1;
+  // Where computations of one kind differ in work: the first table of the kind.
+  // -1: this is it. Tables of a kind have the same knobs.
+  int same_kind_as = -1;
 };
 
 // Energy less what the rank would use if it waited for as long: what an
@@ -75,6 +84,10 @@ struct CostedPipeline {
   std::string modelled;  // Profile::modelled.
 
   const CostTable& TableOf(int computation) const { return tables[table_of[computation]]; }
+  // The first table of the kind of computation (stage, type, what it is fused with).
+  int KindOf(int table) const {
+    return tables[table].same_kind_as < 0 ? table : tables[table].same_kind_as;
+  }
 };
 
 }  // namespace perseus

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "perseus/analysis.h"
+#include "perseus/assignment.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
 #include "perseus/export.h"
@@ -73,6 +74,7 @@ struct EmulationReportInput {
   std::string label;                        // The same for people: "perseus (phase)".
   std::vector<PolicyRow> policies;          // Empty: no comparison was made.
   std::vector<PartitionResult> partitions;  // Answers to questions, where asked.
+  std::vector<AssignmentResult> assignments;
   std::vector<SweepRow> sweep;
   std::optional<PowerBudgetAnswer> power_budget;
   std::optional<DeadlineAnswer> deadline;

@@ -18,6 +18,7 @@
 #include "perseus/profile.h"
 #include "perseus/result.h"
 #include "perseus/schedule.h"
+#include "perseus/stream.h"
 
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
@@ -66,6 +67,10 @@ struct Job {
   // The plan at the target, within the constraints. Precondition: `planner` was
   // made by this job.
   Result<Plan> MakePlan(const Planner& planner) const;
+
+  // Plans for iterations whose microbatches differ, each within the job's
+  // constraints at its target. Where the settings name an effort it is that of each plan.
+  Result<StreamPlanner> MakeStream() const;
 
   // What plan.json says of a plan of this job.
   PlanDocument Document(const Planner& planner, const Plan& plan) const;

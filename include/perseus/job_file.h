@@ -27,6 +27,15 @@ struct TimeMargin {
   friend bool operator==(const TimeMargin&, const TimeMargin&) = default;
 };
 
+// Where microbatches differ: a work table in a file, or a factor for each
+// microbatch (see perseus/work.h). One of both is given.
+struct WorkSetting {
+  std::string file;
+  std::vector<double> factors;
+
+  friend bool operator==(const WorkSetting&, const WorkSetting&) = default;
+};
+
 // Everything that the flags of `perseus plan` can say, from a file. What the
 // file does not say is empty. Paths are resolved against the directory of the
 // file. A plain value.
@@ -44,6 +53,9 @@ struct JobFile {
   std::optional<int> tensor_parallel;
   std::optional<int> data_parallel;
   std::optional<double> split_ratio;
+  std::optional<WorkSetting> work;
+  std::optional<std::string> work_fit;     // Path; for a work table in tokens.
+  std::optional<double> work_tokens;       // Of a microbatch when the profile was measured.
   std::vector<double> comm_delay_seconds;  // Empty, one, or one per boundary.
   std::optional<double> data_loading_seconds;
   std::optional<double> iteration_overhead_seconds;

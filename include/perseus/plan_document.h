@@ -15,6 +15,7 @@
 #include "perseus/plan.h"
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
+#include "perseus/work.h"
 
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
@@ -28,6 +29,9 @@ struct BaselineCost {
   Knob knob;
   double duration_seconds = 0;
   double energy_joules = 0;  // All GPUs of the rank.
+  // As of CostTable; both 1 where microbatches are alike.
+  double work = 1;
+  double fused_work = 1;
 };
 
 // One operation of a rank as planned.
@@ -38,6 +42,8 @@ struct PlannedComputation {
   double start_seconds = 0;  // From the start of the iteration, as replayed.
   double duration_seconds = 0;
   double energy_joules = 0;  // All GPUs of the rank.
+  double work = 1;           // As of BaselineCost.
+  double fused_work = 1;
 };
 
 // One rank of the pipeline.
@@ -51,7 +57,7 @@ struct PlanBaseline {
   double iteration_time_seconds = 0;
   double energy_joules = 0;
   double average_power_watts = 0;
-  std::vector<BaselineCost> costs;  // One per kind of computation.
+  std::vector<BaselineCost> costs;  // One per kind of computation and amount of work.
 };
 
 // Everything that plan.json holds (docs/files.md). Energies and powers are of
@@ -112,6 +118,9 @@ struct PlanContext {
 // Preconditions: `plan` and `baseline` are plans of `pipeline`.
 PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
                               const Plan& baseline, const PlanContext& context);
+
+// The work that a plan was made for; empty where microbatches are alike.
+Work WorkOf(const PlanDocument& plan);
 
 // The schedule that a plan's ranks follow. Not validated.
 Schedule ScheduleOf(const PlanDocument& plan);

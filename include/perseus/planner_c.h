@@ -217,6 +217,15 @@ PERSEUS_PLANNER_API perseus_planner_status perseus_planner_notes(const perseus_p
 PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan(
     const perseus_planner* planner, const char* settings_json, size_t settings_json_size,
     perseus_planner_progress progress, void* user, perseus_plan** plan, char** message);
+/* The plan of one iteration whose microbatches differ, with a frontier of its own: `work` has one
+ * factor for each microbatch, how many times as long as in the profile its computations last. The
+ * same lengths give the same plan, whatever was planned before: every rank that plans for itself
+ * comes to the same. About 30 ms of CPU for 4 stages x 16 microbatches, 0.15 s for 8 x 32, unless
+ * the settings (as of perseus_planner_plan()) name an "effort". From any thread. */
+PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan_work(
+    const perseus_planner* planner, const double* work, size_t work_count,
+    const char* settings_json, size_t settings_json_size, perseus_planner_progress progress,
+    void* user, perseus_plan** plan, char** message);
 /* Every computation at its highest clock. */
 PERSEUS_PLANNER_API perseus_planner_status perseus_planner_baseline(const perseus_planner* planner,
                                                                     perseus_plan** plan,

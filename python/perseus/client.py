@@ -21,7 +21,9 @@ from perseus.library import Instruction
 from perseus.shared_library import LibraryError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from perseus.planner import Computation
 
 _INT32 = 2**31
 _INSTRUCTIONS: dict[Any, int] = {
@@ -90,6 +92,8 @@ class Stats:
     overhead_share: float
     last_iteration_seconds: float
     latency: tuple[int, ...]
+    step_plans: int
+    step_plans_late: int
 
 
 class _Step:
@@ -305,6 +309,36 @@ class Client:
             except (TypeError, ctypes.ArgumentError) as error:
                 self._failure = f"no times of iteration {iteration!r}: {error}"
 
+    def step_plan(self, iteration: int, computations: Iterable[Computation]) -> bool:
+        """Give a plan for one iteration, made in this process: `Plan.computations` of this rank.
+
+        It is followed from `step_begin` of that iteration on; where it comes later it is not
+        used, and counted (`Stats.step_plans_late`). Iterations without one keep the last plan.
+
+        Parameters
+        ----------
+        iteration
+            That of `step_begin`.
+        computations
+            Of this rank of the pipeline, in order of execution; knobs are clocks in MHz.
+
+        Returns
+        -------
+        bool
+            False: rows that make no sense, or the client is closed.
+        """
+        library = self._library
+        if library is None:
+            return False
+        try:
+            rows = [_step_row(each) for each in computations]
+            array = (abi.StepRow * len(rows))(*(abi.StepRow(*row) for row in rows))
+            status = library.perseus_step_plan(self._handle, iteration, array, len(rows))
+        except (KeyError, TypeError, ValueError, ctypes.ArgumentError) as error:
+            self._failure = f"no plan of iteration {iteration!r}: {error}"
+            return False
+        return bool(status == abi.OK)
+
     def instruction_work(self, work: float) -> None:
         """Say how much work the computation that begins next is: tokens, or any unit."""
         library = self._library
@@ -414,7 +448,11 @@ class Client:
         raw.struct_size = ctypes.sizeof(raw)
         if library.perseus_client_get_stats(self._handle, ctypes.byref(raw)) != abi.OK:
             return None
-        fields = {name: getattr(raw, name) for name, _ in abi.StatsStruct._fields_[3:-1]}
+        fields = {
+            name: getattr(raw, name)
+            for name, _ in abi.StatsStruct._fields_[3:]
+            if name != "latency"
+        }
         return Stats(
             state=State(raw.state), level=Level(raw.level), latency=tuple(raw.latency), **fields
         )
@@ -434,6 +472,16 @@ class Client:
         if library is None:
             return -1
         return int(library.perseus_client_plan_version(self._handle))
+
+    @property
+    def listens(self) -> bool:
+        """Whether computations are of use: False while there is no plan and no sweep.
+
+        Then only a step's begin and end need to be said; where this changed in between, abandon
+        the step.
+        """
+        library = self._library
+        return library is not None and library.perseus_client_listens(self._handle) != 0
 
     def _text(self, function: str) -> str:
         library = self._library
@@ -469,6 +517,23 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _step_row(computation: Computation) -> tuple[float, ...]:
+    fused = (-1, -1, -1)
+    if computation.fused is not None:
+        kind, stage, microbatch = computation.fused
+        fused = (int(_INSTRUCTIONS[kind]), stage, microbatch)
+    return (
+        int(_INSTRUCTIONS[computation.instruction]),
+        computation.stage,
+        computation.microbatch,
+        *fused,
+        round(float(computation.knob)),
+        0,
+        computation.start_seconds,
+        computation.duration_seconds,
+    )
 
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()

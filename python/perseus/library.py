@@ -94,6 +94,25 @@ class StatsStruct(ctypes.Structure):
         ("overhead_share", ctypes.c_double),
         ("last_iteration_seconds", ctypes.c_double),
         ("latency", ctypes.c_uint64 * LATENCY_BUCKETS),
+        ("step_plans", ctypes.c_uint64),
+        ("step_plans_late", ctypes.c_uint64),
+    )
+
+
+class StepRow(ctypes.Structure):
+    """`perseus_step_row`."""
+
+    _fields_ = (
+        ("type", ctypes.c_int32),
+        ("stage", ctypes.c_int32),
+        ("microbatch", ctypes.c_int32),
+        ("fused_type", ctypes.c_int32),
+        ("fused_stage", ctypes.c_int32),
+        ("fused_microbatch", ctypes.c_int32),
+        ("clock_mhz", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("start_seconds", ctypes.c_double),
+        ("duration_seconds", ctypes.c_double),
     )
 
 
@@ -155,6 +174,11 @@ def _declare(file: str, library: ctypes.CDLL) -> None:
             ),
         ),
         (
+            "perseus_step_plan",
+            ctypes.c_int,
+            (client, i64, ctypes.POINTER(StepRow), ctypes.c_size_t),
+        ),
+        (
             "perseus_straggler_set",
             ctypes.c_int,
             (client, i32, ctypes.c_double, ctypes.c_double),
@@ -163,6 +187,7 @@ def _declare(file: str, library: ctypes.CDLL) -> None:
         ("perseus_client_get_stats", ctypes.c_int, (client, ctypes.POINTER(StatsStruct))),
         ("perseus_client_get_state", ctypes.c_int, (client,)),
         ("perseus_client_plan_version", i64, (client,)),
+        ("perseus_client_listens", ctypes.c_int, (client,)),
         ("perseus_client_job_id", ctypes.c_size_t, (client, *text)),
         ("perseus_client_last_error", ctypes.c_size_t, (client, *text)),
         ("perseus_client_stop", None, (client,)),

@@ -174,9 +174,12 @@ class Plan:
         within the constraints is better.
     """
 
-    def __init__(self, handle: ctypes.c_void_p, planner: Planner) -> None:
+    def __init__(
+        self, handle: ctypes.c_void_p, planner: Planner, work: Sequence[float] | None = None
+    ) -> None:
         library = abi.load()
         self._planner = planner
+        self._work = work
         self._handle = handle
         self._finalizer = weakref.finalize(self, library.perseus_plan_free, handle)
         figures = abi.sized(abi.FiguresStruct)
@@ -210,7 +213,10 @@ class Plan:
 
     @property
     def frontier(self) -> Frontier:
-        """The frontier that it is on, or a little above."""
+        """The frontier that it is on, or a little above.
+
+        Of a plan for other lengths (`work`): that of the planner's own.
+        """
         return self._planner.frontier
 
     @functools.cached_property
@@ -276,7 +282,7 @@ class Plan:
             text = target
         else:
             text = _number(target, "the factor") + "x"
-        return self._planner.plan(at=text, progress=progress, **settings)
+        return self._planner.plan(at=text, work=self._work, progress=progress, **settings)
 
     def json(self) -> str:
         """Return the text of `plan.json` (docs/files.md)."""
@@ -388,7 +394,12 @@ class Planner:
         return Frontier(struct, csv_text, abi.take_text(library, notes).splitlines())
 
     def plan(
-        self, at: str | None = None, *, progress: Progress = None, **settings: Setting
+        self,
+        at: str | None = None,
+        *,
+        work: Sequence[float] | None = None,
+        progress: Progress = None,
+        **settings: Setting,
     ) -> Plan:
         """Return the plan that `perseus plan` makes of this job.
 
@@ -397,6 +408,10 @@ class Planner:
         at
             "1.05x", "5.3" (seconds), "economic", "fastest", "tstar"; None: as the job says, or
             without slowdown.
+        work
+            Of one iteration whose microbatches differ: how many times as long as in the profile
+            each lasts. It gets a frontier and a quick plan of its own (docs/planning.md); the same
+            lengths give the same plan, on every rank.
         progress
             Called now and then with the share of the search that is done; False gives up.
         settings
@@ -408,8 +423,7 @@ class Planner:
         watched = abi.Watched(progress)
         handle = ctypes.c_void_p()
         message = ctypes.c_void_p()
-        status = library.perseus_planner_plan(
-            self._handle,
+        rest = (
             text,
             len(text),
             watched.function,
@@ -417,7 +431,13 @@ class Planner:
             ctypes.byref(handle),
             ctypes.byref(message),
         )
-        made = Plan(handle, self) if handle.value else None
+        if work is None:
+            status = library.perseus_planner_plan(self._handle, *rest)
+        else:
+            factors = [float(_number(_jsonable(factor), "work")) for factor in work]
+            array = (ctypes.c_double * len(factors))(*factors)
+            status = library.perseus_planner_plan_work(self._handle, array, len(factors), *rest)
+        made = Plan(handle, self, work) if handle.value else None
         watched.check(library, status, message)
         assert made is not None
         return made

@@ -193,6 +193,11 @@ def _declare(_file: str, library: ctypes.CDLL) -> None:
         ("perseus_planner_frontier_csv", status, (_HANDLE, texts)),
         ("perseus_planner_notes", status, (_HANDLE, texts)),
         ("perseus_planner_plan", status, (_HANDLE, _TEXT, _SIZE, *callback, handles, texts)),
+        (
+            "perseus_planner_plan_work",
+            status,
+            (_HANDLE, ctypes.POINTER(_DOUBLE), _SIZE, _TEXT, _SIZE, *callback, handles, texts),
+        ),
         ("perseus_planner_baseline", status, (_HANDLE, handles, texts)),
         ("perseus_plan_free", None, (_HANDLE,)),
         ("perseus_plan_get_figures", status, (_HANDLE, ctypes.POINTER(FiguresStruct))),

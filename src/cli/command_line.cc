@@ -17,6 +17,7 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddExplainCommand(parser, invocation);
   AddSynthCommand(parser, invocation);
   AddEmulateCommand(parser, invocation);
+  AddTraceCommand(parser, invocation);
   AddEvaluateCommand(parser, invocation);
   AddAgentCommand(parser, invocation);
   AddDoctorCommand(parser, invocation);

@@ -16,6 +16,7 @@
 #include "cli/option_data.h"
 #include "cli/profile_flags.h"
 #include "cli/serve_flags.h"
+#include "cli/trace_flags.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/job_file.h"
@@ -30,6 +31,7 @@ enum class Command : std::uint8_t {
   kFrontier,
   kSchedule,
   kExplain,
+  kTrace,
   kSynth,
   kEmulate,
   kEvaluate,
@@ -100,6 +102,7 @@ struct EmulateFlags {
   std::string currency;
   bool imbalance = false;
   std::vector<int> layers;
+  std::string assignment_file;
   bool has_sweep = false;
   SweepSpec sweep;
   std::optional<double> power_budget_watts;
@@ -129,6 +132,7 @@ struct Invocation {
   FrontierFlags frontier;
   ScheduleFlags schedule;
   ExplainFlags explain;
+  TraceFlags trace;
   SynthFlags synth;
   EmulateFlags emulate;
   EvaluateFlags evaluate;

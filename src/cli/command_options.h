@@ -19,6 +19,7 @@ void AddScheduleCommand(CommandParser* parser, Invocation* invocation);
 void AddExplainCommand(CommandParser* parser, Invocation* invocation);
 void AddSynthCommand(CommandParser* parser, Invocation* invocation);
 void AddEmulateCommand(CommandParser* parser, Invocation* invocation);
+void AddTraceCommand(CommandParser* parser, Invocation* invocation);
 void AddEvaluateCommand(CommandParser* parser, Invocation* invocation);
 void AddAgentCommand(CommandParser* parser, Invocation* invocation);
 void AddDoctorCommand(CommandParser* parser, Invocation* invocation);

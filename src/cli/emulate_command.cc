@@ -141,6 +141,7 @@ EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
   input.label = summary.label;
   input.policies = summary.policies;
   input.partitions = summary.partitions;
+  input.assignments = summary.assignments;
   input.sweep = summary.sweep;
   input.power_budget = summary.power_budget;
   input.deadline = summary.deadline;

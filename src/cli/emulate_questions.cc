@@ -5,12 +5,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/plan_summary.h"
 #include "perseus/analysis.h"
+#include "perseus/assignment.h"
+#include "perseus/work.h"
 
 namespace perseus::cli {
 namespace {
@@ -55,6 +61,48 @@ Result<void> AnswerRun(const EmulateFlags& flags, EmulationSummary* summary) {
         flags.run.gpu_hours, summary->max_clocks->time_seconds / iterations,
         summary->max_clocks->energy.total_joules() / iterations));
   }
+  return {};
+}
+
+// The lengths of all pipelines' microbatches, relative to the profile's.
+Result<std::vector<double>> ReadLengths(const std::string& path, const Job& job) {
+  const Result<WorkTable> table = ReadWork(path);
+  if (!table) return tl::unexpected(table.error());
+  const std::size_t slots = static_cast<std::size_t>(job.pipeline.dag.num_microbatches);
+  std::vector<double> lengths(table->rows.size(), 0.0);
+  double mean = 1;
+  if (table->in_tokens) {
+    mean = job.settings.work_tokens.value_or(0);
+    if (mean == 0) {
+      for (const WorkRow& row : table->rows) mean += row.value;
+      mean /= static_cast<double>(lengths.size());
+    }
+  }
+  for (const WorkRow& row : table->rows) {
+    const bool known = static_cast<std::size_t>(row.microbatch) < lengths.size();
+    if (known && !row.type) lengths[row.microbatch] = row.value / mean;
+  }
+  const bool complete = std::find(lengths.begin(), lengths.end(), 0.0) == lengths.end();
+  if (complete && lengths.size() % slots == 0) return lengths;
+  return InvalidInput(fmt::format(
+      "{}: expected a factor or tokens for each microbatch, counted from 0, of one pipeline or "
+      "more, {} each",
+      path, CountOf(static_cast<std::int64_t>(slots), "microbatch")));
+}
+
+Result<void> AnswerAssignment(const EmulateFlags& flags, const Job& job, ProgressLine* progress,
+                              EmulationSummary* summary) {
+  const Result<std::vector<double>> lengths = ReadLengths(flags.assignment_file, job);
+  if (!lengths) return AboutOption("--assignment", lengths.error());
+  const auto stream = job.MakeStream();
+  if (!stream) return tl::unexpected(stream.error());
+  AssignmentSpec spec;
+  spec.pipelines = static_cast<int>(lengths->size()) / job.pipeline.dag.num_microbatches;
+  progress->SetWhat("assignment");
+  auto results = AnalyseAssignment(*stream, *lengths, spec, progress->Function());
+  if (!results) return AboutOption("--assignment", results.error());
+  summary->assignments = *std::move(results);
+  summary->assigned_pipelines = spec.pipelines;
   return {};
 }
 
@@ -116,7 +164,15 @@ Result<void> AnswerQuestions(const EmulateFlags& flags, const Job& job, double e
   if (flags.run.gpu_hours >= 0) {
     if (auto answered = AnswerRun(flags, summary); !answered) return answered;
   }
+  if (!flags.assignment_file.empty()) {
+    if (auto answered = AnswerAssignment(flags, job, progress, summary); !answered) return answered;
+  }
   if (!flags.imbalance && !flags.has_sweep) return {};
+  if (job.settings.work) {
+    return InvalidInput(
+        fmt::format("{} is for microbatches that are alike; leave out the work table (work)",
+                    flags.imbalance ? "--imbalance" : "--sweep"));
+  }
   if (job.schedule.name.empty()) {
     return InvalidInput(
         fmt::format("{} needs a schedule by name (--schedule): one from a file has no other shape",

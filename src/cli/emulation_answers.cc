@@ -110,6 +110,32 @@ std::string PartitionTable(const EmulationSummary& summary, const Style& style) 
          "\n" + refused;
 }
 
+std::string AssignmentTable(const EmulationSummary& summary, const Style& style) {
+  Table table({"order", "max clocks s", "change", "J", "change", "plans J", "change",
+               "in the given time J", "change"},
+              {Align::kLeft});
+  const AssignmentResult& given = summary.assignments.front();
+  const auto change = [](double now, double before) {
+    return FormatSignedPercent(PercentOver(now, before), 2);
+  };
+  for (const AssignmentResult& each : summary.assignments) {
+    table.AddRow(
+        {each.name, WithThousands(each.baseline_seconds, 4),
+         change(each.baseline_seconds, given.baseline_seconds),
+         WithThousands(each.baseline_joules, 1),
+         change(each.baseline_joules, given.baseline_joules), WithThousands(each.planned_joules, 1),
+         change(each.planned_joules, given.planned_joules), WithThousands(each.late_joules, 1),
+         change(each.late_joules, given.planned_joules)});
+  }
+  return table.Format(style.rule()) + "\n" +
+         Wrap(
+             fmt::format("One iteration of {} without noise, which ends with the slowest pipeline; "
+                         "plans know the lengths. Searched: by swaps, from the best above.",
+                         CountOf(summary.assigned_pipelines, "pipeline")),
+             style.columns, 0) +
+         "\n";
+}
+
 using Names = std::vector<std::string>;
 
 std::string SweepTable(const EmulationSummary& summary, const Style& style) {
@@ -166,6 +192,9 @@ std::string FormatAnswers(const EmulationSummary& summary, const Style& style) {
   }
   if (!summary.partitions.empty()) {
     out += Heading("Imbalance", style) + PartitionTable(summary, style);
+  }
+  if (!summary.assignments.empty()) {
+    out += Heading("Assignment of microbatches", style) + AssignmentTable(summary, style);
   }
   if (!summary.sweep.empty()) out += Heading("Other shapes", style) + SweepTable(summary, style);
   if (summary.power_budget || summary.deadline) out += '\n';

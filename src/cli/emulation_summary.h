@@ -10,6 +10,7 @@
 
 #include "cli/terminal.h"
 #include "perseus/analysis.h"
+#include "perseus/assignment.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulation_report.h"
 #include "perseus/emulator.h"
@@ -36,6 +37,8 @@ struct EmulationSummary {
   bool compared = false;            // --compare
 
   std::vector<PartitionResult> partitions;
+  std::vector<AssignmentResult> assignments;
+  int assigned_pipelines = 0;
   std::vector<SweepRow> sweep;
   std::optional<PowerBudgetAnswer> power_budget;
   std::optional<DeadlineAnswer> deadline;

@@ -26,12 +26,15 @@ namespace perseus::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-// Type and stage of a computation, then of what is fused with it (or -1).
-using CostKey = std::tuple<int, int, int, int>;
+// Type and stage of a computation, then of what is fused with it (or -1), then
+// the work of both.
+using CostKey = std::tuple<int, int, int, int, double, double>;
 
-CostKey KeyOf(const Action& action, const std::optional<Action>& fused) {
+CostKey KeyOf(const PlannedComputation& planned) {
+  const Action& action = planned.action;
+  const std::optional<Action>& fused = planned.fused;
   return {static_cast<int>(action.type), action.stage, fused ? static_cast<int>(fused->type) : -1,
-          fused ? fused->stage : -1};
+          fused ? fused->stage : -1,     planned.work, planned.fused_work};
 }
 
 std::string TypeText(const Action& action, const std::optional<Action>& fused) {
@@ -51,7 +54,7 @@ Result<ExplainInput> MakeInput(const PlanDocument& plan, const std::string& path
   for (const BaselineCost& cost : plan.baseline.costs) {
     costs[{static_cast<int>(cost.type), cost.stage,
            cost.fused_type ? static_cast<int>(*cost.fused_type) : -1,
-           cost.fused_type ? cost.fused_stage : -1}] = &cost;
+           cost.fused_type ? cost.fused_stage : -1, cost.work, cost.fused_work}] = &cost;
   }
   ExplainInput input;
   std::vector<double> baseline_seconds;
@@ -61,7 +64,7 @@ Result<ExplainInput> MakeInput(const PlanDocument& plan, const std::string& path
     const Computation& computation = dag->computations[node];
     const PlannedRank& rank = plan.ranks[computation.rank];
     const PlannedComputation& planned = rank.computations[computation.position];
-    const auto cost = costs.find(KeyOf(computation.action, computation.fused));
+    const auto cost = costs.find(KeyOf(planned));
     if (cost == costs.end()) {
       return InvalidInput(fmt::format(
           "{}: baseline.computations lacks {} of stage {}; write the plan again with 'perseus plan "

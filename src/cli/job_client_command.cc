@@ -80,6 +80,12 @@ class JobClient {
       return InvalidInput(
           fmt::format("{}: a server takes schedules by name; give 'schedule'", file));
     }
+    if (settings->work && !settings->work->file.empty()) {
+      return InvalidInput(fmt::format(
+          "{}: a server reads no work table; give 'work' as an array with a factor for each "
+          "microbatch",
+          file));
+    }
     Json request = {{"name", flags_.name}, {"job", SettingsJson(*settings)}};
     if (!flags_.client_key.empty()) request["client_key"] = flags_.client_key;
     if (!flags_.model.empty()) request["job"]["model"] = flags_.model;

@@ -103,6 +103,10 @@ class ValueJson {
     const TimeMargin& margin = *(job_.*member);
     return Json(fmt::format("{}sigma,{}%", margin.sigmas, 100 * margin.fraction));
   }
+  std::optional<Json> operator()(std::optional<WorkSetting> JobFile::*member) const {
+    const WorkSetting& work = *(job_.*member);
+    return work.factors.empty() ? std::nullopt : std::optional(Json(work.factors));
+  }
   std::optional<Json> operator()(std::vector<double> JobFile::*member) const {
     return Json(job_.*member);
   }

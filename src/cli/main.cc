@@ -40,6 +40,8 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunSchedule(invocation.schedule);
     case Command::kExplain:
       return perseus::cli::RunExplain(invocation.explain, style);
+    case Command::kTrace:
+      return perseus::cli::RunTrace(invocation.trace, style);
     case Command::kSynth:
       return perseus::cli::RunSynth(invocation.synth, style);
     case Command::kEmulate:

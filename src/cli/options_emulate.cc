@@ -160,6 +160,17 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
       &flags->layers, "--layers", "N,N,...",
       "Layers of each stage, for --imbalance: then the best partition is searched for.",
       [](std::string_view text) { return ParseCounts(text, 1, kMostLayers); });
+  parser->AddText(
+      "--assignment", "FILE.csv",
+      "What another order of microbatches that differ would save, and another share-out between "
+      "pipelines: a work table (microbatch,factor or microbatch,tokens) of all pipelines' "
+      "microbatches, one pipeline's after the other's.",
+      [flags](const std::string& text) -> Result<void> {
+        if (text.empty()) return InvalidInput("the name of the file is empty");
+        flags->assignment_file = text;
+        return {};
+      },
+      {ValueKind::kFile, {}});
   parser->AddRepeated(
       "--sweep", "KEY=V,V,...",
       "How the saving changes with the shape: microbatches=8,16,32, stages=4,8, virtual-stages=1,2 "

@@ -31,7 +31,7 @@ struct FlagText {
   std::string_view help;
 };
 
-constexpr std::array<FlagText, 22> kFlags = {{
+constexpr std::array<FlagText, 25> kFlags = {{
     {"baseline", "--baseline", "LABEL",
      "The knob that savings are measured against, where the profile's knobs are labels (default: "
      "the fastest)."},
@@ -55,6 +55,15 @@ constexpr std::array<FlagText, 22> kFlags = {{
     {"split_ratio", "--split-ratio", "SHARE",
      "Share of `backward` that is backward_input, where the schedule needs the two parts and the "
      "profile has only their sum (default 0.5)."},
+    {"work", "--work", "FILE.csv",
+     "Where microbatches differ: a work table, microbatch,factor or microbatch,stage,type,factor "
+     "(times the profile's work), or microbatch,tokens."},
+    {"work_fit", "--work-fit", "FILE.csv",
+     "For a work table in tokens: what they take at the highest clock, "
+     "stage,type,time,time_per_token. Default: time in proportion to tokens."},
+    {"work_tokens", "--work-tokens", "N",
+     "For a work table in tokens without a fit: tokens of a microbatch when the profile was "
+     "measured (default: the table's mean)."},
     {"time_margin", "--time-margin", "P%|Nsigma",
      "Plan with times longer than measured: by a share (1%), by standard deviations of the "
      "profile's time_std (2sigma), or by the larger of both (2sigma,1%)."},
@@ -128,6 +137,13 @@ class SetField {
                                               : Store(member, ParseWatts);
   }
 
+  Set operator()(std::optional<WorkSetting> JobFile::*member) const {
+    return Store(member, [](std::string_view text) -> Result<WorkSetting> {
+      if (text.empty()) return InvalidInput("the name of the file is empty");
+      return WorkSetting{.file = std::string(text), .factors = {}};
+    });
+  }
+
   Set operator()(std::optional<PlanTarget> JobFile::*member) const {
     return Store(member, ParseTarget);
   }
@@ -186,7 +202,7 @@ CommandParser::Details DetailsOf(std::string_view key) {
     return {ValueKind::kChoice, {"computation", "phase", "stage-type", "stage"}};
   }
   if (key == "exponential_fit") return {ValueKind::kChoice, {"hull", "exponential"}};
-  if (key == "schedule_file") return {ValueKind::kFile, {}};
+  if (key == "schedule_file" || key == "work" || key == "work_fit") return {ValueKind::kFile, {}};
   return {};
 }
 
@@ -230,7 +246,8 @@ void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string&
   AddField(parser, settings, "tp");
   AddField(parser, settings, "dp", dp_help);
   for (const std::string_view key :
-       {"split_ratio", "time_margin", "comm_delay", "data_loading", "iteration_overhead"}) {
+       {"split_ratio", "work", "work_fit", "work_tokens", "time_margin", "comm_delay",
+        "data_loading", "iteration_overhead"}) {
     AddField(parser, settings, key);
   }
 }

@@ -17,6 +17,7 @@
 
 #include "client/client_handle.h"
 #include "client/settings.h"
+#include "client/step_plan.h"
 #include "common/tree.h"
 #include "perseus/client.h"
 #include "perseus/computation.h"
@@ -283,6 +284,17 @@ void perseus_step_times(perseus_client* client, int64_t iteration, const double*
   });
 }
 
+perseus_status perseus_step_plan(perseus_client* client, int64_t iteration,
+                                 const perseus_step_row* rows, size_t count) {
+  if (!IsAlive(client)) return PERSEUS_CLOSED;
+  return Guarded(PERSEUS_NO_MEMORY, [&] {
+    auto plan = perseus::client::StepPlanOf(iteration, rows, count);
+    if (!plan) return PERSEUS_INVALID;
+    client->state->AddStepPlan(std::move(plan));
+    return PERSEUS_OK;
+  });
+}
+
 perseus_status perseus_straggler_set(perseus_client* client, int32_t rank, double delay_seconds,
                                      double degree) {
   if (!IsAlive(client)) return PERSEUS_CLOSED;
@@ -317,6 +329,11 @@ perseus_state perseus_client_get_state(perseus_client* client) {
   if (!IsAlive(client)) return PERSEUS_STATE_CLOSED;
   return Guarded(PERSEUS_STATE_CLOSED,
                  [&] { return static_cast<perseus_state>(client->state->stats().state); });
+}
+
+int perseus_client_listens(perseus_client* client) {
+  return IsAlive(client) ? static_cast<int>(client->page->listens.load(std::memory_order_relaxed))
+                         : 0;
 }
 
 int64_t perseus_client_plan_version(perseus_client* client) {

@@ -15,7 +15,8 @@ namespace perseus::client {
 namespace {
 
 constexpr std::int64_t kReopenNs = 5 * kSecondNs;
-constexpr std::int64_t kIdlePollNs = 20 * kMillisecondNs;  // No plan: only to time iterations.
+// No plan: only to time iterations. Short enough that nobody need end it.
+constexpr std::int64_t kIdlePollNs = 20 * kMillisecondNs;
 constexpr std::int64_t kSweepPollNs = 2 * kMillisecondNs;  // To see when the counter moves.
 constexpr std::int64_t kShortestPollNs = kMillisecondNs / 2;
 constexpr std::int64_t kLongestPollNs = 5 * kMillisecondNs;
@@ -49,6 +50,7 @@ void ClockThread::Loop() {
     OpenDevice(MonotonicNs());
     DrainEvents();
     std::shared_ptr<const RankPlan> plan;
+    TakeStepPlans();
     if (state_->TakePlan(&plan)) follower_.Offer(std::move(plan));
     if (caller_.TakeClockLost()) {
       follower_.ClockLost();
@@ -59,7 +61,10 @@ void ClockThread::Loop() {
     const std::int64_t now_ns = MonotonicNs();
     caller_.KeepAlive(now_ns);
     Publish();
-    page.Sleep(seen, std::min(wake_at_ns - now_ns, kSecondNs));
+    // While a trainer trains that nobody gives clocks to, its steps end no sleep.
+    const bool lightly =
+        page.listens.load(std::memory_order_relaxed) == 0 && now_ns < follower_.rest_at_ns();
+    page.Sleep(seen, std::min(wake_at_ns - now_ns, lightly ? kIdlePollNs : kSecondNs), lightly);
   }
   DrainEvents();
   CollectIterations();
@@ -88,12 +93,20 @@ void ClockThread::DrainEvents() {
   Event event;
   while (state_->page().ring.Pop(&reader_, &event)) {
     const std::int64_t at_ns = converter_.ToNs(event.ticks);
+    // What was offered before the step began is there by now.
+    if (event.kind == EventKind::kStepBegin) TakeStepPlans();
     follower_.Handle(event, at_ns);
     if (sweep_) sweep_->Handle(event, at_ns);
   }
   for (const StepTimes& times : state_->TakeStepTimes()) {
     follower_.HandleTimes(times);
     if (sweep_) sweep_->HandleTimes(times);
+  }
+}
+
+void ClockThread::TakeStepPlans() {
+  for (std::shared_ptr<const RankPlan>& plan : state_->TakeStepPlans()) {
+    follower_.OfferStep(std::move(plan));
   }
 }
 
@@ -255,6 +268,8 @@ void ClockThread::Publish() {
   stats.late = counters.late;
   stats.missed = counters.missed;
   stats.order_mismatches = counters.order_mismatches;
+  stats.step_plans = counters.step_plans;
+  stats.step_plans_late = counters.step_plans_late;
   stats.call_seconds = caller_.call_seconds();
   stats.latency_seconds = static_cast<double>(caller_.latency().MedianNs()) * 1e-9;
   stats.overhead_share = follower_.overhead_share();
@@ -262,6 +277,8 @@ void ClockThread::Publish() {
   const auto& buckets = caller_.latency().buckets();
   std::copy(buckets.begin(), buckets.end(), stats.latency);
   state_->SetStats(stats);
+  const bool waits = stats.state == PERSEUS_STATE_CONNECTING && stats.plan_version <= 0;
+  state_->page().listens.store(waits ? 0 : 1, std::memory_order_relaxed);
 }
 
 }  // namespace perseus::client

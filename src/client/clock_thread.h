@@ -35,6 +35,7 @@ class ClockThread {
   void Loop();
   void OpenDevice(std::int64_t now_ns);
   void DrainEvents();
+  void TakeStepPlans();
   // Calls if it is time to. Returns when to look again.
   std::int64_t Act(std::int64_t now_ns);
   std::int64_t Follow(std::int64_t now_ns);

@@ -39,6 +39,38 @@ void Follower::Offer(std::shared_ptr<const RankPlan> plan) {
   has_offer_ = true;
 }
 
+void Follower::OfferStep(std::shared_ptr<const RankPlan> plan) {
+  step_plans_.push_back(std::move(plan));
+  if (step_plans_.size() <= kMostStepPlans) return;
+  step_plans_.pop_front();
+  ++counters_.step_plans_late;
+}
+
+// The newest for this iteration takes the place of the plan; what is for iterations
+// that have begun is dropped.
+void Follower::AdoptStepPlan(std::int64_t iteration) {
+  std::shared_ptr<const RankPlan> own;
+  std::erase_if(step_plans_, [&](const std::shared_ptr<const RankPlan>& plan) {
+    if (plan->iteration > iteration) return false;
+    if (plan->iteration == iteration) {
+      own = plan;
+    } else {
+      ++counters_.step_plans_late;
+    }
+    return true;
+  });
+  if (!own || own->rows.empty()) return;
+  ++counters_.step_plans;
+  const std::shared_ptr<const RankPlan> old = std::exchange(plan_, std::move(own));
+  const std::vector<Row> old_rows = std::exchange(rows_, {});
+  // What calls cost and wrong orders are judged over all of them: a new plan in every
+  // iteration must not begin anew with either.
+  if (!old || !SameOrder(*old, *plan_)) strikes_ = 0;
+  called_row_ = -1;
+  clocks_ = ClocksAtLevel(*plan_, level_);
+  LearnFrom(old.get(), old_rows);
+}
+
 void Follower::Adopt() {
   has_offer_ = false;
   const std::shared_ptr<const RankPlan> old = std::exchange(plan_, std::move(offered_));
@@ -49,7 +81,10 @@ void Follower::Adopt() {
   guard_.Restart();
   if (!plan_ || plan_->rows.empty()) return;
   clocks_ = ClocksAtLevel(*plan_, level_);
+  LearnFrom(old.get(), old_rows);
+}
 
+void Follower::LearnFrom(const RankPlan* old, const std::vector<Row>& old_rows) {
   // What was measured under the old plan corrects what the new one promises.
   const bool same = old && SameOrder(*old, *plan_);
   double planned = 0;
@@ -112,6 +147,7 @@ void Follower::Handle(const Event& event, std::int64_t at_ns) {
 void Follower::BeginIteration(std::int64_t iteration, std::int64_t at_ns) {
   first_row_ += static_cast<std::int64_t>(clocks_.size());
   if (has_offer_) Adopt();
+  if (!step_plans_.empty()) AdoptStepPlan(iteration);
   in_iteration_ = true;
   lost_ = false;
   iteration_ = iteration;

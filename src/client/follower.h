@@ -38,6 +38,8 @@ struct FollowerCounters {
   std::uint64_t late = 0;
   std::uint64_t missed = 0;
   std::uint64_t order_mismatches = 0;
+  std::uint64_t step_plans = 0;
+  std::uint64_t step_plans_late = 0;
 };
 
 // What the clocks of an iteration were.
@@ -86,6 +88,10 @@ class Follower {
 
   // Used from the next iteration's begin; null or without rows: no plan.
   void Offer(std::shared_ptr<const RankPlan> plan);
+
+  // Of one iteration (RankPlan::iteration), in whose place it comes; dropped where that has
+  // begun. At most kMostStepPlans wait.
+  void OfferStep(std::shared_ptr<const RankPlan> plan);
 
   // What the trainer said, in order. `at_ns`: when.
   void Handle(const Event& event, std::int64_t at_ns);
@@ -140,6 +146,7 @@ class Follower {
  private:
   static constexpr std::int64_t kNotTold = -1;
   static constexpr std::size_t kTimesPatience = 3;
+  static constexpr std::size_t kMostStepPlans = 4;
   static constexpr int kMaxStrikes = 3;  // Iterations in a wrong order, one after another.
 
   struct Row {
@@ -193,6 +200,8 @@ class Follower {
   void Mismatch(const std::string& sentence);
   Clocks ClocksOfIteration(bool good) const;
   void Adopt();
+  void AdoptStepPlan(std::int64_t iteration);
+  void LearnFrom(const RankPlan* old, const std::vector<Row>& old_rows);
   void SetLevel(Level level);
   void JudgeChange(std::size_t row, std::int64_t begin_ns, std::int64_t end_ns);
   int ClockAt(std::int64_t at_ns) const;
@@ -213,6 +222,7 @@ class Follower {
   std::shared_ptr<const RankPlan> plan_;
   std::shared_ptr<const RankPlan> offered_;
   bool has_offer_ = false;
+  std::deque<std::shared_ptr<const RankPlan>> step_plans_;  // Not begun yet.
   Level level_ = Level::kComputation;
   std::uint64_t level_since_ = 0;  // Iterations when it was chosen.
   std::vector<int> clocks_;        // Of plan_ at level_.

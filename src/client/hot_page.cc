@@ -31,11 +31,11 @@ void HotPage::PushAndWake(const Event& event) {
   Wake();
 }
 
-void HotPage::Sleep(std::uint32_t seen, std::int64_t nanoseconds) {
+void HotPage::Sleep(std::uint32_t seen, std::int64_t nanoseconds, bool lightly) {
   if (nanoseconds <= 0) return;
   const timespec time = {.tv_sec = nanoseconds / 1'000'000'000,
                          .tv_nsec = nanoseconds % 1'000'000'000};
-  sleeping.store(1, std::memory_order_seq_cst);
+  sleeping.store(lightly ? 0 : 1, std::memory_order_seq_cst);
   // Returns at once where `wake` is no longer `seen`.
   syscall(SYS_futex, &wake, FUTEX_WAIT_PRIVATE, seen, &time, nullptr, 0);
   sleeping.store(0, std::memory_order_seq_cst);

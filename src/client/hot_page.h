@@ -27,13 +27,15 @@ struct HotPage {
   // `sleeping`, so that PushAndWake() makes a system call only then.
   std::atomic<std::uint32_t> wake;
   std::atomic<std::uint32_t> sleeping;
+  // Whether computations are of use: there is a plan, or a sweep.
+  std::atomic<std::uint32_t> listens;
   EventRing ring;
 
   void Wake();
   void PushAndWake(const Event& event);
   // Until Wake(), or for so long. `seen` is what `wake` was when the caller last
-  // looked for work.
-  void Sleep(std::uint32_t seen, std::int64_t nanoseconds);
+  // looked for work. `lightly`: nobody pays a system call to end it.
+  void Sleep(std::uint32_t seen, std::int64_t nanoseconds, bool lightly);
 };
 
 struct UnmapHotPage {

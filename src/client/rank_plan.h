@@ -27,7 +27,8 @@ struct PlanRow {
 
 // What the server says that one rank shall do in each iteration. A value.
 struct RankPlan {
-  std::int64_t version = 0;
+  std::int64_t version = 0;  // -1: made by the trainer's process, for `iteration`.
+  std::int64_t iteration = 0;
   std::string reason;    // "target", "straggler", "no_plan"
   std::string sentence;  // Why there is no plan.
   double iteration_time_seconds = 0;

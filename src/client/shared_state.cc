@@ -79,6 +79,19 @@ bool SharedState::TakePlan(std::shared_ptr<const RankPlan>* plan) {
   return true;
 }
 
+void SharedState::AddStepPlan(std::shared_ptr<const RankPlan> plan) {
+  {
+    const std::lock_guard lock(mutex_);
+    step_plans_.push_back(std::move(plan));
+  }
+  page_->Wake();
+}
+
+std::vector<std::shared_ptr<const RankPlan>> SharedState::TakeStepPlans() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(step_plans_, {});
+}
+
 void SharedState::AskForProfile(std::vector<int> left_mhz) {
   {
     const std::lock_guard lock(mutex_);

@@ -59,6 +59,9 @@ class SharedState {
   void OfferPlan(std::shared_ptr<const RankPlan> plan);
   // True where there is a new one.
   bool TakePlan(std::shared_ptr<const RankPlan>* plan);
+  // Plans of one iteration each, from the trainer to the clock thread.
+  void AddStepPlan(std::shared_ptr<const RankPlan> plan);
+  std::vector<std::shared_ptr<const RankPlan>> TakeStepPlans();
   // From the trainer to the clock thread; the oldest go where nobody takes them.
   void AddStepTimes(StepTimes times);
   std::vector<StepTimes> TakeStepTimes();
@@ -122,6 +125,7 @@ class SharedState {
   std::string last_error_;
   std::string unreported_error_;
   std::shared_ptr<const RankPlan> plan_;
+  std::vector<std::shared_ptr<const RankPlan>> step_plans_;
   std::deque<StepTimes> step_times_;
   ProfileWish profile_wish_;
   std::string device_failure_;

@@ -25,6 +25,11 @@ std::string KnobValue(const Knob& knob, bool is_number) {
   return is_number ? fmt::format("{}", knob.number) : Quoted(knob.label);
 }
 
+// Nothing where there is as much as in the profile.
+std::string WorkMember(std::string_view key, double work) {
+  return work == 1 ? "" : fmt::format(", \"{}\": {}", key, work);
+}
+
 std::string BaselineLine(const BaselineCost& cost, bool knobs_are_numbers) {
   std::string line =
       fmt::format("{{\"type\": \"{}\", \"stage\": {}", ComputationTypeName(cost.type), cost.stage);
@@ -32,10 +37,11 @@ std::string BaselineLine(const BaselineCost& cost, bool knobs_are_numbers) {
     fmt::format_to(std::back_inserter(line), ", \"fused_type\": \"{}\", \"fused_stage\": {}",
                    ComputationTypeName(*cost.fused_type), cost.fused_stage);
   }
-  fmt::format_to(std::back_inserter(line), ", \"knob\": {}, \"duration_s\": {}, \"energy_j\": {}}}",
-                 KnobValue(cost.knob, knobs_are_numbers), cost.duration_seconds,
-                 cost.energy_joules);
-  return line;
+  fmt::format_to(std::back_inserter(line), ", \"knob\": {}, \"duration_s\": {}, \"energy_j\": {}{}",
+                 KnobValue(cost.knob, knobs_are_numbers), cost.duration_seconds, cost.energy_joules,
+                 WorkMember("work", cost.work));
+  if (cost.fused_type) line += WorkMember("fused_work", cost.fused_work);
+  return line + "}";
 }
 
 // Writes `lines` as the elements of an array, one a line.
@@ -55,17 +61,17 @@ class LineList {
 };
 
 void AddComputation(LineList* lines, const PlannedComputation& computation, bool is_number) {
-  const auto add = [&](const Action& action) {
+  const auto add = [&](const Action& action, double work) {
     lines->Add(fmt::format(
         "{{\"type\": \"{}\", \"stage\": {}, \"microbatch\": {}, \"knob\": {}, \"start_s\": {}, "
-        "\"duration_s\": {}, \"energy_j\": {}{}}}",
+        "\"duration_s\": {}, \"energy_j\": {}{}{}}}",
         ComputationTypeName(action.type), action.stage, action.microbatch,
         KnobValue(computation.knob, is_number), computation.start_seconds,
-        computation.duration_seconds, computation.energy_joules,
+        computation.duration_seconds, computation.energy_joules, WorkMember("work", work),
         computation.fused ? ", \"fused\": true" : ""));
   };
-  add(computation.action);
-  if (computation.fused) add(*computation.fused);
+  add(computation.action, computation.work);
+  if (computation.fused) add(*computation.fused, computation.fused_work);
 }
 
 void AddHead(std::string* json, const PlanDocument& plan) {

@@ -21,6 +21,7 @@
 #include "perseus/file.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
+#include "perseus/work.h"
 #include "pipeline/limits.h"
 
 namespace perseus {
@@ -39,6 +40,8 @@ constexpr std::int64_t kHeadValues = 1000;
 static_assert(kMaxTreeNodes >= kMaxComputations / 2 * (4 + 1) + kHeadValues);
 // and a line of the file is some 170 bytes long.
 static_assert(kMaxPlanFileBytes >= kMaxComputations * 256);
+
+constexpr NumberRange kWorkFactor = {.least = kLeastWork, .most = kMostWork};
 
 // Optional fields: absent means the default.
 double NumberOr(const TreeCursor& table, std::string_view key, double otherwise,
@@ -294,6 +297,8 @@ class ComputationsParser : public ListConsumer {
     cost.knob = ReadKnob(entry.Get("knob"));
     cost.duration_seconds = entry.Get("duration_s").Number(kNotNegative);
     cost.energy_joules = entry.Get("energy_j").Number(kNotNegative);
+    cost.work = NumberOr(entry, "work", 1, kWorkFactor);
+    cost.fused_work = NumberOr(entry, "fused_work", 1, kWorkFactor);
     return cost;
   }
 
@@ -307,6 +312,7 @@ class ComputationsParser : public ListConsumer {
     computation.start_seconds = cursor.Get("start_s").Number(kNotNegative);
     computation.duration_seconds = cursor.Get("duration_s").Number(kNotNegative);
     computation.energy_joules = cursor.Get("energy_j").Number(kNotNegative);
+    computation.work = NumberOr(cursor, "work", 1, kWorkFactor);
     if (const auto fused = cursor.Find("fused")) entry.fused = fused->Bool();
     return entry;
   }
@@ -318,6 +324,7 @@ class ComputationsParser : public ListConsumer {
     if (half_) {
       if (!AreFusedPair(*half_, entry)) return reader->FailWith(HalfMissing());
       half_->computation.fused = entry.computation.action;
+      half_->computation.fused_work = entry.computation.work;
       entry.computation = std::move(half_->computation);
       half_.reset();
     } else if (entry.fused) {

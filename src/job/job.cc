@@ -9,10 +9,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "job/job_fields.h"
+#include "perseus/work.h"
 #include "plan/limits.h"
 
 namespace perseus {
@@ -104,6 +107,58 @@ Result<void> CheckPower(const Profile& profile, const CostedPipeline& pipeline) 
   return {};
 }
 
+// The work of a job: of its table, or of the factors in its settings.
+Result<Work> WorkOfJob(const JobFile& settings, const Profile& profile, const PipelineDag& dag,
+                       std::vector<std::string>* notes) {
+  if (!settings.work) return Work();
+  if (!settings.work->factors.empty()) {
+    if (settings.work->factors.size() != static_cast<std::size_t>(dag.num_microbatches)) {
+      return WrongField(
+          settings, "work",
+          fmt::format("'work' gives {}, but the pipeline has {}; give one for each",
+                      Count(static_cast<int>(settings.work->factors.size()), "factor"),
+                      Count(dag.num_microbatches, "microbatch")));
+    }
+    return Work(settings.work->factors);
+  }
+  const Result<WorkTable> table = ReadWork(settings.work->file);
+  if (!table) return tl::unexpected(table.error());
+  TokenRule rule;
+  rule.profiled_tokens = settings.work_tokens.value_or(0);
+  if (!table->in_tokens && (settings.work_fit || settings.work_tokens)) {
+    const std::string_view key = settings.work_fit ? "work_fit" : "work_tokens";
+    return WrongField(settings, key,
+                      fmt::format("'{}' is for a work table in tokens, and {} states factors", key,
+                                  table->source));
+  }
+  if (settings.work_fit && settings.work_tokens) {
+    return WrongField(settings, "work_tokens",
+                      "'work_fit' says what tokens take, so 'work_tokens' has no use; keep one of "
+                      "them");
+  }
+  if (settings.work_fit) {
+    Result<WorkFit> fit = ReadWorkFit(*settings.work_fit);
+    if (!fit) return tl::unexpected(fit.error());
+    rule.fit = *std::move(fit);
+  } else if (table->in_tokens) {
+    notes->push_back(
+        settings.work_tokens
+            ? fmt::format("{}: without a fit (work_fit) computations are taken to last in "
+                          "proportion to their tokens",
+                          table->source)
+            : fmt::format("{}: without a fit (work_fit) computations are taken to last in "
+                          "proportion to their tokens, and the profile to be of microbatches of "
+                          "the table's mean length (or give work_tokens)",
+                          table->source));
+  }
+  std::set<std::pair<int, ComputationType>> kinds;
+  for (const Computation& computation : dag.computations) {
+    kinds.emplace(computation.action.stage, computation.action.type);
+    if (computation.fused) kinds.emplace(computation.fused->stage, computation.fused->type);
+  }
+  return MakeWork(*table, rule, profile, dag.num_microbatches, {kinds.begin(), kinds.end()});
+}
+
 ScheduleSpec SpecOf(const JobFile& settings, int num_stages) {
   ScheduleSpec spec;
   spec.name = *settings.schedule;
@@ -189,6 +244,10 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
   job.costs.blocking_power_watts = job.settings.blocking_power_watts;
   job.costs.tensor_parallel = job.settings.tensor_parallel.value_or(0);
   job.costs.split_ratio = job.settings.split_ratio.value_or(job.costs.split_ratio);
+  std::vector<std::string> notes;
+  Result<Work> work = WorkOfJob(job.settings, job.profile, *dag, &notes);
+  if (!work) return tl::unexpected(work.error());
+  job.costs.work = *std::move(work);
   Result<CostedPipeline> pipeline = CostPipeline(job.profile, *std::move(dag), job.costs);
   if (!pipeline) {
     const std::size_t powers = job.costs.blocking_power_watts.size();
@@ -197,6 +256,7 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
                : AboutField(job.settings, "blocking_power", pipeline.error());
   }
   job.pipeline = *std::move(pipeline);
+  job.pipeline.notes.insert(job.pipeline.notes.end(), notes.begin(), notes.end());
   if (auto good = CheckPower(job.profile, job.pipeline); !good) return tl::unexpected(good.error());
   return job;
 }
@@ -260,6 +320,14 @@ Result<Plan> Job::MakePlan(const Planner& planner) const {
   const Result<double> seconds = planner.TargetSeconds(Target());
   if (!seconds) return tl::unexpected(seconds.error());
   return planner.PlanFor(*seconds, Constraints(), Effort());
+}
+
+Result<StreamPlanner> Job::MakeStream() const {
+  StreamOptions options;
+  options.target = Target();
+  options.constraints = Constraints();
+  options.effort = settings.effort.value_or(0);
+  return StreamPlanner::Create(profile, pipeline.dag, costs, options);
 }
 
 PlanDocument Job::Document(const Planner& planner, const Plan& plan) const {

@@ -7,12 +7,14 @@
 #include <array>
 
 #include "job/limits.h"
+#include "perseus/work.h"
 
 namespace perseus::job {
 namespace {
 
 constexpr NumberRange UpTo(int most) { return {.least = 1, .most = static_cast<double>(most)}; }
 
+constexpr double kMostTokens = 1e12;
 constexpr NumberRange kStages = UpTo(kMaxStages);
 constexpr NumberRange kMicrobatches = UpTo(kMaxMicrobatches);
 constexpr NumberRange kGpus = UpTo(kMaxGpus);
@@ -21,7 +23,7 @@ constexpr NumberRange kSeconds = {.least = 0, .most = kMaxSeconds};
 constexpr NumberRange kInnerShare = {
     .least = 0, .most = 1, .above_least = true, .below_most = true};
 
-const std::array<Field, 25> kFields = {{
+const std::array<Field, 28> kFields = {{
     {"profile", &JobFile::profile, Unit::kPath, {}},
     {"baseline", &JobFile::baseline, Unit::kLabel, {}},
     {"strict", &JobFile::strict, Unit::kNone, {}},
@@ -35,6 +37,12 @@ const std::array<Field, 25> kFields = {{
     {"tp", &JobFile::tensor_parallel, Unit::kNone, kGpus},
     {"dp", &JobFile::data_parallel, Unit::kNone, kGpus},
     {"split_ratio", &JobFile::split_ratio, Unit::kNone, kInnerShare},
+    {"work", &JobFile::work, Unit::kPath, {.least = kLeastWork, .most = kMostWork}},
+    {"work_fit", &JobFile::work_fit, Unit::kPath, {}},
+    {"work_tokens",
+     &JobFile::work_tokens,
+     Unit::kNone,
+     {.least = 0, .most = kMostTokens, .above_least = true}},
     {"time_margin", &JobFile::time_margin, Unit::kNone, {}},
     {"comm_delay", &JobFile::comm_delay_seconds, Unit::kSeconds, kSeconds},
     {"data_loading", &JobFile::data_loading_seconds, Unit::kSeconds, kSeconds},

@@ -24,7 +24,8 @@ using Member =
     std::variant<std::optional<std::string> JobFile::*, std::optional<int> JobFile::*,
                  std::optional<double> JobFile::*, std::vector<double> JobFile::*,
                  std::optional<PlanTarget> JobFile::*, std::optional<Granularity> JobFile::*,
-                 std::optional<TimeMargin> JobFile::*, std::optional<bool> JobFile::*>;
+                 std::optional<TimeMargin> JobFile::*, std::optional<bool> JobFile::*,
+                 std::optional<WorkSetting> JobFile::*>;
 
 enum class Unit : std::uint8_t { kNone, kPath, kLabel, kScheduleName, kWatts, kSeconds };
 

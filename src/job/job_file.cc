@@ -122,6 +122,24 @@ class JobParser {
     if (value->empty()) found.Fail("the array is empty; remove the key, or give numbers");
   }
 
+  // The path of a work table, or a factor for each microbatch.
+  void Read(const job::Field& field, const TreeCursor& found,
+            std::optional<WorkSetting>* value) const {
+    if (found.IsList()) {
+      *value = WorkSetting{.file = "", .factors = found.Numbers(field.range)};
+      if ((*value)->factors.empty())
+        found.Fail("the array is empty; remove the key, or give numbers");
+      return;
+    }
+    if (!found.IsString()) {
+      found.FailExpected("the path of a work table, or an array with a factor for each microbatch");
+      return;
+    }
+    std::optional<std::string> path;
+    Read(field, found, &path);
+    *value = WorkSetting{.file = path.value_or(""), .factors = {}};
+  }
+
   static void Read(const job::Field& /*field*/, const TreeCursor& found,
                    std::optional<bool>* value) {
     *value = found.Bool();

@@ -31,7 +31,8 @@ ClockOrder::ClockOrder(const std::vector<int>& clocks_mhz, const OrderSettings& 
   visited_.resize(clocks_mhz_.size());
   const std::size_t step = coarse_ ? kCoarseStride : 1;
   for (std::size_t i = step; i < clocks_mhz_.size(); i += step) queue_.push_back(i);
-  if (settings.shuffle) ShuffleQueue(&queue_, settings.seed);
+  if (settings.shuffle) shuffle_seed_ = settings.seed;
+  if (shuffle_seed_) ShuffleQueue(&queue_, *shuffle_seed_);
   if (clocks_mhz_.empty()) return;
   current_ = 0;
   visited_[0] = true;
@@ -132,12 +133,27 @@ std::optional<std::size_t> ClockOrder::Refinement(const std::vector<std::vector<
   return most->first;
 }
 
-void ClockOrder::Next(const std::vector<Estimate>& rows, double blocking_watts) {
+// All that the coarse pass left out, and what it stopped before: energy that jumps, too,
+// may have seemed to rise.
+void ClockOrder::QueueTheRest() {
+  for (std::size_t i = 0; i < visited_.size(); ++i) {
+    if (!visited_[i]) queue_.push_back(i);
+  }
+  if (shuffle_seed_) ShuffleQueue(&queue_, *shuffle_seed_);
+}
+
+void ClockOrder::Next(const std::vector<Estimate>& rows, double blocking_watts, double jump) {
   if (!current_) return;
   current_.reset();
   ++measured_;
   const std::vector<std::vector<Point>> curves = CurvesOf(rows);
   DropNeedless(curves);
+  if (queue_.empty() && coarse_ && !refinements_left_ && jump >= kRoughJump) {
+    rough_ = true;
+    coarse_ = false;
+    QueueTheRest();
+    DropNeedless(curves);
+  }
   if (!queue_.empty()) {
     current_ = queue_.front();
     queue_.pop_front();

@@ -18,7 +18,8 @@ struct OrderSettings {
   int stride = 1;     // Every n-th clock only.
   int least_mhz = 0;  // Not below.
   // Every kCoarseStride-th clock first, then a quarter as many again where the lower convex
-  // hull of time and energy, of which plans are made, may still bend.
+  // hull of time and energy, of which plans are made, may still bend. Where times jump from
+  // clock to clock by kRoughJump, all: what lies between cannot be read off a curve.
   bool coarse = false;
   // The highest clock first, then the others of each pass in random order: a card that warms
   // up or cools down during a sweep from top to bottom makes its curve look tilted.
@@ -34,6 +35,7 @@ class ClockOrder {
   static constexpr std::size_t kRisesToStop = 5;
   static constexpr std::size_t kCoarseRisesToStop = 2;
   static constexpr std::size_t kCoarseStride = 4;
+  static constexpr double kRoughJump = 0.01;
 
   // `clocks_mhz`: ascending, not empty.
   ClockOrder(const std::vector<int>& clocks_mhz, const OrderSettings& settings);
@@ -45,8 +47,12 @@ class ClockOrder {
   void Leave(const std::vector<int>& clocks_mhz);
   // Clocks that were passed over between measured ones.
   std::vector<int> PassedOver() const;
-  // The current clock is measured, or cannot be: what is known by now of all.
-  void Next(const std::vector<Estimate>& rows, double blocking_watts);
+  // The current clock is measured, or cannot be: what is known by now of all. `jump`: as in
+  // ProfileFit.
+  void Next(const std::vector<Estimate>& rows, double blocking_watts, double jump);
+  // The coarse pass showed a card whose clocks say little of their neighbours, so that
+  // each is measured after all.
+  bool rough() const { return rough_; }
 
  private:
   struct Point {
@@ -57,17 +63,20 @@ class ClockOrder {
   };
   // Of each kind, from the highest clock down.
   std::vector<std::vector<Point>> CurvesOf(const std::vector<Estimate>& rows) const;
+  void QueueTheRest();
   void DropNeedless(const std::vector<std::vector<Point>>& curves);
   std::optional<std::size_t> Refinement(const std::vector<std::vector<Point>>& curves,
                                         double blocking_watts) const;
 
   std::vector<int> clocks_mhz_;  // Descending.
   bool coarse_;
+  std::optional<std::uint64_t> shuffle_seed_;
   std::vector<bool> visited_;
   std::deque<std::size_t> queue_;
   std::optional<std::size_t> current_;
   std::size_t measured_ = 0;
   std::optional<std::size_t> refinements_left_;  // None: still in the first pass.
+  bool rough_ = false;
 };
 
 }  // namespace perseus::measure

@@ -35,9 +35,9 @@ SymmetricMatrix CurveCovariance(const std::vector<CurvePoint>& points, const Cur
   return covariance;
 }
 
-std::vector<CurveValue> SmoothCurve(const std::vector<CurvePoint>& points,
-                                    const std::vector<CurveValue>& values,
-                                    const std::vector<CurvePoint>& between) {
+SmoothedCurve SmoothCurve(const std::vector<CurvePoint>& points,
+                          const std::vector<CurveValue>& values,
+                          const std::vector<CurvePoint>& between) {
   const std::size_t count = points.size();
   double mean = 0;
   for (const CurveValue& value : values) mean += value.value / static_cast<double>(count);
@@ -45,7 +45,9 @@ std::vector<CurveValue> SmoothCurve(const std::vector<CurvePoint>& points,
   deviation.reserve(values.size());
   for (const CurveValue& value : values) deviation.push_back(value.value - mean);
   double best = -std::numeric_limits<double>::infinity();
-  std::vector<CurveValue> smooth(count + between.size());
+  SmoothedCurve likeliest;
+  std::vector<CurveValue>& smooth = likeliest.values;
+  smooth.resize(count + between.size());
   for (const double bend : kBends) {
     for (const double jump : kJumps) {
       const CurvePrior prior{.offset = 1, .slope = 3, .bend = bend, .jump = jump};
@@ -58,6 +60,7 @@ std::vector<CurveValue> SmoothCurve(const std::vector<CurvePoint>& points,
                   std::inner_product(deviation.begin(), deviation.end(), weights.begin(), 0.0));
       if (!(likelihood > best)) continue;
       best = likelihood;
+      likeliest.jump = jump;
       // The prior's own errors are those of measuring: value - V (K + V)^-1 deviation.
       const SymmetricMatrix inverse = factor.Inverse();
       for (std::size_t i = 0; i < count; ++i) {
@@ -80,7 +83,7 @@ std::vector<CurveValue> SmoothCurve(const std::vector<CurvePoint>& points,
       }
     }
   }
-  return smooth;
+  return likeliest;
 }
 
 }  // namespace perseus::measure

@@ -43,11 +43,16 @@ struct CurveValue {
   double variance = 0;
 };
 
+struct SmoothedCurve {
+  std::vector<CurveValue> values;
+  double jump = 0;  // Of the likeliest prior.
+};
+
 // Values that were measured at `points`, with independent errors, under the likeliest
 // prior of kBends x kJumps; then what it says of each of `between`.
-std::vector<CurveValue> SmoothCurve(const std::vector<CurvePoint>& points,
-                                    const std::vector<CurveValue>& values,
-                                    const std::vector<CurvePoint>& between = {});
+SmoothedCurve SmoothCurve(const std::vector<CurvePoint>& points,
+                          const std::vector<CurveValue>& values,
+                          const std::vector<CurvePoint>& between = {});
 
 }  // namespace perseus::measure
 

@@ -35,6 +35,7 @@ double MeanWork(const std::vector<ClockRecord>& records, std::size_t kind) {
 struct FittedTimes {
   std::vector<CurveValue> seconds;  // [record]
   double residual = 0;              // Spread of single computations, relative.
+  double jump = 0;                  // See ProfileFit.
 };
 
 FittedTimes FitTimes(const std::vector<ClockRecord>& records, std::size_t kind, double work,
@@ -74,7 +75,9 @@ FittedTimes FitTimes(const std::vector<ClockRecord>& records, std::size_t kind, 
         {std::log(seconds), fitted.residual * fitted.residual / static_cast<double>(time.samples)});
   }
   if (points.empty()) return fitted;
-  const std::vector<CurveValue> smooth = SmoothCurve(points, logs, between);
+  const SmoothedCurve curve = SmoothCurve(points, logs, between);
+  const std::vector<CurveValue>& smooth = curve.values;
+  fitted.jump = curve.jump;
   places.insert(places.end(), places_between.begin(), places_between.end());
   for (std::size_t i = 0; i < places.size(); ++i) {
     const double seconds = std::exp(smooth[i].value);
@@ -103,6 +106,7 @@ ProfileFit FitProfile(const std::vector<Kind>& kinds, const std::vector<ClockRec
     times.push_back(FitTimes(records, kind, works.back(), highest_mhz));
   }
   ProfileFit fit;
+  for (const FittedTimes& fitted : times) fit.jump = std::max(fit.jump, fitted.jump);
   for (std::size_t i = 0; i < records.size(); ++i) {
     const ClockRecord& record = records[i];
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {

@@ -40,6 +40,9 @@ struct ProfileFit {
   std::vector<Estimate> rows;  // By record, then by kind.
   // None: too little waiting was seen to tell.
   std::optional<BlockingPower> blocking;
+  // How far times of single clocks lie off the smooth curve of their kind, measuring aside:
+  // a relative standard deviation, of the kind that jumps most.
+  double jump = 0;
 };
 
 // Times, energies and blocking power of all clocks in one fit: blocking power is

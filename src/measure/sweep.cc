@@ -199,7 +199,10 @@ void Sweep::MeasuredClock() {
 }
 
 void Sweep::NextClock(const ProfileFit& fit) {
-  order_.Next(fit.rows, fit.blocking ? fit.blocking->watts : 0);
+  order_.Next(fit.rows, fit.blocking ? fit.blocking->watts : 0, fit.jump);
+  if (order_.rough()) {
+    Note("times jump from clock to clock on this card, so every clock is measured");
+  }
   ended_ = order_.clock_mhz() == 0;
   ForgetClock();
 }
@@ -221,7 +224,7 @@ void Sweep::ForgetClock() {
 void Sweep::Finish() {
   if (!ended_ || done_) return;
   done_ = true;
-  if (settings_.order.coarse && records_.size() >= kFewestToPredict) {
+  if (settings_.order.coarse && !order_.rough() && records_.size() >= kFewestToPredict) {
     for (const int mhz : order_.PassedOver()) records_.push_back(ClockRecord::Predicted(mhz));
   }
   std::sort(records_.begin(), records_.end(),

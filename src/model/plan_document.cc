@@ -36,6 +36,8 @@ PlanBaseline MakeBaseline(const CostedPipeline& pipeline, const Plan& baseline) 
     cost.knob = pipeline.knobs[table.baseline.knob];
     cost.duration_seconds = table.baseline.time_seconds;
     cost.energy_joules = table.baseline.energy_joules;
+    cost.work = table.work;
+    cost.fused_work = table.fused_work;
     result.costs.push_back(cost);
   }
   return result;
@@ -60,7 +62,9 @@ std::vector<PlannedRank> MakeRanks(const CostedPipeline& pipeline, const Plan& p
                                        .knob = pipeline.knobs[option.knob],
                                        .start_seconds = timing.start_seconds[node],
                                        .duration_seconds = option.time_seconds,
-                                       .energy_joules = option.energy_joules});
+                                       .energy_joules = option.energy_joules,
+                                       .work = pipeline.TableOf(node).work,
+                                       .fused_work = pipeline.TableOf(node).fused_work});
     }
   }
   return ranks;
@@ -106,6 +110,19 @@ PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
   }
   document.ranks = MakeRanks(pipeline, plan);
   return document;
+}
+
+Work WorkOf(const PlanDocument& plan) {
+  Work work;
+  bool differs = false;
+  for (const PlannedRank& rank : plan.ranks) {
+    for (const PlannedComputation& computation : rank.computations) {
+      work.Set(computation.action, computation.work);
+      if (computation.fused) work.Set(*computation.fused, computation.fused_work);
+      differs = differs || computation.work != 1 || computation.fused_work != 1;
+    }
+  }
+  return differs ? work : Work();
 }
 
 Schedule ScheduleOf(const PlanDocument& plan) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -71,6 +72,20 @@ std::optional<RankOptions> Combined(const RankOptions& a, const RankOptions& b, 
                                         std::tie(y.time_seconds, y.energy_joules);
       });
   result.baseline = *baseline;
+  return result;
+}
+
+// The same of so many times as much work.
+RankOptions WithWork(const RankOptions& options, double factor) {
+  RankOptions result = options;
+  if (factor == 1) return result;
+  const auto scale = [factor](CostOption* option) {
+    option->time_seconds *= factor;
+    option->energy_joules *= factor;
+    option->time_std_seconds *= factor;
+  };
+  for (CostOption& option : result.options) scale(&option);
+  scale(&result.baseline);
   return result;
 }
 
@@ -176,6 +191,32 @@ class OptionSource {
   std::vector<bool> used_;  // [table of the profile]
 };
 
+// Options of all tables together, about 2 GB.
+constexpr std::size_t kMostOptions = std::size_t{1} << 25;
+
+Result<void> CheckWork(const Work& work, const PipelineDag& dag) {
+  if (work.empty()) return {};
+  if (work.num_microbatches() > dag.num_microbatches) {
+    return InvalidInput(fmt::format("the work of {} microbatches is given, but the pipeline has {}",
+                                    work.num_microbatches(), dag.num_microbatches));
+  }
+  const auto check = [&work](const Action& action) -> Result<void> {
+    const double factor = work.FactorOf(action);
+    if (factor >= kLeastWork && factor <= kMostWork) return {};
+    return InvalidInput(
+        fmt::format("the work of {} of stage {}, microbatch {} is {} times the profile's; expected "
+                    "{:g} to {:g}",
+                    ComputationTypeName(action.type), action.stage, action.microbatch, factor,
+                    kLeastWork, kMostWork));
+  };
+  for (const Computation& computation : dag.computations) {
+    if (auto good = check(computation.action); !good) return good;
+    if (!computation.fused) continue;
+    if (auto good = check(*computation.fused); !good) return good;
+  }
+  return {};
+}
+
 Result<void> CheckSpec(const Profile& profile, const PipelineDag& dag, const CostSpec& spec) {
   const auto powers = spec.blocking_power_watts.size();
   if (powers != 1 && powers != static_cast<std::size_t>(dag.num_ranks)) {
@@ -234,26 +275,43 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
     pipeline.total_blocking_power_watts += pipeline.rank_blocking_power_watts.back();
   }
 
+  if (auto checked = CheckWork(spec.work, dag); !checked) return tl::unexpected(checked.error());
   OptionSource source(profile, profile.tensor_parallel_ranks > 0 ? 1.0 : gpus, spec.split_ratio);
-  using Key = std::tuple<int, ComputationType, int, int>;  // stage, type, fused stage, fused type
-  std::map<Key, int> known;
+  // Stage, type, fused stage and type; then the work of both.
+  using Kind = std::tuple<int, ComputationType, int, int>;
+  std::map<std::tuple<int, ComputationType>, RankOptions> sources;
+  std::map<Kind, int> first_of_kind;
+  std::map<std::tuple<Kind, double, double>, int> known;
+  // Lives in `sources`, from where nothing is erased.
+  const auto find = [&](int stage, ComputationType type) -> Result<const RankOptions*> {
+    const auto found = sources.find({stage, type});
+    if (found != sources.end()) return &found->second;
+    auto options = source.Find(stage, type);
+    if (!options) return tl::unexpected(options.error());
+    return &sources.emplace(std::tuple(stage, type), *std::move(options)).first->second;
+  };
   pipeline.table_of.reserve(dag.computations.size());
   for (const Computation& computation : dag.computations) {
     const Action& action = computation.action;
-    const Key key = {action.stage, action.type, computation.fused ? computation.fused->stage : -1,
-                     computation.fused ? static_cast<int>(computation.fused->type) : -1};
-    const auto [entry, added] = known.try_emplace(key, static_cast<int>(pipeline.tables.size()));
+    const Kind kind = {action.stage, action.type, computation.fused ? computation.fused->stage : -1,
+                       computation.fused ? static_cast<int>(computation.fused->type) : -1};
+    const double work = spec.work.FactorOf(action);
+    const double fused_work = computation.fused ? spec.work.FactorOf(*computation.fused) : 1;
+    const auto [entry, added] =
+        known.try_emplace({kind, work, fused_work}, static_cast<int>(pipeline.tables.size()));
     pipeline.table_of.push_back(entry->second);
     if (!added) continue;
-    auto options = source.Find(action.stage, action.type);
-    if (!options) return tl::unexpected(options.error());
+    const auto found = find(action.stage, action.type);
+    if (!found) return tl::unexpected(found.error());
+    RankOptions options = WithWork(**found, work);
     CostTable table;
     table.stage = action.stage;
     table.type = action.type;
+    table.work = work;
     if (computation.fused) {
-      auto other = source.Find(computation.fused->stage, computation.fused->type);
+      auto other = find(computation.fused->stage, computation.fused->type);
       if (!other) return tl::unexpected(other.error());
-      auto joined = Combined(*options, *other, 1, profile.KnobsAreRanked());
+      auto joined = Combined(options, WithWork(**other, fused_work), 1, profile.KnobsAreRanked());
       if (!joined) {
         return InvalidInput(fmt::format(
             "{}: {} of stage {} and {} of stage {} run as one, but have no knob in common; measure "
@@ -264,14 +322,26 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
       options = *std::move(joined);
       table.fused_type = computation.fused->type;
       table.fused_stage = computation.fused->stage;
+      table.fused_work = fused_work;
     }
+    const auto [first, is_first] =
+        first_of_kind.try_emplace(kind, static_cast<int>(pipeline.tables.size()));
+    if (!is_first) table.same_kind_as = first->second;
     table.blocking_power_watts = pipeline.rank_blocking_power_watts[computation.rank];
-    table.baseline = options->baseline;
-    table.split = options->split;
-    table.all_options = options->options;
+    table.baseline = options.baseline;
+    table.split = options.split;
+    table.all_options = std::move(options.options);
     table.options = plan::ParetoOptions(table, plan::Guard{});
     table.dominated = static_cast<int>(table.all_options.size() - table.options.size());
     pipeline.tables.push_back(std::move(table));
+    if (!spec.work.empty() && pipeline.tables.size() * profile.knobs.size() > kMostOptions) {
+      return MakeError(
+          ErrorCode::kOverflow,
+          fmt::format("computations of more than {} kinds and amounts of work, each with {} knobs, "
+                      "are too many to plan; round the factors of the work table, so that "
+                      "microbatches share them",
+                      pipeline.tables.size() - 1, profile.knobs.size()));
+    }
   }
   pipeline.notes = source.Notes();
   pipeline.modelled = profile.modelled;

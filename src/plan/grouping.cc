@@ -39,10 +39,11 @@ void MergeByGranularity(const CostedPipeline& pipeline, Granularity granularity,
   std::map<std::tuple<int, int, int>, int> first;
   for (int i = 0; i < pipeline.dag.size(); ++i) {
     const int rank = pipeline.dag.computations[i].rank;
-    // A table is one stage and type (or fused pair of them).
-    const int table = granularity == Granularity::kStage ? -1 : pipeline.table_of[i];
+    // A kind is one stage and type (or fused pair of them).
+    const int kind =
+        granularity == Granularity::kStage ? -1 : pipeline.KindOf(pipeline.table_of[i]);
     const int phase = granularity == Granularity::kPhase ? static_cast<int>(phases[i]) : -1;
-    const auto [entry, added] = first.try_emplace({rank, table, phase}, i);
+    const auto [entry, added] = first.try_emplace({rank, kind, phase}, i);
     if (!added) sets->Union(entry->second, i);
   }
 }
@@ -114,16 +115,14 @@ Result<std::vector<int>> CommonKnobs(const CostedPipeline& pipeline, const Guard
     }
     return knobs;
   }
-  std::vector<int> uses(pipeline.tables.size(), 0);
+  std::map<int, int> uses;  // By table.
   for (const int i : members) ++uses[pipeline.table_of[i]];
   std::vector<double> seconds(pipeline.knobs.size(), 0);
   std::vector<int> tables_with(pipeline.knobs.size(), 0);
-  int tables = 0;
-  for (std::size_t t = 0; t < uses.size(); ++t) {
-    if (uses[t] == 0) continue;
-    ++tables;
-    for (const CostOption& option : pipeline.tables[t].all_options) {
-      seconds[option.knob] += uses[t] * option.time_seconds;
+  const int tables = static_cast<int>(uses.size());
+  for (const auto& [table, count] : uses) {
+    for (const CostOption& option : pipeline.tables[table].all_options) {
+      seconds[option.knob] += count * option.time_seconds;
       ++tables_with[option.knob];
     }
   }

@@ -14,6 +14,7 @@
 #include "perseus/plan_document.h"
 #include "perseus/planner.h"
 #include "perseus/planner_c.h"
+#include "perseus/stream.h"
 #include "planner_c/boundary.h"
 
 // What the pointers of perseus/planner_c.h point to.
@@ -36,6 +37,7 @@ struct PlannedJob {
   Job job;
   Planner planner;
   FrontierColumns frontier;
+  StreamPlanner stream;
 };
 
 // Gives the caller's callback to the solver, where there is one. `progress` must outlive the call.

@@ -1,12 +1,16 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fmt/format.h>
+
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "perseus/plan_file.h"
 #include "perseus/planner_c.h"
@@ -18,9 +22,9 @@
 namespace perseus::planner_c {
 namespace {
 
-std::unique_ptr<perseus_plan> NewPlan(const PlannedJob& planned, Plan plan,
+std::unique_ptr<perseus_plan> NewPlan(const PlannedJob& planned, const Planner& planner, Plan plan,
                                       const PlanConstraints& constraints) {
-  PlanDocument document = planned.job.Document(planned.planner, plan, constraints);
+  PlanDocument document = planned.job.Document(planner, plan, constraints);
   PlanColumns columns(document);
   return std::make_unique<perseus_plan>(
       perseus_plan{std::move(plan), std::move(document), std::move(columns)});
@@ -41,7 +45,32 @@ Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,
   Result<Plan> plan = plan::PlanAmongNamed(planned.planner, *seconds, constraints,
                                            settings->effort.value_or(1), callback);
   if (!plan) return tl::unexpected(plan.error());
-  return NewPlan(planned, *std::move(plan), constraints);
+  return NewPlan(planned, planned.planner, *std::move(plan), constraints);
+}
+
+Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
+                                                      std::vector<double> work,
+                                                      std::string_view settings_json,
+                                                      const Progress& progress) {
+  const Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
+  if (!settings) return tl::unexpected(settings.error());
+  const auto microbatches = static_cast<std::size_t>(planned.job.pipeline.dag.num_microbatches);
+  if (work.size() != microbatches) {
+    return InvalidInput(fmt::format(
+        "the work of {} microbatches is given, but the pipeline has {}; give one factor for each",
+        work.size(), microbatches));
+  }
+  StreamOptions options;
+  options.target = settings->at.value_or(PlanTarget{});
+  options.constraints = ConstraintsOf(*settings);
+  options.effort = settings->effort.value_or(0);
+  PlanCallback callback;
+  if (progress.function != nullptr) {
+    callback = [&progress](const PlanProgress& now) { return progress(now.share); };
+  }
+  Result<StreamPlan> made = planned.stream.With(options).PlanFor(Work(std::move(work)), callback);
+  if (!made) return tl::unexpected(made.error());
+  return NewPlan(planned, made->planner, std::move(made->plan), options.constraints);
 }
 
 }  // namespace
@@ -108,6 +137,25 @@ perseus_planner_status perseus_planner_plan(const perseus_planner* planner,
   });
 }
 
+perseus_planner_status perseus_planner_plan_work(const perseus_planner* planner, const double* work,
+                                                 size_t work_count, const char* settings_json,
+                                                 size_t settings_json_size,
+                                                 perseus_planner_progress progress, void* user,
+                                                 perseus_plan** plan, char** message) {
+  return pc::Guarded(message, [&] {
+    if (planner == nullptr || plan == nullptr || work == nullptr) {
+      return pc::Fail(pc::Invalid("there is no planner, no work, or no place for the plan"),
+                      message);
+    }
+    auto made =
+        pc::MakePlanForWork(*planner->job, {work, work + work_count},
+                            pc::TextOf(settings_json, settings_json_size), {progress, user});
+    if (!made) return pc::Fail(made.error(), message);
+    *plan = made->release();
+    return PERSEUS_PLANNER_OK;
+  });
+}
+
 perseus_planner_status perseus_planner_baseline(const perseus_planner* planner, perseus_plan** plan,
                                                 char** message) {
   return pc::Guarded(message, [&] {
@@ -115,7 +163,7 @@ perseus_planner_status perseus_planner_baseline(const perseus_planner* planner, 
       return pc::Fail(pc::Invalid("there is no planner, or no place for the plan"), message);
     }
     const pc::PlannedJob& planned = *planner->job;
-    *plan = pc::NewPlan(planned, planned.planner.baseline(), {}).release();
+    *plan = pc::NewPlan(planned, planned.planner, planned.planner.baseline(), {}).release();
     return PERSEUS_PLANNER_OK;
   });
 }

@@ -24,9 +24,11 @@ Result<std::unique_ptr<perseus_planner>> CreatePlanner(const perseus_planner_inp
   Result<Planner> planner = Planner::Create(job->pipeline, options);
   if (!planner) return tl::unexpected(planner.error());
   FrontierColumns frontier(*planner);
+  Result<StreamPlanner> stream = job->MakeStream();
+  if (!stream) return tl::unexpected(stream.error());
   auto handle = std::make_unique<perseus_planner>();
   handle->job = std::make_shared<const PlannedJob>(
-      PlannedJob{*std::move(job), *std::move(planner), std::move(frontier)});
+      PlannedJob{*std::move(job), *std::move(planner), std::move(frontier), *std::move(stream)});
   return handle;
 }
 

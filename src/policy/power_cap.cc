@@ -19,6 +19,7 @@ std::vector<double> Caps(const CostedPipeline& pipeline) {
   std::vector<double> caps;
   double lowest = 0;
   for (const CostTable& table : pipeline.tables) {
+    if (table.same_kind_as >= 0) continue;  // The same powers.
     double least = std::numeric_limits<double>::infinity();
     for (const CostOption& option : table.all_options) {
       caps.push_back(Watts(option));
@@ -56,8 +57,10 @@ std::vector<TableChoice> PowerCapMembers(const CostedPipeline& pipeline) {
   std::vector<TableChoice> members;
   for (const double cap_watts : Caps(pipeline)) {
     TableChoice choice;
-    for (const CostTable& table : pipeline.tables) {
-      choice.push_back(OptionWithin(pipeline, table, cap_watts));
+    for (int table = 0; table < static_cast<int>(pipeline.tables.size()); ++table) {
+      const int kind = pipeline.KindOf(table);
+      choice.push_back(kind < table ? choice[kind]
+                                    : OptionWithin(pipeline, pipeline.tables[table], cap_watts));
     }
     members.push_back(std::move(choice));
   }

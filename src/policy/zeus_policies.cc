@@ -14,35 +14,45 @@ namespace {
 // What one knob does to a rank.
 struct RankAtKnob {
   std::vector<std::pair<int, int>> options;  // (table, option) of each table of the rank.
-  double forward_seconds = 0;                // Of one microbatch, all stages of the rank.
+  double forward_seconds = 0;                // Of one microbatch (their mean), all its stages.
   double effective_joules = 0;               // Of an iteration.
 };
 
 // The tables of forwards, one for each stage: a forward that runs fused with a
 // backward only where the stage has no other.
-std::vector<bool> ForwardTables(const CostedPipeline& pipeline) {
+// [table]: its share of the forwards of its stage.
+std::vector<double> ForwardShares(const CostedPipeline& pipeline, const std::vector<int>& uses) {
   constexpr int kNone = -1;
   std::vector<int> of_stage(pipeline.dag.num_stages, kNone);
   for (std::size_t i = 0; i < pipeline.tables.size(); ++i) {
     const CostTable& table = pipeline.tables[i];
-    if (table.type != ComputationType::kForward) continue;
+    if (table.type != ComputationType::kForward || table.same_kind_as >= 0) continue;
     int& chosen = of_stage[table.stage];
     if (chosen == kNone || (pipeline.tables[chosen].fused_type && !table.fused_type)) {
       chosen = static_cast<int>(i);
     }
   }
-  std::vector<bool> is_forward(pipeline.tables.size());
-  for (const int table : of_stage) {
-    if (table != kNone) is_forward[table] = true;
+  std::vector<int> uses_of_kind(pipeline.tables.size());
+  for (std::size_t t = 0; t < pipeline.tables.size(); ++t) {
+    uses_of_kind[pipeline.KindOf(static_cast<int>(t))] += uses[t];
   }
-  return is_forward;
+  std::vector<double> shares(pipeline.tables.size());
+  for (std::size_t t = 0; t < pipeline.tables.size(); ++t) {
+    const int kind = pipeline.KindOf(static_cast<int>(t));
+    if (pipeline.tables[t].type != ComputationType::kForward ||
+        of_stage[pipeline.tables[t].stage] != kind) {
+      continue;
+    }
+    shares[t] = static_cast<double>(uses[t]) / uses_of_kind[kind];  // 1 where it is alone.
+  }
+  return shares;
 }
 
 // [rank][knob]; empty where a table of the rank has no option for the knob.
 std::vector<std::vector<std::optional<RankAtKnob>>> RanksAtKnobs(const CostedPipeline& pipeline) {
   const std::vector<int> rank_of = RanksOfTables(pipeline);
   const std::vector<int> uses = UsesOfTables(pipeline);
-  const std::vector<bool> is_forward = ForwardTables(pipeline);
+  const std::vector<double> forward_share = ForwardShares(pipeline, uses);
   std::vector<std::vector<std::optional<RankAtKnob>>> ranks(
       pipeline.dag.num_ranks,
       std::vector<std::optional<RankAtKnob>>(pipeline.knobs.size(), RankAtKnob{}));
@@ -58,7 +68,7 @@ std::vector<std::vector<std::optional<RankAtKnob>>> RanksAtKnobs(const CostedPip
       }
       const CostOption& option = table.all_options[*index];
       rank->options.emplace_back(static_cast<int>(t), *index);
-      if (is_forward[t]) rank->forward_seconds += option.time_seconds;
+      rank->forward_seconds += forward_share[t] * option.time_seconds;
       rank->effective_joules += uses[t] * EffectiveEnergy(table, option);
     }
   }

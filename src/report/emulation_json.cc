@@ -98,6 +98,19 @@ Json PartitionsToJson(const EmulationReportInput& input) {
   return rows;
 }
 
+Json AssignmentsToJson(const EmulationReportInput& input) {
+  Json rows = Json::array();
+  for (const AssignmentResult& each : input.assignments) {
+    rows.push_back({{"name", each.name},
+                    {"microbatches", each.microbatches},
+                    {"baseline_time_s", each.baseline_seconds},
+                    {"baseline_energy_j", each.baseline_joules},
+                    {"energy_j", each.planned_joules},
+                    {"energy_in_given_time_j", each.late_joules}});
+  }
+  return rows;
+}
+
 Json SweepToJson(const EmulationReportInput& input) {
   Json rows = Json::array();
   for (const SweepRow& each : input.sweep) {
@@ -197,6 +210,7 @@ std::string FormatEmulationJson(const EmulationReportInput& input) {
   json["power_w"] = emulation.power.watts;
   json["policies"] = PoliciesToJson(input);
   json["partitions"] = PartitionsToJson(input);
+  if (!input.assignments.empty()) json["assignments"] = AssignmentsToJson(input);
   json["sweep"] = SweepToJson(input);
   json["power_budget"] = PowerBudgetToJson(input);
   json["power_limits"] = report::LimitsToJson(input);

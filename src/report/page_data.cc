@@ -73,7 +73,14 @@ Json PageData(const ReportInput& input, const FrontierPlot& plot) {
   }
 
   Json kinds = Json::array();
-  for (const CostTable& table : pipeline.tables) {
+  std::vector<int> kind_index(pipeline.tables.size());
+  for (std::size_t t = 0; t < pipeline.tables.size(); ++t) {
+    const CostTable& table = pipeline.tables[t];
+    if (table.same_kind_as >= 0) {
+      kind_index[t] = kind_index[static_cast<std::size_t>(table.same_kind_as)];
+      continue;
+    }
+    kind_index[t] = static_cast<int>(kinds.size());
     Json kind = {std::string(1, ComputationTypeLetter(table.type)), table.stage};
     if (table.fused_type) {
       kind.push_back(std::string(1, ComputationTypeLetter(*table.fused_type)));
@@ -90,7 +97,7 @@ Json PageData(const ReportInput& input, const FrontierPlot& plot) {
   Json fused_microbatch = Json::array();
   for (const int i : order) {
     const Computation& computation = dag.computations[i];
-    kind.push_back(pipeline.table_of[i]);
+    kind.push_back(kind_index[pipeline.table_of[i]]);
     microbatch.push_back(computation.action.microbatch);
     fused_microbatch.push_back(computation.fused ? computation.fused->microbatch : -1);
   }

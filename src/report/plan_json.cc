@@ -72,6 +72,7 @@ std::string Indented(const Json& json) {
 OptionCounts CountOptions(const CostedPipeline& pipeline) {
   OptionCounts counts;
   for (const CostTable& table : pipeline.tables) {
+    if (table.same_kind_as >= 0) continue;  // The same options, of other work.
     counts.kept += static_cast<int>(table.options.size());
     counts.dominated += table.dominated;
     counts.split = counts.split || table.split;

@@ -16,7 +16,8 @@ namespace perseus::server {
 
 // Something that happened to a job, for dashboards.
 struct Event {
-  std::string name;  // "job", "state", "plan", "straggler", "detection", "profiling", "drift"
+  std::string name;  // "job", "state", "plan", "straggler", "detection", "profiling", "drift",
+                     // "trouble"
   std::string job;
   std::string data;  // One JSON object.
 };

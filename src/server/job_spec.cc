@@ -35,13 +35,15 @@ constexpr std::size_t kMostModelBytes = 256;
 Outcome<std::string> WithJobFileKeys(const std::string& settings_json) {
   auto settings = nlohmann::ordered_json::parse(settings_json, nullptr, false);
   if (!settings.is_object()) return Fail(FailureCode::kInvalid, "'job' is no object", "job");
-  for (const char* const path : {"profile", "schedule_file", "output"}) {
-    if (!settings.contains(path)) continue;
-    return Fail(FailureCode::kInvalid,
-                fmt::format("'{}' names a file, and the server reads none; send 'schedule' by name "
-                            "and the profile's text as 'profile_csv'",
-                            path),
-                fmt::format("job.{}", path));
+  for (const char* const path : {"profile", "schedule_file", "work", "work_fit", "output"}) {
+    // Of these only `work` may be something else than a path: factors.
+    if (!settings.contains(path) || settings[path].is_array()) continue;
+    return Fail(
+        FailureCode::kInvalid,
+        fmt::format("'{}' names a file, and the server reads none; send 'schedule' by name, "
+                    "the profile's text as 'profile_csv' and 'work' as factors",
+                    path),
+        fmt::format("job.{}", path));
   }
   constexpr std::array<std::array<const char*, 2>, 2> kSpellings = {
       {{"tensor_parallel", "tp"}, {"data_parallel", "dp"}}};

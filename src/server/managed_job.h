@@ -273,6 +273,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   bool Lacks(const Phase& phase) const;
   void AddWork(const Phase& next, std::vector<store::Fact>* facts) const;
   void EmitState() const;
+  void Hear(const ClientReport& client);
   void EmitStraggler(std::int64_t id) const;
   void Vanish();
   bool IsOver() const;

@@ -65,7 +65,7 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
   }
   return OnFresh([&]() -> Outcome<void> {
     if (auto good = CheckReports(reports, clients); !good) return good;
-    for (const ClientReport& client : clients) clients_[client.rank] = client;
+    for (const ClientReport& client : clients) Hear(client);
     for (const IterationReport& report : reports) {
       AddIteration(report);
       WatchDrift(report.kinds);
@@ -73,6 +73,19 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
     Watch(reports);
     return {};
   });
+}
+
+// With mutex_ held. What went wrong is news once: clients repeat it with each report.
+void ManagedJob::Hear(const ClientReport& client) {
+  ClientReport& last = clients_[client.rank];
+  if (!client.error.empty() && client.error != last.error) {
+    context_->events.Emit({"trouble", record_.id,
+                           FormatCompact({{"job", record_.id},
+                                          {"rank", client.rank},
+                                          {"state", client.state},
+                                          {"sentence", client.error}})});
+  }
+  last = client;
 }
 
 void ManagedJob::AddIteration(const IterationReport& report) {

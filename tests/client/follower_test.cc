@@ -220,6 +220,44 @@ TEST_F(FollowerTest, TakesAPlanAtTheNextIterationOnly) {
   EXPECT_EQ(calls_[1].second, 1200);
 }
 
+TEST_F(FollowerTest, TakesAStepsOwnPlanInItsIterationAndCountsLateOnes) {
+  const auto plan_of = [](std::int64_t iteration, int mhz) {
+    auto plan = std::make_shared<RankPlan>();
+    plan->version = -1;
+    plan->iteration = iteration;
+    plan->rows.push_back(
+        {.action = {ComputationType::kForward, 0, 0}, .mhz = mhz, .duration_seconds = 0.02});
+    return plan;
+  };
+  Follower follower{FollowerSettings{}};
+  const auto run = [&](std::int64_t iteration) {
+    const auto at = [&](EventKind kind, std::int64_t ms) {
+      Event event;
+      event.kind = kind;
+      event.type = ComputationType::kForward;
+      event.value = iteration;
+      follower.Handle(event, (100 * iteration + ms) * 1'000'000);
+    };
+    at(EventKind::kStepBegin, 0);
+    const bool follows = follower.Follows();
+    at(EventKind::kBegin, 1);
+    at(EventKind::kEnd, 21);
+    at(EventKind::kStepEnd, 30);
+    return follows;
+  };
+  follower.OfferStep(plan_of(2, 1200));
+  EXPECT_FALSE(run(1));  // Not yet.
+  EXPECT_TRUE(run(2));
+  EXPECT_TRUE(run(3));  // The last one stays.
+  follower.OfferStep(plan_of(3, 1100));
+  EXPECT_TRUE(run(4));
+  EXPECT_EQ(follower.counters().step_plans, 1U);
+  EXPECT_EQ(follower.counters().step_plans_late, 1U);
+  EXPECT_EQ(follower.plan_version(), -1);
+  for (int k = 0; k < 6; ++k) follower.OfferStep(plan_of(100 + k, 1000));
+  EXPECT_EQ(follower.counters().step_plans_late, 3U);
+}
+
 TEST_F(FollowerTest, KeepsTheMinimumIntervalAndCoalesces) {
   const auto plan = Plan(1, {1000, 1100, 1200, 1300, 1400, 1000});
   latency_ = Latency(kMs, kMs);

@@ -37,6 +37,7 @@ TEST_F(WholeClientTest, FollowsPlansAndGivesTheClockBack) {
     return stats.state == PERSEUS_STATE_FOLLOWING && stats.calls >= 6;
   })) << LastError();
   EXPECT_EQ(Stats().plan_version, 1);
+  EXPECT_EQ(perseus_client_listens(client_), 1);
   EXPECT_EQ(LastError(), "");
   // Another plan, pushed.
   server.SetPlan(Plan(2, 1200, 1200), 2);
@@ -98,6 +99,7 @@ TEST_F(WholeClientTest, TrainsOnWhereTheServerIsSilent) {
   server.AnswerAlways("");
   ASSERT_EQ(Open([](auto* options) { options->close_timeout_seconds = 0.2; }), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.iterations >= 5; }));
+  EXPECT_EQ(perseus_client_listens(client_), 0);
   EXPECT_TRUE(EverythingWasSeen());
 }
 
@@ -333,6 +335,7 @@ TEST_F(WholeClientTest, NoClientIsAllowedEverywhere) {
   EXPECT_EQ(perseus_straggler_set(nullptr, 0, 0, 2), PERSEUS_CLOSED);
   EXPECT_EQ(perseus_client_get_state(nullptr), PERSEUS_STATE_CLOSED);
   EXPECT_EQ(perseus_client_plan_version(nullptr), -1);
+  EXPECT_EQ(perseus_client_listens(nullptr), 0);
   perseus_client_close(nullptr);
   ASSERT_EQ(Open(), PERSEUS_OK);
   perseus_instruction_begin(client_, static_cast<perseus_instruction>(17), 0, 0);

@@ -14,11 +14,14 @@
 
 #include "common/temporary_directory.h"
 #include "job/job_fields.h"
+#include "perseus/plan_file.h"
+#include "perseus/work.h"
 
 namespace perseus {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr const char* kProfile =
@@ -65,6 +68,64 @@ TEST(JobTest, RefusesWhatWouldNeverEndBeforeItBuildsIt) {
   ASSERT_FALSE(job);
   EXPECT_EQ(job.error().code, ErrorCode::kOverflow);
   EXPECT_THAT(job.error().message, HasSubstr("1000004 computations"));
+}
+
+TEST(JobTest, WorkGoesIntoThePlanFileAndComesBack) {
+  const TemporaryDirectory directory;
+  directory.Put("profile.csv", kProfile);
+  directory.Put("work.csv", "microbatch,factor\n0,2\n3,0.5\n");
+  JobFile settings = SmallJob();
+  settings.work = WorkSetting{.file = directory.Path("work.csv"), .factors = {}};
+  const auto from_file = Job::Load(directory.Path("profile.csv"), settings);
+  settings.work = WorkSetting{.file = "", .factors = {2, 1, 1, 0.5}};
+  const auto job = Job::Load(directory.Path("profile.csv"), settings);
+  ASSERT_TRUE(job && from_file) << ErrorOf(job) << ErrorOf(from_file);
+  EXPECT_EQ(from_file->pipeline.tables.size(), job->pipeline.tables.size());
+  const auto planner = job->MakePlanner();
+  ASSERT_TRUE(planner);
+  const auto plan = job->MakePlan(*planner);
+  ASSERT_TRUE(plan);
+  const std::string text = FormatPlanJson(job->Document(*planner, *plan));
+  const auto back = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(FormatPlanJson(*back), text);
+  const Work work = WorkOf(*back);
+  EXPECT_EQ(work.FactorOf({ComputationType::kBackward, 1, 0}), 2);
+  EXPECT_EQ(work.FactorOf({ComputationType::kForward, 0, 3}), 0.5);
+  EXPECT_EQ(back->baseline.costs.size(), 12U);
+
+  settings.work = WorkSetting{.file = "", .factors = {1, 1, 1, 1}};
+  const auto alike = Job::Load(directory.Path("profile.csv"), settings);
+  const auto without = Job::Load(directory.Path("profile.csv"), SmallJob());
+  ASSERT_TRUE(alike && without);
+  const auto document = [](const Job& each) {
+    const auto made = each.MakePlanner();
+    return FormatPlanJson(each.Document(*made, *each.MakePlan(*made)));
+  };
+  EXPECT_EQ(document(*alike), document(*without));
+  EXPECT_THAT(document(*alike), Not(HasSubstr("\"work\"")));
+}
+
+TEST(JobTest, RefusesWorkThatIsNotOfThisPipeline) {
+  const TemporaryDirectory directory;
+  directory.Put("profile.csv", kProfile);
+  directory.Put("work.csv", "microbatch,factor\n4,2\n");
+  directory.Put("tokens.csv", "microbatch,tokens\n0,1\n1,1\n2,1\n3,5\n");
+  const auto error_of = [&](const JobFile& settings) {
+    return ErrorOf(Job::Load(directory.Path("profile.csv"), settings));
+  };
+  JobFile settings = SmallJob();
+  settings.work = WorkSetting{.file = "", .factors = {1, 2}};
+  EXPECT_THAT(error_of(settings), HasSubstr("'work' gives 2 factors, but the pipeline has 4"));
+  settings.work = WorkSetting{.file = directory.Path("work.csv"), .factors = {}};
+  EXPECT_THAT(error_of(settings), HasSubstr("work.csv:2:3: microbatch 4 is not there"));
+  settings.work_tokens = 3;
+  EXPECT_THAT(error_of(settings), HasSubstr("'work_tokens' is for a work table in tokens"));
+  settings.work = WorkSetting{.file = directory.Path("tokens.csv"), .factors = {}};
+  const auto job = Job::Load(directory.Path("profile.csv"), settings);
+  ASSERT_TRUE(job) << ErrorOf(job);
+  ASSERT_FALSE(job->pipeline.notes.empty());
+  EXPECT_THAT(job->pipeline.notes.back(), HasSubstr("in proportion to their tokens"));
 }
 
 TEST(JobTest, TakesAProfileInMemory) {

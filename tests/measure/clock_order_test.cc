@@ -25,7 +25,8 @@ std::vector<int> Clocks(int count) {
 double Joules(int mhz) { return 20 + std::pow((mhz - 1000) / 100.0, 2); }
 
 // The clocks in the order in which they are measured.
-std::vector<int> Visit(ClockOrder order, const std::function<double(int)>& joules) {
+std::vector<int> Visit(ClockOrder order, const std::function<double(int)>& joules,
+                       double jump = 0) {
   std::vector<int> visited;
   std::vector<Estimate> rows;
   while (order.clock_mhz() != 0 && visited.size() < 1000) {
@@ -36,7 +37,7 @@ std::vector<int> Visit(ClockOrder order, const std::function<double(int)>& joule
     row.joules = joules(row.mhz);
     row.samples = 10;
     rows.push_back(row);
-    order.Next(rows, 0);
+    order.Next(rows, 0, jump);
   }
   return visited;
 }
@@ -85,6 +86,17 @@ TEST(ClockOrder, CoarseNeedsAThirdAndRefinesWhereTheCurveBends) {
   const std::set<int> distinct(few.begin(), few.end());
   EXPECT_EQ(distinct.size(), few.size());
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(few[i], 1410 - 60 * static_cast<int>(i));
+}
+
+TEST(ClockOrder, CoarseMeasuresEveryClockOfACardThatJumps) {
+  OrderSettings coarse;
+  coarse.coarse = true;
+  const auto falls = [](int mhz) { return mhz; };  // Towards low clocks: all are needed.
+  const auto calm = Visit(ClockOrder(Clocks(61), coarse), falls, 0.9 * ClockOrder::kRoughJump);
+  EXPECT_LT(calm.size(), 25U);
+  const auto rough = Visit(ClockOrder(Clocks(61), coarse), falls, ClockOrder::kRoughJump);
+  EXPECT_EQ(std::set<int>(rough.begin(), rough.end()).size(), 61U);
+  EXPECT_EQ(rough.size(), 61U);
 }
 
 TEST(ClockOrder, AShuffledOrderIsItsSeedsAndMeasuresTheSame) {

@@ -232,6 +232,13 @@ def _scaled(options: list[Option], share: float, energy: float) -> list[Option]:
     return [Option(o.knob, share * o.time, energy * o.energy, share * o.time_std) for o in options]
 
 
+def _worked(options: list[Option], factor: float) -> list[Option]:
+    """So many times as much work at every knob: the power stays."""
+    return [
+        Option(o.knob, factor * o.time, factor * o.energy, factor * o.time_std) for o in options
+    ]
+
+
 def _options_of(tables: Tables, action: Action, split_ratio: float, scale: float) -> list[Option]:
     table = tables.get((action.stage, action.type))
     if table is not None:
@@ -249,6 +256,7 @@ def cost_pipeline(
     blocking_power: list[float],
     tensor_parallel: int = 0,
     split_ratio: float = 0.5,
+    work: dict[Action, float] | None = None,
 ) -> Pipeline:
     """Give every computation of a DAG its options, scaled to one pipeline.
 
@@ -264,18 +272,25 @@ def cost_pipeline(
         GPUs per rank; 0 takes the profile's number of tensor-parallel ranks.
     split_ratio
         Share of the input gradient where only the whole backward was measured.
+    work
+        How many times the profile's work a computation is; 1 where it is not there.
     """
     gpus = tensor_parallel or profile.tensor_parallel_ranks or 1
     scale = 1 if profile.tensor_parallel_ranks else gpus
     ranks = len(dag.rank_order)
     power = blocking_power * ranks if len(blocking_power) == 1 else blocking_power
-    cache: dict[tuple[tuple[str, int], ...], list[Option]] = {}
+    work = work or {}
+    cache: dict[tuple[tuple[str, int, float], ...], list[Option]] = {}
     options: list[list[Option]] = []
     for step in dag.steps:
-        key = tuple((action.type, action.stage) for action in step)
+        key = tuple((action.type, action.stage, work.get(action, 1.0)) for action in step)
         if key not in cache:
-            cache[key] = _joined(
-                [_options_of(profile.tables, action, split_ratio, scale) for action in step]
-            )
+            parts = [
+                _worked(
+                    _options_of(profile.tables, action, split_ratio, scale), work.get(action, 1.0)
+                )
+                for action in step
+            ]
+            cache[key] = _joined(parts)
         options.append(cache[key])
     return Pipeline(dag, options, [gpus * p for p in power])

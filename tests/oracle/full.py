@@ -4,7 +4,7 @@
 """The minutes-long proofs, as a command.
 
 Run in tests/: python -m oracle.full [frontier] [networks] [plans] [jobs] [discrete] [grouped]
-[emulation] [--points N] [--seconds N].
+[work] [emulation] [--points N] [--seconds N].
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .random_networks import random_networks
 from .run_plan import run_frontier, run_plan
 from .small_cases import FULL
 
-SECTIONS = ("frontier", "networks", "plans", "jobs", "discrete", "grouped", "emulation")
+SECTIONS = ("frontier", "networks", "plans", "jobs", "discrete", "grouped", "work", "emulation")
 
 
 def check_frontiers(points: int) -> bool:
@@ -188,6 +188,54 @@ def check_grouped(seconds: float) -> bool:
     return good
 
 
+def check_work() -> bool:
+    """Random jobs whose microbatches differ: frontier, plans, discrete optimum, emulation."""
+    worst = 0.0
+    wrong = {"frontier": 0, "job": 0, "small": 0, "emulation": 0}
+    counts = {"frontier": 200, "job": 200, "small": 60, "emulation": 40 * len(KINDS)}
+    for seed in range(200):
+        with tempfile.TemporaryDirectory() as folder:
+            pipeline = random_job(seed, Path(folder), plain=True, work=True).job.pipeline()
+            project = {
+                "activities": [pipeline.effective(i) for i in range(len(pipeline.options))],
+                "precedences": pipeline.dag.precedences,
+                "release": pipeline.dag.release,
+                "tail": pipeline.dag.tail,
+            }
+            (answer,) = solve_networks([project])
+            exact, _, errors = check_project(project, answer, 12, sum(pipeline.blocking))
+            worst = max(worst, exact.difference)
+            wrong["frontier"] += bool(errors) or exact.difference > 1e-9
+            errors = check_job(random_job(seed, Path(folder), work=True), 0.02)
+            wrong["job"] += bool(errors)
+            for error in errors[:2]:
+                print(f"seed {seed}, with work: {error}", flush=True)
+            if seed >= counts["small"]:
+                continue
+            small = random_job(seed, Path(folder), largest=2, plain=True, work=True)
+            errors = check_job(small, 1.0, 30.0)
+            wrong["small"] += bool(errors)
+            for error in errors[:2]:
+                print(f"seed {seed}, small, with work: {error}", flush=True)
+    for kind in KINDS:
+        for seed in range(40):
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    errors = check_emulation(random_emulation(seed, Path(folder), kind, work=True))
+                except InfeasibleError:
+                    counts["emulation"] -= 1
+                    continue
+                wrong["emulation"] += bool(errors)
+                for error in errors[:2]:
+                    print(f"seed {seed}, {kind}, with work: {error}", flush=True)
+    print(
+        f"\nJobs whose microbatches differ: frontier against the linear program, largest relative"
+        f" difference {worst:.1e}; "
+        + "; ".join(f"{k}: {counts[k]}, wrong {wrong[k]}" for k in wrong)
+    )
+    return not any(wrong.values())
+
+
 def check_emulations() -> bool:
     """Random jobs in random scenarios: perseus emulate against the simulator."""
     good = True
@@ -239,6 +287,8 @@ def main() -> int:
             good &= check_jobs()
         elif section == "discrete":
             good &= check_discrete()
+        elif section == "work":
+            good &= check_work()
         elif section == "grouped":
             good &= check_grouped(arguments.seconds)
         else:

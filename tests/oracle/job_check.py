@@ -138,7 +138,8 @@ def check_job(random_job: RandomJob, effort: float, optimum_seconds: float = 0.0
     if optimum_seconds and not random_job.constraints and len(pipeline.options) <= 64:
         optimum = DiscreteProgram(pipeline, seconds=optimum_seconds).solve(have)
         summed = abs(optimum.best) + power * have
-        excess = 100 * (ours - optimum.best) / max(optimum.best + power * have, 1e-3 * summed)
+        scale = max(optimum.best + power * have, 1e-3 * summed)
+        excess = 100 * (ours - optimum.best) / scale if scale > 0 else 0.0  # No energy at all.
         if optimum.proved and excess > 0.02:
             errors.append(f"{excess:.4f} % above the discrete optimum")
     return errors

@@ -41,6 +41,7 @@ class Job:
     max_clocks: int = 0
     time_margin: float = 0.0
     margin_sigmas: float = 0.0
+    work: dict[Action, float] = field(default_factory=dict)
 
     def guarded(self, option: Option) -> float:
         """Return the time that a slowed option is planned with."""
@@ -56,6 +57,7 @@ class Job:
             self.blocking_power,
             self.tensor_parallel,
             self.split_ratio,
+            self.work,
         )
 
 

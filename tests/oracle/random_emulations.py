@@ -119,7 +119,11 @@ def _add_stragglers(rng: random.Random, made: RandomEmulation, time: float) -> N
 
 
 def random_emulation(
-    seed: int, folder: Path, kind: str = "everything", policy: str = "perseus"
+    seed: int,
+    folder: Path,
+    kind: str = "everything",
+    policy: str = "perseus",
+    work: bool = False,
 ) -> RandomEmulation:
     """Return the emulation of a seed; the files of its job are written to ``folder``.
 
@@ -133,8 +137,10 @@ def random_emulation(
         One of KINDS: what happens.
     policy
         ``perseus``, or ``max-clocks``, which never reacts.
+    work
+        Whether microbatches differ.
     """
-    job = random_job(seed, folder, largest=3, plain=policy != "perseus")
+    job = random_job(seed, folder, largest=3, plain=policy != "perseus", work=work)
     rng = random.Random(1_000_003 * seed + KINDS.index(kind))
     pipeline = job.job.pipeline()
     at = job.at

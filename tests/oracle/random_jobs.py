@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from .binary import perseus
 from .dag import BACKWARD, FORWARD, INPUT, WEIGHT, Fixed, parse_schedule
 from .plan_check import Job
+from .random_work import random_work
 from .tables import read_profile
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ def _rows(rng: random.Random, stages: int, parts: tuple[str, ...], unit: float) 
     return lines
 
 
-def random_job(seed: int, folder: Path, largest: int = 4, plain: bool = False) -> RandomJob:
+def random_job(
+    seed: int, folder: Path, largest: int = 4, plain: bool = False, work: bool = False
+) -> RandomJob:
     """Return the job of a seed; its files are written to ``folder``.
 
     Parameters
@@ -100,6 +103,8 @@ def random_job(seed: int, folder: Path, largest: int = 4, plain: bool = False) -
         At most so many ranks, and twice as many microbatches.
     plain
         Without constraints.
+    work
+        With a work table: microbatches differ.
     """
     rng = random.Random(seed)
     name = rng.choice(SCHEDULES)
@@ -158,6 +163,10 @@ def random_job(seed: int, folder: Path, largest: int = 4, plain: bool = False) -
     arguments += ["--data-loading", repr(loading)] if loading else []
     arguments += ["--iteration-overhead", repr(overhead)] if overhead else []
 
+    if work:
+        # Of its own, so that a job is the same with and without.
+        job.work, more = random_work(random.Random(7_919 * seed + 1), schedule, folder, seed)
+        arguments += more
     constraints: list[str] = []
     if not plain and rng.random() < 0.7:
         kinds = rng.sample(("granularity", "dwell", "clocks", "margin"), rng.choice((1, 1, 2, 4)))

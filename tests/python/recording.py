@@ -16,6 +16,7 @@ class Recorder:
 
     state = perseus.State.FOLLOWING
     plan_version = 1
+    listens = True
     job_id = ""
     last_error = ""
 

@@ -53,6 +53,29 @@ def write(directory: Path, columns: dict[str, list[object]], name: str = "profil
     return path
 
 
+def test_plans_one_iteration_for_its_lengths() -> None:
+    """As the command line plans the same lengths, quickly; the same whatever came before."""
+    table = profile(3)
+    planner = perseus.Planner(csv_of(table), **SMALL)
+    lengths = [1.0, 2.0, 0.5, 1.0, 1.25, 3.0]
+    first = planner.plan(work=lengths)
+    planner.plan(work=list(reversed(lengths)))
+    assert planner.plan(work=lengths).json() == first.json()
+    same = perseus.Planner(csv_of(table), work=lengths, **SMALL).plan()
+    assert first.json() == same.json()
+    works = {
+        (c["microbatch"], c.get("work", 1.0))
+        for r in json.loads(first.json())["ranks"]
+        for c in r["computations"]
+    }
+    assert works == set(enumerate(lengths))
+    assert first.at(1.1).iteration_time_seconds > first.iteration_time_seconds
+    with pytest.raises(perseus.PlannerError, match="the work of 2 microbatches is given"):
+        planner.plan(work=[1.0, 2.0])
+    with pytest.raises(perseus.PlannerError, match="expected 1e-06 to 1e"):
+        planner.plan(work=[0.0] * 6)
+
+
 JOBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no slowdown": ({"stages": 4}, {}),
     "5 % slower": ({"stages": 3}, {"at": "1.05x"}),

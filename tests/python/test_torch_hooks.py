@@ -167,8 +167,8 @@ def test_wrappers_above_ours_stay_when_ours_go() -> None:
 def test_stages_are_untouched_while_nobody_asks() -> None:
     """Waiting, profiling, following, a straggler without a plan, connecting."""
     done = scenario("waiting")
-    assert done["counts"] == [0, 4, 4, 4, 0]
-    assert done["wrapped"] == [False, True, True, True, False]
+    assert done["counts"] == [0, 0, 4, 4, 0]
+    assert done["wrapped"] == [False, False, True, True, False]
     assert not done["left"]
 
 

@@ -203,8 +203,8 @@ def waiting() -> object:
         client: Any = job.client
         counts, wrapped = [], []
         with perseus.attach(made, job=job, strict=True):
-            for state, version in ((2, 0), (1, -1), (3, 1), (2, 4), (0, -1)):
-                client.state, client.plan_version = perseus.State(state), version
+            for listens in (False, False, True, True, False):
+                client.listens = listens
                 mark = len(log)
                 ranks.step(made, 2)
                 counts.append(len(actions(log[mark:])))

@@ -341,12 +341,19 @@ TEST_F(JobLifeTest, IterationsAreSummedByVersion) {
 TEST_F(JobLifeTest, TheLastWordOfEachClientCounts) {
   const auto job = Create();
   RegisterAll(*job);
+  const auto told = std::make_shared<std::vector<std::string>>();
+  service_->events().Listen(job->id(), [told](const Event* event) {
+    if (event != nullptr && event->name == "trouble") told->push_back(event->data);
+    return true;
+  });
   const ClientReport first{.rank = 0, .error = "late", .counts = {{"calls", 5}}};
   const ClientReport second{.rank = 0, .counts = {{"calls", 7}}};
   const ClientReport other{.rank = 1, .error = "no agent", .counts = {{"calls", 1}, {"late", 2}}};
   ASSERT_TRUE(job->Report({}, {first, other}));
   EXPECT_EQ(job->View().troubled_clients.size(), 2);
-  ASSERT_TRUE(job->Report({}, {second}));
+  ASSERT_TRUE(job->Report({}, {second, other}));
+  ASSERT_EQ(told->size(), 2);  // What is repeated is no news.
+  EXPECT_NE(told->back().find("no agent"), std::string::npos) << told->back();
   const JobView view = job->View();
   EXPECT_EQ(view.client_counts.at("calls"), 8);
   EXPECT_EQ(view.client_counts.at("late"), 2);

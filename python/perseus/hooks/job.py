@@ -25,11 +25,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Callable
 
-from perseus.client import Client, State
+from perseus.client import Client
+from perseus.hooks.step_planner import StepPlanner
 from perseus.hooks.timeline import Timeline, find_timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from perseus.planner import Planner
 
 _log = logging.getLogger("perseus")
 
@@ -105,6 +108,7 @@ strict, ahead, options
             self._find = timeline
         else:
             self._timeline = timeline
+        self._step_planner: StepPlanner | None = None
         self._owns_client = client is None
         token = os.environ.get("PERSEUS_TOKEN_FILE")
         if token and "token" not in options and client is None:
@@ -132,12 +136,55 @@ strict, ahead, options
 
     # What a trainer calls.
 
-    def step(self, tokens: int = 0) -> _Step:
+    def step(self, tokens: int = 0, work: Sequence[float] | None = None) -> _Step:
         """Return a context manager around an iteration; its `tokens` may be set within.
 
         A step within a step, or beside it in another thread, is part of the first.
+
+        Parameters
+        ----------
+        tokens
+            Of this iteration on this rank; 0: unknown.
+        work
+            Of the coming batch, the one after this step's: how many times as long as in the
+            profile each microbatch lasts. Planned while this step runs (`plan_with`).
         """
+        if work is not None:
+            self.coming(work, self._iteration + 1)
         return _Step(self, tokens)
+
+    def plan_with(self, planner: Planner, rank: int, **settings: str | float | None) -> None:
+        """Plan each iteration for its lengths, in this process, on a thread beside training.
+
+        Parameters
+        ----------
+        planner
+            Of this rank's pipeline.
+        rank
+            Of the pipeline.
+        settings
+            As for `Planner.plan`: at, effort, ...
+        """
+        if self._step_planner is not None:
+            self._step_planner.close()
+        self._step_planner = StepPlanner(self.client, planner, rank, **settings)
+
+    def coming(self, work: Sequence[float], iteration: int | None = None) -> None:
+        """Say how much work each microbatch of a coming step is; `step(work=...)` does, too.
+
+        Returns at once. The plan is used where it is there before that step begins; else the last
+        one stays (`report()` counts both). Every rank of a pipeline is told the same.
+
+        Parameters
+        ----------
+        work
+            One number for each microbatch: how many times as long as in the profile it lasts.
+        iteration
+            Counted from 0; None: the next that begins.
+        """
+        if self._step_planner is not None:
+            number = self._iteration + int(self._open) if iteration is None else iteration
+            self._step_planner.coming(number, work)
 
     def forward(
         self, microbatch: int = -1, stage: int | None = None, work: float | None = None
@@ -186,7 +233,9 @@ strict, ahead, options
             "state", "plan_version", "job_id", "last_error", "stats" (`perseus.Stats` or None),
             "steps", "abandoned_steps", "ignored_steps" (nested, or in another thread at the same
             time), "outside" (computations outside of a step), "timeline", "timeline_dropped"
-            (steps whose device times came too late to be used).
+            (steps whose device times came too late to be used), "step_plans" (None, or what
+            became of the requests to plan a step; `stats` counts those that were used and those
+            that came too late).
         """
         client = self.client
         return {
@@ -201,6 +250,14 @@ strict, ahead, options
             "outside": self._outside,
             "timeline": "host" if self._timeline is None else self._timeline.name,
             "timeline_dropped": 0 if self._timeline is None else self._timeline.dropped,
+            "step_plans": None
+            if self._step_planner is None
+            else {
+                "planned": self._step_planner.planned,
+                "skipped": self._step_planner.skipped,
+                "failed": self._step_planner.failed,
+                "last_error": self._step_planner.last_error,
+            },
         }
 
     @property
@@ -217,6 +274,8 @@ strict, ahead, options
         """Give the clock back and send what is to be reported. May be called again."""
         if self._open:
             self.step_abandon()
+        if self._step_planner is not None:
+            self._step_planner.close()
         if self._owns_client:
             self.client.close()
 
@@ -243,7 +302,7 @@ strict, ahead, options
         self._open = True
         self.client.step_begin(self._iteration)
         # After it: a plan that comes now is followed from the next step on.
-        self.quiet = self._nobody_asks()
+        self.quiet = not self.client.listens
         timeline = self._timeline
         if timeline is not None and not self.quiet:
             try:
@@ -257,7 +316,7 @@ strict, ahead, options
         if not self._open:
             return
         timeline = self._timeline
-        if self.quiet and not self._nobody_asks():
+        if self.quiet and self.client.listens:
             self.client.step_abandon()  # It began before there was a plan, and told nothing.
             self._close_step()
             return
@@ -336,12 +395,6 @@ strict, ahead, options
         self._failure = text
         if first:
             say(text)
-
-    def _nobody_asks(self) -> bool:
-        """Return whether there is no plan and no sweep, and there has not been one."""
-        client = self.client
-        waits = client.state in (State.CONNECTING, State.WAITING)
-        return waits and client.plan_version <= 0
 
     def _close_step(self) -> None:
         self._open = self.quiet = False

@@ -1,0 +1,73 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/stream.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace perseus {
+namespace {
+
+// Of a plan that is used once: about 20 ms of CPU for so many computations, and
+// in proportion beyond (effort 1 is a second up to 1,536).
+constexpr double kEffort = 0.02;
+constexpr double kComputations = 128;
+
+}  // namespace
+
+struct StreamPlanner::Impl {
+  Profile profile;
+  PipelineDag dag;
+  CostSpec costs;
+};
+
+StreamPlanner::StreamPlanner(std::shared_ptr<const Impl> impl, const StreamOptions& options)
+    : impl_(std::move(impl)), options_(options) {
+  if (options_.effort == 0) {
+    options_.effort = kEffort * std::clamp(impl_->dag.size() / kComputations, 1.0, 1 / kEffort);
+  }
+}
+
+const PipelineDag& StreamPlanner::dag() const { return impl_->dag; }
+
+StreamPlanner StreamPlanner::With(const StreamOptions& options) const { return {impl_, options}; }
+
+Result<StreamPlanner> StreamPlanner::Create(Profile profile, PipelineDag dag, CostSpec costs,
+                                            const StreamOptions& options) {
+  costs.work = Work();
+  if (auto good = CostPipeline(profile, dag, costs); !good) return tl::unexpected(good.error());
+  auto impl = std::make_shared<Impl>();
+  impl->profile = std::move(profile);
+  impl->dag = std::move(dag);
+  impl->costs = std::move(costs);
+  return StreamPlanner(std::move(impl), options);
+}
+
+Result<CostedPipeline> StreamPlanner::Cost(const Work& work) const {
+  CostSpec costs = impl_->costs;
+  costs.work = work;
+  return CostPipeline(impl_->profile, impl_->dag, costs);
+}
+
+Result<StreamPlan> StreamPlanner::PlanFor(const Work& work, const PlanCallback& callback) const {
+  return PlanFor(work, 0, callback);
+}
+
+Result<StreamPlan> StreamPlanner::PlanFor(const Work& work, double seconds,
+                                          const PlanCallback& callback) const {
+  Result<CostedPipeline> pipeline = Cost(work);
+  if (!pipeline) return tl::unexpected(pipeline.error());
+  PlannerOptions solver;
+  solver.slope_quantum_watts = -1;  // Exact, unless it is too large.
+  Result<Planner> planner = Planner::Create(*std::move(pipeline), solver);
+  if (!planner) return tl::unexpected(planner.error());
+  const Result<double> target = planner->TargetSeconds(options_.target);
+  if (!target) return tl::unexpected(target.error());
+  Result<Plan> plan =
+      planner->PlanFor(std::max(seconds, *target), options_.constraints, options_.effort, callback);
+  if (!plan) return tl::unexpected(plan.error());
+  return StreamPlan{.plan = *std::move(plan), .planner = *std::move(planner)};
+}
+
+}  // namespace perseus

@@ -1,0 +1,225 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace perseus {
+namespace {
+
+using Kind = std::pair<int, ComputationType>;
+
+bool IsHalf(ComputationType type) {
+  return type == ComputationType::kBackwardInput || type == ComputationType::kBackwardWeight;
+}
+
+tl::unexpected<Error> WrongRow(const WorkTable& table, const WorkRow& row, std::string message) {
+  return InvalidInput(
+      fmt::format("{}:{}:{}: {}", table.source, row.line, row.column, std::move(message)));
+}
+
+// Whether a row of this stage and type says something of what is run.
+bool IsRun(const std::vector<Kind>& kinds, int stage, ComputationType type) {
+  return std::any_of(kinds.begin(), kinds.end(), [&](const Kind& kind) {
+    return kind.first == stage &&
+           (kind.second == type || (type == ComputationType::kBackward && IsHalf(kind.second)));
+  });
+}
+
+Result<void> CheckRows(const WorkTable& table, int num_microbatches,
+                       const std::vector<Kind>& kinds) {
+  for (const WorkRow& row : table.rows) {
+    if (row.microbatch >= num_microbatches) {
+      return WrongRow(table, row,
+                      fmt::format("microbatch {} is not there: the pipeline has {}, counted from 0",
+                                  row.microbatch, num_microbatches));
+    }
+    if (!row.type || IsRun(kinds, row.stage, *row.type)) continue;
+    return WrongRow(table, row,
+                    fmt::format("the schedule runs no {} of stage {}; remove the row, or correct "
+                                "its stage or type",
+                                ComputationTypeName(*row.type), row.stage));
+  }
+  return {};
+}
+
+Work OfFactors(const WorkTable& table, int num_microbatches, const std::vector<Kind>& kinds) {
+  const bool by_kind = std::any_of(table.rows.begin(), table.rows.end(),
+                                   [](const WorkRow& row) { return row.type.has_value(); });
+  if (!by_kind) {
+    std::vector<double> factors(static_cast<std::size_t>(num_microbatches), 1.0);
+    for (const WorkRow& row : table.rows) factors[row.microbatch] = row.value;
+    return Work(std::move(factors));
+  }
+  Work work;
+  // Those of backward first: rows of its halves win over them.
+  for (const WorkRow& row : table.rows) {
+    if (row.type != ComputationType::kBackward) continue;
+    for (const auto& [stage, type] : kinds) {
+      if (stage == row.stage && IsHalf(type)) work.Set({type, stage, row.microbatch}, row.value);
+    }
+  }
+  for (const WorkRow& row : table.rows) {
+    work.Set({*row.type, row.stage, row.microbatch}, row.value);
+  }
+  return work;
+}
+
+Result<std::vector<double>> TokensOf(const WorkTable& table, int num_microbatches) {
+  std::vector<double> tokens(static_cast<std::size_t>(num_microbatches), 0.0);
+  for (const WorkRow& row : table.rows) tokens[row.microbatch] = row.value;
+  const auto missing = std::find(tokens.begin(), tokens.end(), 0.0);
+  if (missing == tokens.end()) return tokens;
+  return InvalidInput(fmt::format(
+      "{}: microbatch {} has no row; a table in tokens needs one for each of the {} microbatches",
+      table.source, missing - tokens.begin(), num_microbatches));
+}
+
+double BaselineSeconds(const OptionTable& table) {
+  return table.options[table.baseline].time_seconds;
+}
+
+// Seconds of the fit and of the profile, at the highest clock.
+struct FittedKind {
+  double seconds = 0;
+  double seconds_per_token = 0;
+  double profiled_seconds = 0;
+};
+
+// By the rows of the kind itself, else of the whole that it is half of, else of
+// the halves that it is made of.
+Result<FittedKind> FittedOf(const WorkFit& fit, const Profile& profile, const Kind& kind) {
+  const auto add = [&](ComputationType type, FittedKind* sum) {
+    const WorkFitRow* row = fit.Find(kind.first, type);
+    const OptionTable* table = profile.Find(kind.first, type);
+    if (row == nullptr || table == nullptr) return false;
+    sum->seconds += row->seconds;
+    sum->seconds_per_token += row->seconds_per_token;
+    sum->profiled_seconds += BaselineSeconds(*table);
+    return true;
+  };
+  FittedKind fitted;
+  if (add(kind.second, &fitted)) return fitted;
+  if (IsHalf(kind.second) && add(ComputationType::kBackward, &fitted)) return fitted;
+  if (kind.second == ComputationType::kBackward && add(ComputationType::kBackwardInput, &fitted) &&
+      add(ComputationType::kBackwardWeight, &fitted)) {
+    return fitted;
+  }
+  return InvalidInput(fmt::format(
+      "{}: there is no row for {} of stage {}, which the schedule runs (the profile must have such "
+      "rows, too)",
+      fit.source, ComputationTypeName(kind.second), kind.first));
+}
+
+Result<double> CheckedFactor(const WorkTable& table, const Action& action, double factor) {
+  if (factor >= kLeastWork && factor <= kMostWork) return factor;
+  return InvalidInput(fmt::format(
+      "{}: {} of stage {}, microbatch {} would be {:.3g} times the profile's work; expected {:g} "
+      "to {:g}",
+      table.source, ComputationTypeName(action.type), action.stage, action.microbatch, factor,
+      kLeastWork, kMostWork));
+}
+
+Result<Work> OfTokens(const WorkTable& table, const TokenRule& rule, const Profile& profile,
+                      int num_microbatches, const std::vector<Kind>& kinds) {
+  const Result<std::vector<double>> tokens = TokensOf(table, num_microbatches);
+  if (!tokens) return tl::unexpected(tokens.error());
+  if (!rule.fit) {
+    double reference = rule.profiled_tokens;
+    if (!(reference > 0)) {
+      for (const double each : *tokens) reference += each;
+      reference /= static_cast<double>(tokens->size());
+    }
+    std::vector<double> factors;
+    for (const double each : *tokens) {
+      const Action action = {.microbatch = static_cast<int>(factors.size())};
+      const Result<double> factor = CheckedFactor(table, action, each / reference);
+      if (!factor) return tl::unexpected(factor.error());
+      factors.push_back(*factor);
+    }
+    return Work(std::move(factors));
+  }
+  Work work;
+  for (const Kind& kind : kinds) {
+    const Result<FittedKind> fitted = FittedOf(*rule.fit, profile, kind);
+    if (!fitted) return tl::unexpected(fitted.error());
+    for (int m = 0; m < num_microbatches; ++m) {
+      const Action action = {kind.second, kind.first, m};
+      const double seconds = fitted->seconds + fitted->seconds_per_token * (*tokens)[m];
+      const Result<double> factor =
+          CheckedFactor(table, action, seconds / fitted->profiled_seconds);
+      if (!factor) return tl::unexpected(factor.error());
+      work.Set(action, *factor);
+    }
+  }
+  return work;
+}
+
+}  // namespace
+
+void Work::Set(const Action& action, double factor) {
+  const auto place = [](const Action& a, int stages) {
+    return (static_cast<std::size_t>(a.microbatch) * stages + a.stage) * kNumComputationTypes +
+           static_cast<std::size_t>(a.type);
+  };
+  if (action.stage >= stages_) {
+    // Doubling, so that stages may come one by one.
+    const int stages = std::max(action.stage + 1, 2 * stages_);
+    std::vector<double> wider;
+    const std::size_t old_row = static_cast<std::size_t>(stages_) * kNumComputationTypes;
+    const std::size_t row = static_cast<std::size_t>(stages) * kNumComputationTypes;
+    if (old_row > 0) wider.resize(of_action_.size() / old_row * row, 0.0);
+    for (std::size_t k = 0; k < of_action_.size(); ++k) {
+      wider[k / old_row * row + k % old_row] = of_action_[k];
+    }
+    of_action_ = std::move(wider);
+    stages_ = stages;
+  }
+  const std::size_t row = static_cast<std::size_t>(stages_) * kNumComputationTypes;
+  const std::size_t needed = (static_cast<std::size_t>(action.microbatch) + 1) * row;
+  if (needed > of_action_.size()) of_action_.resize(needed, 0.0);
+  of_action_[place(action, stages_)] = factor;
+}
+
+double Work::FactorOf(const Action& action) const {
+  if (action.stage < stages_) {
+    const std::size_t k = (static_cast<std::size_t>(action.microbatch) * stages_ + action.stage) *
+                              kNumComputationTypes +
+                          static_cast<std::size_t>(action.type);
+    if (k < of_action_.size() && of_action_[k] > 0) return of_action_[k];
+  }
+  const auto microbatch = static_cast<std::size_t>(action.microbatch);
+  return microbatch < of_microbatch_.size() ? of_microbatch_[microbatch] : 1.0;
+}
+
+int Work::num_microbatches() const {
+  const std::size_t row = static_cast<std::size_t>(stages_) * kNumComputationTypes;
+  const std::size_t by_action = row > 0 ? of_action_.size() / row : 0;
+  return static_cast<int>(std::max(of_microbatch_.size(), by_action));
+}
+
+const WorkFitRow* WorkFit::Find(int stage, ComputationType type) const {
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const WorkFitRow& row) {
+    return row.stage == stage && row.type == type;
+  });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+Result<Work> MakeWork(const WorkTable& table, const TokenRule& tokens, const Profile& profile,
+                      int num_microbatches,
+                      const std::vector<std::pair<int, ComputationType>>& kinds) {
+  if (auto good = CheckRows(table, num_microbatches, kinds); !good) {
+    return tl::unexpected(good.error());
+  }
+  if (!table.in_tokens) return OfFactors(table, num_microbatches, kinds);
+  return OfTokens(table, tokens, profile, num_microbatches, kinds);
+}
+
+}  // namespace perseus

@@ -1,0 +1,76 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/assignment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "perseus/stream.h"
+#include "plan/pipelines.h"
+
+namespace perseus {
+namespace {
+
+using plan_testing::Blocking;
+using plan_testing::DagOf;
+using plan_testing::ProfileOf;
+using testing::HasSubstr;
+
+constexpr const char* kTwoStages =
+    "0,forward,1400,1,100\n0,forward,1200,1.25,80\n0,backward,1400,2,200\n0,backward,1200,2.5,160\n"
+    "1,forward,1400,1,110\n1,forward,1200,1.2,80\n1,backward,1400,2,220\n1,backward,1200,2.4,170\n";
+
+StreamPlanner Stream() {
+  return *StreamPlanner::Create(ProfileOf(kTwoStages), DagOf("1f1b", 2, 3), Blocking(20), {});
+}
+
+TEST(AssignmentTest, EveryOrderHasEveryMicrobatchOnceAndTheSearchIsNoWorse) {
+  const std::vector<double> lengths = {1, 3, 0.5, 0.5, 2, 0.25};
+  AssignmentSpec spec;
+  spec.pipelines = 2;
+  spec.tries = 60;
+  const auto results = AnalyseAssignment(Stream(), lengths, spec);
+  ASSERT_TRUE(results) << results.error().message;
+  ASSERT_EQ(results->size(), 6U);
+  EXPECT_EQ(results->front().name, "as given");
+  EXPECT_EQ(results->back().name, "searched");
+  for (const AssignmentResult& each : *results) {
+    std::vector<int> sorted = each.microbatches;
+    std::sort(sorted.begin(), sorted.end());
+    std::vector<int> all(lengths.size());
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(sorted, all) << each.name;
+    EXPECT_LE(results->back().baseline_seconds, each.baseline_seconds) << each.name;
+    EXPECT_LE(each.planned_joules, each.baseline_joules) << each.name;
+  }
+  EXPECT_EQ((*results)[1].microbatches, (std::vector<int>{1, 0, 2, 4, 3, 5}));
+  // The longest, 3, with the shortest; 2 and 1 with the other.
+  EXPECT_EQ((*results)[3].microbatches, (std::vector<int>{1, 2, 5, 0, 3, 4}));
+  EXPECT_EQ(results->front().late_joules, results->front().planned_joules);
+}
+
+TEST(AssignmentTest, EqualLengthsHaveNothingToGain) {
+  AssignmentSpec spec;
+  spec.tries = 10;
+  const auto results = AnalyseAssignment(Stream(), {2, 2, 2}, spec);
+  ASSERT_TRUE(results);
+  for (const AssignmentResult& each : *results) {
+    EXPECT_EQ(each.baseline_seconds, results->front().baseline_seconds);
+    EXPECT_EQ(each.planned_joules, results->front().planned_joules);
+  }
+}
+
+TEST(AssignmentTest, RefusesAnotherNumberOfLengths) {
+  const auto results = AnalyseAssignment(Stream(), {1, 1, 1, 1}, {});
+  ASSERT_FALSE(results);
+  EXPECT_THAT(results.error().message, HasSubstr("the lengths of 4 microbatches are given"));
+}
+
+}  // namespace
+}  // namespace perseus

@@ -1,0 +1,160 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/stream.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "perseus/costed_pipeline.h"
+#include "perseus/planner.h"
+#include "perseus/work.h"
+#include "plan/pipelines.h"
+#include "plan/planner_testing.h"
+
+namespace perseus {
+namespace {
+
+using plan_testing::Blocking;
+using plan_testing::DagOf;
+using plan_testing::ProfileOf;
+using testing::HasSubstr;
+
+constexpr const char* kTwoStages =
+    "0,forward,1400,1,100\n0,forward,1200,1.25,80\n0,forward,1000,1.5,75\n"
+    "0,backward,1400,2,200\n0,backward,1200,2.5,160\n0,backward,1000,3,150\n"
+    "1,forward,1400,1,110\n1,forward,1200,1.2,80\n1,forward,1000,1.5,75\n"
+    "1,backward,1400,2,220\n1,backward,1200,2.4,170\n1,backward,1000,3,150\n";
+
+StreamPlanner Stream(const StreamOptions& options = {}) {
+  auto stream =
+      StreamPlanner::Create(ProfileOf(kTwoStages), DagOf("1f1b", 2, 4), Blocking(20), options);
+  EXPECT_TRUE(stream) << stream.error().message;
+  return *stream;
+}
+
+TEST(WorkCostsTest, TimeEnergyAndNothingElseGrow) {
+  CostSpec spec = Blocking(20);
+  const auto plain = CostPipeline(ProfileOf(kTwoStages), DagOf("1f1b", 2, 4), spec);
+  spec.work = Work({2, 1, 2, 0.5});
+  const auto costed = CostPipeline(ProfileOf(kTwoStages), DagOf("1f1b", 2, 4), spec);
+  ASSERT_TRUE(plain && costed);
+  // Four kinds, each of three amounts of work.
+  EXPECT_EQ(costed->tables.size(), 12U);
+  for (int i = 0; i < costed->dag.size(); ++i) {
+    const CostTable& table = costed->TableOf(i);
+    const CostTable& before = plain->TableOf(i);
+    const double factor = spec.work.FactorOf(costed->dag.computations[i].action);
+    EXPECT_EQ(table.work, factor);
+    ASSERT_EQ(table.all_options.size(), before.all_options.size());
+    for (std::size_t k = 0; k < table.all_options.size(); ++k) {
+      EXPECT_EQ(table.all_options[k].time_seconds, factor * before.all_options[k].time_seconds);
+      EXPECT_EQ(table.all_options[k].energy_joules, factor * before.all_options[k].energy_joules);
+    }
+    const CostTable& kind = costed->tables[costed->KindOf(costed->table_of[i])];
+    EXPECT_EQ(kind.same_kind_as, -1);
+    EXPECT_EQ(kind.stage, table.stage);
+    EXPECT_EQ(kind.type, table.type);
+  }
+}
+
+TEST(WorkCostsTest, SharedKnobsAreSharedAcrossDifferentWork) {
+  CostSpec spec = Blocking(20);
+  spec.work = Work({2, 1, 3, 0.5});
+  const auto costed = CostPipeline(ProfileOf(kTwoStages), DagOf("1f1b", 2, 4), spec);
+  ASSERT_TRUE(costed);
+  const Planner planner = plan_testing::Plans(*costed);
+  for (const Granularity granularity :
+       {Granularity::kStage, Granularity::kStageType, Granularity::kPhase}) {
+    PlanConstraints constraints;
+    constraints.granularity = granularity;
+    const auto plan =
+        planner.PlanFor(1.1 * planner.baseline().iteration_time_seconds, constraints, 0.1);
+    ASSERT_TRUE(plan) << plan.error().message;
+    plan_testing::CheckHonest(planner, *plan);
+    if (granularity == Granularity::kPhase) continue;
+    std::set<std::pair<int, int>> clocks;  // Kind and knob.
+    std::set<int> kinds;
+    for (int i = 0; i < costed->dag.size(); ++i) {
+      const int kind = costed->KindOf(costed->table_of[i]);
+      clocks.emplace(kind, plan->options[i].knob);
+      kinds.insert(kind);
+    }
+    EXPECT_EQ(clocks.size(), kinds.size());
+  }
+}
+
+TEST(WorkCostsTest, RefusesFactorsOutOfRangeAndTooManyMicrobatches) {
+  CostSpec spec = Blocking(20);
+  for (const double factor : {0.0, -1.0, 1e9}) {
+    spec.work = Work({1, factor});
+    const auto costed = CostPipeline(ProfileOf(kTwoStages), DagOf("1f1b", 2, 4), spec);
+    ASSERT_FALSE(costed);
+    EXPECT_THAT(costed.error().message, HasSubstr("microbatch 1"));
+  }
+  spec.work = Work({1, 1, 1, 1, 1});
+  const auto costed = CostPipeline(ProfileOf(kTwoStages), DagOf("1f1b", 2, 4), spec);
+  ASSERT_FALSE(costed);
+  EXPECT_THAT(costed.error().message, HasSubstr("the work of 5 microbatches"));
+}
+
+TEST(StreamTest, APlanIsTheOneForItsLengthsWhateverCameBefore) {
+  const StreamPlanner stream = Stream();
+  const auto first = stream.PlanFor(Work({2, 1, 1, 0.5}));
+  ASSERT_TRUE(first) << first.error().message;
+  plan_testing::CheckHonest(first->planner, first->plan);
+  ASSERT_TRUE(stream.PlanFor(Work({1, 3, 1, 1})));
+  const auto again = stream.PlanFor(Work({2, 1, 1, 0.5}));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->plan.energy_joules, first->plan.energy_joules);
+  EXPECT_EQ(again->plan.iteration_time_seconds, first->plan.iteration_time_seconds);
+  EXPECT_LE(first->plan.iteration_time_seconds, first->planner.baseline().iteration_time_seconds);
+  EXPECT_GT(first->plan.saving_percent, 0);
+}
+
+TEST(StreamTest, TwiceTheWorkIsTwiceTheTimeAndEnergy) {
+  const StreamPlanner stream = Stream();
+  const auto once = stream.PlanFor(Work({1, 1, 1, 1}));
+  const auto twice = stream.PlanFor(Work({2, 2, 2, 2}));
+  ASSERT_TRUE(once && twice);
+  EXPECT_DOUBLE_EQ(twice->plan.iteration_time_seconds, 2 * once->plan.iteration_time_seconds);
+  EXPECT_NEAR(twice->plan.energy_joules, 2 * once->plan.energy_joules, 1e-9);
+}
+
+TEST(StreamTest, UsesTheTimeThatAnotherPipelineTakes) {
+  const StreamPlanner stream = Stream();
+  const auto own = stream.PlanFor(Work({2, 1, 1, 0.5}));
+  ASSERT_TRUE(own);
+  const double later = 1.2 * own->plan.iteration_time_seconds;
+  const auto waits = stream.PlanFor(Work({2, 1, 1, 0.5}), later);
+  ASSERT_TRUE(waits);
+  EXPECT_LE(waits->plan.iteration_time_seconds, later);
+  EXPECT_GT(waits->plan.iteration_time_seconds, own->plan.iteration_time_seconds);
+  const auto sooner = stream.PlanFor(Work({2, 1, 1, 0.5}), 0.5 * later);
+  ASSERT_TRUE(sooner);
+  EXPECT_EQ(sooner->plan.energy_joules, own->plan.energy_joules);
+}
+
+TEST(StreamTest, KeepsToItsOptionsAndStopsWhenTold) {
+  StreamOptions options;
+  options.constraints.max_knobs = 1;
+  const auto one = Stream(options).PlanFor(Work({2, 1, 1, 0.5}));
+  ASSERT_TRUE(one) << one.error().message;
+  EXPECT_EQ(one->plan.distinct_knobs, 1);
+  int calls = 0;
+  const auto stopped = Stream().PlanFor(Work({2, 1, 1, 0.5}), [&calls](const PlanProgress&) {
+    ++calls;
+    return false;
+  });
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(calls, 1);
+  EXPECT_FALSE(Stream().PlanFor(Work({1, 1, 1, 1, 1})));
+}
+
+}  // namespace
+}  // namespace perseus
