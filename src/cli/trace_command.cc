@@ -146,9 +146,11 @@ std::string EnergyText(const TraceAnswer& answer, const Style& style) {
   text += plans.Format(style.rule());
   return text +
          Wrap(fmt::format("A straggler is a pipeline slower than the median one by 5 % in "
-                          "three quarters of {}; in {} one was known.",
+                          "three quarters of {}; in {} one was known. One length for each "
+                          "microbatch tells computations to {} (root mean square).",
                           CountOf(answer.costs.detector_steps, "recorded step"),
-                          CountOf(energy.stragglers_answered, "step")),
+                          CountOf(energy.stragglers_answered, "step"),
+                          FormatPercent(100 * energy.length_error, 1)),
               style.columns, 0) +
          "\n";
 }

@@ -12,6 +12,7 @@
 
 #include "perseus/planner.h"
 #include "plan/cost_options.h"
+#include "trace/length_fit.h"
 #include "trace/recorded_pipeline.h"
 #include "trace/trace_policies.h"
 #include "trace/trace_replay.h"
@@ -25,6 +26,7 @@ enum PolicyNumber : std::size_t {
   kAnswered,
   kOwn,
   kShared,
+  kPredicted,
   kAsSlow,
   kNumTracePolicies
 };
@@ -39,7 +41,8 @@ constexpr std::array<PolicyText, kNumTracePolicies> kPolicies = {{
     {"static-stragglers", "the same, and an answer to stragglers that the detector knows"},
     {"per-iteration-alone", "one plan an iteration, each pipeline by itself"},
     {"per-iteration", "one plan an iteration, as slow as the slowest pipeline"},
-    {"per-iteration-as-slow", "the same, given the time that the static plan takes"},
+    {"per-iteration-lengths", "the same, knowing one length for each microbatch"},
+    {"per-iteration-as-slow", "one plan an iteration, given the time that the static plan takes"},
 }};
 
 // What a policy makes of the whole recording.
@@ -56,7 +59,8 @@ class EnergyAnalysis {
         links_(links),
         spec_(spec),
         maker_(recording, links),
-        own_(OwnSeconds(recording, links)) {
+        own_(OwnSeconds(recording, links)),
+        predicted_(FitLengths(recording, own_)) {
     for (PolicyRun& run : runs_) {
       run.own_seconds = own_;
       run.computing_joules.resize(recording.steps.size());
@@ -79,7 +83,9 @@ class EnergyAnalysis {
     }
     Finish(kOwn);
     Finish(kShared);
+    Finish(kPredicted);
     Finish(kAsSlow);
+    result_.length_error = predicted_.error;
     Summarise();
     return std::move(result_);
   }
@@ -90,18 +96,28 @@ class EnergyAnalysis {
     RecordedPipeline pipeline;
     CostedPipeline costs;
     double seconds = 0;  // At maximum clocks.
+    double predicted_seconds = 0;
   };
 
   Result<Costed> CostOf(int step, int pipeline) const {
     Costed result;
     result.step = static_cast<std::size_t>(step);
     result.pipeline = maker_.Make(step, pipeline, own_);
-    std::vector<double> seconds;
-    for (const int operation : result.pipeline.operations) seconds.push_back(own_[operation]);
+    const std::vector<double> seconds = Of(result.pipeline, own_);
     auto costs = CostRecorded(result.pipeline, seconds, spec_.costs);
     if (!costs) return tl::unexpected(costs.error());
     result.costs = *std::move(costs);
     result.seconds = Replay(result.pipeline.dag, seconds).iteration_time_seconds;
+    result.predicted_seconds =
+        Replay(result.pipeline.dag, Of(result.pipeline, predicted_.seconds)).iteration_time_seconds;
+    return result;
+  }
+
+  // Those of the pipeline's computations.
+  static std::vector<double> Of(const RecordedPipeline& pipeline,
+                                const std::vector<double>& seconds) {
+    std::vector<double> result;
+    for (const int operation : pipeline.operations) result.push_back(seconds[operation]);
     return result;
   }
 
@@ -141,10 +157,12 @@ class EnergyAnalysis {
       const auto answer = plans->For(slowest);
       if (!answer) return tl::unexpected(answer.error());
       std::vector<double> seconds;
+      double predicted = 0;
       for (int pipeline = 0; pipeline < recording_.pipelines; ++pipeline) {
         const auto of = CostOf(static_cast<int>(step), pipeline);
         if (!of) return tl::unexpected(of.error());
         seconds.push_back(of->seconds);
+        predicted = std::max(predicted, of->predicted_seconds);
         PutBaseline(kMaximum, *of);
         PutKnobs(kStatic, *of, **base);
         PutKnobs(kAnswered, *of,
@@ -152,6 +170,7 @@ class EnergyAnalysis {
       }
       watch.Add(seconds);
       slowest_pipeline_.push_back(*std::max_element(seconds.begin(), seconds.end()));
+      slowest_predicted_.push_back(predicted);
     }
     return {};
   }
@@ -162,8 +181,7 @@ class EnergyAnalysis {
     for (int pipeline = 0; pipeline < recording_.pipelines; ++pipeline) {
       auto of = CostOf(step, pipeline);
       if (!of) return tl::unexpected(of.error());
-      PlannerOptions options;
-      auto planner = Planner::Create(of->costs, options);
+      auto planner = Planner::Create(of->costs, {});
       if (!planner) return tl::unexpected(planner.error());
       const double own = planner->baseline().iteration_time_seconds;
       const double job = std::max(own, slowest_pipeline_[static_cast<std::size_t>(step)]);
@@ -174,9 +192,27 @@ class EnergyAnalysis {
         if (!plan) return tl::unexpected(plan.error());
         for (int i = 0; i < of->costs.dag.size(); ++i) Put(policy, *of, i, plan->options[i]);
       }
+      if (auto good = RunPredicted(*of); !good) return good;
       ReportProgress(step, pipeline);
     }
     result_.steps.push_back(split);
+    return {};
+  }
+
+  // Planned by the predicted times, run on the true ones.
+  Result<void> RunPredicted(const Costed& of) {
+    auto costs = CostRecorded(of.pipeline, Of(of.pipeline, predicted_.seconds), spec_.costs);
+    if (!costs) return tl::unexpected(costs.error());
+    auto planner = Planner::Create(*std::move(costs), {});
+    if (!planner) return tl::unexpected(planner.error());
+    const double seconds =
+        std::max(planner->baseline().iteration_time_seconds, slowest_predicted_[of.step]);
+    const Result<Plan> plan = planner->PlanFor(seconds, {}, spec_.effort);
+    if (!plan) return tl::unexpected(plan.error());
+    for (int i = 0; i < of.costs.dag.size(); ++i) {
+      const CostOption* option = plan::FindOption(of.costs.TableOf(i), plan->options[i].knob);
+      Put(kPredicted, of, i, option == nullptr ? of.costs.TableOf(i).baseline : *option);
+    }
     return {};
   }
 
@@ -247,9 +283,11 @@ class EnergyAnalysis {
   const TraceEnergySpec& spec_;
   PipelineMaker maker_;
   std::vector<double> own_;
+  LengthFit predicted_;
   double rank_watts_ = 0;
   std::array<PolicyRun, kNumTracePolicies> runs_;
-  std::vector<double> slowest_pipeline_;  // [step index], at maximum clocks.
+  std::vector<double> slowest_predicted_;  // [step index]
+  std::vector<double> slowest_pipeline_;   // [step index], at maximum clocks.
   TraceTiming timing_;
   TraceEnergy result_;
 };

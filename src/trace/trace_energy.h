@@ -51,6 +51,7 @@ struct TraceEnergy {
   double blocking_joules = 0;
   std::vector<TracePlanOutcome> plans;
   std::vector<TraceStepEnergy> steps;
+  double length_error = 0;      // LengthFit::error
   int stragglers_answered = 0;  // Steps in which the detector knew of one.
 };
 

@@ -43,6 +43,7 @@ TraceJson EnergyJson(const TraceAnswer& answer) {
                     {"intrinsic_bloat_j", energy.intrinsic_joules},
                     {"extrinsic_bloat_j", energy.extrinsic_joules},
                     {"blocking_j", energy.blocking_joules},
+                    {"length_error", energy.length_error},
                     {"detector_steps", answer.costs.detector_steps},
                     {"steps_with_known_stragglers", energy.stragglers_answered}};
   if (!answer.costs.modelled.empty()) json["profile_modelled"] = answer.costs.modelled;

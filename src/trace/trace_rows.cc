@@ -47,9 +47,9 @@ Parsed<Places> ReadTraceHeader(const CsvRecord& header) {
     const CsvCell& cell = header.cells[i];
     const auto known = std::find(kColumnNames.begin(), kColumnNames.end(), cell.text);
     if (known == kColumnNames.end()) {
-      const std::string hint = NearestHint(cell.text, {kColumnNames.begin(), kColumnNames.end()});
-      return ProblemAt(cell.offset, fmt::format("unknown column {}{}", Shown(cell.text),
-                                                hint.empty() ? "; remove it" : hint));
+      std::string hint = NearestHint(cell.text, {kColumnNames.begin(), kColumnNames.end()});
+      if (hint.empty()) hint = fmt::format("; a trace has {}", fmt::join(kColumnNames, ","));
+      return ProblemAt(cell.offset, fmt::format("unknown column {}{}", Shown(cell.text), hint));
     }
     std::size_t& place = places[static_cast<std::size_t>(known - kColumnNames.begin())];
     if (place != header.cells.size()) {

@@ -1,0 +1,87 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// `perseus trace` from file to file; what its numbers are is tested in tests/trace.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/run_perseus.h"
+
+namespace perseus::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Two pipelines of one stage; the second one's second step is long.
+constexpr const char* kTwoPipelines =
+    "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
+    "0,0,0,1,forward-compute,0,1,0,0,0,0\n0,0,0,1,backward-compute,1,2,0,0,0,0\n"
+    "0,0,0,1,optimizer-clip-main-grad,3,0.5,0,-1,-1,-1\n"
+    "1,0,2,1,forward-compute,0,1,0,0,0,0\n1,0,2,1,backward-compute,1,2,0,0,0,0\n"
+    "1,0,2,1,optimizer-clip-main-grad,3,0.5,0,-1,-1,-1\n"
+    "0,0,0,2,forward-compute,0,1,0,0,0,0\n0,0,0,2,backward-compute,1,2,0,0,0,0\n"
+    "0,0,0,2,optimizer-clip-main-grad,3,3.5,0,-1,-1,-1\n"
+    "1,0,2,2,forward-compute,0,1,0,0,0,0\n1,0,2,2,backward-compute,1,5,0,0,0,0\n"
+    "1,0,2,2,optimizer-clip-main-grad,6,0.5,0,-1,-1,-1\n";
+
+TEST(BinaryTraceTest, AnswersWithTheNamesThatOthersRelyOn) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.Write("t.csv", kTwoPipelines);
+  const RunResult run = RunPerseus({"trace", trace, "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["trace"], "t.csv");
+  EXPECT_EQ(json["sizes"]["tp"], 2);
+  EXPECT_EQ(json["sizes"]["dp"], 2);
+  EXPECT_EQ(json["sizes"]["pp"], 1);
+  ASSERT_EQ(json["steps"].size(), 2u);
+  EXPECT_EQ(json["steps"][1]["step"], 2);
+  EXPECT_DOUBLE_EQ(json["steps"][1]["recorded_s"], 6.5);
+  EXPECT_DOUBLE_EQ(json["steps"][1]["replayed_s"], 6.5);
+  // Backwards take 2.75 s in the mean, the clip half a second in the median.
+  EXPECT_DOUBLE_EQ(json["steps"][1]["without_stragglers_s"], 4.25);
+  EXPECT_DOUBLE_EQ(json["blocking_slowdown"], 5 / 4.25);
+  EXPECT_DOUBLE_EQ(json["blocking_by_stage"]["0"], 5 / 4.25);
+  EXPECT_DOUBLE_EQ(json["blocking_by_operation"]["backward-compute"], 5 / 4.25);
+  EXPECT_DOUBLE_EQ(json["blocking_by_operation"]["forward-compute"], 1);
+  EXPECT_EQ(json.count("energy"), 0u);
+}
+
+TEST(BinaryTraceTest, WritesItsPageAndTheSameBytesTwice) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.Write("t.csv", kTwoPipelines);
+  const std::string profile = folder.Write("profile.csv", SampleProfile(2));
+  std::vector<std::string> pages;
+  for (const char* name : {"a", "b"}) {
+    const RunResult run = RunPerseus(
+        {"trace", trace, "--profile", profile, "--blocking-power", "20", "-o", folder.Path(name)});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr("one plan an iteration"));
+    EXPECT_THAT(run.out, HasSubstr("taken to have run at the"));
+    pages.push_back(ReadText(folder.Path(std::string(name) + "/trace.html")) +
+                    ReadText(folder.Path(std::string(name) + "/trace.json")));
+  }
+  EXPECT_EQ(pages[0], pages[1]);
+  EXPECT_THAT(pages[0], HasSubstr("Heat map of 2 pipelines and 1 stages"));
+  EXPECT_THAT(pages[0], Not(HasSubstr("<script")));
+  EXPECT_THAT(pages[0], Not(HasSubstr(folder.path())));
+}
+
+TEST(BinaryTraceTest, NeverReplacesWhatItReads) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.Write("trace.json", kTwoPipelines);
+  const RunResult run = RunPerseus({"trace", trace, "-o", folder.path()});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(ReadText(trace), kTwoPipelines);
+  EXPECT_THAT(folder.List(), ElementsAre("trace.json"));
+}
+
+}  // namespace
+}  // namespace perseus::cli
