@@ -277,7 +277,8 @@ void ClockThread::Publish() {
   const auto& buckets = caller_.latency().buckets();
   std::copy(buckets.begin(), buckets.end(), stats.latency);
   state_->SetStats(stats);
-  const bool waits = stats.state == PERSEUS_STATE_CONNECTING && stats.plan_version <= 0;
+  const bool waits =
+      stats.state == PERSEUS_STATE_CONNECTING && stats.plan_version <= 0 && !state_->plans_steps();
   state_->page().listens.store(waits ? 0 : 1, std::memory_order_relaxed);
 }
 

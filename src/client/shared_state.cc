@@ -84,6 +84,8 @@ void SharedState::AddStepPlan(std::shared_ptr<const RankPlan> plan) {
     const std::lock_guard lock(mutex_);
     step_plans_.push_back(std::move(plan));
   }
+  plans_steps_.store(true, std::memory_order_relaxed);
+  page_->listens.store(1, std::memory_order_relaxed);
   page_->Wake();
 }
 

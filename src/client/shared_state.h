@@ -62,6 +62,8 @@ class SharedState {
   // Plans of one iteration each, from the trainer to the clock thread.
   void AddStepPlan(std::shared_ptr<const RankPlan> plan);
   std::vector<std::shared_ptr<const RankPlan>> TakeStepPlans();
+  // Whether there ever was one: the trainer's computations are then wanted.
+  bool plans_steps() const { return plans_steps_.load(std::memory_order_relaxed); }
   // From the trainer to the clock thread; the oldest go where nobody takes them.
   void AddStepTimes(StepTimes times);
   std::vector<StepTimes> TakeStepTimes();
@@ -119,6 +121,7 @@ class SharedState {
   std::atomic<std::int64_t> call_begin_ns_ = 0;
   std::atomic<bool> clock_stopping_ = false;
   std::atomic<bool> stopping_ = false;
+  std::atomic<bool> plans_steps_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -199,8 +199,6 @@ def check_work() -> bool:
             project = {
                 "activities": [pipeline.effective(i) for i in range(len(pipeline.options))],
                 "precedences": pipeline.dag.precedences,
-                "release": pipeline.dag.release,
-                "tail": pipeline.dag.tail,
             }
             (answer,) = solve_networks([project])
             exact, _, errors = check_project(project, answer, 12, sum(pipeline.blocking))

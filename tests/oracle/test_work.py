@@ -34,8 +34,6 @@ def test_frontier_equals_linear_program(seed: int, tmp_path: Path, frontier_prog
     project = {
         "activities": [pipeline.effective(i) for i in range(len(pipeline.options))],
         "precedences": pipeline.dag.precedences,
-        "release": pipeline.dag.release,
-        "tail": pipeline.dag.tail,
     }
     (answer,) = solve_networks([project])
     exact, _, errors = check_project(project, answer, POINTS, sum(pipeline.blocking))
