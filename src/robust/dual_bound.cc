@@ -105,13 +105,25 @@ class DualAscent {
 
   // The value at the price of time that makes it most, for the shares as they are.
   double BestPrice(double* price, double delay, double* used) {
+    constexpr double kNear = 1.02;
+    constexpr double kFar = 1.5;
     // Beyond these it is all the same.
     const double lowest = 1e-6 * first_price_;
     const double highest = 1e9 * first_price_;
     double low = std::clamp(*price, lowest, highest);
     double high = low;
-    while (high < highest && (Value(high, used), *used + delay > accepted_)) high *= 1.5;
-    while (low > lowest && (Value(low, used), *used + delay <= accepted_)) low /= 1.5;
+    // With changes each value takes long: near the last price first.
+    double factor = most_changes_ ? kNear : kFar;
+    while (high < highest && (Value(high, used), *used + delay > accepted_)) {
+      if (most_changes_) low = high;
+      high *= factor;
+      factor = std::min(kFar, factor * factor);
+    }
+    factor = most_changes_ ? kNear : kFar;
+    while (low > lowest && (Value(low, used), *used + delay <= accepted_)) {
+      low /= factor;
+      factor = std::min(kFar, factor * factor);
+    }
     const double close = most_changes_ ? 1e-3 : 1e-7;
     for (int k = 0; k < 40 && high - low > close * high; ++k) {
       const double middle = (low + high) / 2;

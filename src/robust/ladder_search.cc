@@ -171,6 +171,8 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
       if (replay_.figures().seconds > goal.accepted_seconds ||
           joules(replay_.figures()) > joules(followed)) {
         start = along;
+        const double late = Judge(OptionsAt(pipeline_, along), followed.changes);
+        if (late > 0) level->correction += late;
       }
     }
   }
