@@ -74,10 +74,11 @@ class CommandLine:
         )
 
     def plan(self, directory: Path, *arguments: object) -> dict[str, str]:
-        """Return the files that `perseus plan` writes."""
+        """Return the texts that `perseus plan` writes."""
         done = self.run("plan", *arguments, "-o", directory)
         assert done.returncode == 0, done.stderr
-        return {path.name: path.read_text() for path in directory.iterdir()}
+        texts = [path for path in directory.iterdir() if path.suffix != ".pftrace"]
+        return {path.name: path.read_text() for path in texts}
 
     def sentence(self, *arguments: object) -> str:
         """Return what it says of wrong input, without its own name."""

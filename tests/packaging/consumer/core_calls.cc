@@ -8,6 +8,8 @@
 
 #include "check.h"
 #include "perseus/analysis.h"
+#include "perseus/assignment.h"
+#include "perseus/conditions.h"
 #include "perseus/emulator.h"
 #include "perseus/explain.h"
 #include "perseus/file.h"
@@ -18,7 +20,12 @@
 #include "perseus/plan_file.h"
 #include "perseus/planner.h"
 #include "perseus/policy.h"
+#include "perseus/power_limits.h"
+#include "perseus/power_shape.h"
+#include "perseus/robust_plan.h"
+#include "perseus/stream.h"
 #include "perseus/synth.h"
+#include "perseus/work.h"
 #include "small_job.h"
 
 namespace {
@@ -33,6 +40,29 @@ void SolveTheHouse() {
   const auto frontier = ValueOf(perseus::SolveFrontier(house, {}), "SolveFrontier");
   const auto& fastest = frontier.breakpoints.front();
   Check(frontier.breakpoints.size() == 4 && fastest.time == 5 && fastest.cost == 190, "frontier.h");
+}
+
+// Microbatches that differ: a plan for one iteration, and another order of them.
+void PlanAStream() {
+  const auto table =
+      ValueOf(perseus::ParseWork("microbatch,factor\n1,2\n", "work.csv"), "ParseWork");
+  Check(table.rows.size() == 1 && table.rows[0].value == 2, "work.h");
+  const auto stream = ValueOf(
+      perseus::StreamPlanner::Create(SmallProfile(), SmallDag(), SmallCosts(), {}), "Create");
+  const perseus::Work work({1, 2, 1, 0.5});
+  Check(ValueOf(stream.PlanFor(work), "PlanFor").plan.saving_percent > 0, "stream.h");
+  const auto orders = perseus::AnalyseAssignment(stream, {1, 2, 1, 0.5}, {.tries = 10});
+  Check(ValueOf(orders, "AnalyseAssignment").front().name == "as given", "assignment.h");
+}
+
+// The plan that holds where clocks come late.
+void PlanUnderConditions(const perseus::Planner& planner) {
+  perseus::RobustPlanSpec spec;
+  spec.conditions.switching.latency_seconds = 0.01;
+  spec.conditions.switching.call_ahead = *perseus::ParseCallAhead("end");
+  const auto held = perseus::PlanUnder(planner, planner.baseline().iteration_time_seconds, spec);
+  Check(ValueOf(held, "PlanUnder").expected.slowdown_percent < 0.1001, "robust_plan.h");
+  Check(perseus::CallAheadName(spec.conditions.switching.call_ahead) == "end", "conditions.h");
 }
 
 }  // namespace
@@ -77,6 +107,13 @@ int main(int argc, char** argv) {
   spec.target_seconds = seconds;
   const auto emulation = ValueOf(perseus::Emulate(planner, *policy, spec), "Emulate");
   Check(emulation.iterations.size() == 3 && emulation.energy.total_joules() > 0, "emulator.h");
+  Check(emulation.power_shape.stated(), "power_shape.h");
+  const perseus::PowerLimits limits = {.ramp_watts_per_second = 1e9};
+  Check(limits.KeptBy(emulation.power_shape), "power_limits.h");
+  const auto slower = perseus::SlowDownToLimits(planner, *policy, spec, limits);
+  Check(ValueOf(slower, "SlowDownToLimits").back().keeps, "power_limits.h");
+  PlanAStream();
+  PlanUnderConditions(planner);
 
   Check(ValueOf(perseus::CheapestWithin(planner, seconds), "CheapestWithin").saving_percent > 0,
         "analysis.h");

@@ -23,16 +23,24 @@ inline perseus::Profile SmallProfile() {
                  "ParseProfile");
 }
 
-// Their planner, for four microbatches.
-inline perseus::Planner SmallJob() {
-  const perseus::Profile profile = SmallProfile();
+// Four microbatches of them.
+inline perseus::PipelineDag SmallDag() {
   const auto schedule =
       ValueOf(perseus::BuildSchedule({.name = "1f1b", .num_stages = 2, .num_microbatches = 4}),
               "BuildSchedule");
-  auto dag = ValueOf(perseus::BuildDag(schedule, {}), "BuildDag");
+  return ValueOf(perseus::BuildDag(schedule, {}), "BuildDag");
+}
+
+inline perseus::CostSpec SmallCosts() {
   perseus::CostSpec costs;
   costs.blocking_power_watts = {50};
-  auto pipeline = ValueOf(perseus::CostPipeline(profile, std::move(dag), costs), "CostPipeline");
+  return costs;
+}
+
+// Their planner.
+inline perseus::Planner SmallJob() {
+  auto pipeline =
+      ValueOf(perseus::CostPipeline(SmallProfile(), SmallDag(), SmallCosts()), "CostPipeline");
   return ValueOf(perseus::Planner::Create(std::move(pipeline), {}), "Planner::Create");
 }
 
