@@ -31,6 +31,7 @@ int LanesFor(int computations) {
 
 std::vector<int> KnobsOf(const std::vector<CostOption>& options) {
   std::vector<int> knobs;
+  knobs.reserve(options.size());
   for (const CostOption& option : options) knobs.push_back(option.knob);
   return knobs;
 }
@@ -38,6 +39,7 @@ std::vector<int> KnobsOf(const std::vector<CostOption>& options) {
 // Every computation's option at its knob.
 std::vector<CostOption> OptionsAt(const CostedPipeline& pipeline, const std::vector<int>& knobs) {
   std::vector<CostOption> options;
+  options.reserve(pipeline.dag.computations.size());
   for (int i = 0; i < pipeline.dag.size(); ++i) {
     for (const CostOption& option : pipeline.TableOf(i).all_options) {
       if (option.knob == knobs[i]) options.push_back(option);
@@ -214,7 +216,13 @@ bool LadderSearch::TryAll() {
   for (int i = 0; i < pipeline_.dag.size() && count <= kMost; ++i) {
     count *= static_cast<double>(pipeline_.TableOf(i).all_options.size());
   }
-  if (count > kMost || spec_.conditions.noise.any()) return false;
+  // What is replayed for each: 8 to 10 iterations of every pipeline.
+  constexpr double kMostComputations = 1e7;
+  const double replayed = count * pipeline_.dag.size() * spec_.pipelines;
+  if (count > kMost || replayed > kMostComputations || spec_.conditions.noise.any() ||
+      spec_.conditions.switching.latency_spread_seconds > 0) {
+    return false;
+  }
   std::vector<std::size_t> digits(pipeline_.dag.size(), 0);
   std::vector<CostOption> options;
   options.reserve(pipeline_.dag.computations.size());
