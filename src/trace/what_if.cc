@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "trace/rank_order.h"
 #include "trace/trace_replay.h"
 
 namespace perseus::trace {
@@ -62,6 +63,7 @@ class RecordedChain {
       step_start = std::min(step_start, At(i).start_seconds);
       if (At(i).end_seconds() > At(current).end_seconds()) current = i;
     }
+    std::map<int, RankOrder> orders;  // By cell, where the chain comes to it.
     double busy = 0;
     // Clocks of ranks differ: a chain through them might not go back in time.
     for (int length = begin; length < end; ++length) {
@@ -73,7 +75,8 @@ class RecordedChain {
           if (before < 0 || At(wait).end_seconds() > At(before).end_seconds()) before = wait;
         }
       }
-      const int own = BeforeOnRank(step_index, last);
+      const int cell = recording_.Cell(step_index, At(last).pipeline, At(last).stage);
+      const int own = orders.try_emplace(cell, recording_, cell).first->second.Before(last);
       if (own >= 0 && (before < 0 || At(own).end_seconds() > At(before).end_seconds())) {
         before = own;
       }
@@ -90,20 +93,6 @@ class RecordedChain {
 
  private:
   const Operation& At(int operation) const { return recording_.operations[operation]; }
-
-  // What ended last of what the rank had begun before, and ended by then; -1: nothing.
-  int BeforeOnRank(int step_index, int operation) const {
-    constexpr double kRoundingSeconds = 1e-4;  // Times of host and device, of one rank.
-    const Operation& of = At(operation);
-    const int cell = recording_.Cell(step_index, of.pipeline, of.stage);
-    int found = -1;
-    for (int i = recording_.first_of[cell]; i < recording_.first_of[cell + 1]; ++i) {
-      if (std::pair(At(i).start_seconds, i) >= std::pair(of.start_seconds, operation)) continue;
-      if (At(i).end_seconds() > of.start_seconds + kRoundingSeconds) continue;
-      if (found < 0 || At(i).end_seconds() > At(found).end_seconds()) found = i;
-    }
-    return found;
-  }
 
   const Recording& recording_;
   const Links& links_;
