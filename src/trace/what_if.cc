@@ -116,17 +116,20 @@ void FindLaunchDelays(const Recording& recording, const Links& links, WhatIf* an
 }
 
 void Attribute(const Recording& recording, const Links& links, std::span<const double> own,
-               std::span<const double> usual, WhatIf* answer) {
+               std::span<const double> usual, double most_replayed, WhatIf* answer) {
+  const auto few = [&](int replays) {
+    return replays * static_cast<double>(recording.operations.size()) <= most_replayed;
+  };
   Attribution attribution(recording, links, own, usual, answer->without_stragglers_seconds);
-  for (int stage = 0; stage < recording.stages; ++stage) {
+  for (int stage = 0; few(recording.stages) && stage < recording.stages; ++stage) {
     answer->by_stage.push_back(
         attribution.Slowdown([&](const Operation& each) { return each.stage == stage; }));
   }
-  for (int pipeline = 0; pipeline < recording.pipelines; ++pipeline) {
+  for (int pipeline = 0; few(recording.pipelines) && pipeline < recording.pipelines; ++pipeline) {
     answer->by_pipeline.push_back(
         attribution.Slowdown([&](const Operation& each) { return each.pipeline == pipeline; }));
   }
-  for (int place = 0; place < recording.places(); ++place) {
+  for (int place = 0; few(recording.places()) && place < recording.places(); ++place) {
     answer->by_place.push_back(attribution.Slowdown([&](const Operation& each) {
       return recording.Place(each.pipeline, each.stage) == place;
     }));
@@ -149,7 +152,7 @@ void Attribute(const Recording& recording, const Links& links, std::span<const d
 
 }  // namespace
 
-WhatIf AskWhatIf(const Recording& recording, const Links& links) {
+WhatIf AskWhatIf(const Recording& recording, const Links& links, double most_replayed) {
   WhatIf answer;
   const std::vector<double> own = OwnSeconds(recording, links);
   const std::vector<double> usual = UsualSeconds(recording, own);
@@ -168,7 +171,7 @@ WhatIf AskWhatIf(const Recording& recording, const Links& links) {
   const auto ratio = [](double a, double b) { return b > 0 ? a / b : 1; };
   answer.launch_slowdown = ratio(answer.recorded_seconds, answer.replayed_seconds);
   answer.blocking_slowdown = ratio(answer.replayed_seconds, answer.without_stragglers_seconds);
-  Attribute(recording, links, own, usual, &answer);
+  Attribute(recording, links, own, usual, most_replayed, &answer);
   FindLaunchDelays(recording, links, &answer);
   return answer;
 }
