@@ -38,7 +38,8 @@ struct AssignmentSpec {
 
 // What reordering alone would save: at maximum clocks, and on top of plans. `lengths` are factors
 // as of Work, one for each slot of each pipeline. The first result is as given. Deterministic.
-// Errors: a wrong number of lengths, those of StreamPlanner.
+// Errors: a wrong number of lengths, a stream with another target than 1.0x (pipelines that
+// wait for each other have one time), those of StreamPlanner.
 Result<std::vector<AssignmentResult>> AnalyseAssignment(const StreamPlanner& stream,
                                                         const std::vector<double>& lengths,
                                                         const AssignmentSpec& spec,

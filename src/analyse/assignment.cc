@@ -202,6 +202,12 @@ Result<std::vector<AssignmentResult>> AnalyseAssignment(const StreamPlanner& str
         spec.pipelines == 1 ? "1 pipeline" : fmt::format("{} pipelines", spec.pipelines), slots,
         slots * static_cast<std::size_t>(std::max(spec.pipelines, 0))));
   }
+  if (stream.options().target != PlanTarget{}) {
+    return InvalidInput(fmt::format(
+        "an assignment is planned for the job's time at maximum clocks, not for {}; leave out the "
+        "target (--at)",
+        PlanTargetText(stream.options().target)));
+  }
   const Analysis analysis(stream, lengths, spec);
   std::vector<std::pair<std::string, std::vector<int>>> orders;
   const std::vector<int> given = analysis.AsGiven();

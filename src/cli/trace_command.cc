@@ -51,6 +51,12 @@ std::string StepsText(const WhatIf& what_if, const Style& style) {
 
 std::string ByText(const std::string& heading, std::vector<NamedSlowdown> rows,
                    const Style& style) {
+  if (rows.empty()) {
+    return "\n" +
+           Wrap(fmt::format("By {}: left out, too many to be replayed one by one.", heading),
+                style.columns, 0) +
+           "\n";
+  }
   std::stable_sort(rows.begin(), rows.end(), [](const NamedSlowdown& a, const NamedSlowdown& b) {
     return a.slowdown > b.slowdown;
   });
@@ -78,7 +84,7 @@ std::string AttributionText(const Recording& recording, const WhatIf& what_if, c
   }
   text += ByText("pipeline", std::move(rows), style);
   rows.clear();
-  for (int place = 0; place < recording.places(); ++place) {
+  for (int place = 0; place < static_cast<int>(what_if.by_place.size()); ++place) {
     rows.push_back({fmt::format("{} (pipeline {}, stage {})", recording.rank_of[place],
                                 place / recording.stages, place % recording.stages),
                     what_if.by_place[place]});

@@ -37,6 +37,10 @@ std::string_view LaneClass(OperationKind kind) {
 }  // namespace
 
 std::string DrawHeatMap(const Recording& recording, const std::vector<double>& slowdowns) {
+  if (slowdowns.empty()) {
+    return fmt::format("<p>{} ranks are too many to be replayed one by one.</p>\n",
+                       recording.places());
+  }
   if (recording.places() > kMostCells) {
     return fmt::format("<p>{} ranks are too many to be drawn; --json has them.</p>\n",
                        recording.places());

@@ -14,7 +14,9 @@ namespace {
 
 using TraceJson = nlohmann::ordered_json;
 
+// Null: too many to be replayed each.
 TraceJson MapOf(const std::vector<double>& slowdowns) {
+  if (slowdowns.empty()) return nullptr;
   TraceJson json = TraceJson::object();
   for (std::size_t i = 0; i < slowdowns.size(); ++i) json[fmt::format("{}", i)] = slowdowns[i];
   return json;
@@ -92,8 +94,8 @@ std::string FormatTraceJson(const TraceAnswer& answer) {
     json["blocking_by_operation"][each.name] = each.slowdown;
   }
   json["blocking_by_pipeline"] = MapOf(what_if.by_pipeline);
-  json["blocking_by_rank"] = TraceJson::array();
-  for (int place = 0; place < recording.places(); ++place) {
+  json["blocking_by_rank"] = nullptr;
+  for (int place = 0; place < static_cast<int>(what_if.by_place.size()); ++place) {
     json["blocking_by_rank"].push_back({{"rank", recording.rank_of[place]},
                                         {"pipeline", place / recording.stages},
                                         {"stage", place % recording.stages},

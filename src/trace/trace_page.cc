@@ -88,7 +88,7 @@ class TracePage {
     for (std::size_t i = 0; i < what_if_.by_stage.size(); ++i) {
       stages.Add({{fmt::format("{}", i)}, {fmt::format("{:.4f}", what_if_.by_stage[i])}});
     }
-    document_.Put(std::move(stages));
+    if (!what_if_.by_stage.empty()) document_.Put(std::move(stages));
     report::Table operations{"By kind of operation", {"Operation", "Slowdown"}, 1, {}};
     for (const NamedSlowdown& each : what_if_.by_operation) {
       operations.Add({{each.name}, {fmt::format("{:.4f}", each.slowdown)}});

@@ -51,9 +51,11 @@ Result<StaticPlans> StaticPlans::Create(const Recording& recording, const Pipeli
 
 Result<const StaticPlans::Knobs*> StaticPlans::For(double factor) {
   constexpr double kSteps = 1000;
-  const int key = static_cast<int>(std::floor(factor * kSteps + 1e-9));
+  constexpr double kMostFactor = 1e6;  // All clocks are at their lowest long before.
+  const double bounded = factor > 1 ? std::min(factor, kMostFactor) : 1.0;
+  const int key = static_cast<int>(std::floor(bounded * kSteps + 1e-9));
   if (const auto known = known_.find(key); known != known_.end()) return &known->second;
-  const double seconds = planner_.baseline().iteration_time_seconds * std::max(1.0, key / kSteps);
+  const double seconds = planner_.baseline().iteration_time_seconds * (key / kSteps);
   const Result<Plan> plan = planner_.PlanFor(seconds, {}, effort_);
   if (!plan) return tl::unexpected(plan.error());
   Knobs knobs;

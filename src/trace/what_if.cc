@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "trace/rank_order.h"
 #include "trace/trace_replay.h"
 
 namespace perseus::trace {
@@ -62,6 +63,7 @@ class RecordedChain {
       step_start = std::min(step_start, At(i).start_seconds);
       if (At(i).end_seconds() > At(current).end_seconds()) current = i;
     }
+    std::map<int, RankOrder> orders;  // By cell, where the chain comes to it.
     double busy = 0;
     // Clocks of ranks differ: a chain through them might not go back in time.
     for (int length = begin; length < end; ++length) {
@@ -73,7 +75,8 @@ class RecordedChain {
           if (before < 0 || At(wait).end_seconds() > At(before).end_seconds()) before = wait;
         }
       }
-      const int own = BeforeOnRank(step_index, last);
+      const int cell = recording_.Cell(step_index, At(last).pipeline, At(last).stage);
+      const int own = orders.try_emplace(cell, recording_, cell).first->second.Before(last);
       if (own >= 0 && (before < 0 || At(own).end_seconds() > At(before).end_seconds())) {
         before = own;
       }
@@ -90,20 +93,6 @@ class RecordedChain {
 
  private:
   const Operation& At(int operation) const { return recording_.operations[operation]; }
-
-  // What ended last of what the rank had begun before, and ended by then; -1: nothing.
-  int BeforeOnRank(int step_index, int operation) const {
-    constexpr double kRoundingSeconds = 1e-4;  // Times of host and device, of one rank.
-    const Operation& of = At(operation);
-    const int cell = recording_.Cell(step_index, of.pipeline, of.stage);
-    int found = -1;
-    for (int i = recording_.first_of[cell]; i < recording_.first_of[cell + 1]; ++i) {
-      if (std::pair(At(i).start_seconds, i) >= std::pair(of.start_seconds, operation)) continue;
-      if (At(i).end_seconds() > of.start_seconds + kRoundingSeconds) continue;
-      if (found < 0 || At(i).end_seconds() > At(found).end_seconds()) found = i;
-    }
-    return found;
-  }
 
   const Recording& recording_;
   const Links& links_;
@@ -127,17 +116,20 @@ void FindLaunchDelays(const Recording& recording, const Links& links, WhatIf* an
 }
 
 void Attribute(const Recording& recording, const Links& links, std::span<const double> own,
-               std::span<const double> usual, WhatIf* answer) {
+               std::span<const double> usual, double most_replayed, WhatIf* answer) {
+  const auto few = [&](int replays) {
+    return replays * static_cast<double>(recording.operations.size()) <= most_replayed;
+  };
   Attribution attribution(recording, links, own, usual, answer->without_stragglers_seconds);
-  for (int stage = 0; stage < recording.stages; ++stage) {
+  for (int stage = 0; few(recording.stages) && stage < recording.stages; ++stage) {
     answer->by_stage.push_back(
         attribution.Slowdown([&](const Operation& each) { return each.stage == stage; }));
   }
-  for (int pipeline = 0; pipeline < recording.pipelines; ++pipeline) {
+  for (int pipeline = 0; few(recording.pipelines) && pipeline < recording.pipelines; ++pipeline) {
     answer->by_pipeline.push_back(
         attribution.Slowdown([&](const Operation& each) { return each.pipeline == pipeline; }));
   }
-  for (int place = 0; place < recording.places(); ++place) {
+  for (int place = 0; few(recording.places()) && place < recording.places(); ++place) {
     answer->by_place.push_back(attribution.Slowdown([&](const Operation& each) {
       return recording.Place(each.pipeline, each.stage) == place;
     }));
@@ -160,7 +152,7 @@ void Attribute(const Recording& recording, const Links& links, std::span<const d
 
 }  // namespace
 
-WhatIf AskWhatIf(const Recording& recording, const Links& links) {
+WhatIf AskWhatIf(const Recording& recording, const Links& links, double most_replayed) {
   WhatIf answer;
   const std::vector<double> own = OwnSeconds(recording, links);
   const std::vector<double> usual = UsualSeconds(recording, own);
@@ -179,7 +171,7 @@ WhatIf AskWhatIf(const Recording& recording, const Links& links) {
   const auto ratio = [](double a, double b) { return b > 0 ? a / b : 1; };
   answer.launch_slowdown = ratio(answer.recorded_seconds, answer.replayed_seconds);
   answer.blocking_slowdown = ratio(answer.replayed_seconds, answer.without_stragglers_seconds);
-  Attribute(recording, links, own, usual, &answer);
+  Attribute(recording, links, own, usual, most_replayed, &answer);
   FindLaunchDelays(recording, links, &answer);
   return answer;
 }

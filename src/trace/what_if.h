@@ -34,6 +34,7 @@ struct LaunchDelay {
 
 // What stragglers cost. A slowdown is the mean time of a step over the mean time
 // without stragglers; `by_...`: where only these operations keep their own times.
+// By stage, pipeline or place: empty where there are too many to replay each.
 struct WhatIf {
   std::vector<StepTimes> steps;
   double recorded_seconds = 0;  // Means.
@@ -50,7 +51,11 @@ struct WhatIf {
   double other_chain_seconds = 0;
 };
 
-WhatIf AskWhatIf(const Recording& recording, const Links& links);
+// Stages, pipelines or places times the operations of the trace: some ten seconds.
+inline constexpr double kMostReplayedOperations = 4e8;
+
+WhatIf AskWhatIf(const Recording& recording, const Links& links,
+                 double most_replayed = kMostReplayedOperations);
 
 }  // namespace perseus::trace
 

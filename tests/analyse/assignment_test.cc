@@ -72,5 +72,19 @@ TEST(AssignmentTest, RefusesAnotherNumberOfLengths) {
   EXPECT_THAT(results.error().message, HasSubstr("the lengths of 4 microbatches are given"));
 }
 
+TEST(AssignmentTest, RefusesAnotherTarget) {
+  for (const char* target : {"1.2x", "0.9x", "20", "tstar", "fastest"}) {
+    StreamOptions options;
+    options.target = *ParsePlanTarget(target);
+    const auto stream =
+        StreamPlanner::Create(ProfileOf(kTwoStages), DagOf("1f1b", 2, 3), Blocking(20), options);
+    ASSERT_TRUE(stream) << stream.error().message;
+    const auto results = AnalyseAssignment(*stream, {1, 2, 1, 1, 1, 1}, {.pipelines = 2});
+    ASSERT_FALSE(results) << target;
+    EXPECT_EQ(results.error().code, ErrorCode::kInvalidInput);
+    EXPECT_THAT(results.error().message, HasSubstr(PlanTargetText(options.target)));
+  }
+}
+
 }  // namespace
 }  // namespace perseus

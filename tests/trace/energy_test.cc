@@ -61,6 +61,18 @@ TEST_F(TraceEnergyTest, IsThePowerTimesTheTimeAtMaximumClocks) {
   EXPECT_GT(plans_["static"].saving_percent, 1);
 }
 
+TEST_F(TraceEnergyTest, AnswersAPipelineThatIsSlowerThanAnyFactor) {
+  MadeUpJob job;
+  job.pipelines = 3;
+  job.steps = 4;
+  job.seconds = [](int, int pipeline, int, int, bool forward) {
+    return (forward ? 1.0 : 2.0) * (pipeline == 1 ? 1e7 : 1.0);
+  };
+  Compute(job);
+  EXPECT_GT(energy_.stragglers_answered, 0);
+  EXPECT_LT(plans_["static-stragglers"].energy_joules, plans_["static"].energy_joules - 1);
+}
+
 TEST_F(TraceEnergyTest, PlansKeepTheTimeAndSaveTheBloat) {
   MadeUpJob job;
   job.microbatches = 6;

@@ -9,6 +9,7 @@
 
 #include "trace/links.h"
 #include "trace/made_up_trace.h"
+#include "trace/trace_answer.h"
 #include "trace/trace_replay.h"
 
 namespace perseus::trace {
@@ -78,6 +79,29 @@ TEST(WhatIfTest, FindsTheSlowRank) {
   EXPECT_GT(answer.by_pipeline[1], answer.by_pipeline[0]);
   EXPECT_GT(answer.by_stage[0], answer.by_stage[1]);
   EXPECT_EQ(answer.by_operation.front().name, "backward-compute");
+}
+
+TEST(WhatIfTest, LeavesOutWhatIsTooMuchToReplay) {
+  MadeUpJob job;
+  job.pipelines = 3;
+  const Asked asked = Ask(job);
+  EXPECT_EQ(asked.answer.by_place.size(), 6U);
+  const double operations = static_cast<double>(asked.recording.operations.size());
+  const WhatIf two = AskWhatIf(asked.recording, asked.links, 2 * operations);
+  EXPECT_EQ(two.by_stage, asked.answer.by_stage);
+  EXPECT_TRUE(two.by_pipeline.empty());
+  EXPECT_TRUE(two.by_place.empty());
+  EXPECT_EQ(two.by_operation.size(), asked.answer.by_operation.size());
+  TraceAnswer answer;
+  answer.recording = &asked.recording;
+  answer.links = &asked.links;
+  answer.name = "t.csv";
+  answer.what_if = two;
+  const std::string json = FormatTraceJson(answer);
+  EXPECT_NE(json.find("\"blocking_by_pipeline\": null"), std::string::npos) << json;
+  EXPECT_NE(json.find("\"blocking_by_rank\": null"), std::string::npos);
+  const std::string page = FormatTraceHtml(answer);
+  EXPECT_NE(page.find("6 ranks are too many to be replayed"), std::string::npos);
 }
 
 TEST(WhatIfTest, WaitingForThePeerIsNoTransfer) {
