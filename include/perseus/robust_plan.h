@@ -84,7 +84,8 @@ struct RobustPlanSpec {
 // all maximum clocks under the same conditions x (seconds / all-maximum-clock
 // time) x (1 + max_slowdown), kept with the stated confidence. `seconds` is as
 // for Planner::PlanFor, at least T_min. All maximum clocks are a plan that
-// holds for targets of at least 1.0x, so that there is always one.
+// holds for targets of at least 1.0x, unless they change clocks themselves (kinds whose highest
+// clocks differ) more often than max_changes allows.
 //
 // Deterministic: the search is bounded by counts and draws by a hash of its own
 // seeds. More effort, and a higher max_changes, never give a plan that saves less

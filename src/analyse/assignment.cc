@@ -94,7 +94,7 @@ class Analysis {
       if (!later) return tl::unexpected(later.error());
       result.late_joules += whole(*later, late);
     }
-      result.name = std::move(name);
+    result.name = std::move(name);
     result.microbatches = std::move(order);
     return result;
   }
@@ -174,6 +174,7 @@ class Analysis {
  private:
   Work WorkOf(const std::vector<int>& order, int pipeline) const {
     std::vector<double> factors;
+    factors.reserve(slots_);
     for (int slot = 0; slot < slots_; ++slot) {
       factors.push_back(lengths_[order[pipeline * slots_ + slot]]);
     }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "cli/plan_notes.h"
 #include "cli/policy_runs.h"
 #include "cli/table.h"
+#include "job/job_fields.h"
 #include "perseus/emulation_report.h"
 #include "perseus/emulator.h"
 #include "perseus/file.h"
@@ -192,10 +194,15 @@ std::string PlanCommand(const std::vector<std::string>& arguments) {
   return command;
 }
 
-// Noise and late clocks alone are a scenario for any plan; who says what may be
-// given up for what wants the plan that holds.
+// Noise and late clocks as flags are a scenario for any plan; whose job is planned under
+// conditions, or who says what may be given up for what, wants the plan that holds.
 bool AsksForPlanThatHolds(const JobFile& settings) {
-  return settings.max_slowdown || settings.max_changes || settings.confidence ||
+  const bool is_of_the_job =
+      std::any_of(settings.places.begin(), settings.places.end(), [](const auto& place) {
+        const job::Field* const field = job::FindField(place.first);
+        return field != nullptr && field->condition;
+      });
+  return is_of_the_job || settings.max_slowdown || settings.max_changes || settings.confidence ||
          settings.change_price_joules;
 }
 

@@ -225,9 +225,12 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
       !planned) {
     return tl::unexpected(planned.error());
   }
-  progress.SetWhat("certificate");
-  if (auto bounded = planner->AddDiscreteBound(&summary.chosen, kBoundEffort * effort); !bounded) {
-    return tl::unexpected(bounded.error());
+  if (!HasConditions(job->settings)) {
+    progress.SetWhat("certificate");
+    if (auto bounded = planner->AddDiscreteBound(&summary.chosen, kBoundEffort * effort);
+        !bounded) {
+      return tl::unexpected(bounded.error());
+    }
   }
   progress.SetWhat("price of the constraints");
   auto prices = PriceConstraints(*planner, *seconds, constraints, effort, summary.chosen);

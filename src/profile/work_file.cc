@@ -77,7 +77,7 @@ class WorkCsv {
   }
 
   Parsed<bool> NextRow() {
-    const auto found = records_.Next(&record_);
+    auto found = records_.Next(&record_);
     if (!found || !*found) return found;
     if (record_.cells.size() == columns_) return true;
     return ProblemAt(record_.offset, fmt::format("the row has {} cells, the header {}",

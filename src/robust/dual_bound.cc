@@ -7,6 +7,9 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
+
+#include "robust/price_path.h"
 
 namespace perseus::robust {
 namespace {
@@ -19,11 +22,12 @@ struct PricedOption {
 class DualAscent {
  public:
   DualAscent(const CostedPipeline& pipeline, const Samples& samples, double accepted,
-             double latency)
+             double latency, std::optional<int> most_changes)
       : pipeline_(pipeline),
         samples_(samples),
         accepted_(accepted),
         latency_(latency),
+        most_changes_(most_changes),
         share_(pipeline.dag.size(), 0.0),
         mean_(pipeline.dag.size(), 0.0),
         chosen_(pipeline.dag.size(), 0.0),
@@ -38,6 +42,15 @@ class DualAscent {
     for (int i = 0; i < pipeline.dag.size(); ++i) {
       mean_[i] = options_[pipeline.table_of[i]].front().seconds;
     }
+    if (!most_changes) return;
+    at_knob_.resize(pipeline.tables.size() * pipeline.knobs.size());
+    for (std::size_t t = 0; t < pipeline.tables.size(); ++t) {
+      const CostTable& table = pipeline.tables[t];
+      for (const CostOption& option : table.all_options) {
+        at_knob_[t * pipeline.knobs.size() + option.knob] = {option.time_seconds,
+                                                             EffectiveEnergy(table, option)};
+      }
+    }
   }
 
   DualBound Run(int rounds) {
@@ -47,6 +60,8 @@ class DualAscent {
     std::vector<double> critical(size);
     first_price_ = FirstPrice();
     double price = first_price_;
+    change_joules_ = 1e-3 * first_price_ * accepted_ / size;
+    double mean_changes = 0;
     double delay = 0;
     for (int round = 0; round < rounds; ++round) {
       // Old rounds count less and less: prices and times of the first ones are far off.
@@ -64,12 +79,19 @@ class DualAscent {
         best.price.resize(size);
         for (int i = 0; i < size; ++i) best.price[i] = price * share_[i];
       }
+      if (most_changes_) {
+        mean_changes += step * (changes_ - mean_changes);
+        const double many = mean_changes / std::max(1, *most_changes_) - 1;
+        change_joules_ *= std::exp(std::clamp(many * std::sqrt(step), -0.3, 0.3));
+      }
       if (latency_ > 0) {
         const double late = (used + delay) / accepted_ - 1;
         price *= std::exp(std::clamp(late * 40 * std::sqrt(step), -0.3, 0.3));
       }
       for (int i = 0; i < size; ++i) mean_[i] += step * (chosen_[i] - mean_[i]);
     }
+    best.seconds = mean_;
+    best.change_joules = most_changes_ ? change_joules_ : 0;
     return best;
   }
 
@@ -83,14 +105,27 @@ class DualAscent {
 
   // The value at the price of time that makes it most, for the shares as they are.
   double BestPrice(double* price, double delay, double* used) {
+    constexpr double kNear = 1.02;
+    constexpr double kFar = 1.5;
     // Beyond these it is all the same.
     const double lowest = 1e-6 * first_price_;
     const double highest = 1e9 * first_price_;
     double low = std::clamp(*price, lowest, highest);
     double high = low;
-    while (high < highest && (Value(high, used), *used + delay > accepted_)) high *= 1.5;
-    while (low > lowest && (Value(low, used), *used + delay <= accepted_)) low /= 1.5;
-    for (int k = 0; k < 40 && high - low > 1e-7 * high; ++k) {
+    // With changes each value takes long: near the last price first.
+    double factor = most_changes_ ? kNear : kFar;
+    while (high < highest && (Value(high, used), *used + delay > accepted_)) {
+      if (most_changes_) low = high;
+      high *= factor;
+      factor = std::min(kFar, factor * factor);
+    }
+    factor = most_changes_ ? kNear : kFar;
+    while (low > lowest && (Value(low, used), *used + delay <= accepted_)) {
+      low /= factor;
+      factor = std::min(kFar, factor * factor);
+    }
+    const double close = most_changes_ ? 1e-3 : 1e-7;
+    for (int k = 0; k < 40 && high - low > close * high; ++k) {
       const double middle = (low + high) / 2;
       Value(middle, used);
       (*used + delay > accepted_ ? low : high) = middle;
@@ -110,10 +145,28 @@ class DualAscent {
     return value;
   }
 
-  // Each computation by itself.
+  // Each rank by itself: changes have a price.
+  double ValueWithChanges(double price, double* used) {
+    std::vector<double> prices = share_;
+    for (double& of_time : prices) of_time *= price;
+    const std::vector<int> knobs = CheapestKnobs(pipeline_, prices, change_joules_);
+    changes_ = CountChanges(pipeline_.dag, knobs);
+    double value = change_joules_ * (changes_ - *most_changes_);
+    for (int i = 0; i < pipeline_.dag.size(); ++i) {
+      const PricedOption& option =
+          at_knob_[pipeline_.table_of[i] * pipeline_.knobs.size() + knobs[i]];
+      value += samples_.weight[i] * option.joules + prices[i] * option.seconds;
+      chosen_[i] = option.seconds;
+      *used += share_[i] * option.seconds;
+    }
+    return value;
+  }
+
+  // Each computation by itself, where changes cost nothing.
   double Value(double price, double* used) {
     double value = 0;
     *used = 0;
+    if (most_changes_) return ValueWithChanges(price, used);
     for (int i = 0; i < pipeline_.dag.size(); ++i) {
       const double weight = samples_.weight[i];
       const double of_time = price * share_[i];
@@ -250,7 +303,11 @@ class DualAscent {
   const Samples& samples_;
   double accepted_;
   double latency_;
+  std::optional<int> most_changes_;
   double first_price_ = 1;
+  double change_joules_ = 0;
+  int changes_ = 0;
+  std::vector<PricedOption> at_knob_;  // [table x knobs + knob], where changes are limited.
   std::vector<std::vector<PricedOption>> options_;  // [table]
   std::vector<double> share_;   // [computation]: of lanes, with the factor of time.
   std::vector<double> mean_;    // [computation]: duration.
@@ -263,7 +320,12 @@ class DualAscent {
 
 DualBound BoundByPrices(const CostedPipeline& pipeline, const Samples& samples,
                         double accepted_seconds, double latency_seconds, int rounds) {
-  return DualAscent(pipeline, samples, accepted_seconds, latency_seconds).Run(rounds);
+  return DualAscent(pipeline, samples, accepted_seconds, latency_seconds, {}).Run(rounds);
+}
+
+DualBound PricesForChanges(const CostedPipeline& pipeline, const Samples& samples,
+                           double accepted_seconds, int most_changes, int rounds) {
+  return DualAscent(pipeline, samples, accepted_seconds, 0, most_changes).Run(rounds);
 }
 
 }  // namespace perseus::robust

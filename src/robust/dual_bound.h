@@ -15,8 +15,10 @@ struct DualBound {
   // No choice of knobs whose mean time over the lanes is at most the accepted one
   // has less mean effective energy, to 1e-12 or so of it.
   double effective_joules = 0;
-  double price_of_time = 0;   // Watts, of all that a second is worth.
-  std::vector<double> price;  // [computation], of its time before noise: watts.
+  double price_of_time = 0;     // Watts, of all that a second is worth.
+  std::vector<double> price;    // [computation], of its time before noise: watts.
+  std::vector<double> seconds;  // [computation]: what it takes, in the mean of the rounds.
+  double change_joules = 0;     // Price of a change, where they are limited.
 };
 
 // A lower bound by prices of time, whatever they are: paths of every lane,
@@ -27,6 +29,11 @@ struct DualBound {
 // come at once. Deterministic; `rounds` of ascent.
 DualBound BoundByPrices(const CostedPipeline& pipeline, const Samples& samples,
                         double accepted_seconds, double latency_seconds, int rounds);
+
+// The same where clocks come at once and change at most so often in the mean of the
+// rounds: prices that a search can begin from, and no bound.
+DualBound PricesForChanges(const CostedPipeline& pipeline, const Samples& samples,
+                           double accepted_seconds, int most_changes, int rounds);
 
 }  // namespace perseus::robust
 

@@ -11,6 +11,7 @@
 
 #include "common/word_hash.h"
 #include "robust/clock_search.h"
+#include "robust/follow_path.h"
 #include "robust/price_path.h"
 
 namespace perseus::robust {
@@ -20,6 +21,7 @@ constexpr std::uint64_t kSeed = 0x5EA2C4;  // The search's own.
 constexpr int kLanes = 128;
 constexpr int kPriceRounds = 150;
 constexpr int kSinglePriceRounds = 1000;  // Of one lane.
+constexpr int kSingleChangeRounds = 800;  // Of one lane, where changes have a price, too.
 
 // Fewer lanes where there are very many computations.
 int LanesFor(int computations) {
@@ -29,6 +31,7 @@ int LanesFor(int computations) {
 
 std::vector<int> KnobsOf(const std::vector<CostOption>& options) {
   std::vector<int> knobs;
+  knobs.reserve(options.size());
   for (const CostOption& option : options) knobs.push_back(option.knob);
   return knobs;
 }
@@ -36,6 +39,7 @@ std::vector<int> KnobsOf(const std::vector<CostOption>& options) {
 // Every computation's option at its knob.
 std::vector<CostOption> OptionsAt(const CostedPipeline& pipeline, const std::vector<int>& knobs) {
   std::vector<CostOption> options;
+  options.reserve(pipeline.dag.computations.size());
   for (int i = 0; i < pipeline.dag.size(); ++i) {
     for (const CostOption& option : pipeline.TableOf(i).all_options) {
       if (option.knob == knobs[i]) options.push_back(option);
@@ -91,9 +95,46 @@ double LadderSearch::Judge(const std::vector<CostOption>& options, int changes) 
   return late;
 }
 
+// The best choice in time that keeps to the schedule of the prices for so many changes;
+// empty where there is none. The lead is made faster or slower until the lanes say that
+// what follows it is just in time.
+std::vector<int> LadderSearch::AlongPrices(int most_changes, double accepted_seconds) {
+  constexpr int kSteps = 5;
+  constexpr double kReach = 0.008;  // Of the lead's durations.
+  const int rounds = spec_.conditions.noise.any() ? kPriceRounds : kSingleChangeRounds;
+  const DualBound dual =
+      PricesForChanges(pipeline_, samples_, accepted_seconds, most_changes, rounds);
+  std::vector<int> best;
+  double least_joules = std::numeric_limits<double>::infinity();
+  for (const double stiffness : {10.0, 100.0}) {
+    double change_joules = dual.change_joules;
+    double low = 1 - kReach;
+    double high = 1 + kReach;
+    for (int k = 0; k < kSteps; ++k) {
+      const double scale = (low + high) / 2;
+      Lead lead = {dual.seconds, dual.price};
+      for (double& seconds : lead.seconds) seconds *= scale;
+      std::vector<int> knobs =
+          KnobsAlongWithin(pipeline_, lead, stiffness, most_changes, &change_joules);
+      if (knobs.empty()) break;
+      replay_.Reset(knobs);
+      const LaneFigures& figures = replay_.figures();
+      const bool in_time = figures.seconds <= accepted_seconds;
+      (in_time ? low : high) = scale;
+      const double joules =
+          figures.effective_joules + pipeline_.total_blocking_power_watts * figures.seconds;
+      if (!in_time || joules >= least_joules) continue;
+      least_joules = joules;
+      best = std::move(knobs);
+    }
+  }
+  return best;
+}
+
 // One search at a level, in parts: each is corrected by what the trials of the one before
 // say. Returns whether there is a better plan now.
-bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed) {
+bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed,
+                         int round) {
   const int before = best_;
   SearchGoal goal;
   goal.waiting_watts = pipeline_.total_blocking_power_watts;
@@ -115,6 +156,27 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
   if (below != nullptr) consider(below->knobs, &start);
   if (level->most_changes > 0) {
     consider(CheapestKnobsWithin(pipeline_, prices_.price, level->most_changes), &start);
+  }
+  // What takes long waits for the second round: little effort is meant to be quick.
+  if (round == 1 && level->most_changes > 0) {
+    goal.accepted_seconds =
+        lanes_baseline_seconds_ * (1 + (slower_percent_ - level->correction) / 100);
+    const std::vector<int> along = AlongPrices(level->most_changes, goal.accepted_seconds);
+    if (!along.empty()) {
+      replay_.Reset(along);
+      const LaneFigures followed = replay_.figures();
+      const auto joules = [&](const LaneFigures& figures) {
+        return figures.effective_joules + goal.waiting_watts * figures.seconds +
+               goal.change_joules * figures.changes;
+      };
+      replay_.Reset(start);
+      if (replay_.figures().seconds > goal.accepted_seconds ||
+          joules(replay_.figures()) > joules(followed)) {
+        start = along;
+        const double late = Judge(OptionsAt(pipeline_, along), followed.changes);
+        if (late > 0) level->correction += late;
+      }
+    }
   }
   replay_.Reset(start);
   ClockSearch search(pipeline_, &replay_, seed);
@@ -154,7 +216,13 @@ bool LadderSearch::TryAll() {
   for (int i = 0; i < pipeline_.dag.size() && count <= kMost; ++i) {
     count *= static_cast<double>(pipeline_.TableOf(i).all_options.size());
   }
-  if (count > kMost || spec_.conditions.noise.any()) return false;
+  // What is replayed for each: 8 to 10 iterations of every pipeline.
+  constexpr double kMostComputations = 1e7;
+  const double replayed = count * pipeline_.dag.size() * spec_.pipelines;
+  if (count > kMost || replayed > kMostComputations || spec_.conditions.noise.any() ||
+      spec_.conditions.switching.latency_spread_seconds > 0) {
+    return false;
+  }
   std::vector<std::size_t> digits(pipeline_.dag.size(), 0);
   std::vector<CostOption> options;
   options.reserve(pipeline_.dag.computations.size());
@@ -207,7 +275,7 @@ void LadderSearch::Run(const std::function<bool(double share, bool better)>& pro
       const double part = std::sqrt(std::max(0.005, levels[k].most_changes / double(size)));
       const auto work = static_cast<std::int64_t>(full * share * part);
       const std::uint64_t seed = WordHash(kSeed).With(round).With(k).value();
-      const bool better = Climb(&levels[k], k == 0 ? nullptr : &levels[k - 1], work, seed);
+      const bool better = Climb(&levels[k], k == 0 ? nullptr : &levels[k - 1], work, seed, round);
       const double through =
           (done + share * static_cast<double>(k + 1) / static_cast<double>(levels.size())) /
           std::max(spec_.effort, 1.0 / 64);

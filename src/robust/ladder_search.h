@@ -56,7 +56,8 @@ class LadderSearch {
     double correction = 0;        // Of the accepted time, in per cent.
   };
   bool TryAll();
-  bool Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed);
+  std::vector<int> AlongPrices(int most_changes, double accepted_seconds);
+  bool Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed, int round);
 
   const Planner& planner_;
   const CostedPipeline& pipeline_;

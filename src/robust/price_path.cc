@@ -27,6 +27,7 @@ std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const d
   std::vector<int> chosen(pipeline.dag.size(), 0);
   std::vector<char> stays;
   std::vector<int> best_before;
+  std::vector<double> next;
   for (const std::vector<int>& order : pipeline.dag.rank_order) {
     std::vector<double> least(knobs, 0.0);
     stays.assign(order.size() * knobs, 1);
@@ -35,7 +36,7 @@ std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const d
       const auto cheapest = std::min_element(least.begin(), least.end());
       best_before[k] = static_cast<int>(cheapest - least.begin());
       const double after_change = *cheapest + (k == 0 ? 0 : change_joules);
-      std::vector<double> next(knobs, kInfinite);
+      next.assign(knobs, kInfinite);
       const CostTable& table = pipeline.TableOf(order[k]);
       for (const CostOption& option : table.all_options) {
         const auto knob = static_cast<std::size_t>(option.knob);
@@ -44,7 +45,7 @@ std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const d
         next[knob] = (changes ? after_change : least[knob]) + EffectiveEnergy(table, option) +
                      price[order[k]] * option.time_seconds;
       }
-      least = std::move(next);
+      std::swap(least, next);
     }
     int at = static_cast<int>(std::min_element(least.begin(), least.end()) - least.begin());
     for (std::size_t k = order.size(); k-- > 0;) {

@@ -16,6 +16,7 @@ constexpr std::uint64_t kComputationDraw = 1;
 constexpr std::uint64_t kStageDraw = 2;
 constexpr std::uint64_t kGpuDraw = 3;
 constexpr int kBlock = 8;
+constexpr int kMostLanePipelines = 16;
 
 }  // namespace
 
@@ -24,9 +25,10 @@ Samples DrawSamples(const CostedPipeline& pipeline, const TimeNoise& noise, int 
   const PipelineDag& dag = pipeline.dag;
   Samples samples;
   if (noise.any()) {
-    const int step = std::lcm(std::max(1, pipelines), kBlock);
+    // Of very many pipelines some: memory is bounded, and trials know all.
+    samples.pipelines = std::clamp(pipelines, 1, kMostLanePipelines);
+    const int step = std::lcm(samples.pipelines, kBlock);
     samples.lanes = (lanes + step - 1) / step * step;
-    samples.pipelines = pipelines;
   }
   const int count = samples.lanes;
   samples.time.assign(static_cast<std::size_t>(dag.size()) * count, 1.0);

@@ -12,6 +12,8 @@
 namespace perseus::robust {
 namespace {
 
+constexpr std::int64_t kSettling = 6;
+
 // Mean and standard error of differences that do not know each other.
 struct MeanAndError {
   double mean = 0;
@@ -65,15 +67,18 @@ std::vector<Trials::Iteration> Trials::Replay(const std::vector<CostOption>& opt
   const bool once = conditions_.noise.per_stage > 0 || conditions_.noise.per_gpu > 0;
   std::vector<Iteration> found;
   *calls = 0;
+  const bool varies = conditions_.noise.any() || conditions_.switching.latency_spread_seconds > 0;
+  // What is the same in every iteration is so once clocks and forecasts have settled.
+  const std::int64_t settling = varies ? 0 : kSettling;
   for (int job = 0; job < jobs_; ++job) {
-    const ReplayedRun run = ReplayJob(pipeline_, options, conditions_, pipelines_, iterations_,
-                                      WordHash(seed_).With(job).value());
+    const ReplayedRun run = ReplayJob(pipeline_, options, conditions_, pipelines_,
+                                      settling + iterations_, WordHash(seed_).With(job).value());
     *calls += run.clock_calls / jobs_;
     Iteration mean;
-    for (std::size_t k = 0; k < run.seconds.size(); ++k) {
+    for (auto k = static_cast<std::size_t>(settling); k < run.seconds.size(); ++k) {
       if (!once) found.push_back({run.seconds[k], run.joules[k]});
-      mean.seconds += run.seconds[k] / static_cast<double>(run.seconds.size());
-      mean.joules += run.joules[k] / static_cast<double>(run.seconds.size());
+      mean.seconds += run.seconds[k] / static_cast<double>(iterations_);
+      mean.joules += run.joules[k] / static_cast<double>(iterations_);
     }
     if (once) found.push_back(mean);
   }

@@ -62,6 +62,37 @@ TEST(PlanUnderTest, FindsTheProvenOptimumOfSmallPipelines) {
   }
 }
 
+// Beyond the time of least energy a plan may end earlier than it is allowed to.
+TEST(PlanUnderTest, TheBoundHoldsForPlansThatEndEarly) {
+  std::mt19937 random(18);
+  for (int run = 0; run < 6; ++run) {
+    const Planner planner = RandomPlanner(random, 2, 4, 4);
+    RobustPlanSpec spec = Late(planner, 0.3 * (run % 3));
+    spec.with_bound = true;
+    const double economic = planner.frontier().economic_seconds;
+    for (const double seconds : {economic, planner.frontier().tstar_seconds, 2 * economic}) {
+      const double most = std::max(seconds, planner.baseline().iteration_time_seconds);
+      const auto plan = PlanUnder(planner, most, spec);
+      ASSERT_TRUE(plan) << plan.error().message;
+      EXPECT_TRUE(plan->bound.proven);
+      EXPECT_GE(plan->bound.saving_percent, plan->expected.saving_percent - 1e-9);
+    }
+  }
+}
+
+// Nothing faster than the maximum clocks can be planned: slack is given away otherwise.
+TEST(PlanUnderTest, FindsPlansWithinConstraintsUnderNoise) {
+  std::mt19937 random(19);
+  const Planner planner = RandomPlanner(random, 3, 6, 6);
+  RobustPlanSpec spec = Late(planner, 0);
+  spec.conditions.noise.per_computation = 0.01;
+  const double without = Under(planner, 1, spec).expected.saving_percent;
+  spec.constraints.max_knobs = 4;
+  const RobustPlan plan = Under(planner, 1, spec);
+  EXPECT_LE(plan.plan.distinct_knobs, 4);
+  EXPECT_GT(plan.expected.saving_percent, 0.2 * without);
+}
+
 TEST(PlanUnderTest, MoreChangesAreNeverWorse) {
   std::mt19937 random(12);
   for (int run = 0; run < 6; ++run) {
@@ -70,6 +101,7 @@ TEST(PlanUnderTest, MoreChangesAreNeverWorse) {
     if (random() % 2 == 0) spec.conditions.noise.per_computation = 0.02;
     spec.conditions.switching.call_ahead = static_cast<CallAhead>(random() % 3);
     spec.conditions.max_slowdown = 0.01;
+    if (run % 3 == 0) spec.effort = 1.0 / 16;  // With the second round's starts.
     double before = -1e300;
     for (const int most : {0, 5, 12, 20, 1000}) {
       spec.conditions.max_changes = most;
