@@ -164,7 +164,7 @@ typedef struct perseus_client_stats {
    * lower one; the last also all above. */
   uint64_t latency[PERSEUS_LATENCY_BUCKETS];
   uint64_t step_plans;      /* Iterations that began with a plan of their own, */
-  uint64_t step_plans_late; /* and such plans that came when theirs had begun: not used. */
+  uint64_t step_plans_late; /* and such plans that came too late, or when four waited: not used. */
 } perseus_client_stats;
 
 /* One computation of this rank in a plan that the trainer's process made itself. */
@@ -207,8 +207,8 @@ PERSEUS_CLIENT_API void perseus_step_end(perseus_client* client, int64_t tokens)
  * is followed from perseus_step_begin() of that `iteration` on; where it comes later it is not
  * used, and counted. Iterations without a plan of their own keep the last one, or the server's
  * where a newer one came. At most four wait. Takes a lock and copies: not for the hot path's
- * threads between computations. PERSEUS_INVALID: a row that makes no sense, or more than a million.
- */
+ * threads between computations. PERSEUS_INVALID: a row that makes no sense, none, or more than
+ * 65,536. */
 PERSEUS_CLIENT_API perseus_status perseus_step_plan(perseus_client* client, int64_t iteration,
                                                     const perseus_step_row* rows, size_t count);
 

@@ -42,7 +42,16 @@ void Follower::Offer(std::shared_ptr<const RankPlan> plan) {
 void Follower::OfferStep(std::shared_ptr<const RankPlan> plan) {
   step_plans_.push_back(std::move(plan));
   if (step_plans_.size() <= kMostStepPlans) return;
-  step_plans_.pop_front();
+  // Of iterations that have begun first; else what is wanted last.
+  auto least = std::find_if(step_plans_.begin(), step_plans_.end(), [&](const auto& waiting) {
+    return waiting->iteration < iteration_ + (in_iteration_ ? 1 : 0);
+  });
+  if (least == step_plans_.end()) {
+    least =
+        std::max_element(step_plans_.begin(), step_plans_.end(),
+                         [](const auto& a, const auto& b) { return a->iteration < b->iteration; });
+  }
+  step_plans_.erase(least);
   ++counters_.step_plans_late;
 }
 

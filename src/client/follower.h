@@ -90,7 +90,7 @@ class Follower {
   void Offer(std::shared_ptr<const RankPlan> plan);
 
   // Of one iteration (RankPlan::iteration), in whose place it comes; dropped where that has
-  // begun. At most kMostStepPlans wait.
+  // begun. At most kMostStepPlans wait: the one furthest ahead goes, or one that came too late.
   void OfferStep(std::shared_ptr<const RankPlan> plan);
 
   // What the trainer said, in order. `at_ns`: when.
@@ -146,7 +146,6 @@ class Follower {
  private:
   static constexpr std::int64_t kNotTold = -1;
   static constexpr std::size_t kTimesPatience = 3;
-  static constexpr std::size_t kMostStepPlans = 4;
   static constexpr int kMaxStrikes = 3;  // Iterations in a wrong order, one after another.
 
   struct Row {

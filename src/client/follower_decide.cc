@@ -28,6 +28,13 @@ std::int64_t Follower::rest_at_ns() const { return last_event_ns_ + PatienceNs()
 
 // The first clock of the next iteration, which may be of another plan; 0: none.
 int Follower::NextFirstClock() const {
+  const auto own = std::find_if(step_plans_.rbegin(), step_plans_.rend(),
+                                [&](const std::shared_ptr<const RankPlan>& plan) {
+                                  return plan->iteration == iteration_ + 1;
+                                });
+  if (own != step_plans_.rend() && !(*own)->rows.empty()) {
+    return ClocksAtLevel(**own, level_).front();
+  }
   if (!has_offer_) return clocks_.front();
   const bool offers = offered_ && !offered_->rows.empty();
   return offers ? ClocksAtLevel(*offered_, level_).front() : 0;

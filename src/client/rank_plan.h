@@ -16,6 +16,9 @@
 
 namespace perseus::client {
 
+// Plans of one iteration each that wait for it, at most.
+inline constexpr std::size_t kMostStepPlans = 4;
+
 // One computation of a rank, or two that its schedule runs as one.
 struct PlanRow {
   Action action;

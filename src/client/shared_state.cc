@@ -83,6 +83,10 @@ void SharedState::AddStepPlan(std::shared_ptr<const RankPlan> plan) {
   {
     const std::lock_guard lock(mutex_);
     step_plans_.push_back(std::move(plan));
+    if (step_plans_.size() > kMostStepPlans) {
+      step_plans_.erase(step_plans_.begin());
+      ++step_plans_dropped_;
+    }
   }
   plans_steps_.store(true, std::memory_order_relaxed);
   page_->listens.store(1, std::memory_order_relaxed);
@@ -208,6 +212,7 @@ perseus_client_stats SharedState::stats() const {
   perseus_client_stats stats = stats_;
   stats.server_errors = server_errors_;
   stats.reports_dropped = dropped;
+  stats.step_plans_late += step_plans_dropped_;
   if (stats.state == PERSEUS_STATE_CONNECTING && registration_ == Progress::kDone) {
     stats.state = PERSEUS_STATE_WAITING;
   }

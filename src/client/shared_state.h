@@ -59,7 +59,8 @@ class SharedState {
   void OfferPlan(std::shared_ptr<const RankPlan> plan);
   // True where there is a new one.
   bool TakePlan(std::shared_ptr<const RankPlan>* plan);
-  // Plans of one iteration each, from the trainer to the clock thread.
+  // Plans of one iteration each, from the trainer to the clock thread; where it takes none, the
+  // newest kMostStepPlans stay, and the others count as late.
   void AddStepPlan(std::shared_ptr<const RankPlan> plan);
   std::vector<std::shared_ptr<const RankPlan>> TakeStepPlans();
   // Whether there ever was one: the trainer's computations are then wanted.
@@ -136,6 +137,7 @@ class SharedState {
   std::string registration_failure_;
   std::string job_id_;
   std::uint64_t server_errors_ = 0;
+  std::uint64_t step_plans_dropped_ = 0;
   perseus_client_stats stats_ = {};
   bool has_new_plan_ = false;
   Progress device_ = Progress::kPending;

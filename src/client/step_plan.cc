@@ -24,7 +24,9 @@ std::optional<PlanRow> RowOf(const perseus_step_row& row) {
   PlanRow known;
   known.action = {static_cast<ComputationType>(row.type), row.stage, row.microbatch};
   if (row.fused_type >= 0) {
-    if (!is_type(row.fused_type)) return std::nullopt;
+    if (!is_type(row.fused_type) || row.fused_stage < 0 || row.fused_microbatch < 0) {
+      return std::nullopt;
+    }
     known.fused = {static_cast<ComputationType>(row.fused_type), row.fused_stage,
                    row.fused_microbatch};
   }

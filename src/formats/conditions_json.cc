@@ -55,13 +55,20 @@ std::string ExpectedJson(const ExpectedFigures& expected) {
 Conditions ReadConditions(const TreeCursor& object) {
   constexpr NumberRange kNoise = {.least = 0, .most = kMostNoise};
   constexpr NumberRange kShare = {.least = 0, .most = 1};
+  constexpr NumberRange kInnerShare = {
+      .least = 0, .most = 1, .above_least = true, .below_most = true};
   Conditions conditions;
   Set(object, "noise", kNoise, &conditions.noise.per_computation);
   Set(object, "stage_noise", kNoise, &conditions.noise.per_stage);
   Set(object, "gpu_noise", kNoise, &conditions.noise.per_gpu);
   ClockSwitching& switching = conditions.switching;
   Set(object, "switch_latency_s", kNotNegative, &switching.latency_seconds);
-  Set(object, "switch_latency_spread_s", kNotNegative, &switching.latency_spread_seconds);
+  if (const auto found = object.Find("switch_latency_spread_s")) {
+    switching.latency_spread_seconds = found->Number(kNotNegative);
+    if (switching.latency_spread_seconds > switching.latency_seconds) {
+      found->FailExpected("at most switch_latency_s");
+    }
+  }
   Set(object, "switch_stall_s", kNotNegative, &switching.stall_seconds);
   if (const auto found = object.Find("call_ahead")) {
     const std::optional<CallAhead> call_ahead = ParseCallAhead(found->String());
@@ -72,7 +79,7 @@ Conditions ReadConditions(const TreeCursor& object) {
   Set(object, "min_call_interval_s", kNotNegative, &switching.min_interval_seconds);
   Set(object, "change_price_j", kNotNegative, &conditions.change_joules);
   Set(object, "max_slowdown", kShare, &conditions.max_slowdown);
-  Set(object, "confidence", kShare, &conditions.confidence);
+  Set(object, "confidence", kInnerShare, &conditions.confidence);
   if (const auto found = object.Find("max_changes")) {
     conditions.max_changes = found->Integer(0, kMostCount);
   }

@@ -18,6 +18,7 @@ namespace perseus::planner_c {
 Result<JobFile> ReadSettings(std::string_view json);
 
 // The settings that only say which plan of a job is wanted; those of `job` where they do not.
+// Conditions are refused in both.
 Result<JobFile> ReadPlanSettings(std::string_view json, const JobFile& job);
 
 // The job that an input describes.

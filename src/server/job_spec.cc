@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "common/json_text.h"
+#include "perseus/job.h"
 #include "perseus/job_file.h"
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
@@ -179,6 +180,12 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
   if (!library) return tl::unexpected(library.error());
   const Result<JobFile> settings = ParseJobFile(*text, kSettingsName, JobFileFormat::kJson);
   if (!settings) return Fail(FailureCode::kInvalid, settings.error().message, "job");
+  if (HasConditions(*settings)) {
+    return Fail(
+        FailureCode::kInvalid,
+        "conditions are for 'perseus plan' and 'perseus emulate'; leave 'conditions' out here",
+        "job.conditions");
+  }
   JobSpec spec;
   spec.settings_json = *text;
   spec.library_json = *library;

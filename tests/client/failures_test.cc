@@ -127,6 +127,22 @@ TEST(SharedState, APlanIsStaleWithoutAnAnswerWhoeverStandsStill) {
   EXPECT_TRUE(state_of("")->plan_fresh(now_ns + 61 * kSecondNs));  // Nobody to ask.
 }
 
+TEST(SharedState, WhereNobodyTakesStepPlansTheNewestFourStay) {
+  auto page = MapHotPage();
+  ASSERT_TRUE(page);
+  SharedState state(ClientSettings{}, std::move(*page));
+  for (int k = 1; k <= 6; ++k) {
+    auto plan = std::make_shared<RankPlan>();
+    plan->iteration = k;
+    state.AddStepPlan(plan);
+  }
+  EXPECT_EQ(state.stats().step_plans_late, 2U);
+  const auto left = state.TakeStepPlans();
+  ASSERT_EQ(left.size(), 4U);
+  EXPECT_EQ(left.front()->iteration, 3);
+  EXPECT_EQ(left.back()->iteration, 6);
+}
+
 TEST(ClockCaller, NoticesThatAnAgentLeftAndCameBack) {
   agent::TestAgent agent(1);
   ASSERT_TRUE(agent.Start());

@@ -258,6 +258,47 @@ TEST_F(FollowerTest, TakesAStepsOwnPlanInItsIterationAndCountsLateOnes) {
   EXPECT_EQ(follower.counters().step_plans_late, 3U);
 }
 
+TEST_F(FollowerTest, OfTooManyStepPlansTheOneFurthestAheadGoes) {
+  for (int k = 1; k <= 6; ++k) {
+    auto plan = std::make_shared<RankPlan>(*Plan(-1, {1000, 1000}));
+    plan->iteration = k;
+    follower_.OfferStep(plan);
+  }
+  EXPECT_EQ(follower_.counters().step_plans_late, 2U);
+  for (int k = 1; k <= 5; ++k) {
+    Say(EventKind::kStepBegin, {}, k);
+    Say(EventKind::kStepEnd);
+  }
+  EXPECT_EQ(follower_.counters().step_plans, 4U);  // Of 1 to 4.
+  // One that came too late goes before one that is still of use.
+  for (const int k : {2, 6, 7, 8, 9}) {
+    auto plan = std::make_shared<RankPlan>(*Plan(-1, {1000, 1000}));
+    plan->iteration = k;
+    follower_.OfferStep(plan);
+  }
+  for (int k = 6; k <= 9; ++k) {
+    Say(EventKind::kStepBegin, {}, k);
+    Say(EventKind::kStepEnd);
+  }
+  EXPECT_EQ(follower_.counters().step_plans, 8U);
+}
+
+TEST_F(FollowerTest, TheFirstClockAheadIsThatOfTheNextStepsOwnPlan) {
+  follower_.Offer(Plan(1, {1000, 1000}));
+  Say(EventKind::kStepBegin, {}, 1);
+  for (const int mhz : {1100, 1300}) {  // The newest counts.
+    auto own = std::make_shared<RankPlan>(*Plan(-1, {mhz, 1000}));
+    own->iteration = 2;
+    follower_.OfferStep(own);
+  }
+  const auto plan = Plan(1, {1000, 1000});
+  for (const PlanRow& row : plan->rows) Compute(row.action);
+  Pass(now_ + 20 * kMs);
+  Say(EventKind::kStepEnd);
+  ASSERT_FALSE(calls_.empty());
+  EXPECT_EQ(calls_.back().second, 1300);
+}
+
 TEST_F(FollowerTest, KeepsTheMinimumIntervalAndCoalesces) {
   const auto plan = Plan(1, {1000, 1100, 1200, 1300, 1400, 1000});
   latency_ = Latency(kMs, kMs);

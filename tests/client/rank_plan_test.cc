@@ -12,6 +12,8 @@
 
 #include "client/latency.h"
 #include "client/server_messages.h"
+#include "client/step_plan.h"
+#include "perseus/client.h"
 
 namespace perseus::client {
 namespace {
@@ -32,6 +34,30 @@ TEST(RankPlan, IsReadFromTheServersAnswer) {
   EXPECT_EQ(plan->rows[2].mhz, 1300);
   ASSERT_TRUE(plan->rows[3].fused);
   EXPECT_EQ(*plan->rows[3].fused, (Action{ComputationType::kBackward, 1, 1}));
+}
+
+TEST(StepPlan, RowsThatMakeNoSenseAreRefused) {
+  perseus_step_row row = {};
+  row.fused_type = row.fused_stage = row.fused_microbatch = -1;
+  row.clock_mhz = 1000;
+  row.duration_seconds = 0.01;
+  EXPECT_TRUE(StepPlanOf(1, &row, 1));
+  row.fused_type = 1;
+  EXPECT_FALSE(StepPlanOf(1, &row, 1));
+  row.fused_stage = 0;
+  EXPECT_FALSE(StepPlanOf(1, &row, 1));
+  row.fused_microbatch = 0;
+  EXPECT_TRUE(StepPlanOf(1, &row, 1));
+}
+
+TEST(StepPlan, HasAsManyRowsAsTheHeaderSays) {
+  perseus_step_row row = {};
+  row.fused_type = -1;
+  row.clock_mhz = 1000;
+  const std::vector<perseus_step_row> rows(65'537, row);
+  EXPECT_FALSE(StepPlanOf(1, rows.data(), 0));
+  EXPECT_TRUE(StepPlanOf(1, rows.data(), 65'536));
+  EXPECT_FALSE(StepPlanOf(1, rows.data(), 65'537));
 }
 
 TEST(RankPlan, TheComparisonIsReadUnlessItCannotBe) {

@@ -160,6 +160,14 @@ TEST(PlanFile, RefusesConditionsThatCannotBe) {
             std::string::npos);
   EXPECT_NE(error("\"noise\": 0", "\"noise\": 0.3"), "accepted");
   EXPECT_NE(error("\"confidence\": 0.95", "\"confidence\": 2"), "accepted");
+  for (const std::string_view confidence : {"0", "1"}) {
+    EXPECT_NE(error("0.95", confidence).find("conditions.confidence: expected a number"),
+              std::string::npos)
+        << confidence;
+  }
+  EXPECT_NE(error("\"switch_latency_spread_s\": 0", "\"switch_latency_spread_s\": 0.1")
+                .find("conditions.switch_latency_spread_s: expected at most switch_latency_s"),
+            std::string::npos);
   EXPECT_NE(error("\"seeds\": 0", "\"seeds\": -1"), "accepted");
 }
 

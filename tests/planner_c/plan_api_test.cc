@@ -54,6 +54,26 @@ class PlanApi : public testing::Test {
   Made made_;
 };
 
+TEST_F(PlanApi, ConditionsAreRefusedAndNotPassedOver) {
+  const std::string_view sentence =
+      "conditions are for 'perseus plan' and 'perseus emulate'; leave 'conditions' out here";
+  const std::string_view with = R"({"schedule": "1f1b", "microbatches": 4, "blocking_power": 70,)"
+                                R"( "conditions": {"noise": "1%"}})";
+  const Made under = Create(InputOf(kProfile, with));
+  ASSERT_EQ(under.status, PERSEUS_PLANNER_OK) << under.message;
+  const MadePlan of_job = PlanOf(under.planner.get(), "");
+  EXPECT_EQ(of_job.status, PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(of_job.message, sentence);
+  EXPECT_EQ(PlanOf(planner(), R"({"conditions": {"max_changes": 9}})").message, sentence);
+  const double work[] = {1, 1, 1, 1};
+  perseus_plan* plan = nullptr;
+  char* message = nullptr;
+  EXPECT_EQ(perseus_planner_plan_work(under.planner.get(), work, 4, nullptr, 0, nullptr, nullptr,
+                                      &plan, &message),
+            PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(Take(message), sentence);
+}
+
 TEST_F(PlanApi, FiguresAndColumnsAreThoseOfTheFile) {
   const MadePlan made = PlanOf(planner(), R"({"at": "1.05x"})");
   ASSERT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;

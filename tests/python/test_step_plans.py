@@ -81,3 +81,15 @@ def test_what_cannot_be_planned_is_counted_and_training_goes_on() -> None:
         assert report["failed"] == 1
         assert "the work of 1 microbatch" in report["last_error"]
         assert not job.client.step_plan(5, [])
+
+
+def test_a_plan_that_is_not_handed_over_is_not_counted() -> None:
+    """Closed while it planned."""
+    made = planner()
+    with perseus.Job() as job:
+        job.plan_with(made, rank=0)
+        stepper = job._step_planner
+        assert stepper is not None
+        stepper.close()
+        stepper._plan(1, (1.0, 1.0, 1.0, 1.0))
+        assert (stepper.planned, stepper.failed) == (0, 0)

@@ -48,6 +48,20 @@ TEST(JobSpecTest, NoRequestNamesAFile) {
   }
 }
 
+TEST(JobSpecTest, ConditionsAreRefusedAndNotPassedOver) {
+  for (const char* const profile : {"", kSmallProfile}) {
+    const Failure failure =
+        FailureOf(R"({"schedule":"1f1b","microbatches":4,"stages":2,"blocking_power":20,)"
+                  R"("conditions":{"noise":"1%"}})",
+                  profile);
+    EXPECT_EQ(failure.code, FailureCode::kInvalid);
+    EXPECT_EQ(failure.field, "job.conditions");
+    EXPECT_EQ(failure.message,
+              "conditions are for 'perseus plan' and 'perseus emulate'; leave 'conditions' out "
+              "here");
+  }
+}
+
 TEST(JobSpecTest, JobsOfMoreComputationsThanTheLimitAreRefused) {
   const auto settings = [](int microbatches) {
     return fmt::format(R"({{"schedule":"1f1b","microbatches":{},"stages":2,"blocking_power":20}})",

@@ -99,7 +99,9 @@ class StepPlanner:
         try:
             plan = self._planner.plan(work=work, **self._settings)  # type: ignore[arg-type]
             own = [each for each in plan.computations if each.rank == self._rank]
-            if not self._closed and not self._client.step_plan(iteration, own):
+            if self._closed:
+                return
+            if not self._client.step_plan(iteration, own):
                 raise PlannerError(self._client.last_error or "the client is closed")
             self.planned += 1
         except Exception as error:  # Training goes on with the plan before.
