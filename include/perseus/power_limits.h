@@ -38,7 +38,8 @@ struct SlowerRun {
 
 // Emulates the policy at the scenario's target and at 1.02, 1.05, 1.1, 1.15,
 // 1.2, 1.3, 1.4 and 1.5 times of it, up to the first that keeps the limits (the
-// last row then). Targets at which the policy has no plan are left out. Swings
+// last row then) or whose shape is not stated. Targets at which the policy has no
+// plan are left out. Swings
 // need not fall with every step: a longer time that was not tried may keep
 // them, a shorter one too. Errors: those of Emulate.
 Result<std::vector<SlowerRun>> SlowDownToLimits(const Planner& planner, const Policy& policy,

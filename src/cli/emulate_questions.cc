@@ -92,6 +92,11 @@ Result<std::vector<double>> ReadLengths(const std::string& path, const Job& job)
 
 Result<void> AnswerAssignment(const EmulateFlags& flags, const Job& job, ProgressLine* progress,
                               EmulationSummary* summary) {
+  if (job.settings.work_fit) {
+    return InvalidInput(
+        "--assignment scales every time of a microbatch with its length; leave out the fit of the "
+        "work table (--work-fit)");
+  }
   const Result<std::vector<double>> lengths = ReadLengths(flags.assignment_file, job);
   if (!lengths) return AboutOption("--assignment", lengths.error());
   const auto stream = job.MakeStream();

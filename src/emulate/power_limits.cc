@@ -32,7 +32,7 @@ Result<std::vector<SlowerRun>> SlowDownToLimits(const Planner& planner, const Po
                     .energy_joules = emulation->energy.total_joules(),
                     .shape = emulation->power_shape,
                     .keeps = limits.KeptBy(emulation->power_shape)});
-    if (runs.back().keeps) break;
+    if (runs.back().keeps || !runs.back().shape.stated()) break;
   }
   return runs;
 }

@@ -64,6 +64,15 @@ TEST_F(BinaryEmulateBadInputTest, StragglersThatCannotBe) {
   EXPECT_THAT(Emulate({"--no-reaction", "--reaction-delay", "1s"}), HasSubstr("exclude"));
 }
 
+TEST_F(BinaryEmulateBadInputTest, AssignmentsThatWouldBeMisstated) {
+  const std::string lengths =
+      folder_.Write("lengths.csv", "microbatch,factor\n0,1\n1,2\n2,1\n3,1\n");
+  EXPECT_THAT(Emulate({"--assignment", lengths, "--at", "1.2x"}),
+              HasSubstr("leave out the target (--at)"));
+  EXPECT_THAT(Emulate({"--assignment", lengths, "--work-fit", lengths}),
+              HasSubstr("leave out the fit of the work table (--work-fit)"));
+}
+
 TEST_F(BinaryEmulateBadInputTest, NumbersOutOfRange) {
   EXPECT_THAT(Emulate({"--noise", "1"}), HasSubstr("did you mean 1%?"));
   EXPECT_THAT(Emulate({"--gpu-noise", "30%"}), HasSubstr("at most 25%"));
