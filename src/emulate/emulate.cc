@@ -304,8 +304,7 @@ void JobEmulation::MakeGroups() {
 // unless chance makes every iteration another.
 const PipelineRun& JobEmulation::RunOf(const Group& group, std::int64_t iteration) {
   const auto clocks = ClocksBefore(group.first);
-  const bool keep =
-      spec_.noise.per_computation == 0 && spec_.switching.latency_spread_seconds == 0;
+  const bool keep = spec_.noise.per_computation == 0 && spec_.switching.latency_spread_seconds == 0;
   ReplayKey key;
   if (keep) {
     key = {.pipeline = spec_.noise.per_gpu > 0 ? group.first : 0,

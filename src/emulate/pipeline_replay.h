@@ -33,7 +33,7 @@ struct RunTotals {
 
 struct PipelineRun {
   RunTotals totals;
-  std::vector<PowerSegment> segments;  // Power of computations beyond blocking power.
+  std::vector<PowerSegment> segments;         // Power of computations beyond blocking power.
   std::vector<switching::ClockState> clocks;  // [rank], when its last computation ended.
   switching::Forecast forecast;               // The same; empty where calls are not predicted.
 };

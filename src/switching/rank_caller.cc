@@ -47,8 +47,8 @@ bool RankCaller::Start(double seconds) {
     }
     if (!clock_->calling()) DecideAhead(seconds);
   }
-  const bool comes = clock_->target == knob &&
-                     clock_->call_end_seconds <= seconds + rules_->tolerance_seconds();
+  const bool comes =
+      clock_->target == knob && clock_->call_end_seconds <= seconds + rules_->tolerance_seconds();
   return clock_->in_effect != knob && !comes;
 }
 
@@ -137,8 +137,8 @@ void RankCaller::DecideAhead(double now) {
     if (wanted != knob) {
       double due = starts - high;
       if (rules_->Lowers(knob, wanted)) {
-        due = std::max(
-            due, end - rules_->least_seconds() - rules_->switching.max_early_loss * lasts);
+        due =
+            std::max(due, end - rules_->least_seconds() - rules_->switching.max_early_loss * lasts);
       }
       due = std::min(end, due);
       if (fresh && due > now) {

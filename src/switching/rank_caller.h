@@ -63,7 +63,9 @@ class RankCaller {
 
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  double NextSeconds() const { return clock_->calling() ? clock_->call_end_seconds : wake_seconds_; }
+  double NextSeconds() const {
+    return clock_->calling() ? clock_->call_end_seconds : wake_seconds_;
+  }
   double NextChange(int knob, double end);
   void Advance(double seconds);
   void Step();
@@ -85,9 +87,9 @@ class RankCaller {
 
   int row_ = -1;  // Started last.
   bool running_ = false;
-  double begin_seconds_ = 0;  // Of that row.
-  double end_seconds_ = 0;    // Of the last that ended.
-  int called_row_ = -1;       // Ahead of time.
+  double begin_seconds_ = 0;      // Of that row.
+  double end_seconds_ = 0;        // Of the last that ended.
+  int called_row_ = -1;           // Ahead of time.
   double wake_seconds_ = kNever;  // To decide anew while no call is under way.
 };
 

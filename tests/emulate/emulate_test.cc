@@ -269,12 +269,8 @@ TEST(EmulateTest, NoisePerComputationIsDrawnForEach) {
   EXPECT_EQ(emulation.replayed_pipelines, 6);
   for (const EmulatedPipeline& kept : emulation.timeline.pipelines) {
     for (const EmulatedComputation& c : kept.computations) {
-      const double z = WordHash(5)
-                           .With(1)
-                           .With(kept.pipeline)
-                           .With(2)
-                           .With(c.computation)
-                           .StandardDraw();
+      const double z =
+          WordHash(5).With(1).With(kept.pipeline).With(2).With(c.computation).StandardDraw();
       const CostOption& option = planner.baseline().options[c.computation];
       EXPECT_DOUBLE_EQ(c.end_seconds - c.start_seconds, option.time_seconds * (1 + 0.1 * z));
       EXPECT_DOUBLE_EQ(c.joules, option.energy_joules * (1 + 0.1 * z));

@@ -36,9 +36,12 @@ def planner() -> perseus.Planner:
 
 def stats_with(client: perseus.Client, plans: int, late: int) -> perseus.Stats:
     """Wait until the counters say so, or for long."""
+    stats = client.stats()
+    assert stats is not None
     for _ in range(300):
-        stats = client.stats()
-        assert stats is not None
+        now = client.stats()
+        assert now is not None
+        stats = now
         if (stats.step_plans, stats.step_plans_late) == (plans, late):
             break
         time.sleep(0.05)
