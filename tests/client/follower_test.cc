@@ -225,8 +225,11 @@ TEST_F(FollowerTest, TakesAStepsOwnPlanInItsIterationAndCountsLateOnes) {
     auto plan = std::make_shared<RankPlan>();
     plan->version = -1;
     plan->iteration = iteration;
-    plan->rows.push_back(
-        {.action = {ComputationType::kForward, 0, 0}, .mhz = mhz, .duration_seconds = 0.02});
+    PlanRow row;
+    row.action = {ComputationType::kForward, 0, 0};
+    row.mhz = mhz;
+    row.duration_seconds = 0.02;
+    plan->rows.push_back(row);
     return plan;
   };
   Follower follower{FollowerSettings{}};
