@@ -21,6 +21,8 @@ struct SearchGoal {
   double change_joules = 0;
   int most_changes = 0;
   double price_of_time = 0;  // Watts, to begin with, beyond waiting.
+  // Joules, to begin with, beyond what a change costs; 0: changes are not scarce.
+  double price_of_change = 0;
 };
 
 struct Chosen {
@@ -51,6 +53,10 @@ class ClockSearch {
  private:
   void Propose();
   void Add(int i, int knob);
+  void ProposeOnRank(int rank);
+  void ProposeCopy(int rank);
+  void Widen(int rank);
+  int Beside(int computation, int rank, int slant) const;
   double FirstOrder();  // Leaves the proposal in `scratch_`.
   void TakeBack();
   int StepFrom(int rank, int knob);
@@ -62,12 +68,17 @@ class ClockSearch {
   std::vector<char> has_option_;          // [table x knobs + knob]
   std::vector<KnobChange> proposal_;
   std::vector<double> criticality_;
+  std::vector<std::vector<int>> alike_;  // [rank x types + type]: computations in order.
+  std::vector<int> number_;              // [computation]: among those.
+  std::vector<int> proposed_in_;         // [computation]: the last proposal that it was part of.
+  int proposals_ = 0;
   std::vector<int> scratch_;  // The replay's knobs; with the proposal while it is judged.
   std::vector<int> affected_;
   int proposed_changes_ = 0;  // What the proposal adds.
   double price_of_time_ = 0;
   double waiting_watts_ = 0;
-  double change_joules_ = 0;
+  double price_of_change_ = 0;
+  double change_joules_ = 0;  // With its price.
   std::int64_t work_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include "robust/clock_search.h"
 #include "robust/follow_path.h"
 #include "robust/price_path.h"
+#include "robust/wave_path.h"
 
 namespace perseus::robust {
 namespace {
@@ -98,12 +99,10 @@ double LadderSearch::Judge(const std::vector<CostOption>& options, int changes) 
 // The best choice in time that keeps to the schedule of the prices for so many changes;
 // empty where there is none. The lead is made faster or slower until the lanes say that
 // what follows it is just in time.
-std::vector<int> LadderSearch::AlongPrices(int most_changes, double accepted_seconds) {
+std::vector<int> LadderSearch::AlongPrices(const DualBound& dual, int most_changes,
+                                           double accepted_seconds) {
   constexpr int kSteps = 5;
   constexpr double kReach = 0.008;  // Of the lead's durations.
-  const int rounds = spec_.conditions.noise.any() ? kPriceRounds : kSingleChangeRounds;
-  const DualBound dual =
-      PricesForChanges(pipeline_, samples_, accepted_seconds, most_changes, rounds);
   std::vector<int> best;
   double least_joules = std::numeric_limits<double>::infinity();
   for (const double stiffness : {10.0, 100.0}) {
@@ -161,8 +160,17 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
   if (round == 1 && level->most_changes > 0) {
     goal.accepted_seconds =
         lanes_baseline_seconds_ * (1 + (slower_percent_ - level->correction) / 100);
-    const std::vector<int> along = AlongPrices(level->most_changes, goal.accepted_seconds);
-    if (!along.empty()) {
+    double late = 0;
+    const int rounds = spec_.conditions.noise.any() ? kPriceRounds : kSingleChangeRounds;
+    const DualBound dual =
+        PricesForChanges(pipeline_, samples_, goal.accepted_seconds, level->most_changes, rounds);
+    const WaveLimits limits = {.accepted_seconds = goal.accepted_seconds,
+                               .waiting_watts = goal.waiting_watts,
+                               .most_changes = level->most_changes};
+    for (const std::vector<int>& along :
+         {AlongPrices(dual, level->most_changes, goal.accepted_seconds),
+          BestInWaves(pipeline_, dual, limits, &replay_)}) {
+      if (along.empty()) continue;
       replay_.Reset(along);
       const LaneFigures followed = replay_.figures();
       const auto joules = [&](const LaneFigures& figures) {
@@ -173,14 +181,18 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
       if (replay_.figures().seconds > goal.accepted_seconds ||
           joules(replay_.figures()) > joules(followed)) {
         start = along;
-        const double late = Judge(OptionsAt(pipeline_, along), followed.changes);
-        if (late > 0) level->correction += late;
+        late = Judge(OptionsAt(pipeline_, along), followed.changes);
       }
     }
+    if (late > 0) level->correction += late;
   }
   replay_.Reset(start);
   ClockSearch search(pipeline_, &replay_, seed);
   const double mean_joules = trials_.baseline().energy_joules / pipeline_.dag.size();
+  if (level->most_changes < pipeline_.dag.size()) {
+    constexpr double kChange = 0.01;
+    goal.price_of_change = kChange * mean_joules;
+  }
   constexpr double kHot = 0.01;
   constexpr double kWarm = 0.002;
   constexpr double kCold = 0.0003;

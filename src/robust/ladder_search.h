@@ -56,7 +56,7 @@ class LadderSearch {
     double correction = 0;        // Of the accepted time, in per cent.
   };
   bool TryAll();
-  std::vector<int> AlongPrices(int most_changes, double accepted_seconds);
+  std::vector<int> AlongPrices(const DualBound& dual, int most_changes, double accepted_seconds);
   bool Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed, int round);
 
   const Planner& planner_;

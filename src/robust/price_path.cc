@@ -22,6 +22,11 @@ int CountChanges(const PipelineDag& dag, std::span<const int> knobs) {
 
 std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const double> price,
                                double change_joules) {
+  return CheapestKnobs(pipeline, price, std::vector<double>(pipeline.dag.size(), change_joules));
+}
+
+std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const double> price,
+                               std::span<const double> change_joules) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   const std::size_t knobs = pipeline.knobs.size();
   std::vector<int> chosen(pipeline.dag.size(), 0);
@@ -35,7 +40,7 @@ std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const d
     for (std::size_t k = 0; k < order.size(); ++k) {
       const auto cheapest = std::min_element(least.begin(), least.end());
       best_before[k] = static_cast<int>(cheapest - least.begin());
-      const double after_change = *cheapest + (k == 0 ? 0 : change_joules);
+      const double after_change = *cheapest + (k == 0 ? 0 : change_joules[order[k]]);
       next.assign(knobs, kInfinite);
       const CostTable& table = pipeline.TableOf(order[k]);
       for (const CostOption& option : table.all_options) {

@@ -16,6 +16,10 @@ namespace perseus::robust {
 std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const double> price,
                                double change_joules);
 
+// The same where a change into a computation has a price of its own: [computation].
+std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const double> price,
+                               std::span<const double> change_joules);
+
 // The same with as low a price of changes as leaves at most `most_changes` (counted
 // with that from a rank's last computation to its first).
 std::vector<int> CheapestKnobsWithin(const CostedPipeline& pipeline, std::span<const double> price,
