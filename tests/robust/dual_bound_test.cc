@@ -6,10 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <random>
 #include <vector>
 
 #include "robust/lane_replay.h"
+#include "robust/price_path.h"
 #include "robust/robust_testing.h"
 #include "robust/samples.h"
 
@@ -88,6 +91,57 @@ TEST(DualBoundTest, MeetsTheFrontier) {
   const DualBound bound = BoundByPrices(pipeline, samples, seconds, 0, 4000);
   EXPECT_LE(bound.effective_joules, exact + 1e-9 * std::abs(exact));
   EXPECT_GE(bound.effective_joules, exact - 0.01 * std::abs(exact));
+}
+
+// Without a change between a rank's computations its clocks are one; with many allowed
+// the prices are those without a limit.
+TEST(PricesForChangesTest, SitBetweenNoChangesAndAnyNumber) {
+  std::mt19937 random(6);
+  for (int run = 0; run < 4; ++run) {
+    const Planner planner = RandomPlanner(random, 3, 8, 5);
+    const CostedPipeline& pipeline = planner.pipeline();
+    const Samples samples =
+        DrawSamples(pipeline, {.per_computation = 0.02 * (run % 2)}, 1, 8, random());
+    LaneReplay replay(pipeline, {}, samples);
+    replay.Reset(std::vector<int>(pipeline.dag.size(), 0));
+    const double accepted = replay.figures().seconds * 1.03;
+    const DualBound free = BoundByPrices(pipeline, samples, accepted, 0, 400);
+    double above = 1e300;
+    double dear = 1e300;
+    for (const int most : {2, 6, 12, 24}) {
+      const DualBound limited = PricesForChanges(pipeline, samples, accepted, most, 400);
+      // Fewer changes cost energy, and each is worth more.
+      EXPECT_LE(limited.effective_joules, above + 0.005 * std::abs(above));
+      EXPECT_LE(limited.change_joules, dear * 1.1);
+      EXPECT_GE(limited.effective_joules,
+                free.effective_joules - 0.01 * std::abs(free.effective_joules));
+      above = limited.effective_joules;
+      dear = limited.change_joules;
+      // At these prices ranks change about as often as they may.
+      std::vector<double> price = limited.price;
+      const int fewer =
+          CountChanges(pipeline.dag, CheapestKnobs(pipeline, price, 2 * limited.change_joules));
+      const int more =
+          CountChanges(pipeline.dag, CheapestKnobs(pipeline, price, limited.change_joules / 2));
+      EXPECT_LE(fewer, most + 2);
+      EXPECT_GE(more, most - 2);
+      ASSERT_EQ(limited.seconds.size(), static_cast<std::size_t>(pipeline.dag.size()));
+      for (int i = 0; i < pipeline.dag.size(); ++i) {
+        EXPECT_GE(limited.price[i], 0);
+        const auto& all = pipeline.TableOf(i).all_options;
+        const auto [least, most_seconds] = std::minmax_element(
+            all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return a.time_seconds < b.time_seconds; });
+        EXPECT_GE(limited.seconds[i], least->time_seconds * (1 - 1e-9));
+        EXPECT_LE(limited.seconds[i], most_seconds->time_seconds * (1 + 1e-9));
+      }
+    }
+    // As many as there are computations are no limit.
+    const DualBound any = PricesForChanges(pipeline, samples, accepted, pipeline.dag.size(), 400);
+    EXPECT_NEAR(any.effective_joules, free.effective_joules,
+                0.005 * std::abs(free.effective_joules));
+    EXPECT_LT(any.effective_joules, above + 0.005 * std::abs(above));
+  }
 }
 
 }  // namespace
