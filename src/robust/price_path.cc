@@ -29,33 +29,46 @@ std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const d
                                std::span<const double> change_joules) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   const std::size_t knobs = pipeline.knobs.size();
-  std::vector<int> chosen(pipeline.dag.size(), 0);
-  std::vector<char> stays;
-  std::vector<int> best_before;
-  std::vector<double> next;
-  for (const std::vector<int>& order : pipeline.dag.rank_order) {
-    std::vector<double> least(knobs, 0.0);
-    stays.assign(order.size() * knobs, 1);
-    best_before.assign(order.size(), 0);
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      const auto cheapest = std::min_element(least.begin(), least.end());
-      best_before[k] = static_cast<int>(cheapest - least.begin());
-      const double after_change = *cheapest + (k == 0 ? 0 : change_joules[order[k]]);
-      next.assign(knobs, kInfinite);
-      const CostTable& table = pipeline.TableOf(order[k]);
-      for (const CostOption& option : table.all_options) {
-        const auto knob = static_cast<std::size_t>(option.knob);
-        const bool changes = least[knob] > after_change;
-        if (changes) stays[k * knobs + knob] = 0;
-        next[knob] = (changes ? after_change : least[knob]) + EffectiveEnergy(table, option) +
-                     price[order[k]] * option.time_seconds;
-      }
-      std::swap(least, next);
+  // [table x knobs + knob], so that the loop below has no branches.
+  std::vector<double> joules(pipeline.tables.size() * knobs, kInfinite);
+  std::vector<double> seconds(pipeline.tables.size() * knobs, 0.0);
+  for (std::size_t t = 0; t < pipeline.tables.size(); ++t) {
+    for (const CostOption& option : pipeline.tables[t].all_options) {
+      joules[t * knobs + option.knob] = EffectiveEnergy(pipeline.tables[t], option);
+      seconds[t * knobs + option.knob] = option.time_seconds;
     }
-    int at = static_cast<int>(std::min_element(least.begin(), least.end()) - least.begin());
+  }
+  std::vector<int> chosen(pipeline.dag.size(), 0);
+  std::vector<double> change;
+  std::vector<double> least;  // [position x knobs + knob]: before the computation.
+  for (const std::vector<int>& order : pipeline.dag.rank_order) {
+    least.assign((order.size() + 1) * knobs, 0.0);
+    change.assign(order.size(), kInfinite);
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      const double* const now = least.data() + k * knobs;
+      double* const next = least.data() + (k + 1) * knobs;
+      const double* const of_joules = joules.data() + pipeline.table_of[order[k]] * knobs;
+      const double* const of_seconds = seconds.data() + pipeline.table_of[order[k]] * knobs;
+      const double of_time = price[order[k]];
+      double cheapest = kInfinite;
+      for (std::size_t knob = 0; knob < knobs; ++knob) {
+        cheapest = now[knob] < cheapest ? now[knob] : cheapest;
+      }
+      change[k] = cheapest + (k == 0 ? 0 : change_joules[order[k]]);
+      for (std::size_t knob = 0; knob < knobs; ++knob) {
+        const double from = change[k] < now[knob] ? change[k] : now[knob];
+        next[knob] = from + of_joules[knob] + of_time * of_seconds[knob];
+      }
+    }
+    const auto first_least = [&](std::size_t k) {
+      const auto begin = least.begin() + static_cast<std::ptrdiff_t>(k * knobs);
+      return static_cast<int>(std::min_element(begin, begin + static_cast<std::ptrdiff_t>(knobs)) -
+                              begin);
+    };
+    int at = first_least(order.size());
     for (std::size_t k = order.size(); k-- > 0;) {
       chosen[order[k]] = at;
-      if (stays[k * knobs + at] == 0) at = best_before[k];
+      if (least[k * knobs + at] > change[k]) at = first_least(k);
     }
   }
   return chosen;
