@@ -11,7 +11,7 @@
 namespace perseus::robust {
 namespace {
 
-constexpr std::size_t kTypes = 8;  // Of computations, at most.
+constexpr auto kTypes = static_cast<std::size_t>(kNumComputationTypes);
 
 }  // namespace
 
