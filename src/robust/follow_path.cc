@@ -96,8 +96,8 @@ std::vector<int> KnobsAlong(const CostedPipeline& pipeline, const Lead& lead, do
                               option.time_seconds - lead.seconds[i];
           const double cost = (changes ? after_change : old.cost) + EffectiveEnergy(table, option) +
                               lead.price[i] * option.time_seconds + weight * late * late;
-          const double at = std::clamp(late / bin + kBins / 2, 0.0, kBins - 1.0);
-          const int to = static_cast<int>(at + 0.5);
+          const int to =
+              std::clamp(static_cast<int>(std::lround(late / bin)) + kBins / 2, 0, kBins - 1);
           Follower& follower = next[knob * kBins + to];
           if (cost < follower.cost) {
             follower = {cost, late, 0};
