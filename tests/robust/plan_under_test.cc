@@ -93,6 +93,18 @@ TEST(PlanUnderTest, FindsPlansWithinConstraintsUnderNoise) {
   EXPECT_GT(plan.expected.saving_percent, 0.2 * without);
 }
 
+// Where clocks come at once and nothing varies the paper plan holds.
+TEST(PlanUnderTest, IsNeverWorseThanAPaperPlanThatHolds) {
+  std::mt19937 random(37);
+  for (int run = 0; run < 4; ++run) {
+    const Planner planner = RandomPlanner(random, 4, 8, 8);
+    RobustPlanSpec spec = Late(planner, 0);
+    spec.conditions.max_slowdown = 0.001 * (run % 2);
+    const RobustPlan plan = Under(planner, 1 + 0.02 * run, spec);
+    EXPECT_GE(plan.expected.saving_percent, plan.paper.saving_percent - 1e-9);
+  }
+}
+
 TEST(PlanUnderTest, MoreChangesAreNeverWorse) {
   std::mt19937 random(12);
   for (int run = 0; run < 6; ++run) {
