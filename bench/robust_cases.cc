@@ -13,45 +13,18 @@
 #include <ctime>
 #include <span>
 #include <string>
-#include <utility>
 
+#include "measured_cases.h"
 #include "perseus/conditions.h"
-#include "perseus/pipeline.h"
 #include "perseus/planner.h"
-#include "perseus/profile.h"
 #include "perseus/robust_plan.h"
-#include "perseus/schedule.h"
 
 namespace perseus::bench {
 namespace {
 
-constexpr int kStages = 8;
 constexpr int kSeeds = 5;
 constexpr int kIterations = 200;
 constexpr int kFirstSeed = 1000;  // Seeds that the search does not use.
-
-Result<Planner> PlannerOf(const std::string& model, int microbatches) {
-  const char* const data = std::getenv("PERSEUS_SHARED_DATA");
-  const bool gpt3 = model == "gpt3";
-  auto profile = ReadProfile(std::string(data == nullptr ? "" : data) +
-                             "/sosp24/sosp24_data/emulation/stage_profile/" +
-                             (gpt3 ? "gpt3-175b+a100_sxm_bf16.csv" : "bloom+a40_bf16.csv"));
-  if (!profile) return tl::unexpected(profile.error());
-  ScheduleSpec shape;
-  shape.name = "1f1b";
-  shape.num_stages = kStages;
-  shape.num_microbatches = microbatches;
-  auto schedule = BuildSchedule(shape);
-  if (!schedule) return tl::unexpected(schedule.error());
-  auto dag = BuildDag(*schedule, {});
-  if (!dag) return tl::unexpected(dag.error());
-  CostSpec costs;
-  costs.blocking_power_watts = {gpt3 ? 83.64 : 70.38};
-  costs.tensor_parallel = 8;
-  auto pipeline = CostPipeline(*profile, *std::move(dag), costs);
-  if (!pipeline) return tl::unexpected(pipeline.error());
-  return Planner::Create(*std::move(pipeline), {});
-}
 
 int Run(std::span<char*> arguments) {
   const auto text = [&](std::size_t k, const char* otherwise) -> std::string {
@@ -60,7 +33,7 @@ int Run(std::span<char*> arguments) {
   const auto number = [&](std::size_t k, const char* otherwise) {
     return std::strtod(text(k, otherwise).c_str(), nullptr);
   };
-  const auto planner = PlannerOf(text(1, "gpt3"), static_cast<int>(number(2, "96")));
+  const auto planner = MeasuredPlanner(text(1, "gpt3"), static_cast<int>(number(2, "96")));
   if (!planner) {
     fmt::print(stderr, "{}\n", planner.error().message);
     return 1;
