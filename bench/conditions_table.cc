@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -44,6 +45,25 @@ constexpr const char* kColumns =
     "model,microbatches,latency_ms,noise_percent,effort,bound,saving,slowdown,calls,cpu_s,"
     "flags_saving,flags_slowdown,flags_calls,flags,flags_in_time,paper_saving,paper_slowdown";
 constexpr std::size_t kKeys = 4;
+// Places of columns in a row.
+constexpr std::size_t kBound = 5;
+constexpr std::size_t kSaving = 6;
+constexpr std::size_t kSlowdown = 7;
+constexpr std::size_t kCalls = 8;
+constexpr std::size_t kFlagsSaving = 10;
+constexpr std::size_t kFlagsSlowdown = 11;
+constexpr std::size_t kFlagsCalls = 12;
+constexpr std::size_t kFlags = 13;
+constexpr std::size_t kNumColumns = 17;
+
+constexpr std::array<double, 4> kNoisePercents = {0, 0.5, 1, 3};
+constexpr std::array<double, 4> kLatenciesMs = {5, 15, 50, 200};
+constexpr std::array<std::pair<const char*, int>, 4> kJobs = {
+    {{"gpt3", 12}, {"bloom", 12}, {"gpt3", 96}, {"bloom", 96}}};
+
+std::string KeyOf(const char* model, int microbatches, double latency_ms, double noise_percent) {
+  return fmt::format("{},{},{},{},", model, microbatches, latency_ms, noise_percent);
+}
 
 struct Setting {
   std::string name;  // As flags of `perseus plan`.
@@ -151,7 +171,7 @@ std::map<std::string, std::vector<std::string>> ReadRows(const std::string& path
     std::vector<std::string> cells;
     std::istringstream text(line);
     for (std::string cell; std::getline(text, cell, ',');) cells.push_back(cell);
-    if (cells.size() <= kKeys || line.rfind("model,", 0) == 0) continue;
+    if (cells.size() != kNumColumns || line.rfind("model,", 0) == 0) continue;
     std::string key;
     for (std::size_t k = 0; k < kKeys; ++k) key += cells[k] + ",";
     rows[key] = std::move(cells);
@@ -185,26 +205,48 @@ std::optional<std::string> MakeRow(const Planner& planner, const std::vector<Nam
       flags.flags, flags.in_time, found->paper.saving_percent, found->paper.slowdown_percent);
 }
 
-void PrintTable(const std::string& path, const std::vector<std::string>& order) {
-  const auto rows = ReadRows(path);
-  fmt::print(
-      "| job | latency, noise | bound | plan that holds | time | calls | best flags "
-      "| time | calls | flags |\n|---|---|---|---|---|---|---|---|---|---|\n");
-  for (const std::string& key : order) {
-    const auto row = rows.find(key);
-    if (row == rows.end()) continue;
-    const std::vector<std::string>& cells = row->second;
-    if (cells.size() < 15) continue;
-    const auto number = [&](std::size_t k) { return std::strtod(cells[k].c_str(), nullptr); };
-    fmt::print(
-        "| {} 8 x {} | {} ms, {} % | {:.2f} | {:.2f} | {:+.3f} % | {} | {:.2f} | {:+.3f} % "
-        "| {} | {}{} |\n",
-        cells[0] == "gpt3" ? "GPT-3" : "Bloom", cells[1], cells[2], cells[3], number(5), number(6),
-        number(7), cells[8], number(10), number(11), cells[12],
-        cells[13] == "(none)" || cells[13] == "(maximum clocks)" ? cells[13]
-                                                                 : "`" + cells[13] + "`",
-        number(7) > 100 * kAccepted ? " **LATE**" : "");
+// A table of one kind of cells: a row for each job and latency, a column for each noise.
+template <typename Cell>
+void PrintCells(const std::map<std::string, std::vector<std::string>>& rows, Cell&& cell) {
+  fmt::print("| job, latency |");
+  for (const double noise : kNoisePercents) fmt::print(" noise {} % |", noise);
+  fmt::print("\n|---|---|---|---|---|\n");
+  for (const auto& [model, microbatches] : kJobs) {
+    for (const double latency : kLatenciesMs) {
+      fmt::print("| {} 8 x {}, {} ms |", model == std::string("gpt3") ? "GPT-3" : "Bloom",
+                 microbatches, latency);
+      for (const double noise : kNoisePercents) {
+        const auto row = rows.find(KeyOf(model, microbatches, latency, noise));
+        fmt::print(" {} |", row == rows.end() ? "" : cell(row->second));
+      }
+      fmt::print("\n");
+    }
   }
+}
+
+void PrintTables(const std::string& path) {
+  const auto rows = ReadRows(path);
+  using Cells = std::vector<std::string>;
+  const auto number = [](const Cells& row, std::size_t k) {
+    return std::strtod(row[k].c_str(), nullptr);
+  };
+  fmt::print("Saving in per cent: the plan that holds / best of the flags / bound.\n\n");
+  PrintCells(rows, [&](const Cells& row) {
+    const bool behind = number(row, kFlagsSaving) > number(row, kSaving);
+    return fmt::format("{:.2f} / {}{:.2f}{} / {:.2f}", number(row, kSaving), behind ? "**" : "",
+                       number(row, kFlagsSaving), behind ? "**" : "", number(row, kBound));
+  });
+  fmt::print("\nSlowdown in per cent and calls for a clock in an iteration: the same two.\n\n");
+  PrintCells(rows, [&](const Cells& row) {
+    const bool late = number(row, kSlowdown) > 100 * kAccepted;
+    return fmt::format("{}{:+.3f}, {} / {:+.3f}, {}", late ? "LATE " : "", number(row, kSlowdown),
+                       row[kCalls], number(row, kFlagsSlowdown), row[kFlagsCalls]);
+  });
+  std::map<std::string, int> won;
+  for (const auto& [key, row] : rows) ++won[row[kFlags]];
+  fmt::print("\nBest flags (rows):");
+  for (const auto& [flags, times] : won) fmt::print(" `{}` ({})", flags, times);
+  fmt::print("\n");
 }
 
 int Run(const std::vector<std::string>& arguments) {
@@ -215,35 +257,31 @@ int Run(const std::vector<std::string>& arguments) {
   const std::string& path = arguments[0];
   const double effort = arguments.size() > 1 ? std::strtod(arguments[1].c_str(), nullptr) : 1;
   const std::string filter = arguments.size() > 2 ? arguments[2] : "";
-  std::vector<std::string> order;
-  auto rows = ReadRows(path);
+  const auto rows = ReadRows(path);
   if (rows.empty()) std::ofstream(path, std::ios::app) << kColumns << "\n";
-  for (const int microbatches : {12, 96}) {
-    for (const char* const model : {"gpt3", "bloom"}) {
-      std::optional<Planner> planner;
-      std::vector<NamedPlan> plans;
-      for (const double noise : {0.0, 0.5, 1.0, 3.0}) {
-        for (const double latency : {5.0, 15.0, 50.0, 200.0}) {
-          const std::string key = fmt::format("{},{},{},{},", model, microbatches, latency, noise);
-          order.push_back(key);
-          if (key.find(filter) == std::string::npos || rows.count(key) > 0) continue;
-          if (!planner) {
-            auto made = MeasuredPlanner(model, microbatches);
-            if (!made) {
-              fmt::print(stderr, "{}\n", made.error().message);
-              return 1;
-            }
-            planner.emplace(*std::move(made));
-            plans = PlansByFlags(*planner, planner->baseline().iteration_time_seconds);
+  for (const auto& [model, microbatches] : kJobs) {
+    std::optional<Planner> planner;
+    std::vector<NamedPlan> plans;
+    for (const double noise : kNoisePercents) {
+      for (const double latency : kLatenciesMs) {
+        const std::string key = KeyOf(model, microbatches, latency, noise);
+        if (key.find(filter) == std::string::npos || rows.count(key) > 0) continue;
+        if (!planner) {
+          auto made = MeasuredPlanner(model, microbatches);
+          if (!made) {
+            fmt::print(stderr, "{}\n", made.error().message);
+            return 1;
           }
-          const auto row = MakeRow(*planner, plans, latency, noise, effort);
-          if (!row) return 1;
-          std::ofstream(path, std::ios::app) << key << *row << "\n";
+          planner.emplace(*std::move(made));
+          plans = PlansByFlags(*planner, planner->baseline().iteration_time_seconds);
         }
+        const auto row = MakeRow(*planner, plans, latency, noise, effort);
+        if (!row) return 1;
+        std::ofstream(path, std::ios::app) << key << *row << "\n";
       }
     }
   }
-  PrintTable(path, order);
+  PrintTables(path);
   return 0;
 }
 
