@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "client/follower.h"
@@ -96,6 +97,61 @@ TEST_F(FollowerStepPlanTest, TheFirstClockAheadIsThatOfTheNextStepsOwnPlan) {
   Say(EventKind::kStepEnd);
   ASSERT_FALSE(calls_.empty());
   EXPECT_EQ(calls_.back().second, 1300);
+}
+
+// The server holds them against a profile of one length.
+TEST_F(FollowerStepPlanTest, TellsNoTimesOfComputationsThatAreNotAsLongAsInTheProfile) {
+  const auto plan = Plan(1, {1000, 1000, 1000, 1000, 1000, 1000});
+  follower_.Offer(plan);
+  for (int i = 0; i < 3; ++i) Iterate(*plan, i);
+  EXPECT_FALSE(follower_.TakeKinds().empty());
+  auto own = std::make_shared<RankPlan>(*Plan(-1, {1000, 1000, 1000, 1000, 1000, 1000}));
+  own->iteration = 3;
+  follower_.OfferStep(own);
+  for (int i = 3; i < 6; ++i) Iterate(*plan, i);  // The last one stays.
+  EXPECT_EQ(follower_.counters().step_plans, 1U);
+  EXPECT_TRUE(follower_.TakeKinds().empty());
+}
+
+// Each step has a plan of its own when the device's times of an earlier one come.
+TEST_F(FollowerStepPlanTest, DeviceTimesOfEarlierStepsCorrectThisOnes) {
+  const auto own = [](int iteration, double times) {
+    auto plan = std::make_shared<RankPlan>(*Plan(-1, {1000, 1000, 1400, 1400, 1400, 1400}));
+    plan->iteration = iteration;
+    for (PlanRow& row : plan->rows) {
+      row.start_seconds *= times;
+      row.duration_seconds *= times;
+    }
+    return plan;
+  };
+  // The device needs half as long again as planned, and the steps are of two lengths.
+  std::int64_t begin = 0;
+  for (int i = 0; i < 40; ++i) {
+    const double times = i % 2 == 0 ? 1 : 0.5;
+    const auto plan = own(i, times);
+    follower_.OfferStep(plan);
+    row_ns_ = static_cast<std::int64_t>(60 * kMs * times);
+    calls_.clear();
+    begin = now_;
+    Say(EventKind::kStepBegin, {}, i);
+    if (i > 1) {
+      const std::int64_t before = i % 2 == 0 ? 30 * kMs : 60 * kMs;
+      StepTimes device{.iteration = i - 1, .computations = {}};
+      for (int row = 0; row < 6; ++row) {
+        device.computations.push_back({row * before, (row + 1) * before});
+      }
+      follower_.HandleTimes(device);
+    }
+    for (const PlanRow& row : plan->rows) Compute(row.action);
+    Say(EventKind::kStepEnd);
+  }
+  ASSERT_EQ(follower_.counters().step_plans, 40U);
+  // The last: the third row begins after twice 30 ms, its clock takes 15 ms.
+  ASSERT_FALSE(calls_.empty());
+  const auto up = std::find_if(calls_.begin(), calls_.end(),
+                               [](const auto& call) { return call.second == 1400; });
+  ASSERT_NE(up, calls_.end());
+  EXPECT_NEAR(static_cast<double>(up->first - begin), (60.0 - 15) * kMs, 0.5 * kMs);
 }
 
 }  // namespace
