@@ -22,6 +22,7 @@
 #include "cli/outputs.h"
 #include "cli/plan_notes.h"
 #include "cli/policy_runs.h"
+#include "cli/shape_text.h"
 #include "cli/table.h"
 #include "job/job_fields.h"
 #include "perseus/emulation_report.h"
@@ -337,6 +338,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   if (auto answered = AnswerLimits(flags, *planner, **policy, &progress, &summary); !answered) {
     return tl::unexpected(answered.error());
   }
+  NoteUnresolved(summary, &summary.notes);
   if (auto answered = AnswerQuestions(flags, *job, effort, &progress, &summary); !answered) {
     return tl::unexpected(answered.error());
   }
