@@ -92,8 +92,8 @@ void NoteUnresolved(const EmulationSummary& summary, std::vector<std::string>* n
       std::min(summary.emulation->time_seconds, summary.max_clocks->time_seconds);
   const auto enough = [&](double needed_seconds) {
     // A value of less than an interval is left out.
-    return CountOf(static_cast<std::int64_t>(std::ceil(
-                       (needed_seconds + kLongestInterval) / seconds * summary.spec.iterations)),
+    return CountOf(static_cast<std::int64_t>(std::ceil((needed_seconds + kLongestInterval) /
+                                                       seconds * summary.spec.iterations)),
                    "iteration");
   };
   const bool too_long = !shape.stated() && seconds > kRampSeconds;
@@ -187,17 +187,14 @@ std::string FormatShapes(const EmulationSummary& summary, const Style& style) {
   for (const PolicyRow& row : summary.policies) {
     const PowerShape& shape = row.shape;
     if (!row.why_not.empty() || !shape.stated()) continue;
-    std::vector<std::string> cells = {row.policy,
-                                      ramps(shape.ramp_1s),
-                                      ramps(shape.ramp_100ms),
-                                      swings(shape.rms_watts),
-                                      shape.band_resolved ? swings(shape.band_rms_watts) : "-",
-                                      shape.band_resolved
-                                          ? FormatPercent(100 * shape.band_share, 2)
-                                          : "-",
-                                      shape.band_resolved
-                                          ? fmt::format("{:.3g}", shape.strongest_hz)
-                                          : "-"};
+    std::vector<std::string> cells = {
+        row.policy,
+        ramps(shape.ramp_1s),
+        ramps(shape.ramp_100ms),
+        swings(shape.rms_watts),
+        shape.band_resolved ? swings(shape.band_rms_watts) : "-",
+        shape.band_resolved ? FormatPercent(100 * shape.band_share, 2) : "-",
+        shape.band_resolved ? fmt::format("{:.3g}", shape.strongest_hz) : "-"};
     if (limited) {
       cells.emplace_back(report::VerdictText(summary.power_limits.Verdict(shape)));
     }

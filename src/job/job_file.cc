@@ -68,6 +68,18 @@ class JobParser {
       if (field.condition == conditions) keys.push_back(field.key);
     }
     if (!conditions) keys.push_back(job::kConditionsTable);
+    for (const job::Field& field : job::Fields()) {
+      if (field.condition == conditions) continue;
+      const auto misplaced = table.Find(field.key);
+      if (!misplaced) continue;
+      misplaced->Fail(
+          conditions
+              ? fmt::format("'{}' is none of the conditions: put it above the line [{}], which "
+                            "holds for all that follows",
+                            field.key, job::kConditionsTable)
+              : fmt::format("'{}' is one of the conditions: put it below a line [{}]", field.key,
+                            job::kConditionsTable));
+    }
     table.AllowOnly(keys);
     for (const job::Field& field : job::Fields()) {
       if (field.condition != conditions) continue;
