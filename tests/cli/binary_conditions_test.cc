@@ -155,7 +155,7 @@ TEST_F(BinaryConditionsTest, WhatIsMisplacedInAJobFileIsSaid) {
   const RunResult below =
       RunPerseus({"plan", folder_.Write("a.toml", job + "[conditions]\nnoise = '1%'\ndp = 2\n")});
   EXPECT_EQ(below.exit_code, 2);
-  EXPECT_THAT(below.err, HasSubstr("a.toml:7:6: "));
+  EXPECT_THAT(below.err, HasSubstr("a.toml:7:1: "));
   EXPECT_THAT(below.err, HasSubstr("put it above the line [conditions]"));
   const RunResult above = RunPerseus({"plan", folder_.Write("b.toml", job + "noise = '1%'\n")});
   EXPECT_EQ(above.exit_code, 2);
