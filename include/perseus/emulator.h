@@ -12,6 +12,7 @@
 
 #include "perseus/conditions.h"
 #include "perseus/export.h"
+#include "perseus/plan_document.h"
 #include "perseus/planner.h"
 #include "perseus/policy.h"
 #include "perseus/power_shape.h"
@@ -162,6 +163,13 @@ struct Emulation {
 // stragglers is one), and 128 MiB for what is kept so as not to compute it again.
 Result<Emulation> Emulate(const Planner& planner, const Policy& policy, const EmulationSpec& spec,
                           const ProgressFunction& progress = {});
+
+// What each of these plans comes to where all pipelines run it under `conditions` and nobody
+// straggles: five seeds, from which no search for plans draws, of up to 200 iterations. What
+// plan.json has as `expected`. Errors: as Emulate(). Deterministic; thread-safe.
+Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
+                                                  const std::vector<const Plan*>& plans,
+                                                  const Conditions& conditions, int pipelines);
 
 }  // namespace perseus
 PERSEUS_EXPORT_END

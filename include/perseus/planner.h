@@ -107,7 +107,7 @@ class Planner {
   // mixtures, proven block by block. `effort` 1 is about a second of CPU up to 8 stages x
   // 96 microbatches, in proportion beyond; more effort never lowers it. Never below
   // plan->lower_bound_joules. The plan is one of this planner's. Errors: those
-  // of the integer arithmetic.
+  // of the integer arithmetic; kInternal where the bound contradicts the plan.
   Result<void> AddDiscreteBound(Plan* plan, double effort = 1.0) const;
 
   // Plans for `count` (at least 2) evenly spaced times from the fastest to T*:

@@ -128,7 +128,7 @@ typedef struct perseus_plan_figures {
   uint32_t struct_size; /* Set by the caller: sizeof(perseus_plan_figures). */
   int32_t distinct_knobs;
   int32_t knob_changes;
-  int32_t has_shared_knob_bound; /* Whether the last three figures are known. */
+  int32_t has_shared_knob_bound; /* Whether shared_knob_*, proven_best are known. */
   double requested_time_seconds;
   double iteration_time_seconds; /* Never above the requested. */
   double energy_joules;
@@ -139,7 +139,14 @@ typedef struct perseus_plan_figures {
   double shared_knob_bound_joules; /* The same where computations must share knobs. */
   double shared_knob_gap_percent;
   int32_t proven_best; /* No plan within the constraints is better. */
-  int32_t reserved;
+  /* Whether the plan was made under conditions; then the rest are means of its emulation under
+   * them, against all clocks at maximum under the same. All figures above know no conditions. */
+  int32_t has_expected;
+  double expected_iteration_time_seconds;
+  double expected_energy_joules; /* Of one pipeline. */
+  double expected_slowdown_percent;
+  double expected_saving_percent;
+  double expected_clock_calls; /* Of one pipeline in one iteration. */
 } perseus_plan_figures;
 
 /* What each computation does: rank by rank, in execution order. `count` elements each. */

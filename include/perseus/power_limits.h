@@ -34,7 +34,7 @@ struct PowerLimits {
   bool any() const { return ramp_watts_per_second || band_rms_watts; }
   LimitVerdict Verdict(const PowerShape& shape) const;
   // Not where the shape does not state what is limited.
-  bool KeptBy(const PowerShape& shape) const { return Verdict(shape) == LimitVerdict::kKept; }
+  bool KeptBy(const PowerShape& shape) const;
 };
 
 // The job as a policy runs it when it plans for a longer iteration.

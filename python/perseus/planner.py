@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 
     Progress = Optional[Callable[[float], object]]
     # Of a job: docs/files.md has the keys.
-    Setting = Union[str, int, float, bool, Sequence[float], "os.PathLike[str]", None]
+    Setting = Union[
+        str, int, float, bool, Sequence[float], Mapping[str, object], "os.PathLike[str]", None
+    ]
 
-__all__ = ["Computation", "Frontier", "Plan", "Planner", "PlannerError", "plan"]
+__all__ = ["Computation", "Expected", "Frontier", "Plan", "Planner", "PlannerError", "plan"]
 
 _TYPES = ("forward", "backward", "backward_input", "backward_weight")
 Knob = Union[int, float, str]
@@ -156,6 +158,28 @@ class Frontier:
         )
 
 
+class Expected(NamedTuple):
+    """What a plan comes to under its conditions, by emulation: means over seeds and iterations.
+
+    Attributes
+    ----------
+    iteration_time_seconds
+        Of the job: of its slowest pipeline.
+    energy_joules
+        Of one pipeline in one iteration, waiting included.
+    slowdown_percent, saving_percent
+        Against all clocks at maximum under the same conditions.
+    clock_calls
+        Of one pipeline in one iteration, all ranks together.
+    """
+
+    iteration_time_seconds: float
+    energy_joules: float
+    slowdown_percent: float
+    saving_percent: float
+    clock_calls: float
+
+
 class Plan:
     """One option for each computation, and what it comes to. Made by `plan` and `Planner.plan`.
 
@@ -172,6 +196,9 @@ class Plan:
     shared_knob_bound_joules, proven_best
         The same bound where computations must share knobs (else None), and whether no plan
         within the constraints is better.
+    expected
+        What it comes to under the conditions that it was made for; None without conditions, which
+        the other figures do not know.
     """
 
     def __init__(
@@ -198,6 +225,15 @@ class Plan:
             figures.shared_knob_bound_joules if shared else None
         )
         self.proven_best = bool(figures.proven_best)
+        self.expected: Expected | None = None
+        if figures.has_expected:
+            self.expected = Expected(
+                iteration_time_seconds=figures.expected_iteration_time_seconds,
+                energy_joules=figures.expected_energy_joules,
+                slowdown_percent=figures.expected_slowdown_percent,
+                saving_percent=figures.expected_saving_percent,
+                clock_calls=figures.expected_clock_calls,
+            )
 
     def __repr__(self) -> str:
         """Say what it takes and saves."""
@@ -272,7 +308,7 @@ class Plan:
         progress
             Called now and then with the share of the search that is done; False gives up.
         settings
-            Constraints: granularity, min_dwell, max_clocks, time_margin, effort.
+            Constraints: granularity, min_dwell, max_clocks, time_margin, effort, conditions.
         """
         if (target is None) == (seconds is None):
             raise PlannerError("give a target, or seconds")
@@ -415,8 +451,8 @@ class Planner:
         progress
             Called now and then with the share of the search that is done; False gives up.
         settings
-            granularity, min_dwell, max_clocks, time_margin, effort: as a job file has them; None:
-            as the job says.
+            granularity, min_dwell, max_clocks, time_margin, effort, conditions (a dict): as a job
+            file has them; None: as the job says.
         """
         library = abi.load()
         text = _settings({"at": at, **settings})

@@ -108,7 +108,12 @@ class FiguresStruct(ctypes.Structure):
         ("shared_knob_bound_joules", _DOUBLE),
         ("shared_knob_gap_percent", _DOUBLE),
         ("proven_best", _I32),
-        ("reserved", _I32),
+        ("has_expected", _I32),
+        ("expected_iteration_time_seconds", _DOUBLE),
+        ("expected_energy_joules", _DOUBLE),
+        ("expected_slowdown_percent", _DOUBLE),
+        ("expected_saving_percent", _DOUBLE),
+        ("expected_clock_calls", _DOUBLE),
     )
 
 

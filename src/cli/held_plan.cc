@@ -6,9 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
 #include <utility>
 
 #include "cli/plan_summary.h"
@@ -19,81 +17,6 @@
 
 namespace perseus::cli {
 namespace {
-
-// --seed of the emulations; the search draws from seeds of its own.
-constexpr std::array<std::uint64_t, 5> kSeeds = {1001, 1002, 1003, 1004, 1005};
-constexpr std::int64_t kMostIterations = 200;
-constexpr std::int64_t kLeastIterations = 10;
-// Computations that are replayed for one plan and seed.
-constexpr double kMostComputations = 4e6;
-
-std::int64_t IterationsOf(const CostedPipeline& pipeline, int pipelines) {
-  const double each = static_cast<double>(pipeline.dag.size()) * pipelines;
-  return std::clamp(static_cast<std::int64_t>(kMostComputations / each), kLeastIterations,
-                    kMostIterations);
-}
-
-// A mean, and the standard deviation of what it is of.
-struct Spread {
-  double mean = 0;
-  double deviation = 0;
-};
-
-Spread SpreadOf(const std::array<double, kSeeds.size()>& values) {
-  Spread spread;
-  for (const double value : values) spread.mean += value / values.size();
-  double squares = 0;
-  for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
-  spread.deviation = std::sqrt(squares / (values.size() - 1));
-  return spread;
-}
-
-EmulationSpec SpecOf(const RobustPlan& robust, const Planner& planner, std::uint64_t seed) {
-  EmulationSpec spec;
-  spec.pipelines = robust.pipelines;
-  spec.iterations = IterationsOf(planner.pipeline(), robust.pipelines);
-  spec.target_seconds = planner.baseline().iteration_time_seconds;
-  spec.noise = robust.conditions.noise;
-  spec.switching = robust.conditions.switching;
-  spec.seed = seed;
-  spec.timeline_pipelines = 0;
-  return spec;
-}
-
-Result<ExpectedFigures> Emulated(const Planner& planner, const RobustPlan& robust, const Plan& plan,
-                                 const std::vector<Emulation>& max_clocks) {
-  std::array<double, kSeeds.size()> seconds = {};
-  std::array<double, kSeeds.size()> joules = {};
-  std::array<double, kSeeds.size()> slowdown = {};
-  std::array<double, kSeeds.size()> saving = {};
-  ExpectedFigures expected;
-  const OnePlan policy("perseus", plan);
-  for (std::size_t k = 0; k < kSeeds.size(); ++k) {
-    const EmulationSpec spec = SpecOf(robust, planner, kSeeds[k]);
-    const Result<Emulation> emulation = Emulate(planner, policy, spec);
-    if (!emulation) return tl::unexpected(emulation.error());
-    const auto iterations = static_cast<double>(spec.iterations);
-    const double runs = iterations * spec.pipelines;
-    seconds[k] = emulation->time_seconds / iterations;
-    joules[k] = emulation->energy.total_joules() / runs;
-    slowdown[k] = PercentOver(emulation->time_seconds, max_clocks[k].time_seconds);
-    saving[k] = PercentSaved(emulation->energy.total_joules(), max_clocks[k].energy.total_joules());
-    expected.clock_calls += static_cast<double>(emulation->clock_calls) / runs / kSeeds.size();
-    expected.iterations = static_cast<int>(spec.iterations);
-  }
-  expected.seeds = static_cast<int>(kSeeds.size());
-  const auto set = [](const std::array<double, kSeeds.size()>& values, double* mean,
-                      double* deviation) {
-    const Spread spread = SpreadOf(values);
-    *mean = spread.mean;
-    *deviation = spread.deviation;
-  };
-  set(seconds, &expected.iteration_time_seconds, &expected.iteration_time_spread_seconds);
-  set(joules, &expected.energy_joules, &expected.energy_spread_joules);
-  set(slowdown, &expected.slowdown_percent, &expected.slowdown_spread_percent);
-  set(saving, &expected.saving_percent, &expected.saving_spread_percent);
-  return expected;
-}
 
 // "12.35 % saved ± 0.02 points, +0.08 % time ± 0.01 points, 280 clock calls an iteration".
 std::string Figures(const ExpectedFigures& figures) {
@@ -212,20 +135,11 @@ Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double se
   HeldPlan held;
   held.robust = *std::move(robust);
   progress->SetWhat("emulation");
-  std::vector<Emulation> max_clocks;
-  const OnePlan baseline(std::string(kMaxClocks), planner.baseline());
-  for (const std::uint64_t seed : kSeeds) {
-    Result<Emulation> emulation = Emulate(planner, baseline, SpecOf(held.robust, planner, seed));
-    if (!emulation) return tl::unexpected(emulation.error());
-    max_clocks.push_back(*std::move(emulation));
-  }
-  Result<ExpectedFigures> expected = Emulated(planner, held.robust, held.robust.plan, max_clocks);
-  if (!expected) return tl::unexpected(expected.error());
-  Result<ExpectedFigures> paper =
-      Emulated(planner, held.robust, held.robust.paper_plan, max_clocks);
-  if (!paper) return tl::unexpected(paper.error());
-  held.expected = *expected;
-  held.paper = *paper;
+  const auto figures = EmulateUnder(planner, {&held.robust.plan, &held.robust.paper_plan},
+                                    held.robust.conditions, held.robust.pipelines);
+  if (!figures) return tl::unexpected(figures.error());
+  held.expected = figures->front();
+  held.paper = figures->back();
   return held;
 }
 

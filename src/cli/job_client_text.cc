@@ -99,6 +99,9 @@ class ValueJson {
   std::optional<Json> operator()(std::optional<Granularity> JobFile::*member) const {
     return Json(GranularityName(*(job_.*member)));
   }
+  std::optional<Json> operator()(std::optional<CallAhead> JobFile::*member) const {
+    return Json(CallAheadName(*(job_.*member)));
+  }
   std::optional<Json> operator()(std::optional<TimeMargin> JobFile::*member) const {
     const TimeMargin& margin = *(job_.*member);
     return Json(fmt::format("{}sigma,{}%", margin.sigmas, 100 * margin.fraction));
@@ -127,7 +130,8 @@ Json SettingsJson(const JobFile& settings) {
   for (const job::Field& field : job::Fields()) {
     if (!job::IsSet(field, settings)) continue;
     if (auto value = std::visit(ValueJson(field, settings), field.member)) {
-      json[std::string(field.key)] = *std::move(value);
+      Json& table = field.condition ? json[std::string(job::kConditionsTable)] : json;
+      table[std::string(field.key)] = *std::move(value);
     }
   }
   return json;

@@ -27,6 +27,10 @@ LimitVerdict PowerLimits::Verdict(const PowerShape& shape) const {
   return says_all ? LimitVerdict::kKept : LimitVerdict::kNotResolved;
 }
 
+bool PowerLimits::KeptBy(const PowerShape& shape) const {
+  return Verdict(shape) == LimitVerdict::kKept;
+}
+
 Result<std::vector<SlowerRun>> SlowDownToLimits(const Planner& planner, const Policy& policy,
                                                 const EmulationSpec& spec,
                                                 const PowerLimits& limits,

@@ -67,7 +67,7 @@ class BlockSearch {
   Int128 Branch() {
     const Int128 bound = program_.objective();
     if (bound >= best_) return best_;
-    const int activity = MostBetween();
+    const int activity = FirstBetween();
     if (activity < 0) {
       best_ = bound;
       found_ = true;
@@ -100,8 +100,8 @@ class BlockSearch {
     return std::min(least, best_);
   }
 
-  // A free activity between two of its options; -1: there is none.
-  int MostBetween() const {
+  // The first free activity between two of its options; -1: there is none.
+  int FirstBetween() const {
     for (int k = 0; k < program_.size(); ++k) {
       if (program_.IsFree(k) && program_.IsBetween(k)) return k;
     }

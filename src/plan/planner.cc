@@ -38,6 +38,8 @@ using plan::Guard;
 
 // The advised quantum, as a share of the mean power at the highest clock.
 constexpr double kCoarseShare = 1.0 / 180;
+// By how much a bound may pass a plan's energy, as a share of what they are summed from: rounding.
+constexpr double kBoundRounding = 1e-9;
 
 double CoarseQuantum(const CostedPipeline& pipeline) {
   double energy = 0;
@@ -339,9 +341,17 @@ Result<void> Planner::AddDiscreteBound(Plan* plan, double effort) const {
       plan::BoundPlans(impl.pipeline, **walked, plan->iteration_time_seconds, effort);
   if (!bound) return tl::unexpected(bound.error());
   const double waiting = impl.pipeline.total_blocking_power_watts * plan->iteration_time_seconds;
+  const double least = std::max(bound->discrete_joules + waiting, plan->lower_bound_joules);
+  double magnitude = std::abs(waiting);
+  for (const CostOption& option : plan->options) magnitude += std::abs(option.energy_joules);
+  if (least > plan->energy_joules + kBoundRounding * magnitude) {
+    return MakeError(ErrorCode::kInternal,
+                     fmt::format("the bound, {} J, is above the plan's energy, {} J: please report "
+                                 "this with the job's files",
+                                 least, plan->energy_joules));
+  }
   DiscreteBound discrete;
-  discrete.lower_bound_joules = std::min(
-      std::max(bound->discrete_joules + waiting, plan->lower_bound_joules), plan->energy_joules);
+  discrete.lower_bound_joules = std::min(least, plan->energy_joules);
   discrete.gap_percent = plan::GapPercent(impl.pipeline, *plan, discrete.lower_bound_joules);
   plan->discrete_bound = discrete;
   return {};

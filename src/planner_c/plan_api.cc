@@ -12,8 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "perseus/emulator.h"
 #include "perseus/plan_file.h"
 #include "perseus/planner_c.h"
+#include "perseus/robust_plan.h"
 #include "plan/named_times.h"
 #include "planner_c/boundary.h"
 #include "planner_c/handles.h"
@@ -22,12 +24,36 @@
 namespace perseus::planner_c {
 namespace {
 
-std::unique_ptr<perseus_plan> NewPlan(const PlannedJob& planned, const Planner& planner, Plan plan,
-                                      const PlanConstraints& constraints) {
-  PlanDocument document = planned.job.Document(planner, plan, constraints);
+std::unique_ptr<perseus_plan> NewPlan(Plan plan, PlanDocument document) {
   PlanColumns columns(document);
   return std::make_unique<perseus_plan>(
       perseus_plan{std::move(plan), std::move(document), std::move(columns)});
+}
+
+std::unique_ptr<perseus_plan> NewPlan(const PlannedJob& planned, const Planner& planner, Plan plan,
+                                      const PlanConstraints& constraints) {
+  PlanDocument document = planned.job.Document(planner, plan, constraints);
+  return NewPlan(std::move(plan), std::move(document));
+}
+
+Result<std::unique_ptr<perseus_plan>> MakePlanThatHolds(const PlannedJob& planned,
+                                                        const JobFile& settings, double seconds,
+                                                        const PlanCallback& callback) {
+  RobustPlanSpec spec;
+  spec.conditions = ConditionsOf(settings);
+  spec.constraints = ConstraintsOf(settings);
+  spec.effort = settings.effort.value_or(1);
+  spec.pipelines = planned.job.DataParallel();
+  spec.with_bound = false;
+  Result<RobustPlan> held = PlanUnder(planned.planner, seconds, spec, callback);
+  if (!held) return tl::unexpected(held.error());
+  const auto expected =
+      EmulateUnder(planned.planner, {&held->plan}, held->conditions, held->pipelines);
+  if (!expected) return tl::unexpected(expected.error());
+  PlanDocument document = planned.job.Document(planned.planner, held->plan, spec.constraints);
+  document.conditions = held->conditions;
+  document.expected = expected->front();
+  return NewPlan(std::move(held->plan), std::move(document));
 }
 
 Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,
@@ -42,6 +68,7 @@ Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,
   if (progress.function != nullptr) {
     callback = [&progress](const PlanProgress& now) { return progress(now.share); };
   }
+  if (HasConditions(*settings)) return MakePlanThatHolds(planned, *settings, *seconds, callback);
   Result<Plan> plan = plan::PlanAmongNamed(planned.planner, *seconds, constraints,
                                            settings->effort.value_or(1), callback);
   if (!plan) return tl::unexpected(plan.error());
@@ -54,6 +81,10 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
                                                       const Progress& progress) {
   const Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
   if (!settings) return tl::unexpected(settings.error());
+  if (HasConditions(*settings)) {
+    return InvalidInput(
+        "a plan for given lengths is made without conditions; leave 'conditions' out here");
+  }
   const auto microbatches = static_cast<std::size_t>(planned.job.pipeline.dag.num_microbatches);
   if (work.size() != microbatches) {
     return InvalidInput(fmt::format(
@@ -189,6 +220,14 @@ perseus_planner_status perseus_plan_get_figures(const perseus_plan* plan,
     known.shared_knob_bound_joules = from.shared_knobs->lower_bound_joules;
     known.shared_knob_gap_percent = from.shared_knobs->gap_percent;
     known.proven_best = from.shared_knobs->proven_best ? 1 : 0;
+  }
+  if (const auto& expected = plan->document.expected) {
+    known.has_expected = 1;
+    known.expected_iteration_time_seconds = expected->iteration_time_seconds;
+    known.expected_energy_joules = expected->energy_joules;
+    known.expected_slowdown_percent = expected->slowdown_percent;
+    known.expected_saving_percent = expected->saving_percent;
+    known.expected_clock_calls = expected->clock_calls;
   }
   return pc::CopyOut(known, figures);
 }

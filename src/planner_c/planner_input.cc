@@ -78,14 +78,9 @@ Result<JobFile> ReadSettings(std::string_view json) {
 Result<JobFile> ReadPlanSettings(std::string_view json, const JobFile& job) {
   Result<JobFile> asked = ReadSettings(json);
   if (!asked) return asked;
-  // Plans here are made without conditions: to pass over them would promise what is not kept.
-  if (HasConditions(*asked) || HasConditions(job)) {
-    return InvalidInput(
-        "conditions are for 'perseus plan' and 'perseus emulate'; leave 'conditions' out here");
-  }
   for (const job::Field& field : job::Fields()) {
     const bool known = std::find(kPlanKeys.begin(), kPlanKeys.end(), field.key) != kPlanKeys.end();
-    if (known || !job::IsSet(field, *asked)) continue;
+    if (known || field.condition || !job::IsSet(field, *asked)) continue;
     return InvalidInput(
         fmt::format("'{}' is of the whole job and cannot be set for one plan; make another planner",
                     field.key));

@@ -9,10 +9,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "perseus/job.h"
 #include "perseus/planner.h"
 #include "perseus/result.h"
+#include "server/held_plan.h"
 #include "store/facts.h"
 
 namespace perseus::server {
@@ -28,15 +30,19 @@ class Characterizer {
 
   // The frontier, a ladder of plans and the plan for `target`: quickly made
   // (revision 1), or with all the work that the job allows (revision 2).
-  // The fastest plan stands for a target that nothing meets; kInfeasible where no
-  // plan meets the constraints.
+  // The fastest plan stands for a target that nothing meets, under conditions the one for the
+  // time at maximum clocks; kInfeasible where no plan meets the constraints.
   Result<store::CurveRecord> Ladder(const PlanTarget& target, int revision, std::int64_t first_id);
 
   // The plan for `target` alone.
-  Result<Plan> For(const PlanTarget& target);
+  Result<HeldPlan> For(const PlanTarget& target);
 
  private:
   Result<void> MakePlanner();
+  // The plan for this time, under the job's conditions where it has some.
+  Result<Plan> PlanAt(double seconds, double effort);
+  // By ascending time.
+  Result<std::vector<Plan>> LadderOf(bool quick);
 
   std::string id_;
   std::shared_ptr<const Job> job_;

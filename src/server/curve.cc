@@ -9,8 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -31,24 +33,73 @@ namespace {
 constexpr double kTimeTolerance = 1e-9;
 // Cached texts of one curve: several versions of the largest jobs' stages.
 constexpr std::size_t kMostTexts = 512;
+constexpr std::int64_t kMostSeeds = 1000;
+constexpr std::int64_t kMostIterationsOfASeed = 1'000'000;
 
-std::string FrontierText(const Frontier& frontier, const std::string& target) {
-  nlohmann::ordered_json points = nlohmann::ordered_json::array();
+using Json = nlohmann::ordered_json;
+// What is expected of maximum clocks under the job's conditions, and of plans by id; without
+// conditions nothing.
+struct ExpectedOfAll {
+  std::optional<ExpectedFigures> baseline;
+  std::map<std::int64_t, ExpectedFigures> plans;
+};
+
+Json ExpectedJson(std::int64_t id, const ExpectedFigures& figures) {
+  return {id,
+          figures.iteration_time_seconds,
+          figures.iteration_time_spread_seconds,
+          figures.energy_joules,
+          figures.energy_spread_joules,
+          figures.slowdown_percent,
+          figures.slowdown_spread_percent,
+          figures.saving_percent,
+          figures.saving_spread_percent,
+          figures.clock_calls,
+          figures.seeds,
+          figures.iterations};
+}
+
+ExpectedFigures ReadExpected(const TreeCursor& row) {
+  ExpectedFigures figures;
+  figures.iteration_time_seconds = row.At(1).Number();
+  figures.iteration_time_spread_seconds = row.At(2).Number();
+  figures.energy_joules = row.At(3).Number();
+  figures.energy_spread_joules = row.At(4).Number();
+  figures.slowdown_percent = row.At(5).Number();
+  figures.slowdown_spread_percent = row.At(6).Number();
+  figures.saving_percent = row.At(7).Number();
+  figures.saving_spread_percent = row.At(8).Number();
+  figures.clock_calls = row.At(9).Number();
+  figures.seeds = static_cast<int>(row.At(10).Integer(1, kMostSeeds));
+  figures.iterations = static_cast<int>(row.At(11).Integer(1, kMostIterationsOfASeed));
+  return figures;
+}
+
+std::string FrontierText(const Frontier& frontier, const std::string& target,
+                         const ExpectedOfAll& expected) {
+  Json points = Json::array();
   for (const FrontierPoint& point : frontier.points) {
     points.push_back({point.iteration_time_seconds, point.energy_joules, point.slope_watts});
   }
-  return FormatCompact({{"target", target},
-                        {"fastest_s", frontier.fastest_seconds},
-                        {"economic_s", frontier.economic_seconds},
-                        {"tstar_s", frontier.tstar_seconds},
-                        {"certified_error", frontier.certified_error},
-                        {"fitted", frontier.fitted},
-                        {"slope_quantum_w", frontier.slope_quantum_watts},
-                        {"blocking_power_w", frontier.total_blocking_power_watts},
-                        {"points", std::move(points)}});
+  Json json = {{"target", target},
+               {"fastest_s", frontier.fastest_seconds},
+               {"economic_s", frontier.economic_seconds},
+               {"tstar_s", frontier.tstar_seconds},
+               {"certified_error", frontier.certified_error},
+               {"fitted", frontier.fitted},
+               {"slope_quantum_w", frontier.slope_quantum_watts},
+               {"blocking_power_w", frontier.total_blocking_power_watts},
+               {"points", std::move(points)}};
+  if (expected.baseline) {
+    Json rows = Json::array({ExpectedJson(0, *expected.baseline)});
+    for (const auto& [id, figures] : expected.plans) rows.push_back(ExpectedJson(id, figures));
+    json["expected"] = std::move(rows);
+  }
+  return FormatCompact(json);
 }
 
-Result<Frontier> ParseFrontier(const std::string& text, std::string* target) {
+Result<Frontier> ParseFrontier(const std::string& text, std::string* target,
+                               ExpectedOfAll* expected) {
   const std::string name = "frontier";
   const Result<TreeNode> tree = ParseJsonTree(text, name);
   if (!tree) return tl::unexpected(tree.error());
@@ -68,6 +119,18 @@ Result<Frontier> ParseFrontier(const std::string& text, std::string* target) {
   for (std::size_t i = 0; i < count && !reader.failed(); ++i) {
     const TreeCursor point = points.At(i);
     frontier.points.push_back({point.At(0).Number(), point.At(1).Number(), point.At(2).Number()});
+  }
+  if (const auto rows = root.Find("expected")) {
+    const std::size_t rows_count = rows->Size();
+    for (std::size_t i = 0; i < rows_count && !reader.failed(); ++i) {
+      const TreeCursor row = rows->At(i);
+      const std::int64_t id = row.At(0).Integer(0);
+      if (id == 0) {
+        expected->baseline = ReadExpected(row);
+      } else {
+        expected->plans[id] = ReadExpected(row);
+      }
+    }
   }
   if (reader.failed()) return tl::unexpected(*reader.error());
   return frontier;
@@ -97,13 +160,18 @@ store::PlanRecord PlanRecordOf(const Plan& plan, std::int64_t id) {
 }  // namespace
 
 store::CurveRecord MakeCurveRecord(const std::string& job, int revision, const std::string& target,
-                                   const Frontier& frontier, const std::vector<Plan>& plans,
+                                   const Frontier& frontier, const HeldPlans& plans,
                                    std::int64_t first_id) {
   store::CurveRecord record;
   record.job = job;
   record.revision = revision;
-  record.frontier_json = FrontierText(frontier, target);
-  for (const Plan& plan : plans) record.plans.push_back(PlanRecordOf(plan, first_id++));
+  ExpectedOfAll expected;
+  expected.baseline = plans.baseline;
+  for (const HeldPlan& held : plans.plans) {
+    if (held.expected) expected.plans[first_id] = *held.expected;
+    record.plans.push_back(PlanRecordOf(held.plan, first_id++));
+  }
+  record.frontier_json = FrontierText(frontier, target, expected);
   return record;
 }
 
@@ -112,7 +180,8 @@ Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
   std::shared_ptr<Curve> curve(new Curve());
   curve->job_ = std::move(job);
   curve->revision_ = record.revision;
-  Result<Frontier> frontier = ParseFrontier(record.frontier_json, &curve->target_);
+  ExpectedOfAll expected;
+  Result<Frontier> frontier = ParseFrontier(record.frontier_json, &curve->target_, &expected);
   if (!frontier) return tl::unexpected(frontier.error());
   curve->frontier_ = *std::move(frontier);
 
@@ -120,12 +189,25 @@ Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
   for (int i = 0; i < pipeline.dag.size(); ++i) {
     curve->baseline_.push_back(pipeline.TableOf(i).baseline);
   }
-  curve->baseline_time_seconds_ =
-      Replay(pipeline.dag, DurationsOf(curve->baseline_)).iteration_time_seconds;
-  curve->baseline_energy_joules_ =
-      IterationEnergy(pipeline, curve->baseline_, curve->baseline_time_seconds_);
+  curve->planned_baseline_ = curve->Realised(curve->baseline_, std::nullopt);
+  curve->baseline_time_seconds_ = curve->planned_baseline_.iteration_time_seconds;
+  curve->baseline_energy_joules_ = curve->planned_baseline_.energy_joules;
+  if (expected.baseline) {
+    curve->expected_baseline_ = expected.baseline;
+    curve->baseline_time_seconds_ = expected.baseline->iteration_time_seconds;
+    curve->baseline_energy_joules_ = expected.baseline->energy_joules;
+  }
   for (const store::PlanRecord& plan : record.plans) {
-    if (auto added = curve->AddPlan(plan); !added) return tl::unexpected(added.error());
+    std::optional<ExpectedFigures> of_plan;
+    if (expected.baseline) {
+      const auto found = expected.plans.find(plan.id);
+      if (found == expected.plans.end()) {
+        return MakeError(ErrorCode::kInternal,
+                         fmt::format("plan {} of the store lacks what is expected of it", plan.id));
+      }
+      of_plan = found->second;
+    }
+    if (auto added = curve->AddPlan(plan, of_plan); !added) return tl::unexpected(added.error());
   }
   if (curve->plans_.empty()) {
     return MakeError(ErrorCode::kInternal, "a curve without plans was stored");
@@ -137,7 +219,20 @@ Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
   return curve;
 }
 
-Result<void> Curve::AddPlan(const store::PlanRecord& record) {
+Plan Curve::Realised(const std::vector<CostOption>& options,
+                     std::optional<double> requested_seconds) const {
+  Plan plan;
+  plan.options = options;
+  plan.iteration_time_seconds =
+      Replay(job_->pipeline.dag, DurationsOf(options)).iteration_time_seconds;
+  plan.requested_time_seconds = requested_seconds.value_or(plan.iteration_time_seconds);
+  plan.energy_joules = IterationEnergy(job_->pipeline, options, plan.iteration_time_seconds);
+  plan.average_power_watts = plan.energy_joules / plan.iteration_time_seconds;
+  return plan;
+}
+
+Result<void> Curve::AddPlan(const store::PlanRecord& record,
+                            const std::optional<ExpectedFigures>& expected) {
   const CostedPipeline& pipeline = job_->pipeline;
   const auto misfit = [&] {
     return MakeError(ErrorCode::kInternal,
@@ -156,10 +251,17 @@ Result<void> Curve::AddPlan(const store::PlanRecord& record) {
     }
     plan.knobs.push_back(static_cast<std::uint16_t>(knob));
   }
-  const std::vector<CostOption> options = OptionsOf(plan);
-  plan.iteration_time_seconds = Replay(pipeline.dag, DurationsOf(options)).iteration_time_seconds;
-  plan.energy_joules = IterationEnergy(pipeline, options, plan.iteration_time_seconds);
-  plan.saving_percent = 100 * (1 - plan.energy_joules / baseline_energy_joules_);
+  plan.expected = expected;
+  if (expected) {
+    plan.iteration_time_seconds = expected->iteration_time_seconds;
+    plan.energy_joules = expected->energy_joules;
+    plan.saving_percent = expected->saving_percent;
+  } else {
+    const Plan realised = Realised(OptionsOf(plan), record.requested_time_seconds);
+    plan.iteration_time_seconds = realised.iteration_time_seconds;
+    plan.energy_joules = realised.energy_joules;
+    plan.saving_percent = 100 * (1 - plan.energy_joules / baseline_energy_joules_);
+  }
   plans_.push_back(std::move(plan));
   return {};
 }
@@ -194,19 +296,25 @@ std::set<std::int64_t> Curve::StalePlans() const {
 }
 
 store::CurveRecord Curve::Record(const std::string& job, const std::string& target,
-                                 const Plan* more) const {
+                                 const HeldPlan* more) const {
   store::CurveRecord record;
   record.job = job;
   record.revision = revision_;
-  record.frontier_json = FrontierText(frontier_, target);
+  ExpectedOfAll expected;
+  expected.baseline = expected_baseline_;
   const std::set<std::int64_t> stale = StalePlans();
   for (const CurvePlan& plan : plans_) {
     if (stale.contains(plan.id)) continue;
     record.plans.push_back({.id = plan.id,
                             .requested_time_seconds = plan.requested_time_seconds,
                             .knobs = {plan.knobs.begin(), plan.knobs.end()}});
+    if (plan.expected) expected.plans[plan.id] = *plan.expected;
   }
-  if (more != nullptr) record.plans.push_back(PlanRecordOf(*more, NextId()));
+  if (more != nullptr) {
+    if (more->expected) expected.plans[NextId()] = *more->expected;
+    record.plans.push_back(PlanRecordOf(more->plan, NextId()));
+  }
+  record.frontier_json = FrontierText(frontier_, target, expected);
   return record;
 }
 
@@ -228,7 +336,7 @@ Result<double> Curve::TargetSeconds(const PlanTarget& target) const {
   double seconds = 0;
   switch (target.kind) {
     case PlanTarget::Kind::kBaselineFactor:
-      seconds = target.value * baseline_time_seconds_;
+      seconds = target.value * planned_baseline_seconds();
       break;
     case PlanTarget::Kind::kSeconds:
       seconds = target.value;
@@ -252,8 +360,13 @@ Result<double> Curve::TargetSeconds(const PlanTarget& target) const {
 double Curve::SlowedSeconds(const CurvePlan* plan, const std::vector<double>& factors) const {
   std::vector<double> durations = DurationsOf(plan == nullptr ? baseline_ : OptionsOf(*plan));
   const PipelineDag& dag = job_->pipeline.dag;
+  double as_run = 1;  // Under the job's conditions, times without.
+  if (expected_baseline_) {
+    as_run = (plan == nullptr ? baseline_time_seconds_ : plan->iteration_time_seconds) /
+             Replay(dag, durations).iteration_time_seconds;
+  }
   for (int i = 0; i < dag.size(); ++i) durations[i] *= factors[dag.computations[i].rank];
-  return Replay(dag, durations).iteration_time_seconds;
+  return as_run * Replay(dag, durations).iteration_time_seconds;
 }
 
 std::shared_ptr<const std::string> Curve::ComputationsTail(const CurvePlan& plan,
@@ -291,18 +404,9 @@ std::shared_ptr<const std::string> Curve::ComputationsTail(const CurvePlan& plan
 
 PlanDocument Curve::Document(const CurvePlan& plan) const {
   const CostedPipeline& pipeline = job_->pipeline;
-  const auto made = [&](const std::vector<CostOption>& options, double requested) {
-    Plan made;
-    made.requested_time_seconds = requested;
-    made.options = options;
-    made.iteration_time_seconds = Replay(pipeline.dag, DurationsOf(options)).iteration_time_seconds;
-    made.energy_joules = IterationEnergy(pipeline, options, made.iteration_time_seconds);
-    made.average_power_watts = made.energy_joules / made.iteration_time_seconds;
-    return made;
-  };
-  const Plan baseline = made(baseline_, baseline_time_seconds_);
-  Plan document = made(OptionsOf(plan), plan.requested_time_seconds);
-  document.saving_percent = plan.saving_percent;
+  const Plan& baseline = planned_baseline_;
+  Plan document = Realised(OptionsOf(plan), plan.requested_time_seconds);
+  document.saving_percent = 100 * (1 - document.energy_joules / baseline.energy_joules);
   document.lower_bound_joules = std::min(
       document.energy_joules,
       frontier_.EnergyAt(std::max(document.iteration_time_seconds, frontier_.fastest_seconds)));
@@ -327,7 +431,12 @@ PlanDocument Curve::Document(const CurvePlan& plan) const {
   context.slope_quantum_watts = frontier_.slope_quantum_watts;
   context.exponential_fit = frontier_.fitted;
   context.certified_error = frontier_.certified_error;
-  return MakePlanDocument(pipeline, document, baseline, context);
+  PlanDocument made = MakePlanDocument(pipeline, document, baseline, context);
+  if (plan.expected) {
+    made.conditions = ConditionsOf(job_->settings);
+    made.expected = plan.expected;
+  }
+  return made;
 }
 
 }  // namespace perseus::server

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,8 +18,10 @@
 #include "perseus/frontier.h"
 #include "perseus/job.h"
 #include "perseus/plan.h"
+#include "perseus/plan_document.h"
 #include "perseus/planner.h"
 #include "perseus/result.h"
+#include "server/held_plan.h"
 #include "store/facts.h"
 
 namespace perseus::server {
@@ -36,6 +39,8 @@ struct CurvePlan {
   double energy_joules = 0;
   double saving_percent = 0;
   std::vector<std::uint16_t> knobs;  // [computation]
+  // Of a job with conditions, which the figures above are then under.
+  std::optional<ExpectedFigures> expected;
 };
 
 // A job's frontier and the plans on it that are at hand: everything that is
@@ -54,9 +59,15 @@ class Curve {
   int revision() const { return revision_; }
   // The target that one of the plans was made for, as text.
   const std::string& target() const { return target_; }
-  // Of all clocks at maximum.
+  // Of all clocks at maximum, under the job's conditions where it has some.
   double baseline_time_seconds() const { return baseline_time_seconds_; }
   double baseline_energy_joules() const { return baseline_energy_joules_; }
+  // The same without conditions: what targets and the frontier's times are against.
+  double planned_baseline_seconds() const { return planned_baseline_.iteration_time_seconds; }
+  // What takes `seconds` under the job's conditions, as a time of the frontier.
+  double PlannedSeconds(double seconds) const {
+    return seconds * (planned_baseline_.iteration_time_seconds / baseline_time_seconds_);
+  }
   // By ascending requested time; never empty.
   const std::vector<CurvePlan>& plans() const { return plans_; }
   const CurvePlan& fastest() const { return plans_.front(); }
@@ -69,7 +80,8 @@ class Curve {
   Result<double> TargetSeconds(const PlanTarget& target) const;
 
   // Iteration time of a plan (nullptr: of maximum clocks) when each pipeline rank's
-  // computations take `factors[rank]` times as long.
+  // computations take `factors[rank]` times as long; under conditions so many times as long as
+  // without.
   double SlowedSeconds(const CurvePlan* plan, const std::vector<double>& factors) const;
 
   // The computations of a pipeline rank as the API says them, in execution
@@ -83,14 +95,19 @@ class Curve {
   // `target`, which gets a new id. Of those for earlier targets, the oldest go where
   // there are more than kMostTargetPlans.
   store::CurveRecord Record(const std::string& job, const std::string& target,
-                            const Plan* more) const;
+                            const HeldPlan* more) const;
   // Above every id in use.
   std::int64_t NextId() const;
 
  private:
   Curve() = default;
   std::vector<CostOption> OptionsOf(const CurvePlan& plan) const;
-  Result<void> AddPlan(const store::PlanRecord& record);
+  // What these options come to without conditions; asked for: `requested_seconds`, or what it
+  // takes.
+  Plan Realised(const std::vector<CostOption>& options,
+                std::optional<double> requested_seconds) const;
+  Result<void> AddPlan(const store::PlanRecord& record,
+                       const std::optional<ExpectedFigures>& expected);
   std::set<std::int64_t> StalePlans() const;
 
   std::shared_ptr<const Job> job_;
@@ -100,6 +117,8 @@ class Curve {
   std::vector<CostOption> baseline_;
   double baseline_time_seconds_ = 0;
   double baseline_energy_joules_ = 0;
+  Plan planned_baseline_;  // Without conditions.
+  std::optional<ExpectedFigures> expected_baseline_;
   std::vector<CurvePlan> plans_;
 
   mutable std::mutex mutex_;  // Of the cache.
@@ -109,7 +128,7 @@ class Curve {
 // The record of a frontier and plans on it, whose ids begin at `first_id`; one
 // of them is for `target`.
 store::CurveRecord MakeCurveRecord(const std::string& job, int revision, const std::string& target,
-                                   const Frontier& frontier, const std::vector<Plan>& plans,
+                                   const Frontier& frontier, const HeldPlans& plans,
                                    std::int64_t first_id);
 
 }  // namespace perseus::server

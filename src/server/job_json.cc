@@ -29,7 +29,7 @@ Json CurvePlanJson(const CurvePlan& plan) {
 }
 
 Json MaximumClocksJson(const Curve& curve) {
-  return {{"requested_time_s", curve.baseline_time_seconds()},
+  return {{"requested_time_s", curve.planned_baseline_seconds()},
           {"iteration_time_s", curve.baseline_time_seconds()},
           {"energy_j", curve.baseline_energy_joules()},
           {"saving_percent", 0.0}};
@@ -89,7 +89,7 @@ Json FiguresJson(const Curve& curve) {
   return {{"fastest_s", curve.frontier().fastest_seconds},
           {"economic_s", curve.frontier().economic_seconds},
           {"tstar_s", curve.frontier().tstar_seconds},
-          {"baseline_s", curve.baseline_time_seconds()},
+          {"baseline_s", curve.planned_baseline_seconds()},
           {"plans", curve.plans().size()}};
 }
 

@@ -21,6 +21,7 @@
 #include "perseus/job_file.h"
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
+#include "robust/check_conditions.h"
 #include "server/checks.h"
 #include "server/profile_library.h"
 #include "store/store.h"
@@ -181,10 +182,9 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
   const Result<JobFile> settings = ParseJobFile(*text, kSettingsName, JobFileFormat::kJson);
   if (!settings) return Fail(FailureCode::kInvalid, settings.error().message, "job");
   if (HasConditions(*settings)) {
-    return Fail(
-        FailureCode::kInvalid,
-        "conditions are for 'perseus plan' and 'perseus emulate'; leave 'conditions' out here",
-        "job.conditions");
+    const int pipelines = settings->data_parallel.value_or(1);
+    const auto checked = robust::CheckConditions(ConditionsOf(*settings), pipelines);
+    if (!checked) return Fail(FailureCode::kInvalid, checked.error().message, "job.conditions");
   }
   JobSpec spec;
   spec.settings_json = *text;

@@ -113,7 +113,7 @@ Result<store::CurveRecord> ManagedJob::Compute(
     Characterizer characterizer(record_.id, step.job, keep_going);
     const int revision = step.curve == nullptr ? 0 : step.curve->revision();
     if (revision < 2) return characterizer.Ladder(step.target, revision + 1, step.first_id);
-    const Result<Plan> plan = characterizer.For(step.target);
+    const Result<HeldPlan> plan = characterizer.For(step.target);
     if (!plan && plan.error().code == ErrorCode::kCancelled) return tl::unexpected(plan.error());
     // The target was accepted, so the ladder has an answer; only the better one lacks.
     return step.curve->Record(record_.id, PlanTargetText(step.target), plan ? &*plan : nullptr);

@@ -91,8 +91,8 @@ Assignment Assign(const Curve& curve, double target_seconds, const Shape& shape,
         std::max(assignment.straggler_baseline_seconds, by_clocks + slow.delay_seconds);
     assignment.exceptions[pipeline] = is_later ? kMaximumClocks : fastest.id;
   }
-  const double relaxed =
-      std::min(curve.frontier().tstar_seconds, assignment.straggler_time_seconds);
+  const double relaxed = std::min(curve.frontier().tstar_seconds,
+                                  curve.PlannedSeconds(assignment.straggler_time_seconds));
   assignment.for_straggler = relaxed > target_seconds;
   assignment.plan = curve.At(std::max(target_seconds, relaxed)).id;
   return assignment;

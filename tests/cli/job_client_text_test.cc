@@ -9,6 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "perseus/job.h"
+#include "perseus/job_file.h"
+
 namespace perseus::cli {
 namespace {
 
@@ -52,6 +55,26 @@ TEST(JobClientTextTest, NothingThatAServerNamesReachesTheTerminal) {
   ExpectHarmless(JsonText(HostileJob().dump()));
   ExpectHarmless(EventText(kHostile, HostileJob().dump()));
   ExpectHarmless(EventText("state", kHostile));
+}
+
+// What a server reads of a job file is what is in it.
+TEST(JobClientTextTest, ConditionsAreSentAsTheTableThatTheyAre) {
+  const auto settings = ParseJobFile(R"(schedule = "1f1b"
+microbatches = 4
+[conditions]
+noise = "1%"
+switch_latency = "15ms"
+call_ahead = "predicted"
+max_changes = 12
+)",
+                                     "job.toml", JobFileFormat::kToml);
+  ASSERT_TRUE(settings) << settings.error().message;
+  const nlohmann::ordered_json json = SettingsJson(*settings);
+  EXPECT_EQ(json["conditions"]["call_ahead"], "predicted");
+  EXPECT_FALSE(json.contains("noise"));
+  const auto again = ParseJobFile(json.dump(), "job", JobFileFormat::kJson);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(ConditionsOf(*again), ConditionsOf(*settings));
 }
 
 nlohmann::ordered_json StragglingJob() {

@@ -1,6 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -54,24 +55,50 @@ class PlanApi : public testing::Test {
   Made made_;
 };
 
-TEST_F(PlanApi, ConditionsAreRefusedAndNotPassedOver) {
-  const std::string_view sentence =
-      "conditions are for 'perseus plan' and 'perseus emulate'; leave 'conditions' out here";
-  const std::string_view with = R"({"schedule": "1f1b", "microbatches": 4, "blocking_power": 70,)"
-                                R"( "conditions": {"noise": "1%"}})";
+std::string JsonOf(const perseus_plan* plan) {
+  char* text = nullptr;
+  EXPECT_EQ(perseus_plan_json(plan, &text, nullptr), PERSEUS_PLANNER_OK);
+  return Take(text);
+}
+
+TEST_F(PlanApi, PlansUnderConditionsHoldAndSayWhatIsExpected) {
+  constexpr std::string_view kConditions =
+      R"("conditions": {"switch_latency": "1ms", "call_ahead": "predicted", "noise": "1%"})";
+  const std::string with = fmt::format(
+      R"({{"schedule": "1f1b", "microbatches": 4, "blocking_power": 70, {}}})", kConditions);
   const Made under = Create(InputOf(kProfile, with));
   ASSERT_EQ(under.status, PERSEUS_PLANNER_OK) << under.message;
   const MadePlan of_job = PlanOf(under.planner.get(), "");
-  EXPECT_EQ(of_job.status, PERSEUS_PLANNER_INVALID);
-  EXPECT_EQ(of_job.message, sentence);
-  EXPECT_EQ(PlanOf(planner(), R"({"conditions": {"max_changes": 9}})").message, sentence);
+  ASSERT_EQ(of_job.status, PERSEUS_PLANNER_OK) << of_job.message;
+  const auto document = ParsePlanJson(JsonOf(of_job.plan.get()), "plan.json");
+  ASSERT_TRUE(document) << document.error().message;
+  ASSERT_TRUE(document->conditions && document->expected);
+  EXPECT_EQ(document->conditions->switching.latency_seconds, 1e-3);
+  const perseus_plan_figures figures = FiguresOf(of_job.plan.get());
+  EXPECT_EQ(figures.has_expected, 1);
+  EXPECT_EQ(figures.expected_saving_percent, document->expected->saving_percent);
+  EXPECT_EQ(figures.expected_iteration_time_seconds, document->expected->iteration_time_seconds);
+  EXPECT_GT(figures.expected_saving_percent, 0);
+  EXPECT_LE(figures.expected_slowdown_percent,
+            0.1 + 4 * document->expected->slowdown_spread_percent);
+
+  // The same where they are given with the plan, not the job.
+  const MadePlan of_plan = PlanOf(planner(), fmt::format("{{{}}}", kConditions));
+  ASSERT_EQ(of_plan.status, PERSEUS_PLANNER_OK) << of_plan.message;
+  EXPECT_EQ(JsonOf(of_plan.plan.get()), JsonOf(of_job.plan.get()));
+  EXPECT_EQ(FiguresOf(PlanOf(planner(), "").plan.get()).has_expected, 0);
+}
+
+TEST_F(PlanApi, PlansForLengthsAreMadeWithoutConditions) {
   const double work[] = {1, 1, 1, 1};
+  constexpr std::string_view kSettings = R"({"conditions": {"noise": "1%"}})";
   perseus_plan* plan = nullptr;
   char* message = nullptr;
-  EXPECT_EQ(perseus_planner_plan_work(under.planner.get(), work, 4, nullptr, 0, nullptr, nullptr,
-                                      &plan, &message),
+  EXPECT_EQ(perseus_planner_plan_work(planner(), work, 4, kSettings.data(), kSettings.size(),
+                                      nullptr, nullptr, &plan, &message),
             PERSEUS_PLANNER_INVALID);
-  EXPECT_EQ(Take(message), sentence);
+  EXPECT_EQ(Take(message),
+            "a plan for given lengths is made without conditions; leave 'conditions' out here");
 }
 
 TEST_F(PlanApi, FiguresAndColumnsAreThoseOfTheFile) {

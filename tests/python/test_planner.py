@@ -104,6 +104,19 @@ JOBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "replicas": ({"stages": 2}, {"dp": 8, "tp": 4}),
     "labels": ({"stages": 2, "labels": True}, {"baseline": "cap-1410"}),
+    "conditions": (
+        {"stages": 3},
+        {
+            "at": "1.02x",
+            "dp": 2,
+            "conditions": {
+                "switch_latency": "2ms",
+                "call_ahead": "predicted",
+                "noise": "1%",
+                "max_changes": 20,
+            },
+        },
+    ),
     "coarse": ({"stages": 3}, {"coarse_watts": 5, "exponential_fit": True}),
     "usual effort": ({"stages": 2}, {"effort": 1, "at": "1.02x"}),
 }
@@ -131,6 +144,19 @@ def test_bytes_are_the_command_lines(job: str, cli: CommandLine, tmp_path: Path)
     assert perseus.plan(job_file).json() == files["plan.json"]
     # The same table under the same name, from memory.
     assert perseus.plan(columns, name="profile.csv", **settings).json() == files["plan.json"]
+
+
+def test_what_is_expected_under_conditions() -> None:
+    """Figures of the emulation, apart from those that know no conditions."""
+    planner = perseus.Planner(profile(stages=2), **SMALL)
+    assert planner.plan().expected is None
+    held = planner.plan(conditions={"noise": 0.01, "max_slowdown": "0.2%"})
+    assert held.expected is not None
+    assert held.expected.iteration_time_seconds > held.iteration_time_seconds
+    assert held.expected.saving_percent > 0
+    assert held.expected.slowdown_percent < 0.3
+    with pytest.raises(perseus.PlannerError, match="made without conditions"):
+        planner.plan(work=[1.0] * 6, conditions={"noise": 0.01})
 
 
 def test_the_sample_job(cli: CommandLine, tmp_path: Path) -> None:

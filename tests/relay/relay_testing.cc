@@ -145,6 +145,13 @@ void ScriptedServer::SetScript(Script script) {
   script_ = std::move(script);
 }
 
+void ScriptedServer::ForgetJobs() {
+  const http::Response unknown = http::ErrorResponse(404, "not_found", "no job j");
+  const std::lock_guard lock(mutex_);
+  script_ = [unknown](const http::Request&) { return unknown; };
+  for (const Parked& each : std::exchange(parked_, {})) each.responder.Send(unknown);
+}
+
 void ScriptedServer::SetSilent(bool is_silent) {
   const std::lock_guard lock(mutex_);
   is_silent_ = is_silent;

@@ -43,6 +43,8 @@ class ScriptedServer {
   // Answers instead, where it answers something.
   using Script = std::function<std::optional<http::Response>(const http::Request&)>;
   void SetScript(Script script);
+  // No job is known any more: 404 to those who wait and to all who ask.
+  void ForgetJobs();
   // While it is, nothing is answered: connections stay open.
   void SetSilent(bool is_silent);
 

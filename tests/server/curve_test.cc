@@ -9,23 +9,34 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "perseus/plan_file.h"
 #include "server/characterize.h"
 #include "server/job_spec.h"
 #include "server/service_testing.h"
+#include "server/stragglers.h"
 
 namespace perseus::server {
 namespace {
 
+std::shared_ptr<const Job> JobOf(const std::string& settings) {
+  store::JobRecord record;
+  record.settings_json = MakeJobSpec(settings, kSmallProfile)->settings_json;
+  record.profile_csv = kSmallProfile;
+  return *BuildJob(record);
+}
+
+store::CurveRecord RecordOf(const std::shared_ptr<const Job>& job) {
+  return *Characterizer("j", job, [](double) { return true; }).Ladder(PlanTarget{}, 2, 7);
+}
+
 class CurveTest : public ::testing::Test {
  protected:
-  CurveTest() {
-    store::JobRecord record;
-    record.settings_json = MakeJobSpec(kSmallSettings, kSmallProfile)->settings_json;
-    record.profile_csv = kSmallProfile;
-    job_ = *BuildJob(record);
-    record_ = *Characterizer("j", job_, [](double) { return true; }).Ladder(PlanTarget{}, 2, 7);
+  CurveTest() : CurveTest(JobOf(kSmallSettings)) {}
+  explicit CurveTest(const std::shared_ptr<const Job>& job) : CurveTest(job, RecordOf(job)) {}
+  CurveTest(std::shared_ptr<const Job> job, store::CurveRecord record)
+      : job_(std::move(job)), record_(std::move(record)) {
     curve_ = *Curve::Make(job_, record_);
   }
 
@@ -82,7 +93,7 @@ TEST_F(CurveTest, PlansOfEarlierTargetsGo) {
   std::int64_t last = curve->NextId();
   for (int i = 0; i < 40; ++i) {
     const double seconds = curve->frontier().fastest_seconds * (1.01 + 0.001 * i);
-    const Plan plan = *planner->PlanFor(seconds, {}, 0.01);
+    const HeldPlan plan = {*planner->PlanFor(seconds, {}, 0.01), {}};
     curve = *Curve::Make(job_, curve->Record("j", "1.0x", &plan));
     EXPECT_NE(curve->Find(last), nullptr);
     last = curve->NextId();
@@ -111,6 +122,95 @@ TEST_F(CurveTest, SlowedRanksSlowThePipeline) {
   EXPECT_DOUBLE_EQ(curve_->SlowedSeconds(&fastest, {1.5, 1.5}), 1.5 * alone);
   // The second stage is the longer one: less than all of the first's slowdown is seen.
   EXPECT_LT(curve_->SlowedSeconds(&fastest, {1.2, 1}), curve_->SlowedSeconds(&fastest, {1, 1.2}));
+}
+
+// Under the small job's settings, and conditions.
+std::string UnderConditions() {
+  nlohmann::json settings = nlohmann::json::parse(kSmallSettings);
+  settings["conditions"] = {
+      {"noise", "1%"}, {"switch_latency", "5ms"}, {"call_ahead", "predicted"}, {"max_changes", 12}};
+  return settings.dump();
+}
+
+class HeldCurveTest : public CurveTest {
+ protected:
+  HeldCurveTest() : CurveTest(JobOf(UnderConditions()), Made()) {}
+
+ private:
+  // Takes seconds.
+  static const store::CurveRecord& Made() {
+    static const store::CurveRecord record = RecordOf(JobOf(UnderConditions()));
+    return record;
+  }
+};
+
+TEST_F(HeldCurveTest, EveryPlanIsExpectedToEndInTime) {
+  ASSERT_EQ(curve_->plans().size(), 12U);
+  double saving = 0;
+  for (const CurvePlan& plan : curve_->plans()) {
+    ASSERT_TRUE(plan.expected);
+    EXPECT_EQ(plan.iteration_time_seconds, plan.expected->iteration_time_seconds);
+    EXPECT_EQ(plan.saving_percent, plan.expected->saving_percent);
+    EXPECT_GE(plan.saving_percent, saving);
+    saving = plan.saving_percent;
+    const double accepted = curve_->baseline_time_seconds() * plan.requested_time_seconds /
+                            curve_->planned_baseline_seconds() * 1.001;
+    EXPECT_LE(plan.iteration_time_seconds,
+              accepted + 4 * plan.expected->iteration_time_spread_seconds);
+  }
+  EXPECT_GT(saving, 1);
+  // Noise makes the slowest of several ranks slower than any of them on paper.
+  EXPECT_GT(curve_->baseline_time_seconds(), curve_->planned_baseline_seconds());
+}
+
+TEST_F(HeldCurveTest, TimesAsRunAndAsPlannedAreToldApart) {
+  EXPECT_EQ(*curve_->TargetSeconds(PlanTarget{}), curve_->planned_baseline_seconds());
+  EXPECT_DOUBLE_EQ(curve_->PlannedSeconds(curve_->baseline_time_seconds()),
+                   curve_->planned_baseline_seconds());
+  EXPECT_DOUBLE_EQ(curve_->SlowedSeconds(nullptr, {1, 1}), curve_->baseline_time_seconds());
+  const CurvePlan& last = curve_->plans().back();
+  EXPECT_DOUBLE_EQ(curve_->SlowedSeconds(&last, {2, 2}), 2 * last.iteration_time_seconds);
+}
+
+// How long a straggler takes is a time as run, what a plan is asked for is one without conditions.
+TEST_F(HeldCurveTest, StragglersAreAnsweredByThePlansThatEndInTimeUnderConditions) {
+  const Shape shape = {.pipeline_parallel = 2, .data_parallel = 2};
+  const double as_run = curve_->baseline_time_seconds() / curve_->planned_baseline_seconds();
+  for (std::size_t k = 2; k + 1 < curve_->plans().size(); ++k) {
+    const CurvePlan& plan = curve_->plans()[k];
+    const auto answer = [&](double seconds) {
+      const store::StragglerRecord straggler = {
+          .id = 1,
+          .pipeline = 1,
+          .delay_seconds = as_run * seconds - curve_->fastest().iteration_time_seconds};
+      return Assign(*curve_, curve_->planned_baseline_seconds(), shape, {straggler}, {}).plan;
+    };
+    EXPECT_EQ(answer(plan.requested_time_seconds * (1 + 1e-6)), plan.id);
+    EXPECT_EQ(answer(plan.requested_time_seconds * (1 - 1e-6)), curve_->plans()[k - 1].id);
+  }
+}
+
+TEST_F(HeldCurveTest, TheRecordReadsBackToTheSame) {
+  const HeldPlan more =
+      *Characterizer("j", job_, [](double) { return true; }).For(*ParsePlanTarget("1.07x"));
+  ASSERT_TRUE(more.expected);
+  const std::int64_t id = curve_->NextId();
+  const store::CurveRecord record = curve_->Record("j", "1.07x", &more);
+  const auto curve = *Curve::Make(job_, record);
+  EXPECT_EQ(curve->Find(id)->expected, more.expected);
+  EXPECT_EQ(curve->Find(7)->expected, curve_->Find(7)->expected);
+  EXPECT_EQ(curve->baseline_time_seconds(), curve_->baseline_time_seconds());
+  const PlanDocument document = curve->Document(*curve->Find(id));
+  EXPECT_EQ(document.expected, more.expected);
+  EXPECT_EQ(document.conditions, ConditionsOf(job_->settings));
+  // What knows no conditions stays as it would be without.
+  EXPECT_LT(document.iteration_time_seconds, more.expected->iteration_time_seconds);
+  EXPECT_EQ(document.baseline.iteration_time_seconds, curve->planned_baseline_seconds());
+  EXPECT_TRUE(ParsePlanJson(FormatPlanJson(document), "plan.json"));
+
+  store::CurveRecord other = record;
+  other.plans.back().id += 1;
+  EXPECT_FALSE(Curve::Make(job_, other));
 }
 
 TEST_F(CurveTest, ComputationsAreInExecutionOrder) {

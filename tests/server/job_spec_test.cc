@@ -48,17 +48,18 @@ TEST(JobSpecTest, NoRequestNamesAFile) {
   }
 }
 
-TEST(JobSpecTest, ConditionsAreRefusedAndNotPassedOver) {
+TEST(JobSpecTest, ConditionsThatCannotBeAreRefused) {
+  const auto with = [](const char* conditions) {
+    return std::string(R"({"schedule":"1f1b","microbatches":4,"stages":2,"blocking_power":20,)") +
+           R"("conditions":)" + conditions + "}";
+  };
   for (const char* const profile : {"", kSmallProfile}) {
+    EXPECT_TRUE(MakeJobSpec(with(R"({"noise":"1%","switch_latency":"15ms"})"), profile));
     const Failure failure =
-        FailureOf(R"({"schedule":"1f1b","microbatches":4,"stages":2,"blocking_power":20,)"
-                  R"("conditions":{"noise":"1%"}})",
-                  profile);
+        FailureOf(with(R"({"switch_latency":"1ms","switch_latency_spread":"2ms"})"), profile);
     EXPECT_EQ(failure.code, FailureCode::kInvalid);
+    EXPECT_THAT(failure.message, HasSubstr("the spread of the switch latency is 0.002"));
     EXPECT_EQ(failure.field, "job.conditions");
-    EXPECT_EQ(failure.message,
-              "conditions are for 'perseus plan' and 'perseus emulate'; leave 'conditions' out "
-              "here");
   }
 }
 

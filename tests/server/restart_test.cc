@@ -8,6 +8,7 @@
 #include <soci/sqlite3/soci-sqlite3.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "server/service_testing.h"
@@ -44,6 +45,35 @@ TEST_F(RestartTest, ARunningJobHasItsPlanAtOnce) {
   // The next straggler gets a new id, and the key is still taken.
   EXPECT_EQ(*job->AddStraggler({.pipeline = 0, .factor = 1.2}), 2);
   EXPECT_EQ(Create(), job);
+}
+
+TEST_F(RestartTest, PlansUnderConditionsAreFollowedAndKept) {
+  nlohmann::json settings = nlohmann::json::parse(kSmallSettings);
+  settings["conditions"] = {{"noise", "1%"}, {"switch_latency", "5ms"}, {"max_changes", 12}};
+  auto job = Create(settings.dump());
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  const auto target = job->board().Current();
+  const CurvePlan* const plan = target->PlanOf(0);
+  ASSERT_NE(plan, nullptr);
+  ASSERT_TRUE(plan->expected);
+  EXPECT_GT(plan->saving_percent, 0);
+  ASSERT_TRUE(job->AddStraggler({.pipeline = 1, .factor = 1.2}));
+  const auto before = job->board().Current();
+  EXPECT_EQ(before->version.reason, "straggler");
+  EXPECT_GT(before->PlanOf(0)->saving_percent, plan->saving_percent);
+  // The straggler still ends last, as far as is expected.
+  EXPECT_LE(before->PlanOf(0)->iteration_time_seconds, before->straggler_seconds * 1.002);
+  const std::string text = *before->curve->ComputationsTail(*before->PlanOf(0), 1);
+  const std::string id = job->id();
+  job.reset();
+  Restart();
+  job = service_->Find(id);
+  const auto after = job->board().Current();
+  ASSERT_NE(after, nullptr);
+  EXPECT_EQ(after->version.version, before->version.version);
+  EXPECT_EQ(*after->curve->ComputationsTail(*after->PlanOf(0), 1), text);
+  EXPECT_EQ(after->PlanOf(0)->expected, before->PlanOf(0)->expected);
 }
 
 TEST_F(RestartTest, EveryStateGoesOn) {

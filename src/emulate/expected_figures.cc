@@ -1,0 +1,122 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "perseus/emulator.h"
+#include "perseus/policy.h"
+
+namespace perseus {
+namespace emulate {
+namespace {
+
+// EmulationSpec::seed; the search for plans draws from seeds of its own.
+constexpr std::array<std::uint64_t, 5> kSeeds = {1001, 1002, 1003, 1004, 1005};
+using OfSeeds = std::array<double, kSeeds.size()>;
+
+// Always this plan.
+class FixedPlan : public Policy {
+ public:
+  explicit FixedPlan(const Plan& plan) : plan_(plan) {}
+
+  std::string_view name() const override { return "plan"; }
+  bool reacts() const override { return false; }
+  Result<Plan> PlanFor(double /*seconds*/) const override { return plan_; }
+
+ private:
+  const Plan& plan_;
+};
+
+std::int64_t IterationsOf(const CostedPipeline& pipeline, int pipelines) {
+  constexpr std::int64_t kMost = 200;
+  constexpr std::int64_t kLeast = 10;
+  constexpr double kMostComputations = 4e6;  // That are replayed for one plan and seed.
+  const double each = static_cast<double>(pipeline.dag.size()) * pipelines;
+  return std::clamp(static_cast<std::int64_t>(kMostComputations / each), kLeast, kMost);
+}
+
+Result<std::vector<Emulation>> OfAllSeeds(const Planner& planner, const Plan& plan,
+                                          EmulationSpec spec) {
+  std::vector<Emulation> emulations;
+  for (const std::uint64_t seed : kSeeds) {
+    spec.seed = seed;
+    Result<Emulation> emulation = Emulate(planner, FixedPlan(plan), spec);
+    if (!emulation) return tl::unexpected(emulation.error());
+    emulations.push_back(*std::move(emulation));
+  }
+  return emulations;
+}
+
+void SetMeanAndDeviation(const OfSeeds& values, double* mean, double* deviation) {
+  *mean = 0;
+  for (const double value : values) *mean += value / values.size();
+  double squares = 0;
+  for (const double value : values) squares += (value - *mean) * (value - *mean);
+  *deviation = std::sqrt(squares / (values.size() - 1));
+}
+
+double PercentOver(double value, double base) {
+  return base == 0 ? 0 : 100 * (value - base) / base;
+}
+
+ExpectedFigures FiguresOf(const std::vector<Emulation>& emulations,
+                          const std::vector<Emulation>& max_clocks, const EmulationSpec& spec) {
+  const auto iterations = static_cast<double>(spec.iterations);
+  const double runs = iterations * spec.pipelines;
+  OfSeeds seconds = {};
+  OfSeeds joules = {};
+  OfSeeds slowdown = {};
+  OfSeeds saving = {};
+  ExpectedFigures expected;
+  expected.seeds = static_cast<int>(kSeeds.size());
+  expected.iterations = static_cast<int>(spec.iterations);
+  for (std::size_t k = 0; k < kSeeds.size(); ++k) {
+    const Emulation& emulation = emulations[k];
+    const Emulation& other = max_clocks[k];
+    seconds[k] = emulation.time_seconds / iterations;
+    joules[k] = emulation.energy.total_joules() / runs;
+    slowdown[k] = PercentOver(emulation.time_seconds, other.time_seconds);
+    saving[k] = -PercentOver(emulation.energy.total_joules(), other.energy.total_joules());
+    expected.clock_calls += static_cast<double>(emulation.clock_calls) / runs / kSeeds.size();
+  }
+  SetMeanAndDeviation(seconds, &expected.iteration_time_seconds,
+                      &expected.iteration_time_spread_seconds);
+  SetMeanAndDeviation(joules, &expected.energy_joules, &expected.energy_spread_joules);
+  SetMeanAndDeviation(slowdown, &expected.slowdown_percent, &expected.slowdown_spread_percent);
+  SetMeanAndDeviation(saving, &expected.saving_percent, &expected.saving_spread_percent);
+  return expected;
+}
+
+}  // namespace
+}  // namespace emulate
+
+Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
+                                                  const std::vector<const Plan*>& plans,
+                                                  const Conditions& conditions, int pipelines) {
+  EmulationSpec spec;
+  spec.pipelines = pipelines;
+  spec.iterations = emulate::IterationsOf(planner.pipeline(), pipelines);
+  spec.target_seconds = planner.baseline().iteration_time_seconds;
+  spec.noise = conditions.noise;
+  spec.switching = conditions.switching;
+  spec.timeline_pipelines = 0;
+  const auto max_clocks = emulate::OfAllSeeds(planner, planner.baseline(), spec);
+  if (!max_clocks) return tl::unexpected(max_clocks.error());
+  std::vector<ExpectedFigures> figures;
+  for (const Plan* const plan : plans) {
+    const auto emulations = emulate::OfAllSeeds(planner, *plan, spec);
+    if (!emulations) return tl::unexpected(emulations.error());
+    figures.push_back(emulate::FiguresOf(*emulations, *max_clocks, spec));
+  }
+  return figures;
+}
+
+}  // namespace perseus

@@ -1,0 +1,95 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/held_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "perseus/emulator.h"
+#include "perseus/robust_plan.h"
+
+namespace perseus::server {
+namespace {
+
+// Where the plans are, as shares of the way from maximum clocks to T*: close where most
+// stragglers are. Each is a search of its own, so there are fewer than without conditions.
+constexpr std::array kShares = {0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75, 1.0};
+constexpr std::array kQuickShares = {0.0, 0.1, 0.3, 1.0};
+
+template <typename Shares>
+std::vector<double> TimesOf(const Planner& planner, const Shares& shares) {
+  const double base = planner.baseline().iteration_time_seconds;
+  const double span = std::max(0.0, planner.frontier().tstar_seconds - base);
+  std::vector<double> times;
+  for (const double share : shares) {
+    if (share == 0 || span > 0) times.push_back(base + share * span);
+  }
+  return times;
+}
+
+}  // namespace
+
+Result<Plan> PlanThatHolds(const Job& job, const Planner& planner, double seconds, double effort,
+                           const PlanCallback& callback) {
+  RobustPlanSpec spec;
+  spec.conditions = ConditionsOf(job.settings);
+  spec.constraints = job.Constraints();
+  spec.effort = effort;
+  spec.pipelines = job.DataParallel();
+  spec.with_bound = false;
+  Result<RobustPlan> robust = PlanUnder(planner, seconds, spec, callback);
+  if (!robust) return tl::unexpected(robust.error());
+  // What was asked for: what it comes to is told apart.
+  robust->plan.requested_time_seconds = seconds;
+  return std::move(robust->plan);
+}
+
+Result<std::vector<Plan>> LadderThatHolds(const Job& job, const Planner& planner, bool quick,
+                                          double effort, const PlanCallback& callback) {
+  std::vector<Plan> plans;
+  const auto times = quick ? TimesOf(planner, kQuickShares) : TimesOf(planner, kShares);
+  for (const double seconds : times) {
+    Result<Plan> plan = PlanThatHolds(job, planner, seconds, effort, callback);
+    if (!plan) return tl::unexpected(plan.error());
+    plans.push_back(*std::move(plan));
+  }
+  return plans;
+}
+
+Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vector<Plan> plans) {
+  HeldPlans held;
+  for (Plan& plan : plans) held.plans.push_back({std::move(plan), std::nullopt});
+  if (!HasConditions(job.settings)) return held;
+  std::vector<const Plan*> emulated = {&planner.baseline()};
+  for (const HeldPlan& each : held.plans) emulated.push_back(&each.plan);
+  const auto figures =
+      EmulateUnder(planner, emulated, ConditionsOf(job.settings), job.DataParallel());
+  if (!figures) return tl::unexpected(figures.error());
+  held.baseline = figures->front();
+  for (std::size_t k = 0; k < held.plans.size(); ++k) held.plans[k].expected = (*figures)[k + 1];
+  return held;
+}
+
+void CarryForward(const CostedPipeline& pipeline, std::vector<HeldPlan>* plans) {
+  if (plans->empty()) return;
+  if (plans->front().expected) {
+    for (std::size_t k = 1; k < plans->size(); ++k) {
+      const HeldPlan& before = (*plans)[k - 1];
+      HeldPlan& plan = (*plans)[k];
+      if (plan.expected->saving_percent >= before.expected->saving_percent) continue;
+      const double seconds = plan.plan.requested_time_seconds;
+      plan = before;
+      plan.plan.requested_time_seconds = seconds;
+    }
+    return;
+  }
+  std::vector<Plan> bare;
+  for (HeldPlan& held : *plans) bare.push_back(std::move(held.plan));
+  CarryForward(pipeline, &bare);
+  for (std::size_t k = 0; k < plans->size(); ++k) (*plans)[k].plan = std::move(bare[k]);
+}
+
+}  // namespace perseus::server
