@@ -232,8 +232,9 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
     // Slack is given away by planning for less time, and by margins on what is slowed.
     constexpr int kSteps = 12;
     constexpr double kStep = 0.0025;
+    constexpr int kSparse = 4;  // Where the search has been through, and slack is left.
     const double fastest = planner.frontier().fastest_seconds;
-    for (int k = 1; k <= 2 * kSteps; ++k) {
+    for (int k = 1; k <= 2 * kSteps; k += constrained ? 1 : kSparse) {
       PlanConstraints constraints = spec.constraints;
       double shorter = seconds;
       if (k <= kSteps) {

@@ -200,7 +200,7 @@ TEST_F(BinaryConditionsTest, PowerLimitsSayWhatARunIsTooShortFor) {
   // One plan has no slower one.
   const std::string path = Write({}, "paper");
   const json limited = json::parse(Out(Arguments(
-      "emulate", {"--iterations", "2", "--plan", path, "--ramp-limit", "1mW/s", "--json"})));
+      "emulate", {"--iterations", "2", "--plan", path, "--ramp-limit", "0.01W/s", "--json"})));
   EXPECT_EQ(limited["power_limits"]["slower"].size(), 1u);
   EXPECT_EQ(limited["power_limits"]["slower"][0]["keeps"], false);
 }

@@ -71,8 +71,8 @@ TEST_F(BinaryEmulateBadInputTest, AssignmentsThatWouldBeMisstated) {
               HasSubstr("leave out the target (--at)"));
   EXPECT_THAT(Emulate({"--assignment", lengths, "--work-fit", lengths}),
               HasSubstr("leave out the fit of the work table (--work-fit)"));
-  EXPECT_THAT(Emulate({"--assignment", lengths, "--dp", "2"}),
-              HasSubstr("has the microbatches of 1 pipeline, but the job has 2; give --dp 1"));
+  EXPECT_THAT(Emulate({"--assignment", lengths}),
+              HasSubstr("has the microbatches of 1 pipeline, but the job has 4; give --dp 1"));
   EXPECT_THAT(Emulate({"--assignment", folder_.Path("none.csv")}),
               StartsWith("--assignment: " + folder_.Path("none.csv")));
 }
