@@ -5,53 +5,33 @@
 // the tables of docs/planning.md.
 //
 //   PERSEUS_SHARED_DATA=DATA build/release/bench/robust_cases gpt3|bloom MICROBATCHES
-//       [LATENCY_S NOISE none|end|predicted MAX_SLOWDOWN MAX_CHANGES EFFORT FACTOR PIPELINES]
+//       [LATENCY_S NOISE none|end|predicted MAX_SLOWDOWN MAX_CHANGES EFFORT FACTOR PIPELINES
+//        ITERATIONS]
+//
+// ITERATIONS (200) are replayed of each of five seeds that the search does not use. The
+// slowdown is stated with its standard error, and then the least and the greatest mean
+// of a seed.
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <span>
 #include <string>
-#include <utility>
 
+#include "measured_cases.h"
 #include "perseus/conditions.h"
-#include "perseus/pipeline.h"
 #include "perseus/planner.h"
-#include "perseus/profile.h"
 #include "perseus/robust_plan.h"
-#include "perseus/schedule.h"
 
 namespace perseus::bench {
 namespace {
 
-constexpr int kStages = 8;
 constexpr int kSeeds = 5;
-constexpr int kIterations = 200;
 constexpr int kFirstSeed = 1000;  // Seeds that the search does not use.
-
-Result<Planner> PlannerOf(const std::string& model, int microbatches) {
-  const char* const data = std::getenv("PERSEUS_SHARED_DATA");
-  const bool gpt3 = model == "gpt3";
-  auto profile = ReadProfile(std::string(data == nullptr ? "" : data) +
-                             "/sosp24/sosp24_data/emulation/stage_profile/" +
-                             (gpt3 ? "gpt3-175b+a100_sxm_bf16.csv" : "bloom+a40_bf16.csv"));
-  if (!profile) return tl::unexpected(profile.error());
-  ScheduleSpec shape;
-  shape.name = "1f1b";
-  shape.num_stages = kStages;
-  shape.num_microbatches = microbatches;
-  auto schedule = BuildSchedule(shape);
-  if (!schedule) return tl::unexpected(schedule.error());
-  auto dag = BuildDag(*schedule, {});
-  if (!dag) return tl::unexpected(dag.error());
-  CostSpec costs;
-  costs.blocking_power_watts = {gpt3 ? 83.64 : 70.38};
-  costs.tensor_parallel = 8;
-  auto pipeline = CostPipeline(*profile, *std::move(dag), costs);
-  if (!pipeline) return tl::unexpected(pipeline.error());
-  return Planner::Create(*std::move(pipeline), {});
-}
 
 int Run(std::span<char*> arguments) {
   const auto text = [&](std::size_t k, const char* otherwise) -> std::string {
@@ -60,7 +40,7 @@ int Run(std::span<char*> arguments) {
   const auto number = [&](std::size_t k, const char* otherwise) {
     return std::strtod(text(k, otherwise).c_str(), nullptr);
   };
-  const auto planner = PlannerOf(text(1, "gpt3"), static_cast<int>(number(2, "96")));
+  const auto planner = MeasuredPlanner(text(1, "gpt3"), static_cast<int>(number(2, "96")));
   if (!planner) {
     fmt::print(stderr, "{}\n", planner.error().message);
     return 1;
@@ -76,6 +56,7 @@ int Run(std::span<char*> arguments) {
   if (most > 0) conditions.max_changes = static_cast<std::int64_t>(most);
   spec.effort = number(8, "1");
   spec.pipelines = static_cast<int>(number(10, "1"));
+  const auto iterations = static_cast<std::int64_t>(number(11, "200"));
   const double seconds = planner->baseline().iteration_time_seconds * number(9, "1");
   const std::clock_t begin = std::clock();
   const auto found = PlanUnder(*planner, seconds, spec);
@@ -85,22 +66,34 @@ int Run(std::span<char*> arguments) {
     return 1;
   }
   ReplayedFigures unseen;
+  double least = 1e300;
+  double most_slowdown = -1e300;
+  double squares = 0;
   for (int seed = 0; seed < kSeeds; ++seed) {
-    const auto figures = ReplayUnder(*planner, found->plan, conditions, spec.pipelines, kIterations,
+    const auto figures = ReplayUnder(*planner, found->plan, conditions, spec.pipelines, iterations,
                                      kFirstSeed + seed);
+    if (!figures) {
+      fmt::print(stderr, "{}\n", figures.error().message);
+      return 1;
+    }
     unseen.saving_percent += figures->saving_percent / kSeeds;
     unseen.slowdown_percent += figures->slowdown_percent / kSeeds;
     unseen.clock_calls += figures->clock_calls / kSeeds;
+    unseen.iteration_time_seconds += figures->iteration_time_seconds / kSeeds;
+    squares += figures->slowdown_error_percent * figures->slowdown_error_percent;
+    least = std::min(least, figures->slowdown_percent);
+    most_slowdown = std::max(most_slowdown, figures->slowdown_percent);
   }
+  const double error = std::sqrt(squares) / kSeeds;
   fmt::print(
       "| {} {} | {} ms, {} %, {} | paper {:.2f} | late {:.2f}, {:+.3f} % | bound {:.2f} ({:.2f}){} "
-      "| {:.2f} | {:+.3f} % | {:.0f} | {:.1f} s |\n",
+      "| {:.2f} | {:.4f} s, {:+.4f} +- {:.4f} % ({:+.4f} to {:+.4f}) | {:.0f} | {:.1f} s |\n",
       text(1, "gpt3"), text(2, "96"), 1e3 * conditions.switching.latency_seconds,
       100 * conditions.noise.per_computation, CallAheadName(conditions.switching.call_ahead),
       found->paper_plan.saving_percent, found->paper.saving_percent, found->paper.slowdown_percent,
       found->bound.saving_percent, found->bound.saving_without_switching_percent,
-      found->bound.proven ? "" : " est.", unseen.saving_percent, unseen.slowdown_percent,
-      unseen.clock_calls, cpu);
+      found->bound.proven ? "" : " est.", unseen.saving_percent, unseen.iteration_time_seconds,
+      unseen.slowdown_percent, error, least, most_slowdown, unseen.clock_calls, cpu);
   if (std::getenv("PRICE_CURVE") != nullptr) {
     for (const ChangePricePoint& point : found->price_curve) {
       fmt::print("  {} changes: {:.3f} %\n", point.changes, point.saving_percent);

@@ -1,6 +1,6 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""A very small GPT, cut into stages, and text to train it on."""
+"""A very small GPT, cut into stages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from torch import nn
 VOCABULARY = 64
 WIDTH = 32
 HEADS = 2
-SEQUENCE = 16
-ROWS = 2  # Of a microbatch.
+NOT_A_TOKEN = -100  # Where a target is padded.
 
 
 class Block(nn.Module):  # type: ignore[misc]
@@ -43,25 +42,23 @@ class Stage(nn.Module):  # type: ignore[misc]
         self.block = Block()
         self.head = nn.Linear(WIDTH, VOCABULARY) if index == stages - 1 else None
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Compute it."""
+    def forward(self, x: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
+        """Compute it, of the first `length` tokens of each row.
+
+        What stages send each other is always as long: the rest stays empty.
+        """
+        width = x.shape[1]
+        x = x[:, : int(length)]
         if self.tokens is not None:
             x = self.tokens(x)
         x = self.block(x)
-        return x if self.head is None else self.head(x)
+        if self.head is not None:
+            x = self.head(x)
+        return nn.functional.pad(x, (0, 0, 0, width - x.shape[1]))
 
 
 def loss_of(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """Return the loss of a microbatch."""
-    return nn.functional.cross_entropy(output.flatten(0, 1), target.flatten())
-
-
-def batch_of(iteration: int, replica: int, microbatches: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the input and target of an iteration of one pipeline: counting, with mistakes."""
-    random = torch.Generator().manual_seed(iteration * 1000 + replica)
-    rows = microbatches * ROWS
-    start = torch.randint(VOCABULARY, (rows, 1), generator=random)
-    text = (start + torch.arange(SEQUENCE + 1)) % VOCABULARY
-    noise = torch.randint(VOCABULARY, text.shape, generator=random)
-    text = torch.where(torch.rand(text.shape, generator=random) < 0.1, noise, text)
-    return text[:, :-1].contiguous(), text[:, 1:].contiguous()
+    return nn.functional.cross_entropy(
+        output.flatten(0, 1), target.flatten(), ignore_index=NOT_A_TOKEN
+    )

@@ -108,8 +108,10 @@ class SimulatedDevice:
         self.gpus = gpus
         self.gpu = gpu
         self.on = True
+        self.work = [1.0] * microbatches  # How many times as long as in the table each lasts.
         self.last_run: simulate.Run | None = None
         self._tables = tables
+        self._scaled: dict[tuple[int, str, float], simulate.Table] = {}
         shape = (replicas, 2, stages + 1, microbatches)
         size = replicas * 2 * (stages + 1) * microbatches
         shared = torch.from_file(str(ends), shared=True, size=size, dtype=torch.float64)
@@ -151,13 +153,24 @@ class SimulatedDevice:
     ) -> Any:
         if not self.on:
             return compute(chunk, *args, **kwargs)
-        kernel = self.gpus.launch(self.gpu, self._tables[key], max(before, self._last_end))
+        table = self._table(key, self.work[chunk])
+        kernel = self.gpus.launch(self.gpu, table, max(before, self._last_end))
         result = compute(chunk, *args, **kwargs)
         self.last_run = kernel.wait()
         self._last_end = self.last_run.end_seconds
         if direction is not None:
             self._ends[direction, key[0], chunk] = self._last_end
         return result
+
+    def _table(self, key: tuple[int, str], work: float) -> simulate.Table:
+        """Return what so much work costs."""
+        table = self._tables[key]
+        if work == 1:
+            return table
+        if (*key, work) not in self._scaled:
+            rows = [(mhz, seconds * work, joules * work) for mhz, seconds, joules in table.rows]
+            self._scaled[*key, work] = simulate.Table(rows)
+        return self._scaled[*key, work]
 
     def end_iteration(self) -> tuple[float, float]:
         """Wait for all ranks; returns when the last of them ended, and this GPU's joules so far."""

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train the small GPT in two pipelines of two ranks each, with or without Perseus.
 
-The two lines that Perseus needs are marked below. run.py starts this; by hand:
+The lines that Perseus needs are marked below. run.py starts this; by hand:
 
     python train.py --gpus FILE --table profile.csv --out DIR [--server URL]
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -22,17 +23,18 @@ from typing import Any
 import perseus
 import torch
 import torch.distributed as dist
-from model import ROWS, SEQUENCE, Stage, batch_of, loss_of
+from batches import Batch, batches_of
+from course import Course, CourseOfLengths
+from lengths import work_of
+from model import Stage, loss_of
 from perseus import simulate
-from simulated_device import DeviceTimeline, SimulatedDevice, read_tables
+from simulated_device import IDLE_WATTS, DeviceTimeline, SimulatedDevice, read_tables
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining import PipelineStage, schedules
 
 PIPELINES = 2
 RANKS_IN_PIPELINE = 2
 MICROBATCHES = 8
-MOST_ITERATIONS = 500
-SETTLED = 4  # Iterations of one plan before those that count.
 CLASSES = {
     "1f1b": "Schedule1F1B",
     "interleaved-1f1b": "ScheduleInterleaved1F1B",
@@ -58,54 +60,6 @@ def average_gradients(parameters: list[torch.nn.Parameter], group: Any) -> None:
         parameters, flat.split([p.numel() for p in parameters]), strict=True
     ):
         parameter.grad.copy_(grad.view_as(parameter))
-
-
-class Course:
-    """What is measured when: the same on all ranks, as they decide it together.
-
-    With Perseus: "profile" until all ranks follow one plan, "planned", "straggler", "well".
-    Without: "planned" and "straggler" as the first iterations, the others only train.
-    """
-
-    def __init__(self, options: argparse.Namespace, attached: perseus.Attached | None) -> None:
-        self.options = options
-        self.attached = attached
-        self.phase = "profile" if attached else "planned"
-        self.left = options.measured
-        self.steady = 0
-        self.version = -1
-
-    def next(self, iteration: int) -> str | None:
-        """Return the phase of the next iteration; None: training is over."""
-        if self.phase == "profile":
-            self._wait_for_plans()
-            if self.phase == "profile" and iteration > MOST_ITERATIONS:
-                raise SystemExit("there was no plan that all ranks follow")
-            return self.phase
-        self.left -= 1
-        if self.left > 0 or self.phase == "plain":
-            return None if iteration == self.options.iterations else self.phase
-        if not self.attached:
-            self.phase = {"planned": "straggler", "straggler": "plain"}[self.phase]
-            self.left = self.options.measured
-            return self.phase
-        following = {"planned": "straggler", "straggler": "well", "well": ""}[self.phase]
-        self.left = 3 if following == "well" else self.options.measured + SETTLED
-        self.phase = following
-        return following or None
-
-    def _wait_for_plans(self) -> None:
-        assert self.attached is not None
-        report = self.attached.report()
-        follows = report["state"] == "following"
-        version = float(report["plan_version"]) if follows else -1.0  # type: ignore[arg-type]
-        seen = torch.tensor([version, -version], dtype=torch.float64)
-        dist.all_reduce(seen, dist.ReduceOp.MIN)
-        least, most = float(seen[0]), -float(seen[1])
-        self.steady = self.steady + 1 if least == most == self.version >= 0 else 0
-        self.version = int(most)
-        if self.steady >= SETTLED:
-            self.phase, self.left = "planned", self.options.measured
 
 
 def train(rank: int, options: argparse.Namespace, folder: str) -> None:
@@ -142,9 +96,25 @@ def train(rank: int, options: argparse.Namespace, folder: str) -> None:
     for stage in stages:
         device.put_under(stage)
 
+    # What the trainer goes through, and the batch that it is at.
+    batches = batches_of(replica, MICROBATCHES, options.variable_lengths)
+    batch: Batch
+
     # Perseus: these lines, with what differs from its defaults on this machine.
     attached = None
     if options.server:
+        varying: dict[str, Any] = {}
+        if options.variable_lengths is not None:
+            varying["profile"] = options.profile  # Measured before, with sequences of one length.
+            varying["planner"] = perseus.Planner(
+                options.profile,
+                options.schedule,
+                MICROBATCHES,
+                IDLE_WATTS,
+                virtual_stages=len(indices),
+            )
+            varying["settings"] = {"blocking_power": IDLE_WATTS}
+            varying["work"] = lambda microbatch: batch.lengths[microbatch]
         attached = perseus.attach(
             schedule,
             options.server,
@@ -153,36 +123,39 @@ def train(rank: int, options: argparse.Namespace, folder: str) -> None:
             name=options.run,
             device=options.device,
             gpu_uuid=gpus.uuid(rank),
-            tokens=MICROBATCHES * ROWS * SEQUENCE,
+            tokens=lambda: batch.tokens,
             timeline=DeviceTimeline(device),
             profile_iterations=options.profile_iterations,
             report_interval_seconds=1,
             min_interval_seconds=0.002,  # All here is faster than real GPUs are.
+            **varying,
         )
+        batches = attached.ahead(batches, lambda coming: work_of(coming.lengths))
 
     is_last = any(stage.is_last for stage in stages)
-    course = Course(options, attached)
+    kind = Course if options.variable_lengths is None else CourseOfLengths
+    course = kind(options, attached)
     losses: list[str] = []
     rows: list[tuple[object, ...]] = []
     before = device.end_iteration()
-    iteration = 0
     phase: str | None = course.phase
     slow = False
-    while phase is not None:
+    for iteration, batch in enumerate(batches):
         if (phase == "straggler") != slow and replica == PIPELINES - 1:
             slow = phase == "straggler"
             gpus.set_slowdown(rank, options.straggler if slow else 1)
             if attached and attached.job:
                 attached.job.client.set_straggler(rank, 0, options.straggler if slow else 1)
         device.on = phase != "plain"
+        device.work = work_of(batch.lengths)
 
-        x, target = batch_of(iteration, replica, MICROBATCHES)
         of_microbatches: list[torch.Tensor] = []
-        arguments = (x,) if stages[0].is_first else ()
+        arguments = (batch.x,) if stages[0].is_first else ()
+        length = torch.tensor(batch.lengths)  # Each microbatch gets its own.
         if is_last:
-            schedule.step(*arguments, target=target, losses=of_microbatches)
+            schedule.step(*arguments, target=batch.target, losses=of_microbatches, length=length)
         else:
-            schedule.step(*arguments)
+            schedule.step(*arguments, length=length)
         average_gradients(parameters, mesh["dp"].get_group())
         optimizer.step()
         optimizer.zero_grad()
@@ -195,8 +168,9 @@ def train(rank: int, options: argparse.Namespace, folder: str) -> None:
             version = attached.report()["plan_version"] if attached else -1
             rows.append((iteration, phase, after[0] - before[0], float(joules), version))
             before = after
-        iteration += 1
-        phase = course.next(iteration)
+        phase = course.next(iteration + 1)
+        if phase is None:
+            break
 
     out = Path(options.out)
     if is_last:
@@ -208,8 +182,9 @@ def train(rank: int, options: argparse.Namespace, folder: str) -> None:
             writer.writerows(rows)
     if attached:
         report = attached.report()
-        stats = report.pop("stats")
-        report["stats"] = str(stats)
+        stats = report["stats"]
+        if isinstance(stats, perseus.Stats):
+            report["stats"] = dataclasses.asdict(stats)
         (out / f"report-{rank}.json").write_text(json.dumps(report, indent=1) + "\n")
         attached.detach()
     dist.barrier()
@@ -230,6 +205,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--measured", type=int, default=10, help="iterations of each phase")
     parser.add_argument("--iterations", type=int, default=0, help="without Perseus: so many")
     parser.add_argument("--straggler", type=float, default=1.2, help="how slow, in its phase")
+    parser.add_argument("--variable-lengths", type=int, metavar="SEED", help="vary sequences")
+    parser.add_argument("--profile", help="of sequences of one length, where they vary")
     parser.add_argument("--profile-iterations", type=int, default=3, help="at each clock")
     return parser.parse_args()
 

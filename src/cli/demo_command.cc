@@ -249,6 +249,7 @@ Result<Printout> RunDemo(const DemoFlags& flags, const Style& style) {
   if (flags.detect) spec.plan.straggler_until = 25;
   spec.plan.ahead = !flags.no_ahead;
   spec.clock_call_ms = flags.clock_latency_ms;
+  spec.max_changes = flags.max_changes;
   spec.keep_folder = flags.keep_directory;
   std::error_code error;
   spec.program = std::filesystem::read_symlink("/proc/self/exe", error).string();

@@ -15,6 +15,7 @@ struct DemoFlags {
   bool no_straggler = false;
   bool no_ahead = false;
   double clock_latency_ms = 15;
+  std::optional<int> max_changes;
   std::string keep_directory;
 };
 

@@ -18,6 +18,7 @@ void AddDemoCommand(CommandParser* parser, Invocation* invocation) {
       "at maximum clocks, then follows the plan; at iteration 10 one pipeline becomes a straggler, "
       "at 20 it is well again. Takes under a minute, and leaves nothing behind.",
       {{"the whole story", "perseus demo"},
+       {"a plan that holds with clocks that come late", "perseus demo --max-changes 16"},
        {"keep all logs and files", "perseus demo --keep demo/"}});
   DemoFlags* flags = &invocation->demo;
   parser->SetGroup("Options");
@@ -37,6 +38,11 @@ void AddDemoCommand(CommandParser* parser, Invocation* invocation) {
         if (!milliseconds) return tl::unexpected(milliseconds.error());
         return static_cast<double>(*milliseconds);
       });
+  parser->AddValue<int>(
+      &flags->max_changes, "--max-changes", "N",
+      "Plan for clocks that come late, as they do here, and change them at most N "
+      "times in an iteration of a pipeline.",
+      [](std::string_view text) { return ParseCount(text, 0, 1000); });
   parser->AddText("--keep", "DIR", "Keep logs, store and profile in this new folder.",
                   [flags](const std::string& text) -> Result<void> {
                     if (text.empty()) return InvalidInput("the name of the folder is empty");

@@ -22,13 +22,6 @@ bool MatchesAction(const Action& planned, const Action& seen) {
          (seen.microbatch < 0 || seen.microbatch == planned.microbatch);
 }
 
-bool SameOrder(const RankPlan& left, const RankPlan& right) {
-  return std::equal(left.rows.begin(), left.rows.end(), right.rows.begin(), right.rows.end(),
-                    [](const PlanRow& a, const PlanRow& b) {
-                      return a.action == b.action && a.fused == b.fused;
-                    });
-}
-
 }  // namespace
 
 Follower::Follower(const FollowerSettings& settings)
@@ -302,7 +295,9 @@ void Follower::EndRow(const Action& /*action*/, std::int64_t at_ns) {
       ClockAt(row_begin_ns_) == ClockAt(at_ns)) {
     const int mhz = ClockAt(at_ns);
     if (span != spans_.rend()) span->mhz = mhz;
-    if (!has_device_times_) CountKind(planned.action, mhz, static_cast<double>(lasted_ns) * 1e-9);
+    if (!has_device_times_ && !plan_->IsOfOneStep()) {
+      CountKind(planned.action, mhz, static_cast<double>(lasted_ns) * 1e-9);
+    }
   }
   // At another level the planned duration is of another clock. A clock that came too
   // late costs time as much as the call itself.

@@ -90,9 +90,15 @@ void Follower::CountKind(const Action& action, int mhz, double seconds) {
 
 std::vector<KindTimes> Follower::TakeKinds() { return std::exchange(kinds_, {}); }
 
-// As BeginRow() and EndRow() do of the host's times. Of the plan that is followed now.
+// As BeginRow() and EndRow() do of the host's times. Of the plan that is followed now, or, where
+// each step has its own, of an earlier step's: how far it was off then tells how far this one is.
 void Follower::LearnTimes(const PastIteration& past, const StepTimes& times) {
-  if (!past.teaches || past.plan != plan_) return;
+  if (!past.teaches || plan_ == nullptr) return;
+  const bool is_same = past.plan == plan_;
+  if (!is_same &&
+      !(past.plan->IsOfOneStep() && plan_->IsOfOneStep() && SameOrder(*past.plan, *plan_))) {
+    return;
+  }
   std::int64_t end_ns = 0;  // Of the row before; since the step's begin.
   for (std::size_t i = 0; i < past.spans.size(); ++i) {
     if (past.spans[i].row < 0 || past.spans[i].joins) continue;
@@ -105,10 +111,17 @@ void Follower::LearnTimes(const PastIteration& past, const StepTimes& times) {
     const auto lasted_ns = static_cast<double>(span.end_ns - span.begin_ns);
     end_ns = span.end_ns;
     Row& row = rows_[index];
+    const PlanRow& planned = plan_->rows[index];
+    if (!is_same) {
+      const double then_seconds = past.plan->rows[index].duration_seconds;
+      if (then_seconds > 0) {
+        Learn(lasted_ns * planned.duration_seconds / then_seconds, &row.duration_ns, &row.measured);
+      }
+      continue;
+    }
     Learn(gap_ns, &row.gap_ns, &row.gap_measured);
     Learn(lasted_ns, &row.duration_ns, &row.measured);
-    const PlanRow& planned = plan_->rows[index];
-    CountKind(planned.action, past.spans[i].mhz, lasted_ns * 1e-9);
+    if (!plan_->IsOfOneStep()) CountKind(planned.action, past.spans[i].mhz, lasted_ns * 1e-9);
     if (past.level == level_ && clocks_[index] == planned.mhz) {
       guard_.AddComputation(planned.action.type, planned.duration_seconds, lasted_ns * 1e-9,
                             past.spans[i].disturbed);

@@ -123,6 +123,13 @@ Result<RankPlan> ParseRankPlan(std::string_view json) {
   return plan;
 }
 
+bool SameOrder(const RankPlan& left, const RankPlan& right) {
+  return std::equal(left.rows.begin(), left.rows.end(), right.rows.begin(), right.rows.end(),
+                    [](const PlanRow& a, const PlanRow& b) {
+                      return a.action == b.action && a.fused == b.fused;
+                    });
+}
+
 std::vector<int> ClocksAtLevel(const RankPlan& plan, Level level) {
   std::vector<int> clocks;
   if (level == Level::kOff) return clocks;

@@ -40,7 +40,14 @@ struct RankPlan {
   bool profile_wanted = false;  // The server wants the clocks swept (again).
   ComparisonBlocks comparison;  // Iterations that run at maximum clocks all the same.
   std::vector<PlanRow> rows;    // In order of execution; empty: maximum clocks.
+
+  // Whether it was made for the lengths of one step: its computations are not as long as those of
+  // the profile.
+  bool IsOfOneStep() const { return version < 0; }
 };
+
+// Whether they have the same computations in the same order.
+bool SameOrder(const RankPlan& left, const RankPlan& right);
 
 // Reads the server's answer (docs/server.md). Errors name the field.
 Result<RankPlan> ParseRankPlan(std::string_view json);

@@ -101,16 +101,21 @@ std::string GpuConfig(const DemoSpec& spec) {
       kRanks, kBlockingWatts, spec.clock_call_ms);
 }
 
-std::string JobJson(const std::string& profile) {
-  const nlohmann::ordered_json job = {{"client_key", "perseus-demo"},
-                                      {"name", "demo: GPT-3 1.3B, 2 pipelines x 4 stages"},
-                                      {"job",
-                                       {{"schedule", "1f1b"},
-                                        {"stages", kStages},
-                                        {"microbatches", kMicrobatches},
-                                        {"data_parallel", kPipelines},
-                                        {"blocking_power", kBlockingWatts}}},
-                                      {"profile_csv", profile}};
+std::string JobJson(const std::string& profile, const DemoSpec& spec) {
+  nlohmann::ordered_json job = {{"client_key", "perseus-demo"},
+                                {"name", "demo: GPT-3 1.3B, 2 pipelines x 4 stages"},
+                                {"job",
+                                 {{"schedule", "1f1b"},
+                                  {"stages", kStages},
+                                  {"microbatches", kMicrobatches},
+                                  {"data_parallel", kPipelines},
+                                  {"blocking_power", kBlockingWatts}}},
+                                {"profile_csv", profile}};
+  if (spec.max_changes) {
+    job["job"]["conditions"] = {{"switch_latency", 1e-3 * spec.clock_call_ms},
+                                {"call_ahead", spec.plan.ahead ? "predicted" : "none"},
+                                {"max_changes", *spec.max_changes}};
+  }
   return FormatCompact(job);
 }
 
@@ -170,7 +175,7 @@ class Demonstration {
     const Result<SynthResult> synth = Synthesize(Model());
     if (!synth) return tl::unexpected(synth.error());
     const std::pair<std::string, std::string> files[] = {
-        {files_.profile(), synth->profile_csv}, {files_.job(), JobJson(synth->profile_csv)}};
+        {files_.profile(), synth->profile_csv}, {files_.job(), JobJson(synth->profile_csv, spec_)}};
     for (const auto& [path, bytes] : files) {
       if (Result<void> written = WriteFileAtomically(path, bytes); !written) return written;
     }

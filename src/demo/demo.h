@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,11 @@ namespace perseus::demo {
 struct DemoSpec {
   DemoPlan plan;
   double clock_call_ms = 15;  // How long a clock call blocks.
-  std::string program;        // This binary, which is also server, agent and trainers.
-  std::string keep_folder;    // Where its files stay; "": a temporary one that is removed.
+  // The plan holds under clocks that come that late, with at most so many changes in an iteration
+  // of a pipeline; none: the plan knows no conditions.
+  std::optional<int> max_changes;
+  std::string program;      // This binary, which is also server, agent and trainers.
+  std::string keep_folder;  // Where its files stay; "": a temporary one that is removed.
 };
 
 // One iteration of the whole job: all ranks, from barrier to barrier.

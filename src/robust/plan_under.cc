@@ -196,12 +196,25 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
                               robust::PriceOfTime(planner, seconds));
   const CostedPipeline& pipeline = planner.pipeline();
   search.Judge(planner.baseline().options, robust::ChangesOf(pipeline, planner.baseline().options));
-  search.Judge(paper->options, robust::ChangesOf(pipeline, paper->options));
-  if (spec.conditions.max_slowdown > 0) {
-    // Where clocks come in time, what is accepted beyond the target is there to be used.
-    const auto later = planner.PlanFor(seconds * (1 + spec.conditions.max_slowdown),
-                                       spec.constraints, std::min(spec.effort, 1.0));
-    if (later) search.Judge(later->options, robust::ChangesOf(pipeline, later->options));
+  // Where clocks come in time, what is accepted beyond the target is there to be used: all
+  // of it, or as much as noise leaves, by a line between what was too late and what was not.
+  constexpr int kBetween = 2;
+  double in_time = 0;
+  double in_time_excess = search.Judge(paper->options, robust::ChangesOf(pipeline, paper->options));
+  double late = spec.conditions.max_slowdown;
+  double late_excess = 0;
+  double share = late;
+  for (int k = 0; k <= kBetween && share > 0 && in_time_excess < 0; ++k) {
+    const auto later =
+        planner.PlanFor(seconds * (1 + share), spec.constraints, std::min(spec.effort, 1.0));
+    if (!later) break;
+    const double excess = search.Judge(later->options, robust::ChangesOf(pipeline, later->options));
+    if (excess <= 0 && k == 0) break;
+    (excess > 0 ? late : in_time) = share;
+    (excess > 0 ? late_excess : in_time_excess) = excess;
+    // A little below the line, since plans scatter about it.
+    constexpr double kBelow = 0.95;
+    share = in_time + kBelow * (late - in_time) * in_time_excess / (in_time_excess - late_excess);
   }
   const auto plan_of = [&](const std::vector<CostOption>& options) {
     Plan plan = planner.Evaluate(options);

@@ -89,6 +89,10 @@ void ManagedJob::Hear(const ClientReport& client) {
 }
 
 void ManagedJob::AddIteration(const IterationReport& report) {
+  // A plan that the trainer made for one step: no version's, and not at maximum clocks.
+  const bool had_clocks =
+      report.clocks == ReportedClocks::kPlan || report.clocks == ReportedClocks::kCoarse;
+  if (had_clocks && report.plan_version == 0) return;
   // Iterations at maximum clocks are of no plan.
   const std::int64_t version = report.clocks == ReportedClocks::kMaximum ? 0 : report.plan_version;
   store::IterationSummary& summary = iterations_[version];

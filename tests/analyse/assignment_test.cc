@@ -12,30 +12,20 @@
 #include <vector>
 
 #include "perseus/stream.h"
-#include "plan/pipelines.h"
+#include "plan/stream_testing.h"
 
 namespace perseus {
 namespace {
 
-using plan_testing::Blocking;
-using plan_testing::DagOf;
-using plan_testing::ProfileOf;
+using plan_testing::Stream;
 using testing::HasSubstr;
-
-constexpr const char* kTwoStages =
-    "0,forward,1400,1,100\n0,forward,1200,1.25,80\n0,backward,1400,2,200\n0,backward,1200,2.5,160\n"
-    "1,forward,1400,1,110\n1,forward,1200,1.2,80\n1,backward,1400,2,220\n1,backward,1200,2.4,170\n";
-
-StreamPlanner Stream() {
-  return *StreamPlanner::Create(ProfileOf(kTwoStages), DagOf("1f1b", 2, 3), Blocking(20), {});
-}
 
 TEST(AssignmentTest, EveryOrderHasEveryMicrobatchOnceAndTheSearchIsNoWorse) {
   const std::vector<double> lengths = {1, 3, 0.5, 0.5, 2, 0.25};
   AssignmentSpec spec;
   spec.pipelines = 2;
   spec.tries = 60;
-  const auto results = AnalyseAssignment(Stream(), lengths, spec);
+  const auto results = AnalyseAssignment(Stream(3), lengths, spec);
   ASSERT_TRUE(results) << results.error().message;
   ASSERT_EQ(results->size(), 6U);
   EXPECT_EQ(results->front().name, "as given");
@@ -58,7 +48,7 @@ TEST(AssignmentTest, EveryOrderHasEveryMicrobatchOnceAndTheSearchIsNoWorse) {
 TEST(AssignmentTest, EqualLengthsHaveNothingToGain) {
   AssignmentSpec spec;
   spec.tries = 10;
-  const auto results = AnalyseAssignment(Stream(), {2, 2, 2}, spec);
+  const auto results = AnalyseAssignment(Stream(3), {2, 2, 2}, spec);
   ASSERT_TRUE(results);
   for (const AssignmentResult& each : *results) {
     EXPECT_EQ(each.baseline_seconds, results->front().baseline_seconds);
@@ -67,7 +57,7 @@ TEST(AssignmentTest, EqualLengthsHaveNothingToGain) {
 }
 
 TEST(AssignmentTest, RefusesAnotherNumberOfLengths) {
-  const auto results = AnalyseAssignment(Stream(), {1, 1, 1, 1}, {});
+  const auto results = AnalyseAssignment(Stream(3), {1, 1, 1, 1}, {});
   ASSERT_FALSE(results);
   EXPECT_THAT(results.error().message, HasSubstr("the lengths of 4 microbatches are given"));
 }
@@ -76,10 +66,8 @@ TEST(AssignmentTest, RefusesAnotherTarget) {
   for (const char* target : {"1.2x", "0.9x", "20", "tstar", "fastest"}) {
     StreamOptions options;
     options.target = *ParsePlanTarget(target);
-    const auto stream =
-        StreamPlanner::Create(ProfileOf(kTwoStages), DagOf("1f1b", 2, 3), Blocking(20), options);
-    ASSERT_TRUE(stream) << stream.error().message;
-    const auto results = AnalyseAssignment(*stream, {1, 2, 1, 1, 1, 1}, {.pipelines = 2});
+    const StreamPlanner stream = Stream(3, options);
+    const auto results = AnalyseAssignment(stream, {1, 2, 1, 1, 1, 1}, {.pipelines = 2});
     ASSERT_FALSE(results) << target;
     EXPECT_EQ(results.error().code, ErrorCode::kInvalidInput);
     EXPECT_THAT(results.error().message, HasSubstr(PlanTargetText(options.target)));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/run_perseus.h"
+#include "cli/sample_job_testing.h"
 
 namespace perseus::cli {
 namespace {
@@ -20,15 +21,8 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-class BinaryConditionsTest : public testing::Test {
+class BinaryConditionsTest : public SampleJobTest {
  protected:
-  std::vector<std::string> Arguments(const std::string& command,
-                                     const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {command,          profile_, "--schedule",       "1f1b",
-                                          "--microbatches", "4",      "--blocking-power", "20"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
-  }
   static std::string Out(const std::vector<std::string>& arguments) {
     const RunResult run = RunPerseus(arguments);
     EXPECT_EQ(run.exit_code, 0) << run.err;
@@ -42,8 +36,6 @@ class BinaryConditionsTest : public testing::Test {
     return folder_.Path(name) + "/plan.json";
   }
 
-  TemporaryFolder folder_;
-  std::string profile_ = folder_.Write("profile.csv", SampleProfile(2));
   std::vector<std::string> flags_ = {"--switch-latency", "20ms",      "--noise",        "1%",
                                      "--call-ahead",     "predicted", "--max-slowdown", "0.5%",
                                      "--max-changes",    "6"};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/run_perseus.h"
+#include "cli/sample_job_testing.h"
 
 namespace perseus::cli {
 namespace {
@@ -19,25 +20,14 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class BinaryPlanTest : public testing::Test {
+class BinaryPlanTest : public SampleJobTest {
  protected:
-  std::vector<std::string> Arguments(const std::string& command,
-                                     const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {command,          profile_, "--schedule",       "1f1b",
-                                          "--microbatches", "4",      "--blocking-power", "20"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
-  }
-
   static RunResult Run(const std::vector<std::string>& arguments) {
     RunResult run = RunPerseus(arguments);
     EXPECT_EQ(run.exit_code, 0) << run.err;
     EXPECT_EQ(run.err, "");
     return run;
   }
-
-  TemporaryFolder folder_;
-  std::string profile_ = folder_.Write("profile.csv", SampleProfile(2));
 };
 
 TEST_F(BinaryPlanTest, SaysWhatWasReadAndWritesNothing) {

@@ -1,109 +1,22 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Which clocks a follower calls for and when, and what it learns and reports.
+
 #include "client/follower.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "client/latency.h"
+#include "client/follower_testing.h"
 #include "client/rank_plan.h"
 
 namespace perseus::client {
 namespace {
-
-constexpr std::int64_t kMs = 1'000'000;
-
-PlanRow Row(ComputationType type, int microbatch, int mhz, double start, double duration) {
-  PlanRow row;
-  row.action = {type, 0, microbatch};
-  row.mhz = mhz;
-  row.start_seconds = start;
-  row.duration_seconds = duration;
-  return row;
-}
-
-// F0 F1 B0 F2 B1 B2, 40 ms each, at these clocks.
-std::shared_ptr<const RankPlan> Plan(std::int64_t version, std::vector<int> clocks) {
-  const std::vector<std::pair<ComputationType, int>> order = {
-      {ComputationType::kForward, 0},  {ComputationType::kForward, 1},
-      {ComputationType::kBackward, 0}, {ComputationType::kForward, 2},
-      {ComputationType::kBackward, 1}, {ComputationType::kBackward, 2}};
-  auto plan = std::make_shared<RankPlan>();
-  plan->version = version;
-  plan->iteration_time_seconds = 0.24;
-  for (std::size_t i = 0; i < clocks.size(); ++i) {
-    plan->rows.push_back(
-        Row(order[i].first, order[i].second, clocks[i], 0.04 * static_cast<double>(i), 0.04));
-  }
-  return plan;
-}
-
-LatencyRecord Latency(std::int64_t least_ns, std::int64_t high_ns) {
-  LatencyRecord latency;
-  for (int i = 0; i < 5; ++i) latency.AddCall(least_ns);
-  for (int i = 0; i < 5; ++i) latency.AddCall(high_ns);
-  return latency;
-}
-
-// A trainer on an imaginary clock, whose every computation takes `row_ns`.
-class FollowerTest : public testing::Test {
- protected:
-  void Say(EventKind kind, const Action& action = {}, std::int64_t value = 0) {
-    follower_.Handle({.kind = kind,
-                      .type = action.type,
-                      .stage = action.stage,
-                      .microbatch = action.microbatch,
-                      .value = value,
-                      .ticks = 0},
-                     now_);
-  }
-
-  // Lets time pass until `until`, and makes the calls that the follower asks for.
-  void Pass(std::int64_t until) {
-    for (int looks = 0; looks < 100'000; ++looks) {
-      const Follower::Decision decision = follower_.Decide(now_, latency_);
-      if (decision.call_mhz) {
-        calls_.emplace_back(now_, *decision.call_mhz);
-        const std::int64_t begin = now_;
-        now_ += call_ns_;
-        follower_.Called(*decision.call_mhz, begin, now_);
-        continue;
-      }
-      if (decision.wake_at_ns >= until) break;
-      ASSERT_GT(decision.wake_at_ns, now_);
-      now_ = decision.wake_at_ns;
-    }
-    now_ = std::max(now_, until);
-  }
-
-  // One computation; a call that is under way when it ends lets it end late here,
-  // which a real trainer would not notice, so calls take no time by default.
-  void Compute(const Action& action) {
-    Say(EventKind::kBegin, action);
-    Pass(now_ + row_ns_);
-    Say(EventKind::kEnd, action);
-  }
-
-  void Iterate(const RankPlan& plan, std::int64_t iteration = 0) {
-    Say(EventKind::kStepBegin, {}, iteration);
-    for (const PlanRow& row : plan.rows) Compute(row.action);
-    Say(EventKind::kStepEnd);
-  }
-
-  Follower follower_{FollowerSettings{}};
-  LatencyRecord latency_ = Latency(15 * kMs, 15 * kMs);
-  std::int64_t now_ = 1'000'000 * kMs;
-  std::int64_t row_ns_ = 40 * kMs;
-  std::int64_t call_ns_ = 0;
-  std::vector<std::pair<std::int64_t, int>> calls_;
-};
 
 TEST_F(FollowerTest, SetsTheClockOfEachComputationAheadOfTime) {
   const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
@@ -155,40 +68,6 @@ TEST_F(FollowerTest, LowersLateWhereLatencyVaries) {
   EXPECT_NEAR(static_cast<double>(calls_[1].first - begin), 135.0 * kMs, 2);
 }
 
-// One call that took very long must not end all calls.
-TEST_F(FollowerTest, ALatencyLongerThanTheIterationIsTriedAgain) {
-  latency_ = LatencyRecord();
-  latency_.AddCall(500 * kMs);
-  const auto plan = Plan(1, {1000, 1000, 1400, 1400, 1400, 1400});
-  follower_.Offer(plan);
-  Iterate(*plan);
-  calls_.clear();
-  Iterate(*plan);
-  const auto called = [&](int mhz) {
-    return std::any_of(calls_.begin(), calls_.end(),
-                       [&](const auto& call) { return call.second == mhz; });
-  };
-  EXPECT_TRUE(called(1000));
-  EXPECT_TRUE(called(1400));
-}
-
-// Half of the rows need a clock that never comes.
-TEST_F(FollowerTest, GoesCoarserWhereClocksNeverCome) {
-  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
-  follower_.Offer(plan);
-  follower_.Called(1000, now_, now_);
-  for (int i = 0; i < 20 && follower_.level() == Level::kComputation; ++i) {
-    Say(EventKind::kStepBegin);
-    for (const PlanRow& row : plan->rows) {
-      Say(EventKind::kBegin, row.action);
-      now_ += row.mhz == 1400 ? 50 * kMs : 40 * kMs;
-      Say(EventKind::kEnd, row.action);
-    }
-    Say(EventKind::kStepEnd);
-  }
-  EXPECT_NE(follower_.level(), Level::kComputation);
-}
-
 TEST_F(FollowerTest, LearnsDurationsFromTheLastIterations) {
   const auto plan = Plan(1, {1000, 1000, 1400, 1400, 1400, 1400});
   follower_.Offer(plan);
@@ -218,88 +97,6 @@ TEST_F(FollowerTest, TakesAPlanAtTheNextIterationOnly) {
   EXPECT_EQ(follower_.plan_version(), 2);
   ASSERT_EQ(calls_.size(), 2U);
   EXPECT_EQ(calls_[1].second, 1200);
-}
-
-TEST_F(FollowerTest, TakesAStepsOwnPlanInItsIterationAndCountsLateOnes) {
-  const auto plan_of = [](std::int64_t iteration, int mhz) {
-    auto plan = std::make_shared<RankPlan>();
-    plan->version = -1;
-    plan->iteration = iteration;
-    PlanRow row;
-    row.action = {ComputationType::kForward, 0, 0};
-    row.mhz = mhz;
-    row.duration_seconds = 0.02;
-    plan->rows.push_back(row);
-    return plan;
-  };
-  Follower follower{FollowerSettings{}};
-  const auto run = [&](std::int64_t iteration) {
-    const auto at = [&](EventKind kind, std::int64_t ms) {
-      Event event;
-      event.kind = kind;
-      event.type = ComputationType::kForward;
-      event.value = iteration;
-      follower.Handle(event, (100 * iteration + ms) * 1'000'000);
-    };
-    at(EventKind::kStepBegin, 0);
-    const bool follows = follower.Follows();
-    at(EventKind::kBegin, 1);
-    at(EventKind::kEnd, 21);
-    at(EventKind::kStepEnd, 30);
-    return follows;
-  };
-  follower.OfferStep(plan_of(2, 1200));
-  EXPECT_FALSE(run(1));  // Not yet.
-  EXPECT_TRUE(run(2));
-  EXPECT_TRUE(run(3));  // The last one stays.
-  follower.OfferStep(plan_of(3, 1100));
-  EXPECT_TRUE(run(4));
-  EXPECT_EQ(follower.counters().step_plans, 1U);
-  EXPECT_EQ(follower.counters().step_plans_late, 1U);
-  EXPECT_EQ(follower.plan_version(), -1);
-  for (int k = 0; k < 6; ++k) follower.OfferStep(plan_of(100 + k, 1000));
-  EXPECT_EQ(follower.counters().step_plans_late, 3U);
-}
-
-TEST_F(FollowerTest, OfTooManyStepPlansTheOneFurthestAheadGoes) {
-  for (int k = 1; k <= 6; ++k) {
-    auto plan = std::make_shared<RankPlan>(*Plan(-1, {1000, 1000}));
-    plan->iteration = k;
-    follower_.OfferStep(plan);
-  }
-  EXPECT_EQ(follower_.counters().step_plans_late, 2U);
-  for (int k = 1; k <= 5; ++k) {
-    Say(EventKind::kStepBegin, {}, k);
-    Say(EventKind::kStepEnd);
-  }
-  EXPECT_EQ(follower_.counters().step_plans, 4U);  // Of 1 to 4.
-  // One that came too late goes before one that is still of use.
-  for (const int k : {2, 6, 7, 8, 9}) {
-    auto plan = std::make_shared<RankPlan>(*Plan(-1, {1000, 1000}));
-    plan->iteration = k;
-    follower_.OfferStep(plan);
-  }
-  for (int k = 6; k <= 9; ++k) {
-    Say(EventKind::kStepBegin, {}, k);
-    Say(EventKind::kStepEnd);
-  }
-  EXPECT_EQ(follower_.counters().step_plans, 8U);
-}
-
-TEST_F(FollowerTest, TheFirstClockAheadIsThatOfTheNextStepsOwnPlan) {
-  follower_.Offer(Plan(1, {1000, 1000}));
-  Say(EventKind::kStepBegin, {}, 1);
-  for (const int mhz : {1100, 1300}) {  // The newest counts.
-    auto own = std::make_shared<RankPlan>(*Plan(-1, {mhz, 1000}));
-    own->iteration = 2;
-    follower_.OfferStep(own);
-  }
-  const auto plan = Plan(1, {1000, 1000});
-  for (const PlanRow& row : plan->rows) Compute(row.action);
-  Pass(now_ + 20 * kMs);
-  Say(EventKind::kStepEnd);
-  ASSERT_FALSE(calls_.empty());
-  EXPECT_EQ(calls_.back().second, 1300);
 }
 
 TEST_F(FollowerTest, KeepsTheMinimumIntervalAndCoalesces) {
@@ -340,78 +137,6 @@ TEST_F(FollowerTest, MatchesByOrderWhereMicrobatchesAreUnknown) {
   Say(EventKind::kStepEnd);
   EXPECT_EQ(follower_.counters().order_mismatches, 0U);
   EXPECT_EQ(follower_.TakeIterations().at(0).plan_version, 1);
-}
-
-TEST_F(FollowerTest, LetsGoWhereTheOrderDiffers) {
-  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
-  follower_.Offer(plan);
-  Say(EventKind::kStepBegin);
-  Compute(plan->rows[0].action);
-  Compute({ComputationType::kBackward, 0, 0});  // F1 is planned.
-  ASSERT_FALSE(calls_.empty());
-  EXPECT_EQ(calls_.back().second, 0);
-  const auto complaint = follower_.TakeComplaint();
-  ASSERT_TRUE(complaint);
-  EXPECT_NE(complaint->find("backward of stage 0, microbatch 0"), std::string::npos) << *complaint;
-  EXPECT_NE(complaint->find("forward of stage 0, microbatch 1"), std::string::npos) << *complaint;
-  Say(EventKind::kStepEnd);
-  EXPECT_EQ(follower_.TakeIterations().at(0).plan_version, -1);
-  // The next one is as planned: it follows again.
-  Iterate(*plan);
-  EXPECT_EQ(follower_.TakeIterations().at(0).plan_version, 1);
-  EXPECT_FALSE(follower_.TakeComplaint());
-}
-
-TEST_F(FollowerTest, GivesUpAfterThreeWrongIterationsUntilAnotherPlan) {
-  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
-  follower_.Offer(plan);
-  for (int i = 0; i < 5; ++i) {
-    Say(EventKind::kStepBegin);
-    Compute(plan->rows[0].action);
-    Say(EventKind::kStepEnd);  // Five are missing.
-  }
-  EXPECT_TRUE(follower_.GaveUp());
-  EXPECT_EQ(follower_.counters().order_mismatches, 3U);
-  EXPECT_EQ(follower_.clock_mhz(), 0);
-  const auto next = Plan(2, {1000, 1000, 1400, 1000, 1400, 1400});
-  follower_.Offer(next);
-  Iterate(*next);
-  EXPECT_FALSE(follower_.GaveUp());
-  EXPECT_NE(follower_.clock_mhz(), 0);
-}
-
-TEST_F(FollowerTest, GivesTheClockBackWhenNothingHappens) {
-  const auto plan = Plan(1, {1000, 1000, 1000, 1000, 1000, 1000});
-  follower_.Offer(plan);
-  Iterate(*plan);
-  EXPECT_EQ(follower_.clock_mhz(), 1000);
-  Pass(now_ + 10'000 * kMs);  // An evaluation.
-  EXPECT_EQ(follower_.clock_mhz(), 0);
-  Iterate(*plan);
-  EXPECT_EQ(follower_.clock_mhz(), 1000);
-}
-
-TEST_F(FollowerTest, NoPlanMakesPatienceEndless) {
-  for (const double seconds : {1e6, 1e300}) {
-    auto plan = std::make_shared<RankPlan>(*Plan(1, {1000, 1000, 1000, 1000, 1000, 1000}));
-    plan->iteration_time_seconds = seconds;
-    follower_.Offer(plan);
-    Iterate(*plan);
-    EXPECT_EQ(follower_.clock_mhz(), 1000);
-    Pass(now_ + 61'000 * kMs);
-    EXPECT_EQ(follower_.clock_mhz(), 0) << seconds;
-  }
-}
-
-TEST_F(FollowerTest, AClockThatWasLostIsSetAgain) {
-  const auto plan = Plan(1, {1000, 1000, 1000, 1000, 1000, 1000});
-  follower_.Offer(plan);
-  Iterate(*plan);
-  follower_.ClockLost();
-  calls_.clear();
-  Iterate(*plan);
-  ASSERT_EQ(calls_.size(), 1U);
-  EXPECT_EQ(calls_[0].second, 1000);
 }
 
 TEST_F(FollowerTest, WithoutAPlanNothingIsCalled) {
@@ -474,69 +199,6 @@ TEST_F(FollowerTest, BusyTimeIsOfEachTypeAndTheTrainersWordReplacesIt) {
   }
 }
 
-TEST_F(FollowerTest, AFailedCallIsMadeAgainAndGivenBackInTheEnd) {
-  const auto plan = Plan(1, {1000, 1000, 1000, 1000, 1000, 1000});
-  follower_.Offer(plan);
-  Say(EventKind::kStepBegin);
-  ASSERT_EQ(follower_.Decide(now_, latency_).call_mhz, 1000);
-  follower_.CallFailed(now_, now_ + kMs);
-  EXPECT_FALSE(follower_.Decide(now_ + 2 * kMs, latency_).call_mhz);  // Minimum interval.
-  EXPECT_EQ(follower_.Decide(now_ + 10 * kMs, latency_).call_mhz, 1000);
-  follower_.Pause();
-  EXPECT_EQ(follower_.Decide(now_ + 10 * kMs, latency_).call_mhz, 0);
-}
-
-// Computations during which a call is under way take 10 ms longer.
-TEST_F(FollowerTest, GoesCoarserWhereCallsCostTime) {
-  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
-  follower_.Offer(plan);
-  for (int i = 0; i < 12 && follower_.level() == Level::kComputation; ++i) {
-    Say(EventKind::kStepBegin);
-    for (const PlanRow& row : plan->rows) {
-      Say(EventKind::kBegin, row.action);
-      const std::size_t before = calls_.size();
-      Pass(now_ + row_ns_);
-      if (calls_.size() > before) now_ += 10 * kMs;
-      Say(EventKind::kEnd, row.action);
-    }
-    Say(EventKind::kStepEnd);
-  }
-  EXPECT_EQ(follower_.level(), Level::kPhase);
-  ASSERT_TRUE(follower_.TakeComplaint());
-}
-
-// However dear calls are, in the end there are none; not with the next plan either.
-TEST_F(FollowerTest, StopsCallingWhereAllLevelsCostTime) {
-  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1200});
-  follower_.Offer(plan);
-  for (int i = 0; i < 200 && follower_.level() != Level::kOff; ++i) {
-    Say(EventKind::kStepBegin);
-    for (const PlanRow& row : plan->rows) {
-      Say(EventKind::kBegin, row.action);
-      // At the coarsest level somebody else's calls are to blame; the follower cannot know.
-      if (row.action.microbatch == 1 && row.mhz == 1400) follower_.Called(1400, now_, now_ + kMs);
-      Pass(now_ + row_ns_ + (row.action.microbatch == 1 && row.mhz == 1400 ? 10 * kMs : 0));
-      Say(EventKind::kEnd, row.action);
-    }
-    Say(EventKind::kStepEnd);
-  }
-  EXPECT_EQ(follower_.level(), Level::kOff);
-  follower_.Offer(Plan(2, {1000, 1000, 1400, 1000, 1400, 1200}));
-  Iterate(*plan);
-  calls_.clear();
-  Iterate(*plan);
-  EXPECT_TRUE(calls_.empty());
-  EXPECT_EQ(follower_.clock_mhz(), 0);
-}
-
-TEST_F(FollowerTest, StaysFineWhereCallsCostNothing) {
-  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
-  follower_.Offer(plan);
-  row_ns_ = 55 * kMs;  // A slower GPU than profiled is not the calls' fault.
-  for (int i = 0; i < 20; ++i) Iterate(*plan);
-  EXPECT_EQ(follower_.level(), Level::kComputation);
-}
-
 TEST_F(FollowerTest, FusedComputationsAreOneRow) {
   auto plan = std::make_shared<RankPlan>();
   plan->version = 1;
@@ -555,31 +217,6 @@ TEST_F(FollowerTest, FusedComputationsAreOneRow) {
   Compute(plan->rows[2].action);
   Say(EventKind::kStepEnd);
   EXPECT_EQ(follower_.counters().order_mismatches, 0U);
-}
-
-TEST_F(FollowerTest, AnAbandonedIterationLeavesNoTrace) {
-  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
-  follower_.Offer(plan);
-  Iterate(*plan);
-  follower_.TakeIterations();
-  Say(EventKind::kStepBegin, {}, 2);
-  row_ns_ = 400 * kMs;  // An exception's traceback, say.
-  Compute(plan->rows[0].action);
-  Compute(plan->rows[1].action);
-  Say(EventKind::kStepAbandon);
-  EXPECT_TRUE(follower_.TakeIterations().empty());
-  EXPECT_EQ(follower_.counters().iterations, 1U);
-  EXPECT_EQ(follower_.counters().order_mismatches, 0U);
-  EXPECT_EQ(follower_.shortest_row_ns(), 40 * kMs);
-  EXPECT_FALSE(follower_.in_iteration());
-  row_ns_ = 40 * kMs;
-  calls_.clear();
-  const std::int64_t begin = now_;
-  Iterate(*plan, 3);
-  ASSERT_EQ(follower_.TakeIterations().size(), 1U);
-  ASSERT_GE(calls_.size(), 2U);  // The first goes back to the clock of the first row.
-  EXPECT_NEAR(static_cast<double>(calls_[1].first - begin), 65 * kMs, 2);  // As before.
-  EXPECT_EQ(calls_[1].second, 1400);
 }
 
 StepTimes TimesOf(std::int64_t iteration, int count, std::int64_t each_ns, std::int64_t every_ns) {

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -74,6 +75,25 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert (kept / "plan.json").stat().st_size > 0
     assert not processes_of(kept)
     assert is_clean(scratch)
+
+
+def test_few_changes_are_followed(tmp_path: Path) -> None:
+    """The server plans for late clocks, and the clients call for no more than was planned."""
+    kept = tmp_path / "kept"
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    few = ("--max-changes", "8", "--iterations", "6", "--no-straggler")
+    demo = start(scratch, *few, "--keep", str(kept))
+    out, err = demo.communicate(timeout=PATIENCE)
+    assert demo.returncode == 0, err
+    plan = json.loads((kept / "plan.json").read_text())
+    assert plan["conditions"]["max_changes"] == 8
+    assert plan["conditions"]["switch_latency_s"] == 0.015
+    assert plan["expected"]["saving_percent"] > 0
+    assert plan["knob_changes"] <= 8
+    # Two pipelines; as many again lead from one iteration to the next, and into and out of plans.
+    calls = int(out.split("Clocks")[1].split()[0])
+    assert calls <= 2 * 3 * 8 * (6 + 2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

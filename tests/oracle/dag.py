@@ -186,6 +186,20 @@ def replay(dag: Dag, durations: list[float]) -> float:
     return max(end) + dag.tail
 
 
+def start_times(dag: Dag, durations: list[float]) -> tuple[list[float], list[float]]:
+    """Return when every computation starts and ends, each as early as possible."""
+    start = list(dag.release)
+    end = [0.0] * len(durations)
+    after: list[list[tuple[int, float]]] = [[] for _ in durations]
+    for i, j, delay in dag.precedences:
+        after[i].append((j, delay))
+    for i in dag.topological_order():
+        end[i] = start[i] + durations[i]
+        for j, delay in after[i]:
+            start[j] = max(start[j], end[i] + delay)
+    return start, end
+
+
 @dataclass
 class Pipeline:
     """A DAG, the options of each of its computations, and blocking powers."""

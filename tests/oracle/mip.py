@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 import highspy
 import numpy as np
 
-from .dag import Pipeline, replay
+from .dag import Pipeline, replay, start_times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from .tables import Option
 
 # What a group may choose: what it costs, and the time of each of its members.
 Choice = tuple[float, tuple[float, ...]]
@@ -104,7 +106,12 @@ class DiscreteProgram:
         self._gap = gap
         self._seconds = seconds
 
-    def solve(self, time: float, below: float = math.inf) -> DiscreteOptimum:
+    def solve(
+        self,
+        time: float,
+        below: float = math.inf,
+        known: Sequence[Option] | None = None,
+    ) -> DiscreteOptimum:
         """Find the plan of least effective energy that ends by ``time``.
 
         Parameters
@@ -114,6 +121,8 @@ class DiscreteProgram:
         below
             Only plans of at most this effective energy count. It is the bound, and proved,
             where there is none.
+        known
+            The options of a plan that ends by ``time``, to begin with.
         """
         dag = self._pipeline.dag
         count = len(dag.steps)
@@ -184,6 +193,11 @@ class DiscreteProgram:
         ):
             solver.setOptionValue(name, option)
         solver.passModel(lp)
+        if known is not None:
+            solution = highspy.HighsSolution()
+            solution.col_value = self._as_columns(known, columns, len(cost))
+            if solver.setSolution(solution) != highspy.HighsStatus.kOk:
+                raise RuntimeError("HiGHS refused the plan to begin with")
         solver.run()
         if below < math.inf and solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
             return DiscreteOptimum(best=math.inf, bound=below, proved=True, time=math.inf)
@@ -200,3 +214,23 @@ class DiscreteProgram:
             proved=solver.getModelStatus() == highspy.HighsModelStatus.kOptimal,
             time=replay(dag, durations),
         )
+
+    def _as_columns(
+        self, known: Sequence[Option], columns: list[list[int]], count: int
+    ) -> list[float]:
+        """Return a plan as values of the program's columns: starts, then choices."""
+        values = [0.0] * count
+        durations = [0.0] * len(known)
+        for members, own, choices in zip(self._groups, columns, self._choices, strict=True):
+            # The cheapest choice that is as fast: the plan's own, or one that beats it.
+            k = next(
+                k
+                for k, (_, times) in enumerate(choices)
+                if all(t <= known[i].time for i, t in zip(members, times, strict=True))
+            )
+            values[own[k]] = 1.0
+            for i, t in zip(members, choices[k][1], strict=True):
+                durations[i] = t
+        starts, _ = start_times(self._pipeline.dag, durations)
+        values[: len(starts)] = starts
+        return values

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .cases import network_of
-from .dag import FORWARD, Action, Fixed, Pipeline, build_dag, cost_pipeline, replay
+from .dag import FORWARD, Action, Fixed, Pipeline, build_dag, cost_pipeline, replay, start_times
 from .lp import LinearProgram
 from .tables import Option, Profile, knob_is_number
 
@@ -112,7 +112,7 @@ def chosen_options(plan: dict[str, Any], pipeline: Pipeline) -> tuple[list[Optio
 
 def _detail_errors(plan: dict[str, Any], pipeline: Pipeline, chosen: list[Option]) -> list[str]:
     """Check the start, duration and energy that each computation states, where it does."""
-    starts, _ = _times(pipeline, [o.time for o in chosen])
+    starts, _ = start_times(pipeline.dag, [o.time for o in chosen])
     errors = []
     for entry, order in zip(plan["ranks"], pipeline.dag.rank_order, strict=True):
         nodes = [i for i in order for _ in pipeline.dag.steps[i]]
@@ -169,7 +169,7 @@ def constraint_errors(job: Job, pipeline: Pipeline, chosen: list[Option]) -> lis
     if job.max_clocks and len(distinct) > job.max_clocks:
         errors.append(f"{len(distinct)} distinct knobs, more than {job.max_clocks}")
     if job.min_dwell:
-        starts, ends = _times(pipeline, [o.time for o in chosen])
+        starts, ends = start_times(pipeline.dag, [o.time for o in chosen])
         for rank, order in enumerate(dag.rank_order):
             changes = [
                 position
@@ -186,20 +186,6 @@ def constraint_errors(job: Job, pipeline: Pipeline, chosen: list[Option]) -> lis
                 if kept < job.min_dwell * (1 - 1e-12):
                     errors.append(f"rank {rank}: the last knob is kept for {kept} s only")
     return errors
-
-
-def _times(pipeline: Pipeline, durations: list[float]) -> tuple[list[float], list[float]]:
-    dag = pipeline.dag
-    start = list(dag.release)
-    end = [0.0] * len(durations)
-    after: list[list[tuple[int, float]]] = [[] for _ in durations]
-    for i, j, delay in dag.precedences:
-        after[i].append((j, delay))
-    for i in dag.topological_order():
-        end[i] = start[i] + durations[i]
-        for j, delay in after[i]:
-            start[j] = max(start[j], end[i] + delay)
-    return start, end
 
 
 def _differs(name: str, have: float, want: float, tolerance: float) -> list[str]:

@@ -16,27 +16,17 @@
 #include "perseus/work.h"
 #include "plan/pipelines.h"
 #include "plan/planner_testing.h"
+#include "plan/stream_testing.h"
 
 namespace perseus {
 namespace {
 
 using plan_testing::Blocking;
 using plan_testing::DagOf;
+using plan_testing::kTwoStages;
 using plan_testing::ProfileOf;
+using plan_testing::Stream;
 using testing::HasSubstr;
-
-constexpr const char* kTwoStages =
-    "0,forward,1400,1,100\n0,forward,1200,1.25,80\n0,forward,1000,1.5,75\n"
-    "0,backward,1400,2,200\n0,backward,1200,2.5,160\n0,backward,1000,3,150\n"
-    "1,forward,1400,1,110\n1,forward,1200,1.2,80\n1,forward,1000,1.5,75\n"
-    "1,backward,1400,2,220\n1,backward,1200,2.4,170\n1,backward,1000,3,150\n";
-
-StreamPlanner Stream(const StreamOptions& options = {}) {
-  auto stream =
-      StreamPlanner::Create(ProfileOf(kTwoStages), DagOf("1f1b", 2, 4), Blocking(20), options);
-  EXPECT_TRUE(stream) << stream.error().message;
-  return *stream;
-}
 
 TEST(WorkCostsTest, TimeEnergyAndNothingElseGrow) {
   CostSpec spec = Blocking(20);
@@ -104,7 +94,7 @@ TEST(WorkCostsTest, RefusesFactorsOutOfRangeAndTooManyMicrobatches) {
 }
 
 TEST(StreamTest, APlanIsTheOneForItsLengthsWhateverCameBefore) {
-  const StreamPlanner stream = Stream();
+  const StreamPlanner stream = Stream(4);
   const auto first = stream.PlanFor(Work({2, 1, 1, 0.5}));
   ASSERT_TRUE(first) << first.error().message;
   plan_testing::CheckHonest(first->planner, first->plan);
@@ -118,7 +108,7 @@ TEST(StreamTest, APlanIsTheOneForItsLengthsWhateverCameBefore) {
 }
 
 TEST(StreamTest, TwiceTheWorkIsTwiceTheTimeAndEnergy) {
-  const StreamPlanner stream = Stream();
+  const StreamPlanner stream = Stream(4);
   const auto once = stream.PlanFor(Work({1, 1, 1, 1}));
   const auto twice = stream.PlanFor(Work({2, 2, 2, 2}));
   ASSERT_TRUE(once && twice);
@@ -127,7 +117,7 @@ TEST(StreamTest, TwiceTheWorkIsTwiceTheTimeAndEnergy) {
 }
 
 TEST(StreamTest, UsesTheTimeThatAnotherPipelineTakes) {
-  const StreamPlanner stream = Stream();
+  const StreamPlanner stream = Stream(4);
   const auto own = stream.PlanFor(Work({2, 1, 1, 0.5}));
   ASSERT_TRUE(own);
   const double later = 1.2 * own->plan.iteration_time_seconds;
@@ -143,17 +133,17 @@ TEST(StreamTest, UsesTheTimeThatAnotherPipelineTakes) {
 TEST(StreamTest, KeepsToItsOptionsAndStopsWhenTold) {
   StreamOptions options;
   options.constraints.max_knobs = 1;
-  const auto one = Stream(options).PlanFor(Work({2, 1, 1, 0.5}));
+  const auto one = Stream(4, options).PlanFor(Work({2, 1, 1, 0.5}));
   ASSERT_TRUE(one) << one.error().message;
   EXPECT_EQ(one->plan.distinct_knobs, 1);
   int calls = 0;
-  const auto stopped = Stream().PlanFor(Work({2, 1, 1, 0.5}), [&calls](const PlanProgress&) {
+  const auto stopped = Stream(4).PlanFor(Work({2, 1, 1, 0.5}), [&calls](const PlanProgress&) {
     ++calls;
     return false;
   });
   ASSERT_TRUE(stopped);
   EXPECT_EQ(calls, 1);
-  EXPECT_FALSE(Stream().PlanFor(Work({1, 1, 1, 1, 1})));
+  EXPECT_FALSE(Stream(4).PlanFor(Work({1, 1, 1, 1, 1})));
 }
 
 }  // namespace

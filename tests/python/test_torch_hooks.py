@@ -196,3 +196,12 @@ def test_attaching_fails_softly() -> None:
     assert "already" in said["twice"]
     assert said["once"] == 4
     assert said["again"]
+
+
+def test_each_rank_gets_its_part_of_the_plans_for_lengths_that_are_told_ahead() -> None:
+    """By the iteration that trains with them."""
+    for rank, told in enumerate(scenario("lengths")):
+        assert told == [
+            [1, [[rank, [2.0, 3.0]]]],
+            [2, [[rank, [3.0, 4.0]]]],
+        ]

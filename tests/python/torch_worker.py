@@ -13,7 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -214,6 +214,39 @@ def waiting() -> object:
     return ranks.run_ranks(1, on_rank)[0]
 
 
+def lengths() -> object:
+    """A planner and batches whose lengths are told ahead: what the client of each rank is given."""
+
+    class Computation(NamedTuple):
+        rank: int
+        work: list[float]
+
+    class Plan:
+        def __init__(self, work: list[float]) -> None:
+            self.computations = [Computation(rank, work) for rank in range(2)]
+
+    class Planner:
+        def plan(self, work: Any) -> Plan:
+            return Plan(list(work))
+
+    def on_rank() -> list[Any]:
+        made = ranks.make("ScheduleGPipe", 2)
+        job, log = recorded()
+        planner: Any = Planner()
+        with perseus.attach(made, job=job, planner=planner, strict=True) as attached:
+            for seed in attached.ahead(range(3), lambda seed: [1.0 + seed, 2.0 + seed]):
+                assert job._step_planner is not None
+                job._step_planner.wait(ranks.PATIENCE)
+                ranks.step(made, 2, seed)
+        told = [
+            [iteration, [[own.rank, own.work] for own in rows]]
+            for _, iteration, rows in (entry for entry in log if entry[0] == "step_plan")
+        ]
+        return told[-2:]  # The first may be overtaken.
+
+    return ranks.run_ranks(2, on_rank)
+
+
 def failures() -> object:
     """What attach cannot do: it says so once, and training is untouched."""
 
@@ -281,7 +314,17 @@ def failures() -> object:
 
 def main() -> None:
     """Run the scenario that the command line names."""
-    scenarios = {f.__name__: f for f in (orders, classes, from_csv, life, over, waiting, failures)}
+    known = (
+        orders,
+        classes,
+        from_csv,
+        life,
+        over,
+        waiting,
+        lengths,
+        failures,
+    )
+    scenarios = {function.__name__: function for function in known}
     print(json.dumps(scenarios[sys.argv[1]](*sys.argv[2:])))
 
 

@@ -14,23 +14,9 @@
 namespace perseus::robust {
 namespace {
 
+using robust_testing::CostOf;
 using robust_testing::OptionsAt;
 using robust_testing::RandomPlanner;
-
-double CostOf(const CostedPipeline& pipeline, const std::vector<int>& knobs,
-              const std::vector<double>& price, double change_joules) {
-  const auto options = OptionsAt(pipeline, knobs);
-  double sum = 0;
-  for (int i = 0; i < pipeline.dag.size(); ++i) {
-    sum += EffectiveEnergy(pipeline.TableOf(i), options[i]) + price[i] * options[i].time_seconds;
-  }
-  for (const auto& order : pipeline.dag.rank_order) {
-    for (std::size_t k = 1; k < order.size(); ++k) {
-      if (knobs[order[k]] != knobs[order[k - 1]]) sum += change_joules;
-    }
-  }
-  return sum;
-}
 
 Lead RandomLead(const CostedPipeline& pipeline, std::mt19937& random, std::vector<int>* knobs) {
   Lead lead;

@@ -184,6 +184,27 @@ TEST(PlanUnderTest, HoldsInUnseenIterations) {
   }
 }
 
+// The plan for all of the accepted time is late by what noise costs, the one for the target in
+// time: one between them is there before anything is searched.
+TEST(PlanUnderTest, UsesWhatNoiseLeavesOfTheAcceptedTime) {
+  std::mt19937 random(31);
+  const Planner planner = RandomPlanner(random, 4, 8, 6);
+  RobustPlanSpec spec = Late(planner, 0);
+  spec.conditions.noise.per_computation = 0.005;
+  spec.conditions.max_slowdown = 0.01;
+  const double seconds = planner.baseline().iteration_time_seconds;
+  const auto found = PlanUnder(planner, seconds, spec, [](const PlanProgress&) { return false; });
+  ASSERT_TRUE(found) << found.error().message;
+  const auto later = planner.PlanFor(seconds * 1.01, {}, spec.effort);
+  const auto late = ReplayUnder(planner, *later, spec.conditions, 1, 1000, 7);
+  ASSERT_GT(late->slowdown_percent, 1);
+  ASSERT_LT(found->paper.slowdown_percent, 0.5);
+  EXPECT_LE(found->expected.slowdown_percent, 1);
+  EXPECT_GT(
+      found->expected.saving_percent,
+      found->paper.saving_percent + 0.7 * (late->saving_percent - found->paper.saving_percent));
+}
+
 TEST(PlanUnderTest, ChangesHaveAPrice) {
   std::mt19937 random(19);
   const Planner planner = RandomPlanner(random, 3, 6, 5);

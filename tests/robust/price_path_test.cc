@@ -14,26 +14,8 @@
 namespace perseus::robust {
 namespace {
 
+using robust_testing::CostOf;
 using robust_testing::RandomPlanner;
-
-// Without the change from a rank's last computation to its first.
-double CostOf(const CostedPipeline& pipeline, const std::vector<int>& knobs,
-              const std::vector<double>& price, double change_joules) {
-  double sum = 0;
-  for (int i = 0; i < pipeline.dag.size(); ++i) {
-    const CostTable& table = pipeline.TableOf(i);
-    for (const CostOption& option : table.all_options) {
-      if (option.knob != knobs[i]) continue;
-      sum += EffectiveEnergy(table, option) + price[i] * option.time_seconds;
-    }
-  }
-  for (const auto& order : pipeline.dag.rank_order) {
-    for (std::size_t k = 1; k < order.size(); ++k) {
-      if (knobs[order[k]] != knobs[order[k - 1]]) sum += change_joules;
-    }
-  }
-  return sum;
-}
 
 TEST(PricePathTest, IsTheCheapestOfAll) {
   std::mt19937 random(1);

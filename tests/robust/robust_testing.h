@@ -49,6 +49,23 @@ inline std::vector<CostOption> OptionsAt(const CostedPipeline& pipeline,
   return options;
 }
 
+// What a search by prices minimises, without the change from a rank's last computation to its
+// first.
+inline double CostOf(const CostedPipeline& pipeline, const std::vector<int>& knobs,
+                     const std::vector<double>& price, double change_joules) {
+  const auto options = OptionsAt(pipeline, knobs);
+  double sum = 0;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    sum += EffectiveEnergy(pipeline.TableOf(i), options[i]) + price[i] * options[i].time_seconds;
+  }
+  for (const auto& order : pipeline.dag.rank_order) {
+    for (std::size_t k = 1; k < order.size(); ++k) {
+      if (knobs[order[k]] != knobs[order[k - 1]]) sum += change_joules;
+    }
+  }
+  return sum;
+}
+
 // The shortest that a computation can take.
 inline double ShortestSeconds(const CostedPipeline& pipeline) {
   double shortest = 1e300;

@@ -233,6 +233,24 @@ TEST_F(WatchTest, DetectionGoesOnWhileThePlanIsCompared) {
   EXPECT_EQ(job_->View().watch.slow[0].rank, 2);
 }
 
+// A trainer that plans its steps itself follows no version, and is not at maximum clocks.
+TEST_F(WatchTest, IterationsWithAPlanOfTheirOwnAreNotAmongThoseAtMaximumClocks) {
+  const auto report = [&](ReportedClocks clocks, double seconds) {
+    return job_->Report({{.rank = 0,
+                          .iteration = iteration_++,
+                          .plan_version = 0,
+                          .time_seconds = seconds,
+                          .clocks = clocks}},
+                        {});
+  };
+  ASSERT_TRUE(report(ReportedClocks::kMaximum, 2));
+  ASSERT_TRUE(report(ReportedClocks::kPlan, 100));
+  ASSERT_TRUE(report(ReportedClocks::kCoarse, 100));
+  ASSERT_TRUE(report(ReportedClocks::kMaximum, 4));
+  const auto json = SavingsJson(job_->View());
+  EXPECT_NEAR(json["measured_at_maximum_s"].get<double>(), 3, 1e-9);
+}
+
 TEST_F(WatchTest, InShadowModeSavingsAreAnEstimate) {
   for (int i = 0; i < 5; ++i) Iterate({}, /*shadow=*/true);
   const auto json = SavingsJson(job_->View());

@@ -9,16 +9,17 @@ import os
 import uuid
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from perseus.hooks.job import Job
 from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
 from perseus.hooks.wrap import Wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _STORE_KEY = "perseus/run"
+_Batch = TypeVar("_Batch")
 
 
 class AttachError(RuntimeError):
@@ -51,6 +52,55 @@ class Attached:
         if self.job is None:
             return {"state": "detached", "last_error": self.reason}
         return self.job.report()
+
+    def ahead(
+        self, batches: Iterable[_Batch], work: Callable[[_Batch], Sequence[float]]
+    ) -> Iterator[_Batch]:
+        """Go through the batches, one of which is a step each, and say what comes next.
+
+        Reads one batch ahead, so that it is planned for while the one before it trains: see
+        `attach(planner=...)`. Without a planner, and where attaching failed, it goes through them
+        all the same.
+
+        Parameters
+        ----------
+        batches
+            What the trainer goes through. An exception in it is raised in its place.
+        work
+            Of a batch: how many times as long as in the planner's profile each of its microbatches
+            lasts. All ranks of a pipeline must come to the same numbers.
+        """
+        iterator = iter(batches)
+        failure: BaseException | None = None
+        waiting: list[_Batch] = []
+        self._read(iterator, waiting, work)
+        while waiting:
+            try:
+                self._read(iterator, waiting, work)
+            except Exception as error:
+                failure = error
+            yield waiting.pop(0)
+            if failure is not None:
+                raise failure
+
+    def _read(
+        self,
+        iterator: Iterator[_Batch],
+        waiting: list[_Batch],
+        work: Callable[[_Batch], Sequence[float]],
+    ) -> None:
+        """Put the next batch behind those that wait, and say how much work it is."""
+        for batch in iterator:
+            waiting.append(batch)
+            break
+        else:
+            return
+        if self.job is None:
+            return
+        try:
+            self.job.coming(work(batch), self.job.next_iteration + len(waiting) - 1)
+        except Exception as error:
+            self.job.fail("the work of a coming batch is not known", error)
 
     def detach(self) -> None:
         """Take the hooks off and close the job; the clock goes back. May be called again."""

@@ -183,8 +183,13 @@ strict, ahead, options
             Counted from 0; None: the next that begins.
         """
         if self._step_planner is not None:
-            number = self._iteration + int(self._open) if iteration is None else iteration
+            number = self.next_iteration if iteration is None else iteration
             self._step_planner.coming(number, work)
+
+    @property
+    def next_iteration(self) -> int:
+        """The iteration that begins next, counted from 0."""
+        return self._iteration + int(self._open)
 
     def forward(
         self, microbatch: int = -1, stage: int | None = None, work: float | None = None

@@ -23,6 +23,8 @@ from perseus.hooks.wrap import Wrap
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from perseus.planner import Planner
+
 # PyTorch's classes whose order Perseus makes itself, by its name of it.
 SCHEDULES = {
     "ScheduleGPipe": "gpipe",
@@ -54,6 +56,7 @@ def attach(
     settings: Mapping[str, object] | None = None,
     tokens: int | Callable[[], int] = 0,
     work: Callable[[int], float] | None = None,
+    planner: Planner | None = None,
     job: Job | None = None,
     strict: bool = False,
     **options: Any,
@@ -92,6 +95,8 @@ def attach(
     work
         Says how much work a microbatch is (tokens, say), where they differ: a function of its
         index, called for each computation.
+    planner
+        Of this rank's pipeline: makes a plan for each batch that `Attached.ahead` tells of.
     job
         A `perseus.Job` that is open already, instead of one that is made.
     strict
@@ -139,6 +144,8 @@ def attach(
             )
         attached.job = job
         attached.tokens = tokens
+        if planner is not None:
+            job.plan_with(planner, rank=shape.pp_rank)
         _hook(attached, shape, work)
     except Exception as error:
         attached.give_up(error, made)

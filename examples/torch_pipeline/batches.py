@@ -1,0 +1,58 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""The data loader: text to train on, all of one length or of lengths that vary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from lengths import LONGEST, REFERENCE, lengths_of
+from model import NOT_A_TOKEN, VOCABULARY
+
+ROWS = 2  # Of a microbatch.
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one pipeline trains on in one iteration; `lengths` has one number for each microbatch.
+
+    Rows are padded to the longest that there may be.
+    """
+
+    x: torch.Tensor
+    target: torch.Tensor
+    lengths: list[int]
+
+    @property
+    def tokens(self) -> int:
+        """Of all microbatches."""
+        return ROWS * sum(self.lengths)
+
+
+def batches_of(replica: int, microbatches: int, seed: int | None) -> Iterator[Batch]:
+    """Yield the batches of one pipeline, without end: counting, with mistakes.
+
+    Parameters
+    ----------
+    seed
+        Of the lengths; None: all are alike.
+    """
+    width = REFERENCE if seed is None else LONGEST
+    iteration = 0
+    while True:
+        lengths = lengths_of(seed, iteration, replica, microbatches)
+        draw = torch.Generator().manual_seed(iteration * 1000 + replica)
+        start = torch.randint(VOCABULARY, (microbatches * ROWS, 1), generator=draw)
+        text = (start + torch.arange(width + 1)) % VOCABULARY
+        noise = torch.randint(VOCABULARY, text.shape, generator=draw)
+        text = torch.where(torch.rand(text.shape, generator=draw) < 0.1, noise, text)
+        ends = torch.tensor(lengths).repeat_interleave(ROWS).unsqueeze(1)
+        is_padding = torch.arange(width) >= ends
+        yield Batch(
+            text[:, :-1].masked_fill(is_padding, 0),
+            text[:, 1:].masked_fill(is_padding, NOT_A_TOKEN),
+            lengths,
+        )
+        iteration += 1
