@@ -154,14 +154,14 @@ Table ShapeTable(const EmulationReportInput& input) {
   for (const PolicyRow& row : input.policies) {
     const PowerShape& shape = row.shape;
     if (!row.why_not.empty() || !shape.stated()) continue;
-    std::vector<Cell> cells = {{row.policy, "", row.summary},
-                               {Ramp(ramp_unit, shape.ramp_1s)},
-                               {Ramp(ramp_unit, shape.ramp_100ms)},
-                               {rms_unit.Number(shape.rms_watts)},
-                               {Swing(rms_unit, shape)},
-                               {shape.band_resolved ? Percent(shape.band_share) : "\u2013"},
-                               {shape.band_resolved ? fmt::format("{:.3g}", shape.strongest_hz)
-                                                    : "\u2013"}};
+    std::vector<Cell> cells = {
+        {row.policy, "", row.summary},
+        {Ramp(ramp_unit, shape.ramp_1s)},
+        {Ramp(ramp_unit, shape.ramp_100ms)},
+        {rms_unit.Number(shape.rms_watts)},
+        {Swing(rms_unit, shape)},
+        {shape.band_resolved ? Percent(shape.band_share) : "\u2013"},
+        {shape.band_resolved ? fmt::format("{:.3g}", shape.strongest_hz) : "\u2013"}};
     if (limited) cells.push_back({std::string(VerdictText(input.power_limits.Verdict(shape)))});
     if (ballast) cells.push_back({Percent(shape.ballast_joules / row.energy.total_joules())});
     table.Add(std::move(cells), row.policy == input.label ? "chosen" : "");
