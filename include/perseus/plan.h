@@ -98,7 +98,7 @@ struct DiscreteBound {
 // The baseline, or a point of the frontier made real: one option for every
 // computation. Realised figures come from Replay() on the measured options.
 struct Plan {
-  double requested_time_seconds = 0;  // The realised time never exceeds it.
+  double requested_time_seconds = 0;  // But for Conditions::max_slowdown never exceeded.
   std::vector<CostOption> options;    // [computation]
   double iteration_time_seconds = 0;  // Realised.
   double energy_joules = 0;           // Realised, one pipeline, with blocking power.

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_POWER_LIMITS_H_
 #define PERSEUS_POWER_LIMITS_H_
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -17,12 +18,21 @@
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
+// Of a shape and limits. What is broken for sure is so, whatever else is not resolved.
+enum class LimitVerdict : std::uint8_t {
+  kKept,
+  kBroken,
+  kNotResolved,  // The job is too short, or too long, to say.
+};
+
 // What the power of the whole job must keep to; absent: no limit.
 struct PowerLimits {
-  std::optional<double> ramp_watts_per_second;  // PowerShape::ramp_1s, both ways.
-  std::optional<double> band_rms_watts;         // PowerShape::band_rms_watts.
+  // Of PowerShape::ramp_1s, both ways.
+  std::optional<double> ramp_watts_per_second = std::nullopt;
+  std::optional<double> band_rms_watts = std::nullopt;  // Of PowerShape::band_rms_watts.
 
   bool any() const { return ramp_watts_per_second || band_rms_watts; }
+  LimitVerdict Verdict(const PowerShape& shape) const;
   // Not where the shape does not state what is limited.
   bool KeptBy(const PowerShape& shape) const;
 };
@@ -38,10 +48,10 @@ struct SlowerRun {
 
 // Emulates the policy at the scenario's target and at 1.02, 1.05, 1.1, 1.15,
 // 1.2, 1.3, 1.4 and 1.5 times of it, up to the first that keeps the limits (the
-// last row then) or whose shape is not stated. Targets at which the policy has no
-// plan are left out. Swings
-// need not fall with every step: a longer time that was not tried may keep
-// them, a shorter one too. Errors: those of Emulate.
+// last row then) or of which the shape cannot say. Targets at which the policy has
+// no plan are left out, and so are all but the first where it has no other plan
+// for any of them. Swings need not fall with every step: a longer time that was
+// not tried may keep them, a shorter one too. Errors: those of Emulate.
 Result<std::vector<SlowerRun>> SlowDownToLimits(const Planner& planner, const Policy& policy,
                                                 const EmulationSpec& spec,
                                                 const PowerLimits& limits,

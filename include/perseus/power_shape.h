@@ -53,12 +53,15 @@ struct SpectrumColumn {
 };
 
 struct PowerShape {
-  double interval_seconds = 0;           // Of the means that it is computed from.
-  std::int64_t values = 0;               // Of which there are so many; 0: it is not stated.
-  std::optional<PowerRamp> ramp_1s;      // Absent where the job is shorter than two windows.
-  std::optional<PowerRamp> ramp_100ms;   // Likewise.
-  double rms_watts = 0;                  // Around the mean, at all frequencies.
-  PowerBand band;                        // As it was asked for.
+  double interval_seconds = 0;          // Of the means that it is computed from.
+  std::int64_t values = 0;              // Of which there are so many; 0: it is not stated.
+  std::optional<PowerRamp> ramp_1s;     // Absent where the job is shorter than two windows.
+  std::optional<PowerRamp> ramp_100ms;  // Likewise.
+  double rms_watts = 0;                 // Around the mean, at all frequencies.
+  PowerBand band;                       // As it was asked for.
+  // Whether the job is long enough to tell the band's two ends apart. Where it is
+  // not, the three below are 0 and say nothing.
+  bool band_resolved = true;
   double band_rms_watts = 0;             // Of what swings in the band.
   double band_share = 0;                 // Of the variance; 0 where there is none.
   double strongest_hz = 0;               // Of the band; 0 where nothing is in it.

@@ -43,7 +43,7 @@ struct ChangePricePoint {
 
 // What no plan under the conditions can do better than.
 struct RobustBound {
-  // Of all plans whose mean iteration is as long as accepted; in per cent of the
+  // Of all plans whose mean iteration is at most as long as accepted; in per cent of the
   // baseline's energy. Proven where `proven`: without noise. With noise the
   // accepted time and the baseline's energy are themselves means of replays, so
   // the number is an estimate, good to their standard errors.
@@ -83,7 +83,8 @@ struct RobustPlanSpec {
 // The plan that saves most while the mean iteration takes no longer than
 // all maximum clocks under the same conditions x (seconds / all-maximum-clock
 // time) x (1 + max_slowdown), kept with the stated confidence. `seconds` is as
-// for Planner::PlanFor, at least T_min. All maximum clocks are a plan that
+// for Planner::PlanFor, at least T_min; where it is beyond T_economic an iteration
+// of that length counts, with the wait until then. All maximum clocks are a plan that
 // holds for targets of at least 1.0x, unless they change clocks themselves (kinds whose highest
 // clocks differ) more often than max_changes allows.
 //

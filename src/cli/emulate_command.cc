@@ -22,6 +22,7 @@
 #include "cli/outputs.h"
 #include "cli/plan_notes.h"
 #include "cli/policy_runs.h"
+#include "cli/shape_text.h"
 #include "cli/table.h"
 #include "job/job_fields.h"
 #include "perseus/emulation_report.h"
@@ -43,6 +44,19 @@ Result<void> CheckFlags(const Invocation& invocation) {
     return InvalidInput(
         "--granularity, --min-dwell and --max-clocks are for making plans, and --plan replays one "
         "that was made; leave them out");
+  }
+  // A job file's hold for the plan that it makes.
+  const std::string_view robust = given.max_slowdown  ? "--max-slowdown"
+                                  : given.confidence  ? "--confidence"
+                                  : given.max_changes ? "--max-changes"
+                                                      : "";
+  if (!robust.empty() && !flags.plan_file.empty()) {
+    return InvalidInput(fmt::format(
+        "{} is for making plans, and --plan replays one that was made; leave it out", robust));
+  }
+  if (!robust.empty() && flags.policy.value_or(std::string(kPerseus)) != kPerseus) {
+    return InvalidInput(fmt::format("{} is for the policy perseus; {} takes no notice of it",
+                                    robust, *flags.policy));
   }
   if (!flags.straggler_rate && (flags.straggler_kind || flags.straggler_duration_seconds)) {
     return InvalidInput(
@@ -161,6 +175,7 @@ EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
   input.run_at_max_clocks = summary.run_at_max_clocks;
   input.run = summary.run_cost;
   input.currency = summary.currency;
+  input.change_joules = summary.change_joules;
   input.notes = summary.notes;
   input.files = summary.files;
   return input;
@@ -176,6 +191,7 @@ Result<void> WriteOutputs(EmulationSummary* summary) {
   EmulationReportInput page = report;
   if (summary->power_budget) page.notes.push_back(PowerBudgetSentence(*summary));
   if (summary->deadline) page.notes.push_back(DeadlineSentence(*summary));
+  if (summary->change_joules > 0) page.notes.push_back(PriceOfChangesSentence(*summary));
   std::vector<OutputFile> files = {
       {"emulation.json", FormatEmulationJson(report)},
       {"iterations.csv", FormatIterationsCsv(*summary->emulation)},
@@ -232,7 +248,16 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
     if (const Result<JobFile> flags = Overrides(invocation.job)) {
       ApplyConditions(*flags, &*conditions);
     }
+    const ClockSwitching& switching = conditions->switching;
+    if (switching.latency_spread_seconds > switching.latency_seconds) {
+      return InvalidInput(
+          fmt::format("--switch-latency-spread is {:g} s, more than the latency of {:g} s that it "
+                      "is the spread "
+                      "of, after the plan's conditions",
+                      switching.latency_spread_seconds, switching.latency_seconds));
+    }
     SetConditions(*conditions, &summary->spec);
+    summary->change_joules = conditions->change_joules;
   }
   summary->policy = (*policy)->name();
   summary->label = file.empty() ? LabelOf(spec) : std::filesystem::path(file).filename().string();
@@ -278,6 +303,14 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   if (auto good = CheckFlags(invocation); !good) return tl::unexpected(good.error());
   Result<JobFile> settings = MergeSettings(invocation.job);
   if (!settings) return tl::unexpected(settings.error());
+  const bool is_replay = !flags.plan_file.empty();
+  if (auto good = CheckShapeQuestions(flags, *settings); !good) {
+    return tl::unexpected(good.error());
+  }
+  if (auto good = CheckAssignment(flags, *settings); !good) return tl::unexpected(good.error());
+  if (auto good = CheckPairs(*settings, is_replay, !flags.assignment_file.empty()); !good) {
+    return tl::unexpected(good.error());
+  }
   if (!flags.output_directory.empty()) {
     std::vector<InputFile> inputs = InputsOf(invocation.job, *settings);
     if (!flags.plan_file.empty()) inputs.push_back({"the plan", flags.plan_file});
@@ -286,8 +319,12 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   }
   const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "emulate");
   if (!job) return tl::unexpected(job.error());
+  Result<std::vector<double>> lengths;
+  if (!flags.assignment_file.empty()) lengths = ReadLengths(flags.assignment_file, *job);
+  if (!lengths) return tl::unexpected(lengths.error());
   EmulationSummary summary;
   summary.spec = MakeSpec(flags, *job);
+  summary.change_joules = ConditionsOf(job->settings).change_joules;
   if (auto good = CheckStragglers(summary.spec, job->pipeline.dag); !good) {
     return tl::unexpected(good.error());
   }
@@ -310,8 +347,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &progress, &summary);
   if (!policy) return tl::unexpected(policy.error());
   NoteLongWait("--switch-latency", summary.spec.switching.latency_seconds, iteration_seconds,
-               "a clock comes into effect when others are asked for already", &summary.notes);
-  const bool is_replay = !flags.plan_file.empty();
+               kLateClocks, &summary.notes);
   if (auto set = SetTarget(*job, *planner, is_replay, **policy, &summary); !set) {
     return tl::unexpected(set.error());
   }
@@ -337,7 +373,9 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   if (auto answered = AnswerLimits(flags, *planner, **policy, &progress, &summary); !answered) {
     return tl::unexpected(answered.error());
   }
-  if (auto answered = AnswerQuestions(flags, *job, effort, &progress, &summary); !answered) {
+  NoteUnresolved(summary, &summary.notes);
+  if (auto answered = AnswerQuestions(flags, *job, *lengths, effort, &progress, &summary);
+      !answered) {
     return tl::unexpected(answered.error());
   }
   summary.output_directory = flags.output_directory;

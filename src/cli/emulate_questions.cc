@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -64,10 +66,26 @@ Result<void> AnswerRun(const EmulateFlags& flags, EmulationSummary* summary) {
   return {};
 }
 
+Result<void> AnswerAssignment(const Job& job, const std::vector<double>& lengths,
+                              ProgressLine* progress, EmulationSummary* summary) {
+  const auto stream = job.MakeStream();
+  if (!stream) return tl::unexpected(stream.error());
+  AssignmentSpec spec;
+  spec.pipelines = static_cast<int>(lengths.size()) / job.pipeline.dag.num_microbatches;
+  progress->SetWhat("assignment");
+  auto results = AnalyseAssignment(*stream, lengths, spec, progress->Function());
+  if (!results) return AboutOption("--assignment", results.error());
+  summary->assignments = *std::move(results);
+  summary->assigned_pipelines = spec.pipelines;
+  return {};
+}
+
+}  // namespace
+
 // The lengths of all pipelines' microbatches, relative to the profile's.
 Result<std::vector<double>> ReadLengths(const std::string& path, const Job& job) {
   const Result<WorkTable> table = ReadWork(path);
-  if (!table) return tl::unexpected(table.error());
+  if (!table) return AboutOption("--assignment", table.error());
   const std::size_t slots = static_cast<std::size_t>(job.pipeline.dag.num_microbatches);
   std::vector<double> lengths(table->rows.size(), 0.0);
   double mean = 1;
@@ -82,36 +100,51 @@ Result<std::vector<double>> ReadLengths(const std::string& path, const Job& job)
     const bool known = static_cast<std::size_t>(row.microbatch) < lengths.size();
     if (known && !row.type) lengths[row.microbatch] = row.value / mean;
   }
+  const std::optional<int> pipelines = job.settings.data_parallel;
   const bool complete = std::find(lengths.begin(), lengths.end(), 0.0) == lengths.end();
-  if (complete && lengths.size() % slots == 0) return lengths;
-  return InvalidInput(fmt::format(
-      "{}: expected a factor or tokens for each microbatch, counted from 0, of one pipeline or "
-      "more, {} each",
-      path, CountOf(static_cast<std::int64_t>(slots), "microbatch")));
+  if (complete && lengths.size() % slots == 0) {
+    const std::size_t tabled = lengths.size() / slots;
+    if (!pipelines || static_cast<std::size_t>(*pipelines) == tabled) return lengths;
+    return InvalidInput(fmt::format(
+        "--assignment: {} has the microbatches of {}, but the job has {}; give --dp {}, or a table "
+        "of as many",
+        path, CountOf(static_cast<std::int64_t>(tabled), "pipeline"), *pipelines, tabled));
+  }
+  return InvalidInput(
+      fmt::format("--assignment: {}: expected a factor or tokens for each microbatch, counted from "
+                  "0, of one pipeline or "
+                  "more, {} each",
+                  path, CountOf(static_cast<std::int64_t>(slots), "microbatch")));
 }
 
-Result<void> AnswerAssignment(const EmulateFlags& flags, const Job& job, ProgressLine* progress,
-                              EmulationSummary* summary) {
-  if (job.settings.work_fit) {
+Result<void> CheckShapeQuestions(const EmulateFlags& flags, const JobFile& settings) {
+  if (!flags.imbalance && !flags.has_sweep) return {};
+  const std::string_view flag = flags.imbalance ? "--imbalance" : "--sweep";
+  if (settings.work) {
+    return InvalidInput(fmt::format(
+        "{} is for microbatches that are alike; leave out the work table (--work)", flag));
+  }
+  if (settings.schedule_file && !settings.schedule) {
+    return InvalidInput(fmt::format(
+        "{} needs a schedule by name (--schedule): one from a file has no other shape", flag));
+  }
+  return {};
+}
+
+Result<void> CheckAssignment(const EmulateFlags& flags, const JobFile& settings) {
+  if (flags.assignment_file.empty()) return {};
+  if (settings.work_fit) {
     return InvalidInput(
         "--assignment scales every time of a microbatch with its length; leave out the fit of the "
         "work table (--work-fit)");
   }
-  const Result<std::vector<double>> lengths = ReadLengths(flags.assignment_file, job);
-  if (!lengths) return AboutOption("--assignment", lengths.error());
-  const auto stream = job.MakeStream();
-  if (!stream) return tl::unexpected(stream.error());
-  AssignmentSpec spec;
-  spec.pipelines = static_cast<int>(lengths->size()) / job.pipeline.dag.num_microbatches;
-  progress->SetWhat("assignment");
-  auto results = AnalyseAssignment(*stream, *lengths, spec, progress->Function());
-  if (!results) return AboutOption("--assignment", results.error());
-  summary->assignments = *std::move(results);
-  summary->assigned_pipelines = spec.pipelines;
-  return {};
+  const PlanTarget target = settings.at.value_or(PlanTarget{});
+  if (target == PlanTarget{}) return {};
+  return InvalidInput(fmt::format(
+      "--assignment is planned for the job's time at maximum clocks, not for {}; leave out the "
+      "target (--at)",
+      PlanTargetText(target)));
 }
-
-}  // namespace
 
 Result<void> CheckQuestions(const EmulateFlags& flags) {
   const bool has_run = flags.run.gpu_hours >= 0;
@@ -164,25 +197,17 @@ Result<void> AnswerLimits(const EmulateFlags& flags, const Planner& planner, con
   return {};
 }
 
-Result<void> AnswerQuestions(const EmulateFlags& flags, const Job& job, double effort,
+Result<void> AnswerQuestions(const EmulateFlags& flags, const Job& job,
+                             const std::vector<double>& lengths, double effort,
                              ProgressLine* progress, EmulationSummary* summary) {
   if (flags.run.gpu_hours >= 0) {
     if (auto answered = AnswerRun(flags, summary); !answered) return answered;
   }
   if (!flags.assignment_file.empty()) {
-    if (auto answered = AnswerAssignment(flags, job, progress, summary); !answered) return answered;
+    if (auto answered = AnswerAssignment(job, lengths, progress, summary); !answered)
+      return answered;
   }
   if (!flags.imbalance && !flags.has_sweep) return {};
-  if (job.settings.work) {
-    return InvalidInput(
-        fmt::format("{} is for microbatches that are alike; leave out the work table (work)",
-                    flags.imbalance ? "--imbalance" : "--sweep"));
-  }
-  if (job.schedule.name.empty()) {
-    return InvalidInput(
-        fmt::format("{} needs a schedule by name (--schedule): one from a file has no other shape",
-                    flags.imbalance ? "--imbalance" : "--sweep"));
-  }
   const JobShape shape = {&job.profile, job.schedule, job.fixed, job.costs};
   if (flags.imbalance) {
     progress->SetWhat("imbalance");

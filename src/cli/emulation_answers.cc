@@ -56,6 +56,22 @@ std::string DeadlineSentence(const EmulationSummary& summary) {
                      PlanInWords(summary, answer.answer), SpanOfTime(run_seconds));
 }
 
+std::string PriceOfChangesSentence(const EmulationSummary& summary) {
+  const Emulation& before = *summary.max_clocks;
+  const Emulation& after = *summary.emulation;
+  const auto price = [&](const Emulation& emulation) {
+    return summary.change_joules * static_cast<double>(emulation.clock_calls);
+  };
+  return fmt::format(
+      "{} at {} are {} (--change-price), {} at maximum clocks; in no other figure here. With them "
+      "{} would be saved.",
+      CountOf(after.clock_calls, "clock call"), FormatJoules(summary.change_joules),
+      FormatJoules(price(after)), FormatJoules(price(before)),
+      FormatPercent(PercentSaved(after.energy.total_joules() + price(after),
+                                 before.energy.total_joules() + price(before)),
+                    2));
+}
+
 namespace {
 
 std::string PlanCommand(const EmulationSummary& summary, const PlanAnswer& answer) {

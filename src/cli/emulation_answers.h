@@ -15,6 +15,9 @@ namespace perseus::cli {
 std::string PowerBudgetSentence(const EmulationSummary& summary);
 std::string DeadlineSentence(const EmulationSummary& summary);
 
+// What the clock calls cost by --change-price. Precondition: given.
+std::string PriceOfChangesSentence(const EmulationSummary& summary);
+
 // The answers to all questions that were asked, for a terminal; empty where
 // none was.
 std::string FormatAnswers(const EmulationSummary& summary, const Style& style);

@@ -148,6 +148,7 @@ std::string Facts(const EmulationSummary& summary, const Style& style) {
                                         2),
                           CountOf(computations, "computation")),
               style);
+  if (summary.change_joules > 0) out += Fact("Price", PriceOfChangesSentence(summary), style);
   if (HasStragglers(summary.spec)) {
     out += Fact("Straggler",
                 fmt::format("{} came; the plan of the others changed {}.",

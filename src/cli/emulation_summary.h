@@ -49,6 +49,8 @@ struct EmulationSummary {
   std::optional<RunCost> run_at_max_clocks;
   std::optional<RunCost> run_cost;
 
+  double change_joules = 0;  // --change-price
+
   std::string plan_command;  // "perseus plan profile.csv --schedule ..."
   std::vector<std::string> notes;
   std::string output_directory;

@@ -107,6 +107,7 @@ Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
   }
   Result<JobFile> settings = MergeSettings(invocation.job);
   if (!settings) return tl::unexpected(settings.error());
+  if (auto good = CheckPairs(*settings, false, false); !good) return tl::unexpected(good.error());
   if (!flags.output_file.empty()) {
     const auto good = CheckOutputFile(flags.output_file, InputsOf(invocation.job, *settings));
     if (!good) return tl::unexpected(good.error());

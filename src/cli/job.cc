@@ -89,6 +89,40 @@ Result<JobFile> Overrides(const JobFlags& flags) {
   return overrides;
 }
 
+Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths) {
+  const auto named = [&settings](std::string_view key) {
+    const auto place = settings.places.find(key);
+    return place == settings.places.end() ? std::string(FlagOfField(key))
+                                          : fmt::format("{}: '{}'", place->second, key);
+  };
+  // A job file may state them for trainers that say how long microbatches are.
+  const auto is_flag = [&settings](const auto& value, std::string_view key) {
+    return value && !settings.places.contains(key);
+  };
+  if (!settings.work && is_flag(settings.work_fit, "work_fit")) {
+    return InvalidInput("--work-fit is for a work table in tokens (--work); give both");
+  }
+  if (!settings.work && !has_lengths && is_flag(settings.work_tokens, "work_tokens")) {
+    return InvalidInput("--work-tokens is for a work table in tokens (--work); give both");
+  }
+  if (replays) return {};
+  const double latency = settings.switch_latency_seconds.value_or(0);
+  const double spread = settings.switch_latency_spread_seconds.value_or(0);
+  if (spread > latency) {
+    return InvalidInput(
+        latency == 0
+            ? fmt::format("{} is the spread of a latency; give --switch-latency, too",
+                          named("switch_latency_spread"))
+            : fmt::format("{} is {:g} s, more than the latency of {:g} s that it is the spread of",
+                          named("switch_latency_spread"), spread, latency));
+  }
+  if (settings.max_early_loss && settings.call_ahead != CallAhead::kPredicted) {
+    return InvalidInput(
+        fmt::format("{} is for --call-ahead predicted; give both", named("max_early_loss")));
+  }
+  return {};
+}
+
 Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view command) {
   if (!settings.profile) {
     return InvalidInput(

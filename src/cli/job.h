@@ -27,6 +27,11 @@ Result<JobFile> MergeSettings(const JobFlags& flags);
 // ("plan", ...) is for examples in messages.
 Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view command);
 
+// Refuses what would be taken no notice of: a spread without a latency, tokens without a
+// table. `replays`: a plan, which may have conditions of its own. `has_lengths`: of microbatches,
+// beside the work table.
+Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths);
+
 // The planner of the job. Says on standard error what is expected to take long:
 // the frontier, and `plans` plans of effort 1.
 Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress);

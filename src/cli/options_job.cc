@@ -112,7 +112,8 @@ constexpr std::array<FlagText, 38> kFlags = {{
     {"min_call_interval", "--min-call-interval", "TIME",
      "Least time between two calls of a rank (10ms)."},
     {"change_price", "--change-price", "JOULES",
-     "What a change of clock costs besides, in joules of its rank."},
+     "What a change of clock costs besides, in joules of its rank: the search counts it; what it "
+     "comes to is stated apart, and is in no other figure."},
     {"max_slowdown", "--max-slowdown", "P%",
      "How much longer than all clocks at maximum, under the same conditions, an iteration may be "
      "on average, beyond --at (default 0.1%)."},

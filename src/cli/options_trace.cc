@@ -39,8 +39,11 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
                            [](std::string_view text) {
                              return ParseNumber(text, {0, 1e6}, "watts");
                            });
-  parser->AddCount(&flags->gpus_per_rank, "--tp",
-                   "GPUs of each recorded rank (default: what rank numbers leave out).", 1, 1024);
+  parser->AddCount(
+      &flags->gpus_per_rank, "--tp",
+      "GPUs of each recorded rank, tensor and sequence parallel together (default: what rank "
+      "numbers leave out).",
+      1, 1024);
   parser->AddValue<int>(&flags->detector_steps, "--detector-steps", "N",
                         "Recorded steps that a straggler has to be seen in before plans answer it "
                         "(default 12).",

@@ -97,6 +97,7 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
   input.frontier = summary.frontier;
   input.baseline = summary.baseline;
   input.chosen = &summary.chosen;
+  bool has_held = false;
   for (const PlanPoint& point : summary.points) {
     ReportRow row;
     if (point.plan) row = MakeReportRow(point.label, *point.plan);
@@ -104,8 +105,15 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
     row.name = point.name;
     row.feasible = point.plan.has_value();
     row.requested_time_seconds = point.seconds;
-    row.chosen = SameTime(point.seconds, summary.chosen_seconds);
+    const bool asked = SameTime(point.seconds, summary.chosen_seconds);
+    row.chosen = asked && !summary.held;
     if (row.chosen) row.discrete_bound = summary.chosen.discrete_bound;
+    input.rows.push_back(std::move(row));
+    if (!asked || !summary.held || has_held) continue;
+    has_held = true;
+    row = MakeReportRow("under conditions", summary.chosen);
+    row.name = "under_conditions";
+    row.chosen = true;
     input.rows.push_back(std::move(row));
   }
   input.at = summary.at;
@@ -175,6 +183,7 @@ Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* s
 Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   Result<JobFile> settings = MergeSettings(invocation.job);
   if (!settings) return tl::unexpected(settings.error());
+  if (auto good = CheckPairs(*settings, false, false); !good) return tl::unexpected(good.error());
   if (settings->output) {
     const std::vector<std::string> names = {
         std::string(kPlanFileName),      std::string(kFrontierFileName),
@@ -210,6 +219,8 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   NoteTarget(*planner, target, &summary.notes);
   NoteLongWait("--min-dwell", constraints.min_dwell_seconds,
                planner->baseline().iteration_time_seconds, kOneKnobPerRank, &summary.notes);
+  NoteLongWait("--switch-latency", job->settings.switch_latency_seconds.value_or(0),
+               planner->baseline().iteration_time_seconds, kLateClocks, &summary.notes);
   progress.SetWhat("plan");
   Result<Plan> chosen = planner->PlanFor(*seconds, constraints, effort);
   if (!chosen) return tl::unexpected(chosen.error());

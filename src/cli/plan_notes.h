@@ -21,6 +21,8 @@ std::vector<std::string> InputNotes(const Profile& profile, const CostedPipeline
                                     const Plan& baseline, int virtual_stages);
 
 inline constexpr std::string_view kOneKnobPerRank = "each rank keeps one knob";
+inline constexpr std::string_view kLateClocks =
+    "a clock comes into effect when others are asked for already";
 
 // Notes a time given with `flag` that is longer than an iteration; a number
 // without a unit is seconds, and milliseconds may have been meant.

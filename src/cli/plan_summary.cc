@@ -25,6 +25,14 @@ std::string KnobNoun(const PlanSummary& summary) {
   return summary.pipeline->knobs_are_numbers ? "clock" : "knob";
 }
 
+// "> is the plan (--at 1.0x)": which row that is.
+std::string ChosenRow(const PlanSummary& summary) {
+  if (!summary.held) return fmt::format("the plan (--at {})", summary.at);
+  return fmt::format(
+      "the plan that holds under the conditions (--at {}); its row, as all others, is without them",
+      summary.at);
+}
+
 std::string PointsTable(const PlanSummary& summary, const Style& style) {
   const bool milliseconds = summary.baseline->iteration_time_seconds < 0.1;
   const bool millijoules = summary.baseline->energy_joules < 1;
@@ -33,6 +41,15 @@ std::string PointsTable(const PlanSummary& summary, const Style& style) {
   Table table({"", "point", milliseconds ? "time ms" : "time s", "slower",
                millijoules ? "energy mJ" : "energy J", "saving", "power W", "gap"},
               {Align::kLeft, Align::kLeft});
+  const auto add = [&](bool chosen, const std::string& label, const Plan& plan) {
+    const double slower =
+        PercentOver(plan.iteration_time_seconds, summary.baseline->iteration_time_seconds);
+    table.AddRow({chosen ? ">" : "", label, TableSeconds(plan.iteration_time_seconds, time_scale),
+                  FormatSignedPercent(slower, 2),
+                  WithThousands(plan.energy_joules * energy_scale, 1),
+                  FormatPercent(plan.saving_percent, 2), WithThousands(plan.average_power_watts, 1),
+                  FormatPercent(plan.gap_percent, 3)});
+  };
   for (std::size_t i = 0; i < summary.points.size(); ++i) {
     const PlanPoint& point = summary.points[i];
     std::string label = point.label;
@@ -45,14 +62,8 @@ std::string PointsTable(const PlanSummary& summary, const Style& style) {
       table.AddRow({"", label, TableSeconds(point.seconds, time_scale), "", "no plan"});
       continue;
     }
-    const Plan& plan = *point.plan;
-    const double slower =
-        PercentOver(plan.iteration_time_seconds, summary.baseline->iteration_time_seconds);
-    table.AddRow({chosen ? ">" : "", label, TableSeconds(plan.iteration_time_seconds, time_scale),
-                  FormatSignedPercent(slower, 2),
-                  WithThousands(plan.energy_joules * energy_scale, 1),
-                  FormatPercent(plan.saving_percent, 2), WithThousands(plan.average_power_watts, 1),
-                  FormatPercent(plan.gap_percent, 3)});
+    add(chosen && !summary.held, label, *point.plan);
+    if (chosen && summary.held) add(true, "under conditions", summary.chosen);
   }
   return table.Format(style.rule());
 }
@@ -199,11 +210,10 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
   out += '\n';
   out += PointsTable(summary, style) + "\n";
   std::string legend = fmt::format(
-      "> is {} (--at {}). Every row is a real plan, replayed on the profile's times (the "
+      "> is {}. Every row is a real plan, replayed on the profile's times (the "
       "others are searched for less long); saving "
       "is against {}; gap is to the lower bound that no plan can beat.",
-      summary.held ? "the plan without conditions" : "the plan", summary.at,
-      BaselineText(*summary.profile));
+      ChosenRow(summary), BaselineText(*summary.profile));
   if (!summary.beyond_tstar.empty()) {
     legend += fmt::format(" Beyond T* more time saves nothing: {} left out.",
                           fmt::join(summary.beyond_tstar, ", "));

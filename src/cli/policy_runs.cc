@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "perseus/file.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
+#include "perseus/work.h"
 
 namespace perseus::cli {
 namespace {
@@ -38,6 +40,38 @@ std::vector<PolicySpec> AllPolicies(const PlanConstraints& constraints, double e
   return specs;
 }
 
+// A plan knows how long its microbatches are; the job that replays it may say otherwise.
+void NoteOtherWork(const std::string& path, const PlanDocument& plan,
+                   const CostedPipeline& pipeline, std::vector<std::string>* notes) {
+  constexpr double kRounding = 1e-9;
+  const Work work = WorkOf(plan);
+  bool same = true;
+  bool alike = true;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    const Computation& each = pipeline.dag.computations[i];
+    const CostTable& table = pipeline.TableOf(i);
+    const auto differs = [&](double factor, double replayed) {
+      alike = alike && replayed == 1;
+      return std::abs(factor - replayed) > kRounding * replayed;
+    };
+    if (differs(work.FactorOf(each.action), table.work)) same = false;
+    if (each.fused && differs(work.FactorOf(*each.fused), table.fused_work)) same = false;
+  }
+  if (same) return;
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (alike) {
+    notes->push_back(fmt::format(
+        "{} was made for microbatches that differ, and is replayed as if they were alike; give the "
+        "work table that it was made with (--work).",
+        name));
+  } else {
+    notes->push_back(fmt::format(
+        "{} was made for {}: its clocks are replayed with the work of "
+        "this job.",
+        name, work.empty() ? "microbatches that are alike" : "microbatches of other lengths"));
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Policy>> ReadPolicy(const std::string& path, const Planner& planner,
@@ -60,6 +94,7 @@ Result<std::unique_ptr<Policy>> ReadPolicy(const std::string& path, const Planne
                       std::filesystem::path(path).filename().string(), plan->profile_source,
                       std::filesystem::path(profile.source).filename().string()));
     }
+    if (policy) NoteOtherWork(path, *plan, planner.pipeline(), notes);
     return policy;
   }
   if (!path.ends_with(".py")) {

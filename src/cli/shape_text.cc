@@ -6,17 +6,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cli/plan_summary.h"
+#include "cli/policy_runs.h"
 #include "cli/scenario_text.h"
 #include "cli/table.h"
+#include "report/power_shape.h"
 
 namespace perseus::cli {
 namespace {
+
+// Two windows of the ramp over a second.
+constexpr double kRampSeconds = 2;
+// Of the power's shape (docs/emulation.md): its values, and the longest job that has one.
+constexpr double kLongestInterval = 0.02;
+constexpr double kLongestShapeSeconds = 41943;
 
 struct PowerUnitOfText {
   std::string_view name;
@@ -76,22 +86,67 @@ std::string SlowedInWords(const EmulationSummary& summary, const SlowerRun& run)
 
 }  // namespace
 
+void NoteUnresolved(const EmulationSummary& summary, std::vector<std::string>* notes) {
+  const PowerShape& shape = summary.emulation->power_shape;
+  const double seconds =
+      std::min(summary.emulation->time_seconds, summary.max_clocks->time_seconds);
+  const auto enough = [&](double needed_seconds) {
+    // A value of less than an interval is left out.
+    return CountOf(static_cast<std::int64_t>(std::ceil((needed_seconds + kLongestInterval) /
+                                                       seconds * summary.spec.iterations)),
+                   "iteration");
+  };
+  const bool too_long = !shape.stated() && seconds > kRampSeconds;
+  if (summary.power_limits.ramp_watts_per_second && !shape.ramp_1s && !too_long) {
+    notes->push_back(fmt::format(
+        "--ramp-limit is on the change from one second to the next, and this run takes {}: whether "
+        "it is kept is not resolved; emulate at least {} (--iterations).",
+        SpanOfTime(seconds), enough(kRampSeconds)));
+  }
+  if (!shape.stated() || shape.band_resolved) return;
+  const PowerBand& band = shape.band;
+  const double needed = 1 / (band.high_hz - band.low_hz);
+  notes->push_back(fmt::format(
+      "--power-band {:g}-{:g} is narrower than a run of {} tells apart ({:.3g} Hz), so what swings "
+      "in it is not stated; {}.",
+      band.low_hz, band.high_hz, SpanOfTime(seconds), 1 / seconds,
+      needed < kLongestShapeSeconds
+          ? fmt::format("emulate at least {} (--iterations), or give a wider band", enough(needed))
+          : "give a wider band"));
+}
+
 std::string LimitSentence(const EmulationSummary& summary) {
   const std::string limits = LimitsInWords(summary);
   std::vector<std::string> keep;
+  std::vector<std::string> unresolved;
   for (const PolicyRow& row : summary.policies) {
-    if (row.why_not.empty() && summary.power_limits.KeptBy(row.shape)) keep.push_back(row.policy);
+    if (!row.why_not.empty()) continue;
+    const LimitVerdict verdict = summary.power_limits.Verdict(row.shape);
+    if (verdict == LimitVerdict::kKept) keep.push_back(row.policy);
+    if (verdict == LimitVerdict::kNotResolved) unresolved.push_back(row.policy);
   }
-  std::string text = keep.empty() ? fmt::format("none of these keeps {}.", limits)
-                                  : fmt::format("{} kept by {}.", limits, fmt::join(keep, ", "));
+  std::string text = keep.empty() ? fmt::format("{} kept by none of these", limits)
+                                  : fmt::format("{} kept by {}", limits, fmt::join(keep, ", "));
+  if (keep.empty() && !unresolved.empty()) text = limits;
+  if (!unresolved.empty()) {
+    text += fmt::format("{} not resolved for {}: the run is too short or too long to say",
+                        keep.empty() ? ":" : ";", fmt::join(unresolved, ", "));
+  }
+  text += '.';
   const SlowerRun& last = summary.slower.back();
-  if (!last.shape.stated()) return text + " The job is too short or too long to say more.";
-  if (!last.keeps) {
-    text += fmt::format(" {} does not keep it with up to {} an iteration, the longest tried.",
-                        summary.label, FormatSeconds(last.target_seconds));
-  } else if (summary.slower.size() > 1) {
+  const LimitVerdict verdict = summary.power_limits.Verdict(last.shape);
+  if (verdict == LimitVerdict::kNotResolved) return text;
+  if (verdict == LimitVerdict::kKept && summary.slower.size() > 1) {
     text +=
         fmt::format(" {} keeps it slowed down: {}.", summary.label, SlowedInWords(summary, last));
+  } else if (verdict == LimitVerdict::kBroken && summary.slower.size() > 1) {
+    text += fmt::format(" {} does not keep it with up to {} an iteration, the longest tried.",
+                        summary.label, FormatSeconds(last.target_seconds));
+  } else if (verdict == LimitVerdict::kBroken) {
+    text += fmt::format(" {} is one plan, which is not made slower; {}.", summary.label,
+                        summary.policy == kPerseus
+                            ? "try --at 1.02x and more"
+                            : "to see which slower plan keeps it: --policy perseus");
   }
   const double ballast = summary.slower.front().shape.ballast_joules;
   if (!summary.slower.front().keeps && ballast > 0) {
@@ -113,7 +168,9 @@ std::string FormatShapes(const EmulationSummary& summary, const Style& style) {
     ramp = std::max(ramp, MostRampOf(row.shape));
     swing = std::max(swing, row.shape.rms_watts);
   }
-  if (!stated) return "";
+  if (!stated) {
+    return summary.power_limits.any() ? "\n" + Fact("Limits", LimitSentence(summary), style) : "";
+  }
   const PowerUnitOfText ramps = UnitFor(ramp);
   const PowerUnitOfText swings = UnitFor(swing);
   std::vector<std::string> header = {
@@ -130,14 +187,17 @@ std::string FormatShapes(const EmulationSummary& summary, const Style& style) {
   for (const PolicyRow& row : summary.policies) {
     const PowerShape& shape = row.shape;
     if (!row.why_not.empty() || !shape.stated()) continue;
-    std::vector<std::string> cells = {row.policy,
-                                      ramps(shape.ramp_1s),
-                                      ramps(shape.ramp_100ms),
-                                      swings(shape.rms_watts),
-                                      swings(shape.band_rms_watts),
-                                      FormatPercent(100 * shape.band_share, 2),
-                                      fmt::format("{:.3g}", shape.strongest_hz)};
-    if (limited) cells.emplace_back(summary.power_limits.KeptBy(shape) ? "yes" : "no");
+    std::vector<std::string> cells = {
+        row.policy,
+        ramps(shape.ramp_1s),
+        ramps(shape.ramp_100ms),
+        swings(shape.rms_watts),
+        shape.band_resolved ? swings(shape.band_rms_watts) : "-",
+        shape.band_resolved ? FormatPercent(100 * shape.band_share, 2) : "-",
+        shape.band_resolved ? fmt::format("{:.3g}", shape.strongest_hz) : "-"};
+    if (limited) {
+      cells.emplace_back(report::VerdictText(summary.power_limits.Verdict(shape)));
+    }
     table.AddRow(std::move(cells));
   }
   std::string out =

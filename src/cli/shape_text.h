@@ -5,6 +5,7 @@
 #define PERSEUS_CLI_SHAPE_TEXT_H_
 
 #include <string>
+#include <vector>
 
 #include "cli/emulation_summary.h"
 #include "cli/terminal.h"
@@ -14,6 +15,9 @@ namespace perseus::cli {
 // The power of the job as the grid sees it, for every policy, and what keeps
 // the limits that were asked for; "" where the job is too short to say.
 std::string FormatShapes(const EmulationSummary& summary, const Style& style);
+
+// What the run is too short to say, and how long it would have to be.
+void NoteUnresolved(const EmulationSummary& summary, std::vector<std::string>* notes);
 
 // What keeping the limits takes, in a sentence. Precondition: some were asked for.
 std::string LimitSentence(const EmulationSummary& summary);

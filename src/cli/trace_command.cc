@@ -36,9 +36,9 @@ std::string NameOfFile(const std::string& path) {
 std::string SlowdownText(double slowdown) { return fmt::format("{:.4f}", slowdown); }
 
 std::string StepsText(const WhatIf& what_if, const Style& style) {
-  Table table(
-      {"step", "recorded s", "replayed s", "launch delays", "without stragglers s", "slowdown"},
-      {Align::kLeft});
+  Table table({"step", "recorded s", "replayed s", "recorded over replayed", "without stragglers s",
+               "slowdown"},
+              {Align::kLeft});
   for (const trace::StepTimes& step : what_if.steps) {
     table.AddRow({fmt::format("{}", step.step), fmt::format("{:.4f}", step.recorded_seconds),
                   fmt::format("{:.4f}", step.replayed_seconds),
@@ -110,9 +110,9 @@ std::string DelaysText(const WhatIf& what_if, const Style& style) {
   double gaps = 0;
   for (const trace::LaunchDelay& delay : what_if.launch_delays) gaps += delay.seconds;
   return text +
-         Wrap(fmt::format("All of them are {:.3f} ms of the {:.3f} ms by which recorded and "
-                          "replayed steps differ; the rest is that without them another chain is "
-                          "the longest.",
+         Wrap(fmt::format("These launch delays are {:.3f} ms of the {:.3f} ms by which recorded "
+                          "and replayed steps differ; the rest is that without them another chain "
+                          "is the longest.",
                           1e3 * gaps, 1e3 * (what_if.recorded_seconds - what_if.replayed_seconds)),
               style.columns, 0) +
          "\n";
@@ -174,7 +174,7 @@ std::string TraceText(const TraceAnswer& answer, const Style& style) {
            style.columns, 0) +
       "\n\n";
   text += Wrap(fmt::format("Stragglers make a step {:.4f} times as long: {} instead of {} in the "
-                           "mean, replayed without launch delays; {} as recorded.",
+                           "mean, each operation as soon as it may begin; {} as recorded.",
                            what_if.blocking_slowdown, FormatSeconds(what_if.replayed_seconds),
                            FormatSeconds(what_if.without_stragglers_seconds),
                            FormatSeconds(what_if.recorded_seconds)),

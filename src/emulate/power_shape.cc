@@ -60,6 +60,10 @@ void AddSpectrum(const std::vector<double>& swings, double variance, PowerShape*
   }
   // By Parseval these add up to the variance, over all k but 0.
   const auto parts = static_cast<double>(size) * static_cast<double>(swings.size());
+  constexpr double kRounding = 1e-9;  // Of what the band's ends were read as.
+  const double width_hz = shape->band.high_hz - shape->band.low_hz;
+  shape->band_resolved =
+      width_hz * (static_cast<double>(swings.size()) * shape->interval_seconds) >= 1 - kRounding;
   double in_band = 0;
   double strongest = 0;
   int column = 0;
@@ -67,7 +71,7 @@ void AddSpectrum(const std::vector<double>& swings, double variance, PowerShape*
     const double hz =
         static_cast<double>(k) / (static_cast<double>(size) * shape->interval_seconds);
     const double part = (2 * k == size ? 1 : 2) * std::norm(values[k]) / parts;
-    if (hz >= shape->band.low_hz && hz <= shape->band.high_hz) {
+    if (shape->band_resolved && hz >= shape->band.low_hz && hz <= shape->band.high_hz) {
       in_band += part;
       if (part > strongest) {
         strongest = part;

@@ -153,6 +153,13 @@ Result<Work> WorkOfJob(const JobFile& settings, const Profile& profile, const Pi
                           "the table's mean length (or give work_tokens)",
                           table->source));
   }
+  std::set<int> stated;
+  for (const WorkRow& row : table->rows) stated.insert(row.microbatch);
+  const int count = static_cast<int>(stated.size());
+  if (!table->in_tokens && count < dag.num_microbatches) {
+    notes->push_back(fmt::format("{}: rows for {} of {}; the others are as in the profile",
+                                 table->source, count, Count(dag.num_microbatches, "microbatch")));
+  }
   std::set<std::pair<int, ComputationType>> kinds;
   for (const Computation& computation : dag.computations) {
     kinds.emplace(computation.action.stage, computation.action.type);

@@ -26,6 +26,8 @@ constexpr NumberRange kJoules = {.least = 0, .most = kMaxJoules};
 constexpr NumberRange kInnerShare = {
     .least = 0, .most = 1, .above_least = true, .below_most = true};
 
+constexpr NumberRange kConfidence = {.least = 0.5, .most = 1, .below_most = true};
+
 const std::array<Field, 41> kFields = {{
     {"profile", &JobFile::profile, Unit::kPath, {}},
     {"baseline", &JobFile::baseline, Unit::kLabel, {}},
@@ -70,7 +72,7 @@ const std::array<Field, 41> kFields = {{
     {"min_call_interval", &JobFile::min_call_interval_seconds, Unit::kSeconds, kSeconds, true},
     {"change_price", &JobFile::change_price_joules, Unit::kNone, kJoules, true},
     {"max_slowdown", &JobFile::max_slowdown, Unit::kShare, kShare, true},
-    {"confidence", &JobFile::confidence, Unit::kShare, kInnerShare, true},
+    {"confidence", &JobFile::confidence, Unit::kShare, kConfidence, true},
     {"max_changes", &JobFile::max_changes, Unit::kNone, {.least = 0, .most = kMaxChanges}, true},
 }};
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -68,11 +69,38 @@ class JobParser {
       if (field.condition == conditions) keys.push_back(field.key);
     }
     if (!conditions) keys.push_back(job::kConditionsTable);
+    FailIfMisplaced(table, conditions);
     table.AllowOnly(keys);
     for (const job::Field& field : job::Fields()) {
       if (field.condition != conditions) continue;
       if (const auto found = table.Find(field.key)) Read(field, *found);
     }
+  }
+
+  // Where the first key that does not belong here is one of the other table.
+  void FailIfMisplaced(const TreeCursor& table, bool conditions) {
+    const auto* members = std::get_if<TreeNode::Table>(&table.node().value);
+    if (members == nullptr) return;
+    const TreeMember* first = nullptr;
+    for (const TreeMember& member : *members) {
+      const job::Field* const field = job::FindField(member.key);
+      const bool here = field != nullptr ? field->condition == conditions
+                                         : !conditions && member.key == job::kConditionsTable;
+      const auto place = [](const TreeMember& m) {
+        return std::pair(m.key_position.line, m.key_position.column);
+      };
+      if (!here && (first == nullptr || place(member) < place(*first))) first = &member;
+    }
+    if (first == nullptr || job::FindField(first->key) == nullptr) return;
+    reader_.FailAt(
+        first->key_position,
+        conditions
+            ? fmt::format("unknown key '{0}' in [{1}]: it is none of the conditions; put it above "
+                          "the line [{1}], which holds for all that follows",
+                          first->key, job::kConditionsTable)
+            : fmt::format("unknown key '{}' outside of [{}]: it is one of the conditions; put it "
+                          "below a line [{}]",
+                          first->key, job::kConditionsTable, job::kConditionsTable));
   }
 
   void Read(const job::Field& field, const TreeCursor& found) {

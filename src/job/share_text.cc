@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string>
 
 #include "common/nearest_name.h"
 #include "common/numbers.h"
@@ -17,6 +18,14 @@ bool Inside(double share, const NumberRange& range) {
   const bool above = range.above_least ? share > range.least : share >= range.least;
   const bool below = range.below_most ? share < range.most : share <= range.most;
   return above && below;
+}
+
+// "of at most 25%", "above 0% and below 100%".
+std::string Bounds(const NumberRange& range) {
+  const std::string most =
+      fmt::format("{} {:g}%", range.below_most ? "below" : "of at most", 100 * range.most);
+  if (range.above_least) return fmt::format("above {:g}% and {}", 100 * range.least, most);
+  return range.least > 0 ? fmt::format("from {:g}% to {}", 100 * range.least, most) : most;
 }
 
 }  // namespace
@@ -31,12 +40,8 @@ Result<double> ParseShare(std::string_view text, const NumberRange& range) {
     if (Inside(share, range)) return share;
   }
   const bool meant_percent = value && !is_percent && *value > 0 && Inside(*value / 100, range);
-  const std::string_view bound = range.below_most ? "below" : "of at most";
-  return InvalidInput(fmt::format("expected a percentage (1%) or a share (0.01) {} {:g}%, got {}{}",
-                                  range.above_least
-                                      ? fmt::format("above {:g}% and {}", 100 * range.least, bound)
-                                      : std::string(bound),
-                                  100 * range.most, Shown(text),
+  return InvalidInput(fmt::format("expected a percentage (1%) or a share (0.01) {}, got {}{}",
+                                  Bounds(range), Shown(text),
                                   meant_percent ? fmt::format("; did you mean {}%?", text) : ""));
 }
 

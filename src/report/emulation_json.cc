@@ -179,6 +179,18 @@ Json RunToJson(const EmulationReportInput& input) {
           {"policy", figures(*input.run)}};
 }
 
+// Apart from all energies: it is what the user says that a call is worth.
+Json PriceOfChangesToJson(const EmulationReportInput& input) {
+  const double after = input.change_joules * static_cast<double>(input.emulation->clock_calls);
+  const double before = input.change_joules * static_cast<double>(input.max_clocks->clock_calls);
+  return {
+      {"change_price_j", input.change_joules},
+      {"price_j", after},
+      {"baseline_price_j", before},
+      {"saving_percent", report::PercentSaved(input.emulation->energy.total_joules() + after,
+                                              input.max_clocks->energy.total_joules() + before)}};
+}
+
 }  // namespace
 
 std::string FormatEmulationJson(const EmulationReportInput& input) {
@@ -206,6 +218,7 @@ std::string FormatEmulationJson(const EmulationReportInput& input) {
   json["saving_percent"] =
       report::PercentSaved(emulation.energy.total_joules(), baseline.energy.total_joules());
   json["slowdown_percent"] = report::PercentOver(emulation.time_seconds, baseline.time_seconds);
+  if (input.change_joules > 0) json["price_of_changes"] = PriceOfChangesToJson(input);
   json["iterations"] = IterationsToJson(emulation);
   json["power_w"] = emulation.power.watts;
   json["policies"] = PoliciesToJson(input);

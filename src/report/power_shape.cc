@@ -25,6 +25,10 @@ Json RampToJson(const std::optional<PowerRamp>& ramp) {
           {"fall_w_per_s", ramp->fall_watts_per_second}};
 }
 
+Json IfResolved(const PowerShape& shape, double value) {
+  return shape.band_resolved ? Json(value) : Json();
+}
+
 Json NumberOrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 std::string Ramp(const DisplayUnit& unit, const std::optional<PowerRamp>& ramp) {
@@ -33,9 +37,20 @@ std::string Ramp(const DisplayUnit& unit, const std::optional<PowerRamp>& ramp) 
                      unit.Number(ramp->fall_watts_per_second));
 }
 
+// null: the job is too short to say.
+Json VerdictToJson(LimitVerdict verdict) {
+  if (verdict == LimitVerdict::kNotResolved) return nullptr;
+  return verdict == LimitVerdict::kKept;
+}
+
 double MostRamp(const PowerShape& shape) {
   return std::max(shape.ramp_1s ? shape.ramp_1s->most() : 0,
                   shape.ramp_100ms ? shape.ramp_100ms->most() : 0);
+}
+
+// What the job is too short to tell is a dash.
+std::string Swing(const DisplayUnit& unit, const PowerShape& shape) {
+  return shape.band_resolved ? unit.Number(shape.band_rms_watts) : "\u2013";
 }
 
 std::string Percent(double share) { return fmt::format("{:.2f}\u00a0%", 100 * share); }
@@ -73,9 +88,9 @@ Json ShapeToJson(const PowerShape& shape) {
           {"band",
            {{"from_hz", shape.band.low_hz},
             {"to_hz", shape.band.high_hz},
-            {"rms_w", shape.band_rms_watts},
-            {"share", shape.band_share},
-            {"strongest_hz", shape.strongest_hz}}},
+            {"rms_w", IfResolved(shape, shape.band_rms_watts)},
+            {"share", IfResolved(shape, shape.band_share)},
+            {"strongest_hz", IfResolved(shape, shape.strongest_hz)}}},
           {"ballast_j", shape.ballast_joules},
           {"spectrum", std::move(spectrum)}};
 }
@@ -87,14 +102,26 @@ Json LimitsToJson(const EmulationReportInput& input) {
     rows.push_back({{"target_s", run.target_seconds},
                     {"time_s", run.time_seconds},
                     {"energy_j", run.energy_joules},
-                    {"keeps", run.keeps},
+                    {"keeps", VerdictToJson(input.power_limits.Verdict(run.shape))},
                     {"ramp_1s", RampToJson(run.shape.ramp_1s)},
-                    {"band_rms_w", run.shape.band_rms_watts},
+                    {"band_rms_w", IfResolved(run.shape, run.shape.band_rms_watts)},
                     {"ballast_j", run.shape.ballast_joules}});
   }
   return {{"ramp_w_per_s", NumberOrNull(input.power_limits.ramp_watts_per_second)},
           {"band_rms_w", NumberOrNull(input.power_limits.band_rms_watts)},
           {"slower", std::move(rows)}};
+}
+
+std::string_view VerdictText(LimitVerdict verdict) {
+  switch (verdict) {
+    case LimitVerdict::kKept:
+      return "yes";
+    case LimitVerdict::kBroken:
+      return "no";
+    case LimitVerdict::kNotResolved:
+      break;
+  }
+  return "not resolved";
 }
 
 std::string BandText(const PowerBand& band) {
@@ -127,14 +154,15 @@ Table ShapeTable(const EmulationReportInput& input) {
   for (const PolicyRow& row : input.policies) {
     const PowerShape& shape = row.shape;
     if (!row.why_not.empty() || !shape.stated()) continue;
-    std::vector<Cell> cells = {{row.policy, "", row.summary},
-                               {Ramp(ramp_unit, shape.ramp_1s)},
-                               {Ramp(ramp_unit, shape.ramp_100ms)},
-                               {rms_unit.Number(shape.rms_watts)},
-                               {rms_unit.Number(shape.band_rms_watts)},
-                               {Percent(shape.band_share)},
-                               {fmt::format("{:.3g}", shape.strongest_hz)}};
-    if (limited) cells.push_back({input.power_limits.KeptBy(shape) ? "yes" : "no"});
+    std::vector<Cell> cells = {
+        {row.policy, "", row.summary},
+        {Ramp(ramp_unit, shape.ramp_1s)},
+        {Ramp(ramp_unit, shape.ramp_100ms)},
+        {rms_unit.Number(shape.rms_watts)},
+        {Swing(rms_unit, shape)},
+        {shape.band_resolved ? Percent(shape.band_share) : "\u2013"},
+        {shape.band_resolved ? fmt::format("{:.3g}", shape.strongest_hz) : "\u2013"}};
+    if (limited) cells.push_back({std::string(VerdictText(input.power_limits.Verdict(shape)))});
     if (ballast) cells.push_back({Percent(shape.ballast_joules / row.energy.total_joules())});
     table.Add(std::move(cells), row.policy == input.label ? "chosen" : "");
   }
@@ -173,8 +201,8 @@ Table LimitTable(const EmulationReportInput& input) {
                {energy.Number(run.energy_joules)},
                {ChangePercent(PercentSaved(run.energy_joules, baseline.energy.total_joules()), 2)},
                {Ramp(ramp_unit, run.shape.ramp_1s)},
-               {rms_unit.Number(run.shape.band_rms_watts)},
-               {run.keeps ? "yes" : "no"}},
+               {Swing(rms_unit, run.shape)},
+               {std::string(VerdictText(input.power_limits.Verdict(run.shape)))}},
               run.keeps ? "chosen" : "");
   }
   return table;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "perseus/emulation_report.h"
 #include "report/document.h"
@@ -17,6 +18,9 @@ namespace perseus::report {
 
 nlohmann::ordered_json ShapeToJson(const PowerShape& shape);             // null where not stated.
 nlohmann::ordered_json LimitsToJson(const EmulationReportInput& input);  // null: none asked for.
+
+// "yes", "no" or "not resolved".
+std::string_view VerdictText(LimitVerdict verdict);
 
 // "0.1 to 20 Hz"
 std::string BandText(const PowerBand& band);

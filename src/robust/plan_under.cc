@@ -183,8 +183,16 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   const double slower_percent =
       100 * (seconds / base_seconds * (1 + spec.conditions.max_slowdown) - 1);
 
-  const robust::Trials trials = robust::MakeTrials(planner, spec, kTrials, robust::kTrialSeed);
-  robust::LadderSearch search(planner, spec, trials, slower_percent,
+  robust::Trials trials = robust::MakeTrials(planner, spec, kTrials, robust::kTrialSeed);
+  // Who asks for more than T_economic has to wait until then (for another pipeline): as
+  // PlanFor() does, count an iteration of that length.
+  const bool waits = seconds > planner.frontier().economic_seconds * (1 + 1e-9);
+  if (waits) {
+    trials.set_least_seconds(trials.baseline().iteration_time_seconds * seconds / base_seconds);
+  }
+  // A plan that ends just when it may is in time, whatever rounding makes of it.
+  constexpr double kRoundingPercent = 1e-9;
+  robust::LadderSearch search(planner, spec, trials, slower_percent + kRoundingPercent,
                               robust::PriceOfTime(planner, seconds));
   const CostedPipeline& pipeline = planner.pipeline();
   search.Judge(planner.baseline().options, robust::ChangesOf(pipeline, planner.baseline().options));
@@ -210,21 +218,36 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   }
   const auto plan_of = [&](const std::vector<CostOption>& options) {
     Plan plan = planner.Evaluate(options);
-    plan.requested_time_seconds = std::max(seconds, plan.iteration_time_seconds);
+    plan.requested_time_seconds = seconds;
     return plan;
   };
+  bool goes_on = true;
   const auto tell = [&](double share, bool better) {
     if (!callback) return true;
-    if (!better || search.best() == nullptr) return callback({.share = share, .better = nullptr});
-    const Plan plan = plan_of(search.best()->options);
-    return callback({.share = share, .better = &plan});
+    std::optional<Plan> plan;
+    if (better && search.best() != nullptr) plan = plan_of(search.best()->options);
+    goes_on = callback({.share = share, .better = plan ? &*plan : nullptr});
+    return goes_on;
   };
-  if (spec.constraints.any()) {
+  const bool constrained = spec.constraints.any();
+  if (!constrained) search.Run(tell);
+  if (waits && goes_on && !constrained) {
+    // There is so much slack then that few changes cost little.
+    for (const Granularity granularity :
+         {Granularity::kStage, Granularity::kStageType, Granularity::kPhase}) {
+      PlanConstraints constraints;
+      constraints.granularity = granularity;
+      const auto plan = planner.PlanFor(seconds, constraints, std::min(spec.effort, 1.0));
+      if (plan) search.Judge(plan->options, robust::ChangesOf(pipeline, plan->options));
+    }
+  }
+  if (goes_on && (waits || constrained)) {
     // Slack is given away by planning for less time, and by margins on what is slowed.
     constexpr int kSteps = 12;
     constexpr double kStep = 0.0025;
+    constexpr int kSparse = 4;  // Where the search has been through, and slack is left.
     const double fastest = planner.frontier().fastest_seconds;
-    for (int k = 1; k <= 2 * kSteps; ++k) {
+    for (int k = 1; k <= 2 * kSteps; k += constrained ? 1 : kSparse) {
       PlanConstraints constraints = spec.constraints;
       double shorter = seconds;
       if (k <= kSteps) {
@@ -237,10 +260,8 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
       const auto plan = planner.PlanFor(shorter, constraints, std::min(spec.effort, 1.0));
       if (plan) search.Judge(plan->options, robust::ChangesOf(pipeline, plan->options));
       const bool better = search.best() != nullptr && search.best()->saving_percent > before;
-      if (!tell(k / (2.0 * kSteps), better)) break;
+      if (!tell(constrained ? k / (2.0 * kSteps) : 1.0, better)) break;
     }
-  } else {
-    search.Run(tell);
   }
   if (search.best() == nullptr) {
     return MakeError(

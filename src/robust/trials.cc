@@ -112,7 +112,11 @@ ReplayedFigures Trials::baseline() const { return Compare(baseline_, baseline_ca
 
 ReplayedFigures Trials::Of(const std::vector<CostOption>& options) const {
   double calls = 0;
-  const std::vector<Iteration> iterations = Replay(options, &calls);
+  std::vector<Iteration> iterations = Replay(options, &calls);
+  for (Iteration& each : iterations) {
+    each.joules +=
+        pipeline_.total_blocking_power_watts * std::max(0.0, least_seconds_ - each.seconds);
+  }
   return Compare(iterations, calls);
 }
 

@@ -23,6 +23,9 @@ class Trials {
          const Conditions& conditions, int pipelines, int jobs, std::int64_t iterations,
          std::uint64_t seed);
 
+  // From now on an iteration of Of() that is shorter waits until then.
+  void set_least_seconds(double seconds) { least_seconds_ = seconds; }
+
   ReplayedFigures baseline() const;
   ReplayedFigures Of(const std::vector<CostOption>& options) const;
 
@@ -45,6 +48,7 @@ class Trials {
   int jobs_;
   std::int64_t iterations_;
   std::uint64_t seed_;
+  double least_seconds_ = 0;
   double baseline_calls_ = 0;
   std::vector<Iteration> baseline_;
 };

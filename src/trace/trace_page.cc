@@ -50,7 +50,7 @@ class TracePage {
          "replayed / without stragglers", "hero lost"},
         {"Step as recorded", Seconds(what_if_.recorded_seconds), "mean"},
         {"Step replayed", Seconds(what_if_.replayed_seconds),
-         fmt::format("{:+.2f} % by launch delays", 100 * (what_if_.launch_slowdown - 1))},
+         fmt::format("{:+.2f} % over the replayed", 100 * (what_if_.launch_slowdown - 1))},
         {"Without stragglers", Seconds(what_if_.without_stragglers_seconds),
          "every operation as its kind usually is"}};
   }

@@ -99,6 +99,104 @@ TEST_F(BinaryConditionsTest, PlanSaysWhatItGivesUp) {
   EXPECT_TRUE(document["price_curve"].is_array());
 }
 
+TEST_F(BinaryConditionsTest, TheTableMarksThePlanThatIsWritten) {
+  std::vector<std::string> arguments = Arguments("plan", flags_);
+  arguments.insert(arguments.end(), {"--effort", "0.05"});
+  EXPECT_THAT(Out(arguments), HasSubstr("\n>  under conditions"));
+  arguments.insert(arguments.end(), {"--json", "-o", folder_.Path("out")});
+  const json document = json::parse(Out(arguments));
+  int chosen = 0;
+  for (const json& point : document["points"]) {
+    if (!point["chosen"]) continue;
+    ++chosen;
+    EXPECT_EQ(point["name"], "under_conditions");
+    EXPECT_EQ(point["energy_j"], document["energy_j"]);
+  }
+  EXPECT_EQ(chosen, 1);
+  EXPECT_THAT(ReadText(folder_.Path("out/report.html")),
+              HasSubstr("Energy per iteration, under the conditions"));
+}
+
+TEST_F(BinaryConditionsTest, ThePriceOfChangesIsStatedApart) {
+  const std::vector<std::string> late = {"--switch-latency", "20ms", "--iterations", "4", "--json"};
+  std::vector<std::string> priced = late;
+  priced.insert(priced.end(), {"--change-price", "0.5"});
+  const std::string path = Write(flags_, "held");
+  const auto emulate = [&](std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--plan", path});
+    return json::parse(Out(Arguments("emulate", flags)));
+  };
+  const json without = emulate(late);
+  EXPECT_FALSE(without.contains("price_of_changes"));
+  const json with = emulate(priced);
+  EXPECT_EQ(with["energy_j"], without["energy_j"]);
+  const json& price = with["price_of_changes"];
+  EXPECT_EQ(price["price_j"], 0.5 * with["clock_calls"].get<double>());
+  EXPECT_GT(price["price_j"], 0);
+  EXPECT_EQ(price["baseline_price_j"], 0);
+  EXPECT_LT(price["saving_percent"], with["saving_percent"]);
+  // In text, too, and what the plan says of itself.
+  std::vector<std::string> plan = Arguments("plan", flags_);
+  plan.insert(plan.end(), {"--effort", "0.05", "--change-price", "0.5"});
+  EXPECT_THAT(Out(plan), HasSubstr("(--change-price), in no other figure here"));
+}
+
+TEST_F(BinaryConditionsTest, WhatIsMisplacedInAJobFileIsSaid) {
+  const std::string job =
+      "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\nblocking_power = 20\n";
+  const RunResult below =
+      RunPerseus({"plan", folder_.Write("a.toml", job + "[conditions]\nnoise = '1%'\ndp = 2\n")});
+  EXPECT_EQ(below.exit_code, 2);
+  EXPECT_THAT(below.err, HasSubstr("a.toml:7:1: "));
+  EXPECT_THAT(below.err, HasSubstr("put it above the line [conditions]"));
+  const RunResult above = RunPerseus({"plan", folder_.Write("b.toml", job + "noise = '1%'\n")});
+  EXPECT_EQ(above.exit_code, 2);
+  EXPECT_THAT(above.err, HasSubstr("put it below a line [conditions]"));
+}
+
+TEST_F(BinaryConditionsTest, APlanForMicrobatchesThatDifferIsNotReplayedSilently) {
+  const std::string work = folder_.Write("work.csv", "microbatch,factor\n0,1\n1,2\n2,1\n3,0.5\n");
+  const std::string path = Write({"--work", work}, "work");
+  const auto notes = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> flags = {"--plan", path, "--iterations", "2", "--json"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return json::parse(Out(Arguments("emulate", flags)))["notes"].dump();
+  };
+  EXPECT_THAT(notes({}), HasSubstr("give the work table that it was made with (--work)"));
+  EXPECT_THAT(notes({"--work", work}), Not(HasSubstr("work")));
+  const std::string other = folder_.Write("other.csv", "microbatch,factor\n0,1\n1,2\n2,3\n");
+  EXPECT_THAT(notes({"--work", other}), HasSubstr("microbatches of other lengths"));
+  EXPECT_THAT(notes({"--work", other}), HasSubstr("rows for 3 of 4 microbatches"));
+}
+
+TEST_F(BinaryConditionsTest, ASpreadIsHeldAgainstTheLatencyOfThePlan) {
+  const RunResult run = RunPerseus(
+      Arguments("emulate", {"--plan", Write(flags_, "held"), "--switch-latency-spread", "30ms"}));
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("--switch-latency-spread is 0.03 s, more than the latency of "
+                                 "0.02 s that it is the spread of, after the plan's conditions"));
+}
+
+TEST_F(BinaryConditionsTest, ALatencyInTheWrongUnitIsNoted) {
+  std::vector<std::string> arguments =
+      Arguments("plan", {"--switch-latency", "20s", "--effort", "0.05"});
+  EXPECT_THAT(Out(arguments), HasSubstr("did you mean 20ms?"));
+}
+
+TEST_F(BinaryConditionsTest, PowerLimitsSayWhatARunIsTooShortFor) {
+  // 4.5 s an iteration: ends of a band 0.01 Hz apart need 100 s.
+  const std::string text = Out(Arguments(
+      "emulate", {"--iterations", "1", "--power-band", "0.5-0.51", "--band-limit", "1kW"}));
+  EXPECT_THAT(text, HasSubstr("not resolved for max-clocks, perseus"));
+  EXPECT_THAT(text, HasSubstr("emulate at least 23 iterations"));
+  // One plan has no slower one.
+  const std::string path = Write({}, "paper");
+  const json limited = json::parse(Out(Arguments(
+      "emulate", {"--iterations", "2", "--plan", path, "--ramp-limit", "0.01W/s", "--json"})));
+  EXPECT_EQ(limited["power_limits"]["slower"].size(), 1u);
+  EXPECT_EQ(limited["power_limits"]["slower"][0]["keeps"], false);
+}
+
 TEST_F(BinaryConditionsTest, EmulateMakesThePlanThatHoldsWhereItIsTold) {
   std::vector<std::string> arguments = Arguments("emulate", flags_);
   arguments.insert(arguments.end(), {"--effort", "0.05", "--iterations", "20"});

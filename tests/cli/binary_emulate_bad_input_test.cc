@@ -71,18 +71,42 @@ TEST_F(BinaryEmulateBadInputTest, AssignmentsThatWouldBeMisstated) {
               HasSubstr("leave out the target (--at)"));
   EXPECT_THAT(Emulate({"--assignment", lengths, "--work-fit", lengths}),
               HasSubstr("leave out the fit of the work table (--work-fit)"));
+  EXPECT_THAT(Emulate({"--assignment", lengths}),
+              HasSubstr("has the microbatches of 1 pipeline, but the job has 4; give --dp 1"));
+  EXPECT_THAT(Emulate({"--assignment", folder_.Path("none.csv")}),
+              StartsWith("--assignment: " + folder_.Path("none.csv")));
+}
+
+TEST_F(BinaryEmulateBadInputTest, FlagsThatWouldBeIgnored) {
+  EXPECT_EQ(Emulate({"--switch-latency-spread", "2ms"}),
+            "--switch-latency-spread is the spread of a latency; give --switch-latency, too");
+  EXPECT_EQ(Emulate({"--max-early-loss", "3%"}),
+            "--max-early-loss is for --call-ahead predicted; give both");
+  EXPECT_EQ(Emulate({"--max-early-loss", "3%", "--call-ahead", "end"}),
+            "--max-early-loss is for --call-ahead predicted; give both");
+  EXPECT_EQ(Emulate({"--work-fit", "fit.csv"}),
+            "--work-fit is for a work table in tokens (--work); give both");
+  EXPECT_EQ(Emulate({"--work-tokens", "100"}),
+            "--work-tokens is for a work table in tokens (--work); give both");
+  EXPECT_EQ(Emulate({"--sweep", "microbatches=2", "--work", "work.csv"}),
+            "--sweep is for microbatches that are alike; leave out the work table (--work)");
+  EXPECT_THAT(Emulate({"--plan", "plan.json", "--max-changes", "4"}),
+              HasSubstr("--max-changes is for making plans, and --plan replays one"));
+  EXPECT_THAT(Emulate({"--policy", "envpipe", "--max-slowdown", "1%"}),
+              HasSubstr("--max-slowdown is for the policy perseus"));
 }
 
 TEST_F(BinaryEmulateBadInputTest, NumbersOutOfRange) {
   EXPECT_THAT(Emulate({"--noise", "1"}), HasSubstr("did you mean 1%?"));
   EXPECT_THAT(Emulate({"--gpu-noise", "30%"}), HasSubstr("at most 25%"));
   EXPECT_EQ(Emulate({"--switch-latency", "1ms", "--switch-latency-spread", "2ms"}),
-            "the spread of that latency in seconds is 0.002; expected 0 to 0.001");
+            "--switch-latency-spread is 0.002 s, more than the latency of 0.001 s that it is the "
+            "spread of");
   EXPECT_EQ(Emulate({"--call-ahead", "none", "--switch-ahead"}),
             "--switch-ahead means --call-ahead end, but --call-ahead none is given; keep one of "
             "them");
   EXPECT_THAT(Emulate({"--max-slowdown", "2"}), HasSubstr("did you mean 2%?"));
-  EXPECT_THAT(Emulate({"--confidence", "100%"}), HasSubstr("above 0% and below 100%"));
+  EXPECT_THAT(Emulate({"--confidence", "100%"}), HasSubstr("from 50% to below 100%"));
   EXPECT_THAT(Emulate({"--seed", "-1"}), StartsWith("--seed: expected a whole number"));
   EXPECT_THAT(Emulate({"--iterations", "11"}), StartsWith("--iterations is given more than once"));
   EXPECT_THAT(Emulate({"--timeline-iteration", "10"}),

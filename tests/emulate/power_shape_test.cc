@@ -196,6 +196,51 @@ TEST(PowerLimitsTest, SlowsDownToTheFirstPlanThatKeepsThem) {
   EXPECT_EQ(at_limit(1e9).size(), 1u);
 }
 
+TEST(PowerLimitsTest, APolicyWithOnePlanIsNotRunForLongerTimes) {
+  const Planner planner = Plans(TinyPipeline(4, 4));
+  const Plan fast = PlanWith(planner, {kFast});
+  const FakePolicy policy = emulator_testing::Only(fast);
+  EmulationSpec spec;
+  spec.iterations = 3;
+  spec.target_seconds = fast.iteration_time_seconds;
+  const auto runs = SlowDownToLimits(planner, policy, spec, {.band_rms_watts = 0});
+  ASSERT_TRUE(runs);
+  ASSERT_EQ(runs->size(), 1u);
+  EXPECT_EQ(runs->front().target_seconds, spec.target_seconds);
+}
+
+TEST(PowerShapeTest, ABandThatTheJobIsTooShortForIsNotStated) {
+  // 10 s: ends of the band 0.1 Hz apart are told apart, closer ones are not.
+  const std::vector<double> watts = Wave(1000, 300, 0.55, 2000);
+  const PowerShape shape = ShapeOf(watts, kShapeInterval, {.band = {0.5, 0.6}});
+  EXPECT_TRUE(shape.band_resolved);
+  EXPECT_GT(shape.band_rms_watts, 0);
+  const PowerShape narrow = ShapeOf(watts, kShapeInterval, {.band = {0.5, 0.599}});
+  EXPECT_FALSE(narrow.band_resolved);
+  EXPECT_EQ(narrow.band_rms_watts, 0);
+  EXPECT_EQ(narrow.strongest_hz, 0);
+  EXPECT_EQ(narrow.rms_watts, shape.rms_watts);
+}
+
+TEST(PowerLimitsTest, WhatIsNotResolvedIsNeitherKeptNorBroken) {
+  const auto verdict = [](const PowerLimits& limits, const PowerShape& shape) {
+    return limits.Verdict(shape);
+  };
+  PowerShape shape = ShapeOf(Wave(10, 1, 1, 100), kShapeInterval, {});  // No ramp over 1 s.
+  EXPECT_EQ(verdict({.ramp_watts_per_second = 1e9}, {}), LimitVerdict::kNotResolved);
+  EXPECT_EQ(verdict({.ramp_watts_per_second = 1e9}, shape), LimitVerdict::kNotResolved);
+  EXPECT_EQ(verdict({.band_rms_watts = 1e9}, shape), LimitVerdict::kKept);
+  // One limit that is broken for sure is enough.
+  const PowerLimits both = {.ramp_watts_per_second = 1e9, .band_rms_watts = 0};
+  EXPECT_EQ(verdict(both, shape), LimitVerdict::kBroken);
+  shape.band_resolved = false;
+  EXPECT_EQ(verdict(both, shape), LimitVerdict::kNotResolved);
+  EXPECT_EQ(verdict({.band_rms_watts = 1e9}, shape), LimitVerdict::kNotResolved);
+  shape.ramp_1s = PowerRamp{3, 5};
+  EXPECT_EQ(verdict({.ramp_watts_per_second = 4, .band_rms_watts = 1e9}, shape),
+            LimitVerdict::kBroken);
+}
+
 TEST(PowerLimitsTest, WhatIsNotStatedIsNotKept) {
   PowerLimits limits;
   limits.ramp_watts_per_second = 1e9;

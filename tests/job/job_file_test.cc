@@ -260,7 +260,15 @@ TEST(JobFile, ConditionsAreATable) {
 
 TEST(JobFile, ConditionsHaveTheirPlaceAndTheirLimits) {
   EXPECT_EQ(TomlError("noise = 0.01").substr(0, 27), "job.toml:1:1: unknown key '");
-  EXPECT_EQ(TomlError("[conditions]\nschedule = '1f1b'").substr(0, 13), "job.toml:2:1:");
+  EXPECT_EQ(TomlError("[conditions]\nschedule = '1f1b'"),
+            "job.toml:2:1: unknown key 'schedule' in [conditions]: it is none of the conditions; "
+            "put it above the line [conditions], which holds for all that follows");
+  EXPECT_EQ(TomlError("noise = 0.01"),
+            "job.toml:1:1: unknown key 'noise' outside of [conditions]: it is one of the "
+            "conditions; put it below a line [conditions]");
+  // The first of two faults.
+  EXPECT_EQ(TomlError("[conditions]\nnoize = 0.01\ndp = 2").substr(0, 27),
+            "job.toml:2:1: unknown key '");
   EXPECT_EQ(TomlError("conditions = 3").substr(0, 14), "job.toml:1:14:");
   EXPECT_EQ(TomlError("[conditions]\ncall_ahead = 'soon'"),
             "job.toml:2:14: conditions.call_ahead: expected none, end or predicted, found 'soon'");
@@ -269,7 +277,7 @@ TEST(JobFile, ConditionsHaveTheirPlaceAndTheirLimits) {
             "most 25%, got '30%'");
   for (const std::string_view line :
        {"noise = 0.26", "noise = -0.1", "switch_latency = '1h'", "max_early_loss = 1.1",
-        "confidence = 1", "confidence = '0%'", "max_changes = -1", "max_changes = 1.5",
+        "confidence = 1", "confidence = '49%'", "max_changes = -1", "max_changes = 1.5",
         "change_price = -1", "max_slowdown = 'much'", "min_call_interval = true"}) {
     EXPECT_NE(TomlError("[conditions]\n" + std::string(line)), "accepted") << line;
   }

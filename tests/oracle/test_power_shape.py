@@ -105,6 +105,21 @@ def test_the_power_is_that_of_the_default_interval(profile: Path) -> None:
     assert (shape["band"]["from_hz"], shape["band"]["to_hz"]) == (0.1, 20)
 
 
+@pytest.mark.parametrize("band", [(0.5, 0.52), (0.5, 1.0)])
+def test_a_band_is_stated_where_the_run_is_long_enough(
+    profile: Path, band: tuple[float, float]
+) -> None:
+    """Of a run of about 10 s a fiftieth of a hertz is not."""
+    flags = ["--power-band", f"{band[0]}-{band[1]}", "--band-limit", "1MW", "--iterations", "5"]
+    result, watts = simulated(profile, *flags)
+    want = shape_of(watts, 0.005, band)
+    assert (want.band_rms is None) == (band[1] < 1)
+    assert shape_errors(result["power_shape"], result["time_s"], want, max(watts)) == []
+    keeps = [row["keeps"] for row in result["power_limits"]["slower"]]
+    assert keeps == [None if want.band_rms is None else True]
+    assert any("(--iterations)" in note for note in result["notes"]) == (want.band_rms is None)
+
+
 def test_an_error_is_found(profile: Path) -> None:
     """A figure that is off by a millionth is reported."""
     result, watts = simulated(profile, "--power-band", "0.5-4", "--iterations", "5")

@@ -65,6 +65,24 @@ TEST(PowerShapeReportTest, JsonHoldsEveryFigure) {
   EXPECT_EQ(limits.at("slower")[0].at("ramp_1s").at("rise_w_per_s"), 1600);
 }
 
+TEST(PowerShapeReportTest, WhatIsNotResolvedHasNoFigure) {
+  Shaped shaped;
+  shaped.input.power_limits = {.band_rms_watts = 1e9};
+  for (PolicyRow& row : shaped.input.policies) row.shape.band_resolved = false;
+  shaped.input.slower = {{2, 100, 8000, shaped.input.policies[0].shape, false}};
+  shaped.made.emulation.power_shape.band_resolved = false;
+  const auto json = nlohmann::json::parse(FormatEmulationJson(shaped.input));
+  for (const char* name : {"rms_w", "share", "strongest_hz"}) {
+    EXPECT_TRUE(json.at("power_shape").at("band").at(name).is_null()) << name;
+  }
+  EXPECT_TRUE(json.at("power_limits").at("slower")[0].at("keeps").is_null());
+  EXPECT_TRUE(json.at("power_limits").at("slower")[0].at("band_rms_w").is_null());
+  const Table policies = ShapeTable(shaped.input);
+  EXPECT_EQ(policies.rows[0].cells[4].text, "\u2013");
+  EXPECT_EQ(policies.rows[0].cells[7].text, "not resolved");
+  EXPECT_EQ(LimitTable(shaped.input).rows[0].cells.back().text, "not resolved");
+}
+
 TEST(PowerShapeReportTest, NothingIsSaidOfWhatIsNotStated) {
   const EmulatedSample made = MakeEmulatedSample(9, 50);
   const auto json = nlohmann::json::parse(FormatEmulationJson(made.Full()));
