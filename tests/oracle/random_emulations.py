@@ -73,8 +73,9 @@ def _add_switching(rng: random.Random, made: RandomEmulation) -> None:
         made.flags += ["--min-call-interval", repr(scenario.interval)]
     if rng.random() < 0.4:
         percent = rng.choice((0, 1, 20, 100))
-        scenario.early_loss = percent / 100
-        made.flags += ["--max-early-loss", f"{percent}%"]
+        if scenario.ahead == "predicted":  # Refused elsewhere, where it would mean nothing.
+            scenario.early_loss = percent / 100
+            made.flags += ["--max-early-loss", f"{percent}%"]
 
 
 def _kind_and_value(rng: random.Random, made: RandomEmulation, time: float) -> tuple[str, float]:
