@@ -5,6 +5,7 @@
 #define PERSEUS_EMULATOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -166,10 +167,12 @@ Result<Emulation> Emulate(const Planner& planner, const Policy& policy, const Em
 
 // What each of these plans comes to where all pipelines run it under `conditions` and nobody
 // straggles: five seeds, from which no search for plans draws, of up to 200 iterations. What
-// plan.json has as `expected`. Errors: as Emulate(). Deterministic; thread-safe.
+// plan.json has as `expected`. `keep_going` is asked between seeds. Errors: as Emulate(), and
+// kCancelled where it says no. Deterministic; thread-safe.
 Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                                   const std::vector<const Plan*>& plans,
-                                                  const Conditions& conditions, int pipelines);
+                                                  const Conditions& conditions, int pipelines,
+                                                  const std::function<bool()>& keep_going = {});
 
 }  // namespace perseus
 PERSEUS_EXPORT_END

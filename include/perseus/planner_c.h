@@ -130,7 +130,7 @@ typedef struct perseus_plan_figures {
   int32_t knob_changes;
   int32_t has_shared_knob_bound; /* Whether shared_knob_*, proven_best are known. */
   double requested_time_seconds;
-  double iteration_time_seconds; /* Never above the requested. */
+  double iteration_time_seconds; /* Never above the requested, but for an accepted slowdown. */
   double energy_joules;
   double lower_bound_joules; /* No plan that takes iteration_time_seconds can use less. */
   double gap_percent;        /* Of the energy above that bound. */
@@ -220,7 +220,7 @@ PERSEUS_PLANNER_API perseus_planner_status perseus_planner_notes(const perseus_p
 
 /* The plan that `perseus plan` makes. `settings_json` (NULL: none) is a JSON object that wins over
  * the job's own settings; of its keys these have a meaning here, others are refused: "at",
- * "granularity", "min_dwell", "max_clocks", "time_margin", "effort". */
+ * "granularity", "min_dwell", "max_clocks", "time_margin", "effort", "conditions". */
 PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan(
     const perseus_planner* planner, const char* settings_json, size_t settings_json_size,
     perseus_planner_progress progress, void* user, perseus_plan** plan, char** message);
@@ -228,7 +228,8 @@ PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan(
  * factor for each microbatch, how many times as long as in the profile its computations last. The
  * same lengths give the same plan, whatever was planned before: every rank that plans for itself
  * comes to the same. About 30 ms of CPU for 4 stages x 16 microbatches, 0.15 s for 8 x 32, unless
- * the settings (as of perseus_planner_plan()) name an "effort". From any thread. */
+ * the settings (as of perseus_planner_plan()) name an "effort". The job's conditions do not count,
+ * and settings that have some are refused. From any thread. */
 PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan_work(
     const perseus_planner* planner, const double* work, size_t work_count,
     const char* settings_json, size_t settings_json_size, perseus_planner_progress progress,

@@ -98,6 +98,13 @@ std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& 
   if (held.robust.conditions.change_joules > 0) {
     sentences.emplace_back("Price", PriceOfCalls(held));
   }
+  if (held.is_constrained) {
+    sentences.emplace_back(
+        "Limits",
+        "with --granularity, --min-dwell, --max-clocks or --time-margin only plans are tried that "
+        "know no conditions, made for shorter times or with margins. Without them the search may "
+        "find much better ones; --max-changes is the limit that it knows.");
+  }
   sentences.emplace_back("Given up", Why(held));
   sentences.emplace_back(
       "On paper",
@@ -134,6 +141,7 @@ Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double se
   if (!robust) return tl::unexpected(robust.error());
   HeldPlan held;
   held.robust = *std::move(robust);
+  held.is_constrained = job.Constraints().any();
   progress->SetWhat("emulation");
   const auto figures = EmulateUnder(planner, {&held.robust.plan, &held.robust.paper_plan},
                                     held.robust.conditions, held.robust.pipelines);

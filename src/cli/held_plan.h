@@ -26,6 +26,7 @@ struct HeldPlan {
   RobustPlan robust;
   ExpectedFigures expected;
   ExpectedFigures paper;  // Of robust.paper_plan.
+  bool is_constrained = false;
 };
 
 // Precondition: HasConditions(job.settings).

@@ -98,11 +98,12 @@ constexpr std::array<FlagText, 38> kFlags = {{
     {"gpu_noise", "--gpu-noise", "P%",
      "The same, drawn once for every GPU; a rank goes as its slowest GPU."},
     {"switch_latency", "--switch-latency", "TIME",
-     "From asking for a clock until it is in effect (15ms); work goes on at the old one."},
+     "From asking for a clock until it is in effect, for example 15ms; work goes on at the old "
+     "one."},
     {"switch_latency_spread", "--switch-latency-spread", "TIME",
      "Standard deviation of that, drawn anew for each call; at most the latency."},
     {"switch_stall", "--switch-stall", "TIME",
-     "So long a rank does nothing when its clock changes (2ms)."},
+     "So long a rank does nothing when its clock changes, for example 2ms."},
     {"call_ahead", "--call-ahead", "WHEN",
      "When a clock is asked for: none (default; as its computation starts), end (when the one "
      "before has ended), or predicted (a latency before the predicted start, as the client does)."},
@@ -110,7 +111,7 @@ constexpr std::array<FlagText, 38> kFlags = {{
      "With --call-ahead predicted: what a computation may lose of its time to a lower clock that "
      "comes before its end (default 5%)."},
     {"min_call_interval", "--min-call-interval", "TIME",
-     "Least time between two calls of a rank (10ms)."},
+     "Least time between two calls of a rank, for example 10ms."},
     {"change_price", "--change-price", "JOULES",
      "What a change of clock costs besides, in joules of its rank: the search counts it; what it "
      "comes to is stated apart, and is in no other figure."},

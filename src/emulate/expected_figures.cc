@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,9 +45,13 @@ std::int64_t IterationsOf(const CostedPipeline& pipeline, int pipelines) {
 }
 
 Result<std::vector<Emulation>> OfAllSeeds(const Planner& planner, const Plan& plan,
-                                          EmulationSpec spec) {
+                                          EmulationSpec spec,
+                                          const std::function<bool()>& keep_going) {
   std::vector<Emulation> emulations;
   for (const std::uint64_t seed : kSeeds) {
+    if (keep_going && !keep_going()) {
+      return MakeError(ErrorCode::kCancelled, "the emulation ended");
+    }
     spec.seed = seed;
     Result<Emulation> emulation = Emulate(planner, FixedPlan(plan), spec);
     if (!emulation) return tl::unexpected(emulation.error());
@@ -100,7 +105,8 @@ ExpectedFigures FiguresOf(const std::vector<Emulation>& emulations,
 
 Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                                   const std::vector<const Plan*>& plans,
-                                                  const Conditions& conditions, int pipelines) {
+                                                  const Conditions& conditions, int pipelines,
+                                                  const std::function<bool()>& keep_going) {
   EmulationSpec spec;
   spec.pipelines = pipelines;
   spec.iterations = emulate::IterationsOf(planner.pipeline(), pipelines);
@@ -108,11 +114,11 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
   spec.noise = conditions.noise;
   spec.switching = conditions.switching;
   spec.timeline_pipelines = 0;
-  const auto max_clocks = emulate::OfAllSeeds(planner, planner.baseline(), spec);
+  const auto max_clocks = emulate::OfAllSeeds(planner, planner.baseline(), spec, keep_going);
   if (!max_clocks) return tl::unexpected(max_clocks.error());
   std::vector<ExpectedFigures> figures;
   for (const Plan* const plan : plans) {
-    const auto emulations = emulate::OfAllSeeds(planner, *plan, spec);
+    const auto emulations = emulate::OfAllSeeds(planner, *plan, spec, keep_going);
     if (!emulations) return tl::unexpected(emulations.error());
     figures.push_back(emulate::FiguresOf(*emulations, *max_clocks, spec));
   }

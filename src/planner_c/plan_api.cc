@@ -45,10 +45,18 @@ Result<std::unique_ptr<perseus_plan>> MakePlanThatHolds(const PlannedJob& planne
   spec.effort = settings.effort.value_or(1);
   spec.pipelines = planned.job.DataParallel();
   spec.with_bound = false;
-  Result<RobustPlan> held = PlanUnder(planned.planner, seconds, spec, callback);
+  // A search that is told to end gives what it has; who gave up wants none.
+  bool ended = false;
+  const auto told = [&](const PlanProgress& now) {
+    ended = ended || (callback && !callback(now));
+    return !ended;
+  };
+  Result<RobustPlan> held = PlanUnder(planned.planner, seconds, spec, told);
+  if (ended) return MakeError(ErrorCode::kCancelled, "the search for a plan was cancelled");
   if (!held) return tl::unexpected(held.error());
   const auto expected =
-      EmulateUnder(planned.planner, {&held->plan}, held->conditions, held->pipelines);
+      EmulateUnder(planned.planner, {&held->plan}, held->conditions, held->pipelines,
+                   [&] { return told({.share = 1, .better = nullptr}); });
   if (!expected) return tl::unexpected(expected.error());
   PlanDocument document = planned.job.Document(planned.planner, held->plan, spec.constraints);
   document.conditions = held->conditions;
@@ -81,7 +89,8 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
                                                       const Progress& progress) {
   const Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
   if (!settings) return tl::unexpected(settings.error());
-  if (HasConditions(*settings)) {
+  // The job's conditions are for its one plan.
+  if (const auto asked = ReadSettings(settings_json); asked && HasConditions(*asked)) {
     return InvalidInput(
         "a plan for given lengths is made without conditions; leave 'conditions' out here");
   }

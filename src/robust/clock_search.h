@@ -68,10 +68,10 @@ class ClockSearch {
   std::vector<char> has_option_;          // [table x knobs + knob]
   std::vector<KnobChange> proposal_;
   std::vector<double> criticality_;
-  std::vector<std::vector<int>> alike_;  // [rank x types + type]: computations in order.
-  std::vector<int> number_;              // [computation]: among those.
-  std::vector<int> proposed_in_;         // [computation]: the last proposal that it was part of.
-  int proposals_ = 0;
+  std::vector<std::vector<int>> alike_;    // [rank x types + type]: computations in order.
+  std::vector<int> number_;                // [computation]: among those.
+  std::vector<std::int64_t> proposed_in_;  // [computation]: the last proposal that it was part of.
+  std::int64_t proposals_ = 0;
   std::vector<int> scratch_;  // The replay's knobs; with the proposal while it is judged.
   std::vector<int> affected_;
   int proposed_changes_ = 0;  // What the proposal adds.

@@ -30,8 +30,8 @@ class Characterizer {
 
   // The frontier, a ladder of plans and the plan for `target`: quickly made
   // (revision 1), or with all the work that the job allows (revision 2).
-  // The fastest plan stands for a target that nothing meets, under conditions the one for the
-  // time at maximum clocks; kInfeasible where no plan meets the constraints.
+  // The fastest plan stands for a target that nothing meets; kInfeasible where no
+  // plan meets the constraints, or none at all holds under the conditions.
   Result<store::CurveRecord> Ladder(const PlanTarget& target, int revision, std::int64_t first_id);
 
   // The plan for `target` alone.
@@ -39,8 +39,11 @@ class Characterizer {
 
  private:
   Result<void> MakePlanner();
+  // Asks and tells keep_going_, progress going from one share to another.
+  PlanCallback Told(double from, double to) const;
   // The plan for this time, under the job's conditions where it has some.
-  Result<Plan> PlanAt(double seconds, double effort);
+  // Progress goes to `done_then`.
+  Result<Plan> PlanAt(double seconds, double effort, double done_then);
   // By ascending time.
   Result<std::vector<Plan>> LadderOf(bool quick);
 

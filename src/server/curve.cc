@@ -289,9 +289,10 @@ std::int64_t Curve::NextId() const {
 std::set<std::int64_t> Curve::StalePlans() const {
   std::set<std::int64_t> ids;
   for (const CurvePlan& plan : plans_) ids.insert(plan.id);
-  const std::size_t kept = kLadderPlans + kMostTargetPlans;
+  const std::size_t ladder = expected_baseline_ ? kMostHeldLadderPlans : kLadderPlans;
+  const std::size_t kept = ladder + kMostTargetPlans;
   if (ids.size() <= kept) return {};
-  const auto first = std::next(ids.begin(), kLadderPlans + 1);
+  const auto first = std::next(ids.begin(), static_cast<std::ptrdiff_t>(ladder + 1));
   return {first, std::next(first, static_cast<std::ptrdiff_t>(ids.size() - kept))};
 }
 
@@ -330,6 +331,21 @@ const CurvePlan& Curve::At(double seconds) const {
       plans_.begin(), plans_.end(), limit,
       [](double time, const CurvePlan& plan) { return time < plan.requested_time_seconds; });
   return after == plans_.begin() ? plans_.front() : *std::prev(after);
+}
+
+const CurvePlan& Curve::ForStraggler(double seconds, double target_seconds) const {
+  const double tstar = frontier_.tstar_seconds;
+  if (!expected_baseline_) return At(std::max(target_seconds, std::min(tstar, seconds)));
+  // What is accepted beyond a plan's time is against maximum clocks: nobody is to wait for it here.
+  const CurvePlan* found = &At(target_seconds);
+  for (const CurvePlan& plan : plans_) {
+    if (plan.requested_time_seconds > found->requested_time_seconds &&
+        plan.requested_time_seconds <= tstar * (1 + kTimeTolerance) &&
+        plan.iteration_time_seconds <= seconds * (1 + kTimeTolerance)) {
+      found = &plan;
+    }
+  }
+  return *found;
 }
 
 Result<double> Curve::TargetSeconds(const PlanTarget& target) const {

@@ -65,7 +65,7 @@ class Curve {
   // The same without conditions: what targets and the frontier's times are against.
   double planned_baseline_seconds() const { return planned_baseline_.iteration_time_seconds; }
   // What takes `seconds` under the job's conditions, as a time of the frontier.
-  double PlannedSeconds(double seconds) const {
+  double FrontierSeconds(double seconds) const {
     return seconds * (planned_baseline_.iteration_time_seconds / baseline_time_seconds_);
   }
   // By ascending requested time; never empty.
@@ -76,6 +76,9 @@ class Curve {
   const CurvePlan* Find(std::int64_t id) const;
   // The slowest plan that ends by `seconds`; the fastest where there is none.
   const CurvePlan& At(double seconds) const;
+  // The slowest plan up to T* that ends by `seconds` under the job's conditions, when a straggler
+  // does; at least that for `target_seconds`.
+  const CurvePlan& ForStraggler(double seconds, double target_seconds) const;
   // The time that a target means. kInfeasible below the fastest plan's.
   Result<double> TargetSeconds(const PlanTarget& target) const;
 

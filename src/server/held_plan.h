@@ -4,6 +4,8 @@
 #ifndef PERSEUS_SERVER_HELD_PLAN_H_
 #define PERSEUS_SERVER_HELD_PLAN_H_
 
+#include <cstddef>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -29,7 +31,8 @@ Result<Plan> PlanThatHolds(const Job& job, const Planner& planner, double second
                            const PlanCallback& callback);
 
 // Such plans from the time at maximum clocks to T*, by ascending time: fewer where they are to
-// be there soon.
+// be there soon. Without those times for which none is found.
+inline constexpr std::size_t kMostHeldLadderPlans = 11;
 Result<std::vector<Plan>> LadderThatHolds(const Job& job, const Planner& planner, bool quick,
                                           double effort, const PlanCallback& callback);
 
@@ -38,10 +41,11 @@ struct HeldPlans {
   std::optional<ExpectedFigures> baseline;
   std::vector<HeldPlan> plans;
 };
-Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vector<Plan> plans);
+Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vector<Plan> plans,
+                               const std::function<bool()>& keep_going);
 
-// Makes no plan worse than one before it, which is for less time.
-void CarryForward(const CostedPipeline& pipeline, std::vector<HeldPlan>* plans);
+// Makes no plan worse than one before it, which is for less time: in energy without waiting.
+void CarryForward(const Job& job, std::vector<HeldPlan>* plans);
 
 }  // namespace perseus::server
 

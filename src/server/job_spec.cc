@@ -118,6 +118,18 @@ Outcome<void> CheckComputations(std::int64_t computations) {
       "job.microbatches");
 }
 
+// Plans under conditions are replayed hundreds of times with all pipelines, which nothing but their
+// end interrupts.
+Outcome<void> CheckHeld(std::int64_t computations, const JobFile& settings) {
+  const std::int64_t pipelines = settings.data_parallel.value_or(1);
+  if (!HasConditions(settings) || computations * pipelines <= kMostHeldComputations) return {};
+  return Fail(FailureCode::kTooLarge,
+              fmt::format("an iteration has {} computations in {} pipelines; a server plans under "
+                          "conditions for at most {} in all: leave 'conditions' out",
+                          computations, pipelines, kMostHeldComputations),
+              "job.conditions");
+}
+
 // Before anything is built of them.
 Outcome<void> CheckComputations(std::int64_t stages, const JobFile& settings) {
   return CheckComputations(2 * stages * settings.microbatches.value_or(0));
@@ -149,6 +161,7 @@ Outcome<Shape> ShapeWithoutProfile(const JobFile& settings) {
     computations += static_cast<std::int64_t>(steps.size());
   }
   if (auto few = CheckComputations(computations); !few) return tl::unexpected(few.error());
+  if (auto few = CheckHeld(computations, settings); !few) return tl::unexpected(few.error());
   return CheckedShape(schedule->num_ranks, settings);
 }
 
@@ -202,6 +215,9 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
     const Result<Job> job = Job::Make(*std::move(profile), *settings);
     if (!job) return Invalid(job.error());
     if (auto few = CheckComputations(job->pipeline.dag.size()); !few) {
+      return tl::unexpected(few.error());
+    }
+    if (auto few = CheckHeld(job->pipeline.dag.size(), *settings); !few) {
       return tl::unexpected(few.error());
     }
     shape = CheckedShape(job->pipeline.dag.num_ranks, *settings);

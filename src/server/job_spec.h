@@ -21,6 +21,8 @@ namespace perseus::server {
 inline constexpr std::int64_t kMostRanks = 131'072;
 // Of one pipeline's iteration: the ladder of plans of more fits no 512 MiB.
 inline constexpr std::int64_t kMostComputations = 200'000;
+// The same of all pipelines together, where the job has conditions.
+inline constexpr std::int64_t kMostHeldComputations = 400'000;
 // That one rank reports: some thirty repetitions of every clock, type and stage it can have.
 inline constexpr std::size_t kMostMeasuredRows = 100'000;
 

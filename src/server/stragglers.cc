@@ -92,9 +92,11 @@ Assignment Assign(const Curve& curve, double target_seconds, const Shape& shape,
     assignment.exceptions[pipeline] = is_later ? kMaximumClocks : fastest.id;
   }
   const double relaxed = std::min(curve.frontier().tstar_seconds,
-                                  curve.PlannedSeconds(assignment.straggler_time_seconds));
+                                  curve.FrontierSeconds(assignment.straggler_time_seconds));
   assignment.for_straggler = relaxed > target_seconds;
-  assignment.plan = curve.At(std::max(target_seconds, relaxed)).id;
+  assignment.plan = assignment.for_straggler
+                        ? curve.ForStraggler(assignment.straggler_time_seconds, target_seconds).id
+                        : curve.At(target_seconds).id;
   return assignment;
 }
 

@@ -41,6 +41,15 @@ class BinaryConditionsTest : public SampleJobTest {
                                      "--max-changes",    "6"};
 };
 
+TEST_F(BinaryConditionsTest, ConstraintsAreSaidToNarrowTheSearch) {
+  std::vector<std::string> flags = flags_;
+  flags.insert(flags.end(), {"--effort", "0.05"});
+  const auto is_said = HasSubstr("\nLimits    with --granularity");
+  EXPECT_THAT(Out(Arguments("plan", flags)), Not(is_said));
+  flags.insert(flags.end(), {"--max-clocks", "3"});
+  EXPECT_THAT(Out(Arguments("plan", flags)), is_said);
+}
+
 TEST_F(BinaryConditionsTest, EmulateTakesThemFromThePlanUnlessAFlagSaysOtherwise) {
   const std::string path = Write(flags_, "held");
   const json plan = json::parse(ReadText(folder_.Path("held/plan.json")));

@@ -90,15 +90,46 @@ TEST_F(PlanApi, PlansUnderConditionsHoldAndSayWhatIsExpected) {
 }
 
 TEST_F(PlanApi, PlansForLengthsAreMadeWithoutConditions) {
-  const double work[] = {1, 1, 1, 1};
-  constexpr std::string_view kSettings = R"({"conditions": {"noise": "1%"}})";
+  constexpr std::string_view kConditions = R"({"conditions": {"noise": "1%"}})";
+  const double work[] = {1, 1, 2, 1};
   perseus_plan* plan = nullptr;
   char* message = nullptr;
-  EXPECT_EQ(perseus_planner_plan_work(planner(), work, 4, kSettings.data(), kSettings.size(),
+  EXPECT_EQ(perseus_planner_plan_work(planner(), work, 4, kConditions.data(), kConditions.size(),
                                       nullptr, nullptr, &plan, &message),
             PERSEUS_PLANNER_INVALID);
   EXPECT_EQ(Take(message),
             "a plan for given lengths is made without conditions; leave 'conditions' out here");
+  // Those of the job are for its own plan.
+  constexpr std::string_view kWith = R"({"schedule": "1f1b", "microbatches": 4,)"
+                                     R"( "blocking_power": 70, "conditions": {"noise": "1%"}})";
+  const Made under = Create(InputOf(kProfile, kWith));
+  ASSERT_EQ(perseus_planner_plan_work(under.planner.get(), work, 4, nullptr, 0, nullptr, nullptr,
+                                      &plan, nullptr),
+            PERSEUS_PLANNER_OK);
+  const PlanHandle held(plan);
+  ASSERT_EQ(
+      perseus_planner_plan_work(planner(), work, 4, nullptr, 0, nullptr, nullptr, &plan, nullptr),
+      PERSEUS_PLANNER_OK);
+  const PlanHandle without(plan);
+  EXPECT_EQ(JsonOf(held.get()), JsonOf(without.get()));
+}
+
+TEST_F(PlanApi, GivingUpUnderConditionsGivesNoPlan) {
+  constexpr std::string_view kConditions = R"({"conditions": {"noise": "1%"}})";
+  int calls = 0;
+  const auto count = [](void* user, double) -> int {
+    ++*static_cast<int*>(user);
+    return 0;
+  };
+  ASSERT_EQ(PlanOf(planner(), kConditions, count, &calls).status, PERSEUS_PLANNER_OK);
+  ASSERT_GT(calls, 1);
+  for (const int end : {0, calls / 2, calls - 1}) {
+    int left = end;
+    const auto stop = [](void* user, double) -> int {
+      return (*static_cast<int*>(user))-- > 0 ? 0 : 1;
+    };
+    EXPECT_EQ(PlanOf(planner(), kConditions, stop, &left).status, PERSEUS_PLANNER_CANCELLED) << end;
+  }
 }
 
 TEST_F(PlanApi, FiguresAndColumnsAreThoseOfTheFile) {

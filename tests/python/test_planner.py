@@ -157,6 +157,9 @@ def test_what_is_expected_under_conditions() -> None:
     assert held.expected.slowdown_percent < 0.3
     with pytest.raises(perseus.PlannerError, match="made without conditions"):
         planner.plan(work=[1.0] * 6, conditions={"noise": 0.01})
+    with pytest.raises(perseus.PlannerError) as stopped:
+        planner.plan(conditions={"noise": 0.01}, progress=lambda share: False)
+    assert stopped.value.code == "cancelled"
 
 
 def test_the_sample_job(cli: CommandLine, tmp_path: Path) -> None:

@@ -63,6 +63,23 @@ TEST(JobSpecTest, ConditionsThatCannotBeAreRefused) {
   }
 }
 
+TEST(JobSpecTest, ConditionsOfTooManyPipelinesAreRefused) {
+  const auto settings = [](int pipelines, const char* more) {
+    return fmt::format(R"({{"schedule":"1f1b","microbatches":400,"stages":2,"blocking_power":20,)"
+                       R"("data_parallel":{}{}}})",
+                       pipelines, more);
+  };
+  constexpr const char* kNoise = R"(,"conditions":{"noise":"1%"})";
+  for (const char* const profile : {"", kSmallProfile}) {
+    EXPECT_TRUE(MakeJobSpec(settings(250, kNoise), profile));
+    EXPECT_TRUE(MakeJobSpec(settings(251, ""), profile));
+    const Failure failure = FailureOf(settings(251, kNoise), profile);
+    EXPECT_EQ(failure.code, FailureCode::kTooLarge);
+    EXPECT_EQ(failure.field, "job.conditions");
+    EXPECT_THAT(failure.message, HasSubstr("1600 computations in 251 pipelines"));
+  }
+}
+
 TEST(JobSpecTest, JobsOfMoreComputationsThanTheLimitAreRefused) {
   const auto settings = [](int microbatches) {
     return fmt::format(R"({{"schedule":"1f1b","microbatches":{},"stages":2,"blocking_power":20}})",
