@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/curve.h"
+#include "server/curve_record.h"
 #include "server/job_spec.h"
 
 namespace perseus::server {

@@ -128,12 +128,6 @@ class Curve {
   mutable std::map<std::pair<std::int64_t, int>, std::shared_ptr<const std::string>> texts_;
 };
 
-// The record of a frontier and plans on it, whose ids begin at `first_id`; one
-// of them is for `target`.
-store::CurveRecord MakeCurveRecord(const std::string& job, int revision, const std::string& target,
-                                   const Frontier& frontier, const HeldPlans& plans,
-                                   std::int64_t first_id);
-
 }  // namespace perseus::server
 
 #endif  // PERSEUS_SERVER_CURVE_H_
