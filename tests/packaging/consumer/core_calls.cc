@@ -116,6 +116,6 @@ int main(int argc, char** argv) {
 
   Check(ValueOf(perseus::CheapestWithin(planner, seconds), "CheapestWithin").saving_percent > 0,
         "analysis.h");
-  Check(perseus::!perseus::ExplainSaving({}).critical_stage, "explain.h");
+  Check(!perseus::ExplainSaving({}).critical_stage, "explain.h");
   return 0;
 }
