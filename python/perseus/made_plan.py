@@ -101,11 +101,16 @@ class Plan:
     """
 
     def __init__(
-        self, handle: ctypes.c_void_p, planner: Planner, work: Sequence[float] | None = None
+        self,
+        handle: ctypes.c_void_p,
+        planner: Planner,
+        work: Sequence[float] | None = None,
+        others: Sequence[Sequence[float]] = (),
     ) -> None:
         library = abi.load()
         self._planner = planner
         self._work = work
+        self._others = others
         self._handle = handle
         self._finalizer = weakref.finalize(self, library.perseus_plan_free, handle)
         figures = abi.sized(abi.FiguresStruct)
@@ -217,7 +222,9 @@ class Plan:
             text = target
         else:
             text = number(target, "the factor") + "x"
-        return self._planner.plan(at=text, work=self._work, progress=progress, **settings)
+        return self._planner.plan(
+            text, work=self._work, others=self._others, progress=progress, **settings
+        )
 
     def json(self) -> str:
         """Return the text of `plan.json` (docs/files.md)."""

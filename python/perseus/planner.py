@@ -24,7 +24,7 @@ from perseus import planner_library as abi
 from perseus import profile_table
 from perseus.frontier import Frontier
 from perseus.made_plan import Computation, Expected, Plan
-from perseus.planner_input import as_bytes, jsonable, number, schedule_into, settings_json
+from perseus.planner_input import as_bytes, factors, schedule_into, settings_json
 from perseus.planner_library import PlannerError
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ class Planner:
         at: str | None = None,
         *,
         work: Sequence[float] | None = None,
+        others: Sequence[Sequence[float]] = (),
         progress: Progress = None,
         **settings: Setting,
     ) -> Plan:
@@ -138,6 +139,9 @@ class Planner:
             Of one iteration whose microbatches differ: how many times as long as in the profile
             each lasts. It gets a frontier and a quick plan of its own (docs/planning.md); the same
             lengths give the same plan, on every rank.
+        others
+            With `work`: the same of the other data-parallel pipelines. An iteration lasts as long
+            as that of the slowest of all, each at the target's time, so the others need not hurry.
         progress
             Called now and then with the share of the search that is done; False gives up.
         settings
@@ -158,12 +162,20 @@ class Planner:
             ctypes.byref(message),
         )
         if work is None:
+            if others:
+                raise PlannerError("the work of other pipelines is given, but not this one's")
             status = library.perseus_planner_plan(self._handle, *rest)
         else:
-            factors = [float(number(jsonable(factor), "work")) for factor in work]
-            array = (ctypes.c_double * len(factors))(*factors)
-            status = library.perseus_planner_plan_work(self._handle, array, len(factors), *rest)
-        made = Plan(handle, self, work) if handle.value else None
+            pipelines = [factors(each) for each in (work, *others)]
+            if any(len(each) != len(pipelines[0]) for each in pipelines):
+                raise PlannerError("the work of other pipelines has another number of microbatches")
+            own = (ctypes.c_double * len(pipelines[0]))(*pipelines[0])
+            rows = [factor for each in pipelines[1:] for factor in each]
+            waited_for = (ctypes.c_double * len(rows))(*rows)
+            status = library.perseus_planner_plan_work_among(
+                self._handle, own, len(own), waited_for, len(pipelines) - 1, *rest
+            )
+        made = Plan(handle, self, work, others) if handle.value else None
         watched.check(library, status, message)
         assert made is not None
         return made

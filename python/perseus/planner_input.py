@@ -40,6 +40,11 @@ def number(value: object, what: str) -> str:
     return repr(float(value))
 
 
+def factors(work: Sequence[float]) -> list[float]:
+    """Return the work of each microbatch as numbers."""
+    return [float(number(jsonable(factor), "work")) for factor in work]
+
+
 def jsonable(value: object) -> object:
     """Return what JSON can hold of NumPy's values, paths and sequences."""
     item = getattr(value, "tolist", None)  # NumPy's arrays and scalars.
