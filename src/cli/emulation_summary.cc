@@ -208,6 +208,7 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
                                 summary.split_ratio, style);
   out += Fact("Job", JobInWords(summary), style);
   out += Fact("Scenario", ScenarioInWords(summary.spec), style);
+  for (const std::string& warning : summary.warnings) out += Fact("Note", warning, style);
   out += "\n" + FiguresTable(summary, style) + "\n" + SplitTable(summary, style) + "\n";
   out += Wrap(
              "Intrinsic bloat: computations faster than their own iteration needs. Extrinsic "

@@ -53,6 +53,8 @@ struct EmulationSummary {
 
   std::string plan_command;  // "perseus plan profile.csv --schedule ..."
   std::vector<std::string> notes;
+  // What is probably a mistake: said before the figures.
+  std::vector<std::string> warnings;
   std::string output_directory;
   std::vector<std::string> files;
 };

@@ -5,6 +5,7 @@
 #define PERSEUS_CLI_SCENARIO_TEXT_H_
 
 #include <string>
+#include <string_view>
 
 #include "perseus/emulator.h"
 
@@ -18,6 +19,17 @@ bool HasStragglers(const EmulationSpec& spec);
 
 // "noise of 1 % a computation; clocks in effect ...", with what is accepted.
 std::string ConditionsInWords(const Conditions& conditions);
+
+// Clock calls of a run and its energy without their price.
+struct CalledRun {
+  double clock_calls = 0;
+  double joules = 0;
+};
+
+// What --change-price makes of the clock calls, those at maximum clocks included: two sentences.
+// `of_what` follows their number (" an iteration of a pipeline").
+std::string PriceOfChangesText(double change_joules, const CalledRun& max_clocks,
+                               const CalledRun& run, std::string_view of_what);
 
 // What disturbs the job, in words: one sentence.
 std::string ScenarioInWords(const EmulationSpec& spec);
