@@ -18,16 +18,6 @@
 namespace perseus::cli {
 namespace {
 
-// "12.35 % saved ± 0.02 points, +0.08 % time ± 0.01 points, 280 clock calls an iteration".
-std::string Figures(const ExpectedFigures& figures) {
-  return fmt::format(
-      "{} saved \u00b1 {:.2g} points, {} time \u00b1 {:.2g} points, {:.0f} clock calls an "
-      "iteration",
-      FormatPercent(figures.saving_percent, 2), figures.saving_spread_percent,
-      FormatSignedPercent(figures.slowdown_percent, 3), figures.slowdown_spread_percent,
-      figures.clock_calls);
-}
-
 // As it is printed, so that what is printed adds up.
 double Rounded(double percent) { return std::round(100 * percent) / 100; }
 
@@ -89,16 +79,16 @@ std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& 
   sentences.emplace_back(
       "Emulated",
       fmt::format("{}; {} x {}, against all clocks at maximum under the same conditions.",
-                  Figures(expected), CountOf(expected.seeds, "seed"),
+                  ExpectedInWords(expected), CountOf(expected.seeds, "seed"),
                   CountOf(expected.iterations, "iteration")));
   if (held.robust.conditions.change_joules > 0) {
     sentences.emplace_back("Price", PriceOfCalls(held));
   }
   sentences.emplace_back("Given up", Why(held));
   sentences.emplace_back(
-      "On paper",
-      fmt::format("the plan without conditions, {} on paper, comes to {} under them.",
-                  FormatPercent(held.robust.paper_plan.saving_percent, 2), Figures(held.paper)));
+      "On paper", fmt::format("the plan without conditions, {} on paper, comes to {} under them.",
+                              FormatPercent(held.robust.paper_plan.saving_percent, 2),
+                              ExpectedInWords(held.paper)));
   if (!held.robust.price_curve.empty()) {
     sentences.emplace_back(
         "Changes", PriceCurve(held.robust.price_curve, held.robust.conditions.change_joules > 0));
@@ -146,13 +136,8 @@ std::vector<std::string> HeldPlanNotes(const HeldPlan& held) {
 
 std::string FormatHeldPlan(const HeldPlan& held, const Style& style) {
   std::string out;
-  constexpr std::string_view kPlusMinus = "\u00b1";
-  for (auto [name, sentence] : Sentences(held)) {
-    for (std::size_t at = 0;
-         !style.utf8 && (at = sentence.find(kPlusMinus, at)) != std::string::npos;) {
-      sentence.replace(at, kPlusMinus.size(), "+-");
-    }
-    out += Fact(name, sentence, style);
+  for (const auto& [name, sentence] : Sentences(held)) {
+    out += Fact(name, InStyle(sentence, style), style);
   }
   return out;
 }

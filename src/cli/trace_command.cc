@@ -101,14 +101,27 @@ std::string DelaysText(const WhatIf& what_if, const Style& style) {
                          style.columns, 0) +
                      "\n";
   Table table({"before", "stage", "ms a step"}, {Align::kLeft});
-  for (std::size_t i = 0; i < what_if.launch_delays.size() && i < kMostTraceRows; ++i) {
-    const trace::LaunchDelay& delay = what_if.launch_delays[i];
-    table.AddRow({delay.operation, fmt::format("{}", delay.stage),
-                  fmt::format("{:.3f}", 1e3 * delay.seconds)});
-  }
-  text += table.Format(style.rule());
+  constexpr double kShownSeconds = 0.5e-6;  // What is not 0.000 ms.
+  std::size_t shown = 0;
   double gaps = 0;
-  for (const trace::LaunchDelay& delay : what_if.launch_delays) gaps += delay.seconds;
+  double most_of_rest = 0;
+  for (const trace::LaunchDelay& delay : what_if.launch_delays) {
+    gaps += delay.seconds;
+    if (shown < kMostTraceRows && delay.seconds >= kShownSeconds) {
+      table.AddRow({delay.operation, fmt::format("{}", delay.stage),
+                    fmt::format("{:.3f}", 1e3 * delay.seconds)});
+      ++shown;
+    } else {
+      most_of_rest = std::max(most_of_rest, delay.seconds);
+    }
+  }
+  if (shown > 0) text += table.Format(style.rule());
+  if (const std::size_t rest = what_if.launch_delays.size() - shown; rest > 0) {
+    text += fmt::format("{}{} {}\n", shown > 0 ? "and " : "", rest,
+                        most_of_rest >= kShownSeconds
+                            ? fmt::format("more, each at most {:.3f} ms", 1e3 * most_of_rest)
+                            : std::string(shown > 0 ? "more below 0.001 ms" : "below 0.001 ms"));
+  }
   return text +
          Wrap(fmt::format("These launch delays are {:.3f} ms of the {:.3f} ms by which recorded "
                           "and replayed steps differ; the rest is that without them another chain "

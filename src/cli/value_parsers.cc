@@ -113,13 +113,8 @@ Result<double> ParsePower(std::string_view text) {
 
 Result<double> ParseRamp(std::string_view text) {
   std::string_view watts = text;
-  const bool is_of_a_second = watts.ends_with("/s");
-  if (is_of_a_second) watts.remove_suffix(2);
+  if (watts.ends_with("/s")) watts.remove_suffix(2);
   Result<double> value = ParsePower(watts);
-  if (value && watts.ends_with('W') && !is_of_a_second) {
-    return InvalidInput(fmt::format(
-        "'{0}' is a power, but a ramp is watts per second; write {0}/s if you mean that", text));
-  }
   if (value) return value;
   return InvalidInput(fmt::format(
       "expected watts per second (50000), or a number with a unit (50kW/s, 1.5MW/s), more than 0, "

@@ -110,6 +110,19 @@ void ConstrainedSearch::HalveTheMargin(const PlanConstraints& constraints) {
   }
 }
 
+// With few knobs neither makes plans that get faster step by step, so halving may miss the good
+// ones.
+void ConstrainedSearch::TryStepByStep(const PlanConstraints& constraints) {
+  constexpr int kSteps = 12;
+  constexpr double kStep = 0.0025;
+  for (int k = 1; k <= kSteps; ++k) {
+    PlanConstraints with = constraints;
+    with.time_margin_fraction += 2 * kStep * k;
+    JudgePlan(seconds_, with);
+    JudgePlan(seconds_ * (1 - kStep * k), constraints);
+  }
+}
+
 void ConstrainedSearch::OneKnobForAll() {
   for (int knob = 0; knob < static_cast<int>(pipeline_.knobs.size()); ++knob) {
     const auto options = OptionsOrNone(pipeline_, std::vector<int>(pipeline_.dag.size(), knob));
@@ -182,7 +195,15 @@ void ConstrainedSearch::FewKnobs(const Progress& progress) {
   const auto best = std::max_element(few.begin(), few.end(), [](const Few& a, const Few& b) {
     return a.saving_percent < b.saving_percent;
   });
-  if (best != few.end() && goes_on) run(&*best, spec_.effort, progress);
+  // Among few there is less to search.
+  constexpr double kMany = 8;
+  const double share = most == 0 ? 1.0 : std::min(1.0, static_cast<double>(most) / kMany);
+  if (best != few.end() && goes_on) {
+    run(&*best, share * spec_.effort,
+        [&](double through, bool better) { return goes_on = progress(through, better); });
+  }
+  // From the best there is, with other knobs, too.
+  if (most > 0 && goes_on) Anneal(progress);
 }
 
 // As LadderSearch does: each part is corrected by what the trials of the one before say, and
@@ -258,6 +279,7 @@ void ConstrainedSearch::Run(const Progress& progress) {
     HalveTheTime(constraints);
     HalveTheMargin(constraints);
   }
+  if (asked.max_knobs > 0) TryStepByStep(asked);
   if (!progress(0, Improved())) return;
   const bool each_its_own =
       asked.granularity == Granularity::kComputation && asked.min_dwell_seconds == 0;

@@ -45,6 +45,7 @@ class ConstrainedSearch {
   double JudgePlan(double seconds, const PlanConstraints& constraints);
   void HalveTheTime(const PlanConstraints& constraints);
   void HalveTheMargin(const PlanConstraints& constraints);
+  void TryStepByStep(const PlanConstraints& constraints);
   void OneKnobForAll();
   void FewKnobs(const Progress& progress);
   void Anneal(const Progress& progress);

@@ -54,6 +54,19 @@ TEST(BinaryTraceTest, AnswersWithTheNamesThatOthersRelyOn) {
   EXPECT_EQ(json.count("energy"), 0u);
 }
 
+// A row of zeros says nothing.
+TEST(BinaryTraceTest, FoldsDelaysThatAreShownAsNothing) {
+  const TemporaryFolder folder;
+  std::string rows = kTwoPipelines;
+  EXPECT_THAT(RunPerseus({"trace", folder.Write("none.csv", rows)}).out, Not(HasSubstr("0.000")));
+  // The first step's backward of a pipeline starts 10 ns late.
+  const std::string before = "0,0,0,1,backward-compute,1,2";
+  rows.replace(rows.find(before), before.size(), "0,0,0,1,backward-compute,1.00000001,2");
+  const std::string out = RunPerseus({"trace", folder.Write("little.csv", rows)}).out;
+  EXPECT_THAT(out, Not(HasSubstr(" 0.000\n")));
+  EXPECT_THAT(out, HasSubstr("below 0.001 ms\n"));
+}
+
 TEST(BinaryTraceTest, WritesItsPageAndTheSameBytesTwice) {
   const TemporaryFolder folder;
   const std::string trace = folder.Write("t.csv", kTwoPipelines);
