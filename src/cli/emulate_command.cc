@@ -352,10 +352,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   NoteLongWait("--switch-latency", summary.spec.switching.latency_seconds, iteration_seconds,
                kLateClocks, &summary.warnings);
   if (!is_replay && summary.policy == kPerseus && !job->settings.effort) {
-    summary.notes.push_back(
-        fmt::format("plans are searched with an effort of {:g} here, where there may be many; "
-                    "`perseus plan` takes 1, as --effort 1 does.",
-                    kEffort));
+    summary.usual_effort = kEffort;
   }
   if (auto set = SetTarget(*job, *planner, is_replay, **policy, &summary); !set) {
     return tl::unexpected(set.error());

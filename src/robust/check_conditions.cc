@@ -60,8 +60,9 @@ Result<void> CheckConditions(const Conditions& conditions, int pipelines) {
                     conditions.confidence));
   }
   if (pipelines < 1 || pipelines > kMostPipelines) {
-    return InvalidInput(fmt::format("{} pipelines; expected 1 to {} for a plan under conditions",
-                                    pipelines, kMostPipelines));
+    return InvalidInput(
+        fmt::format("'dp' is {}; expected 1 to {} pipelines for a plan under conditions", pipelines,
+                    kMostPipelines));
   }
   return {};
 }

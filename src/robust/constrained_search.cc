@@ -114,12 +114,11 @@ void ConstrainedSearch::HalveTheMargin(const PlanConstraints& constraints) {
 // ones.
 void ConstrainedSearch::TryStepByStep(const PlanConstraints& constraints) {
   constexpr int kSteps = 12;
-  constexpr double kStep = 0.0025;
+  constexpr double kStep = 0.005;
   for (int k = 1; k <= kSteps; ++k) {
     PlanConstraints with = constraints;
-    with.time_margin_fraction += 2 * kStep * k;
+    with.time_margin_fraction += kStep * k;
     JudgePlan(seconds_, with);
-    JudgePlan(seconds_ * (1 - kStep * k), constraints);
   }
 }
 
@@ -142,7 +141,7 @@ void ConstrainedSearch::FewKnobs(const Progress& progress) {
     sets.insert(all);
   } else {
     const std::vector<bool> needed = UsedBy(pipeline_, planner_.baseline().options);
-    if (std::count(needed.begin(), needed.end(), true) > most) return;
+    if (std::count(needed.begin(), needed.end(), true) > most) return Anneal(progress);
     if (search_->best() != nullptr) {
       std::vector<bool> used = UsedBy(pipeline_, search_->best()->options);
       for (std::size_t knob = 0; knob < used.size(); ++knob) {
@@ -195,15 +194,21 @@ void ConstrainedSearch::FewKnobs(const Progress& progress) {
   const auto best = std::max_element(few.begin(), few.end(), [](const Few& a, const Few& b) {
     return a.saving_percent < b.saving_percent;
   });
+  if (!goes_on) return;
+  if (best == few.end()) return Anneal(progress);
+  constexpr double kFirst = 0.2;  // Of the work.
+  // From what does not depend on the effort, with other knobs, too.
+  if (most > 0) {
+    Anneal(
+        [&](double through, bool better) { return goes_on = progress(kFirst * through, better); });
+  }
+  if (!goes_on) return;
   // Among few there is less to search.
   constexpr double kMany = 8;
   const double share = most == 0 ? 1.0 : std::min(1.0, static_cast<double>(most) / kMany);
-  if (best != few.end() && goes_on) {
-    run(&*best, share * spec_.effort,
-        [&](double through, bool better) { return goes_on = progress(through, better); });
-  }
-  // From the best there is, with other knobs, too.
-  if (most > 0 && goes_on) Anneal(progress);
+  run(&*best, share * spec_.effort, [&](double through, bool better) {
+    return progress(most == 0 ? through : kFirst + (1 - kFirst) * through, better);
+  });
 }
 
 // As LadderSearch does: each part is corrected by what the trials of the one before say, and
@@ -223,7 +228,8 @@ void ConstrainedSearch::Anneal(const Progress& progress) {
   constexpr double kTooLate = 3;
   constexpr double kLittle = 0.001;
   RunGoal goal;
-  goal.least_seconds = least_seconds_;
+  goal.least_seconds =
+      least_seconds_ / planner_.baseline().iteration_time_seconds * baseline_seconds;
   goal.waiting_watts = pipeline_.total_blocking_power_watts;
   goal.price_of_time = kTooLate * std::max(price_of_time_, goal.waiting_watts);
   goal.change_joules = spec_.conditions.change_joules;
@@ -269,15 +275,16 @@ void ConstrainedSearch::Run(const Progress& progress) {
   std::vector<PlanConstraints> all = {asked};
   for (const Granularity coarser :
        {Granularity::kPhase, Granularity::kStageType, Granularity::kStage}) {
-    // In this order each is coarser than the one before.
+    // In this order each is coarser than the one before. Few knobs take long for each.
     if (coarser <= asked.granularity) continue;
+    if (asked.max_knobs > 0 && coarser != Granularity::kStage) continue;
     all.push_back(asked);
     all.back().granularity = coarser;
   }
   for (const PlanConstraints& constraints : all) {
     if (!progress(0, Improved())) return;
     HalveTheTime(constraints);
-    HalveTheMargin(constraints);
+    if (constraints.granularity == asked.granularity) HalveTheMargin(constraints);
   }
   if (asked.max_knobs > 0) TryStepByStep(asked);
   if (!progress(0, Improved())) return;

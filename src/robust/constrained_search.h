@@ -22,7 +22,8 @@ namespace perseus::robust {
 //    margins, each by halving; of coarser granularities, too, and one knob for all;
 //  - where every computation may have a clock of its own: the search without constraints
 //    on the pipeline that has lost all but so many knobs;
-//  - else annealing over groups, or over stretches that keep the dwell, from the best so far.
+//  - otherwise, and with few knobs: annealing over groups, or over stretches that keep the
+//    dwell, from the best so far.
 //
 // What is tried does not depend on where the effort ends it.
 class ConstrainedSearch {

@@ -58,13 +58,14 @@ TEST(BinaryTraceTest, AnswersWithTheNamesThatOthersRelyOn) {
 TEST(BinaryTraceTest, FoldsDelaysThatAreShownAsNothing) {
   const TemporaryFolder folder;
   std::string rows = kTwoPipelines;
-  EXPECT_THAT(RunPerseus({"trace", folder.Write("none.csv", rows)}).out, Not(HasSubstr("0.000")));
-  // The first step's backward of a pipeline starts 10 ns late.
-  const std::string before = "0,0,0,1,backward-compute,1,2";
-  rows.replace(rows.find(before), before.size(), "0,0,0,1,backward-compute,1.00000001,2");
-  const std::string out = RunPerseus({"trace", folder.Write("little.csv", rows)}).out;
-  EXPECT_THAT(out, Not(HasSubstr(" 0.000\n")));
-  EXPECT_THAT(out, HasSubstr("below 0.001 ms\n"));
+  const std::string none = RunPerseus({"trace", folder.Write("none.csv", rows)}).out;
+  EXPECT_THAT(none, Not(HasSubstr("0.000 ")));
+  EXPECT_THAT(none, HasSubstr("waited nowhere for 0.001 ms or more"));
+  // The backward of the second step's slow pipeline starts a second late.
+  const std::string before = "1,0,2,2,backward-compute,1,5";
+  rows.replace(rows.find(before), before.size(), "1,0,2,2,backward-compute,2,4");
+  const std::string out = RunPerseus({"trace", folder.Write("late.csv", rows)}).out;
+  EXPECT_THAT(out, HasSubstr("backward-compute      0    500.000\nand 2 more below 0.001 ms\n"));
 }
 
 TEST(BinaryTraceTest, WritesItsPageAndTheSameBytesTwice) {
