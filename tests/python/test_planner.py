@@ -249,7 +249,7 @@ def test_sentences_are_the_command_lines(
         ({"conditions": {"noise": math.nan}}, "'conditions.noise' is nan; give a number"),
         (
             {"conditions": {"noise": 1}},
-            "conditions.noise: expected a share (0.01) or a percentage (\"1%\") of at most 25%, "
+            'conditions.noise: expected a share (0.01) or a percentage ("1%") of at most 25%, '
             'found 1; for 1 % write "1%" or 0.01',
         ),
         (
