@@ -13,6 +13,7 @@
 #include "robust/clock_search.h"
 #include "robust/follow_path.h"
 #include "robust/price_path.h"
+#include "robust/sweep_search.h"
 #include "robust/wave_path.h"
 
 namespace perseus::robust {
@@ -73,6 +74,9 @@ LadderSearch::LadderSearch(const Planner& planner, const RobustPlanSpec& spec, c
       samples_(DrawSamples(pipeline_, spec.conditions.noise, spec.pipelines,
                            LanesFor(pipeline_.dag.size()), kSeed)),
       replay_(pipeline_, spec.conditions.switching, samples_) {
+  if (WindowReplay::Suits(pipeline_, spec.conditions.switching, samples_)) {
+    windows_.emplace(pipeline_, spec.conditions.switching, samples_);
+  }
   replay_.Reset(KnobsOf(planner.baseline().options));
   lanes_baseline_seconds_ = replay_.figures().seconds;
 }
@@ -188,6 +192,15 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
   }
   replay_.Reset(start);
   ClockSearch search(pipeline_, &replay_, seed);
+  std::optional<SweepSearch> sweep;
+  if (windows_) sweep.emplace(pipeline_, &*windows_, seed);
+  const auto anneal = [&](const ClockSearch::Schedule& schedule) {
+    if (!sweep) return search.Anneal(goal, schedule);
+    windows_->Reset(replay_.knobs());
+    Chosen chosen = sweep->Anneal(goal, schedule);
+    replay_.Reset(windows_->knobs());
+    return chosen;
+  };
   const double mean_joules = trials_.baseline().energy_joules / pipeline_.dag.size();
   if (level->most_changes < pipeline_.dag.size()) {
     constexpr double kChange = 0.01;
@@ -202,7 +215,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
     const ClockSearch::Schedule schedule = {.work = part == 0 ? work / 2 : work / 4,
                                             .hot_joules = mean_joules * (part == 0 ? kHot : kWarm),
                                             .cold_joules = mean_joules * kCold};
-    const Chosen chosen = search.Anneal(goal, schedule);
+    const Chosen chosen = anneal(schedule);
     level->knobs = chosen.knobs.empty() ? replay_.knobs() : chosen.knobs;
     if (chosen.knobs.empty()) continue;
     const double late = Judge(OptionsAt(pipeline_, chosen.knobs), chosen.figures.changes);
