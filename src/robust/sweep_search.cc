@@ -41,9 +41,9 @@ const std::vector<KnobChange>& SweepSearch::Propose() {
     const int length = pipeline_.dag.num_ranks * (1 + stream_.Below(kLongestRepeat));
     return moves_.ProposeRepeat(
         replay_->knobs(),
-        std::span(replay_->order()).subspan(place, std::min(size - place, length)));
+        std::span(replay_->order().order()).subspan(place, std::min(size - place, length)));
   }
-  return moves_.Propose(replay_->knobs(), replay_->order()[place]);
+  return moves_.Propose(replay_->knobs(), replay_->order().order()[place]);
 }
 
 // Prices follow what is missing, faster and faster: that of time whether the iteration is

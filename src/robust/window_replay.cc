@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace perseus::robust {
 
@@ -30,7 +29,8 @@ WindowReplay::WindowReplay(const CostedPipeline& pipeline, const ClockSwitching&
       samples_(samples),
       lanes_(samples.lanes),
       size_(pipeline.dag.size()),
-      options_(pipeline) {
+      options_(pipeline),
+      order_(pipeline) {
   const PipelineDag& dag = pipeline.dag;
   rank_energy_.assign(dag.num_ranks, 0.0);
   for (int rank = 0; rank < dag.num_ranks; ++rank) {
@@ -46,33 +46,15 @@ WindowReplay::WindowReplay(const CostedPipeline& pipeline, const ClockSwitching&
       next_[order[k]] = order[k + 1 == order.size() ? 0 : k + 1];
     }
   }
-  // By their starts at the baseline's clocks: a topological order, too.
-  std::vector<double> seconds(size_);
-  for (int i = 0; i < size_; ++i) seconds[i] = pipeline.TableOf(i).baseline.time_seconds;
-  const Timing timing = Replay(dag, seconds);
-  order_.resize(size_);
-  std::iota(order_.begin(), order_.end(), 0);
-  std::stable_sort(order_.begin(), order_.end(),
-                   [&](int a, int b) { return timing.start_seconds[a] < timing.start_seconds[b]; });
-  place_.resize(size_);
-  for (int place = 0; place < size_; ++place) place_[order_[place]] = place;
-  first_before_.assign(size_ + 1, 0);
-  first_after_.assign(size_ + 1, 0);
-  for (const Precedence& precedence : dag.precedences) {
-    ++first_before_[place_[precedence.to] + 1];
-    ++first_after_[place_[precedence.from] + 1];
-  }
-  std::partial_sum(first_before_.begin(), first_before_.end(), first_before_.begin());
-  std::partial_sum(first_after_.begin(), first_after_.end(), first_after_.begin());
-  before_.resize(dag.precedences.size());
-  after_.resize(dag.precedences.size());
-  std::vector<int> to_next = first_before_;
-  std::vector<int> from_next = first_after_;
-  for (const Precedence& precedence : dag.precedences) {
-    const int from = place_[precedence.from];
-    const int to = place_[precedence.to];
-    before_[to_next[to]++] = {from, precedence.delay_seconds};
-    after_[from_next[from]++] = {to, precedence.delay_seconds};
+  wait_.assign(size_, 0.0);
+  for (int i = 0; i < size_; ++i) {
+    if (switching.call_ahead == CallAhead::kNone) {
+      wait_[i] = switching.latency_seconds;
+    } else if (dag.first_precedence[i] == dag.first_precedence[i + 1]) {
+      // No call is ahead of the iteration. What waits for another one starts later than a call.
+      const double ready = dag.start_delay_seconds[i] + switching.stall_seconds;
+      wait_[i] = std::max(0.0, switching.latency_seconds - ready);
+    }
   }
   row_.resize(size_);
   for (int place = 0; place < size_; ++place) row_[place] = 2 * place;
@@ -83,32 +65,7 @@ WindowReplay::WindowReplay(const CostedPipeline& pipeline, const ClockSwitching&
   share_.assign(size_, 0.0);
   marked_.assign(size_, 0);
   touched_.assign(size_, 0);
-
-  // Arcs that lead from before a cut to behind it; what begins behind it by itself, and
-  // what nothing follows before it, count from the row of zeros.
-  constexpr std::int64_t kMostArcs = 1 << 22;
-  const std::int64_t about = static_cast<std::int64_t>(size_) * 3 * (dag.num_ranks + 1);
-  stride_ = static_cast<int>(about / kMostArcs) + 1;
-  std::vector<CutArc> crossing;
-  for (int place = 0; place < size_; ++place) {
-    const bool alone = first_before_[place] == first_before_[place + 1];
-    const double delay = dag.start_delay_seconds[order_[place]];
-    if (alone || delay > 0) crossing.push_back({-1, place, delay});
-  }
-  for (int place = 0; place < size_; ++place) {
-    std::erase_if(crossing, [&](const CutArc& arc) { return arc.to == place; });
-    for (int k = first_after_[place]; k < first_after_[place + 1]; ++k) {
-      crossing.push_back({place, after_[k].place, after_[k].delay});
-    }
-    if (first_after_[place] == first_after_[place + 1]) crossing.push_back({place, size_, 0});
-    if (place + 1 < size_ && (place + 1) % stride_ != 0) continue;
-    first_cut_.push_back(static_cast<int>(cuts_.size()));
-    cuts_.insert(cuts_.end(), crossing.begin(), crossing.end());
-  }
-  first_cut_.push_back(static_cast<int>(cuts_.size()));
 }
-
-int WindowReplay::LastBefore(int cut) const { return std::min(size_, (cut + 1) * stride_) - 1; }
 
 // The length of a computation and its energy, at its knob after the one before.
 double WindowReplay::Set(int i) {
@@ -119,33 +76,32 @@ double WindowReplay::Set(int i) {
   double joules = option.effective_joules * samples_.weight[i];
   if (knob != before) {
     length.added = switching_.stall_seconds;
-    if (switching_.call_ahead == CallAhead::kNone && switching_.latency_seconds > 0) {
+    if (wait_[i] > 0) {
       const OptionTable::Option& old = options_.Of(i, before);
-      const double share = switching_.latency_seconds / old.seconds;
-      length.added += switching_.latency_seconds - share * option.seconds;
+      const double share = wait_[i] / old.seconds;
+      length.added += wait_[i] - share * option.seconds;
       joules += share * (old.effective_joules - option.effective_joules) *
                 rank_energy_[pipeline_.dag.computations[i].rank];
     }
   }
-  length_[place_[i]] = length;
+  length_[order_.PlaceOf(i)] = length;
   return joules;
 }
 
 template <int kBlock>
 bool WindowReplay::RunHead(int place, double* to, const double* held) {
-  const int i = order_[place];
+  const int i = order_.order()[place];
   const double* const factor = samples_.TimeOf(i);
   const Length length = length_[place];
   const double earliest = pipeline_.dag.start_delay_seconds[i];
-  const int begin = first_before_[place];
-  const int end = first_before_[place + 1];
+  const std::span<const TimeOrder::Arc> before = order_.Before(place);
   double differs = 0;
   for (int block = 0; block < lanes_; block += kBlock) {
     double ready[kBlock];
     for (int s = 0; s < kBlock; ++s) ready[s] = earliest;
-    for (int k = begin; k < end; ++k) {
-      const double* const from = Row(row_[before_[k].place]) + block;
-      const double delay = before_[k].delay;
+    for (const TimeOrder::Arc& arc : before) {
+      const double* const from = Row(row_[arc.place]) + block;
+      const double delay = arc.delay_seconds;
       for (int s = 0; s < kBlock; ++s) {
         const double at = from[s] + delay;
         ready[s] = at > ready[s] ? at : ready[s];
@@ -163,16 +119,15 @@ bool WindowReplay::RunHead(int place, double* to, const double* held) {
 
 template <int kBlock>
 void WindowReplay::RunTail(int place) {
-  const double* const factor = samples_.TimeOf(order_[place]);
+  const double* const factor = samples_.TimeOf(order_.order()[place]);
   const Length length = length_[place];
-  const int begin = first_after_[place];
-  const int end = first_after_[place + 1];
+  const std::span<const TimeOrder::Arc> after = order_.After(place);
   double* const to = tails_.data() + static_cast<std::size_t>(place) * lanes_;
   for (int block = 0; block < lanes_; block += kBlock) {
     double rest[kBlock] = {};
-    for (int k = begin; k < end; ++k) {
-      const double* const from = Tail(after_[k].place) + block;
-      const double delay = after_[k].delay;
+    for (const TimeOrder::Arc& arc : after) {
+      const double* const from = Tail(arc.place) + block;
+      const double delay = arc.delay_seconds;
       for (int s = 0; s < kBlock; ++s) {
         const double at = from[s] + delay;
         rest[s] = at > rest[s] ? at : rest[s];
@@ -210,23 +165,21 @@ void WindowReplay::EnsureTails(int begin) {
   tails_begin_ = begin;
 }
 
-// The mean over jobs of the longest paths across a cut.
+// The mean over jobs of the longest paths across the cut behind a place.
 template <int kBlock>
-double WindowReplay::CutSeconds(int cut) {
-  const int begin = first_cut_[cut];
-  const int end = first_cut_[cut + 1];
-  work_ += static_cast<std::int64_t>(end - begin) * (lanes_ + 4) / 2;
+double WindowReplay::CutSeconds(int place) {
+  const std::span<const TimeOrder::CutArc> across = order_.AcrossCutBehind(place);
+  work_ += static_cast<std::int64_t>(across.size()) * (lanes_ + 4) / 2;
   double sum = 0;
   double job = 0;
   int left = samples_.pipelines;
   const int zeros = 2 * size_;
   for (int block = 0; block < lanes_; block += kBlock) {
     double most[kBlock] = {};
-    for (int k = begin; k < end; ++k) {
-      const CutArc& arc = cuts_[k];
+    for (const TimeOrder::CutArc& arc : across) {
       const double* const from = Row(arc.from < 0 ? zeros : row_[arc.from]) + block;
       const double* const to = Tail(arc.to) + block;
-      const double delay = arc.delay;
+      const double delay = arc.delay_seconds;
       for (int s = 0; s < kBlock; ++s) {
         const double at = from[s] + delay + to[s];
         most[s] = at > most[s] ? at : most[s];
@@ -248,28 +201,25 @@ void WindowReplay::Reset(std::span<const int> knobs) {
   knobs_.assign(knobs.begin(), knobs.end());
   figures_ = {};
   for (int i = 0; i < size_; ++i) {
-    joules_[place_[i]] = Set(i);
-    figures_.effective_joules += joules_[place_[i]];
+    joules_[order_.PlaceOf(i)] = Set(i);
+    figures_.effective_joules += joules_[order_.PlaceOf(i)];
     if (knobs_[i] != knobs_[previous_[i]]) ++figures_.changes;
   }
   heads_end_ = 0;
   tails_begin_ = size_;
   EnsureHeads(size_);
-  const int cut = CutOf(size_ - 1);
-  figures_.seconds = lanes_ % 8 == 0 ? CutSeconds<8>(cut) : CutSeconds<1>(cut);
+  figures_.seconds = lanes_ % 8 == 0 ? CutSeconds<8>(size_ - 1) : CutSeconds<1>(size_ - 1);
 }
 
 WindowReplay::Cost WindowReplay::Begin(std::span<const KnobChange> changes) {
   Discard();
   has_trial_ = true;
   const auto mark = [&](int i) {
-    const int place = place_[i];
+    const int place = order_.PlaceOf(i);
     if (marked_[place] != 0) return;
     marked_[place] = 1;
     undo_.push_back({place, length_[place], joules_[place]});
   };
-  const bool after = switching_.stall_seconds > 0 ||
-                     (switching_.call_ahead == CallAhead::kNone && switching_.latency_seconds > 0);
   Cost cost;
   const auto differs = [&](int i) { return knobs_[i] != knobs_[previous_[i]] ? 1 : 0; };
   for (const KnobChange& change : changes) {
@@ -282,13 +232,13 @@ WindowReplay::Cost WindowReplay::Begin(std::span<const KnobChange> changes) {
     cost.changes += differs(i);
     if (next_[i] != i) cost.changes += differs(next_[i]);
     mark(i);
-    if (after) mark(next_[i]);
+    if (switching_.stall_seconds > 0 || wait_[next_[i]] > 0) mark(next_[i]);
   }
   first_ = size_;
   last_ = -1;
   for (const Undo& undo : undo_) {
     const int place = undo.place;
-    joules_[place] = Set(order_[place]);
+    joules_[place] = Set(order_.order()[place]);
     cost.effective_joules += joules_[place] - undo.joules;
     const double longer = length_[place].seconds - undo.length.seconds;
     const double added = length_[place].added - undo.length.added;
@@ -308,8 +258,7 @@ WindowReplay::Cost WindowReplay::Begin(std::span<const KnobChange> changes) {
 
 double WindowReplay::Seconds() {
   if (last_ < 0) return tried_.seconds;
-  const int cut = CutOf(last_);
-  const int end = LastBefore(cut) + 1;
+  const int end = order_.EndOfCutBehind(last_);
   // With the lengths of before.
   for (Undo& undo : undo_) std::swap(length_[undo.place], undo.length);
   EnsureHeads(end);
@@ -318,9 +267,7 @@ double WindowReplay::Seconds() {
   int run = 0;
   for (int place = first_; place < end; ++place) {
     bool runs = marked_[place] != 0;
-    for (int k = first_before_[place]; !runs && k < first_before_[place + 1]; ++k) {
-      runs = touched_[before_[k].place] != 0;
-    }
+    for (const TimeOrder::Arc& arc : order_.Before(place)) runs |= touched_[arc.place] != 0;
     if (!runs) continue;
     ++run;
     if (!Head(place)) continue;
@@ -329,15 +276,14 @@ double WindowReplay::Seconds() {
     touched_list_.push_back(place);
   }
   work_ += static_cast<std::int64_t>(run) * (lanes_ + 4) + (end - first_);
-  tried_.seconds = lanes_ % 8 == 0 ? CutSeconds<8>(cut) : CutSeconds<1>(cut);
+  tried_.seconds = lanes_ % 8 == 0 ? CutSeconds<8>(last_) : CutSeconds<1>(last_);
   return tried_.seconds;
 }
 
 void WindowReplay::Commit() {
   if (last_ >= 0) {
-    const int end = LastBefore(CutOf(last_)) + 1;
-    heads_end_ = end;
-    tails_begin_ = end;
+    heads_end_ = order_.EndOfCutBehind(last_);
+    tails_begin_ = heads_end_;
   }
   for (const Undo& undo : undo_) marked_[undo.place] = 0;
   for (const int place : touched_list_) touched_[place] = 0;
@@ -380,7 +326,7 @@ void WindowReplay::Refresh() {
     for (int p = job * samples_.pipelines; p < (job + 1) * samples_.pipelines; ++p) {
       for (const std::vector<int>& order : pipeline_.dag.rank_order) {
         if (order.empty()) continue;
-        const int place = place_[order.back()];
+        const int place = order_.PlaceOf(order.back());
         if (end_of(place, p) <= last) continue;
         last = end_of(place, p);
         at = place;
@@ -388,14 +334,14 @@ void WindowReplay::Refresh() {
       }
     }
     while (at >= 0) {
-      share_[at] += samples_.TimeOf(order_[at])[lane] / jobs;
+      share_[at] += samples_.TimeOf(order_.order()[at])[lane] / jobs;
       int from = -1;
-      double latest = pipeline_.dag.start_delay_seconds[order_[at]];
-      for (int k = first_before_[at]; k < first_before_[at + 1]; ++k) {
-        const double end = end_of(before_[k].place, lane) + before_[k].delay;
+      double latest = pipeline_.dag.start_delay_seconds[order_.order()[at]];
+      for (const TimeOrder::Arc& arc : order_.Before(at)) {
+        const double end = end_of(arc.place, lane) + arc.delay_seconds;
         if (end <= latest) continue;
         latest = end;
-        from = before_[k].place;
+        from = arc.place;
       }
       at = from;
     }

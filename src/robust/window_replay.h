@@ -14,6 +14,7 @@
 #include "robust/lane_replay.h"
 #include "robust/option_table.h"
 #include "robust/samples.h"
+#include "robust/time_order.h"
 
 namespace perseus::robust {
 
@@ -40,9 +41,7 @@ class WindowReplay {
 
   const std::vector<int>& knobs() const { return knobs_; }  // With the trial.
   const LaneFigures& figures() const { return figures_; }
-  // [place]: computations by their starts at the baseline's clocks.
-  const std::vector<int>& order() const { return order_; }
-  int PlaceOf(int computation) const { return place_[computation]; }
+  const TimeOrder& order() const { return order_; }
 
   // Begins a trial of some other knobs (no computation twice): all but the time.
   // The trial before it is taken back. Returns what changes in effective energy and
@@ -66,15 +65,6 @@ class WindowReplay {
   std::int64_t work() const { return work_; }
 
  private:
-  struct Arc {
-    int place = 0;
-    double delay = 0;
-  };
-  struct CutArc {
-    int from = 0;  // Row of an end.
-    int to = 0;    // Row of a tail.
-    double delay = 0;
-  };
   // What a computation takes: seconds x factor of a lane + added.
   struct Length {
     double seconds = 0;
@@ -90,9 +80,7 @@ class WindowReplay {
   void EnsureHeads(int end);
   void EnsureTails(int begin);
   template <int kBlock>
-  double CutSeconds(int cut);
-  int CutOf(int place) const { return place / stride_; }
-  int LastBefore(int cut) const;
+  double CutSeconds(int place);
   double* Row(int index) { return ends_.data() + static_cast<std::size_t>(index) * lanes_; }
   const double* Tail(int index) const {
     return tails_.data() + static_cast<std::size_t>(index) * lanes_;
@@ -103,19 +91,12 @@ class WindowReplay {
   const Samples& samples_;
   int lanes_ = 1;
   int size_ = 0;
-  int stride_ = 1;  // Of places after which there is a cut.
   OptionTable options_;
   std::vector<double> rank_energy_;  // [rank]: mean of the further factor of energy.
-  std::vector<int> order_;
-  std::vector<int> place_;  // [computation]
+  TimeOrder order_;
   std::vector<int> previous_;
   std::vector<int> next_;
-  std::vector<int> first_before_;  // [place]: offsets into `before_`.
-  std::vector<Arc> before_;
-  std::vector<int> first_after_;
-  std::vector<Arc> after_;
-  std::vector<int> first_cut_;  // [cut]: offsets into `cuts_`.
-  std::vector<CutArc> cuts_;
+  std::vector<double> wait_;  // [computation]: at the clock before it, where that was another.
   std::vector<int> knobs_;
   std::vector<Length> length_;  // [place]
   std::vector<double> joules_;  // [place]
