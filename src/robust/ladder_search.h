@@ -56,6 +56,8 @@ class LadderSearch {
     int most_changes = 0;
     std::vector<int> knobs = {};  // The last choice that it made.
     double correction = 0;        // Of the accepted time, in per cent.
+    // Choices that keep to the prices for so many changes: where the second round may begin.
+    std::vector<std::vector<int>> along = {};
   };
   bool TryAll();
   std::vector<int> AlongPrices(const DualBound& dual, int most_changes, double accepted_seconds);
