@@ -3,7 +3,8 @@
 
 """What is left between a plan and each of three bounds, as a Markdown table.
 
-The relaxation's bound and the tighter one are those that ``perseus plan`` states. The third is
+The relaxation's bound and the tighter one are those that ``perseus plan`` states; the latter once
+more at ``--effort 4``, with that plan. The third is
 what HiGHS has proved, by its own word and within its tolerances, when it began with the plan and
 its time was up. All are percentages of the plan's energy over the bound, at the plan's own time.
 
@@ -41,6 +42,11 @@ def _row(case: SmallCase, seconds: float) -> str:
         flags: list[str | Path] = ["plan", path, "--schedule", "1f1b", "--stages", str(case.stages)]
         flags += ["--microbatches", str(case.microbatches), "--blocking-power", repr(power)]
         flags += ["--at", f"{case.slowdown}x", "--json", "-o", Path(folder) / "out"]
+        deeper = next(
+            point["discrete_bound"]["gap_percent"]
+            for point in json.loads(perseus([*flags, "--effort", "4"]))["points"]
+            if point["chosen"]
+        )
         points = json.loads(perseus(flags))["points"]
         plan = json.loads((Path(folder) / "out/plan.json").read_text(encoding="utf-8"))
     chosen, errors = chosen_options(plan, pipeline)
@@ -69,7 +75,7 @@ def _row(case: SmallCase, seconds: float) -> str:
     return (
         f"| {case.stages} x {case.microbatches}, every {case.stride} "
         f"| {gap(plan['lower_bound_j']):.3f} | {gap(tighter['lower_bound_j']):.3f} "
-        f"| {gap(bound):.3f}{', proved' if found.proved else ''} "
+        f"| {deeper:.3f} | {gap(bound):.3f}{', proved' if found.proved else ''} "
         f"| {gap(best):.3f} | {spent:.0f}{wrong} |"
     )
 
@@ -91,9 +97,10 @@ def main() -> None:
     print("GPT-3 on A100, 1F1B, no slowdown. Per cent of the plan's energy over each bound;")
     print("'better plan': what the best plan of HiGHS saves beyond ours.\n")
     print(
-        "| case | relaxation | tighter bound | mixed-integer bound | better plan | CPU s, HiGHS |"
+        "| case | relaxation | tighter bound | the same at --effort 4 | mixed-integer bound "
+        "| better plan | CPU s, HiGHS |"
     )
-    print("|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|")
     for stages, microbatches, stride in arguments.case or CASES:
         case = SmallCase("gpt3-a100", stages, microbatches, stride, 1.0)
         print(_row(case, arguments.seconds), flush=True)

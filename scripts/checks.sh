@@ -56,13 +56,14 @@ checked() {
 
 # sanitized PRESET ROOM...: builds the tests of these rooms and passes them.
 sanitized() {
-  local preset=$1 names targets
+  local preset=$1 names targets arguments=()
   shift
   names=$(IFS='|' && printf '%s' "$*")
   targets=("${@/%/_test}")
   # The example that a test of this room runs.
   if [[ " $* " == *' job '* ]]; then targets+=(plan_a_job); fi
-  configure "$preset"
+  if [[ $preset == fuzz ]]; then arguments+=("-DCMAKE_CXX_COMPILER=clang++$(llvm_suffix)"); fi
+  configure "$preset" "${arguments[@]}"
   checked "$preset-build.log" 'error|FAILED' "${fixed_addresses[@]}" \
     cmake --build "build/$preset" --parallel "$(nproc)" --target "${targets[@]}"
   run_ctest "$preset" -R "^($names)\."
@@ -73,21 +74,39 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then
 fi
 export UBSAN_OPTIONS=print_stacktrace=1
 
-# fuzz_all SECONDS...: runs every fuzzer for that long, with the options of libFuzzer that follow.
+# fuzz_one PARSER SECONDS ARGUMENT...: one fuzzer, with further options of libFuzzer.
+fuzz_one() {
+  local parser=$1 seconds=$2 corpora words=()
+  shift 2
+  # New inputs go to the first folder, which is not the repository's.
+  mkdir -p "build/fuzz/corpus/$parser"
+  corpora=("build/fuzz/corpus/$parser")
+  if [[ -d fuzz/corpus/$parser ]]; then corpora+=("fuzz/corpus/$parser"); fi
+  if [[ -f fuzz/$parser.dict ]]; then words=("-dict=fuzz/$parser.dict"); fi
+  checked "fuzz-$parser.log" 'ERROR|runtime error' "build/fuzz/bin/${parser}_fuzzer" \
+    "-max_total_time=$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+    "-artifact_prefix=build/fuzz/$parser-" "${words[@]}" "$@" "${corpora[@]}"
+  say "$parser: $(awk '/stat::number_of_executed_units/ {print $2}' "build/log/fuzz-$parser.log") inputs, no fault"
+}
+
+# fuzz_all SECONDS...: builds all fuzzers and runs each for that long, one on each core, with
+# the options of libFuzzer that follow.
 fuzz_all() {
-  local seconds=$1 fuzzer parser corpora words
-  shift
+  local fuzzer running=0 failed=0
+  configure fuzz "-DCMAKE_CXX_COMPILER=clang++$(llvm_suffix)"
+  build fuzz fuzzers
   for fuzzer in build/fuzz/bin/*_fuzzer; do
-    parser=$(basename "$fuzzer" _fuzzer)
-    # New inputs go to the first folder, which is not the repository's.
-    mkdir -p "build/fuzz/corpus/$parser"
-    corpora=("build/fuzz/corpus/$parser")
-    if [[ -d fuzz/corpus/$parser ]]; then corpora+=("fuzz/corpus/$parser"); fi
-    words=()
-    if [[ -f fuzz/$parser.dict ]]; then words=("-dict=fuzz/$parser.dict"); fi
-    checked "fuzz-$parser.log" 'ERROR|runtime error' "$fuzzer" "-max_total_time=$seconds" -timeout=10 \
-      -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="build/fuzz/$parser-" "${words[@]}" "$@" \
-      "${corpora[@]}"
-    say "$parser: $(awk '/stat::number_of_executed_units/ {print $2}' "build/log/fuzz-$parser.log") inputs, no fault"
+    if ((running == $(nproc))); then
+      wait -n || failed=1
+      running=$((running - 1))
+    fi
+    # Not the summary, which is for the end of all sections.
+    (trap - EXIT && fuzz_one "$(basename "$fuzzer" _fuzzer)" "$@") &
+    running=$((running + 1))
   done
+  while ((running > 0)); do
+    wait -n || failed=1
+    running=$((running - 1))
+  done
+  if ((failed)); then die "a fuzzer found a fault; it is above."; fi
 }

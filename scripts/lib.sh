@@ -48,6 +48,7 @@ build() {
     cmake --build "build/$preset" ${1:+--target "$@"} </dev/null ||
       die "the build failed; the first error is above."
   else
+    say "What the compiler says goes to $log."
     quietly "$log" cmake --build "build/$preset" ${1:+--target "$@"}
   fi
 }

@@ -105,7 +105,8 @@ class Planner {
 
   // Fills in plan->discrete_bound: the certificate without the relaxation's
   // mixtures, proven block by block. `effort` 1 is about a second of CPU up to 8 stages x
-  // 96 microbatches, in proportion beyond; more effort never lowers it. Never below
+  // 96 microbatches, in proportion beyond; more than 1 searches small pipelines deeper, and more
+  // effort never lowers it. Never below
   // plan->lower_bound_joules. The plan is one of this planner's. Errors: those
   // of the integer arithmetic; kInternal where the bound contradicts the plan.
   Result<void> AddDiscreteBound(Plan* plan, double effort = 1.0) const;

@@ -166,7 +166,10 @@ PlanPoller::Step PlanPoller::Poll() {
                 plan->version < version_ ? Step::kRegister : Step::kAgain);
   }
   version_ = plan->version;
-  if (plan->rows.empty() && !plan->sentence.empty()) state_->Complain(plan->sentence);
+  // Version 0: there is no plan yet, and nothing is wrong.
+  if (plan->version > 0 && plan->rows.empty() && !plan->sentence.empty()) {
+    state_->Complain(plan->sentence);
+  }
   state_->OfferPlan(std::make_shared<const RankPlan>(std::move(*plan)));
   return Step::kDone;
 }

@@ -24,6 +24,8 @@
 // Blocks. The activities of two ranks at a time, a dozen by start, are the first
 // blocks; then two are joined, by turns later ones and those of the next ranks,
 // as long as there is work left. A joined block is worth at least its parts.
+// `Deep` rounds do all that again with more work for each block, and branch where it
+// costs most: fewer nodes, each dearer. The best round counts.
 
 #include "plan/block_bound.h"
 
@@ -48,13 +50,16 @@ constexpr std::size_t kSizeOfFirst = 12;
 // Beyond this even unfinished searches take too long.
 constexpr std::size_t kLargestBlock = 96;
 constexpr std::int64_t kWorkPerBlock = 4'000'000;
+constexpr std::int64_t kDeeper = 8;  // More of it in each deep round.
+// Activities that are tried before one of them is branched on, in deep rounds.
+constexpr std::size_t kTried = 8;
 
 // Depth first, with exact bounds, for the discrete minimum of a block or for a
 // proof that it is not below a limit.
 class BlockSearch {
  public:
-  BlockSearch(PartialChoice* program, Int128 limit, std::int64_t work_limit)
-      : program_(*program), best_(limit), work_limit_(program->work() + work_limit) {}
+  BlockSearch(PartialChoice* program, Int128 limit, std::int64_t work_limit, bool deep)
+      : program_(*program), best_(limit), work_limit_(program->work() + work_limit), deep_(deep) {}
 
   // What is proven: the minimum or the limit where `finished`.
   Int128 Run() { return Branch(); }
@@ -67,7 +72,7 @@ class BlockSearch {
   Int128 Branch() {
     const Int128 bound = program_.objective();
     if (bound >= best_) return best_;
-    const int activity = FirstBetween();
+    const int activity = deep_ ? DearestBetween() : FirstBetween();
     if (activity < 0) {
       best_ = bound;
       found_ = true;
@@ -108,9 +113,40 @@ class BlockSearch {
     return -1;
   }
 
+  // Of such activities the one whose neighbouring options cost most: by the cheaper
+  // of the two, then by the dearer.
+  int DearestBetween() {
+    std::vector<int> between;
+    for (int k = 0; k < program_.size(); ++k) {
+      if (program_.IsFree(k) && program_.IsBetween(k)) between.push_back(k);
+    }
+    if (between.size() < 2) return between.empty() ? -1 : between.front();
+    int chosen = between.front();
+    std::pair<Int128, Int128> most = {-1, -1};
+    const std::size_t step = (between.size() + kTried - 1) / kTried;
+    for (std::size_t c = 0; c < between.size() && program_.work() < work_limit_; c += step) {
+      Int128 cheaper = best_;
+      Int128 dearer = 0;
+      for (const int knob : program_.Neighbours(between[c])) {
+        program_.Fix(between[c], knob);
+        const Int128 cost = program_.Optimise(best_ - 1) ? program_.objective() : best_;
+        cheaper = std::min(cheaper, cost);
+        dearer = std::max(dearer, cost);
+      }
+      program_.Release(between[c]);
+      program_.Optimise(kNoLimit);
+      if (std::pair(cheaper, dearer) > most) {
+        most = {cheaper, dearer};
+        chosen = between[c];
+      }
+    }
+    return chosen;
+  }
+
   PartialChoice& program_;
   Int128 best_;
   const std::int64_t work_limit_;
+  const bool deep_;
   bool out_of_work_ = false;
   bool found_ = false;
 };
@@ -153,7 +189,7 @@ class Bounder {
     // To the end, or else for a proof of a part of what it could be.
     Int128 limit = kNoLimit;
     for (int tries = 0; tries < 3; ++tries) {
-      BlockSearch search(&choice, limit, kWorkPerBlock);
+      BlockSearch search(&choice, limit, work_per_block_, work_per_block_ > kWorkPerBlock);
       block->gain = std::max(block->gain, search.Run() - convex);
       if (search.finished()) {
         ++searched_.proven;
@@ -170,12 +206,19 @@ class Bounder {
   const BlockBound& searched() const { return searched_; }
   bool IsOver() const { return work_left_ <= 0; }
 
+  // From now on each block may take more work, and is branched on with more care.
+  void Deepen() {
+    work_per_block_ *= kDeeper;
+    searched_ = {};
+  }
+
  private:
   BlockNetwork block_network_;
   const SearchSpace& space_;
   std::vector<int> place_;
   std::int64_t work_left_;
-  BlockBound searched_;
+  std::int64_t work_per_block_ = kWorkPerBlock;
+  BlockBound searched_;  // In this round.
 };
 
 Block Joined(const Block& a, const Block& b) {
@@ -236,26 +279,39 @@ Grid JoinedAcrossRanks(const Grid& grid) {
   return joined;
 }
 
-}  // namespace
-
-BlockBound BoundByBlocks(const Network& network, const frontier::Walk& walk, std::int64_t deadline,
-                         const SearchSpace& space, const RankOrder& ranks,
-                         std::int64_t work_limit) {
-  Bounder bounder(network, walk, deadline, space, work_limit);
-  Grid grid = FirstBlocks(ranks, walk.EventTimes(deadline));
+// One round over ever larger blocks, with the sum of their gains.
+BlockBound Round(const Grid& first, Bounder* bounder) {
+  Grid grid = first;
   for (bool in_time = true;; in_time = !in_time) {
     for (std::vector<Block>& band : grid) {
-      for (Block& block : band) bounder.Search(&block);
+      for (Block& block : band) bounder->Search(&block);
     }
     const bool one = grid.size() == 1 && grid.front().size() == 1;
-    if (bounder.IsOver() || one || grid.front().front().activities.size() > kLargestBlock) break;
+    if (bounder->IsOver() || one || grid.front().front().activities.size() > kLargestBlock) break;
     grid = in_time ? JoinedInTime(grid) : JoinedAcrossRanks(grid);
   }
-  BlockBound bound = bounder.searched();
+  BlockBound bound = bounder->searched();
   for (const std::vector<Block>& band : grid) {
     for (const Block& block : band) bound.gain += block.gain;
   }
   return bound;
+}
+
+}  // namespace
+
+BlockBound BoundByBlocks(const Network& network, const frontier::Walk& walk, std::int64_t deadline,
+                         const SearchSpace& space, const RankOrder& ranks, std::int64_t work_limit,
+                         bool deep) {
+  Bounder bounder(network, walk, deadline, space, work_limit);
+  const Grid first = FirstBlocks(ranks, walk.EventTimes(deadline));
+  BlockBound best = Round(first, &bounder);
+  for (bool proven = best.proven == best.blocks; deep && !proven && !bounder.IsOver();) {
+    bounder.Deepen();
+    const BlockBound bound = Round(first, &bounder);
+    proven = bound.proven == bound.blocks;
+    if (bound.gain > best.gain) best = bound;
+  }
+  return best;
 }
 
 }  // namespace perseus::plan

@@ -177,7 +177,7 @@ Result<EffectiveBound> BoundPlans(const CostedPipeline& costs, const WalkedPipel
       kWorkPerPlan * std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
   const BlockBound blocks =
       BoundByBlocks(network, walk, deadline, *space, costs.dag.rank_order,
-                    static_cast<std::int64_t>(std::min(effort * usual, kMostWork)));
+                    static_cast<std::int64_t>(std::min(effort * usual, kMostWork)), effort > 1);
   bound.discrete_joules = bound.relaxed_joules + network.scale.Cost(blocks.gain);
   bound.blocks = blocks.blocks;
   bound.proven = blocks.proven;

@@ -121,6 +121,12 @@ void FakeServer::HandlePlan(const http::Request& request, const http::Responder&
     responder.Send(http::JsonResponse(200, plan_));
     return;
   }
+  if (version_ == 0 && after != request.query.end() && after->second == "-1") {
+    responder.Send(http::JsonResponse(
+        200, R"({"version": 0, "reason": "no_plan", "sentence": "There is no plan yet.",)"
+             R"( "computations": []})"));
+    return;
+  }
   http::Response none;
   none.status = 204;
   none.content_type = "";

@@ -78,6 +78,20 @@ TEST(BlockBoundTest, OfSeveralBlocksIsNeverAboveTheOptimum) {
   EXPECT_GT(gained, 10);
 }
 
+// Where every block has been searched as far as usual, further work goes deeper.
+TEST(BlockBoundTest, DeepRoundsRaiseItAndStayBelowThePlan) {
+  std::mt19937 random(10);
+  const std::string rows = RandomRows(random, {.stages = 4, .clocks = 8, .noise = 0.05});
+  const Planner planner = plan_testing::Plans(Costed(rows, DagOf("1f1b", 4, 12), Blocking(20)));
+  const Plan plan = *planner.PlanFor(planner.baseline().iteration_time_seconds, {}, 0.3);
+  const EffectiveBound usual = BoundOf(planner.pipeline(), plan.iteration_time_seconds, 1);
+  const EffectiveBound deep = BoundOf(planner.pipeline(), plan.iteration_time_seconds, 2);
+  ASSERT_LT(usual.proven, usual.blocks);
+  EXPECT_GT(deep.discrete_joules, usual.discrete_joules);
+  EXPECT_LE(deep.discrete_joules,
+            plan_testing::EffectiveEnergy(planner.pipeline(), plan.options) * (1 + 1e-12) + 1e-9);
+}
+
 // Larger ones: what the search finds is never below.
 TEST(BlockBoundTest, NoPlanIsBelowIt) {
   std::mt19937 random(7);
