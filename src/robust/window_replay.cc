@@ -68,7 +68,8 @@ WindowReplay::WindowReplay(const CostedPipeline& pipeline, const ClockSwitching&
 }
 
 // The length of a computation and its energy, at its knob after the one before.
-double WindowReplay::Set(int i) {
+double WindowReplay::Set(int computation) {
+  const int i = computation;
   const int before = knobs_[previous_[i]];
   const int knob = knobs_[i];
   const OptionTable::Option& option = options_.Of(i, knob);
