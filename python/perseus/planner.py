@@ -202,11 +202,16 @@ class Plan:
     """
 
     def __init__(
-        self, handle: ctypes.c_void_p, planner: Planner, work: Sequence[float] | None = None
+        self,
+        handle: ctypes.c_void_p,
+        planner: Planner,
+        work: Sequence[float] | None = None,
+        others: Sequence[Sequence[float]] = (),
     ) -> None:
         library = abi.load()
         self._planner = planner
         self._work = work
+        self._others = others
         self._handle = handle
         self._finalizer = weakref.finalize(self, library.perseus_plan_free, handle)
         figures = abi.sized(abi.FiguresStruct)
@@ -318,7 +323,9 @@ class Plan:
             text = target
         else:
             text = _number(target, "the factor") + "x"
-        return self._planner.plan(at=text, work=self._work, progress=progress, **settings)
+        return self._planner.plan(
+            text, work=self._work, others=self._others, progress=progress, **settings
+        )
 
     def json(self) -> str:
         """Return the text of `plan.json` (docs/files.md)."""
@@ -434,6 +441,7 @@ class Planner:
         at: str | None = None,
         *,
         work: Sequence[float] | None = None,
+        others: Sequence[Sequence[float]] = (),
         progress: Progress = None,
         **settings: Setting,
     ) -> Plan:
@@ -448,6 +456,9 @@ class Planner:
             Of one iteration whose microbatches differ: how many times as long as in the profile
             each lasts. It gets a frontier and a quick plan of its own (docs/planning.md); the same
             lengths give the same plan, on every rank.
+        others
+            With `work`: the same of the other data-parallel pipelines. An iteration lasts as long
+            as that of the slowest of all, each at the target's time, so the others need not hurry.
         progress
             Called now and then with the share of the search that is done; False gives up.
         settings
@@ -468,12 +479,20 @@ class Planner:
             ctypes.byref(message),
         )
         if work is None:
+            if others:
+                raise PlannerError("the work of other pipelines is given, but not this one's")
             status = library.perseus_planner_plan(self._handle, *rest)
         else:
-            factors = [float(_number(_jsonable(factor), "work")) for factor in work]
-            array = (ctypes.c_double * len(factors))(*factors)
-            status = library.perseus_planner_plan_work(self._handle, array, len(factors), *rest)
-        made = Plan(handle, self, work) if handle.value else None
+            pipelines = [_factors(each) for each in (work, *others)]
+            if any(len(each) != len(pipelines[0]) for each in pipelines):
+                raise PlannerError("the work of other pipelines has another number of microbatches")
+            own = (ctypes.c_double * len(pipelines[0]))(*pipelines[0])
+            rows = [factor for each in pipelines[1:] for factor in each]
+            waited_for = (ctypes.c_double * len(rows))(*rows)
+            status = library.perseus_planner_plan_work_among(
+                self._handle, own, len(own), waited_for, len(pipelines) - 1, *rest
+            )
+        made = Plan(handle, self, work, others) if handle.value else None
         watched.check(library, status, message)
         assert made is not None
         return made
@@ -534,6 +553,11 @@ def _number(value: object, what: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise PlannerError(f"{what} must be a number, not {value!r}")
     return repr(float(value))
+
+
+def _factors(work: Sequence[float]) -> list[float]:
+    """Return the work of each microbatch as numbers."""
+    return [float(_number(_jsonable(factor), "work")) for factor in work]
 
 
 def _jsonable(value: object) -> object:
