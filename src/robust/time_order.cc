@@ -9,7 +9,7 @@
 
 namespace perseus::robust {
 
-TimeOrder::TimeOrder(const CostedPipeline& pipeline) {
+TimeOrder::TimeOrder(const CostedPipeline& pipeline, std::int64_t most_cut_arcs) {
   const PipelineDag& dag = pipeline.dag;
   std::vector<double> seconds(dag.size());
   for (int i = 0; i < dag.size(); ++i) seconds[i] = pipeline.TableOf(i).baseline.time_seconds;
@@ -38,13 +38,12 @@ TimeOrder::TimeOrder(const CostedPipeline& pipeline) {
     before_[to_next[to]++] = {from, precedence.delay_seconds};
     after_[from_next[from]++] = {to, precedence.delay_seconds};
   }
-  MakeCuts(dag);
+  MakeCuts(dag, most_cut_arcs);
 }
 
-void TimeOrder::MakeCuts(const PipelineDag& dag) {
-  constexpr std::int64_t kMostArcs = 1 << 22;
+void TimeOrder::MakeCuts(const PipelineDag& dag, std::int64_t most_arcs) {
   const std::int64_t about = static_cast<std::int64_t>(size()) * 3 * (dag.num_ranks + 1);
-  stride_ = static_cast<int>(about / kMostArcs) + 1;
+  stride_ = static_cast<int>(about / most_arcs) + 1;
   std::vector<CutArc> crossing;
   for (int place = 0; place < size(); ++place) {
     const double delay = dag.start_delay_seconds[order_[place]];

@@ -5,6 +5,7 @@
 #define PERSEUS_ROBUST_TIME_ORDER_H_
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,10 @@ namespace perseus::robust {
 // topological order, too: each has a place in it. What is near in time is near there.
 class TimeOrder {
  public:
-  explicit TimeOrder(const CostedPipeline& pipeline);
+  // About as many arcs across cuts are listed in all: 64 MiB.
+  static constexpr std::int64_t kMostCutArcs = 1 << 22;
+
+  explicit TimeOrder(const CostedPipeline& pipeline, std::int64_t most_cut_arcs = kMostCutArcs);
 
   // From or to the computation at a place.
   struct Arc {
@@ -51,7 +55,7 @@ class TimeOrder {
   static std::span<const T> Of(const std::vector<T>& all, const std::vector<int>& first, int k) {
     return {all.data() + first[k], all.data() + first[k + 1]};
   }
-  void MakeCuts(const PipelineDag& dag);
+  void MakeCuts(const PipelineDag& dag, std::int64_t most_arcs);
 
   std::vector<int> order_;
   std::vector<int> place_;

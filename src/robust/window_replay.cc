@@ -23,14 +23,14 @@ bool WindowReplay::Suits(const CostedPipeline& pipeline, const ClockSwitching& s
 }
 
 WindowReplay::WindowReplay(const CostedPipeline& pipeline, const ClockSwitching& switching,
-                           const Samples& samples)
+                           const Samples& samples, std::int64_t most_cut_arcs)
     : pipeline_(pipeline),
       switching_(switching),
       samples_(samples),
       lanes_(samples.lanes),
       size_(pipeline.dag.size()),
       options_(pipeline),
-      order_(pipeline) {
+      order_(pipeline, most_cut_arcs) {
   const PipelineDag& dag = pipeline.dag;
   rank_energy_.assign(dag.num_ranks, 0.0);
   for (int rank = 0; rank < dag.num_ranks; ++rank) {

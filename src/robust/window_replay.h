@@ -35,7 +35,7 @@ class WindowReplay {
 
   // All must outlive it.
   WindowReplay(const CostedPipeline& pipeline, const ClockSwitching& switching,
-               const Samples& samples);
+               const Samples& samples, std::int64_t most_cut_arcs = TimeOrder::kMostCutArcs);
 
   void Reset(std::span<const int> knobs);
 

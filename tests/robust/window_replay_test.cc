@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <random>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "robust/lane_replay.h"
 #include "robust/robust_testing.h"
 #include "robust/samples.h"
+#include "robust/time_order.h"
 
 namespace perseus::robust {
 namespace {
@@ -53,7 +55,9 @@ RC_GTEST_PROP(WindowReplayProperty, FindsWhatAReplayOfAllLanesFinds, ()) {
   const int pipelines = 1 + static_cast<int>(random() % 2);
   const Samples samples = DrawSamples(pipeline, noise, pipelines, 16, random());
   RC_ASSERT(WindowReplay::Suits(pipeline, switching, samples));
-  WindowReplay replay(pipeline, switching, samples);
+  // With a cut behind every place, or behind some.
+  const std::int64_t arcs = random() % 2 == 0 ? TimeOrder::kMostCutArcs : 60;
+  WindowReplay replay(pipeline, switching, samples, arcs);
   LaneReplay lanes(pipeline, switching, samples);
   const auto agree = [&](const LaneFigures& found) {
     lanes.Reset(replay.knobs());
