@@ -18,12 +18,15 @@ ROWS = 2  # Of a microbatch.
 class Batch:
     """What one pipeline trains on in one iteration; `lengths` has one number for each microbatch.
 
+    `others` has the same of the other pipelines, which all draw from one seed: this loader knows
+    them without a word. Where yours does not, ask with `torch.distributed.all_gather_object`.
     Rows are padded to the longest that there may be.
     """
 
     x: torch.Tensor
     target: torch.Tensor
     lengths: list[int]
+    others: list[list[int]]
 
     @property
     def tokens(self) -> int:
@@ -31,7 +34,9 @@ class Batch:
         return ROWS * sum(self.lengths)
 
 
-def batches_of(replica: int, microbatches: int, seed: int | None) -> Iterator[Batch]:
+def batches_of(
+    replica: int, pipelines: int, microbatches: int, seed: int | None
+) -> Iterator[Batch]:
     """Yield the batches of one pipeline, without end: counting, with mistakes.
 
     Parameters
@@ -42,7 +47,8 @@ def batches_of(replica: int, microbatches: int, seed: int | None) -> Iterator[Ba
     width = REFERENCE if seed is None else LONGEST
     iteration = 0
     while True:
-        lengths = lengths_of(seed, iteration, replica, microbatches)
+        all_lengths = [lengths_of(seed, iteration, each, microbatches) for each in range(pipelines)]
+        lengths = all_lengths.pop(replica)
         draw = torch.Generator().manual_seed(iteration * 1000 + replica)
         start = torch.randint(VOCABULARY, (microbatches * ROWS, 1), generator=draw)
         text = (start + torch.arange(width + 1)) % VOCABULARY
@@ -54,5 +60,6 @@ def batches_of(replica: int, microbatches: int, seed: int | None) -> Iterator[Ba
             text[:, :-1].masked_fill(is_padding, 0),
             text[:, 1:].masked_fill(is_padding, NOT_A_TOKEN),
             lengths,
+            all_lengths,
         )
         iteration += 1

@@ -54,7 +54,7 @@ def run_lengths(schedule: str, binary: str, folder: Path, measured: int, seed: i
     baseline = mean(iterations_of(off), "planned", measured)
     iterations = [int(row["iteration"]) for row in rows if row["phase"] == "planned"]
     saved = planned.saving(baseline)
-    at_maximum, for_each, for_all = _Promise(schedule, binary, folder).of(seed, iterations)
+    at_maximum, for_each, alone, for_all = _Promise(schedule, binary, folder).of(seed, iterations)
     foretold = for_each.saving(at_maximum)
     same = losses_of(on) == losses_of(off)
     digest = hashlib.sha256("".join(losses_of(on)).encode()).hexdigest()[:16]
@@ -64,6 +64,7 @@ def run_lengths(schedule: str, binary: str, folder: Path, measured: int, seed: i
     _print_row("maximum clocks", baseline, baseline)
     _print_row("a plan for each iteration", planned, baseline)
     _print_row("  as these plans promise", for_each, at_maximum)
+    _print_row("  if each pipeline planned alone", alone, at_maximum)
     _print_row("one plan for all, by the emulator", for_all, at_maximum)
     _print_counts(on, len(rows))
     print(f"losses {'are the same, bit for bit' if same else 'DIFFER'}: {digest}")
@@ -86,35 +87,37 @@ class _Promise:
         self._job += ["--microbatches", str(MICROBATCHES), "--blocking-power", str(WATTS)]
         perseus(binary, "plan", str(self._profile), *self._job, "-o", f"{folder}/one/")
 
-    def of(self, seed: int, iterations: list[int]) -> tuple[Figures, Figures, Figures]:
-        """Return the figures at maximum clocks, of a plan for each, and of one plan for all.
+    def of(self, seed: int, iterations: list[int]) -> tuple[Figures, ...]:
+        """Return the figures of maximum clocks, a plan for each, such plans alone, one for all.
 
         The same lengths give the same plan: those for each are the ones that the ranks followed.
         """
-        kinds: tuple[list[Figures], ...] = ([], [], [])
+        kinds: tuple[list[Figures], ...] = ([], [], [], [])
         for iteration in iterations:
-            pipelines = [
-                self._pipeline(work_of(lengths_of(seed, iteration, replica, MICROBATCHES)))
+            works = [
+                work_of(lengths_of(seed, iteration, replica, MICROBATCHES))
                 for replica in range(PIPELINES)
             ]
+            pipelines = [self._pipeline(work, works) for work in works]
             for kind, figures in zip(kinds, zip(*pipelines, strict=True), strict=True):
                 longest = max(each.seconds for each in figures)
                 waited = sum(longest - each.seconds for each in figures)
                 joules = sum(each.joules for each in figures)
                 kind.append(Figures(longest, joules + RANKS_IN_PIPELINE * WATTS * waited))
-        first, second, third = (
+        return tuple(
             Figures(
                 statistics.fmean(each.seconds for each in kind),
                 statistics.fmean(each.joules for each in kind),
             )
             for kind in kinds
         )
-        return first, second, third
 
-    def _pipeline(self, work: list[float]) -> tuple[Figures, Figures, Figures]:
-        plan = self._planner.plan(work=work)
-        seconds = plan.requested_time_seconds
-        joules = plan.energy_joules / (1 - plan.saving_percent / 100)
+    def _pipeline(self, work: list[float], all_works: list[list[float]]) -> tuple[Figures, ...]:
+        alone = self._planner.plan(work=work)
+        others = [other for other in all_works if other is not work]
+        among = self._planner.plan(work=work, others=others)
+        seconds = alone.requested_time_seconds
+        joules = alone.energy_joules / (1 - alone.saving_percent / 100)
         table = self._folder / "work.csv"
         rows = [f"{microbatch},{factor!r}" for microbatch, factor in enumerate(work)]
         table.write_text("\n".join(["microbatch,factor", *rows]) + "\n")
@@ -124,7 +127,8 @@ class _Promise:
         one = json.loads(perseus(self._binary, *replay))
         return (
             Figures(seconds, joules),
-            Figures(plan.iteration_time_seconds, plan.energy_joules),
+            Figures(among.iteration_time_seconds, among.energy_joules),
+            Figures(alone.iteration_time_seconds, alone.energy_joules),
             Figures(
                 seconds * (1 + one["slowdown_percent"] / 100),
                 joules * (1 - one["saving_percent"] / 100),

@@ -97,7 +97,7 @@ def train(rank: int, options: argparse.Namespace, folder: str) -> None:
         device.put_under(stage)
 
     # What the trainer goes through, and the batch that it is at.
-    batches = batches_of(replica, MICROBATCHES, options.variable_lengths)
+    batches = batches_of(replica, PIPELINES, MICROBATCHES, options.variable_lengths)
     batch: Batch
 
     # Perseus: these lines, with what differs from its defaults on this machine.
@@ -130,7 +130,11 @@ def train(rank: int, options: argparse.Namespace, folder: str) -> None:
             min_interval_seconds=0.002,  # All here is faster than real GPUs are.
             **varying,
         )
-        batches = attached.ahead(batches, lambda coming: work_of(coming.lengths))
+        batches = attached.ahead(
+            batches,
+            lambda coming: work_of(coming.lengths),
+            lambda coming: [work_of(lengths) for lengths in coming.others],
+        )
 
     is_last = any(stage.is_last for stage in stages)
     kind = Course if options.variable_lengths is None else CourseOfLengths

@@ -60,6 +60,11 @@ class StreamPlanner {
   Result<StreamPlan> PlanFor(const Work& work, double seconds,
                              const PlanCallback& callback = {}) const;
 
+  // How long an iteration with these lengths takes at the target of options(), planned alone:
+  // what pipelines that wait for this one must know of it. No search, and for targets of at least
+  // 1.0x no frontier. Errors: those of PlanFor.
+  Result<double> TargetSeconds(const Work& work) const;
+
   // The pipeline of an iteration with these lengths.
   Result<CostedPipeline> Cost(const Work& work) const;
 

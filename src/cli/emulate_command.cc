@@ -86,9 +86,9 @@ Result<void> CheckStragglers(const EmulationSpec& spec, const PipelineDag& dag) 
                       "from 0",
                       what, each.pipeline, CountOf(spec.pipelines, "pipeline")));
     }
-    if (each.rank >= dag.num_ranks) {
+    if (each.rank.value_or(0) >= dag.num_ranks) {
       return InvalidInput(fmt::format("{}: there is no rank {}; a pipeline has {}, counted from 0",
-                                      what, each.rank, CountOf(dag.num_ranks, "rank")));
+                                      what, *each.rank, CountOf(dag.num_ranks, "rank")));
     }
     if (each.first_iteration >= spec.iterations) {
       return InvalidInput(fmt::format(
@@ -123,7 +123,7 @@ EmulationSpec MakeSpec(const EmulateFlags& flags, const Job& job) {
   spec.power_shape.ramp_limit_watts_per_second =
       flags.power_limits.ramp_watts_per_second.value_or(0);
   spec.power_interval_seconds = flags.power_interval_seconds.value_or(0);
-  spec.timeline_iteration = flags.timeline_iteration.value_or(spec.timeline_iteration);
+  spec.timeline_iteration = flags.timeline_iteration;
   return spec;
 }
 

@@ -71,8 +71,8 @@ std::string PlanCommand(const EmulationSummary& summary, const PlanAnswer& answe
 }
 
 std::string RunTable(const EmulationSummary& summary, const Style& style) {
-  const bool has_price = summary.run.price_per_kwh >= 0;
-  const bool has_carbon = summary.run.carbon_g_per_kwh >= 0;
+  const bool has_price = summary.run.price_per_kwh.has_value();
+  const bool has_carbon = summary.run.carbon_g_per_kwh.has_value();
   std::vector<std::string> header = {"the run", "GPU hours", "MWh"};
   if (has_price) header.push_back(summary.currency.empty() ? "price" : summary.currency);
   if (has_carbon) header.emplace_back("kg CO2");

@@ -181,13 +181,13 @@ std::string SharesText(const std::string& heading, const std::vector<SavingShare
 }
 
 std::string CriticalText(const Explanation& explanation, const PlanDocument& plan) {
-  if (explanation.critical_stage < 0) return "The plan has no computation.";
+  if (!explanation.critical_stage) return "The plan has no computation.";
   for (const SavingShare& share : explanation.stages) {
-    if (share.label != fmt::format("{}", explanation.critical_stage)) continue;
+    if (share.label != fmt::format("{}", *explanation.critical_stage)) continue;
     return fmt::format(
         "Stage {} is critical: at maximum clocks its computations hold the longest path for {} of "
         "the iteration's {}, so others may run slower without anybody waiting for them.",
-        explanation.critical_stage,
+        *explanation.critical_stage,
         FormatPercent(
             Percent(share.baseline_critical_seconds, plan.baseline.iteration_time_seconds), 0),
         FormatSeconds(plan.baseline.iteration_time_seconds));
@@ -281,7 +281,7 @@ std::string ExplainJson(const Explanation& explanation, const PlanDocument& plan
                {"saving_j", explanation.saving_joules},
                {"computation_saving_j", explanation.computation_saving_joules},
                {"iteration_saving_j", explanation.iteration_saving_joules},
-               {"critical_stage", explanation.critical_stage}};
+               {"critical_stage", explanation.critical_stage.value_or(-1)}};
   if (!plan.profile_modelled.empty()) json["profile_modelled"] = plan.profile_modelled;
   if (plan.conditions) json["conditions"] = Json::parse(formats::ConditionsJson(*plan.conditions));
   if (plan.expected) json["expected"] = Json::parse(formats::ExpectedJson(*plan.expected));

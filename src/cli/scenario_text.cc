@@ -33,7 +33,7 @@ std::string WhatIsWrong(StragglerKind kind, double value) {
 
 std::string StragglerInWords(const Straggler& straggler) {
   std::string text = fmt::format("pipeline {}", straggler.pipeline);
-  if (straggler.rank >= 0) text += fmt::format(" rank {}", straggler.rank);
+  if (straggler.rank) text += fmt::format(" rank {}", *straggler.rank);
   text += " " + WhatIsWrong(straggler.kind, straggler.value);
   if (straggler.first_iteration > 0) {
     text += fmt::format(" from iteration {}", straggler.first_iteration);

@@ -393,12 +393,7 @@ PlanDocument Job::Document(const Planner& planner, const Plan& plan,
   context.profile_sha256 = profile.sha256;
   context.data_parallel = DataParallel();
   context.constraints = constraints;
-  context.fixed = fixed;
-  context.costs = costs;
-  context.slope_quantum_watts = planner.frontier().slope_quantum_watts;
-  context.exponential_fit = planner.frontier().fitted;
-  context.certified_error = planner.frontier().certified_error;
-  return MakePlanDocument(planner.pipeline(), plan, planner.baseline(), context);
+  return MakePlanDocument(planner, plan, context);
 }
 
 }  // namespace perseus

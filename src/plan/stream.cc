@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
+
+#include "perseus/pipeline.h"
 
 namespace perseus {
 namespace {
@@ -13,6 +16,12 @@ namespace {
 // in proportion beyond (effort 1 is a second up to 1,536).
 constexpr double kEffort = 0.02;
 constexpr double kComputations = 128;
+
+PlannerOptions Solver() {
+  PlannerOptions solver;
+  solver.slope_quantum_watts = -1;  // Exact, unless it is too large.
+  return solver;
+}
 
 }  // namespace
 
@@ -58,9 +67,7 @@ Result<StreamPlan> StreamPlanner::PlanFor(const Work& work, double seconds,
                                           const PlanCallback& callback) const {
   Result<CostedPipeline> pipeline = Cost(work);
   if (!pipeline) return tl::unexpected(pipeline.error());
-  PlannerOptions solver;
-  solver.slope_quantum_watts = -1;  // Exact, unless it is too large.
-  Result<Planner> planner = Planner::Create(*std::move(pipeline), solver);
+  Result<Planner> planner = Planner::Create(*std::move(pipeline), Solver());
   if (!planner) return tl::unexpected(planner.error());
   const Result<double> target = planner->TargetSeconds(options_.target);
   if (!target) return tl::unexpected(target.error());
@@ -68,6 +75,23 @@ Result<StreamPlan> StreamPlanner::PlanFor(const Work& work, double seconds,
       planner->PlanFor(std::max(seconds, *target), options_.constraints, options_.effort, callback);
   if (!plan) return tl::unexpected(plan.error());
   return StreamPlan{.plan = *std::move(plan), .planner = *std::move(planner)};
+}
+
+Result<double> StreamPlanner::TargetSeconds(const Work& work) const {
+  Result<CostedPipeline> pipeline = Cost(work);
+  if (!pipeline) return tl::unexpected(pipeline.error());
+  const PlanTarget& target = options_.target;
+  if (target.kind == PlanTarget::Kind::kBaselineFactor && target.value >= 1) {
+    std::vector<double> durations;
+    durations.reserve(pipeline->table_of.size());
+    for (const int table : pipeline->table_of) {
+      durations.push_back(pipeline->tables[table].baseline.time_seconds);
+    }
+    return target.value * Replay(pipeline->dag, durations).iteration_time_seconds;
+  }
+  const Result<Planner> planner = Planner::Create(*std::move(pipeline), Solver());
+  if (!planner) return tl::unexpected(planner.error());
+  return planner->TargetSeconds(target);
 }
 
 }  // namespace perseus

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <memory>
@@ -79,8 +80,10 @@ Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,
   return NewPlan(planned, planned.planner, *std::move(plan), constraints);
 }
 
+// `others`: the lengths of other pipelines, which this one waits for.
 Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
                                                       std::vector<double> work,
+                                                      std::vector<std::vector<double>> others,
                                                       std::string_view settings_json,
                                                       const Progress& progress) {
   const Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
@@ -104,7 +107,14 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
   if (progress.function != nullptr) {
     callback = [&progress](const PlanProgress& now) { return progress(now.share); };
   }
-  Result<StreamPlan> made = planned.stream.With(options).PlanFor(Work(std::move(work)), callback);
+  const StreamPlanner stream = planned.stream.With(options);
+  double slowest = 0;
+  for (std::vector<double>& other : others) {
+    const Result<double> seconds = stream.TargetSeconds(Work(std::move(other)));
+    if (!seconds) return tl::unexpected(seconds.error());
+    slowest = std::max(slowest, *seconds);
+  }
+  Result<StreamPlan> made = stream.PlanFor(Work(std::move(work)), slowest, callback);
   if (!made) return tl::unexpected(made.error());
   return NewPlan(planned, made->planner, std::move(made->plan), options.constraints);
 }
@@ -178,13 +188,28 @@ perseus_planner_status perseus_planner_plan_work(const perseus_planner* planner,
                                                  size_t settings_json_size,
                                                  perseus_planner_progress progress, void* user,
                                                  perseus_plan** plan, char** message) {
+  return perseus_planner_plan_work_among(planner, work, work_count, nullptr, 0, settings_json,
+                                         settings_json_size, progress, user, plan, message);
+}
+
+perseus_planner_status perseus_planner_plan_work_among(
+    const perseus_planner* planner, const double* work, size_t work_count, const double* others,
+    size_t num_others, const char* settings_json, size_t settings_json_size,
+    perseus_planner_progress progress, void* user, perseus_plan** plan, char** message) {
   return pc::Guarded(message, [&] {
     if (planner == nullptr || plan == nullptr || work == nullptr) {
       return pc::Fail(pc::Invalid("there is no planner, no work, or no place for the plan"),
                       message);
     }
+    if (others == nullptr && num_others > 0) {
+      return pc::Fail(pc::Invalid("the work of other pipelines is not given"), message);
+    }
+    std::vector<std::vector<double>> waited_for;
+    for (std::size_t k = 0; k < num_others; ++k) {
+      waited_for.emplace_back(others + k * work_count, others + (k + 1) * work_count);
+    }
     auto made =
-        pc::MakePlanForWork(*planner->job, {work, work + work_count},
+        pc::MakePlanForWork(*planner->job, {work, work + work_count}, std::move(waited_for),
                             pc::TextOf(settings_json, settings_json_size), {progress, user});
     if (!made) return pc::Fail(made.error(), message);
     *plan = made->release();

@@ -211,8 +211,8 @@ Json RunToJson(const EmulationReportInput& input) {
     return Json{
         {"gpu_hours", cost.gpu_hours},
         {"energy_mwh", cost.mwh},
-        {"price", input.run_spec.price_per_kwh < 0 ? Json(nullptr) : Json(cost.price)},
-        {"carbon_kg", input.run_spec.carbon_g_per_kwh < 0 ? Json(nullptr) : Json(cost.carbon_kg)}};
+        {"price", input.run_spec.price_per_kwh ? Json(cost.price) : Json(nullptr)},
+        {"carbon_kg", input.run_spec.carbon_g_per_kwh ? Json(cost.carbon_kg) : Json(nullptr)}};
   };
   return {{"currency", TextOrNull(input.currency)},
           {"max_clocks", figures(*input.run_at_max_clocks)},

@@ -130,6 +130,22 @@ TEST(StreamTest, UsesTheTimeThatAnotherPipelineTakes) {
   EXPECT_EQ(sooner->plan.energy_joules, own->plan.energy_joules);
 }
 
+TEST(StreamTest, SaysItsTimeWithoutAPlan) {
+  const Work work({2, 1, 1, 0.5});
+  for (const char* target : {"1.0x", "1.07x", "fastest", "economic", "0.5"}) {
+    StreamOptions options;
+    options.target = *ParsePlanTarget(target);
+    const StreamPlanner stream = Stream(4, options);
+    const auto seconds = stream.TargetSeconds(work);
+    const auto planned = stream.PlanFor(work);
+    ASSERT_EQ(seconds.has_value(), planned.has_value()) << target;
+    if (seconds) {
+      EXPECT_EQ(*seconds, planned->plan.requested_time_seconds) << target;
+    }
+  }
+  EXPECT_FALSE(Stream(4).TargetSeconds(Work({1, 1, 1, 1, 1})));
+}
+
 TEST(StreamTest, KeepsToItsOptionsAndStopsWhenTold) {
   StreamOptions options;
   options.constraints.max_knobs = 1;

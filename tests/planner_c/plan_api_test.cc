@@ -114,6 +114,32 @@ TEST_F(PlanApi, PlansForLengthsAreMadeWithoutConditions) {
   EXPECT_EQ(JsonOf(held.get()), JsonOf(without.get()));
 }
 
+TEST_F(PlanApi, PipelinesThatWaitForAnotherTakeItsTime) {
+  const double work[] = {1, 1, 2, 1};
+  const double others[] = {1, 1, 1, 1, 2, 3, 2, 1};
+  const auto plan_among = [&](const double* own, const double* rest, std::size_t count) {
+    perseus_plan* plan = nullptr;
+    char* message = nullptr;
+    EXPECT_EQ(perseus_planner_plan_work_among(planner(), own, 4, rest, count, nullptr, 0, nullptr,
+                                              nullptr, &plan, &message),
+              PERSEUS_PLANNER_OK)
+        << Take(message);
+    return PlanHandle(plan);
+  };
+  const PlanHandle slowest = plan_among(others + 4, nullptr, 0);
+  const PlanHandle among = plan_among(work, others, 2);
+  EXPECT_EQ(FiguresOf(among.get()).requested_time_seconds,
+            FiguresOf(slowest.get()).requested_time_seconds);
+  EXPECT_EQ(JsonOf(plan_among(work, others, 1).get()),
+            JsonOf(plan_among(work, nullptr, 0).get()));  // The other one is faster.
+  perseus_plan* plan = nullptr;
+  char* message = nullptr;
+  EXPECT_EQ(perseus_planner_plan_work_among(planner(), work, 4, nullptr, 2, nullptr, 0, nullptr,
+                                            nullptr, &plan, &message),
+            PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(Take(message), "the work of other pipelines is not given");
+}
+
 TEST_F(PlanApi, GivingUpUnderConditionsGivesNoPlan) {
   constexpr std::string_view kConditions = R"({"conditions": {"noise": "1%"}})";
   int calls = 0;

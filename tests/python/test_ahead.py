@@ -23,10 +23,12 @@ class Listener:
 
     def __init__(self) -> None:
         self.told: list[tuple[int, tuple[float, ...]]] = []
+        self.others: list[Any] = []
 
-    def coming(self, iteration: int, work: Any) -> None:
+    def coming(self, iteration: int, work: Any, others: Any = ()) -> None:
         """Write it down."""
         self.told.append((iteration, tuple(work)))
+        self.others.append(others)
 
     def close(self) -> None:
         """Nothing to end."""
@@ -119,3 +121,12 @@ def test_lengths_that_cannot_be_had_are_said_once_and_training_goes_on() -> None
     assert len(said) == 1
     assert "the work of a coming batch is not known: KeyError" in str(said[0].message)
     assert listener.told == []
+
+
+def test_the_lengths_of_other_pipelines_are_told_with_each_batch() -> None:
+    """Where the trainer knows them, and none where it says nothing of them."""
+    hooks, listener = attached()
+    assert list(hooks.ahead([10, 20], work, lambda batch: [[batch / 5]])) == [10, 20]
+    assert listener.others == [[[2.0]], [[4.0]]]
+    assert list(hooks.ahead([30], work)) == [30]
+    assert listener.others[2:] == [()]

@@ -76,6 +76,29 @@ def test_plans_one_iteration_for_its_lengths() -> None:
         planner.plan(work=[0.0] * 6)
 
 
+def test_a_pipeline_that_others_wait_for_does_not_hurry() -> None:
+    """All that know the lengths of all take the time of the slowest, which is as it was."""
+    planner = perseus.Planner(csv_of(profile(3)), **SMALL)
+    lengths = [[1.0, 2.0, 0.5, 1.0, 1.25, 3.0], [1.0] * 6, [0.5] * 6]
+    alone = [planner.plan(work=each) for each in lengths]
+    slowest = max(plan.requested_time_seconds for plan in alone)
+    for k, each in enumerate(lengths):
+        others = lengths[:k] + lengths[k + 1 :]
+        among = planner.plan(work=each, others=others)
+        assert among.requested_time_seconds == slowest
+        assert among.iteration_time_seconds <= slowest
+        assert among.energy_joules <= alone[k].energy_joules
+        assert planner.plan(work=each, others=others[::-1]).json() == among.json()
+    assert planner.plan(work=lengths[0], others=lengths[1:]).json() == alone[0].json()
+    slow = planner.plan(work=lengths[0], at="fastest")
+    fast = planner.plan(work=lengths[1], others=[lengths[0]], at="fastest")
+    assert fast.requested_time_seconds == slow.requested_time_seconds
+    with pytest.raises(perseus.PlannerError, match="another number of microbatches"):
+        planner.plan(work=lengths[0], others=[[1.0]])
+    with pytest.raises(perseus.PlannerError, match="but not this one's"):
+        planner.plan(others=[lengths[0]])
+
+
 JOBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no slowdown": ({"stages": 4}, {}),
     "5 % slower": ({"stages": 3}, {"at": "1.05x"}),

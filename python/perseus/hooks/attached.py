@@ -22,6 +22,10 @@ _STORE_KEY = "perseus/run"
 _Batch = TypeVar("_Batch")
 
 
+def _nothing(_batch: object) -> Sequence[Sequence[float]]:
+    return ()
+
+
 class AttachError(RuntimeError):
     """Perseus cannot be attached; only `attach(strict=True)` raises it."""
 
@@ -54,7 +58,10 @@ class Attached:
         return self.job.report()
 
     def ahead(
-        self, batches: Iterable[_Batch], work: Callable[[_Batch], Sequence[float]]
+        self,
+        batches: Iterable[_Batch],
+        work: Callable[[_Batch], Sequence[float]],
+        others: Callable[[_Batch], Sequence[Sequence[float]]] = _nothing,
     ) -> Iterator[_Batch]:
         """Go through the batches, one of which is a step each, and say what comes next.
 
@@ -69,14 +76,17 @@ class Attached:
         work
             Of a batch: how many times as long as in the planner's profile each of its microbatches
             lasts. All ranks of a pipeline must come to the same numbers.
+        others
+            Of a batch: the same for the other data-parallel pipelines, where this rank knows them.
+            Those with less work then run slower, since they would wait for the slowest.
         """
         iterator = iter(batches)
         failure: BaseException | None = None
         waiting: list[_Batch] = []
-        self._read(iterator, waiting, work)
+        self._read(iterator, waiting, work, others)
         while waiting:
             try:
-                self._read(iterator, waiting, work)
+                self._read(iterator, waiting, work, others)
             except Exception as error:
                 failure = error
             yield waiting.pop(0)
@@ -88,6 +98,7 @@ class Attached:
         iterator: Iterator[_Batch],
         waiting: list[_Batch],
         work: Callable[[_Batch], Sequence[float]],
+        others: Callable[[_Batch], Sequence[Sequence[float]]],
     ) -> None:
         """Put the next batch behind those that wait, and say how much work it is."""
         for batch in iterator:
@@ -98,7 +109,8 @@ class Attached:
         if self.job is None:
             return
         try:
-            self.job.coming(work(batch), self.job.next_iteration + len(waiting) - 1)
+            step = self.job.next_iteration + len(waiting) - 1
+            self.job.coming(work(batch), step, others(batch))
         except Exception as error:
             self.job.fail("the work of a coming batch is not known", error)
 

@@ -136,7 +136,12 @@ strict, ahead, options
 
     # What a trainer calls.
 
-    def step(self, tokens: int = 0, work: Sequence[float] | None = None) -> _Step:
+    def step(
+        self,
+        tokens: int = 0,
+        work: Sequence[float] | None = None,
+        others: Sequence[Sequence[float]] = (),
+    ) -> _Step:
         """Return a context manager around an iteration; its `tokens` may be set within.
 
         A step within a step, or beside it in another thread, is part of the first.
@@ -148,9 +153,11 @@ strict, ahead, options
         work
             Of the coming batch, the one after this step's: how many times as long as in the
             profile each microbatch lasts. Planned while this step runs (`plan_with`).
+        others
+            With `work`: the same of the other data-parallel pipelines, in any order (`coming`).
         """
         if work is not None:
-            self.coming(work, self._iteration + 1)
+            self.coming(work, self._iteration + 1, others)
         return _Step(self, tokens)
 
     def plan_with(self, planner: Planner, rank: int, **settings: str | float | None) -> None:
@@ -169,7 +176,12 @@ strict, ahead, options
             self._step_planner.close()
         self._step_planner = StepPlanner(self.client, planner, rank, **settings)
 
-    def coming(self, work: Sequence[float], iteration: int | None = None) -> None:
+    def coming(
+        self,
+        work: Sequence[float],
+        iteration: int | None = None,
+        others: Sequence[Sequence[float]] = (),
+    ) -> None:
         """Say how much work each microbatch of a coming step is; `step(work=...)` does, too.
 
         Returns at once. The plan is used where it is there before that step begins; else the last
@@ -181,10 +193,13 @@ strict, ahead, options
             One number for each microbatch: how many times as long as in the profile it lasts.
         iteration
             Counted from 0; None: the next that begins.
+        others
+            `work` of the other data-parallel pipelines. An iteration lasts as long as that of the
+            slowest pipeline, so those with less work run slower; without it each plans for itself.
         """
         if self._step_planner is not None:
             number = self.next_iteration if iteration is None else iteration
-            self._step_planner.coming(number, work)
+            self._step_planner.coming(number, work, others)
 
     @property
     def next_iteration(self) -> int:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from perseus.client import Client
     from perseus.planner import Planner
 
+_Lengths = tuple[float, ...]
+
 _log = logging.getLogger("perseus")
 
 
@@ -55,18 +57,23 @@ class StepPlanner:
         self._rank = rank
         self._settings = settings
         self._changed = threading.Condition()
-        self._request: tuple[int, tuple[float, ...]] | None = None
+        self._request: tuple[int, _Lengths, tuple[_Lengths, ...]] | None = None
         self._busy = False
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="perseus-plan", daemon=True)
         self._thread.start()
 
-    def coming(self, iteration: int, work: Sequence[float]) -> None:
-        """Say how much work each microbatch of a coming iteration is. Returns at once."""
+    def coming(
+        self, iteration: int, work: Sequence[float], others: Sequence[Sequence[float]] = ()
+    ) -> None:
+        """Say how much work each microbatch of a coming iteration is. Returns at once.
+
+        `others`: the same of the other data-parallel pipelines.
+        """
         with self._changed:
             if self._request is not None:
                 self.skipped += 1
-            self._request = (iteration, tuple(work))
+            self._request = (iteration, tuple(work), tuple(tuple(other) for other in others))
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> bool:
@@ -90,14 +97,18 @@ class StepPlanner:
                 self._changed.wait_for(lambda: self._closed or self._request is not None)
                 if self._closed or self._request is None:
                     return
-                iteration, work = self._request
+                iteration, work, others = self._request
                 self._request = None
                 self._busy = True
-            self._plan(iteration, work)
+            self._plan(iteration, work, others)
 
-    def _plan(self, iteration: int, work: tuple[float, ...]) -> None:
+    def _plan(self, iteration: int, work: _Lengths, others: tuple[_Lengths, ...] = ()) -> None:
         try:
-            plan = self._planner.plan(work=work, **self._settings)  # type: ignore[arg-type]
+            plan = self._planner.plan(
+                work=work,
+                others=others,
+                **self._settings,  # type: ignore[arg-type]
+            )
             own = [each for each in plan.computations if each.rank == self._rank]
             if self._closed:
                 return
