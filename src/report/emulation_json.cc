@@ -65,7 +65,7 @@ Json ScenarioToJson(const EmulationReportInput& input) {
     stragglers.push_back({{"kind", StragglerKindName(each.kind)},
                           {"value", each.value},
                           {"pipeline", each.pipeline},
-                          {"rank", each.rank < 0 ? Json(nullptr) : Json(each.rank)},
+                          {"rank", each.rank ? Json(*each.rank) : Json(nullptr)},
                           {"from", each.first_iteration},
                           {"for", each.iterations == 0 ? Json(nullptr) : Json(each.iterations)}});
   }
