@@ -4,6 +4,7 @@
 #ifndef PERSEUS_ANALYSIS_H_
 #define PERSEUS_ANALYSIS_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,11 +107,11 @@ Result<Plan> CheapestWithin(const Planner& planner, double seconds,
 
 // --- A whole training run --------------------------------------------------
 
-// Numbers of the user's; none is guessed. Negative: not given.
+// Numbers of the user's; none is guessed.
 struct RunSpec {
-  double gpu_hours = -1;         // Of the run at maximum clocks.
-  double price_per_kwh = -1;     // In any currency.
-  double carbon_g_per_kwh = -1;  // Grams of CO2.
+  std::optional<double> gpu_hours = {};         // Of the run at maximum clocks.
+  std::optional<double> price_per_kwh = {};     // In any currency.
+  std::optional<double> carbon_g_per_kwh = {};  // Grams of CO2.
 };
 
 struct RunCost {

@@ -78,6 +78,7 @@ struct CostedPipeline {
   std::vector<double> rank_blocking_power_watts;  // GPUs of the rank together.
   double total_blocking_power_watts = 0;
   int tensor_parallel = 1;
+  double split_ratio = 0.5;  // CostSpec::split_ratio
   // Sentences, without a full stop, on what is valid and perhaps not what was
   // meant: rows of the profile that the schedule has no use for.
   std::vector<std::string> notes;

@@ -42,7 +42,7 @@ struct Straggler {
   StragglerKind kind = StragglerKind::kSlow;
   double value = 1;
   int pipeline = 0;
-  int rank = -1;  // -1: all ranks of the pipeline (kDataStall: rank 0).
+  std::optional<int> rank = {};  // Without: all ranks of the pipeline (kDataStall: rank 0).
   std::int64_t first_iteration = 0;
   std::int64_t iterations = 0;  // 0: until the end.
 };
@@ -80,8 +80,8 @@ struct EmulationSpec {
   double power_interval_seconds = 0;
   PowerShapeSpec power_shape;
   // The iteration whose timeline is kept, and of how many pipelines at most
-  // (stragglers first). Negative: the first with a straggler, else iteration 0.
-  std::int64_t timeline_iteration = -1;
+  // (stragglers first). Without: the first with a straggler, else iteration 0.
+  std::optional<std::int64_t> timeline_iteration = {};
   int timeline_pipelines = 4;
 };
 

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_EXPLAIN_H_
 #define PERSEUS_EXPLAIN_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,8 +62,8 @@ struct Explanation {
   double computation_saving_joules = 0;
   double iteration_saving_joules = 0;  // Blocking power x time saved; negative when slower.
   // The stage with most time on the baseline's longest paths (the lowest of
-  // equals): what the others can wait for. -1 without computations.
-  int critical_stage = -1;
+  // equals): what the others can wait for. None without computations.
+  std::optional<int> critical_stage;
 };
 
 // Divides the saving of a plan by stage, type and phase. A pure function.

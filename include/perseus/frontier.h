@@ -5,6 +5,7 @@
 #define PERSEUS_FRONTIER_H_
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -79,9 +80,10 @@ struct TimeCostSchedule {
 };
 
 struct FrontierOptions {
-  // Stop the walk, which goes from long times to short ones, here.
-  double stop_time = -1;
-  double stop_slope = -1;  // < 0: do not stop.
+  // Stop the walk, which goes from long times to short ones, here; where neither is given, at the
+  // fastest time.
+  std::optional<double> stop_time = {};
+  std::optional<double> stop_slope = {};
   // Round slopes to multiples of this (0: exact). The result then holds for
   // the rounded curves, and cost_error bounds its distance to the true one.
   double slope_quantum = 0;

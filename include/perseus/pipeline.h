@@ -62,6 +62,7 @@ struct PipelineDag {
   std::vector<double> start_delay_seconds;   // Earliest start of each computation.
   double end_delay_seconds = 0;              // From the last end to the iteration's end.
   std::vector<std::vector<int>> rank_order;  // [rank][position] -> computation
+  FixedTimes fixed;                          // That the delays were made from.
 
   int size() const { return static_cast<int>(computations.size()); }
 };

@@ -126,22 +126,26 @@ struct PlanDocument {
   std::vector<PlannedRank> ranks;
 };
 
-// What a plan's pipeline does not know about its origin.
+// What neither a plan's pipeline nor its planner knows.
 struct PlanContext {
   std::string profile_source;  // A path; only its base name is kept.
   std::string profile_sha256;
   int data_parallel = 1;
   PlanConstraints constraints;
-  FixedTimes fixed;
-  CostSpec costs;                  // Its split ratio.
-  double slope_quantum_watts = 0;  // That the planner really used.
+};
+
+// Of the frontier that bounds a plan.
+struct BoundOrigin {
+  double slope_quantum_watts = 0;  // That the planner really used; 0: the exact frontier.
   bool exponential_fit = false;
   double certified_error = 0;
 };
 
+// Whoever has a planner takes the function of that name in perseus/planner.h.
 // Preconditions: `plan` and `baseline` are plans of `pipeline`.
 PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
-                              const Plan& baseline, const PlanContext& context);
+                              const Plan& baseline, const BoundOrigin& bound,
+                              const PlanContext& context);
 
 // The work that a plan was made for; empty where microbatches are alike.
 Work WorkOf(const PlanDocument& plan);

@@ -13,6 +13,7 @@
 #include "perseus/frontier.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
+#include "perseus/plan_document.h"
 #include "perseus/profile.h"
 #include "perseus/result.h"
 
@@ -129,6 +130,9 @@ class Planner {
 // uses more energy over iterations of the same length. `plans` are for one
 // pipeline and the same constraints, by ascending requested time.
 void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans);
+
+// What plan.json says of a plan of `planner`.
+PlanDocument MakePlanDocument(const Planner& planner, const Plan& plan, const PlanContext& context);
 
 }  // namespace perseus
 PERSEUS_EXPORT_END

@@ -74,7 +74,7 @@ struct ModelFlops {
   double mtp = 0;   // Multi-token prediction, its projection included.
 };
 
-// What to model. The field names are those of the command line's options.
+// What to model.
 struct SynthSpec {
   std::string model;                // See SynthModelNames(); empty: all from `shape`.
   TransformerShape shape;           // Overrides, field by field. Of transformers only.
@@ -115,8 +115,9 @@ struct SynthResult {
   double imbalance = 0;             // Slowest stage over the mean stage, forward + backward.
 };
 
-// Models a profile. Errors are sentences that name the option, what was
-// expected, and what there is instead.
+// Models a profile. Errors are sentences that name the field, in quotes
+// ('microbatch_size'; those of the shape by their own names), what was expected,
+// and what there is instead.
 Result<SynthResult> Synthesize(const SynthSpec& spec);
 
 // Names of the built-in models and of the GPUs that can be modelled, in the

@@ -51,9 +51,9 @@ inline constexpr double kMostWork = 1e6;
 // One row of a work table.
 struct WorkRow {
   int microbatch = 0;
-  int stage = -1;  // -1, and `type` empty: all computations of the microbatch.
-  std::optional<ComputationType> type;
-  double value = 1;  // A factor, or tokens.
+  int stage = 0;                        // With `type` alone.
+  std::optional<ComputationType> type;  // Without: all computations of the microbatch.
+  double value = 1;                     // A factor, or tokens.
   int line = 0;
   int column = 0;  // Of the value.
 };

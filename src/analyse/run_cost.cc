@@ -16,14 +16,15 @@ constexpr double kGramsPerKg = 1000;
 RunCost CostOfRun(const RunSpec& spec, double baseline_seconds, double seconds, double joules,
                   int gpus) {
   RunCost cost;
-  if (!(spec.gpu_hours > 0 && baseline_seconds > 0 && gpus > 0)) return cost;
+  const double gpu_hours = spec.gpu_hours.value_or(0);
+  if (!(gpu_hours > 0 && baseline_seconds > 0 && gpus > 0)) return cost;
   // Of one pipeline: a job of several does as much in each GPU hour.
-  const double iterations = spec.gpu_hours * kSecondsPerHour / (gpus * baseline_seconds);
+  const double iterations = gpu_hours * kSecondsPerHour / (gpus * baseline_seconds);
   cost.gpu_hours = iterations * seconds * gpus / kSecondsPerHour;
   cost.mwh = iterations * joules / kJoulesPerMwh;
   const double kwh = cost.mwh * kKwhPerMwh;
-  if (spec.price_per_kwh > 0) cost.price = kwh * spec.price_per_kwh;
-  if (spec.carbon_g_per_kwh > 0) cost.carbon_kg = kwh * spec.carbon_g_per_kwh / kGramsPerKg;
+  cost.price = kwh * spec.price_per_kwh.value_or(0);
+  cost.carbon_kg = kwh * spec.carbon_g_per_kwh.value_or(0) / kGramsPerKg;
   return cost;
 }
 

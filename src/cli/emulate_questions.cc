@@ -60,7 +60,7 @@ Result<void> AnswerRun(const EmulateFlags& flags, EmulationSummary* summary) {
     return InvalidInput(fmt::format(
         "--gpu-hours: the run's figures are too large to state ({:.3g} GPU hours, an iteration of "
         "{:.3g} s and {:.3g} J); check the units of the profile (seconds, joules)",
-        flags.run.gpu_hours, summary->max_clocks->time_seconds / iterations,
+        flags.run.gpu_hours.value_or(0), summary->max_clocks->time_seconds / iterations,
         summary->max_clocks->energy.total_joules() / iterations));
   }
   return {};
@@ -147,10 +147,9 @@ Result<void> CheckAssignment(const EmulateFlags& flags, const JobFile& settings)
 }
 
 Result<void> CheckQuestions(const EmulateFlags& flags) {
-  const bool has_run = flags.run.gpu_hours >= 0;
-  if (!has_run && (flags.run.price_per_kwh >= 0 || flags.run.carbon_g_per_kwh >= 0)) {
+  if (!flags.run.gpu_hours && (flags.run.price_per_kwh || flags.run.carbon_g_per_kwh)) {
     return InvalidInput(fmt::format("{} needs --gpu-hours, the GPU hours of the run",
-                                    flags.run.price_per_kwh >= 0 ? "--price" : "--carbon"));
+                                    flags.run.price_per_kwh ? "--price" : "--carbon"));
   }
   if (flags.deadline_seconds.has_value() != flags.run_iterations.has_value()) {
     return InvalidInput(
@@ -200,7 +199,7 @@ Result<void> AnswerLimits(const EmulateFlags& flags, const Planner& planner, con
 Result<void> AnswerQuestions(const EmulateFlags& flags, const Job& job,
                              const std::vector<double>& lengths, double effort,
                              ProgressLine* progress, EmulationSummary* summary) {
-  if (flags.run.gpu_hours >= 0) {
+  if (flags.run.gpu_hours) {
     if (auto answered = AnswerRun(flags, summary); !answered) return answered;
   }
   if (!flags.assignment_file.empty()) {

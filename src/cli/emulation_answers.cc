@@ -57,19 +57,11 @@ std::string DeadlineSentence(const EmulationSummary& summary) {
 }
 
 std::string PriceOfChangesSentence(const EmulationSummary& summary) {
-  const Emulation& before = *summary.max_clocks;
-  const Emulation& after = *summary.emulation;
-  const auto price = [&](const Emulation& emulation) {
-    return summary.change_joules * static_cast<double>(emulation.clock_calls);
+  const auto called = [](const Emulation& emulation) {
+    return CalledRun{static_cast<double>(emulation.clock_calls), emulation.energy.total_joules()};
   };
-  return fmt::format(
-      "{} at {} are {} (--change-price), {} at maximum clocks; in no other figure here. With them "
-      "{} would be saved.",
-      CountOf(after.clock_calls, "clock call"), FormatJoules(summary.change_joules),
-      FormatJoules(price(after)), FormatJoules(price(before)),
-      FormatPercent(PercentSaved(after.energy.total_joules() + price(after),
-                                 before.energy.total_joules() + price(before)),
-                    2));
+  return PriceOfChangesText(summary.change_joules, called(*summary.max_clocks),
+                            called(*summary.emulation), "");
 }
 
 namespace {
@@ -79,8 +71,8 @@ std::string PlanCommand(const EmulationSummary& summary, const PlanAnswer& answe
 }
 
 std::string RunTable(const EmulationSummary& summary, const Style& style) {
-  const bool has_price = summary.run.price_per_kwh >= 0;
-  const bool has_carbon = summary.run.carbon_g_per_kwh >= 0;
+  const bool has_price = summary.run.price_per_kwh.has_value();
+  const bool has_carbon = summary.run.carbon_g_per_kwh.has_value();
   std::vector<std::string> header = {"the run", "GPU hours", "MWh"};
   if (has_price) header.push_back(summary.currency.empty() ? "price" : summary.currency);
   if (has_carbon) header.emplace_back("kg CO2");

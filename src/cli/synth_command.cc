@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
@@ -19,6 +22,56 @@
 namespace perseus::cli {
 
 namespace {
+
+// Whose flags have the same names.
+constexpr std::array kFields = {"model",
+                                "gpu",
+                                "stages",
+                                "virtual_stages",
+                                "microbatch_size",
+                                "microbatches",
+                                "partition",
+                                "schedule",
+                                "efficiency",
+                                "layers",
+                                "hidden",
+                                "heads",
+                                "kv_heads",
+                                "head_dim",
+                                "ffn",
+                                "ffn_matrices",
+                                "vocabulary",
+                                "sequence",
+                                "encoder_layers",
+                                "experts",
+                                "active_experts",
+                                "shared_experts",
+                                "expert_ffn",
+                                "dense_layers",
+                                "q_lora_rank",
+                                "kv_lora_rank",
+                                "rope_head_dim",
+                                "mtp_layers"};
+
+// An error of the library in words of the command line: fields are named as flags.
+tl::unexpected<Error> InFlags(Error error) {
+  const auto replace = [&error](const std::string& field, const std::string& flag) {
+    const std::string quoted = fmt::format("'{}'", field);
+    for (std::size_t at = 0; (at = error.message.find(quoted, at)) != std::string::npos;) {
+      error.message.replace(at, quoted.size(), flag);
+    }
+  };
+  for (const std::string field : kFields) {
+    std::string flag = "--" + field;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    replace(field, flag);
+  }
+  replace("tensor_parallel", "--tp");
+  replace("min_clock_mhz", "--min-clock");
+  replace("max_clock_mhz", "--max-clock");
+  replace("clock_step_mhz", "--clock-step");
+  return tl::unexpected<Error>(std::move(error));
+}
 
 Result<void> CheckComplete(const SynthSpec& spec) {
   std::vector<std::string> missing;
@@ -86,7 +139,7 @@ Result<Printout> RunSynth(const SynthFlags& flags, const Style& style) {
   }
   if (auto kept = CheckOutputs(flags.output_directory); !kept) return tl::unexpected(kept.error());
   const Result<SynthResult> synth = Synthesize(flags.spec);
-  if (!synth) return tl::unexpected(synth.error());
+  if (!synth) return InFlags(synth.error());
   if (flags.output_directory.empty()) return synth->profile_csv;
   if (auto job = CheckJob(synth->job_toml); !job) return tl::unexpected(job.error());
   const std::string& directory = flags.output_directory;

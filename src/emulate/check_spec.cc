@@ -43,8 +43,8 @@ Result<void> CheckStraggler(const CostedPipeline& pipeline, const EmulationSpec&
   if (auto r = CheckCount(what + ": the pipeline", straggler.pipeline, 0, spec.pipelines - 1); !r) {
     return r;
   }
-  if (straggler.rank != -1) {
-    if (auto r = CheckCount(what + ": the rank", straggler.rank, 0, pipeline.dag.num_ranks - 1);
+  if (straggler.rank) {
+    if (auto r = CheckCount(what + ": the rank", *straggler.rank, 0, pipeline.dag.num_ranks - 1);
         !r) {
       return r;
     }
@@ -127,10 +127,12 @@ Result<void> CheckOutputs(const EmulationSpec& spec) {
         "a longer one",
         spec.power_interval_seconds, kMostPowerValues));
   }
-  if (spec.timeline_iteration >= spec.iterations) {
+  if (!spec.timeline_iteration) {
+    // The emulator chooses.
+  } else if (*spec.timeline_iteration < 0 || *spec.timeline_iteration >= spec.iterations) {
     return InvalidInput(fmt::format(
         "the timeline is asked for of iteration {}, but the last one is {}; expected 0 to {}",
-        spec.timeline_iteration, spec.iterations - 1, spec.iterations - 1));
+        *spec.timeline_iteration, spec.iterations - 1, spec.iterations - 1));
   }
   return CheckCount("the number of pipelines in the timeline", spec.timeline_pipelines, 0,
                     kMostRanks);

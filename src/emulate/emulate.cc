@@ -377,8 +377,8 @@ void JobEmulation::AddRecord(const Reaction& reaction, double iteration_seconds)
 // Replays the pipelines of the timeline again, if this is its iteration.
 void JobEmulation::KeepTimeline(std::int64_t iteration, double iteration_seconds) {
   const std::set<int>& straggling = calendar_.straggling();
-  if (spec_.timeline_iteration >= 0) {
-    if (iteration != spec_.timeline_iteration) return;
+  if (spec_.timeline_iteration) {
+    if (iteration != *spec_.timeline_iteration) return;
   } else if (iteration > 0 && (timeline_straggles_ || straggling.empty())) {
     return;
   }

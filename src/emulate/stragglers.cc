@@ -111,8 +111,8 @@ std::vector<RankLimits> StragglerCalendar::LimitsOf(int pipeline) const {
   for (const int index : there_[pipeline]) {
     const Straggler& straggler = spec_.stragglers[index];
     limits.resize(ranks);
-    if (straggler.rank >= 0) {
-      limits[straggler.rank].Add(straggler.kind, straggler.value);
+    if (straggler.rank) {
+      limits[*straggler.rank].Add(straggler.kind, straggler.value);
     } else if (straggler.kind == StragglerKind::kDataStall) {
       limits[0].Add(straggler.kind, straggler.value);
     } else {

@@ -60,7 +60,7 @@ Result<void> CheckOptions(const FrontierOptions& options) {
     return InvalidInput(
         fmt::format("the slope quantum is {}; expected a number >= 0", options.slope_quantum));
   }
-  if (std::isnan(options.stop_time) || std::isnan(options.stop_slope)) {
+  if (std::isnan(options.stop_time.value_or(0)) || std::isnan(options.stop_slope.value_or(0))) {
     return InvalidInput("a time or slope to stop at is not a number");
   }
   for (const double time : options.schedule_times) {
@@ -132,8 +132,8 @@ Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
       result.complete = true;
       break;
     }
-    const bool stop = (options.stop_time >= 0 && scale.Time(walk.time()) <= options.stop_time) ||
-                      (options.stop_slope >= 0 && scale.Slope(walk.slope()) >= options.stop_slope);
+    const bool stop = (options.stop_time && scale.Time(walk.time()) <= *options.stop_time) ||
+                      (options.stop_slope && scale.Slope(walk.slope()) >= *options.stop_slope);
     if (stop && next_wanted == wanted.size()) break;
     const bool report = corners++ % 128 == 0;
     if (report && options.cancelled && options.cancelled()) {

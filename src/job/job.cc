@@ -343,6 +343,15 @@ PlanConstraints ConstraintsOf(const JobFile& settings) {
   return constraints;
 }
 
+RobustPlanSpec RobustSpecOf(const JobFile& settings) {
+  RobustPlanSpec spec;
+  spec.conditions = ConditionsOf(settings);
+  spec.constraints = ConstraintsOf(settings);
+  spec.effort = settings.effort.value_or(spec.effort);
+  spec.pipelines = settings.data_parallel.value_or(spec.pipelines);
+  return spec;
+}
+
 PlanConstraints Job::Constraints() const { return ConstraintsOf(settings); }
 
 PlannerOptions Job::SolverOptions() const {
@@ -384,12 +393,7 @@ PlanDocument Job::Document(const Planner& planner, const Plan& plan,
   context.profile_sha256 = profile.sha256;
   context.data_parallel = DataParallel();
   context.constraints = constraints;
-  context.fixed = fixed;
-  context.costs = costs;
-  context.slope_quantum_watts = planner.frontier().slope_quantum_watts;
-  context.exponential_fit = planner.frontier().fitted;
-  context.certified_error = planner.frontier().certified_error;
-  return MakePlanDocument(planner.pipeline(), plan, planner.baseline(), context);
+  return MakePlanDocument(planner, plan, context);
 }
 
 }  // namespace perseus

@@ -73,7 +73,8 @@ std::vector<PlannedRank> MakeRanks(const CostedPipeline& pipeline, const Plan& p
 }  // namespace
 
 PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
-                              const Plan& baseline, const PlanContext& context) {
+                              const Plan& baseline, const BoundOrigin& bound,
+                              const PlanContext& context) {
   const PipelineDag& dag = pipeline.dag;
   PlanDocument document;
   document.generator_name = "perseus";
@@ -99,14 +100,14 @@ PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
   document.distinct_knobs = plan.distinct_knobs;
   document.shared_knobs = plan.shared_knobs;
   document.baseline = MakeBaseline(pipeline, baseline);
-  document.slope_quantum_watts = context.slope_quantum_watts;
-  document.exponential_fit = context.exponential_fit;
-  document.certified_error = context.certified_error;
+  document.slope_quantum_watts = bound.slope_quantum_watts;
+  document.exponential_fit = bound.exponential_fit;
+  document.certified_error = bound.certified_error;
   document.constraints = context.constraints;
-  document.fixed = context.fixed;
+  document.fixed = pipeline.dag.fixed;
   if (std::any_of(pipeline.tables.begin(), pipeline.tables.end(),
                   [](const CostTable& table) { return table.split; })) {
-    document.split_ratio = context.costs.split_ratio;
+    document.split_ratio = pipeline.split_ratio;
   }
   document.ranks = MakeRanks(pipeline, plan);
   return document;

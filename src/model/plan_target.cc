@@ -20,13 +20,19 @@ constexpr std::array<std::string_view, 4> kGranularityNames = {"computation", "p
 // What was probably meant by a text that is no target, for the end of a message.
 std::string TargetHint(std::string_view text) {
   const bool is_percent = text.ends_with('%');
-  const bool is_seconds = text.ends_with('s') && !text.ends_with("ms") && !text.ends_with("us");
+  const bool is_milli = text.ends_with("ms");
+  const bool is_micro = text.ends_with("us");
+  const bool is_seconds = text.ends_with('s');
   if (!is_percent && !is_seconds) return "";
-  text.remove_suffix(1);
+  text.remove_suffix(is_milli || is_micro ? 2 : 1);
   if (text.ends_with(' ')) text.remove_suffix(1);
   const std::optional<double> value = ParseFinite(text);
   if (!value || *value <= 0) return "";
   constexpr double kMostPercent = 100;
+  constexpr double kMilli = 1e-3;
+  constexpr double kMicro = 1e-6;
+  if (is_milli) return fmt::format("; did you mean {:.6g}?", *value * kMilli);
+  if (is_micro) return fmt::format("; did you mean {:.6g}?", *value * kMicro);
   if (is_seconds) return fmt::format("; did you mean {}?", text);
   if (*value > kMostPercent) return "";
   return fmt::format("; did you mean {:.6g}x?", 1 + *value / 100);

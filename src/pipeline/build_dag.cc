@@ -72,6 +72,7 @@ Result<PipelineDag> BuildDag(const Schedule& schedule, const FixedTimes& fixed) 
   dag.num_microbatches = schedule.num_microbatches;
   dag.schedule_name = schedule.name;
   dag.end_delay_seconds = fixed.iteration_overhead_seconds;
+  dag.fixed = fixed;
 
   const std::vector<int> order = StepsInTopologicalOrder(*graph);
   std::vector<int> computation_of(graph->size());

@@ -345,6 +345,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
   }
   pipeline.notes = source.Notes();
   pipeline.modelled = profile.modelled;
+  pipeline.split_ratio = spec.split_ratio;
   pipeline.dag = std::move(dag);
   return pipeline;
 }

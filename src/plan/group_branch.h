@@ -16,7 +16,7 @@ struct GroupSolution {
   double joules = 0;        // Effective energy; infinite where none was found.
   // No choice needs less. Infinite where there is none.
   double bound_joules = 0;
-  // bound_joules is joules, but for what rounding may hide (kSameJoules).
+  // bound_joules is joules, but for what rounding may hide.
   bool proven = false;
   std::int64_t work = 0;
   int nodes = 0;

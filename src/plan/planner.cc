@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -19,6 +18,7 @@
 #include "perseus/costed_pipeline.h"
 #include "perseus/frontier.h"
 #include "perseus/plan.h"
+#include "perseus/plan_document.h"
 #include "plan/cost_options.h"
 #include "plan/frontier_effort.h"
 #include "plan/frontier_points.h"
@@ -109,6 +109,15 @@ const CostedPipeline& Planner::pipeline() const { return impl_->pipeline; }
 const Frontier& Planner::frontier() const { return impl_->frontier; }
 const Frontier& Planner::lower_bound() const { return impl_->bound; }
 const Plan& Planner::baseline() const { return impl_->baseline; }
+
+PlanDocument MakePlanDocument(const Planner& planner, const Plan& plan,
+                              const PlanContext& context) {
+  const Frontier& frontier = planner.frontier();
+  const BoundOrigin bound = {.slope_quantum_watts = frontier.slope_quantum_watts,
+                             .exponential_fit = frontier.fitted,
+                             .certified_error = frontier.certified_error};
+  return MakePlanDocument(planner.pipeline(), plan, planner.baseline(), bound, context);
+}
 
 Plan Planner::Evaluate(std::vector<CostOption> options) const {
   Plan plan;
@@ -355,58 +364,6 @@ Result<void> Planner::AddDiscreteBound(Plan* plan, double effort) const {
   discrete.gap_percent = plan::GapPercent(impl.pipeline, *plan, discrete.lower_bound_joules);
   plan->discrete_bound = discrete;
   return {};
-}
-
-Result<std::vector<Plan>> Planner::Ladder(int count, const PlanConstraints& constraints,
-                                          double effort, const PlanCallback& callback) const {
-  if (count < 2) {
-    return InvalidInput(fmt::format("a ladder of {} plans; expected at least 2", count));
-  }
-  const double first = impl_->frontier.fastest_seconds;
-  const double last = impl_->frontier.tstar_seconds;
-  std::vector<Plan> plans;
-  for (int step = 0; step < count; ++step) {
-    const double share = static_cast<double>(step) / (count - 1);
-    const double seconds = step + 1 == count ? last : first + (last - first) * share;
-    Result<Plan> plan = PlanFor(seconds, constraints, effort);
-    if (!plan) {
-      // Constraints may leave nothing for the shortest times.
-      const bool last_and_none = step + 1 == count && plans.empty();
-      if (plan.error().code != ErrorCode::kInfeasible || last_and_none) {
-        return tl::unexpected(plan.error());
-      }
-    } else {
-      // Those before are never worse than one for less time by now.
-      std::vector<Plan> last_two;
-      if (!plans.empty()) {
-        last_two.push_back(std::move(plans.back()));
-        plans.pop_back();
-      }
-      last_two.push_back(*std::move(plan));
-      CarryForward(impl_->pipeline, &last_two);
-      std::move(last_two.begin(), last_two.end(), std::back_inserter(plans));
-    }
-    const Plan* const made = plans.empty() ? nullptr : &plans.back();
-    if (callback && !callback({.share = (step + 1.0) / count, .better = made})) break;
-  }
-  return plans;
-}
-
-void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans) {
-  double least = 0;
-  for (std::size_t k = 0; k < plans->size(); ++k) {
-    Plan& plan = (*plans)[k];
-    const double joules = plan::EffectiveEnergyOf(pipeline, plan.options);
-    if (k > 0 && least < joules) {
-      const double requested = plan.requested_time_seconds;
-      const bool proven_best = plan.shared_knobs && plan.shared_knobs->proven_best;
-      plan = (*plans)[k - 1];
-      plan.requested_time_seconds = requested;
-      if (plan.shared_knobs) plan.shared_knobs->proven_best = proven_best;
-    } else {
-      least = joules;
-    }
-  }
 }
 
 }  // namespace perseus

@@ -121,7 +121,7 @@ class WindowSearch {
     for (std::size_t round = 0; !IsOver() && failed_passes < kMostFailedPasses; ++round) {
       const std::int64_t work_before = work_;
       if (const std::optional<PassStyle> style = ConstructionOf(round)) {
-        Choice made = Construct(*style);
+        Choice made = Construct(*style, /*tells=*/round == 0);
         const std::int64_t until =
             work_ + (round < kShortConstructions ? 1 : 0) * (work_ - work_before) + WorkOfRound();
         Offer(made);
@@ -158,18 +158,50 @@ class WindowSearch {
     return better;
   }
 
-  // Every activity at its slowest option within its duration: there at once.
+  // The slowest option of an activity that takes at most so long.
+  int SlowestWithin(int activity, std::int64_t length) const {
+    const std::vector<int>& knobs = space_.knobs[activity];
+    const auto fits = [&](int knob) { return OptionOf(activity, knob).length <= length; };
+    return *(std::find_if_not(knobs.begin() + 1, knobs.end(), fits) - 1);
+  }
+
+  // Every activity at its slowest option within its duration, and what uses the time that this
+  // leaves: there at once.
   void RoundDown() {
-    Choice choice = {.knobs = std::vector<int>(order_.size()), .cost = 0};
+    const Choice none = {.knobs = std::vector<int>(order_.size()), .cost = 0};
+    Choice choice = none;
     for (const int i : order_) {
-      const std::vector<int>& knobs = space_.knobs[i];
-      const auto fits = [&](int knob) { return OptionOf(i, knob).length <= durations_[i]; };
-      const auto slower = std::find_if_not(knobs.begin() + 1, knobs.end(), fits);
-      choice.knobs[i] = *(slower - 1);
+      choice.knobs[i] = SlowestWithin(i, durations_[i]);
       choice.cost += OptionOf(i, choice.knobs[i]).cost;
     }
     work_ += static_cast<std::int64_t>(order_.size());
     Offer(choice);
+    StartFromRelaxation();
+    work_ += static_cast<std::int64_t>(order_.size());
+    Offer(RoundedForward(none, 0));
+  }
+
+  void StartFromRelaxation() {
+    table_.length = durations_;
+    PushEarliest(network_, order_, &table_);
+    PullLatest(network_, order_, deadline_, &table_);
+  }
+
+  // What is made of the activities before `first`, and of each of the others, one after the other,
+  // its slowest option from when it can start until the relaxation wants it to end.
+  Choice RoundedForward(const Choice& made, int first) const {
+    Choice choice = made;
+    Timetable rounded = table_;
+    for (std::size_t k = first; k < order_.size(); ++k) {
+      const int i = order_[k];
+      rounded.length[i] = 0;
+      PushEarliest(network_, {&order_[k], 1}, &rounded);
+      const std::int64_t until = table_.latest_start[i] + durations_[i];
+      choice.knobs[i] = SlowestWithin(i, until - rounded.earliest_end[i]);
+      choice.cost += OptionOf(i, choice.knobs[i]).cost;
+      rounded.earliest_end[i] += OptionOf(i, choice.knobs[i]).length;
+    }
+    return choice;
   }
 
   // How to construct in a round, if at all.
@@ -256,11 +288,9 @@ class WindowSearch {
 
   // A choice made from the relaxation; without knobs where there is none in
   // time.
-  Choice Construct(const PassStyle& style) {
+  Choice Construct(const PassStyle& style, bool tells) {
     if (style.window >= static_cast<int>(order_.size())) return ConstructAtOnce(style.dive);
-    table_.length = durations_;
-    PushEarliest(network_, order_, &table_);
-    PullLatest(network_, order_, deadline_, &table_);
+    StartFromRelaxation();
     const int size = static_cast<int>(order_.size());
     Choice choice = {.knobs = std::vector<int>(order_.size(), -1), .cost = 0};
     for (int first = 0; first < size;) {
@@ -279,6 +309,9 @@ class WindowSearch {
         table_.length[i] = OptionOf(i, choice.knobs[i]).length;
       }
       PushEarliest(network_, Stretch(first, kept), &table_);
+      if (tells && first / kOfferEvery != kept / kOfferEvery && kept < size) {
+        Offer(RoundedForward(choice, kept));
+      }
       first = kept;
     }
     return choice;

@@ -10,6 +10,7 @@
 
 #include "common/nearest_name.h"
 #include "perseus/policy.h"
+#include "plan/named_times.h"
 #include "policy/envpipe.h"
 #include "policy/policy_family.h"
 #include "policy/power_cap.h"
@@ -50,7 +51,12 @@ class PerseusPolicy : public Policy {
   std::string_view name() const override { return kPerseus; }
   bool reacts() const override { return true; }
   Result<Plan> PlanFor(double seconds) const override {
-    return planner_.PlanFor(seconds, constraints_, effort_);
+    // Within constraints a search may end above what one for less time found, which is what
+    // `perseus plan` gives out then. Without any none was seen to.
+    if (constraints_.any()) {
+      return plan::PlanAmongNamed(planner_, seconds, constraints_, effort_);
+    }
+    return planner_.PlanFor(seconds, {}, effort_);
   }
 
  private:
@@ -93,11 +99,10 @@ Result<std::unique_ptr<Policy>> MakePolicy(const PolicySpec& spec, const Planner
   }
   const CostedPipeline& pipeline = planner.pipeline();
   if (spec.name == kMaxClocks) {
-    return policy::MakeSinglePlanPolicy(kMaxClocks, planner.baseline());
+    return MakeSinglePlanPolicy(kMaxClocks, planner.baseline());
   }
   if (spec.name == kEnvPipe) {
-    return policy::MakeSinglePlanPolicy(kEnvPipe,
-                                        planner.Evaluate(policy::EnvPipeOptions(pipeline)));
+    return MakeSinglePlanPolicy(kEnvPipe, planner.Evaluate(policy::EnvPipeOptions(pipeline)));
   }
   if (spec.name == kZeusGlobal) {
     return policy::MakePolicyFamily(kZeusGlobal, planner, policy::ZeusGlobalMembers(pipeline));

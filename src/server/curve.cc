@@ -312,12 +312,10 @@ PlanDocument Curve::Document(const CurvePlan& plan) const {
   context.profile_sha256 = job_->profile.sha256;
   context.data_parallel = job_->DataParallel();
   context.constraints = job_->Constraints();
-  context.fixed = job_->fixed;
-  context.costs = job_->costs;
-  context.slope_quantum_watts = frontier_.slope_quantum_watts;
-  context.exponential_fit = frontier_.fitted;
-  context.certified_error = frontier_.certified_error;
-  PlanDocument made = MakePlanDocument(pipeline, document, baseline, context);
+  const BoundOrigin bound = {.slope_quantum_watts = frontier_.slope_quantum_watts,
+                             .exponential_fit = frontier_.fitted,
+                             .certified_error = frontier_.certified_error};
+  PlanDocument made = MakePlanDocument(pipeline, document, baseline, bound, context);
   if (plan.expected) {
     made.conditions = ConditionsOf(job_->settings);
     made.expected = plan.expected;

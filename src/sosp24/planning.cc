@@ -6,22 +6,20 @@
 #include <algorithm>
 #include <utility>
 
-#include "perseus/pipeline.h"
-#include "perseus/planner.h"
-#include "perseus/schedule.h"
+#include "perseus/job.h"
 
 namespace perseus::sosp24 {
 
-Result<CostedPipeline> PipelineFor(const Profile& profile, int microbatches, int tensor_parallel,
+Result<CostedPipeline> PipelineFor(Profile profile, int microbatches, int tensor_parallel,
                                    double blocking_power_watts) {
-  const auto schedule = BuildSchedule(
-      {.name = "1f1b", .num_stages = profile.num_stages, .num_microbatches = microbatches});
-  if (!schedule) return tl::unexpected(schedule.error());
-  auto dag = BuildDag(*schedule, {});
-  if (!dag) return tl::unexpected(dag.error());
-  return CostPipeline(
-      profile, *std::move(dag),
-      {.blocking_power_watts = {blocking_power_watts}, .tensor_parallel = tensor_parallel});
+  JobFile settings;
+  settings.schedule = "1f1b";
+  settings.microbatches = microbatches;
+  settings.tensor_parallel = tensor_parallel;
+  settings.blocking_power_watts = {blocking_power_watts};
+  Result<perseus::Job> job = perseus::Job::Make(std::move(profile), std::move(settings));
+  if (!job) return tl::unexpected(job.error());
+  return std::move(job->pipeline);
 }
 
 double SavingPercent(double baseline_joules, double joules) {

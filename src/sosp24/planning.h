@@ -17,7 +17,7 @@ inline constexpr double kHeadlineEffort = 5;
 inline constexpr double kCurveEffort = 1;
 
 // 1F1B without communication, as the paper emulates it, one stage a rank.
-Result<CostedPipeline> PipelineFor(const Profile& profile, int microbatches, int tensor_parallel,
+Result<CostedPipeline> PipelineFor(Profile profile, int microbatches, int tensor_parallel,
                                    double blocking_power_watts);
 
 double SavingPercent(double baseline_joules, double joules);

@@ -19,19 +19,20 @@
 #include "common/nearest_name.h"
 #include "synth/synth_gpu.h"
 #include "synth/synth_shape.h"
+#include "synth/synth_text.h"
 
 namespace perseus {
 namespace {
 
+using synth::CommandThatMakes;
 using synth::FindGpu;
 using synth::GpuDirection;
 using synth::GpuModel;
 using synth::GpuModels;
+using synth::JobFileText;
 using synth::ModelShape;
 using synth::PartitionLayers;
 using synth::ResolveShape;
-using synth::ShapeOption;
-using synth::ShapeOptions;
 
 constexpr std::int64_t kMaxCount = 1'000'000;
 
@@ -48,11 +49,11 @@ struct StageWork {
   bool has_head = false;
 };
 
-Result<void> CheckRange(const char* option, std::int64_t value, std::int64_t least,
+Result<void> CheckRange(const char* field, std::int64_t value, std::int64_t least,
                         std::int64_t most) {
   if (value >= least && value <= most) return {};
   return InvalidInput(
-      fmt::format("{} {} is out of range: expected {} to {}", option, value, least, most));
+      fmt::format("{} {} is out of range: expected {} to {}", field, value, least, most));
 }
 
 const std::string& ModelName(const ModelShape& shape) {
@@ -68,44 +69,45 @@ std::int64_t CountLayers(const ModelShape& shape) {
 Result<void> CheckTensorParallel(const SynthSpec& spec, const ModelShape& shape) {
   const auto* transformer = std::get_if<TransformerShape>(&shape);
   if (transformer != nullptr && transformer->heads % spec.tensor_parallel != 0) {
-    return InvalidInput(fmt::format("--tp {} does not divide the model's {} attention heads",
-                                    spec.tensor_parallel, transformer->heads));
+    return InvalidInput(
+        fmt::format("'tensor_parallel' {} does not divide the model's {} attention heads",
+                    spec.tensor_parallel, transformer->heads));
   }
   if (transformer == nullptr && spec.tensor_parallel != 1) {
-    return InvalidInput(
-        fmt::format("--tp {}: tensor parallelism splits transformers, and {} is a convolutional "
-                    "network: leave it out",
-                    spec.tensor_parallel, ModelName(shape)));
+    return InvalidInput(fmt::format(
+        "'tensor_parallel' {}: tensor parallelism splits transformers, and {} is a convolutional "
+        "network: leave it out",
+        spec.tensor_parallel, ModelName(shape)));
   }
   return {};
 }
 
 Result<void> CheckLayout(const SynthSpec& spec, const ModelShape& shape) {
-  for (const auto& [option, value] : {std::pair<const char*, std::int64_t>{"--stages", spec.stages},
-                                      {"--virtual-stages", spec.virtual_stages},
-                                      {"--tp", spec.tensor_parallel},
-                                      {"--microbatch-size", spec.microbatch_size}}) {
-    if (Result<void> valid = CheckRange(option, value, 1, kMaxCount); !valid) return valid;
+  for (const auto& [field, value] : {std::pair<const char*, std::int64_t>{"'stages'", spec.stages},
+                                     {"'virtual_stages'", spec.virtual_stages},
+                                     {"'tensor_parallel'", spec.tensor_parallel},
+                                     {"'microbatch_size'", spec.microbatch_size}}) {
+    if (Result<void> valid = CheckRange(field, value, 1, kMaxCount); !valid) return valid;
   }
-  if (Result<void> valid = CheckRange("--microbatches", spec.microbatches, 0, kMaxCount); !valid) {
+  if (Result<void> valid = CheckRange("'microbatches'", spec.microbatches, 0, kMaxCount); !valid) {
     return valid;
   }
   if (spec.stages > CountLayers(shape)) {
     return InvalidInput(
-        fmt::format("--stages {} is more than the model's {} {}: every stage needs at least one",
+        fmt::format("'stages' {} is more than the model's {} {}: every stage needs at least one",
                     spec.stages, CountLayers(shape),
                     std::holds_alternative<WideResNetShape>(shape) ? "residual blocks" : "layers"));
   }
   if (spec.stages % spec.virtual_stages != 0) {
     return InvalidInput(fmt::format(
-        "--virtual-stages {} does not divide --stages {}: --stages counts the model's stages, "
+        "'virtual_stages' {} does not divide 'stages' {}: 'stages' counts the model's stages, "
         "ranks x virtual stages",
         spec.virtual_stages, spec.stages));
   }
   if (Result<void> valid = CheckTensorParallel(spec, shape); !valid) return valid;
   if (!(spec.efficiency == 0 || (spec.efficiency > 0 && spec.efficiency <= 1))) {
     return InvalidInput(
-        fmt::format("--efficiency {:.9g}: expected a share of the peak rate, above 0 and at most 1",
+        fmt::format("'efficiency' {:.9g}: expected a share of the peak rate, above 0 and at most 1",
                     spec.efficiency));
   }
   // It goes into the job file as it is; `perseus plan` knows the names.
@@ -115,7 +117,7 @@ Result<void> CheckLayout(const SynthSpec& spec, const ModelShape& shape) {
                c == '-' || c == '_';
       });
   if (!plain_name) {
-    return InvalidInput(fmt::format("--schedule {}: expected the name of a schedule, such as 1f1b",
+    return InvalidInput(fmt::format("'schedule' {}: expected the name of a schedule, such as 1f1b",
                                     Shown(spec.schedule)));
   }
   return {};
@@ -127,19 +129,20 @@ Result<std::vector<std::int64_t>> Clocks(const SynthSpec& spec, const GpuModel& 
   const std::int64_t high = spec.max_clock_mhz == 0 ? gpu.max_mhz : spec.max_clock_mhz;
   const std::int64_t step = spec.clock_step_mhz == 0 ? gpu.step_mhz : spec.clock_step_mhz;
   if (low < gpu.lowest_modelled_mhz || high > gpu.max_mhz || low > high) {
-    return InvalidInput(fmt::format(
-        "--min-clock {} --max-clock {}: {} is modelled from {} to {} MHz, where measured tables "
-        "reach; give a range within",
-        low, high, gpu.title, gpu.lowest_modelled_mhz, gpu.max_mhz));
+    return InvalidInput(
+        fmt::format("'min_clock_mhz' {} 'max_clock_mhz' {}: {} is modelled from {} to {} MHz, "
+                    "where measured tables "
+                    "reach; give a range within",
+                    low, high, gpu.title, gpu.lowest_modelled_mhz, gpu.max_mhz));
   }
   if ((gpu.max_mhz - high) % gpu.step_mhz != 0) {
     return InvalidInput(
-        fmt::format("--max-clock {}: the clocks of {} are {} MHz and every {} MHz below", high,
+        fmt::format("'max_clock_mhz' {}: the clocks of {} are {} MHz and every {} MHz below", high,
                     gpu.title, gpu.max_mhz, gpu.step_mhz));
   }
   if (step < 1 || step % gpu.step_mhz != 0) {
     return InvalidInput(
-        fmt::format("--clock-step {}: expected a multiple of {} MHz, the step of {}", step,
+        fmt::format("'clock_step_mhz' {}: expected a multiple of {} MHz, the step of {}", step,
                     gpu.step_mhz, gpu.title));
   }
   std::vector<std::int64_t> clocks;
@@ -181,65 +184,6 @@ double IterationShare(const GpuModel& gpu, const StageWork& work, bool recompute
   return ForwardCost(gpu, work, mhz).seconds + BackwardCost(gpu, work, recompute, mhz).seconds;
 }
 
-std::string Command(const SynthSpec& spec) {
-  std::string command = "perseus synth";
-  const auto add = [&command](std::string_view option, const auto& value) {
-    fmt::format_to(std::back_inserter(command), " {} {}", option, value);
-  };
-  if (!spec.model.empty()) add("--model", spec.model);
-  for (const ShapeOption& option : ShapeOptions()) {
-    if (spec.shape.*option.field > 0) add(option.option, spec.shape.*option.field);
-  }
-  add("--gpu", spec.gpu);
-  add("--stages", spec.stages);
-  if (spec.virtual_stages != 1) add("--virtual-stages", spec.virtual_stages);
-  if (spec.tensor_parallel != 1) add("--tp", spec.tensor_parallel);
-  if (spec.microbatch_size != 1) add("--microbatch-size", spec.microbatch_size);
-  if (spec.microbatches != 0) add("--microbatches", spec.microbatches);
-  if (spec.partition != "balanced") add("--partition", spec.partition);
-  if (!spec.schedule.empty()) add("--schedule", spec.schedule);
-  if (spec.recompute) command += " --recompute";
-  if (spec.efficiency != 0) add("--efficiency", fmt::format("{:.9g}", spec.efficiency));
-  if (spec.min_clock_mhz != 0) add("--min-clock", spec.min_clock_mhz);
-  if (spec.max_clock_mhz != 0) add("--max-clock", spec.max_clock_mhz);
-  if (spec.clock_step_mhz != 0) add("--clock-step", spec.clock_step_mhz);
-  return command;
-}
-
-std::string TomlString(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') {
-      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
-std::string JobFile(const SynthSpec& spec, const GpuModel& gpu, const std::string& command) {
-  const std::int64_t ranks = spec.stages / spec.virtual_stages;
-  const std::string schedule = !spec.schedule.empty()
-                                   ? spec.schedule
-                                   : (spec.virtual_stages > 1 ? "interleaved-1f1b" : "1f1b");
-  return fmt::format(
-      "# A modelled training job, made by: {}\n"
-      "# Plan it with: perseus plan JOB.toml\n"
-      "profile = {}\n"
-      "schedule = {}\n"
-      "stages = {}\n"
-      "virtual_stages = {}\n"
-      "microbatches = {}\n"
-      "tp = {}\n"
-      "# Watts of one GPU that waits for its neighbour.\n"
-      "blocking_power = {:.9g}\n",
-      command, TomlString(spec.profile_path), TomlString(schedule), spec.stages,
-      spec.virtual_stages, spec.microbatches == 0 ? 4 * ranks : spec.microbatches,
-      spec.tensor_parallel, gpu.blocking_power_watts);
-}
-
 std::string ProfileText(const SynthSpec& spec, const GpuModel& gpu, const std::string& command,
                         std::string_view layers, const std::vector<StageWork>& stages,
                         const std::vector<std::int64_t>& clocks) {
@@ -275,7 +219,7 @@ Result<void> UseConvolutions(const WideResNetShape& shape, GpuModel& gpu, ModelF
       if (other.convolutions) able.push_back(other.name);
     }
     return InvalidInput(fmt::format(
-        "--model {} on --gpu {}: no measured table gives the efficiency of convolutions on this "
+        "'model' {} on 'gpu' {}: no measured table gives the efficiency of convolutions on this "
         "card and the share of their time that follows the clock, so they are not modelled there "
         "(nothing is guessed); sweep its clocks and plan from the measured profile, or model one "
         "of: {}",
@@ -383,10 +327,10 @@ Result<SynthResult> Synthesize(const SynthSpec& spec) {
   }
   result.imbalance = slowest / (sum / static_cast<double>(works.size()));
   result.flops_per_microbatch = flops_per_microbatch;
-  result.command = Command(canonical);
+  result.command = CommandThatMakes(canonical);
   result.profile_csv =
       ProfileText(spec, *gpu, result.command, DescribeLayers(*shape, *partition), works, *clocks);
-  result.job_toml = JobFile(spec, *gpu, result.command);
+  result.job_toml = JobFileText(spec, *gpu, result.command);
   return result;
 }
 

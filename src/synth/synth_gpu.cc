@@ -141,16 +141,16 @@ Result<GpuModel> FindGpu(std::string_view name) {
       continue;
     }
     return InvalidInput(fmt::format(
-        "--gpu {}: no public source gives {}, so it is not modelled (nothing is guessed); sweep "
+        "'gpu' {}: no public source gives {}, so it is not modelled (nothing is guessed); sweep "
         "its clocks and plan from the measured profile (`perseus plan PROFILE.csv`), or model one "
         "of: {}",
         gpu.name, gpu.missing, known));
   }
   if (SameName(name, "a100")) {
-    return InvalidInput("--gpu a100: say which card, a100-sxm or a100-pcie");
+    return InvalidInput("'gpu' a100: say which card, a100-sxm or a100-pcie");
   }
   for (const Unsourced& gpu : kUnsourced) names.emplace_back(gpu.name);
-  return InvalidInput(fmt::format("--gpu {}: no such GPU{}; expected one of: {}", Shown(name),
+  return InvalidInput(fmt::format("'gpu' {}: no such GPU{}; expected one of: {}", Shown(name),
                                   NearestHint(name, names), known));
 }
 

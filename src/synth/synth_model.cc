@@ -192,8 +192,8 @@ void FillShapeDefaults(TransformerShape& shape) {
 tl::unexpected<Error> NoSuchModel(std::string_view name) {
   const std::vector<std::string> names = SynthModelNames();
   return InvalidInput(fmt::format(
-      "--model {}: no such model{}; expected one of {}, or the numbers of another transformer "
-      "(--layers, --hidden, --heads, --vocabulary, --sequence)",
+      "'model' {}: no such model{}; expected one of {}, or the numbers of another transformer "
+      "('layers', 'hidden', 'heads', 'vocabulary', 'sequence')",
       Shown(name), NearestHint(name, names), fmt::join(names, ", ")));
 }
 

@@ -81,7 +81,7 @@ Result<Counts> Explicit(std::string_view text, std::int64_t layers, std::int64_t
     const auto count = ParseInteger<std::int64_t>(part);
     if (!count || *count < 1) {
       return InvalidInput(fmt::format(
-          "--partition {}: {} is neither 'uniform' nor 'balanced' nor a list of layers per stage "
+          "'partition' {}: {} is neither 'uniform' nor 'balanced' nor a list of layers per stage "
           "such as 7,7,6,4, each at least 1",
           Shown(text), Shown(part)));
     }
@@ -90,13 +90,13 @@ Result<Counts> Explicit(std::string_view text, std::int64_t layers, std::int64_t
     rest.remove_prefix(part.size() + 1);
   }
   if (std::ssize(counts) != stages) {
-    return InvalidInput(fmt::format("--partition {} lists {} stages, but --stages is {}",
+    return InvalidInput(fmt::format("'partition' {} lists {} stages, but 'stages' is {}",
                                     Shown(text), counts.size(), stages));
   }
   const std::int64_t sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   if (sum != layers) {
     return InvalidInput(
-        fmt::format("--partition {} does not add up to the model's {} layers (of a Wide-ResNet: "
+        fmt::format("'partition' {} does not add up to the model's {} layers (of a Wide-ResNet: "
                     "residual blocks); embedding, stem and head are not counted",
                     Shown(text), layers));
   }

@@ -29,15 +29,15 @@ void FillShapeDefaults(TransformerShape& shape);
 
 using ModelShape = std::variant<TransformerShape, WideResNetShape>;
 
-// The named model with the spec's overrides, checked. Errors name the option.
+// The named model with the spec's overrides, checked. Errors name the field.
 Result<ModelShape> ResolveShape(const SynthSpec& spec);
 
-// The command-line options of a shape, with where they are kept.
-struct ShapeOption {
-  const char* option;
+// The fields of a shape by name.
+struct ShapeField {
+  const char* name;
   std::int64_t TransformerShape::*field;
 };
-std::span<const ShapeOption> ShapeOptions();
+std::span<const ShapeField> ShapeFields();
 
 // Layers per stage of the spec's partition, given what each layer costs and
 // what the last stage has on top.

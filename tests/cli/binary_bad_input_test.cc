@@ -86,6 +86,16 @@ TEST_F(BinaryBadInputTest, WhatIsMissingIsNamedWithAnExample) {
               testing::StartsWith("--microbatches is missing"));
   EXPECT_THAT(Refused({"explain"}), HasSubstr("perseus explain plan/plan.json"));
   EXPECT_THAT(Refused({"synth"}), testing::StartsWith("--model, --gpu, --stages are missing"));
+  // What the library calls fields are flags here.
+  EXPECT_EQ(
+      Refused({"synth", "--model", "gpt3-1.3b", "--gpu", "a100-sxm", "--stages", "4", "--tp", "3"}),
+      "--tp 3 does not divide the model's 16 attention heads");
+  EXPECT_EQ(Refused({"synth", "--model", "gpt3-1.3b", "--gpu", "a100-sxm", "--stages", "4",
+                     "--kv-heads", "5"}),
+            "--kv-heads 5 must divide --heads 16");
+  EXPECT_THAT(Refused({"synth", "--model", "gpt3-1.3b", "--gpu", "a100-sxm", "--stages", "4",
+                       "--min-clock", "210"}),
+              testing::StartsWith("--min-clock 210 --max-clock 1410: "));
   EXPECT_THAT(Refused({"synth", "--layers", "4", "--stages", "4"}),
               testing::StartsWith("--gpu is missing, as in "));
 }

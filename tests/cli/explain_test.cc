@@ -55,7 +55,7 @@ TEST(ExplainTest, NamesTheCriticalStageAndCounts) {
 
 TEST(ExplainTest, NothingToExplainIsNoError) {
   const Explanation explanation = ExplainSaving({});
-  EXPECT_EQ(explanation.critical_stage, -1);
+  EXPECT_EQ(explanation.critical_stage, std::nullopt);
   EXPECT_EQ(explanation.saving_joules, 0);
   EXPECT_TRUE(explanation.stages.empty());
 }

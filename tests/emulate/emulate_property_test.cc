@@ -88,7 +88,8 @@ EmulationSpec RandomSpec(std::mt19937& random, const Planner& planner, bool nois
   for (int k = upto(3); k > 0; --k) {
     Straggler straggler;
     straggler.pipeline = upto(spec.pipelines - 1);
-    straggler.rank = upto(planner.pipeline().dag.num_ranks) - 1;
+    const int rank = upto(planner.pipeline().dag.num_ranks) - 1;
+    if (rank >= 0) straggler.rank = rank;
     straggler.first_iteration = upto(static_cast<int>(spec.iterations) - 1);
     straggler.iterations = upto(3);
     straggler.kind = static_cast<StragglerKind>(upto(3));

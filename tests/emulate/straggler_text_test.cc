@@ -39,7 +39,7 @@ TEST(ParseStragglerTest, WhereAndWhenMayBeLeftOut) {
     EXPECT_EQ(straggler->kind, kind);
     EXPECT_EQ(straggler->value, value);
     EXPECT_EQ(straggler->pipeline, 0);
-    EXPECT_EQ(straggler->rank, -1);
+    EXPECT_EQ(straggler->rank, std::nullopt);
     EXPECT_EQ(straggler->first_iteration, 0);
     EXPECT_EQ(straggler->iterations, 0);
     EXPECT_TRUE(std::string(text).starts_with(StragglerKindName(kind)));

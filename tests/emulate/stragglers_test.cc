@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -58,11 +59,13 @@ TEST(StragglerCalendarTest, SeveralMultiplyOrTheStrictestCounts) {
   const CostedPipeline pipeline = TinyPipeline(2);
   EmulationSpec spec = SpecOf(1, 1);
   using enum StragglerKind;
+  using Rank = std::optional<int>;
   for (const auto& [kind, value, rank] :
-       {std::tuple(kSlow, 2.0, -1), std::tuple(kSlow, 1.5, 1), std::tuple(kClockCap, 900.0, -1),
-        std::tuple(kClockCap, 800.0, 0), std::tuple(kPowerCap, 90.0, 0),
-        std::tuple(kPowerCap, 95.0, -1), std::tuple(kDataStall, 1.0, -1),
-        std::tuple(kDataStall, 3.0, 0), std::tuple(kDataStall, 2.0, 0)}) {
+       {std::tuple(kSlow, 2.0, Rank()), std::tuple(kSlow, 1.5, Rank(1)),
+        std::tuple(kClockCap, 900.0, Rank()), std::tuple(kClockCap, 800.0, Rank(0)),
+        std::tuple(kPowerCap, 90.0, Rank(0)), std::tuple(kPowerCap, 95.0, Rank()),
+        std::tuple(kDataStall, 1.0, Rank()), std::tuple(kDataStall, 3.0, Rank(0)),
+        std::tuple(kDataStall, 2.0, Rank(0))}) {
     spec.stragglers.push_back({.kind = kind, .value = value, .rank = rank});
   }
   StragglerCalendar calendar(pipeline, spec);

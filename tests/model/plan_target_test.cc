@@ -43,6 +43,9 @@ TEST(PlanTargetTest, RefusesEverythingElse) {
     EXPECT_EQ(target.error().code, ErrorCode::kInvalidInput);
     EXPECT_THAT(target.error().message, testing::HasSubstr("is no point of the frontier"));
   }
+  EXPECT_THAT(ParsePlanTarget("1.6s").error().message, testing::HasSubstr("did you mean 1.6?"));
+  EXPECT_THAT(ParsePlanTarget("300ms").error().message, testing::HasSubstr("did you mean 0.3?"));
+  EXPECT_THAT(ParsePlanTarget("50 us").error().message, testing::HasSubstr("did you mean 5e-05?"));
   EXPECT_LT(ParsePlanTarget(std::string(1000, 'y')).error().message.size(), 250U);
 }
 

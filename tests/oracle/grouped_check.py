@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .dag import one_forward_one_backward, replay
-from .mip import DiscreteProgram
+from .path_program import PathProgram
 from .plan_check import Job, check_plan, groups_of
 from .run_plan import run_plan
 
@@ -105,7 +105,7 @@ def compare_grouped(
     begin = time.process_time()
     total = sum(pipeline.blocking)
     ours = plan["energy_j"] + total * (limit - plan["iteration_time_s"])
-    program = DiscreteProgram(pipeline, 1e-6, seconds, list(members.values()))
+    program = PathProgram(pipeline, list(members.values()), seconds)
     wanted = ours - MOST_SHORT / 100 * baseline
     optimum = program.solve(limit, wanted - total * limit)
     return GroupedComparison(

@@ -58,8 +58,8 @@ def _undominated(choices: list[Choice]) -> list[Choice]:
     return kept
 
 
-def _choices(pipeline: Pipeline, members: Sequence[int]) -> list[Choice]:
-    """Return the knobs that all members have, as choices."""
+def choices_of(pipeline: Pipeline, members: Sequence[int]) -> list[Choice]:
+    """Return the knobs that all members have, as choices, the cheapest first."""
     tables = [{o.knob: o for o in pipeline.options[i]} for i in members]
     powers = [pipeline.blocking[pipeline.dag.rank[i]] for i in members]
     choices: list[Choice] = []
@@ -101,7 +101,7 @@ class DiscreteProgram:
         self._pipeline = pipeline
         count = len(pipeline.options)
         self._groups = [list(g) for g in groups] if groups else [[i] for i in range(count)]
-        self._choices = [_choices(pipeline, members) for members in self._groups]
+        self._choices = [choices_of(pipeline, members) for members in self._groups]
         self._place = {i: (g, k) for g, own in enumerate(self._groups) for k, i in enumerate(own)}
         self._gap = gap
         self._seconds = seconds

@@ -152,6 +152,14 @@ def test_random_emulation(
         assert policy == "perseus"
 
 
+def test_emulate_makes_the_plan_that_plan_gives_out(
+    tmp_path: Path, emulating_program: Path
+) -> None:
+    """Of seed 79 within constraints: a plan for less time than T* is the better one."""
+    del emulating_program
+    assert check_emulation(random_emulation(79, tmp_path, "quiet", "perseus")) == []
+
+
 def odd_job(folder: Path) -> RandomEmulation:
     """Return what random jobs do not have.
 

@@ -5,13 +5,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import pytest
 
 pytest.importorskip("highspy", reason="highspy is not installed (tests/requirements.txt)")
 
+from .dag import replay
 from .grouped_check import GRANULARITIES, MOST_SHORT, compare_grouped
+from .mip import DiscreteProgram
+from .path_program import PathProgram
+from .plan_check import groups_of
+from .random_jobs import random_job
 from .small_cases import SmallCase
 from .tables import write_profile
 
@@ -44,3 +50,25 @@ def test_grouped_plan_is_optimal(
     assert result.proved
     assert result.errors == []
     assert result.short <= MOST_SHORT * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_both_programs_have_the_same_optimum(seed: int, tmp_path: Path) -> None:
+    """Rows for paths say what start times say, with delays, loading and overhead too."""
+    pipeline = random_job(seed, tmp_path, largest=3, plain=True).job.pipeline()
+    granularity = GRANULARITIES[seed % len(GRANULARITIES)]
+    members: dict[object, list[int]] = {}
+    for i, group in enumerate(groups_of(pipeline, granularity)):
+        members.setdefault(group, []).append(i)
+    groups = list(members.values())
+    limit = 1.04 * replay(pipeline.dag, [o.time for o in pipeline.baseline()])
+    want = DiscreteProgram(pipeline, groups=groups).solve(limit)
+    have = PathProgram(pipeline, groups).solve(limit)
+    assert want.proved
+    assert have.proved
+    assert have.best == pytest.approx(want.best, rel=1e-7)
+    assert have.bound <= have.best
+    assert have.time <= limit * (1 + 1e-8)
+    size = abs(have.best) + 1e-9
+    assert PathProgram(pipeline, groups).solve(limit, have.best - 1e-4 * size).best == math.inf
+    assert PathProgram(pipeline, groups).solve(limit, have.best + 1e-4 * size).best < math.inf

@@ -139,6 +139,33 @@ TEST(PlannerTest, TellsOfBetterPlansAndStopsWhenTold) {
   }
 }
 
+// Where there is work for nothing but rounding, the time that it leaves is used.
+TEST(PlannerTest, RoundingUsesTheTimeThatItLeaves) {
+  std::mt19937 random(41);
+  int better = 0;
+  for (int round = 0; round < 6; ++round) {
+    ProfileShape shape;
+    shape.stages = 4;
+    shape.clocks = 4;
+    const Planner planner =
+        Plans(Costed(RandomRows(random, shape), DagOf("1f1b", 4, 24), Blocking(70)));
+    const Frontier& frontier = planner.frontier();
+    const double seconds = 0.6 * frontier.fastest_seconds + 0.4 * frontier.tstar_seconds;
+    std::optional<double> rounded_down;  // The first plan.
+    const auto plan = planner.PlanFor(seconds, {}, 1e-4, [&](const PlanProgress& progress) {
+      if (progress.better != nullptr && !rounded_down) {
+        rounded_down = EffectiveEnergy(planner.pipeline(), progress.better->options);
+      }
+      return true;
+    });
+    ASSERT_TRUE(plan && rounded_down);
+    const double joules = EffectiveEnergy(planner.pipeline(), plan->options);
+    EXPECT_LE(joules, *rounded_down);
+    if (joules < *rounded_down) ++better;
+  }
+  EXPECT_GE(better, 4);
+}
+
 TEST(PlannerTest, AManySteppedLadderNeverGetsWorse) {
   std::mt19937 random(37);
   for (int round = 0; round < 6; ++round) {

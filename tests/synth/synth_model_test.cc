@@ -161,11 +161,12 @@ TEST(SynthConvolutionTest, RefusesWithASentence) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
   expect([](SynthSpec& s) { s.gpu = "a100-sxm"; },
-         "--model wide-resnet101_8 on --gpu a100-sxm: no measured table gives the efficiency of "
+         "'model' wide-resnet101_8 on 'gpu' a100-sxm: no measured table gives the efficiency of "
          "convolutions on this card");
   expect([](SynthSpec& s) { s.gpu = "a100-pcie"; }, "or model one of: a40");
-  expect([](SynthSpec& s) { s.tensor_parallel = 2; }, "--tp 2: tensor parallelism splits");
-  expect([](SynthSpec& s) { s.shape.sequence = 128; }, "--sequence is a number of transformers");
+  expect([](SynthSpec& s) { s.tensor_parallel = 2; },
+         "'tensor_parallel' 2: tensor parallelism splits");
+  expect([](SynthSpec& s) { s.shape.sequence = 128; }, "'sequence' is a number of transformers");
   expect([](SynthSpec& s) { s.stages = 34; }, "more than the model's 33 residual blocks");
   expect([](SynthSpec& s) { s.partition = "4,5,4,4,4,4,5,4"; }, "the model's 33 layers");
   EXPECT_FALSE(FindWideResNet("gpt3-1.3b"));

@@ -79,8 +79,7 @@ int main(int argc, char** argv) {
   perseus::PlanContext context;
   context.profile_source = "small.csv";
   context.profile_sha256 = std::string(64, '0');
-  const auto document =
-      perseus::MakePlanDocument(planner.pipeline(), plan, planner.baseline(), context);
+  const auto document = perseus::MakePlanDocument(planner, plan, context);
   ValueOf(perseus::WriteFilesAtomically(
               argv[1], {{std::string(perseus::kPlanFileName), perseus::FormatPlanJson(document)}})
               .map([] { return true; }),
@@ -117,6 +116,6 @@ int main(int argc, char** argv) {
 
   Check(ValueOf(perseus::CheapestWithin(planner, seconds), "CheapestWithin").saving_percent > 0,
         "analysis.h");
-  Check(perseus::ExplainSaving({}).critical_stage == -1, "explain.h");
+  Check(!perseus::ExplainSaving({}).critical_stage, "explain.h");
   return 0;
 }

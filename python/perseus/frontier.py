@@ -1,0 +1,98 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""The frontier of an iteration's time and energy."""
+
+from __future__ import annotations
+
+import bisect
+from typing import TYPE_CHECKING, Any
+
+from perseus.planner_input import pandas
+from perseus.planner_library import PlannerError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perseus import planner_library as abi
+
+
+class Frontier:
+    """The exact lower bound of an iteration's energy at each time, and its named points.
+
+    Attributes
+    ----------
+    time_seconds, energy_joules, slope_watts
+        Corners of a convex curve, times ascending; the slope is the price of a second to the
+        right.
+    fastest_seconds, economic_seconds, tstar_seconds
+        T_min, the time of least energy, and T*, beyond which slower clocks save nothing.
+    baseline_time_seconds, baseline_energy_joules
+        Every computation at its highest clock.
+    certified_error
+        Relative; 0 where the frontier is exact.
+    fitted
+        Whether it is one of an exponential fit, which bounds nothing.
+    notes
+        Sentences on what is valid and perhaps not what was meant.
+    """
+
+    def __init__(self, struct: abi.FrontierStruct, csv: str, notes: Sequence[str] = ()) -> None:
+        count = struct.count
+        self.time_seconds: tuple[float, ...] = tuple(struct.time_seconds[:count])
+        self.energy_joules: tuple[float, ...] = tuple(struct.energy_joules[:count])
+        self.slope_watts: tuple[float, ...] = tuple(struct.slope_watts[:count])
+        self.fastest_seconds: float = struct.fastest_seconds
+        self.economic_seconds: float = struct.economic_seconds
+        self.tstar_seconds: float = struct.tstar_seconds
+        self.baseline_time_seconds: float = struct.baseline_time_seconds
+        self.baseline_energy_joules: float = struct.baseline_energy_joules
+        self.total_blocking_power_watts: float = struct.total_blocking_power_watts
+        self.certified_error: float = struct.certified_error
+        self.fitted = bool(struct.fitted)
+        self.notes = tuple(notes)
+        self._csv = csv
+
+    def __len__(self) -> int:
+        """How many corners there are."""
+        return len(self.time_seconds)
+
+    def __repr__(self) -> str:
+        """Say where it begins and ends."""
+        return (
+            f"<perseus.Frontier: {len(self)} points from {self.fastest_seconds:.6g} s to "
+            f"{self.tstar_seconds:.6g} s>"
+        )
+
+    @property
+    def points(self) -> tuple[tuple[float, float], ...]:
+        """Corners as (seconds, joules)."""
+        return tuple(zip(self.time_seconds, self.energy_joules))
+
+    def energy_at(self, seconds: float) -> float:
+        """Return the least energy, in joules, of an iteration that takes so long."""
+        times = self.time_seconds
+        if not seconds >= times[0]:
+            raise PlannerError(
+                f"no plan takes {seconds:.6g} s: the fastest takes {times[0]:.6g} s", "infeasible"
+            )
+        last = len(times) - 1
+        k = min(bisect.bisect_right(times, seconds) - 1, last)
+        if k == last:
+            waiting = self.total_blocking_power_watts * (seconds - times[last])
+            return self.energy_joules[last] + waiting
+        share = (seconds - times[k]) / (times[k + 1] - times[k])
+        return self.energy_joules[k] + share * (self.energy_joules[k + 1] - self.energy_joules[k])
+
+    def csv(self) -> str:
+        """Return the text of `frontier.csv` (docs/files.md)."""
+        return self._csv
+
+    def to_frame(self) -> Any:
+        """Return the corners as a pandas DataFrame."""
+        return pandas().DataFrame(
+            {
+                "time_seconds": self.time_seconds,
+                "energy_joules": self.energy_joules,
+                "slope_watts": self.slope_watts,
+            }
+        )

@@ -1,0 +1,286 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""A plan that was made: what each computation does, and what it all comes to."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
+
+from perseus import planner_library as abi
+from perseus.planner_input import number, pandas
+from perseus.planner_library import PlannerError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perseus.frontier import Frontier
+    from perseus.planner import Planner
+    from perseus.planner_input import Progress, Setting
+
+_TYPES = ("forward", "backward", "backward_input", "backward_weight")
+Knob = Union[int, float, str]
+
+
+class Computation(NamedTuple):
+    """What one computation of an iteration does.
+
+    Attributes
+    ----------
+    rank
+        Of the pipeline: GPUs that share its work count as one.
+    instruction
+        "forward", "backward", "backward_input" or "backward_weight".
+    stage
+        Of the model, virtual stages counted.
+    knob
+        MHz as a number, or the profile's label.
+    start_seconds
+        From the start of the iteration.
+    energy_joules
+        Of all GPUs of the rank.
+    fused
+        Instruction, stage and microbatch of the backward that runs in one with this forward.
+    """
+
+    rank: int
+    instruction: str
+    stage: int
+    microbatch: int
+    knob: Knob
+    start_seconds: float
+    duration_seconds: float
+    energy_joules: float
+    fused: tuple[str, int, int] | None = None
+
+
+class Expected(NamedTuple):
+    """What a plan comes to under its conditions, by emulation: means over seeds and iterations.
+
+    Attributes
+    ----------
+    iteration_time_seconds
+        Of the job: of its slowest pipeline.
+    energy_joules
+        Of one pipeline in one iteration, waiting included.
+    slowdown_percent, saving_percent
+        Against all clocks at maximum under the same conditions.
+    clock_calls
+        Of one pipeline in one iteration, all ranks together.
+    """
+
+    iteration_time_seconds: float
+    energy_joules: float
+    slowdown_percent: float
+    saving_percent: float
+    clock_calls: float
+
+
+class Plan:
+    """One option for each computation, and what it comes to. Made by `plan` and `Planner.plan`.
+
+    Attributes
+    ----------
+    iteration_time_seconds, energy_joules, average_power_watts
+        Of one iteration of one pipeline, as replayed from the measured options.
+    requested_time_seconds
+        What was asked for; the iteration takes no longer.
+    saving_percent
+        Of the energy, against every computation at its highest clock.
+    lower_bound_joules, gap_percent
+        No plan that takes this time can use less; by how much this one is above.
+    shared_knob_bound_joules, proven_best
+        The same bound where computations must share knobs (else None), and whether no plan
+        within the constraints is better.
+    expected
+        What it comes to under the conditions that it was made for; None without conditions, which
+        the other figures do not know.
+    """
+
+    def __init__(
+        self,
+        handle: ctypes.c_void_p,
+        planner: Planner,
+        work: Sequence[float] | None = None,
+        others: Sequence[Sequence[float]] = (),
+    ) -> None:
+        library = abi.load()
+        self._planner = planner
+        self._work = work
+        self._others = others
+        self._handle = handle
+        self._finalizer = weakref.finalize(self, library.perseus_plan_free, handle)
+        figures = abi.sized(abi.FiguresStruct)
+        abi.check(library.perseus_plan_get_figures(handle, ctypes.byref(figures)))
+        self.requested_time_seconds: float = figures.requested_time_seconds
+        self.iteration_time_seconds: float = figures.iteration_time_seconds
+        self.energy_joules: float = figures.energy_joules
+        self.lower_bound_joules: float = figures.lower_bound_joules
+        self.gap_percent: float = figures.gap_percent
+        self.saving_percent: float = figures.saving_percent
+        self.average_power_watts: float = figures.average_power_watts
+        self.distinct_knobs: int = figures.distinct_knobs
+        self.knob_changes: int = figures.knob_changes
+        shared = bool(figures.has_shared_knob_bound)
+        self.shared_knob_bound_joules: float | None = (
+            figures.shared_knob_bound_joules if shared else None
+        )
+        self.proven_best = bool(figures.proven_best)
+        self.expected: Expected | None = None
+        if figures.has_expected:
+            self.expected = Expected(
+                iteration_time_seconds=figures.expected_iteration_time_seconds,
+                energy_joules=figures.expected_energy_joules,
+                slowdown_percent=figures.expected_slowdown_percent,
+                saving_percent=figures.expected_saving_percent,
+                clock_calls=figures.expected_clock_calls,
+            )
+
+    def __repr__(self) -> str:
+        """Say what it takes and saves."""
+        return (
+            f"<perseus.Plan: {self.iteration_time_seconds:.6g} s, {self.energy_joules:.6g} J, "
+            f"{self.saving_percent:.2f} % saved>"
+        )
+
+    @property
+    def planner(self) -> Planner:
+        """What made it."""
+        return self._planner
+
+    @property
+    def frontier(self) -> Frontier:
+        """The frontier that it is on, or a little above.
+
+        Of a plan for other lengths (`work`): that of the planner's own.
+        """
+        return self._planner.frontier
+
+    @functools.cached_property
+    def computations(self) -> tuple[Computation, ...]:
+        """All computations of an iteration: rank by rank, in the order in which they run."""
+        columns = abi.sized(abi.ColumnsStruct)
+        abi.check(abi.load().perseus_plan_get_columns(self._handle, ctypes.byref(columns)))
+        return tuple(_computation(columns, i) for i in range(columns.count))
+
+    def clocks(self, stage: int, instruction: str | None = None) -> tuple[Knob, ...]:
+        """Return the knobs of a stage's computations in the order in which they run.
+
+        Parameters
+        ----------
+        instruction
+            Only of those: "forward", "backward", ...
+        """
+        if instruction is not None and instruction not in _TYPES:
+            raise PlannerError(
+                f"{instruction!r} is no instruction; expected one of {', '.join(_TYPES)}"
+            )
+        found = tuple(
+            computation.knob
+            for computation in self.computations
+            if any(
+                (instruction is None or kind == instruction) and of == stage
+                for kind, of, _ in _parts(computation)
+            )
+        )
+        if not found and all(
+            of != stage for computation in self.computations for _, of, _ in _parts(computation)
+        ):
+            raise PlannerError(f"the plan has no stage {stage}")
+        return found
+
+    def at(
+        self,
+        target: float | str | None = None,
+        *,
+        seconds: float | None = None,
+        progress: Progress = None,
+        **settings: Setting,
+    ) -> Plan:
+        """Return another plan on the same frontier, which is not computed again.
+
+        Parameters
+        ----------
+        target
+            A number is a factor of the time without slowdown (1.05: 5 % slower); a text is a
+            target as in a job file: "1.05x", "5.3" (seconds), "economic", "fastest", "tstar".
+        seconds
+            Instead: the iteration time.
+        progress
+            Called now and then with the share of the search that is done; False gives up.
+        settings
+            Constraints: granularity, min_dwell, max_clocks, time_margin, effort, conditions.
+        """
+        if (target is None) == (seconds is None):
+            raise PlannerError("give a target, or seconds")
+        if seconds is not None:
+            text = number(seconds, "seconds")
+        elif isinstance(target, str):
+            text = target
+        else:
+            text = number(target, "the factor") + "x"
+        return self._planner.plan(
+            text, work=self._work, others=self._others, progress=progress, **settings
+        )
+
+    def json(self) -> str:
+        """Return the text of `plan.json` (docs/files.md)."""
+        return self._text("perseus_plan_json")
+
+    def zeus(self) -> str:
+        """Return the text of `zeus_plan.py`, for Zeus' client (docs/applying.md)."""
+        return self._text("perseus_plan_zeus")
+
+    def to_frame(self) -> Any:
+        """Return the computations as a pandas DataFrame."""
+        return pandas().DataFrame(
+            [computation[:8] for computation in self.computations],
+            columns=list(Computation._fields[:8]),
+        )
+
+    def _text(self, function: str) -> str:
+        library = abi.load()
+        text = ctypes.c_void_p()
+        message = ctypes.c_void_p()
+        call = getattr(library, function)
+        status = call(self._handle, ctypes.byref(text), ctypes.byref(message))
+        abi.check(status, abi.take_text(library, message))
+        return abi.take_text(library, text)
+
+
+def _knob(columns: abi.ColumnsStruct, i: int) -> Knob:
+    clock: float = columns.clock_mhz[i]
+    if math.isnan(clock):
+        label: bytes = columns.knob[i]
+        return label.decode("utf-8", "replace")
+    return int(clock) if clock.is_integer() else clock
+
+
+def _computation(columns: abi.ColumnsStruct, i: int) -> Computation:
+    fused = None
+    if columns.fused_type[i] >= 0:
+        fused = (
+            _TYPES[columns.fused_type[i]],
+            columns.fused_stage[i],
+            columns.fused_microbatch[i],
+        )
+    return Computation(
+        columns.rank[i],
+        _TYPES[columns.type[i]],
+        columns.stage[i],
+        columns.microbatch[i],
+        _knob(columns, i),
+        columns.start_seconds[i],
+        columns.duration_seconds[i],
+        columns.energy_joules[i],
+        fused,
+    )
+
+
+def _parts(computation: Computation) -> list[tuple[str, int, int]]:
+    """Return a computation, and the one that runs with it, by instruction, stage, microbatch."""
+    own = (computation.instruction, computation.stage, computation.microbatch)
+    return [own] if computation.fused is None else [own, computation.fused]
