@@ -83,6 +83,7 @@ struct EmulationReportInput {
   RunSpec run_spec;
   std::optional<RunCost> run_at_max_clocks;
   std::optional<RunCost> run;
+  std::string scenario;            // What disturbs the job, a sentence; empty: not said.
   double change_joules = 0;        // Price of a change of clock, in no energy; 0: none given.
   std::string currency;            // A label for RunCost::price, as the user gave it.
   std::vector<std::string> notes;  // A sentence each.

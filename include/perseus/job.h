@@ -18,6 +18,7 @@
 #include "perseus/planner.h"
 #include "perseus/profile.h"
 #include "perseus/result.h"
+#include "perseus/robust_plan.h"
 #include "perseus/schedule.h"
 #include "perseus/stream.h"
 
@@ -96,6 +97,9 @@ bool HasConditions(const JobFile& settings);
 void ApplyConditions(const JobFile& settings, Conditions* conditions);
 // The conditions of these settings; the usual where they do not say.
 Conditions ConditionsOf(const JobFile& settings);
+
+// What the search for the plan that holds is to know of these settings.
+RobustPlanSpec RobustSpecOf(const JobFile& settings);
 
 // Keys of what a job cannot do without and these settings lack ("microbatches").
 std::vector<std::string_view> MissingFields(const JobFile& settings);

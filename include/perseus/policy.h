@@ -69,6 +69,9 @@ std::string_view PolicySummary(std::string_view name);
 // which no computation has a knob.
 Result<std::unique_ptr<Policy>> MakePolicy(const PolicySpec& spec, const Planner& planner);
 
+// A policy that has one plan, for any time. `name` has static storage.
+std::unique_ptr<Policy> MakeSinglePlanPolicy(std::string_view name, Plan plan);
+
 // A plan that was made before, by us (plan.json) or for Zeus (a Python list of
 // ('forward'|'backward', MHz) per rank, as PointSolution reads it; `name` stands
 // for the file in messages). It never reacts. Errors: a plan that does not fit

@@ -70,8 +70,8 @@ struct RobustPlan {
 
 struct RobustPlanSpec {
   Conditions conditions;
-  // Where any() of them is set the plan is the best of those that PlanFor()
-  // makes for shorter and shorter times.
+  // The plan keeps them, too: the time margin within the accepted time. Where any() of them is
+  // set the search is another one (docs/planning.md).
   PlanConstraints constraints;
   // Of the search, as for PlanFor(): 1 for a plan that will be used.
   double effort = 1;

@@ -63,10 +63,19 @@ def settings_json(settings: Mapping[str, object]) -> bytes:
     if not isinstance(given.get("at", ""), str):
         at = given["at"]
         raise PlannerError(f'at={at!r} may mean two things: write "{at}x" or "{at}" (seconds)')
-    try:
-        return json.dumps(given, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise PlannerError(f"a setting cannot be read: {error}") from None
+    for key, value in given.items():
+        parts = value.items() if isinstance(value, Mapping) else [("", value)]
+        for part, each in parts:
+            try:
+                json.dumps({part: each}, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                name = f"{key}.{part}" if part else key
+                if isinstance(each, float):  # Only what is no finite number is refused.
+                    message = f"'{name}' is {each}; give a number"
+                else:
+                    message = f"'{name}': a setting cannot be read: {error}"
+                raise PlannerError(message) from None
+    return json.dumps(given).encode()
 
 
 def schedule_into(source: abi.Input, schedule: object, settings: dict[str, Setting]) -> None:

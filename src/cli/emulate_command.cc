@@ -22,6 +22,7 @@
 #include "cli/outputs.h"
 #include "cli/plan_notes.h"
 #include "cli/policy_runs.h"
+#include "cli/scenario_text.h"
 #include "cli/shape_text.h"
 #include "cli/table.h"
 #include "job/job_fields.h"
@@ -175,8 +176,10 @@ EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
   input.run_at_max_clocks = summary.run_at_max_clocks;
   input.run = summary.run_cost;
   input.currency = summary.currency;
+  input.scenario = ScenarioInWords(summary.spec);
   input.change_joules = summary.change_joules;
-  input.notes = summary.notes;
+  input.notes = summary.warnings;
+  input.notes.insert(input.notes.end(), summary.notes.begin(), summary.notes.end());
   input.files = summary.files;
   return input;
 }
@@ -236,7 +239,7 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
     summary->policy = kPerseus;
     summary->label = "perseus (holds)";
     summary->policy_summary = "The plan that holds under the conditions.";
-    return std::make_unique<OnePlan>(std::string(kPerseus), std::move(robust->plan));
+    return MakeSinglePlanPolicy(kPerseus, std::move(robust->plan));
   }
   std::optional<Conditions> conditions;
   Result<std::unique_ptr<Policy>> policy =
@@ -343,11 +346,14 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
   const double iteration_seconds = planner->baseline().iteration_time_seconds;
   NoteLongWait("--min-dwell", job->Constraints().min_dwell_seconds, iteration_seconds,
-               kOneKnobPerRank, &summary.notes);
+               kOneKnobPerRank, &summary.warnings);
   const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &progress, &summary);
   if (!policy) return tl::unexpected(policy.error());
   NoteLongWait("--switch-latency", summary.spec.switching.latency_seconds, iteration_seconds,
-               kLateClocks, &summary.notes);
+               kLateClocks, &summary.warnings);
+  if (!is_replay && summary.policy == kPerseus && !job->settings.effort) {
+    summary.usual_effort = kEffort;
+  }
   if (auto set = SetTarget(*job, *planner, is_replay, **policy, &summary); !set) {
     return tl::unexpected(set.error());
   }

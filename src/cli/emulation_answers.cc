@@ -57,19 +57,11 @@ std::string DeadlineSentence(const EmulationSummary& summary) {
 }
 
 std::string PriceOfChangesSentence(const EmulationSummary& summary) {
-  const Emulation& before = *summary.max_clocks;
-  const Emulation& after = *summary.emulation;
-  const auto price = [&](const Emulation& emulation) {
-    return summary.change_joules * static_cast<double>(emulation.clock_calls);
+  const auto called = [](const Emulation& emulation) {
+    return CalledRun{static_cast<double>(emulation.clock_calls), emulation.energy.total_joules()};
   };
-  return fmt::format(
-      "{} at {} are {} (--change-price), {} at maximum clocks; in no other figure here. With them "
-      "{} would be saved.",
-      CountOf(after.clock_calls, "clock call"), FormatJoules(summary.change_joules),
-      FormatJoules(price(after)), FormatJoules(price(before)),
-      FormatPercent(PercentSaved(after.energy.total_joules() + price(after),
-                                 before.energy.total_joules() + price(before)),
-                    2));
+  return PriceOfChangesText(summary.change_joules, called(*summary.max_clocks),
+                            called(*summary.emulation), "");
 }
 
 namespace {

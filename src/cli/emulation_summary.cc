@@ -63,14 +63,21 @@ IterationTimes TimesOf(const Emulation& emulation) {
 }
 
 std::string JobInWords(const EmulationSummary& summary) {
+  const std::string effort =
+      summary.usual_effort > 0
+          ? fmt::format(
+                " with an effort of {:g}, since there may be many plans (--effort; perseus "
+                "plan takes 1)",
+                summary.usual_effort)
+          : "";
   return fmt::format(
-      "{} of {} each, {} in all; {}. Clocks by {}, planned for {} an iteration ({}).",
+      "{} of {} each, {} in all; {}. Clocks by {}, planned for {} an iteration ({}){}.",
       CountOf(summary.spec.pipelines, "pipeline"),
       CountOf(static_cast<long long>(summary.pipeline->dag.num_ranks) *
                   summary.pipeline->tensor_parallel,
               "GPU"),
       CountOf(summary.emulation->gpus, "GPU"), CountOf(summary.spec.iterations, "iteration"),
-      summary.label, FormatSeconds(summary.spec.target_seconds), summary.target);
+      summary.label, FormatSeconds(summary.spec.target_seconds), summary.target, effort);
 }
 
 // Time and power, beside maximum clocks.
@@ -208,6 +215,7 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
                                 summary.split_ratio, style);
   out += Fact("Job", JobInWords(summary), style);
   out += Fact("Scenario", ScenarioInWords(summary.spec), style);
+  for (const std::string& warning : summary.warnings) out += Fact("Note", warning, style);
   out += "\n" + FiguresTable(summary, style) + "\n" + SplitTable(summary, style) + "\n";
   out += Wrap(
              "Intrinsic bloat: computations faster than their own iteration needs. Extrinsic "

@@ -50,9 +50,12 @@ struct EmulationSummary {
   std::optional<RunCost> run_cost;
 
   double change_joules = 0;  // --change-price
+  double usual_effort = 0;   // Of its plans, where none was asked for; 0: none is made.
 
   std::string plan_command;  // "perseus plan profile.csv --schedule ..."
   std::vector<std::string> notes;
+  // What is probably a mistake: said before the figures.
+  std::vector<std::string> warnings;
   std::string output_directory;
   std::vector<std::string> files;
 };

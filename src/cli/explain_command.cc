@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/scenario_text.h"
 #include "cli/table.h"
 #include "common/json_text.h"
+#include "formats/conditions_json.h"
 #include "perseus/explain.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan_document.h"
@@ -193,6 +195,23 @@ std::string CriticalText(const Explanation& explanation, const PlanDocument& pla
   return "";
 }
 
+// What the plan was made for; empty where that is nothing but the profile's times.
+std::string ConditionsText(const PlanDocument& plan, const Style& style) {
+  if (!plan.conditions) return "";
+  std::string text = fmt::format("The plan was made to hold under conditions: {}",
+                                 ConditionsInWords(*plan.conditions));
+  if (plan.expected) {
+    text += fmt::format(
+        " Emulated, that is {} ({} x {}). All other figures here are on paper, where every clock "
+        "comes in time and nothing varies: there the plan gives up some saving for the slack and "
+        "the fewer changes ({} an iteration) that let it hold. 'perseus plan' says what a plan "
+        "without conditions saves on paper, and what becomes of it.",
+        ExpectedInWords(*plan.expected), CountOf(plan.expected->seeds, "seed"),
+        CountOf(plan.expected->iterations, "iteration"), plan.knob_changes);
+  }
+  return "\n\n" + Wrap(InStyle(text, style), style.columns, 0);
+}
+
 std::string ExplainText(const Explanation& explanation, const ExplainInput& input,
                         const PlanDocument& plan, const Style& style) {
   std::string out = Wrap(
@@ -207,6 +226,7 @@ std::string ExplainText(const Explanation& explanation, const ExplainInput& inpu
   if (!plan.profile_modelled.empty()) {
     out += "\n" + Wrap(Printable("The profile: " + plan.profile_modelled), style.columns, 0);
   }
+  out += ConditionsText(plan, style);
   out += "\n\n" + Wrap(CriticalText(explanation, plan), style.columns, 0) + "\n";
   const auto append = [&](const std::string& heading, const std::vector<SavingShare>& shares,
                           bool with_busy) {
@@ -263,6 +283,8 @@ std::string ExplainJson(const Explanation& explanation, const PlanDocument& plan
                {"iteration_saving_j", explanation.iteration_saving_joules},
                {"critical_stage", explanation.critical_stage.value_or(-1)}};
   if (!plan.profile_modelled.empty()) json["profile_modelled"] = plan.profile_modelled;
+  if (plan.conditions) json["conditions"] = Json::parse(formats::ConditionsJson(*plan.conditions));
+  if (plan.expected) json["expected"] = Json::parse(formats::ExpectedJson(*plan.expected));
   json["by_stage"] = SharesJson("stage", explanation.stages);
   for (Json& share : json["by_stage"])
     share["stage"] = std::stoi(share["stage"].get<std::string>());

@@ -124,8 +124,13 @@ Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
     }
   }
   if (flags.csv) return Printout(csv, flags.output_file);
-  const std::vector<std::string> notes =
+  std::vector<std::string> notes =
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
+  if (HasConditions(job->settings)) {
+    notes.emplace_back(
+        "the job has conditions (noise, late clocks, few changes), and a frontier knows none: its "
+        "points are on paper. 'perseus plan' makes the plan that holds under them.");
+  }
   if (flags.json) {
     return Printout(FormatFrontierJson(MakeReportInput(*job, *planner, notes)), flags.output_file);
   }

@@ -18,16 +18,6 @@
 namespace perseus::cli {
 namespace {
 
-// "12.35 % saved ± 0.02 points, +0.08 % time ± 0.01 points, 280 clock calls an iteration".
-std::string Figures(const ExpectedFigures& figures) {
-  return fmt::format(
-      "{} saved \u00b1 {:.2g} points, {} time \u00b1 {:.2g} points, {:.0f} clock calls an "
-      "iteration",
-      FormatPercent(figures.saving_percent, 2), figures.saving_spread_percent,
-      FormatSignedPercent(figures.slowdown_percent, 3), figures.slowdown_spread_percent,
-      figures.clock_calls);
-}
-
 // As it is printed, so that what is printed adds up.
 double Rounded(double percent) { return std::round(100 * percent) / 100; }
 
@@ -72,17 +62,13 @@ std::string PriceCurve(const std::vector<ChangePricePoint>& curve, bool priced) 
                      priced ? ", less their price" : "", fmt::join(points, ", "));
 }
 
-// What --change-price makes of the calls: in no other figure.
+// In no other figure.
 std::string PriceOfCalls(const HeldPlan& held) {
   const ExpectedFigures& expected = held.expected;
-  const double baseline_joules = expected.energy_joules / (1 - expected.saving_percent / 100);
-  const double joules = held.robust.conditions.change_joules * expected.clock_calls;
-  return fmt::format(
-      "{:.0f} clock calls at {} are {} an iteration of a pipeline (--change-price), in no other "
-      "figure here; with them {} would be saved.",
-      expected.clock_calls, FormatJoules(held.robust.conditions.change_joules),
-      FormatJoules(joules),
-      FormatPercent(expected.saving_percent - 100 * joules / baseline_joules, 2));
+  return PriceOfChangesText(held.robust.conditions.change_joules,
+                            {held.max_clocks.clock_calls, held.max_clocks.energy_joules},
+                            {expected.clock_calls, expected.energy_joules},
+                            " an iteration of a pipeline");
 }
 
 // Each under a name of its own.
@@ -93,23 +79,16 @@ std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& 
   sentences.emplace_back(
       "Emulated",
       fmt::format("{}; {} x {}, against all clocks at maximum under the same conditions.",
-                  Figures(expected), CountOf(expected.seeds, "seed"),
+                  ExpectedInWords(expected), CountOf(expected.seeds, "seed"),
                   CountOf(expected.iterations, "iteration")));
   if (held.robust.conditions.change_joules > 0) {
     sentences.emplace_back("Price", PriceOfCalls(held));
   }
-  if (held.is_constrained) {
-    sentences.emplace_back(
-        "Limits",
-        "with --granularity, --min-dwell, --max-clocks or --time-margin only plans are tried that "
-        "know no conditions, made for shorter times or with margins. Without them the search may "
-        "find much better ones; --max-changes is the limit that it knows.");
-  }
   sentences.emplace_back("Given up", Why(held));
   sentences.emplace_back(
-      "On paper",
-      fmt::format("the plan without conditions, {} on paper, comes to {} under them.",
-                  FormatPercent(held.robust.paper_plan.saving_percent, 2), Figures(held.paper)));
+      "On paper", fmt::format("the plan without conditions, {} on paper, comes to {} under them.",
+                              FormatPercent(held.robust.paper_plan.saving_percent, 2),
+                              ExpectedInWords(held.paper)));
   if (!held.robust.price_curve.empty()) {
     sentences.emplace_back(
         "Changes", PriceCurve(held.robust.price_curve, held.robust.conditions.change_joules > 0));
@@ -122,11 +101,8 @@ std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& 
 Result<RobustPlan> SearchThatHolds(const Job& job, const Planner& planner, double seconds,
                                    double effort, bool with_bound, ProgressLine* progress) {
   progress->SetWhat("plan that holds");
-  RobustPlanSpec spec;
-  spec.conditions = ConditionsOf(job.settings);
-  spec.constraints = job.Constraints();
+  RobustPlanSpec spec = RobustSpecOf(job.settings);
   spec.effort = effort;
-  spec.pipelines = job.DataParallel();
   spec.with_bound = with_bound;
   const auto show = progress->Function();
   return PlanUnder(planner, seconds, spec, [&show](const PlanProgress& reached) {
@@ -141,13 +117,14 @@ Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double se
   if (!robust) return tl::unexpected(robust.error());
   HeldPlan held;
   held.robust = *std::move(robust);
-  held.is_constrained = job.Constraints().any();
   progress->SetWhat("emulation");
-  const auto figures = EmulateUnder(planner, {&held.robust.plan, &held.robust.paper_plan},
-                                    held.robust.conditions, held.robust.pipelines);
+  const auto figures =
+      EmulateUnder(planner, {&held.robust.plan, &held.robust.paper_plan, &planner.baseline()},
+                   held.robust.conditions, held.robust.pipelines);
   if (!figures) return tl::unexpected(figures.error());
-  held.expected = figures->front();
-  held.paper = figures->back();
+  held.expected = (*figures)[0];
+  held.paper = (*figures)[1];
+  held.max_clocks = (*figures)[2];
   return held;
 }
 
@@ -159,13 +136,8 @@ std::vector<std::string> HeldPlanNotes(const HeldPlan& held) {
 
 std::string FormatHeldPlan(const HeldPlan& held, const Style& style) {
   std::string out;
-  constexpr std::string_view kPlusMinus = "\u00b1";
-  for (auto [name, sentence] : Sentences(held)) {
-    for (std::size_t at = 0;
-         !style.utf8 && (at = sentence.find(kPlusMinus, at)) != std::string::npos;) {
-      sentence.replace(at, kPlusMinus.size(), "+-");
-    }
-    out += Fact(name, sentence, style);
+  for (const auto& [name, sentence] : Sentences(held)) {
+    out += Fact(name, InStyle(sentence, style), style);
   }
   return out;
 }

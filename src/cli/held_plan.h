@@ -5,8 +5,6 @@
 #define PERSEUS_CLI_HELD_PLAN_H_
 
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/terminal.h"
@@ -14,7 +12,6 @@
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
 #include "perseus/planner.h"
-#include "perseus/policy.h"
 #include "perseus/result.h"
 #include "perseus/robust_plan.h"
 
@@ -26,7 +23,7 @@ struct HeldPlan {
   RobustPlan robust;
   ExpectedFigures expected;
   ExpectedFigures paper;  // Of robust.paper_plan.
-  bool is_constrained = false;
+  ExpectedFigures max_clocks;
 };
 
 // Precondition: HasConditions(job.settings).
@@ -42,20 +39,6 @@ Result<RobustPlan> SearchThatHolds(const Job& job, const Planner& planner, doubl
 std::string FormatHeldPlan(const HeldPlan& held, const Style& style);
 // The same for a report, a sentence each.
 std::vector<std::string> HeldPlanNotes(const HeldPlan& held);
-
-// Always this plan.
-class OnePlan : public Policy {
- public:
-  OnePlan(std::string name, Plan plan) : name_(std::move(name)), plan_(std::move(plan)) {}
-
-  std::string_view name() const override { return name_; }
-  bool reacts() const override { return false; }
-  Result<Plan> PlanFor(double /*seconds*/) const override { return plan_; }
-
- private:
-  std::string name_;
-  Plan plan_;
-};
 
 }  // namespace perseus::cli
 

@@ -121,7 +121,8 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
   input.split_ratio = summary.split_ratio;
   input.constraints = constraints;
   input.prices = summary.prices;
-  input.notes = summary.notes;
+  input.notes = summary.warnings;
+  input.notes.insert(input.notes.end(), summary.notes.begin(), summary.notes.end());
   input.files = summary.files;
   if (summary.held) {
     const HeldPlan& held = *summary.held;
@@ -218,9 +219,9 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
   NoteTarget(*planner, target, &summary.notes);
   NoteLongWait("--min-dwell", constraints.min_dwell_seconds,
-               planner->baseline().iteration_time_seconds, kOneKnobPerRank, &summary.notes);
+               planner->baseline().iteration_time_seconds, kOneKnobPerRank, &summary.warnings);
   NoteLongWait("--switch-latency", job->settings.switch_latency_seconds.value_or(0),
-               planner->baseline().iteration_time_seconds, kLateClocks, &summary.notes);
+               planner->baseline().iteration_time_seconds, kLateClocks, &summary.warnings);
   progress.SetWhat("plan");
   Result<Plan> chosen = planner->PlanFor(*seconds, constraints, effort);
   if (!chosen) return tl::unexpected(chosen.error());

@@ -207,6 +207,7 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
                   BaselineText(*summary.profile), FormatSeconds(baseline.iteration_time_seconds),
                   FormatJoules(baseline.energy_joules), FormatWatts(baseline.average_power_watts)),
       style);
+  for (const std::string& warning : summary.warnings) out += Fact("Note", warning, style);
   out += '\n';
   out += PointsTable(summary, style) + "\n";
   std::string legend = fmt::format(

@@ -46,6 +46,8 @@ struct PlanSummary {
   std::vector<ConstraintPrice> prices;
   std::optional<HeldPlan> held;    // Where there are conditions; `chosen` is its plan then.
   std::vector<std::string> notes;  // Sentences.
+  // What is probably a mistake: said before the figures.
+  std::vector<std::string> warnings;
   std::string output_directory;    // Empty: nothing was written.
   std::vector<std::string> files;  // Written into it.
 };

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstddef>
 #include <string_view>
 #include <vector>
@@ -137,6 +138,36 @@ std::string ConditionsInWords(const Conditions& conditions) {
   }
   return fmt::format("{}; at most {} slower with a confidence of {}.", fmt::join(parts, "; "),
                      Percent(conditions.max_slowdown), Percent(conditions.confidence));
+}
+
+std::string ExpectedInWords(const ExpectedFigures& figures) {
+  return fmt::format(
+      "{} saved \u00b1 {:.2g} points, {} time \u00b1 {:.2g} points, {:.0f} clock calls an "
+      "iteration",
+      FormatPercent(figures.saving_percent, 2), figures.saving_spread_percent,
+      FormatSignedPercent(figures.slowdown_percent, 3), figures.slowdown_spread_percent,
+      figures.clock_calls);
+}
+
+std::string InStyle(std::string text, const Style& style) {
+  constexpr std::string_view kPlusMinus = "\u00b1";
+  for (std::size_t at = 0; !style.utf8 && (at = text.find(kPlusMinus, at)) != std::string::npos;) {
+    text.replace(at, kPlusMinus.size(), "+-");
+  }
+  return text;
+}
+
+std::string PriceOfChangesText(double change_joules, const CalledRun& max_clocks,
+                               const CalledRun& run, std::string_view of_what) {
+  const double before = change_joules * max_clocks.clock_calls;
+  const double after = change_joules * run.clock_calls;
+  return fmt::format(
+      "{}{} at {} are {} (--change-price), {} at maximum clocks; in no other figure here. With "
+      "them "
+      "{} would be saved.",
+      CountOf(std::llround(run.clock_calls), "clock call"), of_what, FormatJoules(change_joules),
+      FormatJoules(after), FormatJoules(before),
+      FormatPercent(PercentSaved(run.joules + after, max_clocks.joules + before), 2));
 }
 
 std::string ScenarioInWords(const EmulationSpec& spec) {

@@ -5,8 +5,11 @@
 #define PERSEUS_CLI_SCENARIO_TEXT_H_
 
 #include <string>
+#include <string_view>
 
+#include "cli/terminal.h"
 #include "perseus/emulator.h"
+#include "perseus/plan_document.h"
 
 namespace perseus::cli {
 
@@ -18,6 +21,24 @@ bool HasStragglers(const EmulationSpec& spec);
 
 // "noise of 1 % a computation; clocks in effect ...", with what is accepted.
 std::string ConditionsInWords(const Conditions& conditions);
+
+// "12.35 % saved \u00b1 0.02 points, +0.08 % time \u00b1 0.01 points, 280 clock calls an
+// iteration".
+std::string ExpectedInWords(const ExpectedFigures& figures);
+
+// Where a terminal has no UTF-8: "+-" for the sign.
+std::string InStyle(std::string text, const Style& style);
+
+// Clock calls of a run and its energy without their price.
+struct CalledRun {
+  double clock_calls = 0;
+  double joules = 0;
+};
+
+// What --change-price makes of the clock calls, those at maximum clocks included: two sentences.
+// `of_what` follows their number (" an iteration of a pipeline").
+std::string PriceOfChangesText(double change_joules, const CalledRun& max_clocks,
+                               const CalledRun& run, std::string_view of_what);
 
 // What disturbs the job, in words: one sentence.
 std::string ScenarioInWords(const EmulationSpec& spec);

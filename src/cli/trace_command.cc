@@ -93,27 +93,47 @@ std::string AttributionText(const Recording& recording, const WhatIf& what_if, c
 }
 
 std::string DelaysText(const WhatIf& what_if, const Style& style) {
-  std::string text = "\n" +
-                     Wrap(
-                         "Where recorded steps waited for nothing that was recorded, on "
-                         "the chain that made them as long as they were, a step in the "
-                         "mean:",
-                         style.columns, 0) +
-                     "\n";
+  constexpr double kShownSeconds = 0.5e-6;  // What is not 0.000 ms.
   Table table({"before", "stage", "ms a step"}, {Align::kLeft});
-  for (std::size_t i = 0; i < what_if.launch_delays.size() && i < kMostTraceRows; ++i) {
-    const trace::LaunchDelay& delay = what_if.launch_delays[i];
-    table.AddRow({delay.operation, fmt::format("{}", delay.stage),
-                  fmt::format("{:.3f}", 1e3 * delay.seconds)});
-  }
-  text += table.Format(style.rule());
+  std::size_t shown = 0;
   double gaps = 0;
-  for (const trace::LaunchDelay& delay : what_if.launch_delays) gaps += delay.seconds;
+  double most_of_rest = 0;
+  for (const trace::LaunchDelay& delay : what_if.launch_delays) {
+    gaps += delay.seconds;
+    if (shown < kMostTraceRows && delay.seconds >= kShownSeconds) {
+      table.AddRow({delay.operation, fmt::format("{}", delay.stage),
+                    fmt::format("{:.3f}", 1e3 * delay.seconds)});
+      ++shown;
+    } else {
+      most_of_rest = std::max(most_of_rest, delay.seconds);
+    }
+  }
+  std::string text = "\n";
+  if (shown == 0) {
+    text +=
+        Wrap("Recorded steps waited nowhere for 0.001 ms or more for nothing that was recorded.",
+             style.columns, 0) +
+        "\n";
+  } else {
+    text += Wrap(
+                "Where recorded steps waited for nothing that was recorded, on the chain that made "
+                "them as long as they were, a step in the mean:",
+                style.columns, 0) +
+            "\n" + table.Format(style.rule());
+    if (const std::size_t rest = what_if.launch_delays.size() - shown; rest > 0) {
+      text += fmt::format("and {} more {}\n", rest,
+                          most_of_rest >= kShownSeconds
+                              ? fmt::format("of at most {:.3f} ms each", 1e3 * most_of_rest)
+                              : std::string("below 0.001 ms"));
+    }
+  }
+  const double differ = what_if.recorded_seconds - what_if.replayed_seconds;
+  if (gaps < kShownSeconds && differ < kShownSeconds) return text;
   return text +
          Wrap(fmt::format("These launch delays are {:.3f} ms of the {:.3f} ms by which recorded "
                           "and replayed steps differ; the rest is that without them another chain "
                           "is the longest.",
-                          1e3 * gaps, 1e3 * (what_if.recorded_seconds - what_if.replayed_seconds)),
+                          1e3 * gaps, 1e3 * differ),
               style.columns, 0) +
          "\n";
 }

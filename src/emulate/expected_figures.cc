@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,19 +23,6 @@ namespace {
 constexpr std::array<std::uint64_t, 5> kSeeds = {1001, 1002, 1003, 1004, 1005};
 using OfSeeds = std::array<double, kSeeds.size()>;
 
-// Always this plan.
-class FixedPlan : public Policy {
- public:
-  explicit FixedPlan(const Plan& plan) : plan_(plan) {}
-
-  std::string_view name() const override { return "plan"; }
-  bool reacts() const override { return false; }
-  Result<Plan> PlanFor(double /*seconds*/) const override { return plan_; }
-
- private:
-  const Plan& plan_;
-};
-
 std::int64_t IterationsOf(const CostedPipeline& pipeline, int pipelines) {
   constexpr std::int64_t kMost = 200;
   constexpr std::int64_t kLeast = 10;
@@ -47,13 +34,14 @@ std::int64_t IterationsOf(const CostedPipeline& pipeline, int pipelines) {
 Result<std::vector<Emulation>> OfAllSeeds(const Planner& planner, const Plan& plan,
                                           EmulationSpec spec,
                                           const std::function<bool()>& keep_going) {
+  const std::unique_ptr<Policy> policy = MakeSinglePlanPolicy("plan", plan);
   std::vector<Emulation> emulations;
   for (const std::uint64_t seed : kSeeds) {
     if (keep_going && !keep_going()) {
       return MakeError(ErrorCode::kCancelled, "the emulation ended");
     }
     spec.seed = seed;
-    Result<Emulation> emulation = Emulate(planner, FixedPlan(plan), spec);
+    Result<Emulation> emulation = Emulate(planner, *policy, spec);
     if (!emulation) return tl::unexpected(emulation.error());
     emulations.push_back(*std::move(emulation));
   }

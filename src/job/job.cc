@@ -343,6 +343,15 @@ PlanConstraints ConstraintsOf(const JobFile& settings) {
   return constraints;
 }
 
+RobustPlanSpec RobustSpecOf(const JobFile& settings) {
+  RobustPlanSpec spec;
+  spec.conditions = ConditionsOf(settings);
+  spec.constraints = ConstraintsOf(settings);
+  spec.effort = settings.effort.value_or(spec.effort);
+  spec.pipelines = settings.data_parallel.value_or(spec.pipelines);
+  return spec;
+}
+
 PlanConstraints Job::Constraints() const { return ConstraintsOf(settings); }
 
 PlannerOptions Job::SolverOptions() const {

@@ -142,6 +142,12 @@ class JobParser {
       if (!share) found.Fail(share.error().message);
       return share.value_or(0);
     }
+    if (field.unit == job::Unit::kShare && found.IsNumber()) {
+      const Result<double> share =
+          job::CheckShare(std::get<double>(found.node().value), field.range);
+      if (!share) found.Fail(share.error().message);
+      return share.value_or(0);
+    }
     if (field.unit != job::Unit::kSeconds || !found.IsString()) return found.Number(field.range);
     const Result<double> seconds = job::ParseDuration(found.String());
     if (!seconds) found.Fail(seconds.error().message);

@@ -45,4 +45,13 @@ Result<double> ParseShare(std::string_view text, const NumberRange& range) {
                                   meant_percent ? fmt::format("; did you mean {}%?", text) : ""));
 }
 
+Result<double> CheckShare(double share, const NumberRange& range) {
+  if (Inside(share, range)) return share;
+  const bool meant_percent = share > 0 && Inside(share / 100, range);
+  return InvalidInput(fmt::format(
+      "expected a share (0.01) or a percentage (\"1%\") {}, found {}{}", Bounds(range), share,
+      meant_percent ? fmt::format("; for {0:g} % write \"{0:g}%\" or {1:g}", share, share / 100)
+                    : std::string()));
+}
+
 }  // namespace perseus::job

@@ -13,6 +13,8 @@ namespace perseus::job {
 
 // A share: "1%" or "0.01", the same in a job file and as a flag.
 Result<double> ParseShare(std::string_view text, const NumberRange& range);
+// The same of a number; it may be anything.
+Result<double> CheckShare(double share, const NumberRange& range);
 
 }  // namespace perseus::job
 

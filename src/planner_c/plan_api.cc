@@ -40,11 +40,7 @@ std::unique_ptr<perseus_plan> NewPlan(const PlannedJob& planned, const Planner& 
 Result<std::unique_ptr<perseus_plan>> MakePlanThatHolds(const PlannedJob& planned,
                                                         const JobFile& settings, double seconds,
                                                         const PlanCallback& callback) {
-  RobustPlanSpec spec;
-  spec.conditions = ConditionsOf(settings);
-  spec.constraints = ConstraintsOf(settings);
-  spec.effort = settings.effort.value_or(1);
-  spec.pipelines = planned.job.DataParallel();
+  RobustPlanSpec spec = RobustSpecOf(settings);
   spec.with_bound = false;
   // A search that is told to end gives what it has; who gave up wants none.
   bool ended = false;

@@ -106,7 +106,7 @@ Result<std::unique_ptr<Policy>> MakePolicyFromPlan(const PlanDocument& plan,
       options[i] = *option;
     }
   }
-  return policy::MakeSinglePlanPolicy("plan", planner.Evaluate(std::move(options)));
+  return MakeSinglePlanPolicy("plan", planner.Evaluate(std::move(options)));
 }
 
 Result<std::unique_ptr<Policy>> MakePolicyFromZeusPlan(std::string_view text,
@@ -145,7 +145,7 @@ Result<std::unique_ptr<Policy>> MakePolicyFromZeusPlan(std::string_view text,
       options[i] = *option;
     }
   }
-  return policy::MakeSinglePlanPolicy("zeus-plan", planner.Evaluate(std::move(options)));
+  return MakeSinglePlanPolicy("zeus-plan", planner.Evaluate(std::move(options)));
 }
 
 }  // namespace perseus

@@ -99,11 +99,10 @@ Result<std::unique_ptr<Policy>> MakePolicy(const PolicySpec& spec, const Planner
   }
   const CostedPipeline& pipeline = planner.pipeline();
   if (spec.name == kMaxClocks) {
-    return policy::MakeSinglePlanPolicy(kMaxClocks, planner.baseline());
+    return MakeSinglePlanPolicy(kMaxClocks, planner.baseline());
   }
   if (spec.name == kEnvPipe) {
-    return policy::MakeSinglePlanPolicy(kEnvPipe,
-                                        planner.Evaluate(policy::EnvPipeOptions(pipeline)));
+    return MakeSinglePlanPolicy(kEnvPipe, planner.Evaluate(policy::EnvPipeOptions(pipeline)));
   }
   if (spec.name == kZeusGlobal) {
     return policy::MakePolicyFamily(kZeusGlobal, planner, policy::ZeusGlobalMembers(pipeline));

@@ -70,10 +70,6 @@ class PolicyFamily : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeSinglePlanPolicy(std::string_view name, Plan plan) {
-  return std::make_unique<SinglePlanPolicy>(name, std::move(plan));
-}
-
 Result<std::unique_ptr<Policy>> MakePolicyFamily(std::string_view name, const Planner& planner,
                                                  std::vector<TableChoice> choices) {
   if (choices.empty()) {
@@ -106,3 +102,11 @@ Result<std::unique_ptr<Policy>> MakePolicyFamily(std::string_view name, const Pl
 }
 
 }  // namespace perseus::policy
+
+namespace perseus {
+
+std::unique_ptr<Policy> MakeSinglePlanPolicy(std::string_view name, Plan plan) {
+  return std::make_unique<policy::SinglePlanPolicy>(name, std::move(plan));
+}
+
+}  // namespace perseus

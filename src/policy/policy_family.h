@@ -16,9 +16,6 @@
 
 namespace perseus::policy {
 
-// A policy that has one plan, for any time. `name` has static storage.
-std::unique_ptr<Policy> MakeSinglePlanPolicy(std::string_view name, Plan plan);
-
 // A policy that has one plan for each of `choices`. `name` has static storage;
 // `planner` must outlive the policy.
 Result<std::unique_ptr<Policy>> MakePolicyFamily(std::string_view name, const Planner& planner,

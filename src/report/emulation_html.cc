@@ -37,6 +37,7 @@ class Page {
 
   std::string Format() {
     Header();
+    if (!input_.scenario.empty()) document_.Paragraph("Scenario: " + input_.scenario);
     Figures();
     Drawn("Where the energy went",
           "Of the whole job, over all iterations. The four parts add up to all of it.",

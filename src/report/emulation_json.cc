@@ -55,6 +55,46 @@ Json IterationsToJson(const Emulation& emulation) {
 
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+// What disturbs the job; conditions by the keys of plan.json.
+Json ScenarioToJson(const EmulationReportInput& input) {
+  const EmulationSpec& spec = *input.spec;
+  const TimeNoise& noise = spec.noise;
+  const ClockSwitching& switching = spec.switching;
+  Json stragglers = Json::array();
+  for (const Straggler& each : spec.stragglers) {
+    stragglers.push_back({{"kind", StragglerKindName(each.kind)},
+                          {"value", each.value},
+                          {"pipeline", each.pipeline},
+                          {"rank", each.rank ? Json(*each.rank) : Json(nullptr)},
+                          {"from", each.first_iteration},
+                          {"for", each.iterations == 0 ? Json(nullptr) : Json(each.iterations)}});
+  }
+  const RandomStragglers& random = spec.random_stragglers;
+  Json by_chance = nullptr;
+  if (random.share_of_gpus_per_day > 0) {
+    by_chance = {{"rate_per_day", random.share_of_gpus_per_day},
+                 {"duration_s", random.duration_seconds},
+                 {"kind", StragglerKindName(random.kind)},
+                 {"value", random.value}};
+  }
+  return {{"in_words", TextOrNull(input.scenario)},
+          {"iterations", spec.iterations},
+          {"noise", noise.per_computation},
+          {"stage_noise", noise.per_stage},
+          {"gpu_noise", noise.per_gpu},
+          {"switch_latency_s", switching.latency_seconds},
+          {"switch_latency_spread_s", switching.latency_spread_seconds},
+          {"switch_stall_s", switching.stall_seconds},
+          {"call_ahead", CallAheadName(switching.call_ahead)},
+          {"max_early_loss", switching.max_early_loss},
+          {"min_call_interval_s", switching.min_interval_seconds},
+          {"change_price_j", input.change_joules},
+          {"stragglers", std::move(stragglers)},
+          {"random_stragglers", std::move(by_chance)},
+          {"reacts", spec.control.reacts},
+          {"reaction_delay_s", spec.control.delay_seconds}};
+}
+
 // The figures of a row that was refused mean nothing.
 Json FiguresOrNull(Json figures, const std::string& why_not) {
   if (!why_not.empty()) {
@@ -210,7 +250,8 @@ std::string FormatEmulationJson(const EmulationReportInput& input) {
       {"gpus", emulation.gpus},
       {"policy", input.policy},
       {"seed", input.spec->seed},
-      {"target_s", input.spec->target_seconds}};
+      {"target_s", input.spec->target_seconds},
+      {"scenario", ScenarioToJson(input)}};
   const std::string& modelled = input.pipeline->modelled;
   if (!modelled.empty()) json["profile"]["modelled"] = modelled;
   json.update(EmulationFigures(emulation));

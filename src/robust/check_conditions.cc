@@ -13,47 +13,56 @@ namespace {
 
 constexpr int kMostPipelines = 4096;
 
-Result<void> CheckRange(std::string_view what, double value, double most) {
+// `what` follows "expected ": "seconds", "a share".
+Result<void> CheckRange(std::string_view key, double value, std::string_view what, double most) {
   if (value >= 0 && value <= most) return {};
-  if (std::isinf(most)) {
-    return InvalidInput(fmt::format("{} is {}; expected a number >= 0", what, value));
-  }
-  return InvalidInput(fmt::format("{} is {}; expected a number from 0 to {}", what, value, most));
+  return InvalidInput(
+      std::isinf(most)
+          ? fmt::format("'{}' is {}; expected {} >= 0", key, value, what)
+          : fmt::format("'{}' is {}; expected {} from 0 to {}", key, value, what, most));
 }
 
 }  // namespace
 
 Result<void> CheckConditions(const Conditions& conditions, int pipelines) {
   constexpr double kMostSeconds = 1e6;
+  constexpr std::string_view kShare = "a share (0.01 is 1 %)";
+  constexpr std::string_view kSeconds = "seconds";
   const ClockSwitching& switching = conditions.switching;
   const struct {
-    std::string_view what;
+    std::string_view key;
     double value;
+    std::string_view what;
     double most;
   } ranges[] = {
-      {"the noise per computation", conditions.noise.per_computation, kMostNoise},
-      {"the noise per stage", conditions.noise.per_stage, kMostNoise},
-      {"the noise per GPU", conditions.noise.per_gpu, kMostNoise},
-      {"the switch latency", switching.latency_seconds, kMostSeconds},
-      {"the spread of the switch latency", switching.latency_spread_seconds,
-       switching.latency_seconds},
-      {"the switch stall", switching.stall_seconds, kMostSeconds},
-      {"the shortest time between calls", switching.min_interval_seconds, kMostSeconds},
-      {"the most early loss", switching.max_early_loss, 1},
-      {"the price of a change", conditions.change_joules, 1e12},
-      {"the accepted slowdown", conditions.max_slowdown, 100},
-      {"the number of changes", static_cast<double>(conditions.max_changes.value_or(0)), HUGE_VAL},
+      {"noise", conditions.noise.per_computation, kShare, kMostNoise},
+      {"stage_noise", conditions.noise.per_stage, kShare, kMostNoise},
+      {"gpu_noise", conditions.noise.per_gpu, kShare, kMostNoise},
+      {"switch_latency", switching.latency_seconds, kSeconds, kMostSeconds},
+      {"switch_latency_spread", switching.latency_spread_seconds,
+       "no more seconds than 'switch_latency' has:", switching.latency_seconds},
+      {"switch_stall", switching.stall_seconds, kSeconds, kMostSeconds},
+      {"min_call_interval", switching.min_interval_seconds, kSeconds, kMostSeconds},
+      {"max_early_loss", switching.max_early_loss, kShare, 1},
+      {"change_price", conditions.change_joules, "joules", 1e12},
+      {"max_slowdown", conditions.max_slowdown, kShare, 100},
+      {"max_changes", static_cast<double>(conditions.max_changes.value_or(0)), "a number",
+       HUGE_VAL},
   };
   for (const auto& range : ranges) {
-    if (auto checked = CheckRange(range.what, range.value, range.most); !checked) return checked;
+    if (auto checked = CheckRange(range.key, range.value, range.what, range.most); !checked) {
+      return checked;
+    }
   }
   if (!(conditions.confidence >= 0.5 && conditions.confidence < 1)) {
-    return InvalidInput(fmt::format("the confidence is {}; expected a number from 0.5 to below 1",
-                                    conditions.confidence));
+    return InvalidInput(
+        fmt::format("'confidence' is {}; expected a share from 0.5 to below 1 (0.95 is 95 %)",
+                    conditions.confidence));
   }
   if (pipelines < 1 || pipelines > kMostPipelines) {
-    return InvalidInput(fmt::format("{} pipelines; expected 1 to {} for a plan under conditions",
-                                    pipelines, kMostPipelines));
+    return InvalidInput(
+        fmt::format("'dp' is {}; expected 1 to {} pipelines for a plan under conditions", pipelines,
+                    kMostPipelines));
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
+#include "robust/clock_moves.h"
 #include "robust/draws.h"
 #include "robust/lane_replay.h"
 
@@ -52,26 +53,15 @@ class ClockSearch {
 
  private:
   void Propose();
-  void Add(int i, int knob);
-  void ProposeOnRank(int rank);
-  void ProposeCopy(int rank);
-  void Widen(int rank);
-  int Beside(int computation, int rank, int slant) const;
   double FirstOrder();  // Leaves the proposal in `scratch_`.
   void TakeBack();
-  int StepFrom(int rank, int knob);
 
   const CostedPipeline& pipeline_;
   LaneReplay* replay_;
   Stream stream_;
-  std::vector<std::vector<int>> useful_;  // [rank]: knobs, ascending.
-  std::vector<char> has_option_;          // [table x knobs + knob]
+  ClockMoves moves_;
   std::vector<KnobChange> proposal_;
   std::vector<double> criticality_;
-  std::vector<std::vector<int>> alike_;    // [rank x types + type]: computations in order.
-  std::vector<int> number_;                // [computation]: among those.
-  std::vector<std::int64_t> proposed_in_;  // [computation]: the last proposal that it was part of.
-  std::int64_t proposals_ = 0;
   std::vector<int> scratch_;  // The replay's knobs; with the proposal while it is judged.
   std::vector<int> affected_;
   int proposed_changes_ = 0;  // What the proposal adds.

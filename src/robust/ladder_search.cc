@@ -13,6 +13,7 @@
 #include "robust/clock_search.h"
 #include "robust/follow_path.h"
 #include "robust/price_path.h"
+#include "robust/sweep_search.h"
 #include "robust/wave_path.h"
 
 namespace perseus::robust {
@@ -21,6 +22,7 @@ namespace {
 constexpr std::uint64_t kSeed = 0x5EA2C4;  // The search's own.
 constexpr int kLanes = 128;
 constexpr int kPriceRounds = 150;
+constexpr int kLadders = 3;               // Of one lane.
 constexpr int kSinglePriceRounds = 1000;  // Of one lane.
 constexpr int kSingleChangeRounds = 800;  // Of one lane, where changes have a price, too.
 
@@ -73,6 +75,9 @@ LadderSearch::LadderSearch(const Planner& planner, const RobustPlanSpec& spec, c
       samples_(DrawSamples(pipeline_, spec.conditions.noise, spec.pipelines,
                            LanesFor(pipeline_.dag.size()), kSeed)),
       replay_(pipeline_, spec.conditions.switching, samples_) {
+  if (WindowReplay::Suits(pipeline_, spec.conditions.switching, samples_)) {
+    windows_.emplace(pipeline_, spec.conditions.switching, samples_);
+  }
   replay_.Reset(KnobsOf(planner.baseline().options));
   lanes_baseline_seconds_ = replay_.figures().seconds;
 }
@@ -161,15 +166,17 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
     goal.accepted_seconds =
         lanes_baseline_seconds_ * (1 + (slower_percent_ - level->correction) / 100);
     double late = 0;
-    const int rounds = spec_.conditions.noise.any() ? kPriceRounds : kSingleChangeRounds;
-    const DualBound dual =
-        PricesForChanges(pipeline_, samples_, goal.accepted_seconds, level->most_changes, rounds);
-    const WaveLimits limits = {.accepted_seconds = goal.accepted_seconds,
-                               .waiting_watts = goal.waiting_watts,
-                               .most_changes = level->most_changes};
-    for (const std::vector<int>& along :
-         {AlongPrices(dual, level->most_changes, goal.accepted_seconds),
-          BestInWaves(pipeline_, dual, limits, &replay_)}) {
+    if (level->along.empty()) {
+      const int rounds = spec_.conditions.noise.any() ? kPriceRounds : kSingleChangeRounds;
+      const DualBound dual =
+          PricesForChanges(pipeline_, samples_, goal.accepted_seconds, level->most_changes, rounds);
+      const WaveLimits limits = {.accepted_seconds = goal.accepted_seconds,
+                                 .waiting_watts = goal.waiting_watts,
+                                 .most_changes = level->most_changes};
+      level->along = {AlongPrices(dual, level->most_changes, goal.accepted_seconds),
+                      BestInWaves(pipeline_, dual, limits, &replay_)};
+    }
+    for (const std::vector<int>& along : level->along) {
       if (along.empty()) continue;
       replay_.Reset(along);
       const LaneFigures followed = replay_.figures();
@@ -188,6 +195,15 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
   }
   replay_.Reset(start);
   ClockSearch search(pipeline_, &replay_, seed);
+  std::optional<SweepSearch> sweep;
+  if (windows_) sweep.emplace(pipeline_, &*windows_, seed);
+  const auto anneal = [&](const ClockSearch::Schedule& schedule) {
+    if (!sweep) return search.Anneal(goal, schedule);
+    windows_->Reset(replay_.knobs());
+    Chosen chosen = sweep->Anneal(goal, schedule);
+    replay_.Reset(windows_->knobs());
+    return chosen;
+  };
   const double mean_joules = trials_.baseline().energy_joules / pipeline_.dag.size();
   if (level->most_changes < pipeline_.dag.size()) {
     constexpr double kChange = 0.01;
@@ -202,7 +218,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
     const ClockSearch::Schedule schedule = {.work = part == 0 ? work / 2 : work / 4,
                                             .hot_joules = mean_joules * (part == 0 ? kHot : kWarm),
                                             .cold_joules = mean_joules * kCold};
-    const Chosen chosen = search.Anneal(goal, schedule);
+    const Chosen chosen = anneal(schedule);
     level->knobs = chosen.knobs.empty() ? replay_.knobs() : chosen.knobs;
     if (chosen.knobs.empty()) continue;
     const double late = Judge(OptionsAt(pipeline_, chosen.knobs), chosen.figures.changes);
@@ -278,19 +294,26 @@ void LadderSearch::Run(const std::function<bool(double share, bool better)>& pro
   }
   if (levels.empty()) return;
   levels[0].knobs = KnobsOf(planner_.baseline().options);
+  // Which walk ends well is luck, and without noise it is short.
+  std::vector<std::vector<Level>> ladders(windows_ && !noisy ? kLadders : 1, levels);
   double done = 0;
   // Rounds of four times the work of the one before; the first always runs.
   for (int round = 0; round == 0 || done < spec_.effort * (1 - 1e-9); ++round) {
     const double share = round == 0 ? 1.0 / 64 : 3.0 / 64 * std::pow(4.0, round - 1);
     if (round > 0 && done + share > spec_.effort * (1 + 1e-9)) break;
-    for (std::size_t k = 0; k < levels.size(); ++k) {
-      const double part = std::sqrt(std::max(0.005, levels[k].most_changes / double(size)));
+    for (std::size_t step = 0; step < ladders.size() * levels.size(); ++step) {
+      const std::size_t ladder = step / levels.size();
+      const std::size_t k = step % levels.size();
+      Level& level = ladders[ladder][k];
+      if (ladder > 0) level.along = ladders[0][k].along;
+      const double part = std::sqrt(std::max(0.005, level.most_changes / double(size)));
       const auto work = static_cast<std::int64_t>(full * share * part);
-      const std::uint64_t seed = WordHash(kSeed).With(round).With(k).value();
-      const bool better = Climb(&levels[k], k == 0 ? nullptr : &levels[k - 1], work, seed, round);
-      const double through =
-          (done + share * static_cast<double>(k + 1) / static_cast<double>(levels.size())) /
-          std::max(spec_.effort, 1.0 / 64);
+      const std::uint64_t seed = WordHash(kSeed).With(round).With(step).value();
+      const bool better =
+          Climb(&level, k == 0 ? nullptr : &ladders[ladder][k - 1], work, seed, round);
+      const double through = (done + share * static_cast<double>(step + 1) /
+                                         static_cast<double>(ladders.size() * levels.size())) /
+                             std::max(spec_.effort, 1.0 / 64);
       if (progress && !progress(std::min(1.0, through), better)) return;
     }
     done += share;

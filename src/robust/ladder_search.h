@@ -5,6 +5,7 @@
 #define PERSEUS_ROBUST_LADDER_SEARCH_H_
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "perseus/planner.h"
@@ -13,6 +14,7 @@
 #include "robust/lane_replay.h"
 #include "robust/samples.h"
 #include "robust/trials.h"
+#include "robust/window_replay.h"
 
 namespace perseus::robust {
 
@@ -54,6 +56,8 @@ class LadderSearch {
     int most_changes = 0;
     std::vector<int> knobs = {};  // The last choice that it made.
     double correction = 0;        // Of the accepted time, in per cent.
+    // Choices that keep to the prices for so many changes: where the second round may begin.
+    std::vector<std::vector<int>> along = {};
   };
   bool TryAll();
   std::vector<int> AlongPrices(const DualBound& dual, int most_changes, double accepted_seconds);
@@ -67,6 +71,7 @@ class LadderSearch {
   double price_of_time_;
   Samples samples_;
   LaneReplay replay_;
+  std::optional<WindowReplay> windows_;  // Where it suits.
   DualBound prices_;
   double lanes_baseline_seconds_ = 0;
   std::vector<Candidate> held_;

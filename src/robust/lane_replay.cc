@@ -4,7 +4,6 @@
 #include "robust/lane_replay.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace perseus::robust {
@@ -14,20 +13,9 @@ LaneReplay::LaneReplay(const CostedPipeline& pipeline, const ClockSwitching& swi
     : pipeline_(pipeline),
       switching_(switching),
       samples_(samples),
-      num_knobs_(static_cast<int>(pipeline.knobs.size())),
-      lanes_(samples.lanes) {
+      lanes_(samples.lanes),
+      options_(pipeline) {
   const PipelineDag& dag = pipeline.dag;
-  options_.resize(pipeline.tables.size() * num_knobs_);
-  for (std::size_t t = 0; t < pipeline.tables.size(); ++t) {
-    const CostTable& table = pipeline.tables[t];
-    for (int knob = 0; knob < num_knobs_; ++knob) {
-      const CostOption* nearest = &table.all_options.front();
-      for (const CostOption& option : table.all_options) {
-        if (std::abs(option.knob - knob) < std::abs(nearest->knob - knob)) nearest = &option;
-      }
-      options_[t * num_knobs_ + knob] = {nearest->time_seconds, EffectiveEnergy(table, *nearest)};
-    }
-  }
   previous_.resize(dag.size());
   next_.resize(dag.size());
   first_.assign(dag.size(), false);
@@ -61,7 +49,7 @@ bool LaneReplay::Run(int i, Node* node) {
   const int knob = knobs_[i];
   const int before = KnobBefore(i);
   const bool changes = knob != before;
-  const Option& option = OptionOf(i, knob);
+  const OptionTable::Option& option = options_.Of(i, knob);
   const int rank = dag.computations[i].rank;
   const double* const factor = samples_.TimeOf(i);
   const double* const energy = samples_.EnergyOf(rank);
@@ -72,7 +60,7 @@ bool LaneReplay::Run(int i, Node* node) {
   const bool was_calling = last != nullptr && last->calling;
   const bool late = latency > 0 && (changes || was_calling);
   node->old_knob = was_calling && !changes ? last->old_knob : before;
-  const Option& old = OptionOf(i, node->old_knob);
+  const OptionTable::Option& old = options_.Of(i, node->old_knob);
   const double gain = (old.effective_joules - option.effective_joules) / old.seconds;
   const double share = option.seconds / old.seconds;
   node->effective_joules = option.effective_joules * samples_.weight[i];

@@ -11,6 +11,7 @@
 
 #include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
+#include "robust/option_table.h"
 #include "robust/samples.h"
 
 namespace perseus::robust {
@@ -58,10 +59,10 @@ class LaneReplay {
     double effective_joules = 0;
   };
   Expected ExpectedOf(int computation, int before, int knob) const {
-    const Option& option = OptionOf(computation, knob);
+    const OptionTable::Option& option = options_.Of(computation, knob);
     Expected expected = {option.seconds, option.effective_joules * samples_.weight[computation]};
     if (knob == before || switching_.call_ahead != CallAhead::kNone) return expected;
-    const Option& old = OptionOf(computation, before);
+    const OptionTable::Option& old = options_.Of(computation, before);
     const double wait =
         switching_.latency_seconds < old.seconds ? switching_.latency_seconds : old.seconds;
     const double share = wait / old.seconds;
@@ -78,10 +79,6 @@ class LaneReplay {
   std::vector<double> Criticality() const;
 
  private:
-  struct Option {
-    double seconds = 0;
-    double effective_joules = 0;
-  };
   // What a computation came to; rows of times are in `ends_` and `calls_`.
   struct Node {
     double effective_joules = 0;
@@ -91,9 +88,6 @@ class LaneReplay {
     int old_knob = 0;      // In effect until then.
   };
 
-  const Option& OptionOf(int computation, int knob) const {
-    return options_[static_cast<std::size_t>(pipeline_.table_of[computation]) * num_knobs_ + knob];
-  }
   int KnobBefore(int computation) const { return knobs_[previous_[computation]]; }
   template <int kBlock>
   bool Run(int i, Node* node);
@@ -106,12 +100,11 @@ class LaneReplay {
   const CostedPipeline& pipeline_;
   const ClockSwitching switching_;
   const Samples& samples_;
-  int num_knobs_ = 0;
   int lanes_ = 1;
-  std::vector<Option> options_;  // [table x knobs + knob]
-  std::vector<int> previous_;    // [computation]: on its rank; of the first: the last.
-  std::vector<int> next_;        // [computation]: on its rank; of the last: the first.
-  std::vector<bool> first_;      // [computation]: of its rank.
+  OptionTable options_;
+  std::vector<int> previous_;  // [computation]: on its rank; of the first: the last.
+  std::vector<int> next_;      // [computation]: on its rank; of the last: the first.
+  std::vector<bool> first_;    // [computation]: of its rank.
   std::vector<int> last_of_rank_;
   std::vector<int> knobs_;
   std::vector<Node> nodes_;

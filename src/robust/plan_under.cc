@@ -12,7 +12,9 @@
 
 #include "perseus/robust_plan.h"
 #include "robust/check_conditions.h"
+#include "robust/constrained_search.h"
 #include "robust/dual_bound.h"
+#include "robust/kept_constraints.h"
 #include "robust/ladder_search.h"
 #include "robust/price_path.h"
 #include "robust/samples.h"
@@ -58,11 +60,15 @@ Trials MakeTrials(const Planner& planner, const RobustPlanSpec& spec, std::int64
           seed};
 }
 
-int ChangesOf(const CostedPipeline& pipeline, const std::vector<CostOption>& options) {
+std::vector<int> KnobsUsed(const std::vector<CostOption>& options) {
   std::vector<int> knobs;
   knobs.reserve(options.size());
   for (const CostOption& option : options) knobs.push_back(option.knob);
-  return CountChanges(pipeline.dag, knobs);
+  return knobs;
+}
+
+int ChangesOf(const CostedPipeline& pipeline, const std::vector<CostOption>& options) {
+  return CountChanges(pipeline.dag, KnobsUsed(options));
 }
 
 // Calls begin when computations start, and each outlasts a call at any clock.
@@ -103,9 +109,7 @@ RobustBound BoundOf(const Planner& planner, const RobustPlanSpec& spec, double s
   const Samples samples =
       DrawSamples(pipeline, spec.conditions.noise, spec.pipelines, lanes, kBoundSeed);
   LaneReplay replay(pipeline, {}, samples);
-  std::vector<int> knobs;
-  for (const CostOption& option : planner.baseline().options) knobs.push_back(option.knob);
-  replay.Reset(knobs);
+  replay.Reset(KnobsUsed(planner.baseline().options));
   const double watts = pipeline.total_blocking_power_watts;
   // The baseline in the lanes, with the same draws; where its own clocks change (kinds whose
   // highest clocks differ), and without noise, as it is replayed.
@@ -190,12 +194,21 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   if (waits) {
     trials.set_least_seconds(trials.baseline().iteration_time_seconds * seconds / base_seconds);
   }
+  const robust::KeptConstraints kept(planner.pipeline(), spec.constraints);
+  if (spec.constraints.time_margin_sigmas > 0 || spec.constraints.time_margin_fraction > 0) {
+    trials.set_least_slowdown([&](const std::vector<CostOption>& options) {
+      return 100 * (kept.GuardedSeconds(options) / base_seconds - 1);
+    });
+  }
   // A plan that ends just when it may is in time, whatever rounding makes of it.
   constexpr double kRoundingPercent = 1e-9;
   robust::LadderSearch search(planner, spec, trials, slower_percent + kRoundingPercent,
                               robust::PriceOfTime(planner, seconds));
   const CostedPipeline& pipeline = planner.pipeline();
-  search.Judge(planner.baseline().options, robust::ChangesOf(pipeline, planner.baseline().options));
+  const std::vector<CostOption>& max_clocks = planner.baseline().options;
+  if (kept.Keep(robust::KnobsUsed(max_clocks))) {
+    search.Judge(max_clocks, robust::ChangesOf(pipeline, max_clocks));
+  }
   // Where clocks come in time, what is accepted beyond the target is there to be used: all
   // of it, or as much as noise leaves, by a line between what was too late and what was not.
   constexpr int kBetween = 2;
@@ -230,7 +243,14 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
     return goes_on;
   };
   const bool constrained = spec.constraints.any();
-  if (!constrained) search.Run(tell);
+  if (constrained) {
+    robust::ConstrainedSearch within(planner, seconds, spec, kept, trials, slower_percent,
+                                     robust::PriceOfTime(planner, seconds), &search);
+    if (waits) within.set_least_seconds(seconds);
+    within.Run(tell);
+  } else {
+    search.Run(tell);
+  }
   if (waits && goes_on && !constrained) {
     // There is so much slack then that few changes cost little.
     for (const Granularity granularity :
@@ -240,18 +260,16 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
       const auto plan = planner.PlanFor(seconds, constraints, std::min(spec.effort, 1.0));
       if (plan) search.Judge(plan->options, robust::ChangesOf(pipeline, plan->options));
     }
-  }
-  if (goes_on && (waits || constrained)) {
     // Slack is given away by planning for less time, and by margins on what is slowed.
     constexpr int kSteps = 12;
     constexpr double kStep = 0.0025;
-    constexpr int kSparse = 4;  // Where the search has been through, and slack is left.
+    constexpr int kSparse = 4;  // The search has been through, and slack is left.
     const double fastest = planner.frontier().fastest_seconds;
-    for (int k = 1; k <= 2 * kSteps; k += constrained ? 1 : kSparse) {
-      PlanConstraints constraints = spec.constraints;
+    for (int k = 1; k <= 2 * kSteps; k += kSparse) {
+      PlanConstraints constraints;
       double shorter = seconds;
       if (k <= kSteps) {
-        constraints.time_margin_fraction += 2 * kStep * k;
+        constraints.time_margin_fraction = 2 * kStep * k;
       } else {
         shorter *= 1 - kStep * (k - kSteps);
         if (shorter < fastest) break;
@@ -260,7 +278,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
       const auto plan = planner.PlanFor(shorter, constraints, std::min(spec.effort, 1.0));
       if (plan) search.Judge(plan->options, robust::ChangesOf(pipeline, plan->options));
       const bool better = search.best() != nullptr && search.best()->saving_percent > before;
-      if (!tell(constrained ? k / (2.0 * kSteps) : 1.0, better)) break;
+      if (!tell(1.0, better)) break;
     }
   }
   if (search.best() == nullptr) {

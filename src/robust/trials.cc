@@ -117,7 +117,12 @@ ReplayedFigures Trials::Of(const std::vector<CostOption>& options) const {
     each.joules +=
         pipeline_.total_blocking_power_watts * std::max(0.0, least_seconds_ - each.seconds);
   }
-  return Compare(iterations, calls);
+  ReplayedFigures figures = Compare(iterations, calls);
+  if (least_slowdown_) {
+    figures.slowdown_percent =
+        std::max(figures.slowdown_percent, least_slowdown_(options) - MarginPercent(figures));
+  }
+  return figures;
 }
 
 double Trials::MarginPercent(const ReplayedFigures& figures) const {

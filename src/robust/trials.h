@@ -5,6 +5,8 @@
 #define PERSEUS_ROBUST_TRIALS_H_
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "perseus/conditions.h"
@@ -25,6 +27,11 @@ class Trials {
 
   // From now on an iteration of Of() that is shorter waits until then.
   void set_least_seconds(double seconds) { least_seconds_ = seconds; }
+
+  // From now on Of() is slower than the baseline by at least so many per cent, whatever
+  // MarginPercent() says: what else has to be in time.
+  using LeastSlowdown = std::function<double(const std::vector<CostOption>&)>;
+  void set_least_slowdown(LeastSlowdown percent) { least_slowdown_ = std::move(percent); }
 
   ReplayedFigures baseline() const;
   ReplayedFigures Of(const std::vector<CostOption>& options) const;
@@ -49,6 +56,7 @@ class Trials {
   std::int64_t iterations_;
   std::uint64_t seed_;
   double least_seconds_ = 0;
+  LeastSlowdown least_slowdown_;
   double baseline_calls_ = 0;
   std::vector<Iteration> baseline_;
 };

@@ -44,11 +44,8 @@ std::vector<double> TimesOf(const Planner& planner, const Shares& shares) {
 
 Result<Plan> PlanThatHolds(const Job& job, const Planner& planner, double seconds, double effort,
                            const PlanCallback& callback) {
-  RobustPlanSpec spec;
-  spec.conditions = ConditionsOf(job.settings);
-  spec.constraints = job.Constraints();
+  RobustPlanSpec spec = RobustSpecOf(job.settings);
   spec.effort = effort;
-  spec.pipelines = job.DataParallel();
   spec.with_bound = false;
   Result<RobustPlan> robust = PlanUnder(planner, seconds, spec, callback);
   if (!robust) return tl::unexpected(robust.error());

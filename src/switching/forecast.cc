@@ -9,6 +9,23 @@
 
 namespace perseus::switching {
 
+void FindNextOthers(PlannedRows* rows) {
+  rows->next_other.resize(rows->knobs.size());
+  for (std::size_t rank = 0; rank + 1 < rows->first_row.size(); ++rank) {
+    const int first = rows->first_row[rank];
+    const int size = rows->first_row[rank + 1] - first;
+    for (int k = size; k-- > 0;) {
+      const int knob = rows->knobs[first + k];
+      if (k + 1 == size) {
+        rows->next_other[first + k] = rows->knobs[first] != knob ? size : size + 1;
+      } else {
+        rows->next_other[first + k] =
+            rows->knobs[first + k + 1] != knob ? k + 1 : rows->next_other[first + k + 1];
+      }
+    }
+  }
+}
+
 PlannedRows MakeRows(const PipelineDag& dag, std::span<const int> knobs,
                      std::span<const double> durations_seconds) {
   const Timing timing = Replay(dag, durations_seconds);
@@ -26,6 +43,7 @@ PlannedRows MakeRows(const PipelineDag& dag, std::span<const int> knobs,
     }
   }
   planned.first_row.push_back(static_cast<int>(planned.rows.size()));
+  FindNextOthers(&planned);
   return planned;
 }
 

@@ -26,6 +26,9 @@ struct PlannedRows {
   std::vector<int> first_row;  // [rank], and the number of rows.
   std::vector<int> knobs;      // [row]
   std::vector<Row> rows;       // As the plan's replay has them.
+  // [row] The next in order of its rank that has another knob. The number of its rank's rows: the
+  // first of the next iteration has; one more: none has. Empty: not worked out.
+  std::vector<int> next_other;
 
   int RowOf(const Computation& computation) const {
     return first_row[computation.rank] + computation.position;
@@ -34,6 +37,9 @@ struct PlannedRows {
     return std::span(knobs).subspan(first_row[rank], first_row[rank + 1] - first_row[rank]);
   }
 };
+
+// Fills in rows->next_other.
+void FindNextOthers(PlannedRows* rows);
 
 // Of a plan with these knobs and planned durations. [computation]
 PlannedRows MakeRows(const PipelineDag& dag, std::span<const int> knobs,

@@ -115,6 +115,31 @@ void RankCaller::Decide(double now) {
   }
 }
 
+// Whether the walk of DecideAhead() over the rows after `row`, which ends at `end`, would find no
+// call to make or wait for: it would stop before the next row with another knob. Certain rows
+// only; without it every decision would walk as far as a latency reaches.
+bool RankCaller::NothingIsDue(int row, double end, double soon) {
+  const PlannedRows& plan = *forecast_->plan;
+  if (plan.next_other.empty()) return false;
+  const int size = static_cast<int>(knobs_.size());
+  const int other = plan.next_other[plan.first_row[rank_] + row];
+  if (other > size) return true;
+  constexpr int kShortWalk = 8;
+  if (other <= called_row_ || other - row < kShortWalk) return false;
+  // Rows ahead are learned in later iterations.
+  if (seconds_before_.empty()) {
+    seconds_before_.reserve(knobs_.size() + 1);
+    seconds_before_.push_back(0);
+    for (const Row& each : rows_) {
+      seconds_before_.push_back(seconds_before_.back() + each.gap_seconds + each.duration_seconds);
+    }
+  }
+  const double end_before_other = end + (seconds_before_[other] - seconds_before_[row + 1]);
+  constexpr double kRounding = 1e-9;  // More than that of sums in another order.
+  const double surely = end_before_other - kRounding * (end_before_other + seconds_before_[size]);
+  return surely - rules_->high_seconds() > soon;
+}
+
 // As the client's follower decides: see docs/emulation.md.
 void RankCaller::DecideAhead(double now) {
   wake_seconds_ = kNever;
@@ -126,7 +151,8 @@ void RankCaller::DecideAhead(double now) {
   const double soon = std::max(now, expected);
   double end = running_ ? soon : soon + lasts;
   const double high = rules_->high_seconds();
-  for (int next = row + 1; next <= size; ++next) {
+  const int last = NothingIsDue(row, end, soon) ? row : size;
+  for (int next = row + 1; next <= last; ++next) {
     const bool wraps = next == size;
     const bool fresh = next > called_row_;
     // No call for this one or for a later one is due before `soon`.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "common/word_hash.h"
 #include "switching/clock_state.h"
@@ -72,6 +73,7 @@ class RankCaller {
   void Ask(int knob, double seconds);
   void Decide(double now);
   void DecideAhead(double now);
+  bool NothingIsDue(int row, double end, double soon);
   void Begin(int knob, double now);
   void Learn(double measured, double* value) const {
     *value = forecast_->measured ? (*value + measured) / 2 : measured;
@@ -87,9 +89,11 @@ class RankCaller {
 
   int row_ = -1;  // Started last.
   bool running_ = false;
-  double begin_seconds_ = 0;      // Of that row.
-  double end_seconds_ = 0;        // Of the last that ended.
-  int called_row_ = -1;           // Ahead of time.
+  double begin_seconds_ = 0;  // Of that row.
+  double end_seconds_ = 0;    // Of the last that ended.
+  int called_row_ = -1;       // Ahead of time.
+  // [row] Of gaps and durations of rows before it, when it was first needed.
+  std::vector<double> seconds_before_;
   double wake_seconds_ = kNever;  // To decide anew while no call is under way.
 };
 

@@ -41,13 +41,86 @@ class BinaryConditionsTest : public SampleJobTest {
                                      "--max-changes",    "6"};
 };
 
-TEST_F(BinaryConditionsTest, ConstraintsAreSaidToNarrowTheSearch) {
+TEST_F(BinaryConditionsTest, ConstraintsBesideConditionsLeaveMostOfTheSaving) {
   std::vector<std::string> flags = flags_;
-  flags.insert(flags.end(), {"--effort", "0.05"});
-  const auto is_said = HasSubstr("\nLimits    with --granularity");
-  EXPECT_THAT(Out(Arguments("plan", flags)), Not(is_said));
-  flags.insert(flags.end(), {"--max-clocks", "3"});
-  EXPECT_THAT(Out(Arguments("plan", flags)), is_said);
+  const json without = json::parse(ReadText(Write(flags, "without")));
+  flags.insert(flags.end(), {"--max-clocks", "2", "--time-margin", "0.1%"});
+  const json with = json::parse(ReadText(Write(flags, "with")));
+  EXPECT_LE(with["distinct_knobs"], 2);
+  EXPECT_GT(with["expected"]["saving_percent"].get<double>(),
+            0.7 * without["expected"]["saving_percent"].get<double>());
+}
+
+TEST_F(BinaryConditionsTest, ExplainAndFrontierSayWhatHoldsOnPaperAlone) {
+  const std::string path = Write(flags_, "explained");
+  const std::string text = Out({"explain", path});
+  EXPECT_THAT(text, HasSubstr("made to hold under conditions: noise of 1 % a"));
+  EXPECT_THAT(text, HasSubstr("Emulated, that is "));
+  const json explained = json::parse(Out({"explain", path, "--json"}));
+  const json plan = json::parse(ReadText(path));
+  EXPECT_EQ(explained["conditions"], plan["conditions"]);
+  EXPECT_EQ(explained["expected"], plan["expected"]);
+  const std::string paper = Write({}, "paper");
+  EXPECT_THAT(Out({"explain", paper}), Not(HasSubstr("conditions")));
+  EXPECT_FALSE(json::parse(Out({"explain", paper, "--json"})).contains("expected"));
+  const auto is_said = HasSubstr("a frontier knows none");
+  const std::string job = folder_.Write(
+      "conditions.toml",
+      "profile = \"profile.csv\"\nschedule = \"1f1b\"\nmicrobatches = 4\nblocking_power = 20\n"
+      "[conditions]\nnoise = \"1%\"\n");
+  EXPECT_THAT(Out({"frontier", job}), is_said);
+  EXPECT_THAT(Out(Arguments("frontier", {})), Not(is_said));
+}
+
+TEST_F(BinaryConditionsTest, EmulationJsonRecordsItsScenario) {
+  const auto scenario = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments =
+        Arguments("emulate", {"--iterations", "3", "--dp", "2", "-o", folder_.Path("scenario")});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Out(arguments);
+    return json::parse(ReadText(folder_.Path("scenario/emulation.json")))["scenario"];
+  };
+  const json with = scenario({"--noise", "1%", "--switch-latency", "20ms", "--call-ahead", "end",
+                              "--straggler", "slow=1.2,pipeline=1,from=1"});
+  EXPECT_EQ(with["noise"], 0.01);
+  EXPECT_EQ(with["switch_latency_s"], 0.02);
+  EXPECT_EQ(with["call_ahead"], "end");
+  EXPECT_EQ(with["iterations"], 3);
+  ASSERT_EQ(with["stragglers"].size(), 1u);
+  EXPECT_EQ(with["stragglers"][0]["kind"], "slow");
+  EXPECT_EQ(with["stragglers"][0]["value"], 1.2);
+  EXPECT_EQ(with["stragglers"][0]["pipeline"], 1);
+  EXPECT_EQ(with["stragglers"][0]["rank"], nullptr);
+  EXPECT_EQ(with["stragglers"][0]["from"], 1);
+  EXPECT_EQ(with["random_stragglers"], nullptr);
+  EXPECT_THAT(with["in_words"].get<std::string>(), HasSubstr("noise of 1 % a computation"));
+  EXPECT_THAT(ReadText(folder_.Path("scenario/report.html")),
+              HasSubstr("Scenario: noise of 1 % a computation"));
+  const json without = scenario({});
+  EXPECT_EQ(without["noise"], 0);
+  EXPECT_TRUE(without["stragglers"].empty());
+  const json random = scenario({"--straggler-rate", "5%"})["random_stragglers"];
+  EXPECT_EQ(random["rate_per_day"], 0.05);
+}
+
+// What is said in another unit than meant comes before the figures that it spoils.
+TEST_F(BinaryConditionsTest, ALatencyThatIsTooLongIsSaidFirst) {
+  for (const char* const command : {"emulate", "plan"}) {
+    std::vector<std::string> arguments = Arguments(command, {"--switch-latency", "1000"});
+    arguments.insert(arguments.end(), {"--effort", "0.02"});
+    const std::string out = Out(arguments);
+    const std::size_t note = out.find("--switch-latency is 1000 s");
+    ASSERT_NE(note, std::string::npos) << command;
+    EXPECT_LT(note, out.find("saving")) << command;
+    EXPECT_EQ(out.find("--switch-latency is 1000 s", note + 1), std::string::npos);
+  }
+}
+
+TEST_F(BinaryConditionsTest, EmulateSaysThatItSearchesLess) {
+  const auto is_said = HasSubstr("effort of 0.2");
+  EXPECT_THAT(Out(Arguments("emulate", {})), is_said);
+  EXPECT_THAT(Out(Arguments("emulate", {"--effort", "0.2"})), Not(is_said));
+  EXPECT_THAT(Out(Arguments("emulate", {"--policy", "max-clocks"})), Not(is_said));
 }
 
 TEST_F(BinaryConditionsTest, EmulateTakesThemFromThePlanUnlessAFlagSaysOtherwise) {
@@ -147,7 +220,7 @@ TEST_F(BinaryConditionsTest, ThePriceOfChangesIsStatedApart) {
   // In text, too, and what the plan says of itself.
   std::vector<std::string> plan = Arguments("plan", flags_);
   plan.insert(plan.end(), {"--effort", "0.05", "--change-price", "0.5"});
-  EXPECT_THAT(Out(plan), HasSubstr("(--change-price), in no other figure here"));
+  EXPECT_THAT(Out(plan), HasSubstr("(--change-price), 0.0 J at maximum clocks; in"));
 }
 
 TEST_F(BinaryConditionsTest, WhatIsMisplacedInAJobFileIsSaid) {

@@ -54,6 +54,20 @@ TEST(BinaryTraceTest, AnswersWithTheNamesThatOthersRelyOn) {
   EXPECT_EQ(json.count("energy"), 0u);
 }
 
+// A row of zeros says nothing.
+TEST(BinaryTraceTest, FoldsDelaysThatAreShownAsNothing) {
+  const TemporaryFolder folder;
+  std::string rows = kTwoPipelines;
+  const std::string none = RunPerseus({"trace", folder.Write("none.csv", rows)}).out;
+  EXPECT_THAT(none, Not(HasSubstr("0.000 ")));
+  EXPECT_THAT(none, HasSubstr("waited nowhere for 0.001 ms or more"));
+  // The backward of the second step's slow pipeline starts a second late.
+  const std::string before = "1,0,2,2,backward-compute,1,5";
+  rows.replace(rows.find(before), before.size(), "1,0,2,2,backward-compute,2,4");
+  const std::string out = RunPerseus({"trace", folder.Write("late.csv", rows)}).out;
+  EXPECT_THAT(out, HasSubstr("backward-compute      0    500.000\nand 2 more below 0.001 ms\n"));
+}
+
 TEST(BinaryTraceTest, WritesItsPageAndTheSameBytesTwice) {
   const TemporaryFolder folder;
   const std::string trace = folder.Write("t.csv", kTwoPipelines);

@@ -272,6 +272,14 @@ TEST(JobFile, ConditionsHaveTheirPlaceAndTheirLimits) {
   EXPECT_EQ(TomlError("conditions = 3").substr(0, 14), "job.toml:1:14:");
   EXPECT_EQ(TomlError("[conditions]\ncall_ahead = 'soon'"),
             "job.toml:2:14: conditions.call_ahead: expected none, end or predicted, found 'soon'");
+  EXPECT_EQ(
+      TomlError("[conditions]\nnoise = 1"),
+      "job.toml:2:9: conditions.noise: expected a share (0.01) or a percentage (\"1%\") of at "
+      "most 25%, found 1; for 1 % write \"1%\" or 0.01");
+  EXPECT_EQ(
+      TomlError("[conditions]\nnoise = nan"),
+      "job.toml:2:9: conditions.noise: expected a share (0.01) or a percentage (\"1%\") of at "
+      "most 25%, found nan");
   EXPECT_EQ(TomlError("[conditions]\nnoise = '30%'"),
             "job.toml:2:9: conditions.noise: expected a percentage (1%) or a share (0.01) of at "
             "most 25%, got '30%'");

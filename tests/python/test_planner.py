@@ -268,8 +268,18 @@ def test_sentences_are_the_command_lines(
         ({"microbatchs": 5}, "unknown key 'microbatchs'; did you mean 'microbatches'?"),
         ({"blocking_power": None}, "'blocking_power' is missing"),
         ({"at": 1.05}, 'at=1.05 may mean two things: write "1.05x" or "1.05" (seconds)'),
-        ({"dp": math.nan}, "a setting cannot be read: "),
-        ({"tp": object()}, "a setting cannot be read: "),
+        ({"dp": math.nan}, "'dp' is nan; give a number"),
+        ({"conditions": {"noise": math.nan}}, "'conditions.noise' is nan; give a number"),
+        (
+            {"conditions": {"noise": 1}},
+            'conditions.noise: expected a share (0.01) or a percentage ("1%") of at most 25%, '
+            'found 1; for 1 % write "1%" or 0.01',
+        ),
+        (
+            {"conditions": {"switch_latency": 0.01, "switch_latency_spread": 0.02}},
+            "'switch_latency_spread' is 0.02; expected no more seconds than 'switch_latency' has",
+        ),
+        ({"tp": object()}, "'tp': a setting cannot be read: "),
         ({"schedule": 3}, "the schedule must be a name, a path, "),
         ({"schedule": "nowhere.csv"}, "nowhere.csv: "),
     ],

@@ -249,7 +249,7 @@ TEST(PlanUnderTest, SaysWhatIsOutOfRange) {
   RobustPlanSpec spec;
   spec.conditions.noise.per_computation = 0.5;
   EXPECT_EQ(PlanUnder(planner, seconds, spec).error().message,
-            "the noise per computation is 0.5; expected a number from 0 to 0.25");
+            "'noise' is 0.5; expected a share (0.01 is 1 %) from 0 to 0.25");
   spec = {};
   spec.conditions.confidence = 1;
   EXPECT_EQ(PlanUnder(planner, seconds, spec).error().code, ErrorCode::kInvalidInput);

@@ -58,7 +58,9 @@ TEST(JobSpecTest, ConditionsThatCannotBeAreRefused) {
     const Failure failure =
         FailureOf(with(R"({"switch_latency":"1ms","switch_latency_spread":"2ms"})"), profile);
     EXPECT_EQ(failure.code, FailureCode::kInvalid);
-    EXPECT_THAT(failure.message, HasSubstr("the spread of the switch latency is 0.002"));
+    EXPECT_THAT(failure.message,
+                HasSubstr("'switch_latency_spread' is 0.002; expected no more seconds than "
+                          "'switch_latency' has: from 0 to 0.001"));
     EXPECT_EQ(failure.field, "job.conditions");
   }
 }

@@ -3,6 +3,7 @@
 
 #include "switching/forecast.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,6 +15,8 @@
 
 namespace perseus::switching {
 namespace {
+
+using testing::ElementsAre;
 
 // One rank with two rows.
 std::shared_ptr<const PlannedRows> Planned(std::vector<int> knobs, std::vector<Row> rows) {
@@ -41,6 +44,14 @@ TEST(ForecastTest, RowsAreThoseOfThePlansReplay) {
   EXPECT_EQ(planned.first_row, (std::vector<int>{0, 2, 4}));
   EXPECT_EQ(planned.knobs, (std::vector<int>{0, 1, 10, 11}));
   EXPECT_EQ(planned.rows, (std::vector<Row>{{1, 0}, {1, 3}, {1, 1.5}, {1, 0}}));
+}
+
+TEST(ForecastTest, NextOthersAreRowsWithAnotherKnob) {
+  PlannedRows rows;
+  rows.first_row = {0, 4, 6, 8};
+  rows.knobs = {1, 1, 0, 1, 2, 2, 0, 1};
+  FindNextOthers(&rows);
+  EXPECT_THAT(rows.next_other, ElementsAre(2, 2, 3, 5, 3, 3, 1, 2));
 }
 
 TEST(ForecastTest, SameKnobsKeepWhatWasMeasured) {

@@ -157,13 +157,16 @@ TEST(RankCallerTest, LatenciesSpreadByTheirNumber) {
 // A rank on its own, iteration after iteration, with calls ahead of time.
 class Predicted {
  public:
-  Predicted(const ClockSwitching& switching, std::vector<int> knobs, std::vector<Row> rows)
+  // `leaps`: over rows among which nothing can be due, as MakeRows() makes possible.
+  Predicted(const ClockSwitching& switching, std::vector<int> knobs, std::vector<Row> rows,
+            bool leaps = true)
       : rules_(switching, true), clock_(SettledAt(knobs.front())) {
     rules_.switching.call_ahead = CallAhead::kPredicted;
     auto planned = std::make_shared<PlannedRows>();
     planned->first_row = {0, static_cast<int>(knobs.size())};
     planned->knobs = std::move(knobs);
     planned->rows = std::move(rows);
+    if (leaps) FindNextOthers(planned.get());
     forecast_.Follow(planned);
   }
 
@@ -256,6 +259,37 @@ TEST(RankCallerTest, ExpectsTheMeanOfOldAndNew) {
   EXPECT_EQ(rank.forecast().rows[0], (Row{3.5, 0.375}));
   EXPECT_EQ(rank.forecast().rows[1], (Row{1, 0.5}));
   EXPECT_EQ(rank.forecast().wrap_gap_seconds[0], 0.25);
+}
+
+// The same to the last bit, whatever the latency: only work is saved.
+RC_GTEST_PROP(RankCallerTest, LeapsChangeNothing, (unsigned seed)) {
+  std::mt19937 random(seed);
+  const auto share = [&] { return static_cast<double>(random() % 1000) / 1000; };
+  const int size = 2 + static_cast<int>(random() % 80);
+  const int run = 1 + static_cast<int>(random() % 40);  // Of rows with one knob.
+  std::vector<int> knobs;
+  std::vector<Row> planned;
+  for (int k = 0; k < size; ++k) {
+    knobs.push_back(random() % run == 0 || k == 0 ? static_cast<int>(random() % 2) : knobs.back());
+    planned.push_back({0.1 + share(), random() % 2 == 0 ? 0 : share()});
+  }
+  ClockSwitching switching;
+  switching.latency_seconds = share() * size * (random() % 3 == 0 ? 2 : 0.3);
+  if (random() % 2 == 0) switching.latency_spread_seconds = share() * switching.latency_seconds;
+  if (random() % 3 == 0) switching.min_interval_seconds = share() * size;
+  Predicted leaping(switching, knobs, planned);
+  Predicted walking(switching, knobs, planned, false);
+  for (int iteration = 0; iteration < 4; ++iteration) {
+    std::vector<Row> rows;
+    for (int k = 0; k < size; ++k) rows.push_back({0.05 + share(), share()});
+    const std::vector<Ran> ran = leaping.Iterate(rows);
+    const std::vector<Ran> same = walking.Iterate(rows);
+    for (int k = 0; k < size; ++k) {
+      RC_ASSERT(ran[k].late == same[k].late);
+      RC_ASSERT(ran[k].pieces == same[k].pieces);
+    }
+    RC_ASSERT(leaping.calls() == walking.calls());
+  }
 }
 
 // Without noise, and rows longer than the latency, every clock is there in time

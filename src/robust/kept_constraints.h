@@ -1,0 +1,44 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_ROBUST_KEPT_CONSTRAINTS_H_
+#define PERSEUS_ROBUST_KEPT_CONSTRAINTS_H_
+
+#include <span>
+#include <vector>
+
+#include "perseus/costed_pipeline.h"
+#include "perseus/plan.h"
+#include "plan/cost_options.h"
+
+namespace perseus::robust {
+
+// Whether choices of knobs keep the constraints of a plan, however they were found.
+class KeptConstraints {
+ public:
+  // The pipeline must outlive it.
+  KeptConstraints(const CostedPipeline& pipeline, const PlanConstraints& constraints);
+
+  // All but the time margin. `knobs`: [computation].
+  bool Keep(std::span<const int> knobs) const;
+
+  // What the pipeline takes on paper if slowed computations last longer by the margin.
+  double GuardedSeconds(const std::vector<CostOption>& options) const;
+
+  // Computations that share a knob, by granularity; joined until they keep the
+  // dwell. Empty where every computation has its own.
+  const std::vector<std::vector<int>>& groups() const { return groups_; }
+
+ private:
+  bool KeepsDwell(std::span<const int> knobs, const std::vector<int>& order) const;
+
+  const CostedPipeline& pipeline_;
+  PlanConstraints constraints_;
+  plan::Guard guard_;
+  std::vector<std::vector<int>> groups_;
+  std::vector<double> fastest_seconds_;  // [table]
+};
+
+}  // namespace perseus::robust
+
+#endif  // PERSEUS_ROBUST_KEPT_CONSTRAINTS_H_

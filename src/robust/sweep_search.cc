@@ -1,0 +1,124 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "robust/sweep_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+
+namespace perseus::robust {
+namespace {
+
+constexpr int kMoveWork = 30;             // Of a move that is not replayed.
+constexpr double kPlacesPerMove = 0.125;  // By which the sweep goes on.
+constexpr int kWindow = 128;              // Places around it where a move may begin.
+constexpr int kRepeatEvery = 64;          // Moves, of which one repeats a stretch,
+constexpr int kLongestRepeat = 32;        // of so many computations of each rank.
+constexpr int kRefreshEvery = 24;         // Adaptions of the prices.
+// Where energy falls nearly evenly with time there is no price at which the iteration
+// takes just as long as accepted: what is beyond that is dearer.
+constexpr double kLateFactor = 4;
+constexpr double kPriceRange = 10;
+
+}  // namespace
+
+SweepSearch::SweepSearch(const CostedPipeline& pipeline, WindowReplay* replay, std::uint64_t seed)
+    : pipeline_(pipeline), replay_(replay), stream_(seed), moves_(pipeline, &stream_) {}
+
+const std::vector<KnobChange>& SweepSearch::Propose() {
+  const int size = pipeline_.dag.size();
+  const int window = std::min(size, kWindow);
+  centre_ += speed_;
+  if (centre_ >= size || centre_ < 0) {
+    speed_ = -speed_;
+    centre_ += 2 * speed_;
+  }
+  const int place =
+      std::clamp(static_cast<int>(centre_) + stream_.Below(window) - window / 2, 0, size - 1);
+  if (stream_.Below(kRepeatEvery) == 0) {
+    const int length = pipeline_.dag.num_ranks * (1 + stream_.Below(kLongestRepeat));
+    return moves_.ProposeRepeat(
+        replay_->knobs(),
+        std::span(replay_->order().order()).subspan(place, std::min(size - place, length)));
+  }
+  return moves_.Propose(replay_->knobs(), replay_->order().order()[place]);
+}
+
+// Prices follow what is missing, faster and faster: that of time whether the iteration is
+// late, that of a change what is left of the limit.
+void SweepSearch::Adapt(const SearchGoal& goal, double share) {
+  constexpr double kMuch = 0.98;
+  constexpr double kLateGain = 3e3;
+  constexpr double kSlowGain = 0.001;
+  constexpr double kFastGain = 0.02;
+  const LaneFigures& now = replay_->figures();
+  const double gain = kSlowGain + kFastGain * share * share;
+  const double late = (now.seconds / goal.accepted_seconds - 1) * kLateGain;
+  price_of_time_ = std::clamp(price_of_time_ * (1 + gain * std::clamp(late, -1.0, 1.0)),
+                              goal.price_of_time / kPriceRange, goal.price_of_time * kPriceRange);
+  if (goal.price_of_change <= 0) return;
+  const bool many = now.changes > kMuch * goal.most_changes;
+  price_of_change_ = std::clamp(price_of_change_ * (many ? 1 + gain : 1 - gain),
+                                goal.price_of_change * 1e-3, goal.price_of_change * 1e2);
+}
+
+Chosen SweepSearch::Anneal(const SearchGoal& goal, const ClockSearch::Schedule& schedule) {
+  if (price_of_time_ <= 0) price_of_time_ = goal.price_of_time;
+  if (price_of_change_ <= 0) price_of_change_ = goal.price_of_change;
+  Chosen best;
+  const auto remember = [&](const LaneFigures& figures) {
+    if (figures.seconds > goal.accepted_seconds || figures.changes > goal.most_changes) return;
+    const double joules = figures.effective_joules + goal.waiting_watts * figures.seconds +
+                          goal.change_joules * figures.changes;
+    if (!best.knobs.empty() && joules >= best.joules) return;
+    best.knobs = replay_->knobs();
+    best.figures = figures;
+    best.joules = joules;
+  };
+  const auto time_costs = [&](double seconds) {
+    const double late = std::max(0.0, seconds - goal.accepted_seconds);
+    return (goal.waiting_watts + price_of_time_) * seconds +
+           (kLateFactor - 1) * price_of_time_ * late;
+  };
+  remember(replay_->figures());
+  centre_ = 0;
+  speed_ = kPlacesPerMove;
+  const std::int64_t begin = replay_->work();
+  const std::int64_t between =
+      static_cast<std::int64_t>(pipeline_.dag.size()) * (replay_->lanes() + 4) / 2;
+  std::int64_t moves_work = 0;
+  std::int64_t next = 0;
+  double heat = schedule.hot_joules;
+  for (int adapted = 0;;) {
+    const std::int64_t done = replay_->work() - begin + moves_work;
+    if (done >= schedule.work) break;
+    if (done >= next) {
+      next = done + between;
+      const double share = static_cast<double>(done) / static_cast<double>(schedule.work);
+      heat = schedule.hot_joules * std::pow(schedule.cold_joules / schedule.hot_joules, share);
+      Adapt(goal, share);
+      if (adapted++ % kRefreshEvery == 0) replay_->Refresh();
+    }
+    const std::vector<KnobChange>& proposal = Propose();
+    moves_work += kMoveWork + static_cast<std::int64_t>(proposal.size());
+    if (proposal.empty()) continue;
+    const double allowed = -heat * std::log(1 - stream_.Share());
+    const WindowReplay::Cost cost = replay_->Begin(proposal);
+    const LaneFigures& now = replay_->figures();
+    if (cost.changes > 0 && now.changes + cost.changes > goal.most_changes) continue;
+    const double besides = cost.effective_joules +
+                           (price_of_change_ + goal.change_joules) * cost.changes -
+                           time_costs(now.seconds);
+    // Most moves cost too much whatever the replay will say.
+    if (besides + time_costs(now.seconds + cost.seconds) > allowed) continue;
+    if (besides + time_costs(replay_->Seconds()) > allowed) continue;
+    replay_->Commit();
+    remember(replay_->figures());
+  }
+  replay_->Discard();
+  return best;
+}
+
+}  // namespace perseus::robust

@@ -1,0 +1,44 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_ROBUST_SWEEP_SEARCH_H_
+#define PERSEUS_ROBUST_SWEEP_SEARCH_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "perseus/costed_pipeline.h"
+#include "robust/clock_moves.h"
+#include "robust/clock_search.h"
+#include "robust/draws.h"
+#include "robust/window_replay.h"
+
+namespace perseus::robust {
+
+// Simulated annealing like ClockSearch, where a WindowReplay suits: it sweeps to and fro
+// through the iteration, so that one move is near the next.
+class SweepSearch {
+ public:
+  // All must outlive it.
+  SweepSearch(const CostedPipeline& pipeline, WindowReplay* replay, std::uint64_t seed);
+
+  // As ClockSearch::Anneal().
+  Chosen Anneal(const SearchGoal& goal, const ClockSearch::Schedule& schedule);
+
+ private:
+  const std::vector<KnobChange>& Propose();
+  void Adapt(const SearchGoal& goal, double share);
+
+  const CostedPipeline& pipeline_;
+  WindowReplay* replay_;
+  Stream stream_;
+  ClockMoves moves_;
+  double centre_ = 0;  // Place that the sweep has come to,
+  double speed_ = 0;   // and by which it goes on with each move.
+  double price_of_time_ = 0;
+  double price_of_change_ = 0;
+};
+
+}  // namespace perseus::robust
+
+#endif  // PERSEUS_ROBUST_SWEEP_SEARCH_H_

@@ -1,0 +1,259 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "perseus/robust_plan.h"
+#include "robust/robust_testing.h"
+
+// Other constraints beside conditions.
+namespace perseus {
+namespace {
+
+using robust_testing::OptionsAt;
+using robust_testing::RandomPlanner;
+using robust_testing::ShortestSeconds;
+
+RobustPlanSpec Under(const Planner& planner, double latency_share) {
+  RobustPlanSpec spec;
+  spec.conditions.switching.latency_seconds = latency_share * ShortestSeconds(planner.pipeline());
+  spec.conditions.switching.call_ahead = CallAhead::kPredicted;
+  spec.effort = 1.0 / 64;
+  spec.with_bound = false;
+  return spec;
+}
+
+// By the definitions of docs/planning.md, without the planner's own code.
+bool KeepsRuns(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
+               double dwell_seconds) {
+  for (const auto& order : pipeline.dag.rank_order) {
+    std::vector<double> runs = {0};
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      if (k > 0 && options[order[k]].knob != options[order[k - 1]].knob) runs.push_back(0);
+      double fastest = 1e300;
+      for (const CostOption& option : pipeline.TableOf(order[k]).all_options) {
+        fastest = std::min(fastest, option.time_seconds);
+      }
+      runs.back() += fastest;
+    }
+    if (runs.size() > 1 && *std::min_element(runs.begin(), runs.end()) < dwell_seconds) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool SharesKnobs(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
+                 Granularity granularity) {
+  const std::vector<Phase> phases = ComputationPhases(pipeline.dag);
+  std::map<std::tuple<int, int, int>, std::set<int>> used;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    const Computation& computation = pipeline.dag.computations[i];
+    const int type =
+        granularity == Granularity::kStage ? 0 : static_cast<int>(computation.action.type);
+    const int phase = granularity == Granularity::kPhase ? static_cast<int>(phases[i]) : 0;
+    used[{computation.rank, type, phase}].insert(options[i].knob);
+  }
+  return std::all_of(used.begin(), used.end(),
+                     [](const auto& group) { return group.second.size() == 1; });
+}
+
+double SecondsWithMargin(const Planner& planner, const std::vector<CostOption>& options,
+                         double margin) {
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const bool fast = options[i].knob == planner.baseline().options[i].knob;
+    seconds.push_back(options[i].time_seconds * (fast ? 1 : 1 + margin));
+  }
+  return Replay(planner.pipeline().dag, seconds).iteration_time_seconds;
+}
+
+bool Keeps(const Planner& planner, const std::vector<CostOption>& options,
+           const PlanConstraints& constraints, double accepted_seconds) {
+  std::set<int> knobs;
+  for (const CostOption& option : options) knobs.insert(option.knob);
+  if (constraints.max_knobs > 0 && static_cast<int>(knobs.size()) > constraints.max_knobs) {
+    return false;
+  }
+  if (constraints.granularity != Granularity::kComputation &&
+      !SharesKnobs(planner.pipeline(), options, constraints.granularity)) {
+    return false;
+  }
+  // Without a margin only the time under conditions counts.
+  if (!KeepsRuns(planner.pipeline(), options, constraints.min_dwell_seconds)) return false;
+  return constraints.time_margin_fraction == 0 ||
+         SecondsWithMargin(planner, options, constraints.time_margin_fraction) <=
+             accepted_seconds * (1 + 1e-9);
+}
+
+PlanConstraints RandomConstraints(std::mt19937& random, const Planner& planner) {
+  PlanConstraints constraints;
+  while (!constraints.any()) {
+    if (random() % 3 == 0) constraints.max_knobs = 1 + static_cast<int>(random() % 3);
+    if (random() % 3 == 0) {
+      constraints.min_dwell_seconds =
+          ShortestSeconds(planner.pipeline()) * (1 + static_cast<double>(random() % 5));
+    }
+    if (random() % 3 == 0) constraints.time_margin_fraction = 0.02 * (1 + random() % 3);
+    if (random() % 3 == 0) constraints.granularity = static_cast<Granularity>(1 + random() % 3);
+  }
+  return constraints;
+}
+
+// What the plan with a clock for each stage saves that is in time, by halving its target.
+double SavingOfStages(const Planner& planner, double seconds, const RobustPlanSpec& spec) {
+  PlanConstraints constraints = spec.constraints;
+  constraints.granularity = Granularity::kStage;
+  constraints.min_dwell_seconds = 0;
+  const double accepted = seconds * (1 + spec.conditions.max_slowdown);
+  double low = planner.frontier().fastest_seconds;
+  double high = accepted;
+  double most = -1e300;
+  for (int k = 0; k < 4; ++k) {
+    const double middle = (low + high) / 2;
+    const auto plan = planner.PlanFor(middle, constraints, 0.2);
+    if (!plan) {
+      low = middle;
+      continue;
+    }
+    const auto figures = ReplayUnder(planner, *plan, spec.conditions, 1, 8, 0);
+    const double slowdown = 100 * (accepted / planner.baseline().iteration_time_seconds - 1);
+    const bool holds = figures->slowdown_percent <= slowdown + 1e-9;
+    if (holds) most = std::max(most, figures->saving_percent);
+    (holds ? low : high) = middle;
+  }
+  return most;
+}
+
+TEST(ConstrainedPlanTest, KeepsConstraintsAndIsNeverWorseThanStagesOrMaximumClocks) {
+  std::mt19937 random(41);
+  int better = 0;
+  for (int run = 0; run < 24; ++run) {
+    const Planner planner = RandomPlanner(random, 3, 5, 5);
+    RobustPlanSpec spec = Under(planner, 0.3 * (run % 4));
+    if (run % 2 == 0) spec.conditions.switching.call_ahead = CallAhead::kNone;
+    spec.conditions.max_slowdown = 0.01 * (run % 3);
+    spec.constraints = RandomConstraints(random, planner);
+    const double seconds = planner.baseline().iteration_time_seconds * (1 + 0.02 * (run % 2));
+    const auto found = PlanUnder(planner, seconds, spec);
+    ASSERT_TRUE(found) << found.error().message;
+    const double accepted = seconds * (1 + spec.conditions.max_slowdown);
+    EXPECT_TRUE(Keeps(planner, found->plan.options, spec.constraints, accepted)) << run;
+    EXPECT_LE(found->expected.iteration_time_seconds, found->accepted_seconds * (1 + 1e-9)) << run;
+    EXPECT_GE(found->expected.saving_percent, -1e-9) << run;
+    const double stages = SavingOfStages(planner, seconds, spec);
+    EXPECT_GE(found->expected.saving_percent, stages - 1e-9) << run;
+    better += found->expected.saving_percent > stages + 0.1 ? 1 : 0;
+  }
+  EXPECT_GE(better, 8);
+}
+
+TEST(ConstrainedPlanTest, KeepsConstraintsUnderNoise) {
+  std::mt19937 random(43);
+  for (int run = 0; run < 8; ++run) {
+    const Planner planner = RandomPlanner(random, 3, 5, 5);
+    RobustPlanSpec spec = Under(planner, 0.3);
+    spec.conditions.noise.per_computation = 0.01;
+    spec.conditions.max_slowdown = 0.005;
+    spec.conditions.max_changes = run % 2 == 0 ? 12 : 1000;
+    spec.constraints = RandomConstraints(random, planner);
+    const double seconds = 1.01 * planner.baseline().iteration_time_seconds;
+    const auto found = PlanUnder(planner, seconds, spec);
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_TRUE(Keeps(planner, found->plan.options, spec.constraints, seconds * 1.005)) << run;
+    EXPECT_LE(found->plan.knob_changes, *spec.conditions.max_changes);
+    EXPECT_GE(found->price_curve.back().saving_percent, 0);
+  }
+}
+
+// Against all choices of small pipelines that keep the constraints.
+TEST(ConstrainedPlanTest, IsNearTheOptimumOfSmallPipelines) {
+  std::mt19937 random(47);
+  double found_percent = 0;
+  double most_percent = 0;
+  for (int run = 0; run < 12; ++run) {
+    const Planner planner = RandomPlanner(random, 2, 2, 3);
+    RobustPlanSpec spec = Under(planner, 0.5);
+    spec.conditions.switching.call_ahead = CallAhead::kNone;
+    spec.conditions.max_slowdown = 0.03;
+    spec.constraints = RandomConstraints(random, planner);
+    const double accepted =
+        planner.baseline().iteration_time_seconds * (1 + spec.conditions.max_slowdown);
+    double most = 0;
+    std::vector<int> knobs(8, 0);
+    for (int code = 0; code < 6561; ++code) {  // 3 clocks, 8 computations.
+      for (int i = 0, rest = code; i < 8; ++i, rest /= 3) knobs[i] = rest % 3;
+      const std::vector<CostOption> options = OptionsAt(planner.pipeline(), knobs);
+      if (!Keeps(planner, options, spec.constraints, accepted)) continue;
+      const auto figures =
+          ReplayUnder(planner, planner.Evaluate(options), spec.conditions, 1, 8, 0);
+      if (figures->slowdown_percent <= 100 * spec.conditions.max_slowdown) {
+        most = std::max(most, figures->saving_percent);
+      }
+    }
+    const auto found = PlanUnder(planner, planner.baseline().iteration_time_seconds, spec);
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_LE(found->expected.saving_percent, most + 1e-9) << run;
+    found_percent += found->expected.saving_percent;
+    most_percent += most;
+  }
+  EXPECT_GT(found_percent, 0.97 * most_percent);
+  EXPECT_GT(most_percent, 12);
+}
+
+// The search without constraints finds these; with a limit that hardly binds it may not find
+// nothing.
+TEST(ConstrainedPlanTest, WhatHardlyBindsCostsLittle) {
+  std::mt19937 random(19);
+  const Planner planner = RandomPlanner(random, 3, 5, 6);
+  RobustPlanSpec spec = Under(planner, 0.7);
+  spec.conditions.noise.per_computation = 0.01;
+  spec.conditions.max_slowdown = 0.001;
+  const double seconds = planner.baseline().iteration_time_seconds;
+  const auto saving = [&](const PlanConstraints& constraints) {
+    spec.constraints = constraints;
+    const auto found = PlanUnder(planner, seconds, spec);
+    EXPECT_TRUE(found) << found.error().message;
+    return found->price_curve.back().saving_percent;
+  };
+  const double without = saving({});
+  EXPECT_GT(without, 2);
+  EXPECT_GE(saving({.max_knobs = 6}), without - 1e-9);
+  EXPECT_GT(saving({.max_knobs = 4}), 0.9 * without);
+  EXPECT_GT(saving({.min_dwell_seconds = ShortestSeconds(planner.pipeline())}), 0.8 * without);
+  EXPECT_GT(saving({.time_margin_fraction = 0.001}), 0.9 * without);
+}
+
+TEST(ConstrainedPlanTest, MoreEffortIsNeverWorseAndTheSameTwice) {
+  std::mt19937 random(53);
+  for (int run = 0; run < 3; ++run) {
+    const Planner planner = RandomPlanner(random, 3, 4, 4);
+    RobustPlanSpec spec = Under(planner, 0.5);
+    spec.conditions.noise.per_computation = 0.01 * (run % 2);
+    spec.conditions.max_slowdown = 0.01;
+    spec.constraints = RandomConstraints(random, planner);
+    double before = -1e300;
+    for (int k = 0; k < 3; ++k) {
+      spec.effort = k < 2 ? 1.0 / 64 : 1.0 / 16;
+      const auto plan = PlanUnder(planner, planner.baseline().iteration_time_seconds, spec);
+      ASSERT_TRUE(plan) << plan.error().message;
+      const double saving = plan->price_curve.back().saving_percent;
+      if (k == 1) {
+        EXPECT_EQ(saving, before) << run;
+      }
+      EXPECT_GE(saving, before) << run;
+      before = saving;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace perseus
