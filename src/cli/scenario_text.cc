@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/table.h"
+#include "report/figures.h"
 
 namespace perseus::cli {
 namespace {
@@ -167,7 +168,7 @@ std::string PriceOfChangesText(double change_joules, const CalledRun& max_clocks
       "{} would be saved.",
       CountOf(std::llround(run.clock_calls), "clock call"), of_what, FormatJoules(change_joules),
       FormatJoules(after), FormatJoules(before),
-      FormatPercent(PercentSaved(run.joules + after, max_clocks.joules + before), 2));
+      FormatPercent(report::PercentSaved(run.joules + after, max_clocks.joules + before), 2));
 }
 
 std::string ScenarioInWords(const EmulationSpec& spec) {
