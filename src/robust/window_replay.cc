@@ -93,7 +93,7 @@ double WindowReplay::Set(int computation) {
   if (knob != before) {
     length.added = switching_.stall_seconds;
     if (wait_[i] > 0) {
-      const OptionTable::Option& old = options_.Of(i, before);
+      const OptionTable::Option& old = options_.OfLate(i, before, knob);
       const double share = wait_[i] / old.seconds;
       length.added += wait_[i] - share * option.seconds;
       joules += share * (old.effective_joules - option.effective_joules) *
