@@ -75,8 +75,11 @@ constexpr double kLongShare = 0.4;
 constexpr double kWorkPerPair = 40;
 constexpr double kWorkPerPairOfRanks = 10;
 constexpr std::array<int, 3> kPassWindows = {32, 64, 128};
-// Within a pass what is better is offered whenever so many activities are done.
+// Within a pass what is better is offered whenever so many activities are done. Within the first
+// construction an offer goes over all that are left: where there are very many activities, when
+// twice as many are done, and then kMostOffers times at most.
 constexpr int kOfferEvery = 256;
+constexpr int kMostOffers = 32;
 // Rank by rank wins most often; one pass in so many goes another way.
 constexpr int kPassesPerOther = 3;
 constexpr int kMostFailedPasses = 256;  // In a row.
@@ -293,6 +296,7 @@ class WindowSearch {
     StartFromRelaxation();
     const int size = static_cast<int>(order_.size());
     Choice choice = {.knobs = std::vector<int>(order_.size(), -1), .cost = 0};
+    int next_offer = kOfferEvery;
     for (int first = 0; first < size;) {
       if (IsOver()) return {};
       const int last = std::min(size, first + style.window);
@@ -309,8 +313,11 @@ class WindowSearch {
         table_.length[i] = OptionOf(i, choice.knobs[i]).length;
       }
       PushEarliest(network_, Stretch(first, kept), &table_);
-      if (tells && first / kOfferEvery != kept / kOfferEvery && kept < size) {
+      if (tells && kept >= next_offer && kept < size && !IsOver()) {
+        const int step = std::clamp(kept, kOfferEvery, std::max(kOfferEvery, size / kMostOffers));
+        next_offer = (kept / kOfferEvery) * kOfferEvery + step;
         Offer(RoundedForward(choice, kept));
+        work_ += size - kept;
       }
       first = kept;
     }
