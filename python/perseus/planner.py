@@ -162,7 +162,7 @@ class Planner:
             ctypes.byref(message),
         )
         if work is None:
-            if others:
+            if len(others) > 0:
                 raise PlannerError("the work of other pipelines is given, but not this one's")
             status = library.perseus_planner_plan(self._handle, *rest)
         else:

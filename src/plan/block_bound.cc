@@ -50,6 +50,7 @@ constexpr std::size_t kSizeOfFirst = 12;
 // Beyond this even unfinished searches take too long.
 constexpr std::size_t kLargestBlock = 96;
 constexpr std::int64_t kWorkPerBlock = 4'000'000;
+constexpr std::int64_t kTries = 3;   // Searches of a block, each of so much.
 constexpr std::int64_t kDeeper = 8;  // More of it in each deep round.
 // Activities that are tried before one of them is branched on, in deep rounds.
 constexpr std::size_t kTried = 8;
@@ -171,7 +172,10 @@ class Bounder {
 
   // Raises the gain of a block, as far as work goes.
   void Search(Block* block) {
-    if (work_left_ <= 0 || block->activities.size() > kLargestBlock) return;
+    const bool deep = work_per_block_ > kWorkPerBlock;
+    // One deep search may be as much as all that is left: it begins where one of its tries fits.
+    if (deep ? work_left_ < work_per_block_ : work_left_ <= 0) return;
+    if (block->activities.size() > kLargestBlock) return;
     std::sort(block->activities.begin(), block->activities.end(),
               [this](int a, int b) { return place_[a] < place_[b]; });
     block_network_.Cut(block->activities);
@@ -188,8 +192,8 @@ class Bounder {
     ++searched_.blocks;
     // To the end, or else for a proof of a part of what it could be.
     Int128 limit = kNoLimit;
-    for (int tries = 0; tries < 3; ++tries) {
-      BlockSearch search(&choice, limit, work_per_block_, work_per_block_ > kWorkPerBlock);
+    for (int tries = 0; tries < kTries; ++tries) {
+      BlockSearch search(&choice, limit, work_per_block_, deep);
       block->gain = std::max(block->gain, search.Run() - convex);
       if (search.finished()) {
         ++searched_.proven;
@@ -205,6 +209,7 @@ class Bounder {
   // Without the gains of the blocks.
   const BlockBound& searched() const { return searched_; }
   bool IsOver() const { return work_left_ <= 0; }
+  bool CanDeepen() const { return work_left_ >= kTries * kDeeper * work_per_block_; }
 
   // From now on each block may take more work, and is branched on with more care.
   void Deepen() {
@@ -305,7 +310,7 @@ BlockBound BoundByBlocks(const Network& network, const frontier::Walk& walk, std
   Bounder bounder(network, walk, deadline, space, work_limit);
   const Grid first = FirstBlocks(ranks, walk.EventTimes(deadline));
   BlockBound best = Round(first, &bounder);
-  for (bool proven = best.proven == best.blocks; deep && !proven && !bounder.IsOver();) {
+  for (bool proven = best.proven == best.blocks; deep && !proven && bounder.CanDeepen();) {
     bounder.Deepen();
     const BlockBound bound = Round(first, &bounder);
     proven = bound.proven == bound.blocks;

@@ -80,10 +80,10 @@ Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,
   return NewPlan(planned, planned.planner, *std::move(plan), constraints);
 }
 
-// `others`: the lengths of other pipelines, which this one waits for.
+// `others`: as many factors as `work` has for each of the pipelines that this one waits for.
 Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
                                                       std::vector<double> work,
-                                                      std::vector<std::vector<double>> others,
+                                                      const double* others, std::size_t num_others,
                                                       std::string_view settings_json,
                                                       const Progress& progress) {
   const Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
@@ -109,9 +109,17 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
   }
   const StreamPlanner stream = planned.stream.With(options);
   double slowest = 0;
-  for (std::vector<double>& other : others) {
-    const Result<double> seconds = stream.TargetSeconds(Work(std::move(other)));
-    if (!seconds) return tl::unexpected(seconds.error());
+  for (std::size_t k = 0; k < num_others; ++k) {
+    // Those may need a frontier each.
+    if (progress.function != nullptr && !progress(0)) {
+      return MakeError(ErrorCode::kCancelled, "the search for a plan was cancelled");
+    }
+    const double* const other = others + k * microbatches;
+    const Result<double> seconds = stream.TargetSeconds(Work({other, other + microbatches}));
+    if (!seconds) {
+      return MakeError(seconds.error().code, fmt::format("pipeline {} of the others: {}", k + 1,
+                                                         seconds.error().message));
+    }
     slowest = std::max(slowest, *seconds);
   }
   Result<StreamPlan> made = stream.PlanFor(Work(std::move(work)), slowest, callback);
@@ -204,12 +212,8 @@ perseus_planner_status perseus_planner_plan_work_among(
     if (others == nullptr && num_others > 0) {
       return pc::Fail(pc::Invalid("the work of other pipelines is not given"), message);
     }
-    std::vector<std::vector<double>> waited_for;
-    for (std::size_t k = 0; k < num_others; ++k) {
-      waited_for.emplace_back(others + k * work_count, others + (k + 1) * work_count);
-    }
     auto made =
-        pc::MakePlanForWork(*planner->job, {work, work + work_count}, std::move(waited_for),
+        pc::MakePlanForWork(*planner->job, {work, work + work_count}, others, num_others,
                             pc::TextOf(settings_json, settings_json_size), {progress, user});
     if (!made) return pc::Fail(made.error(), message);
     *plan = made->release();

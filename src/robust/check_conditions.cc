@@ -39,8 +39,7 @@ Result<void> CheckConditions(const Conditions& conditions, int pipelines) {
       {"stage_noise", conditions.noise.per_stage, kShare, kMostNoise},
       {"gpu_noise", conditions.noise.per_gpu, kShare, kMostNoise},
       {"switch_latency", switching.latency_seconds, kSeconds, kMostSeconds},
-      {"switch_latency_spread", switching.latency_spread_seconds,
-       "no more seconds than 'switch_latency' has:", switching.latency_seconds},
+      {"switch_latency_spread", switching.latency_spread_seconds, kSeconds, kMostSeconds},
       {"switch_stall", switching.stall_seconds, kSeconds, kMostSeconds},
       {"min_call_interval", switching.min_interval_seconds, kSeconds, kMostSeconds},
       {"max_early_loss", switching.max_early_loss, kShare, 1},
@@ -53,6 +52,12 @@ Result<void> CheckConditions(const Conditions& conditions, int pipelines) {
     if (auto checked = CheckRange(range.key, range.value, range.what, range.most); !checked) {
       return checked;
     }
+  }
+  if (switching.latency_spread_seconds > switching.latency_seconds) {
+    return InvalidInput(fmt::format(
+        "'switch_latency_spread' is {} s, more than the 'switch_latency' of {} s; expected "
+        "at most as much",
+        switching.latency_spread_seconds, switching.latency_seconds));
   }
   if (!(conditions.confidence >= 0.5 && conditions.confidence < 1)) {
     return InvalidInput(

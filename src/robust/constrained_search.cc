@@ -22,7 +22,10 @@ namespace perseus::robust {
 namespace {
 
 constexpr std::uint64_t kConstrainedSeed = 0xC0257A;
-// Of plans that know no conditions: always the same, whatever the search's effort.
+// The first round always runs; whether there is a second one decides how much is tried before.
+constexpr double kLeastEffort = 1.0 / 64;
+constexpr double kSecondRoundEffort = 1.0 / 16;
+// Of plans that know no conditions, where there is a second round.
 constexpr double kPaperEffort = 0.2;
 
 // Fewer lanes where there are very many computations.
@@ -67,14 +70,22 @@ ConstrainedSearch::ConstrainedSearch(const Planner& planner, double seconds,
       price_of_time_(price_of_time),
       search_(search) {}
 
-double ConstrainedSearch::Judge(const std::vector<CostOption>& options) {
-  return search_->Judge(options, CountChanges(pipeline_.dag, KnobsIn(options)));
+double ConstrainedSearch::Judge(LadderSearch* search,
+                                const std::vector<CostOption>& options) const {
+  return search->Judge(options, CountChanges(pipeline_.dag, KnobsIn(options)));
 }
 
 // By how much the plan on paper is late; where there is none, it is not.
 double ConstrainedSearch::JudgePlan(double seconds, const PlanConstraints& constraints) {
-  const auto plan = planner_.PlanFor(seconds, constraints, kPaperEffort);
-  return plan ? Judge(plan->options) : -std::numeric_limits<double>::infinity();
+  const auto [known, is_new] =
+      late_.try_emplace({paper_effort_, static_cast<int>(constraints.granularity), seconds,
+                         constraints.time_margin_fraction},
+                        -std::numeric_limits<double>::infinity());
+  if (!is_new || !asks_()) return known->second;
+  const auto plan = planner_.PlanFor(seconds, constraints, paper_effort_,
+                                     [&](const PlanProgress&) { return asks_(); });
+  if (plan) known->second = Judge(search_, plan->options);
+  return known->second;
 }
 
 bool ConstrainedSearch::Improved() {
@@ -125,98 +136,99 @@ void ConstrainedSearch::TryStepByStep(const PlanConstraints& constraints) {
 void ConstrainedSearch::OneKnobForAll() {
   for (int knob = 0; knob < static_cast<int>(pipeline_.knobs.size()); ++knob) {
     const auto options = OptionsOrNone(pipeline_, std::vector<int>(pipeline_.dag.size(), knob));
-    if (!options.empty()) Judge(options);
+    if (!options.empty()) Judge(search_, options);
   }
+}
+
+// The search without constraints, of a pipeline that may have lost some knobs. Returns what its
+// best plan saves.
+double ConstrainedSearch::SearchAllChoices(const Planner& planner, double effort,
+                                           const Progress& progress) {
+  RobustPlanSpec spec = spec_;
+  spec.constraints = {};
+  spec.effort = effort;
+  LadderSearch search(planner, spec, trials_, slower_percent_, price_of_time_);
+  Judge(&search, planner_.baseline().options);
+  search.Run([&](double share, bool better) {
+    if (better && search.best() != nullptr) Judge(search_, search.best()->options);
+    return progress(share, Improved());
+  });
+  return search.best() == nullptr ? -1e300 : search.best()->saving_percent;
 }
 
 // The search without constraints among few knobs. Which ones is decided by the least effort.
 void ConstrainedSearch::FewKnobs(const Progress& progress) {
-  constexpr double kLeastEffort = 1.0 / 64;
   constexpr int kRounds = 150;
   constexpr int kLanes = 32;
-  const std::vector<bool> all(pipeline_.knobs.size(), true);
-  std::set<std::vector<bool>> sets;
   const auto most = static_cast<std::ptrdiff_t>(spec_.constraints.max_knobs);
-  if (most == 0) {
-    sets.insert(all);
-  } else {
-    const std::vector<bool> needed = UsedBy(pipeline_, planner_.baseline().options);
-    if (std::count(needed.begin(), needed.end(), true) > most) return Anneal(progress);
-    if (search_->best() != nullptr) {
-      std::vector<bool> used = UsedBy(pipeline_, search_->best()->options);
-      for (std::size_t knob = 0; knob < used.size(); ++knob) {
-        used[knob] = used[knob] || needed[knob];
-      }
-      if (std::count(used.begin(), used.end(), true) <= most) sets.insert(used);
-    }
-    const Samples samples =
-        DrawSamples(pipeline_, spec_.conditions.noise, spec_.pipelines, kLanes, kConstrainedSeed);
-    const double accepted =
-        planner_.baseline().iteration_time_seconds * (1 + slower_percent_ / 100);
-    const DualBound prices = BoundByPrices(pipeline_, samples, accepted, 0, kRounds);
-    sets.insert(CheapestFew(pipeline_, prices.price, needed, spec_.constraints.max_knobs));
+  const std::vector<bool> needed = UsedBy(pipeline_, planner_.baseline().options);
+  const auto with_needed = [&](const std::vector<CostOption>& options) {
+    std::vector<bool> used = UsedBy(pipeline_, options);
+    for (std::size_t knob = 0; knob < used.size(); ++knob) used[knob] = used[knob] || needed[knob];
+    return used;
+  };
+  const auto fits = [&](const std::vector<bool>& knobs) {
+    return std::count(knobs.begin(), knobs.end(), true) <= most;
+  };
+  if (!fits(needed)) return Anneal(progress);
+  std::set<std::vector<bool>> sets;
+  if (search_->best() != nullptr) {
+    const std::vector<bool> used = with_needed(search_->best()->options);
+    if (fits(used)) sets.insert(used);
   }
+  const Samples samples =
+      DrawSamples(pipeline_, spec_.conditions.noise, spec_.pipelines, kLanes, kConstrainedSeed);
+  const double accepted = planner_.baseline().iteration_time_seconds * (1 + slower_percent_ / 100);
+  const DualBound prices = BoundByPrices(pipeline_, samples, accepted, 0, kRounds);
+  sets.insert(CheapestFew(pipeline_, prices.price, needed, spec_.constraints.max_knobs));
+  if (!asks_()) return;
   struct Few {
     Planner planner;
     double saving_percent = 0;
   };
+  const auto run = [&](Few* each, double effort, const Progress& told) {
+    each->saving_percent = SearchAllChoices(each->planner, effort, told);
+  };
   std::vector<Few> few;
   PlannerOptions options;
   options.slope_quantum_watts = -1;
-  for (const std::vector<bool>& knobs : sets) {
-    auto planner = planner_;
-    if (knobs != all) {
-      auto made = Planner::Create(WithKnobs(pipeline_, knobs), options);
-      if (!made) continue;
-      planner = *std::move(made);
-    }
-    few.push_back({std::move(planner), 0});
-  }
-  const auto run = [&](Few* each, double effort, const Progress& told) {
-    RobustPlanSpec spec = spec_;
-    spec.constraints = {};
-    spec.effort = effort;
-    LadderSearch search(each->planner, spec, trials_, slower_percent_, price_of_time_);
-    search.Judge(planner_.baseline().options,
-                 CountChanges(pipeline_.dag, KnobsIn(planner_.baseline().options)));
-    search.Run([&](double share, bool better) {
-      if (better && search.best() != nullptr) Judge(search.best()->options);
-      return told(share, Improved());
-    });
-    each->saving_percent = search.best() == nullptr ? -1e300 : search.best()->saving_percent;
+  options.cancelled = [&] { return !asks_(); };
+  const auto add = [&](const std::vector<bool>& knobs) {
+    if (!goes_on_) return;
+    auto made = Planner::Create(WithKnobs(pipeline_, knobs), options);
+    if (!made) return;
+    few.push_back({*std::move(made), 0});
+    run(&few.back(), kLeastEffort,
+        [&](double /*share*/, bool better) { return progress(0, better); });
   };
-  bool goes_on = true;
-  for (Few& each : few) {
-    if (few.size() < 2 || !goes_on) break;
-    run(&each, kLeastEffort,
-        [&](double /*share*/, bool better) { return goes_on = progress(0, better); });
+  for (const std::vector<bool>& knobs : sets) add(knobs);
+  constexpr double kFirst = 0.2;  // Of the work.
+  // From what does not depend on the effort, with other knobs, too.
+  Anneal([&](double through, bool better) { return progress(kFirst * through, better); });
+  if (!better_on_paper_.empty()) {
+    const std::vector<bool> used = with_needed(better_on_paper_);
+    if (fits(used) && sets.insert(used).second) add(used);
   }
+  if (!goes_on_ || few.empty()) return;
   const auto best = std::max_element(few.begin(), few.end(), [](const Few& a, const Few& b) {
     return a.saving_percent < b.saving_percent;
   });
-  if (!goes_on) return;
-  if (best == few.end()) return Anneal(progress);
-  constexpr double kFirst = 0.2;  // Of the work.
-  // From what does not depend on the effort, with other knobs, too.
-  if (most > 0) {
-    Anneal(
-        [&](double through, bool better) { return goes_on = progress(kFirst * through, better); });
-  }
-  if (!goes_on) return;
   // Among few there is less to search.
   constexpr double kMany = 8;
-  const double share = most == 0 ? 1.0 : std::min(1.0, static_cast<double>(most) / kMany);
-  run(&*best, share * spec_.effort, [&](double through, bool better) {
-    return progress(most == 0 ? through : kFirst + (1 - kFirst) * through, better);
+  const double effort = std::min(1.0, static_cast<double>(most) / kMany) * spec_.effort;
+  if (effort < kSecondRoundEffort * (1 - 1e-9)) return;  // That was the first round.
+  run(&*best, effort, [&](double through, bool better) {
+    return progress(kFirst + (1 - kFirst) * through, better);
   });
 }
 
 // As LadderSearch does: each part is corrected by what the trials of the one before say, and
 // rounds have four times the work of the one before.
 void ConstrainedSearch::Anneal(const Progress& progress) {
+  const bool has_second_round = spec_.effort >= kSecondRoundEffort * (1 - 1e-9);
+  if (search_->best() == nullptr && has_second_round) TryMoreOnPaper();
   if (search_->best() == nullptr) return;
   std::vector<int> knobs = KnobsIn(search_->best()->options);
-  if (!kept_.Keep(knobs)) return;
   const bool noisy = spec_.conditions.noise.any();
   const Samples samples = DrawSamples(pipeline_, spec_.conditions.noise, spec_.pipelines,
                                       LanesToAnneal(pipeline_.dag.size()), kConstrainedSeed);
@@ -240,6 +252,7 @@ void ConstrainedSearch::Anneal(const Progress& progress) {
   for (int round = 0; round == 0 || done < spec_.effort * (1 - 1e-9); ++round) {
     const double share = round == 0 ? 1.0 / 64 : 3.0 / 64 * std::pow(4.0, round - 1);
     if (round > 0 && done + share > spec_.effort * (1 + 1e-9)) break;
+    if (round == 1 && TryMoreOnPaper()) knobs = KnobsIn(better_on_paper_);
     for (int part = 0; part < kParts; ++part) {
       goal.accepted_seconds = baseline_seconds * (1 + (slower_percent_ - correction) / 100);
       replay.Reset(knobs);
@@ -255,7 +268,7 @@ void ConstrainedSearch::Anneal(const Progress& progress) {
         replay.Reset(found);
         const double unused =
             100 * (goal.accepted_seconds - replay.figures().seconds) / baseline_seconds;
-        const double late = Judge(OptionsOrNone(pipeline_, found));
+        const double late = Judge(search_, OptionsOrNone(pipeline_, found));
         if (late > 0) {
           correction += late + kLittle;
         } else if (unused + late < -kLittle) {
@@ -269,28 +282,54 @@ void ConstrainedSearch::Anneal(const Progress& progress) {
   }
 }
 
-void ConstrainedSearch::Run(const Progress& progress) {
+// Plans that know no conditions. Few knobs take long for each granularity.
+void ConstrainedSearch::TryOnPaper(double effort, bool all) {
   const PlanConstraints& asked = spec_.constraints;
-  OneKnobForAll();
-  std::vector<PlanConstraints> all = {asked};
+  paper_effort_ = effort;
+  JudgePlan(seconds_, asked);
+  HalveTheTime(asked);
+  HalveTheMargin(asked);
+  // In this order each is coarser than the one before.
   for (const Granularity coarser :
        {Granularity::kPhase, Granularity::kStageType, Granularity::kStage}) {
-    // In this order each is coarser than the one before. Few knobs take long for each.
     if (coarser <= asked.granularity) continue;
-    if (asked.max_knobs > 0 && coarser != Granularity::kStage) continue;
-    all.push_back(asked);
-    all.back().granularity = coarser;
-  }
-  for (const PlanConstraints& constraints : all) {
-    if (!progress(0, Improved())) return;
+    if (coarser != Granularity::kStage && (!all || asked.max_knobs > 0)) continue;
+    PlanConstraints constraints = asked;
+    constraints.granularity = coarser;
     HalveTheTime(constraints);
-    if (constraints.granularity == asked.granularity) HalveTheMargin(constraints);
   }
-  if (asked.max_knobs > 0) TryStepByStep(asked);
-  if (!progress(0, Improved())) return;
+  if (all && asked.max_knobs > 0) TryStepByStep(asked);
+}
+
+// What is too dear for the least effort. Returns whether that was better than all before.
+bool ConstrainedSearch::TryMoreOnPaper() {
+  const auto saving = [&] {
+    return search_->best() == nullptr ? -1e300 : search_->best()->saving_percent;
+  };
+  const double before = saving();
+  TryOnPaper(kPaperEffort, true);
+  if (saving() <= before) return false;
+  better_on_paper_ = search_->best()->options;
+  return true;
+}
+
+void ConstrainedSearch::Run(const Progress& progress) {
+  double most_told = 0;
+  const Progress told = [&](double share, bool better) {
+    most_told = std::max(most_told, share);
+    return goes_on_ = goes_on_ && progress(most_told, better);
+  };
+  asks_ = [&] { return told(0, Improved()); };
+  OneKnobForAll();
+  TryOnPaper(kLeastEffort, false);
+  if (!asks_()) return;
+  const PlanConstraints& asked = spec_.constraints;
   const bool each_its_own =
       asked.granularity == Granularity::kComputation && asked.min_dwell_seconds == 0;
-  each_its_own ? FewKnobs(progress) : Anneal(progress);
+  if (!each_its_own) return Anneal(told);
+  if (asked.max_knobs > 0) return FewKnobs(told);
+  if (spec_.effort >= kSecondRoundEffort * (1 - 1e-9)) TryMoreOnPaper();
+  if (goes_on_) SearchAllChoices(planner_, spec_.effort, told);
 }
 
 }  // namespace perseus::robust

@@ -5,6 +5,8 @@
 #define PERSEUS_ROBUST_CONSTRAINED_SEARCH_H_
 
 #include <functional>
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "perseus/planner.h"
@@ -19,13 +21,15 @@ namespace perseus::robust {
 // constraints, and `search` judges it:
 //
 //  - plans that know no conditions, for less and less time and with greater and greater
-//    margins, each by halving; of coarser granularities, too, and one knob for all;
+//    margins, each by halving; of coarser granularities, too, and one knob for all. First
+//    with the least effort and not all of them, with the second round's the rest;
 //  - where every computation may have a clock of its own: the search without constraints
 //    on the pipeline that has lost all but so many knobs;
 //  - otherwise, and with few knobs: annealing over groups, or over stretches that keep the
 //    dwell, from the best so far.
 //
-// What is tried does not depend on where the effort ends it.
+// Whatever is tried with less effort is tried with more, too: nothing begins from plans that
+// depend on the effort.
 class ConstrainedSearch {
  public:
   // All must outlive it. `seconds` and `slower_percent` as for LadderSearch.
@@ -33,7 +37,7 @@ class ConstrainedSearch {
                     const KeptConstraints& kept, const Trials& trials, double slower_percent,
                     double price_of_time, LadderSearch* search);
 
-  // Where an iteration that is shorter waits, on paper.
+  // An iteration shorter than this waits until then.
   void set_least_seconds(double seconds) { least_seconds_ = seconds; }
 
   // `progress` gets the share of work done and whether something better was found;
@@ -42,12 +46,15 @@ class ConstrainedSearch {
   void Run(const Progress& progress);
 
  private:
-  double Judge(const std::vector<CostOption>& options);
+  double Judge(LadderSearch* search, const std::vector<CostOption>& options) const;
   double JudgePlan(double seconds, const PlanConstraints& constraints);
   void HalveTheTime(const PlanConstraints& constraints);
   void HalveTheMargin(const PlanConstraints& constraints);
   void TryStepByStep(const PlanConstraints& constraints);
   void OneKnobForAll();
+  void TryOnPaper(double effort, bool all);
+  bool TryMoreOnPaper();
+  double SearchAllChoices(const Planner& planner, double effort, const Progress& progress);
   void FewKnobs(const Progress& progress);
   void Anneal(const Progress& progress);
   bool Improved();
@@ -63,6 +70,13 @@ class ConstrainedSearch {
   double least_seconds_ = 0;
   LadderSearch* search_;
   double told_ = -1e300;  // The best saving when Improved() was asked.
+  bool goes_on_ = true;
+  std::function<bool()> asks_;  // Tells the progress; returns whether the search goes on.
+  double paper_effort_ = 0;
+  // By effort, granularity, time and margin: how late a plan on paper was.
+  std::map<std::tuple<double, int, double, double>, double> late_;
+  // The best plan on paper of the second round, where it was better than any before.
+  std::vector<CostOption> better_on_paper_;
 };
 
 }  // namespace perseus::robust

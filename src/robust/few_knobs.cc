@@ -4,12 +4,37 @@
 #include "robust/few_knobs.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
 
 #include "plan/cost_options.h"
 
 namespace perseus::robust {
+namespace {
+
+// What a computation costs at its cheapest knob, and at its next one.
+struct TwoCheapest {
+  double cost = std::numeric_limits<double>::infinity();
+  double next = std::numeric_limits<double>::infinity();
+  int knob = -1;
+  int next_knob = -1;
+};
+
+TwoCheapest TwoCheapestOf(const CostTable& table, double price, const std::vector<bool>& kept) {
+  TwoCheapest two;
+  for (const CostOption& option : table.all_options) {
+    if (!kept[option.knob]) continue;
+    const double cost = EffectiveEnergy(table, option) + price * option.time_seconds;
+    if (cost < two.cost) {
+      two = {cost, two.cost, option.knob, two.knob};
+    } else if (cost < two.next) {
+      two.next = cost;
+      two.next_knob = option.knob;
+    }
+  }
+  return two;
+}
+
+}  // namespace
 
 std::vector<bool> UsedBy(const CostedPipeline& pipeline, const std::vector<CostOption>& options) {
   std::vector<bool> used(pipeline.knobs.size(), false);
@@ -19,34 +44,27 @@ std::vector<bool> UsedBy(const CostedPipeline& pipeline, const std::vector<CostO
 
 std::vector<bool> CheapestFew(const CostedPipeline& pipeline, const std::vector<double>& price,
                               const std::vector<bool>& needed, int most) {
-  std::vector<bool> kept(pipeline.knobs.size(), true);
-  const auto cost_of = [&](const std::vector<bool>& with) {
-    double sum = 0;
-    for (int i = 0; i < pipeline.dag.size(); ++i) {
-      const CostTable& table = pipeline.TableOf(i);
-      double least = std::numeric_limits<double>::infinity();
-      for (const CostOption& option : table.all_options) {
-        if (!with[option.knob]) continue;
-        least = std::min(least, EffectiveEnergy(table, option) + price[i] * option.time_seconds);
-      }
-      sum += least;
-    }
-    return sum;
-  };
-  for (auto count = std::count(kept.begin(), kept.end(), true); count > most; --count) {
+  const int knobs = static_cast<int>(pipeline.knobs.size());
+  std::vector<bool> kept(knobs, true);
+  std::vector<TwoCheapest> two(pipeline.dag.size());
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    two[i] = TwoCheapestOf(pipeline.TableOf(i), price[i], kept);
+  }
+  std::vector<double> missed(knobs);  // What it costs to be without a knob.
+  for (int count = knobs; count > most; --count) {
+    std::fill(missed.begin(), missed.end(), 0.0);
+    for (const TwoCheapest& each : two) missed[each.knob] += each.next - each.cost;
     int missed_least = -1;
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t knob = 0; knob < kept.size(); ++knob) {
+    for (int knob = 0; knob < knobs; ++knob) {
       if (!kept[knob] || needed[knob]) continue;
-      kept[knob] = false;
-      const double cost = cost_of(kept);
-      kept[knob] = true;
-      if (missed_least >= 0 && cost >= least) continue;
-      least = cost;
-      missed_least = static_cast<int>(knob);
+      if (missed_least < 0 || missed[knob] < missed[missed_least]) missed_least = knob;
     }
     if (missed_least < 0) break;
     kept[missed_least] = false;
+    for (int i = 0; i < pipeline.dag.size(); ++i) {
+      if (two[i].knob != missed_least && two[i].next_knob != missed_least) continue;
+      two[i] = TwoCheapestOf(pipeline.TableOf(i), price[i], kept);
+    }
   }
   return kept;
 }

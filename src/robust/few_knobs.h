@@ -16,7 +16,7 @@ std::vector<bool> UsedBy(const CostedPipeline& pipeline, const std::vector<CostO
 
 // The `most` knobs with which computations cost least at prices of their time
 // ([computation]), those of `needed` among them: one after the other that is missed least is
-// dropped.
+// dropped. Precondition: every computation has one of `needed`.
 std::vector<bool> CheapestFew(const CostedPipeline& pipeline, const std::vector<double>& price,
                               const std::vector<bool>& needed, int most);
 

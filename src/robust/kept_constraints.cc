@@ -25,17 +25,20 @@ KeptConstraints::KeptConstraints(const CostedPipeline& pipeline, const PlanConst
 // As docs/planning.md has it: computations at one knob last so long together, even with
 // everything at its fastest; or the whole rank keeps one.
 bool KeptConstraints::KeepsDwell(std::span<const int> knobs, const std::vector<int>& order) const {
+  // A plan that was made to just last so long does, whatever order its parts were added in.
+  constexpr double kRounding = 1e-12;
+  const double least_seconds = constraints_.min_dwell_seconds * (1 - kRounding);
   double seconds = 0;
   bool changed = false;
   for (std::size_t k = 0; k < order.size(); ++k) {
     if (k > 0 && knobs[order[k]] != knobs[order[k - 1]]) {
-      if (seconds < constraints_.min_dwell_seconds) return false;
+      if (seconds < least_seconds) return false;
       seconds = 0;
       changed = true;
     }
     seconds += fastest_seconds_[pipeline_.table_of[order[k]]];
   }
-  return !changed || seconds >= constraints_.min_dwell_seconds;
+  return !changed || seconds >= least_seconds;
 }
 
 bool KeptConstraints::Keep(std::span<const int> knobs) const {

@@ -308,7 +308,8 @@ void LadderSearch::Run(const std::function<bool(double share, bool better)>& pro
       if (ladder > 0) level.along = ladders[0][k].along;
       const double part = std::sqrt(std::max(0.005, level.most_changes / double(size)));
       const auto work = static_cast<std::int64_t>(full * share * part);
-      const std::uint64_t seed = WordHash(kSeed).With(round).With(step).value();
+      // Of the level, not of how many there are below a limit.
+      const std::uint64_t seed = WordHash(kSeed).With(round).With(ladder).With(k).value();
       const bool better =
           Climb(&level, k == 0 ? nullptr : &ladders[ladder][k - 1], work, seed, round);
       const double through = (done + share * static_cast<double>(step + 1) /

@@ -209,26 +209,6 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   if (kept.Keep(robust::KnobsUsed(max_clocks))) {
     search.Judge(max_clocks, robust::ChangesOf(pipeline, max_clocks));
   }
-  // Where clocks come in time, what is accepted beyond the target is there to be used: all
-  // of it, or as much as noise leaves, by a line between what was too late and what was not.
-  constexpr int kBetween = 2;
-  double in_time = 0;
-  double in_time_excess = search.Judge(paper->options, robust::ChangesOf(pipeline, paper->options));
-  double late = spec.conditions.max_slowdown;
-  double late_excess = 0;
-  double share = late;
-  for (int k = 0; k <= kBetween && share > 0 && in_time_excess < 0; ++k) {
-    const auto later =
-        planner.PlanFor(seconds * (1 + share), spec.constraints, std::min(spec.effort, 1.0));
-    if (!later) break;
-    const double excess = search.Judge(later->options, robust::ChangesOf(pipeline, later->options));
-    if (excess <= 0 && k == 0) break;
-    (excess > 0 ? late : in_time) = share;
-    (excess > 0 ? late_excess : in_time_excess) = excess;
-    // A little below the line, since plans scatter about it.
-    constexpr double kBelow = 0.95;
-    share = in_time + kBelow * (late - in_time) * in_time_excess / (in_time_excess - late_excess);
-  }
   const auto plan_of = [&](const std::vector<CostOption>& options) {
     Plan plan = planner.Evaluate(options);
     plan.requested_time_seconds = seconds;
@@ -242,13 +222,44 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
     goes_on = callback({.share = share, .better = plan ? &*plan : nullptr});
     return goes_on;
   };
+  // Where clocks come in time, what is accepted beyond the target is there to be used: all
+  // of it, or as much as noise leaves, by a line between what was too late and what was not.
+  const auto judge_paper = [&] {
+    constexpr int kBetween = 2;
+    double in_time = 0;
+    double in_time_excess =
+        search.Judge(paper->options, robust::ChangesOf(pipeline, paper->options));
+    double late = spec.conditions.max_slowdown;
+    double late_excess = 0;
+    double share = late;
+    for (int k = 0; goes_on && k <= kBetween && share > 0 && in_time_excess < 0; ++k) {
+      const auto later =
+          planner.PlanFor(seconds * (1 + share), spec.constraints, std::min(spec.effort, 1.0));
+      if (!later) break;
+      const double excess =
+          search.Judge(later->options, robust::ChangesOf(pipeline, later->options));
+      if (excess <= 0 && k == 0) break;
+      (excess > 0 ? late : in_time) = share;
+      (excess > 0 ? late_excess : in_time_excess) = excess;
+      // A little below the line, since plans scatter about it.
+      constexpr double kBelow = 0.95;
+      share = in_time + kBelow * (late - in_time) * in_time_excess / (in_time_excess - late_excess);
+    }
+  };
   const bool constrained = spec.constraints.any();
   if (constrained) {
     robust::ConstrainedSearch within(planner, seconds, spec, kept, trials, slower_percent,
                                      robust::PriceOfTime(planner, seconds), &search);
     if (waits) within.set_least_seconds(seconds);
     within.Run(tell);
+    // After it, which must not begin from what depends on the effort.
+    const double before = search.best() == nullptr ? -1e300 : search.best()->saving_percent;
+    judge_paper();
+    if (goes_on && search.best() != nullptr && search.best()->saving_percent > before) {
+      tell(1.0, true);
+    }
   } else {
+    judge_paper();
     search.Run(tell);
   }
   if (waits && goes_on && !constrained) {

@@ -71,8 +71,8 @@ RunSearch::Stretch RunSearch::RunAround(int rank, int at) const {
   return run;
 }
 
-// A run another clock, a part of it that, or its neighbour's; on some ranks beside, too, a
-// little earlier or later.
+// Gives a run another clock, or a part of the run, or moves its border with a neighbour; often on
+// the ranks beside it, too, a little earlier or later.
 void RunSearch::ProposeStretch() {
   const PipelineDag& dag = pipeline_.dag;
   const int rank = stream_.Below(dag.num_ranks);

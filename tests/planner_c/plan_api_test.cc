@@ -138,6 +138,15 @@ TEST_F(PlanApi, PipelinesThatWaitForAnotherTakeItsTime) {
                                             nullptr, &plan, &message),
             PERSEUS_PLANNER_INVALID);
   EXPECT_EQ(Take(message), "the work of other pipelines is not given");
+  const double wrong[] = {1, 1, 1, 1, 1, -1, 1, 1};
+  const auto stop = [](void*, double) -> int { return 1; };
+  EXPECT_EQ(perseus_planner_plan_work_among(planner(), work, 4, wrong, 2, nullptr, 0, nullptr,
+                                            nullptr, &plan, &message),
+            PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(Take(message).rfind("pipeline 2 of the others: ", 0), 0U);
+  EXPECT_EQ(perseus_planner_plan_work_among(planner(), work, 4, others, 2, nullptr, 0, stop,
+                                            nullptr, &plan, nullptr),
+            PERSEUS_PLANNER_CANCELLED);
 }
 
 TEST_F(PlanApi, GivingUpUnderConditionsGivesNoPlan) {

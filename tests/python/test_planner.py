@@ -277,7 +277,7 @@ def test_sentences_are_the_command_lines(
         ),
         (
             {"conditions": {"switch_latency": 0.01, "switch_latency_spread": 0.02}},
-            "'switch_latency_spread' is 0.02; expected no more seconds than 'switch_latency' has",
+            "'switch_latency_spread' is 0.02 s, more than the 'switch_latency' of 0.01 s; ",
         ),
         ({"tp": object()}, "'tp': a setting cannot be read: "),
         ({"schedule": 3}, "the schedule must be a name, a path, "),

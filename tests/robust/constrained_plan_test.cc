@@ -209,8 +209,7 @@ TEST(ConstrainedPlanTest, IsNearTheOptimumOfSmallPipelines) {
   EXPECT_GT(most_percent, 12);
 }
 
-// The search without constraints finds these; with a limit that hardly binds it may not find
-// nothing.
+// What the search finds without constraints it must nearly find with those that hardly bind.
 TEST(ConstrainedPlanTest, WhatHardlyBindsCostsLittle) {
   std::mt19937 random(19);
   const Planner planner = RandomPlanner(random, 3, 5, 6);
@@ -252,6 +251,50 @@ TEST(ConstrainedPlanTest, MoreEffortIsNeverWorseAndTheSameTwice) {
       EXPECT_GE(saving, before) << run;
       before = saving;
     }
+  }
+}
+
+// What they begin from must not depend on the effort.
+TEST(ConstrainedPlanTest, MoreEffortIsNeverWorseWithADwellOrFewClocks) {
+  std::mt19937 random(59);
+  for (int run = 0; run < 3; ++run) {
+    const Planner planner = RandomPlanner(random, 4, 6, 5);
+    RobustPlanSpec spec = Under(planner, 0.3);
+    spec.conditions.noise.per_computation = 0.005 * (run == 1);
+    spec.conditions.max_slowdown = 0.002;
+    if (run % 3 != 1) spec.constraints.max_knobs = 2 + run % 3;
+    if (run % 3 != 2) spec.constraints.min_dwell_seconds = 4 * ShortestSeconds(planner.pipeline());
+    double before = -1e300;
+    for (const double effort : {1.0 / 64, 1.0 / 16}) {
+      spec.effort = effort;
+      const auto plan = PlanUnder(planner, planner.baseline().iteration_time_seconds, spec);
+      ASSERT_TRUE(plan) << plan.error().message;
+      const double saving = plan->price_curve.back().saving_percent;
+      EXPECT_GE(saving, before) << run << ", " << effort;
+      before = saving;
+    }
+  }
+}
+
+// Whoever gives up waits for no more than the plan on paper that is being made.
+TEST(ConstrainedPlanTest, EndsWhereToldTo) {
+  std::mt19937 random(67);
+  const Planner planner = RandomPlanner(random, 3, 5, 5);
+  RobustPlanSpec spec = Under(planner, 0.3);
+  spec.effort = 1;
+  spec.constraints.max_knobs = 3;
+  for (int most = 1; most < 64; most *= 2) {
+    int calls = 0;
+    double share = 0;
+    const auto plan = PlanUnder(planner, planner.baseline().iteration_time_seconds, spec,
+                                [&](const PlanProgress& progress) {
+                                  EXPECT_GE(progress.share, share);
+                                  share = progress.share;
+                                  return ++calls < most;
+                                });
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(calls, most);
+    EXPECT_LE(plan->plan.distinct_knobs, 3);
   }
 }
 

@@ -162,6 +162,29 @@ TEST(PlanUnderTest, MoreChangesAreNeverWorse) {
   }
 }
 
+// Without noise several walks are made at each level; a limit must not change any of them.
+TEST(PlanUnderTest, MoreChangesAreNeverWorseWhereChangesHaveAPrice) {
+  std::mt19937 random(15);
+  for (int run = 0; run < 6; ++run) {
+    const Planner planner = RandomPlanner(random, 4, 6, 6);
+    RobustPlanSpec spec = Late(planner, 0.1);
+    spec.conditions.switching.call_ahead = CallAhead::kPredicted;
+    spec.conditions.max_slowdown = 0.001;
+    const double mean_joules = planner.baseline().energy_joules / planner.pipeline().dag.size();
+    spec.conditions.change_joules = (0.05 + 0.01 * run) * mean_joules;
+    for (const double effort : {1.0 / 64, 1.0 / 16}) {
+      spec.effort = effort;
+      double before = -1e300;
+      for (const int most : {10, 20, 30, 1000}) {
+        spec.conditions.max_changes = most;
+        const RobustPlan plan = Under(planner, 1, spec);
+        EXPECT_GE(SavingOfSearch(plan), before) << run << ", " << effort << ", " << most;
+        before = SavingOfSearch(plan);
+      }
+    }
+  }
+}
+
 TEST(PlanUnderTest, MoreEffortIsNeverWorse) {
   std::mt19937 random(13);
   for (int run = 0; run < 3; ++run) {

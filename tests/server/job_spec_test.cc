@@ -59,8 +59,8 @@ TEST(JobSpecTest, ConditionsThatCannotBeAreRefused) {
         FailureOf(with(R"({"switch_latency":"1ms","switch_latency_spread":"2ms"})"), profile);
     EXPECT_EQ(failure.code, FailureCode::kInvalid);
     EXPECT_THAT(failure.message,
-                HasSubstr("'switch_latency_spread' is 0.002; expected no more seconds than "
-                          "'switch_latency' has: from 0 to 0.001"));
+                HasSubstr("'switch_latency_spread' is 0.002 s, more than the 'switch_latency' of "
+                          "0.001 s; expected at most as much"));
     EXPECT_EQ(failure.field, "job.conditions");
   }
 }
