@@ -92,16 +92,17 @@ fuzz_one() {
 # fuzz_all SECONDS...: builds all fuzzers and runs each for that long, one on each core, with
 # the options of libFuzzer that follow.
 fuzz_all() {
-  local fuzzer running=0 failed=0
+  local source running=0 failed=0
   configure fuzz "-DCMAKE_CXX_COMPILER=clang++$(llvm_suffix)"
   build fuzz fuzzers
-  for fuzzer in build/fuzz/bin/*_fuzzer; do
+  # By their sources: in a folder that was kept there may be fuzzers that are no more.
+  for source in fuzz/*_fuzzer.cc; do
     if ((running == $(nproc))); then
       wait -n || failed=1
       running=$((running - 1))
     fi
     # Not the summary, which is for the end of all sections.
-    (trap - EXIT && fuzz_one "$(basename "$fuzzer" _fuzzer)" "$@") &
+    (trap - EXIT && fuzz_one "$(basename "$source" _fuzzer.cc)" "$@") &
     running=$((running + 1))
   done
   while ((running > 0)); do

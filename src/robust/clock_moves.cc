@@ -121,7 +121,7 @@ void ClockMoves::ProposeCopy(int computation) {
   }
 }
 
-std::vector<KnobChange>& ClockMoves::Propose(const std::vector<int>& knobs, int computation) {
+std::span<const KnobChange> ClockMoves::Propose(const std::vector<int>& knobs, int computation) {
   proposal_.clear();
   ++proposals_;
   knobs_ = &knobs;
@@ -135,8 +135,8 @@ std::vector<KnobChange>& ClockMoves::Propose(const std::vector<int>& knobs, int 
   return proposal_;
 }
 
-std::vector<KnobChange>& ClockMoves::ProposeRepeat(const std::vector<int>& knobs,
-                                                   std::span<const int> stretch) {
+std::span<const KnobChange> ClockMoves::ProposeRepeat(const std::vector<int>& knobs,
+                                                      std::span<const int> stretch) {
   proposal_.clear();
   ++proposals_;
   knobs_ = &knobs;

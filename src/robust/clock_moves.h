@@ -23,11 +23,11 @@ class ClockMoves {
 
   // Some change near a computation (no computation twice); may be empty. Valid until the
   // next call.
-  std::vector<KnobChange>& Propose(const std::vector<int>& knobs, int computation);
+  std::span<const KnobChange> Propose(const std::vector<int>& knobs, int computation);
 
   // A stretch of the iteration gets the clocks of another one, some microbatches away.
-  std::vector<KnobChange>& ProposeRepeat(const std::vector<int>& knobs,
-                                         std::span<const int> stretch);
+  std::span<const KnobChange> ProposeRepeat(const std::vector<int>& knobs,
+                                            std::span<const int> stretch);
 
  private:
   void Add(int i, int knob);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <utility>
 
 namespace perseus::robust {
 ClockSearch::ClockSearch(const CostedPipeline& pipeline, LaneReplay* replay, std::uint64_t seed)
@@ -47,12 +46,18 @@ double ClockSearch::FirstOrder() {
     return sum;
   };
   const double now = cost(-1);
-  for (KnobChange& change : proposal_) std::swap(scratch_[change.computation], change.knob);
+  before_proposal_.clear();
+  for (const KnobChange& change : proposal_) {
+    before_proposal_.push_back(scratch_[change.computation]);
+    scratch_[change.computation] = change.knob;
+  }
   return cost(1) - now;
 }
 
 void ClockSearch::TakeBack() {
-  for (KnobChange& change : proposal_) std::swap(scratch_[change.computation], change.knob);
+  for (std::size_t k = 0; k < proposal_.size(); ++k) {
+    scratch_[proposal_[k].computation] = before_proposal_[k];
+  }
 }
 
 Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
@@ -60,7 +61,8 @@ class ClockSearch {
   LaneReplay* replay_;
   Stream stream_;
   ClockMoves moves_;
-  std::vector<KnobChange> proposal_;
+  std::span<const KnobChange> proposal_;  // Held by the moves.
+  std::vector<int> before_proposal_;      // The knobs that it replaces.
   std::vector<double> criticality_;
   std::vector<int> scratch_;  // The replay's knobs; with the proposal while it is judged.
   std::vector<int> affected_;

@@ -4,12 +4,12 @@
 #include "robust/exact_replay.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <memory>
 
 #include "common/word_hash.h"
 #include "perseus/pipeline.h"
+#include "robust/option_table.h"
 #include "switching/clock_state.h"
 #include "switching/forecast.h"
 #include "switching/rank_caller.h"
@@ -71,7 +71,8 @@ class JobReplay {
     }
     if (rules_.late() && rules_.predicts()) forecasts_.resize(pipelines);
     nearest_.resize(pipeline.tables.size());
-    for (std::size_t t = 0; t < nearest_.size(); ++t) nearest_[t] = NearestOf(pipeline.tables[t]);
+    for (std::size_t t = 0; t < nearest_.size(); ++t)
+      nearest_[t] = NearestOptions(pipeline, pipeline.tables[t]);
   }
 
   void Step(std::int64_t iteration, ReplayedRun* run) {
@@ -98,31 +99,6 @@ class JobReplay {
   }
 
  private:
-  // [knob] The option that counts at a clock: the nearest of the table, the lower
-  // clock of two equally near; none where knobs are labels.
-  std::vector<const CostOption*> NearestOf(const CostTable& table) const {
-    std::vector<const CostOption*> nearest(pipeline_.knobs.size(), nullptr);
-    for (const CostOption& option : table.all_options) nearest[option.knob] = &option;
-    if (!pipeline_.knobs_are_numbers) return nearest;
-    const std::vector<const CostOption*> own = nearest;
-    for (std::size_t knob = 0; knob < nearest.size(); ++knob) {
-      if (own[knob] != nullptr) continue;
-      double least = 0;
-      for (const CostOption& option : table.all_options) {
-        const double away =
-            std::abs(pipeline_.knobs[option.knob].number - pipeline_.knobs[knob].number);
-        const bool lower =
-            nearest[knob] != nullptr &&
-            pipeline_.knobs[option.knob].number < pipeline_.knobs[nearest[knob]->knob].number;
-        if (nearest[knob] == nullptr || away < least || (away == least && lower)) {
-          nearest[knob] = &option;
-          least = away;
-        }
-      }
-    }
-    return nearest;
-  }
-
   WordHash Latencies(int p, std::int64_t iteration, int rank) const {
     return WordHash(seed_).With(kLatencyWord).With(p).With(iteration).With(rank);
   }

@@ -60,7 +60,7 @@ bool LaneReplay::Run(int i, Node* node) {
   const bool was_calling = last != nullptr && last->calling;
   const bool late = latency > 0 && (changes || was_calling);
   node->old_knob = was_calling && !changes ? last->old_knob : before;
-  const OptionTable::Option& old = options_.Of(i, node->old_knob);
+  const OptionTable::Option& old = options_.OfLate(i, node->old_knob, knob);
   const double gain = (old.effective_joules - option.effective_joules) / old.seconds;
   const double share = option.seconds / old.seconds;
   node->effective_joules = option.effective_joules * samples_.weight[i];

@@ -62,7 +62,7 @@ class LaneReplay {
     const OptionTable::Option& option = options_.Of(computation, knob);
     Expected expected = {option.seconds, option.effective_joules * samples_.weight[computation]};
     if (knob == before || switching_.call_ahead != CallAhead::kNone) return expected;
-    const OptionTable::Option& old = options_.Of(computation, before);
+    const OptionTable::Option& old = options_.OfLate(computation, before, knob);
     const double wait =
         switching_.latency_seconds < old.seconds ? switching_.latency_seconds : old.seconds;
     const double share = wait / old.seconds;

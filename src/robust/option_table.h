@@ -5,12 +5,16 @@
 #define PERSEUS_ROBUST_OPTION_TABLE_H_
 
 #include <cstddef>
-#include <cstdlib>
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
 
 namespace perseus::robust {
+
+// [knob] The option of a table that counts at a clock, which may be one that the table lacks: the
+// nearest, the lower clock of two equally near; none where knobs are labels.
+std::vector<const CostOption*> NearestOptions(const CostedPipeline& pipeline,
+                                              const CostTable& table);
 
 // What every computation takes at every knob, where searches look it up.
 class OptionTable {
@@ -20,29 +24,30 @@ class OptionTable {
     double effective_joules = 0;
   };
 
-  // The pipeline must outlive it. A knob that a table lacks counts as its nearest one.
-  explicit OptionTable(const CostedPipeline& pipeline)
-      : pipeline_(pipeline), num_knobs_(pipeline.knobs.size()) {
-    options_.reserve(pipeline.tables.size() * num_knobs_);
-    for (const CostTable& table : pipeline.tables) {
-      for (int knob = 0; knob < static_cast<int>(num_knobs_); ++knob) {
-        const CostOption* nearest = &table.all_options.front();
-        for (const CostOption& option : table.all_options) {
-          if (std::abs(option.knob - knob) < std::abs(nearest->knob - knob)) nearest = &option;
-        }
-        options_.push_back({nearest->time_seconds, EffectiveEnergy(table, *nearest)});
-      }
-    }
-  }
+  // The pipeline must outlive it.
+  explicit OptionTable(const CostedPipeline& pipeline);
 
-  const Option& Of(int computation, int knob) const {
-    return options_[static_cast<std::size_t>(pipeline_.table_of[computation]) * num_knobs_ + knob];
+  // At a knob by NearestOptions(). Where there is none: as at the table's first.
+  const Option& Of(int computation, int knob) const { return CellOf(computation, knob).option; }
+  // While the knob before is still in effect. Where there is none: as at its own, which is what
+  // the replay of a job takes.
+  const Option& OfLate(int computation, int before, int own) const {
+    const Cell& late = CellOf(computation, before);
+    return late.counts ? late.option : CellOf(computation, own).option;
   }
 
  private:
+  struct Cell {
+    Option option;
+    bool counts = true;
+  };
+  const Cell& CellOf(int computation, int knob) const {
+    return cells_[static_cast<std::size_t>(pipeline_.table_of[computation]) * num_knobs_ + knob];
+  }
+
   const CostedPipeline& pipeline_;
   std::size_t num_knobs_;
-  std::vector<Option> options_;  // [table x knobs + knob]
+  std::vector<Cell> cells_;  // [table x knobs + knob]
 };
 
 }  // namespace perseus::robust

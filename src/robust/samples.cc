@@ -17,6 +17,7 @@ constexpr std::uint64_t kStageDraw = 2;
 constexpr std::uint64_t kGpuDraw = 3;
 constexpr int kBlock = 8;
 constexpr int kMostLanePipelines = 16;
+constexpr int kMostTimesLanes = 4;
 
 }  // namespace
 
@@ -25,8 +26,11 @@ Samples DrawSamples(const CostedPipeline& pipeline, const TimeNoise& noise, int 
   const PipelineDag& dag = pipeline.dag;
   Samples samples;
   if (noise.any()) {
-    // Of very many pipelines some: memory is bounded, and trials know all.
+    // Of very many pipelines some: memory is bounded, and trials know all. Fewer where a whole
+    // number of jobs would take many more lanes than are wanted.
     samples.pipelines = std::clamp(pipelines, 1, kMostLanePipelines);
+    const int most = std::max(kMostTimesLanes * lanes, kBlock);
+    while (std::lcm(samples.pipelines, kBlock) > most) --samples.pipelines;
     const int step = std::lcm(samples.pipelines, kBlock);
     samples.lanes = (lanes + step - 1) / step * step;
   }

@@ -31,7 +31,8 @@ struct Samples {
 };
 
 // Without noise there is one lane, whatever `lanes` is. Else `lanes` is rounded up
-// to whole jobs and to a multiple of 8.
+// to whole jobs and to a multiple of 8. A job has 16 pipelines at most, and fewer where one
+// would take more than four times as many lanes.
 Samples DrawSamples(const CostedPipeline& pipeline, const TimeNoise& noise, int pipelines,
                     int lanes, std::uint64_t seed);
 

@@ -27,7 +27,7 @@ constexpr double kPriceRange = 10;
 SweepSearch::SweepSearch(const CostedPipeline& pipeline, WindowReplay* replay, std::uint64_t seed)
     : pipeline_(pipeline), replay_(replay), stream_(seed), moves_(pipeline, &stream_) {}
 
-const std::vector<KnobChange>& SweepSearch::Propose() {
+std::span<const KnobChange> SweepSearch::Propose() {
   const int size = pipeline_.dag.size();
   const int window = std::min(size, kWindow);
   centre_ += speed_;
@@ -101,7 +101,7 @@ Chosen SweepSearch::Anneal(const SearchGoal& goal, const ClockSearch::Schedule& 
       Adapt(goal, share);
       if (adapted++ % kRefreshEvery == 0) replay_->Refresh();
     }
-    const std::vector<KnobChange>& proposal = Propose();
+    const std::span<const KnobChange> proposal = Propose();
     moves_work += kMoveWork + static_cast<std::int64_t>(proposal.size());
     if (proposal.empty()) continue;
     const double allowed = -heat * std::log(1 - stream_.Share());

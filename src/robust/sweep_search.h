@@ -5,7 +5,7 @@
 #define PERSEUS_ROBUST_SWEEP_SEARCH_H_
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "perseus/costed_pipeline.h"
 #include "robust/clock_moves.h"
@@ -26,7 +26,7 @@ class SweepSearch {
   Chosen Anneal(const SearchGoal& goal, const ClockSearch::Schedule& schedule);
 
  private:
-  const std::vector<KnobChange>& Propose();
+  std::span<const KnobChange> Propose();
   void Adapt(const SearchGoal& goal, double share);
 
   const CostedPipeline& pipeline_;

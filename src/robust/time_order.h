@@ -17,10 +17,14 @@ namespace perseus::robust {
 // topological order, too: each has a place in it. What is near in time is near there.
 class TimeOrder {
  public:
-  // About as many arcs across cuts are listed in all: 64 MiB.
+  // So many arcs across cuts are listed at most, unless one cut has more: 64 MiB.
   static constexpr std::int64_t kMostCutArcs = 1 << 22;
 
   explicit TimeOrder(const CostedPipeline& pipeline, std::int64_t most_cut_arcs = kMostCutArcs);
+
+  // The most arcs across the cut behind any place. Where a stage is far ahead of the next one
+  // (GPipe, and the second stage is slower), about as many as there are microbatches.
+  static std::int64_t MostAcrossOneCut(const CostedPipeline& pipeline);
 
   // From or to the computation at a place.
   struct Arc {
@@ -45,14 +49,16 @@ class TimeOrder {
   // The first place behind the first cut that is behind a place. There is a cut behind each, and
   // fewer only where they would take much memory.
   int EndOfCutBehind(int place) const { return std::min(size(), (place / stride_ + 1) * stride_); }
+  // In all cuts.
+  std::int64_t num_cut_arcs() const { return first_cut_.back(); }
   // All that lead across that cut.
   std::span<const CutArc> AcrossCutBehind(int place) const {
     return Of(cuts_, first_cut_, place / stride_);
   }
 
  private:
-  template <typename T>
-  static std::span<const T> Of(const std::vector<T>& all, const std::vector<int>& first, int k) {
+  template <typename T, typename Offset>
+  static std::span<const T> Of(const std::vector<T>& all, const std::vector<Offset>& first, int k) {
     return {all.data() + first[k], all.data() + first[k + 1]};
   }
   void MakeCuts(const PipelineDag& dag, std::int64_t most_arcs);
@@ -63,8 +69,8 @@ class TimeOrder {
   std::vector<Arc> before_;
   std::vector<int> first_after_;
   std::vector<Arc> after_;
-  int stride_ = 1;              // Of places after which there is a cut.
-  std::vector<int> first_cut_;  // [cut]: offsets.
+  int stride_ = 1;                       // Of places after which there is a cut.
+  std::vector<std::int64_t> first_cut_;  // [cut]: offsets.
   std::vector<CutArc> cuts_;
 };
 

@@ -7,9 +7,23 @@
 #include <cmath>
 
 namespace perseus::robust {
+namespace {
+
+// Of computations x lanes: three rows each are 384 MiB.
+constexpr std::int64_t kMostWindowCells = 1 << 24;
+// A trial reads all arcs across a cut. So many are no matter; more must be few beside the
+// computations, which is what a LaneReplay runs.
+constexpr std::int64_t kMostArcsOfCut = 1 << 12;
+constexpr std::int64_t kComputationsPerArc = 16;
+
+}  // namespace
 
 bool WindowReplay::Suits(const CostedPipeline& pipeline, const ClockSwitching& switching,
                          const Samples& samples) {
+  const std::int64_t size = pipeline.dag.size();
+  if (size * samples.lanes > kMostWindowCells) return false;
+  const std::int64_t most_arcs = std::max(kMostArcsOfCut, size / kComputationsPerArc);
+  if (TimeOrder::MostAcrossOneCut(pipeline) > most_arcs) return false;
   if (!(switching.latency_seconds > 0)) return true;
   if (switching.call_ahead == CallAhead::kEnd) return false;
   double shortest = 1e300;
@@ -63,6 +77,7 @@ WindowReplay::WindowReplay(const CostedPipeline& pipeline, const ClockSwitching&
   length_.resize(size_);
   joules_.assign(size_, 0.0);
   share_.assign(size_, 0.0);
+  plain_share_.assign(size_, 0.0);
   marked_.assign(size_, 0);
   touched_.assign(size_, 0);
 }
@@ -78,7 +93,7 @@ double WindowReplay::Set(int computation) {
   if (knob != before) {
     length.added = switching_.stall_seconds;
     if (wait_[i] > 0) {
-      const OptionTable::Option& old = options_.Of(i, before);
+      const OptionTable::Option& old = options_.OfLate(i, before, knob);
       const double share = wait_[i] / old.seconds;
       length.added += wait_[i] - share * option.seconds;
       joules += share * (old.effective_joules - option.effective_joules) *
@@ -215,6 +230,7 @@ void WindowReplay::Reset(std::span<const int> knobs) {
 WindowReplay::Cost WindowReplay::Begin(std::span<const KnobChange> changes) {
   Discard();
   has_trial_ = true;
+  is_timed_ = false;
   const auto mark = [&](int i) {
     const int place = order_.PlaceOf(i);
     if (marked_[place] != 0) return;
@@ -247,7 +263,7 @@ WindowReplay::Cost WindowReplay::Begin(std::span<const KnobChange> changes) {
       marked_[place] = 0;
       continue;
     }
-    cost.seconds += share_[place] * (longer + added);
+    cost.seconds += share_[place] * longer + plain_share_[place] * added;
     first_ = std::min(first_, place);
     last_ = std::max(last_, place);
   }
@@ -258,7 +274,9 @@ WindowReplay::Cost WindowReplay::Begin(std::span<const KnobChange> changes) {
 }
 
 double WindowReplay::Seconds() {
-  if (last_ < 0) return tried_.seconds;
+  // Once: the ends of before are in the rows that a second time would write to.
+  if (last_ < 0 || is_timed_) return tried_.seconds;
+  is_timed_ = true;
   const int end = order_.EndOfCutBehind(last_);
   // With the lengths of before.
   for (Undo& undo : undo_) std::swap(length_[undo.place], undo.length);
@@ -318,6 +336,7 @@ void WindowReplay::Refresh() {
   EnsureHeads(size_);
   work_ += static_cast<std::int64_t>(size_) * (lanes_ + 4) / 4;
   std::fill(share_.begin(), share_.end(), 0.0);
+  std::fill(plain_share_.begin(), plain_share_.end(), 0.0);
   const int jobs = lanes_ / samples_.pipelines;
   const auto end_of = [&](int place, int lane) { return Row(row_[place])[lane]; };
   for (int job = 0; job < jobs; ++job) {
@@ -336,6 +355,7 @@ void WindowReplay::Refresh() {
     }
     while (at >= 0) {
       share_[at] += samples_.TimeOf(order_.order()[at])[lane] / jobs;
+      plain_share_[at] += 1.0 / jobs;
       int from = -1;
       double latest = pipeline_.dag.start_delay_seconds[order_.order()[at]];
       for (const TimeOrder::Arc& arc : order_.Before(at)) {

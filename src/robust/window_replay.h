@@ -29,7 +29,7 @@ namespace perseus::robust {
 class WindowReplay {
  public:
   // Whether every call for a clock ends before the next one, so that the model is that of
-  // LaneReplay.
+  // LaneReplay, and neither memory nor one cut would be large.
   static bool Suits(const CostedPipeline& pipeline, const ClockSwitching& switching,
                     const Samples& samples);
 
@@ -98,14 +98,15 @@ class WindowReplay {
   std::vector<int> next_;
   std::vector<double> wait_;  // [computation]: at the clock before it, where that was another.
   std::vector<int> knobs_;
-  std::vector<Length> length_;  // [place]
-  std::vector<double> joules_;  // [place]
-  std::vector<int> row_;        // [place]: of its end.
-  std::vector<double> ends_;    // Two rows for each place, and one of zeros.
-  std::vector<double> tails_;   // One row for each place, and one of zeros.
-  std::vector<double> share_;   // [place]: of jobs, with the factor of time.
-  std::vector<char> marked_;    // [place]: its length changes.
-  std::vector<char> touched_;   // [place]: its end differs in the trial.
+  std::vector<Length> length_;       // [place]
+  std::vector<double> joules_;       // [place]
+  std::vector<int> row_;             // [place]: of its end.
+  std::vector<double> ends_;         // Two rows for each place, and one of zeros.
+  std::vector<double> tails_;        // One row for each place, and one of zeros.
+  std::vector<double> share_;        // [place]: of jobs, with the factor of time.
+  std::vector<double> plain_share_;  // [place]: of jobs, for what has no factor.
+  std::vector<char> marked_;         // [place]: its length changes.
+  std::vector<char> touched_;        // [place]: its end differs in the trial.
   std::vector<int> touched_list_;
   struct Undo {
     int place = 0;
@@ -121,6 +122,7 @@ class WindowReplay {
   int heads_end_ = 0;    // Ends of earlier places are up to date.
   int tails_begin_ = 0;  // Tails from this place on are.
   bool has_trial_ = false;
+  bool is_timed_ = false;  // The trial: its ends are there.
   std::int64_t work_ = 0;
 };
 

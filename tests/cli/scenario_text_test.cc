@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 namespace perseus::cli {
@@ -34,7 +35,7 @@ TEST(ScenarioTextTest, EveryDisturbanceIsNamed) {
   spec.noise = {.per_computation = 0.01, .per_stage = 0.02, .per_gpu = 0.005};
   spec.switching = {
       .latency_seconds = 0.015, .stall_seconds = 0.002, .call_ahead = CallAhead::kEnd};
-  spec.stragglers.push_back({StragglerKind::kSlow, 1.2, 3, -1, 20, 1});
+  spec.stragglers.push_back({StragglerKind::kSlow, 1.2, 3, std::nullopt, 20, 1});
   spec.stragglers.push_back({StragglerKind::kDataStall, 0.5, 0, 0, 0, 0});
   spec.random_stragglers.share_of_gpus_per_day = 0.05;
   spec.random_stragglers.kind = StragglerKind::kClockCap;
@@ -74,7 +75,7 @@ TEST(ScenarioTextTest, ConditionsAreSaidInOneSentence) {
 TEST(ScenarioTextTest, ManyStragglersAreCounted) {
   EmulationSpec spec;
   for (int pipeline = 0; pipeline < 6; ++pipeline) {
-    spec.stragglers.push_back({StragglerKind::kPowerCap, 250, pipeline, -1, 0, 0});
+    spec.stragglers.push_back({StragglerKind::kPowerCap, 250, pipeline, std::nullopt, 0, 0});
   }
   const std::string words = ScenarioInWords(spec);
   EXPECT_NE(words.find("pipeline 3 draws 250 W a GPU at most; 2 stragglers more;"),

@@ -3,17 +3,22 @@
 
 #include "robust/lane_replay.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "perseus/conditions.h"
+#include "plan/pipelines.h"
 #include "robust/exact_replay.h"
 #include "robust/robust_testing.h"
 #include "robust/samples.h"
+#include "robust/window_replay.h"
 
 namespace perseus::robust {
 namespace {
@@ -77,6 +82,41 @@ RC_GTEST_PROP(LaneReplayProperty, IsExactWhereCallsEndWithinComputations, ()) {
   RC_ASSERT(Near(figures.seconds, run.seconds.back()));
   RC_ASSERT(Near(figures.effective_joules + pipeline.total_blocking_power_watts * figures.seconds,
                  run.joules.back()));
+}
+
+// A clock that a kind lacks, and that is still in effect when it begins, counts as the nearest
+// clock that it has, which may not be the nearest row; a label that it lacks, as its own.
+TEST(LaneReplayTest, TakesForALateClockWhatTheReplayOfAJobTakes) {
+  for (const bool labels : {false, true}) {
+    const auto rows = [&](const char* cell, std::vector<std::pair<const char*, double>> knobs) {
+      std::string text;
+      for (const auto& [knob, seconds] : knobs) {
+        text += fmt::format("{},{},{},{}\n", cell, labels ? fmt::format("k{}", knob) : knob,
+                            seconds, 600 - 100 * seconds);
+      }
+      return text;
+    };
+    const CostedPipeline pipeline =
+        plan_testing::Costed(rows("0,forward", {{"1400", 1.0}, {"500", 2.0}, {"450", 2.1}}) +
+                                 rows("0,backward", {{"1400", 2.0}, {"450", 3.1}}),
+                             plan_testing::DagOf("1f1b", 1, 2), plan_testing::Blocking(20));
+    ASSERT_EQ(pipeline.knobs.size(), 3U);
+    std::vector<int> knobs;
+    for (int i = 0; i < pipeline.dag.size(); ++i) {
+      const bool forward = pipeline.dag.computations[i].action.type == ComputationType::kForward;
+      knobs.push_back(forward ? 1 : labels ? 2 : 0);
+    }
+    Conditions conditions;
+    conditions.switching.latency_seconds = 0.5;
+    const Samples samples = DrawSamples(pipeline, {}, 1, 1, 0);
+    LaneReplay lanes(pipeline, conditions.switching, samples);
+    lanes.Reset(knobs);
+    const ReplayedRun run = ReplayJob(pipeline, OptionsAt(pipeline, knobs), conditions, 1, 3, 0);
+    EXPECT_NEAR(lanes.figures().seconds, run.seconds.back(), 1e-9) << labels;
+    WindowReplay window(pipeline, conditions.switching, samples);
+    window.Reset(knobs);
+    EXPECT_NEAR(window.figures().seconds, run.seconds.back(), 1e-9) << labels;
+  }
 }
 
 TEST(LaneReplayTest, CriticalityIsTheSlopeOfTheMeanTime) {

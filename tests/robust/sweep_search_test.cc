@@ -115,7 +115,7 @@ TEST(ClockMovesTest, ProposesWhatRanksOfferAndNoComputationTwice) {
     const std::vector<int> knobs = RandomKnobs(random, pipeline);
     const int at = static_cast<int>(random() % all.size());
     const bool repeats = k % 4 == 0;
-    const std::vector<KnobChange>& proposal =
+    const std::span<const KnobChange> proposal =
         repeats ? moves.ProposeRepeat(knobs, std::span(all).subspan(at)) : moves.Propose(knobs, at);
     std::set<int> computations;
     std::set<int> ranks;
@@ -150,7 +150,7 @@ TEST(ClockMovesTest, RepeatsAStretchSomeMicrobatchesAway) {
   ClockMoves moves(planner.pipeline(), &stream);
   bool whole = false;
   for (int k = 0; k < 50; ++k) {
-    const std::vector<KnobChange>& proposal = moves.ProposeRepeat(knobs, stretch);
+    const std::span<const KnobChange> proposal = moves.ProposeRepeat(knobs, stretch);
     // By an odd number of microbatches every clock is another one, by an even one none.
     for (const KnobChange& change : proposal) {
       EXPECT_EQ(change.knob, 1 - knobs[change.computation]);

@@ -79,6 +79,7 @@ RC_GTEST_PROP(WindowReplayProperty, FindsWhatAReplayOfAllLanesFinds, ()) {
     tried.effective_joules += cost.effective_joules;
     tried.changes += cost.changes;
     tried.seconds = replay.Seconds();
+    if (random() % 2 == 0) RC_ASSERT(replay.Seconds() == tried.seconds);
     RC_ASSERT(agree(tried));
     if (random() % 2 == 0) {
       replay.Commit();
@@ -90,20 +91,48 @@ RC_GTEST_PROP(WindowReplayProperty, FindsWhatAReplayOfAllLanesFinds, ()) {
   }
 }
 
-// The iteration's time is convex in the durations.
+// The iteration's time is convex in the durations, noise and late clocks or not.
 RC_GTEST_PROP(WindowReplayProperty, AMoveTakesNoLessThanItsFirstOrder, ()) {
   std::mt19937 random(*rc::gen::inRange(0, 1 << 30));
   const Planner planner = RandomPlanner(random, 3, 5, 4);
   const CostedPipeline& pipeline = planner.pipeline();
-  const TimeNoise noise = {.per_computation = (random() % 2) * 0.05};
+  TimeNoise noise;
+  noise.per_computation = (random() % 2) * 0.05;
+  noise.per_gpu = (random() % 2) * 0.1;
+  ClockSwitching switching;
+  switching.call_ahead = random() % 2 == 0 ? CallAhead::kNone : CallAhead::kPredicted;
+  switching.latency_seconds = (random() % 2) * 0.6 * ShortestSeconds(pipeline);
+  switching.stall_seconds = (random() % 2) * 0.3 * ShortestSeconds(pipeline);
   const Samples samples = DrawSamples(pipeline, noise, 1, 16, random());
-  WindowReplay replay(pipeline, {}, samples);
+  RC_PRE(WindowReplay::Suits(pipeline, switching, samples));
+  WindowReplay replay(pipeline, switching, samples);
   replay.Reset(RandomKnobs(random, pipeline));
   replay.Refresh();
   for (int k = 0; k < 20; ++k) {
     const WindowReplay::Cost cost = replay.Begin(RandomChanges(random, pipeline));
     RC_ASSERT(replay.Seconds() >= replay.figures().seconds + cost.seconds - 1e-9);
   }
+}
+
+// Asked twice how long a trial takes, it still takes back what it tried.
+TEST(WindowReplayTest, SecondsMayBeAskedTwice) {
+  std::mt19937 random(5);
+  const Planner planner = RandomPlanner(random, 3, 5, 4);
+  const CostedPipeline& pipeline = planner.pipeline();
+  const Samples samples = DrawSamples(pipeline, {}, 1, 1, 0);
+  WindowReplay replay(pipeline, {}, samples);
+  const std::vector<int> knobs(pipeline.dag.size(), 0);
+  replay.Reset(knobs);
+  const auto seconds_of = [&](int computation) {
+    replay.Begin(std::vector<KnobChange>{{computation, 3}});
+    return replay.Seconds();
+  };
+  const double first = seconds_of(1);
+  const double last = seconds_of(pipeline.dag.size() - 1);
+  seconds_of(0);
+  EXPECT_EQ(replay.Seconds(), replay.Seconds());
+  EXPECT_EQ(seconds_of(1), first);
+  EXPECT_EQ(seconds_of(pipeline.dag.size() - 1), last);
 }
 
 TEST(WindowReplayTest, SuitsWhereEveryCallEndsBeforeTheNext) {
