@@ -11,8 +11,8 @@
 #include <set>
 
 #include "common/word_hash.h"
-#include "plan/cost_options.h"
 #include "robust/few_knobs.h"
+#include "robust/knobs.h"
 #include "robust/lane_replay.h"
 #include "robust/price_path.h"
 #include "robust/run_search.h"
@@ -27,32 +27,6 @@ constexpr double kLeastEffort = 1.0 / 64;
 constexpr double kSecondRoundEffort = 1.0 / 16;
 // Of plans that know no conditions, where there is a second round.
 constexpr double kPaperEffort = 0.2;
-
-// Fewer lanes where there are very many computations.
-int LanesToAnneal(int computations) {
-  constexpr int kMostCells = 1 << 22;
-  return std::clamp(kMostCells / std::max(1, computations), 8, 128);
-}
-
-// The options of all computations at one knob each; empty where one has no such option.
-std::vector<CostOption> OptionsOrNone(const CostedPipeline& pipeline,
-                                      const std::vector<int>& knobs) {
-  std::vector<CostOption> options;
-  options.reserve(knobs.size());
-  for (int i = 0; i < pipeline.dag.size(); ++i) {
-    const CostOption* const option = plan::FindOption(pipeline.TableOf(i), knobs[i]);
-    if (option == nullptr) return {};
-    options.push_back(*option);
-  }
-  return options;
-}
-
-std::vector<int> KnobsIn(const std::vector<CostOption>& options) {
-  std::vector<int> knobs;
-  knobs.reserve(options.size());
-  for (const CostOption& option : options) knobs.push_back(option.knob);
-  return knobs;
-}
 
 }  // namespace
 
@@ -72,7 +46,7 @@ ConstrainedSearch::ConstrainedSearch(const Planner& planner, double seconds,
 
 double ConstrainedSearch::Judge(LadderSearch* search,
                                 const std::vector<CostOption>& options) const {
-  return search->Judge(options, CountChanges(pipeline_.dag, KnobsIn(options)));
+  return search->Judge(options, CountChanges(pipeline_.dag, KnobsOf(options)));
 }
 
 // By how much the plan on paper is late; where there is none, it is not.
@@ -135,7 +109,7 @@ void ConstrainedSearch::TryStepByStep(const PlanConstraints& constraints) {
 
 void ConstrainedSearch::OneKnobForAll() {
   for (int knob = 0; knob < static_cast<int>(pipeline_.knobs.size()); ++knob) {
-    const auto options = OptionsOrNone(pipeline_, std::vector<int>(pipeline_.dag.size(), knob));
+    const auto options = OptionsAt(pipeline_, std::vector<int>(pipeline_.dag.size(), knob));
     if (!options.empty()) Judge(search_, options);
   }
 }
@@ -228,12 +202,12 @@ void ConstrainedSearch::Anneal(const Progress& progress) {
   const bool has_second_round = spec_.effort >= kSecondRoundEffort * (1 - 1e-9);
   if (search_->best() == nullptr && has_second_round) TryMoreOnPaper();
   if (search_->best() == nullptr) return;
-  std::vector<int> knobs = KnobsIn(search_->best()->options);
+  std::vector<int> knobs = KnobsOf(search_->best()->options);
   const bool noisy = spec_.conditions.noise.any();
   const Samples samples = DrawSamples(pipeline_, spec_.conditions.noise, spec_.pipelines,
-                                      LanesToAnneal(pipeline_.dag.size()), kConstrainedSeed);
+                                      LanesFor(pipeline_.dag.size()), kConstrainedSeed);
   LaneReplay replay(pipeline_, spec_.conditions.switching, samples);
-  replay.Reset(KnobsIn(planner_.baseline().options));
+  replay.Reset(KnobsOf(planner_.baseline().options));
   const double baseline_seconds = replay.figures().seconds;
   const double full = (noisy ? 8e9 : 1e9) * std::max(1.0 / 32, pipeline_.dag.size() / 1536.0);
   const double mean_joules = trials_.baseline().energy_joules / pipeline_.dag.size();
@@ -252,7 +226,7 @@ void ConstrainedSearch::Anneal(const Progress& progress) {
   for (int round = 0; round == 0 || done < spec_.effort * (1 - 1e-9); ++round) {
     const double share = round == 0 ? 1.0 / 64 : 3.0 / 64 * std::pow(4.0, round - 1);
     if (round > 0 && done + share > spec_.effort * (1 + 1e-9)) break;
-    if (round == 1 && TryMoreOnPaper()) knobs = KnobsIn(better_on_paper_);
+    if (round == 1 && TryMoreOnPaper()) knobs = KnobsOf(better_on_paper_);
     for (int part = 0; part < kParts; ++part) {
       goal.accepted_seconds = baseline_seconds * (1 + (slower_percent_ - correction) / 100);
       replay.Reset(knobs);
@@ -268,7 +242,7 @@ void ConstrainedSearch::Anneal(const Progress& progress) {
         replay.Reset(found);
         const double unused =
             100 * (goal.accepted_seconds - replay.figures().seconds) / baseline_seconds;
-        const double late = Judge(search_, OptionsOrNone(pipeline_, found));
+        const double late = Judge(search_, OptionsAt(pipeline_, found));
         if (late > 0) {
           correction += late + kLittle;
         } else if (unused + late < -kLittle) {

@@ -12,6 +12,7 @@
 #include "common/word_hash.h"
 #include "robust/clock_search.h"
 #include "robust/follow_path.h"
+#include "robust/knobs.h"
 #include "robust/price_path.h"
 #include "robust/sweep_search.h"
 #include "robust/wave_path.h"
@@ -20,36 +21,10 @@ namespace perseus::robust {
 namespace {
 
 constexpr std::uint64_t kSeed = 0x5EA2C4;  // The search's own.
-constexpr int kLanes = 128;
 constexpr int kPriceRounds = 150;
 constexpr int kLadders = 3;               // Of one lane.
 constexpr int kSinglePriceRounds = 1000;  // Of one lane.
 constexpr int kSingleChangeRounds = 800;  // Of one lane, where changes have a price, too.
-
-// Fewer lanes where there are very many computations.
-int LanesFor(int computations) {
-  constexpr int kMostCells = 1 << 22;
-  return std::clamp(kMostCells / std::max(1, computations), 8, kLanes);
-}
-
-std::vector<int> KnobsOf(const std::vector<CostOption>& options) {
-  std::vector<int> knobs;
-  knobs.reserve(options.size());
-  for (const CostOption& option : options) knobs.push_back(option.knob);
-  return knobs;
-}
-
-// Every computation's option at its knob.
-std::vector<CostOption> OptionsAt(const CostedPipeline& pipeline, const std::vector<int>& knobs) {
-  std::vector<CostOption> options;
-  options.reserve(pipeline.dag.computations.size());
-  for (int i = 0; i < pipeline.dag.size(); ++i) {
-    for (const CostOption& option : pipeline.TableOf(i).all_options) {
-      if (option.knob == knobs[i]) options.push_back(option);
-    }
-  }
-  return options;
-}
 
 }  // namespace
 

@@ -15,6 +15,7 @@
 #include "robust/constrained_search.h"
 #include "robust/dual_bound.h"
 #include "robust/kept_constraints.h"
+#include "robust/knobs.h"
 #include "robust/ladder_search.h"
 #include "robust/price_path.h"
 #include "robust/samples.h"
@@ -60,15 +61,8 @@ Trials MakeTrials(const Planner& planner, const RobustPlanSpec& spec, std::int64
           seed};
 }
 
-std::vector<int> KnobsUsed(const std::vector<CostOption>& options) {
-  std::vector<int> knobs;
-  knobs.reserve(options.size());
-  for (const CostOption& option : options) knobs.push_back(option.knob);
-  return knobs;
-}
-
 int ChangesOf(const CostedPipeline& pipeline, const std::vector<CostOption>& options) {
-  return CountChanges(pipeline.dag, KnobsUsed(options));
+  return CountChanges(pipeline.dag, KnobsOf(options));
 }
 
 // Calls begin when computations start, and each outlasts a call at any clock.
@@ -109,7 +103,7 @@ RobustBound BoundOf(const Planner& planner, const RobustPlanSpec& spec, double s
   const Samples samples =
       DrawSamples(pipeline, spec.conditions.noise, spec.pipelines, lanes, kBoundSeed);
   LaneReplay replay(pipeline, {}, samples);
-  replay.Reset(KnobsUsed(planner.baseline().options));
+  replay.Reset(KnobsOf(planner.baseline().options));
   const double watts = pipeline.total_blocking_power_watts;
   // The baseline in the lanes, with the same draws; where its own clocks change (kinds whose
   // highest clocks differ), and without noise, as it is replayed.
@@ -206,7 +200,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
                               robust::PriceOfTime(planner, seconds));
   const CostedPipeline& pipeline = planner.pipeline();
   const std::vector<CostOption>& max_clocks = planner.baseline().options;
-  if (kept.Keep(robust::KnobsUsed(max_clocks))) {
+  if (kept.Keep(robust::KnobsOf(max_clocks))) {
     search.Judge(max_clocks, robust::ChangesOf(pipeline, max_clocks));
   }
   const auto plan_of = [&](const std::vector<CostOption>& options) {
