@@ -42,6 +42,10 @@ def number(value: object, what: str) -> str:
 
 def factors(work: Sequence[float]) -> list[float]:
     """Return the work of each microbatch as numbers."""
+    if isinstance(work, (str, bytes, Mapping)) or not hasattr(work, "__iter__"):
+        raise PlannerError(
+            f"work must be a list with one number for each microbatch, not {work!r:.60}"
+        )
     return [float(number(jsonable(factor), "work")) for factor in work]
 
 

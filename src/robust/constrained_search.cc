@@ -116,18 +116,45 @@ void ConstrainedSearch::OneKnobForAll() {
 
 // The search without constraints, of a pipeline that may have lost some knobs. Returns what its
 // best plan saves.
-double ConstrainedSearch::SearchAllChoices(const Planner& planner, double effort,
-                                           const Progress& progress) {
+double ConstrainedSearch::SearchAllChoices(const Planner& planner, const Trials& trials,
+                                           double effort, const Progress& progress) {
   RobustPlanSpec spec = spec_;
   spec.constraints = {};
   spec.effort = effort;
-  LadderSearch search(planner, spec, trials_, slower_percent_, price_of_time_);
+  LadderSearch search(planner, spec, trials, slower_percent_, price_of_time_);
   Judge(&search, planner_.baseline().options);
   search.Run([&](double share, bool better) {
-    if (better && search.best() != nullptr) Judge(search_, search.best()->options);
+    if (better && search.best() != nullptr) {
+      Judge(search_, OptionsAt(pipeline_, KnobsOf(search.best()->options)));
+    }
     return progress(share, Improved());
   });
   return search.best() == nullptr ? -1e300 : search.best()->saving_percent;
+}
+
+// A margin is kept by searching a pipeline whose slowed computations last longer. That is more than
+// is asked for where conditions cost time, too, so half of the work is done without.
+void ConstrainedSearch::AllKnobs(const Progress& progress) {
+  const PlanConstraints& asked = spec_.constraints;
+  double share = 0;
+  if (asked.time_margin_fraction > 0 || asked.time_margin_sigmas > 0) {
+    share = 0.5;
+    PlannerOptions options;
+    options.slope_quantum_watts = -1;
+    options.cancelled = [&] { return !asks_(); };
+    const auto guarded = Planner::Create(kept_.Guarded(), options);
+    if (guarded) {
+      Trials trials = trials_;  // These times have the margin already.
+      trials.set_least_slowdown({});
+      SearchAllChoices(*guarded, trials, share * spec_.effort, [&](double through, bool better) {
+        return progress(share * through, better);
+      });
+    }
+  }
+  if (!goes_on_) return;
+  SearchAllChoices(planner_, trials_, (1 - share) * spec_.effort, [&](double through, bool better) {
+    return progress(share + (1 - share) * through, better);
+  });
 }
 
 // The search without constraints among few knobs. Which ones is decided by the least effort.
@@ -161,7 +188,7 @@ void ConstrainedSearch::FewKnobs(const Progress& progress) {
     double saving_percent = 0;
   };
   const auto run = [&](Few* each, double effort, const Progress& told) {
-    each->saving_percent = SearchAllChoices(each->planner, effort, told);
+    each->saving_percent = SearchAllChoices(each->planner, trials_, effort, told);
   };
   std::vector<Few> few;
   PlannerOptions options;
@@ -303,7 +330,7 @@ void ConstrainedSearch::Run(const Progress& progress) {
   if (!each_its_own) return Anneal(told);
   if (asked.max_knobs > 0) return FewKnobs(told);
   if (spec_.effort >= kSecondRoundEffort * (1 - 1e-9)) TryMoreOnPaper();
-  if (goes_on_) SearchAllChoices(planner_, spec_.effort, told);
+  if (goes_on_) AllKnobs(told);
 }
 
 }  // namespace perseus::robust

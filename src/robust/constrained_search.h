@@ -54,7 +54,9 @@ class ConstrainedSearch {
   void OneKnobForAll();
   void TryOnPaper(double effort, bool all);
   bool TryMoreOnPaper();
-  double SearchAllChoices(const Planner& planner, double effort, const Progress& progress);
+  double SearchAllChoices(const Planner& planner, const Trials& trials, double effort,
+                          const Progress& progress);
+  void AllKnobs(const Progress& progress);
   void FewKnobs(const Progress& progress);
   void Anneal(const Progress& progress);
   bool Improved();

@@ -69,4 +69,14 @@ double KeptConstraints::GuardedSeconds(const std::vector<CostOption>& options) c
   return Replay(pipeline_.dag, seconds).iteration_time_seconds;
 }
 
+CostedPipeline KeptConstraints::Guarded() const {
+  CostedPipeline guarded = pipeline_;
+  for (CostTable& table : guarded.tables) {
+    for (CostOption& option : table.all_options)
+      option.time_seconds = guard_.Seconds(table, option);
+    table.options = plan::ParetoOptions(table, {});
+  }
+  return guarded;
+}
+
 }  // namespace perseus::robust

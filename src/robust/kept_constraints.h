@@ -25,6 +25,9 @@ class KeptConstraints {
   // What the pipeline takes on paper if slowed computations last longer by the margin.
   double GuardedSeconds(const std::vector<CostOption>& options) const;
 
+  // The pipeline with that margin in its options' times.
+  CostedPipeline Guarded() const;
+
   // Computations that share a knob, by granularity; joined until they keep the
   // dwell. Empty where every computation has its own.
   const std::vector<std::vector<int>>& groups() const { return groups_; }

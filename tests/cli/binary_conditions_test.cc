@@ -51,6 +51,20 @@ TEST_F(BinaryConditionsTest, ConstraintsBesideConditionsLeaveMostOfTheSaving) {
             0.7 * without["expected"]["saving_percent"].get<double>());
 }
 
+// Where all stages are about equally slow, a margin leaves room off the critical path alone.
+TEST_F(BinaryConditionsTest, AMarginWithFewChangesSavesNearlyAsMuch) {
+  const auto saving = [](const std::vector<std::string>& margin) {
+    std::vector<std::string> arguments = {"plan",   "examples/gpt3-1.3b-a100-sxm.toml",
+                                          "--json", "--switch-latency",
+                                          "15ms",   "--max-changes",
+                                          "20",     "--effort",
+                                          "0.0157"};
+    arguments.insert(arguments.end(), margin.begin(), margin.end());
+    return json::parse(Out(arguments))["expected"]["saving_percent"].get<double>();
+  };
+  EXPECT_GT(saving({"--time-margin", "1%"}), 0.8 * saving({}));
+}
+
 TEST_F(BinaryConditionsTest, ExplainAndFrontierSayWhatHoldsOnPaperAlone) {
   const std::string path = Write(flags_, "explained");
   const std::string text = Out({"explain", path});

@@ -95,6 +95,9 @@ def test_a_pipeline_that_others_wait_for_does_not_hurry() -> None:
     assert fast.requested_time_seconds == slow.requested_time_seconds
     with pytest.raises(perseus.PlannerError, match="another number of microbatches"):
         planner.plan(work=lengths[0], others=[[1.0]])
+    flat: Any = lengths[0]
+    with pytest.raises(perseus.PlannerError, match="must be a list with one number for each"):
+        planner.plan(work=lengths[0], others=flat)
     with pytest.raises(perseus.PlannerError, match="but not this one's"):
         planner.plan(others=[lengths[0]])
 
