@@ -44,11 +44,6 @@ ConstrainedSearch::ConstrainedSearch(const Planner& planner, double seconds,
       price_of_time_(price_of_time),
       search_(search) {}
 
-double ConstrainedSearch::Judge(LadderSearch* search,
-                                const std::vector<CostOption>& options) const {
-  return search->Judge(options, CountChanges(pipeline_.dag, KnobsOf(options)));
-}
-
 // By how much the plan on paper is late; where there is none, it is not.
 double ConstrainedSearch::JudgePlan(double seconds, const PlanConstraints& constraints) {
   const auto [known, is_new] =
@@ -58,7 +53,7 @@ double ConstrainedSearch::JudgePlan(double seconds, const PlanConstraints& const
   if (!is_new || !asks_()) return known->second;
   const auto plan = planner_.PlanFor(seconds, constraints, paper_effort_,
                                      [&](const PlanProgress&) { return asks_(); });
-  if (plan) known->second = Judge(search_, plan->options);
+  if (plan) known->second = search_->Judge(plan->options);
   return known->second;
 }
 
@@ -110,7 +105,7 @@ void ConstrainedSearch::TryStepByStep(const PlanConstraints& constraints) {
 void ConstrainedSearch::OneKnobForAll() {
   for (int knob = 0; knob < static_cast<int>(pipeline_.knobs.size()); ++knob) {
     const auto options = OptionsAt(pipeline_, std::vector<int>(pipeline_.dag.size(), knob));
-    if (!options.empty()) Judge(search_, options);
+    if (!options.empty()) search_->Judge(options);
   }
 }
 
@@ -122,10 +117,10 @@ double ConstrainedSearch::SearchAllChoices(const Planner& planner, const Trials&
   spec.constraints = {};
   spec.effort = effort;
   LadderSearch search(planner, spec, trials, slower_percent_, price_of_time_);
-  Judge(&search, planner_.baseline().options);
+  search.Judge(planner_.baseline().options);
   search.Run([&](double share, bool better) {
     if (better && search.best() != nullptr) {
-      Judge(search_, OptionsAt(pipeline_, KnobsOf(search.best()->options)));
+      search_->Judge(OptionsAt(pipeline_, KnobsOf(search.best()->options)));
     }
     return progress(share, Improved());
   });
@@ -269,7 +264,7 @@ void ConstrainedSearch::Anneal(const Progress& progress) {
         replay.Reset(found);
         const double unused =
             100 * (goal.accepted_seconds - replay.figures().seconds) / baseline_seconds;
-        const double late = Judge(search_, OptionsAt(pipeline_, found));
+        const double late = search_->Judge(OptionsAt(pipeline_, found));
         if (late > 0) {
           correction += late + kLittle;
         } else if (unused + late < -kLittle) {

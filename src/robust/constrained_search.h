@@ -46,7 +46,6 @@ class ConstrainedSearch {
   void Run(const Progress& progress);
 
  private:
-  double Judge(LadderSearch* search, const std::vector<CostOption>& options) const;
   double JudgePlan(double seconds, const PlanConstraints& constraints);
   void HalveTheTime(const PlanConstraints& constraints);
   void HalveTheMargin(const PlanConstraints& constraints);

@@ -57,7 +57,8 @@ LadderSearch::LadderSearch(const Planner& planner, const RobustPlanSpec& spec, c
   lanes_baseline_seconds_ = replay_.figures().seconds;
 }
 
-double LadderSearch::Judge(const std::vector<CostOption>& options, int changes) {
+double LadderSearch::Judge(const std::vector<CostOption>& options) {
+  const int changes = CountChanges(pipeline_.dag, KnobsOf(options));
   const ReplayedFigures figures = trials_.Of(options);
   const double late = figures.slowdown_percent + trials_.MarginPercent(figures) - slower_percent_;
   const double base_joules = trials_.baseline().energy_joules;
@@ -163,7 +164,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
       if (replay_.figures().seconds > goal.accepted_seconds ||
           joules(replay_.figures()) > joules(followed)) {
         start = along;
-        late = Judge(OptionsAt(pipeline_, along), followed.changes);
+        late = Judge(OptionsAt(pipeline_, along));
       }
     }
     if (late > 0) level->correction += late;
@@ -196,7 +197,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
     const Chosen chosen = anneal(schedule);
     level->knobs = chosen.knobs.empty() ? replay_.knobs() : chosen.knobs;
     if (chosen.knobs.empty()) continue;
-    const double late = Judge(OptionsAt(pipeline_, chosen.knobs), chosen.figures.changes);
+    const double late = Judge(OptionsAt(pipeline_, chosen.knobs));
     // What the lanes do not know, and what the search has learned by heart from
     // them. A plan in time says something only where it used all that it might.
     constexpr double kLittle = 0.001;
@@ -233,7 +234,7 @@ bool LadderSearch::TryAll() {
     options.push_back(pipeline_.TableOf(i).all_options.front());
   }
   while (true) {
-    Judge(options, CountChanges(pipeline_.dag, KnobsOf(options)));
+    Judge(options);
     int i = 0;
     for (; i < pipeline_.dag.size(); ++i) {
       const auto& all = pipeline_.TableOf(i).all_options;

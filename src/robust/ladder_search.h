@@ -41,7 +41,7 @@ class LadderSearch {
 
   // Judges a choice in the trials; keeps it where it holds. Returns by how much it
   // is slower than accepted, with the margin; in per cent.
-  double Judge(const std::vector<CostOption>& options, int changes);
+  double Judge(const std::vector<CostOption>& options);
 
   // `progress` gets the share of work done and whether something better was found;
   // false ends the search.

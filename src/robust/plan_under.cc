@@ -61,10 +61,6 @@ Trials MakeTrials(const Planner& planner, const RobustPlanSpec& spec, std::int64
           seed};
 }
 
-int ChangesOf(const CostedPipeline& pipeline, const std::vector<CostOption>& options) {
-  return CountChanges(pipeline.dag, KnobsOf(options));
-}
-
 // Calls begin when computations start, and each outlasts a call at any clock.
 bool PairsAreExact(const CostedPipeline& pipeline, const Conditions& conditions) {
   const ClockSwitching& switching = conditions.switching;
@@ -107,8 +103,8 @@ RobustBound BoundOf(const Planner& planner, const RobustPlanSpec& spec, double s
   const double watts = pipeline.total_blocking_power_watts;
   // The baseline in the lanes, with the same draws; where its own clocks change (kinds whose
   // highest clocks differ), and without noise, as it is replayed.
-  const bool as_replayed =
-      !spec.conditions.noise.any() || ChangesOf(pipeline, planner.baseline().options) > 0;
+  const bool as_replayed = !spec.conditions.noise.any() ||
+                           CountChanges(pipeline.dag, KnobsOf(planner.baseline().options)) > 0;
   const double base_seconds =
       as_replayed ? baseline.iteration_time_seconds : replay.figures().seconds;
   const double base_joules = as_replayed ? baseline.energy_joules
@@ -198,10 +194,9 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   constexpr double kRoundingPercent = 1e-9;
   robust::LadderSearch search(planner, spec, trials, slower_percent + kRoundingPercent,
                               robust::PriceOfTime(planner, seconds));
-  const CostedPipeline& pipeline = planner.pipeline();
   const std::vector<CostOption>& max_clocks = planner.baseline().options;
   if (kept.Keep(robust::KnobsOf(max_clocks))) {
-    search.Judge(max_clocks, robust::ChangesOf(pipeline, max_clocks));
+    search.Judge(max_clocks);
   }
   const auto plan_of = [&](const std::vector<CostOption>& options) {
     Plan plan = planner.Evaluate(options);
@@ -221,8 +216,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   const auto judge_paper = [&] {
     constexpr int kBetween = 2;
     double in_time = 0;
-    double in_time_excess =
-        search.Judge(paper->options, robust::ChangesOf(pipeline, paper->options));
+    double in_time_excess = search.Judge(paper->options);
     double late = spec.conditions.max_slowdown;
     double late_excess = 0;
     double share = late;
@@ -230,8 +224,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
       const auto later =
           planner.PlanFor(seconds * (1 + share), spec.constraints, std::min(spec.effort, 1.0));
       if (!later) break;
-      const double excess =
-          search.Judge(later->options, robust::ChangesOf(pipeline, later->options));
+      const double excess = search.Judge(later->options);
       if (excess <= 0 && k == 0) break;
       (excess > 0 ? late : in_time) = share;
       (excess > 0 ? late_excess : in_time_excess) = excess;
@@ -263,7 +256,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
       PlanConstraints constraints;
       constraints.granularity = granularity;
       const auto plan = planner.PlanFor(seconds, constraints, std::min(spec.effort, 1.0));
-      if (plan) search.Judge(plan->options, robust::ChangesOf(pipeline, plan->options));
+      if (plan) search.Judge(plan->options);
     }
     // Slack is given away by planning for less time, and by margins on what is slowed.
     constexpr int kSteps = 12;
@@ -281,7 +274,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
       }
       const double before = search.best() == nullptr ? -1e300 : search.best()->saving_percent;
       const auto plan = planner.PlanFor(shorter, constraints, std::min(spec.effort, 1.0));
-      if (plan) search.Judge(plan->options, robust::ChangesOf(pipeline, plan->options));
+      if (plan) search.Judge(plan->options);
       const bool better = search.best() != nullptr && search.best()->saving_percent > before;
       if (!tell(1.0, better)) break;
     }
