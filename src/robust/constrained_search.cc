@@ -10,21 +10,15 @@
 #include <limits>
 #include <set>
 
-#include "common/word_hash.h"
 #include "robust/few_knobs.h"
 #include "robust/knobs.h"
-#include "robust/lane_replay.h"
 #include "robust/price_path.h"
-#include "robust/run_search.h"
 #include "robust/samples.h"
 
 namespace perseus::robust {
 namespace {
 
-constexpr std::uint64_t kConstrainedSeed = 0xC0257A;
-// The first round always runs; whether there is a second one decides how much is tried before.
 constexpr double kLeastEffort = 1.0 / 64;
-constexpr double kSecondRoundEffort = 1.0 / 16;
 // Of plans that know no conditions, where there is a second round.
 constexpr double kPaperEffort = 0.2;
 
@@ -53,8 +47,23 @@ double ConstrainedSearch::JudgePlan(double seconds, const PlanConstraints& const
   if (!is_new || !asks_()) return known->second;
   const auto plan = planner_.PlanFor(seconds, constraints, paper_effort_,
                                      [&](const PlanProgress&) { return asks_(); });
-  if (plan) known->second = search_->Judge(plan->options);
+  if (plan) known->second = JudgeOnPaper(plan->options).late_percent;
   return known->second;
+}
+
+Verdict ConstrainedSearch::JudgeOnPaper(const std::vector<CostOption>& options) {
+  const Verdict verdict = search_->Judge(options);
+  if (verdict.late_percent > 0) return verdict;
+  for (const OnPaper& held : on_paper_) {
+    if (held.changes <= verdict.changes && held.saving_percent >= verdict.saving_percent) {
+      return verdict;
+    }
+  }
+  std::erase_if(on_paper_, [&](const OnPaper& held) {
+    return held.changes >= verdict.changes && held.saving_percent <= verdict.saving_percent;
+  });
+  on_paper_.push_back({KnobsOf(options), verdict.changes, verdict.saving_percent});
+  return verdict;
 }
 
 bool ConstrainedSearch::Improved() {
@@ -105,7 +114,7 @@ void ConstrainedSearch::TryStepByStep(const PlanConstraints& constraints) {
 void ConstrainedSearch::OneKnobForAll() {
   for (int knob = 0; knob < static_cast<int>(pipeline_.knobs.size()); ++knob) {
     const auto options = OptionsAt(pipeline_, std::vector<int>(pipeline_.dag.size(), knob));
-    if (!options.empty()) search_->Judge(options);
+    if (!options.empty()) JudgeOnPaper(options);
   }
 }
 
@@ -166,7 +175,7 @@ void ConstrainedSearch::FewKnobs(const Progress& progress) {
   const auto fits = [&](const std::vector<bool>& knobs) {
     return std::count(knobs.begin(), knobs.end(), true) <= most;
   };
-  if (!fits(needed)) return Anneal(progress);
+  if (!fits(needed)) return Anneal(progress, 1);
   std::set<std::vector<bool>> sets;
   if (search_->best() != nullptr) {
     const std::vector<bool> used = with_needed(search_->best()->options);
@@ -200,7 +209,7 @@ void ConstrainedSearch::FewKnobs(const Progress& progress) {
   for (const std::vector<bool>& knobs : sets) add(knobs);
   constexpr double kFirst = 0.2;  // Of the work.
   // From what does not depend on the effort, with other knobs, too.
-  Anneal([&](double through, bool better) { return progress(kFirst * through, better); });
+  Anneal([&](double through, bool better) { return progress(kFirst * through, better); }, kFirst);
   if (!better_on_paper_.empty()) {
     const std::vector<bool> used = with_needed(better_on_paper_);
     if (fits(used) && sets.insert(used).second) add(used);
@@ -216,66 +225,6 @@ void ConstrainedSearch::FewKnobs(const Progress& progress) {
   run(&*best, effort, [&](double through, bool better) {
     return progress(kFirst + (1 - kFirst) * through, better);
   });
-}
-
-// As LadderSearch does: each part is corrected by what the trials of the one before say, and
-// rounds have four times the work of the one before.
-void ConstrainedSearch::Anneal(const Progress& progress) {
-  const bool has_second_round = spec_.effort >= kSecondRoundEffort * (1 - 1e-9);
-  if (search_->best() == nullptr && has_second_round) TryMoreOnPaper();
-  if (search_->best() == nullptr) return;
-  std::vector<int> knobs = KnobsOf(search_->best()->options);
-  const bool noisy = spec_.conditions.noise.any();
-  const Samples samples = DrawSamples(pipeline_, spec_.conditions.noise, spec_.pipelines,
-                                      LanesFor(pipeline_.dag.size()), kConstrainedSeed);
-  LaneReplay replay(pipeline_, spec_.conditions.switching, samples);
-  replay.Reset(KnobsOf(planner_.baseline().options));
-  const double baseline_seconds = replay.figures().seconds;
-  const double full = (noisy ? 8e9 : 1e9) * std::max(1.0 / 32, pipeline_.dag.size() / 1536.0);
-  const double mean_joules = trials_.baseline().energy_joules / pipeline_.dag.size();
-  constexpr double kTooLate = 3;
-  constexpr double kLittle = 0.001;
-  RunGoal goal;
-  goal.least_seconds =
-      least_seconds_ / planner_.baseline().iteration_time_seconds * baseline_seconds;
-  goal.waiting_watts = pipeline_.total_blocking_power_watts;
-  goal.price_of_time = kTooLate * std::max(price_of_time_, goal.waiting_watts);
-  goal.change_joules = spec_.conditions.change_joules;
-  goal.most_changes = spec_.conditions.max_changes.value_or(pipeline_.dag.size());
-  constexpr int kParts = 4;
-  double correction = 0;
-  double done = 0;
-  for (int round = 0; round == 0 || done < spec_.effort * (1 - 1e-9); ++round) {
-    const double share = round == 0 ? 1.0 / 64 : 3.0 / 64 * std::pow(4.0, round - 1);
-    if (round > 0 && done + share > spec_.effort * (1 + 1e-9)) break;
-    if (round == 1 && TryMoreOnPaper()) knobs = KnobsOf(better_on_paper_);
-    for (int part = 0; part < kParts; ++part) {
-      goal.accepted_seconds = baseline_seconds * (1 + (slower_percent_ - correction) / 100);
-      replay.Reset(knobs);
-      RunSearch anneal(pipeline_, kept_, &replay,
-                       WordHash(kConstrainedSeed).With(round).With(part).value());
-      const double hot = mean_joules * (part == 0 ? 0.3 : 0.03);
-      const std::vector<int> found = anneal.Anneal(
-          goal, static_cast<std::int64_t>(full * share / kParts), hot, 0.003 * mean_joules);
-      knobs = found.empty() ? replay.knobs() : found;
-      if (found.empty()) {
-        goal.price_of_time *= 2;
-      } else {
-        replay.Reset(found);
-        const double unused =
-            100 * (goal.accepted_seconds - replay.figures().seconds) / baseline_seconds;
-        const double late = search_->Judge(OptionsAt(pipeline_, found));
-        if (late > 0) {
-          correction += late + kLittle;
-        } else if (unused + late < -kLittle) {
-          correction += (unused + late) / 2;
-        }
-      }
-      const double through = (done + share * (part + 1) / kParts) / std::max(spec_.effort, share);
-      if (!progress(std::min(1.0, through), Improved())) return;
-    }
-    done += share;
-  }
 }
 
 // Plans that know no conditions. Few knobs take long for each granularity.
@@ -322,7 +271,7 @@ void ConstrainedSearch::Run(const Progress& progress) {
   const PlanConstraints& asked = spec_.constraints;
   const bool each_its_own =
       asked.granularity == Granularity::kComputation && asked.min_dwell_seconds == 0;
-  if (!each_its_own) return Anneal(told);
+  if (!each_its_own) return Anneal(told, 1);
   if (asked.max_knobs > 0) return FewKnobs(told);
   if (spec_.effort >= kSecondRoundEffort * (1 - 1e-9)) TryMoreOnPaper();
   if (goes_on_) AllKnobs(told);

@@ -4,7 +4,9 @@
 #ifndef PERSEUS_ROBUST_CONSTRAINED_SEARCH_H_
 #define PERSEUS_ROBUST_CONSTRAINED_SEARCH_H_
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -13,6 +15,8 @@
 #include "perseus/robust_plan.h"
 #include "robust/kept_constraints.h"
 #include "robust/ladder_search.h"
+#include "robust/lane_replay.h"
+#include "robust/run_search.h"
 #include "robust/trials.h"
 
 namespace perseus::robust {
@@ -26,7 +30,9 @@ namespace perseus::robust {
 //  - where every computation may have a clock of its own: the search without constraints
 //    on the pipeline that has lost all but so many knobs;
 //  - otherwise, and with few knobs: annealing over groups, or over stretches that keep the
-//    dwell, from the best so far.
+//    dwell, from the best so far. Without few knobs, with few changes first, then with more,
+//    each time from the best found so far, as LadderSearch does: what is tried for fewer
+//    changes is tried for more, too.
 //
 // Whatever is tried with less effort is tried with more, too: nothing begins from plans that
 // depend on the effort.
@@ -46,6 +52,25 @@ class ConstrainedSearch {
   void Run(const Progress& progress);
 
  private:
+  static constexpr std::uint64_t kConstrainedSeed = 0xC0257A;
+  // The first round always runs; whether there is a second one decides how much is tried before.
+  static constexpr double kSecondRoundEffort = 1.0 / 16;
+  // A choice that knows no conditions and holds.
+  struct OnPaper {
+    std::vector<int> knobs;
+    int changes = 0;
+    double saving_percent = 0;
+  };
+  // An annealing with at most so many changes.
+  struct Rung {
+    int most_changes = 0;
+    double share = 1;             // Of the work.
+    std::vector<int> knobs = {};  // Where it goes on; empty: there is no choice yet.
+    double saving_percent = -std::numeric_limits<double>::infinity();  // The best in the trials,
+    std::vector<int> best = {};                                        // and which that was.
+    double correction = 0;  // Of the accepted time, in per cent.
+    double dearer = 1;      // The price of time.
+  };
   double JudgePlan(double seconds, const PlanConstraints& constraints);
   void HalveTheTime(const PlanConstraints& constraints);
   void HalveTheMargin(const PlanConstraints& constraints);
@@ -57,7 +82,12 @@ class ConstrainedSearch {
                           const Progress& progress);
   void AllKnobs(const Progress& progress);
   void FewKnobs(const Progress& progress);
-  void Anneal(const Progress& progress);
+  Verdict JudgeOnPaper(const std::vector<CostOption>& options);
+  std::vector<Rung> Rungs() const;
+  void Begin(Rung* rung, const Rung* below) const;
+  void Walk(Rung* rung, LaneReplay* replay, RunGoal goal, std::int64_t work, double hot_joules,
+            std::uint64_t seed);
+  void Anneal(const Progress& progress, double share_of_work);
   bool Improved();
 
   const Planner& planner_;
@@ -76,6 +106,7 @@ class ConstrainedSearch {
   double paper_effort_ = 0;
   // By effort, granularity, time and margin: how late a plan on paper was.
   std::map<std::tuple<double, int, double, double>, double> late_;
+  std::vector<OnPaper> on_paper_;  // The best for their changes.
   // The best plan on paper of the second round, where it was better than any before.
   std::vector<CostOption> better_on_paper_;
 };

@@ -57,24 +57,26 @@ LadderSearch::LadderSearch(const Planner& planner, const RobustPlanSpec& spec, c
   lanes_baseline_seconds_ = replay_.figures().seconds;
 }
 
-double LadderSearch::Judge(const std::vector<CostOption>& options) {
+Verdict LadderSearch::Judge(const std::vector<CostOption>& options) {
   const int changes = CountChanges(pipeline_.dag, KnobsOf(options));
   const ReplayedFigures figures = trials_.Of(options);
-  const double late = figures.slowdown_percent + trials_.MarginPercent(figures) - slower_percent_;
   const double base_joules = trials_.baseline().energy_joules;
-  const double saving =
-      figures.saving_percent - 100 * spec_.conditions.change_joules * changes / base_joules;
+  const Verdict verdict = {
+      .late_percent = figures.slowdown_percent + trials_.MarginPercent(figures) - slower_percent_,
+      .changes = changes,
+      .saving_percent =
+          figures.saving_percent - 100 * spec_.conditions.change_joules * changes / base_joules};
   const auto most = spec_.conditions.max_changes;
-  if (late > 0 || (most && changes > *most)) return late;
+  if (verdict.late_percent > 0 || (most && changes > *most)) return verdict;
   // Only what is best for its changes is kept: searches of all choices hold many.
   for (const Candidate& held : held_) {
-    if (held.changes <= changes && held.saving_percent >= saving) return late;
+    if (held.changes <= changes && held.saving_percent >= verdict.saving_percent) return verdict;
   }
-  held_.push_back({options, changes, saving});
-  if (best_ < 0 || saving > held_[best_].saving_percent) {
+  held_.push_back({options, changes, verdict.saving_percent});
+  if (best_ < 0 || verdict.saving_percent > held_[best_].saving_percent) {
     best_ = static_cast<int>(held_.size()) - 1;
   }
-  return late;
+  return verdict;
 }
 
 // The best choice in time that keeps to the schedule of the prices for so many changes;
@@ -164,7 +166,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
       if (replay_.figures().seconds > goal.accepted_seconds ||
           joules(replay_.figures()) > joules(followed)) {
         start = along;
-        late = Judge(OptionsAt(pipeline_, along));
+        late = Judge(OptionsAt(pipeline_, along)).late_percent;
       }
     }
     if (late > 0) level->correction += late;
@@ -197,7 +199,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
     const Chosen chosen = anneal(schedule);
     level->knobs = chosen.knobs.empty() ? replay_.knobs() : chosen.knobs;
     if (chosen.knobs.empty()) continue;
-    const double late = Judge(OptionsAt(pipeline_, chosen.knobs));
+    const double late = Judge(OptionsAt(pipeline_, chosen.knobs)).late_percent;
     // What the lanes do not know, and what the search has learned by heart from
     // them. A plan in time says something only where it used all that it might.
     constexpr double kLittle = 0.001;

@@ -25,6 +25,13 @@ struct Candidate {
   double saving_percent = 0;  // Of the trials, less the price of changes.
 };
 
+// What the trials say of a choice.
+struct Verdict {
+  double late_percent = 0;  // By how much it is slower than accepted, with the margin.
+  int changes = 0;
+  double saving_percent = 0;  // Less the price of changes.
+};
+
 // How many changes of clock the search allows, one after the other: none, 10, 20,
 // 30, 50, 100, ..., and as many as there are computations.
 std::vector<int> LadderLevels(int computations);
@@ -39,9 +46,8 @@ class LadderSearch {
   LadderSearch(const Planner& planner, const RobustPlanSpec& spec, const Trials& trials,
                double slower_percent, double price_of_time);
 
-  // Judges a choice in the trials; keeps it where it holds. Returns by how much it
-  // is slower than accepted, with the margin; in per cent.
-  double Judge(const std::vector<CostOption>& options);
+  // Judges a choice in the trials; keeps it where it holds.
+  Verdict Judge(const std::vector<CostOption>& options);
 
   // `progress` gets the share of work done and whether something better was found;
   // false ends the search.

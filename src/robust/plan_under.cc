@@ -216,7 +216,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   const auto judge_paper = [&] {
     constexpr int kBetween = 2;
     double in_time = 0;
-    double in_time_excess = search.Judge(paper->options);
+    double in_time_excess = search.Judge(paper->options).late_percent;
     double late = spec.conditions.max_slowdown;
     double late_excess = 0;
     double share = late;
@@ -224,7 +224,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
       const auto later =
           planner.PlanFor(seconds * (1 + share), spec.constraints, std::min(spec.effort, 1.0));
       if (!later) break;
-      const double excess = search.Judge(later->options);
+      const double excess = search.Judge(later->options).late_percent;
       if (excess <= 0 && k == 0) break;
       (excess > 0 ? late : in_time) = share;
       (excess > 0 ? late_excess : in_time_excess) = excess;

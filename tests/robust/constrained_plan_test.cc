@@ -276,6 +276,37 @@ TEST(ConstrainedPlanTest, MoreEffortIsNeverWorseWithADwellOrFewClocks) {
   }
 }
 
+// With a granularity or a dwell, too: what is tried for fewer changes is tried for more.
+TEST(ConstrainedPlanTest, ALooserLimitOnChangesIsNeverWorse) {
+  std::mt19937 random(61);
+  bool limits_matter = false;
+  for (int run = 0; run < 12; ++run) {
+    const Planner planner = RandomPlanner(random, 3, 6, 5);
+    RobustPlanSpec spec = Under(planner, 0.3 * (run % 3));
+    spec.conditions.noise.per_computation = 0.005 * (run % 2);
+    spec.conditions.max_slowdown = 0.01;
+    spec.effort = run % 4 == 3 ? 1.0 / 16 : 1.0 / 64;
+    if (run % 3 != 0) {
+      spec.constraints.min_dwell_seconds = (2 + run % 5) * ShortestSeconds(planner.pipeline());
+    }
+    if (run % 3 != 1) spec.constraints.granularity = static_cast<Granularity>(1 + run % 2);
+    double before = -1e300;
+    for (const int most : {0, 1, 3, 5, 8, 12, 20, 36}) {
+      spec.conditions.max_changes = most;
+      const auto plan = PlanUnder(planner, planner.baseline().iteration_time_seconds, spec);
+      ASSERT_TRUE(plan) << plan.error().message;
+      const double saving = plan->price_curve.back().saving_percent;
+      EXPECT_GE(saving, before) << run << ", " << most;
+      limits_matter |= most > 5 && saving > before + 0.1;
+      before = saving;
+    }
+    spec.conditions.max_changes.reset();
+    const auto plan = PlanUnder(planner, planner.baseline().iteration_time_seconds, spec);
+    EXPECT_GE(plan->price_curve.back().saving_percent, before) << run;
+  }
+  EXPECT_TRUE(limits_matter);
+}
+
 // Whoever gives up waits for no more than the plan on paper that is being made.
 TEST(ConstrainedPlanTest, EndsWhereToldTo) {
   std::mt19937 random(67);
