@@ -19,7 +19,7 @@
 namespace perseus::robust {
 namespace {
 
-constexpr double kAllRungs = 1.3;  // Work of all rungs together, of one without a limit.
+constexpr double kAllRungs = 1.6;  // Work of all rungs together, of one without a limit.
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::vector<ConstrainedSearch::Rung> ConstrainedSearch::Rungs() const {
   const int size = pipeline_.dag.size();
   const auto most = std::min<std::int64_t>(size, spec_.conditions.max_changes.value_or(size));
   if (spec_.constraints.max_knobs > 0) return {{.most_changes = static_cast<int>(most)}};
-  constexpr double kLeastShare = 1.0 / 16;
+  constexpr double kLeastShare = 1.0 / 6;
   std::vector<int> levels = {0};
   for (int ten = 1; ten < size; ten *= 10) {
     for (const int factor : {2, 5, 10}) {

@@ -141,6 +141,12 @@ std::vector<int> RunSearch::Anneal(const RunGoal& goal, std::int64_t work, doubl
   const auto penalty_of = [&](const LaneFigures& figures) {
     return goal.price_of_time * std::max(0.0, figures.seconds - goal.accepted_seconds);
   };
+  // Changes beyond the limit: many are never taken, but the way to a better choice may lead
+  // through some.
+  constexpr double kBeyond = 2.5;
+  const auto beyond = [&](const LaneFigures& figures) {
+    return kBeyond * std::max(0.0, static_cast<double>(figures.changes - goal.most_changes));
+  };
   const auto holds = [&](const LaneFigures& figures) {
     return figures.seconds <= goal.accepted_seconds && figures.changes <= goal.most_changes;
   };
@@ -163,9 +169,9 @@ std::vector<int> RunSearch::Anneal(const RunGoal& goal, std::int64_t work, doubl
     bool taken = false;
     if (kept_.Keep(knobs_)) {
       const LaneFigures then = replay_->Try(proposal_);
-      const double worse = joules_of(then) + penalty_of(then) - joules_of(now) - penalty_of(now);
-      const bool allowed = then.changes <= goal.most_changes || then.changes <= now.changes;
-      taken = allowed && (worse <= 0 || stream_.Share() < std::exp(-worse / warmth));
+      const double worse = joules_of(then) + penalty_of(then) - joules_of(now) - penalty_of(now) +
+                           warmth * (beyond(then) - beyond(now));
+      taken = worse <= 0 || stream_.Share() < std::exp(-worse / warmth);
       if (taken) {
         replay_->Commit();
         now = then;
