@@ -89,12 +89,12 @@ struct RobustPlanSpec {
 // clocks differ) more often than max_changes allows.
 //
 // Deterministic: the search is bounded by counts and draws by a hash of its own
-// seeds. More effort, and (without constraints) a higher max_changes, never give a plan that
-// saves less in the search's own draws; but where no search beats what PlanFor() makes, that
-// plan is one of the asked effort, and may hold or not. The callback sees every better plan with
-// its figures without conditions, and may end the search with what is there. Errors: kInfeasible
-// where nothing was found that is as fast as asked; kInvalidInput for numbers out of range.
-// Thread-safe.
+// seeds. More effort, and a higher max_changes (without constraints; or one higher limit
+// than another with a granularity or a dwell and no limit on clocks), never give a plan that saves
+// less in the search's own draws; but where no search beats what PlanFor() makes, that plan is one
+// of the asked effort, and may hold or not. The callback sees every better plan with its figures
+// without conditions, and may end the search with what is there. Errors: kInfeasible where nothing
+// was found that is as fast as asked; kInvalidInput for numbers out of range. Thread-safe.
 Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const RobustPlanSpec& spec,
                              const PlanCallback& callback = {});
 

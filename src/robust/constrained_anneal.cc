@@ -19,16 +19,16 @@
 namespace perseus::robust {
 namespace {
 
-constexpr double kAllRungs = 1.6;  // Work of all rungs together, of one without a limit.
+constexpr double kAllRungs = 1.6;  // Work of all rungs together, of a walk without a limit.
 
 }  // namespace
 
 // Which limits on changes are tried, and with how much of the work: neither depends on the limit
-// asked for, which only says where to stop. With few knobs just that limit.
+// asked for, which only says where to stop. With few knobs, or without a limit, one walk.
 std::vector<ConstrainedSearch::Rung> ConstrainedSearch::Rungs() const {
   const int size = pipeline_.dag.size();
   const auto most = std::min<std::int64_t>(size, spec_.conditions.max_changes.value_or(size));
-  if (spec_.constraints.max_knobs > 0) return {{.most_changes = static_cast<int>(most)}};
+  if (WalksOnce()) return {{.most_changes = static_cast<int>(most)}};
   constexpr double kLeastShare = 1.0 / 6;
   std::vector<int> levels = {0};
   for (int ten = 1; ten < size; ten *= 10) {
@@ -56,7 +56,7 @@ void ConstrainedSearch::Begin(Rung* rung, const Rung* below) const {
     rung->knobs = rung->best = knobs;
     rung->saving_percent = saving;
   };
-  if (spec_.constraints.max_knobs > 0) {
+  if (WalksOnce()) {
     const Candidate* const best = search_->best();
     if (rung->knobs.empty() && best != nullptr) {
       consider(KnobsOf(best->options), best->saving_percent);
@@ -104,18 +104,20 @@ void ConstrainedSearch::Walk(Rung* rung, LaneReplay* replay, RunGoal goal, std::
 }
 
 // As LadderSearch does: rounds have four times the work of the one before.
-void ConstrainedSearch::Anneal(const Progress& progress, double share_of_work) {
+void ConstrainedSearch::Anneal(const Progress& progress) {
   const bool has_second_round = spec_.effort >= kSecondRoundEffort * (1 - 1e-9);
-  if (search_->best() == nullptr && has_second_round) TryMoreOnPaper();
-  if (search_->best() == nullptr) return;
+  const auto has_begin = [&] {
+    return WalksOnce() ? search_->best() != nullptr : !on_paper_.empty();
+  };
+  if (!has_begin() && has_second_round) TryMoreOnPaper();
+  if (!has_begin()) return;
   const bool noisy = spec_.conditions.noise.any();
   const Samples samples = DrawSamples(pipeline_, spec_.conditions.noise, spec_.pipelines,
                                       LanesFor(pipeline_.dag.size()), kConstrainedSeed);
   LaneReplay replay(pipeline_, spec_.conditions.switching, samples);
   replay.Reset(KnobsOf(planner_.baseline().options));
   const double baseline_seconds = replay.figures().seconds;
-  const double full =
-      share_of_work * (noisy ? 8e9 : 1e9) * std::max(1.0 / 32, pipeline_.dag.size() / 1536.0);
+  const double full = (noisy ? 8e9 : 1e9) * std::max(1.0 / 32, pipeline_.dag.size() / 1536.0);
   const double mean_joules = trials_.baseline().energy_joules / pipeline_.dag.size();
   constexpr double kTooLate = 3;
   constexpr double kHot = 0.3;
@@ -134,7 +136,7 @@ void ConstrainedSearch::Anneal(const Progress& progress, double share_of_work) {
   for (int round = 0; round == 0 || done < spec_.effort * (1 - 1e-9); ++round) {
     const double share = round == 0 ? 1.0 / 64 : 3.0 / 64 * std::pow(4.0, round - 1);
     if (round > 0 && done + share > spec_.effort * (1 + 1e-9)) break;
-    if (round == 1 && TryMoreOnPaper() && spec_.constraints.max_knobs > 0) {
+    if (round == 1 && TryMoreOnPaper() && WalksOnce()) {
       rungs[0].knobs = KnobsOf(better_on_paper_);
     }
     for (std::size_t k = 0; k < rungs.size(); ++k) {
@@ -142,8 +144,8 @@ void ConstrainedSearch::Anneal(const Progress& progress, double share_of_work) {
       Begin(&rung, k == 0 ? nullptr : &rungs[k - 1]);
       const auto work = static_cast<std::int64_t>(full * rung.share * share / kParts);
       for (int part = 0; part < kParts && !rung.knobs.empty(); ++part) {
-        const std::uint64_t seed =
-            WordHash(kConstrainedSeed).With(round).With(part).With(rung.most_changes).value();
+        const WordHash hash = WordHash(kConstrainedSeed).With(round).With(part);
+        const std::uint64_t seed = (WalksOnce() ? hash : hash.With(rung.most_changes)).value();
         Walk(&rung, &replay, goal, work, mean_joules * (part == 0 ? kHot : kWarm), seed);
         const double of_round = (static_cast<double>(k) * kParts + part + 1) / parts;
         const double through = (done + share * of_round) / std::max(spec_.effort, share);

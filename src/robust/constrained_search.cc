@@ -175,7 +175,7 @@ void ConstrainedSearch::FewKnobs(const Progress& progress) {
   const auto fits = [&](const std::vector<bool>& knobs) {
     return std::count(knobs.begin(), knobs.end(), true) <= most;
   };
-  if (!fits(needed)) return Anneal(progress, 1);
+  if (!fits(needed)) return Anneal(progress);
   std::set<std::vector<bool>> sets;
   if (search_->best() != nullptr) {
     const std::vector<bool> used = with_needed(search_->best()->options);
@@ -209,7 +209,7 @@ void ConstrainedSearch::FewKnobs(const Progress& progress) {
   for (const std::vector<bool>& knobs : sets) add(knobs);
   constexpr double kFirst = 0.2;  // Of the work.
   // From what does not depend on the effort, with other knobs, too.
-  Anneal([&](double through, bool better) { return progress(kFirst * through, better); }, kFirst);
+  Anneal([&](double through, bool better) { return progress(kFirst * through, better); });
   if (!better_on_paper_.empty()) {
     const std::vector<bool> used = with_needed(better_on_paper_);
     if (fits(used) && sets.insert(used).second) add(used);
@@ -271,7 +271,7 @@ void ConstrainedSearch::Run(const Progress& progress) {
   const PlanConstraints& asked = spec_.constraints;
   const bool each_its_own =
       asked.granularity == Granularity::kComputation && asked.min_dwell_seconds == 0;
-  if (!each_its_own) return Anneal(told, 1);
+  if (!each_its_own) return Anneal(told);
   if (asked.max_knobs > 0) return FewKnobs(told);
   if (spec_.effort >= kSecondRoundEffort * (1 - 1e-9)) TryMoreOnPaper();
   if (goes_on_) AllKnobs(told);

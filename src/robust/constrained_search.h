@@ -30,7 +30,7 @@ namespace perseus::robust {
 //  - where every computation may have a clock of its own: the search without constraints
 //    on the pipeline that has lost all but so many knobs;
 //  - otherwise, and with few knobs: annealing over groups, or over stretches that keep the
-//    dwell, from the best so far. Without few knobs, with few changes first, then with more,
+//    dwell, from the best so far. Where changes have a limit, with few first, then with more,
 //    each time from the best found so far, as LadderSearch does: what is tried for fewer
 //    changes is tried for more, too.
 //
@@ -83,11 +83,14 @@ class ConstrainedSearch {
   void AllKnobs(const Progress& progress);
   void FewKnobs(const Progress& progress);
   Verdict JudgeOnPaper(const std::vector<CostOption>& options);
+  bool WalksOnce() const {
+    return spec_.constraints.max_knobs > 0 || !spec_.conditions.max_changes;
+  }
   std::vector<Rung> Rungs() const;
   void Begin(Rung* rung, const Rung* below) const;
   void Walk(Rung* rung, LaneReplay* replay, RunGoal goal, std::int64_t work, double hot_joules,
             std::uint64_t seed);
-  void Anneal(const Progress& progress, double share_of_work);
+  void Anneal(const Progress& progress);
   bool Improved();
 
   const Planner& planner_;

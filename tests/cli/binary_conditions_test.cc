@@ -65,6 +65,22 @@ TEST_F(BinaryConditionsTest, AMarginWithFewChangesSavesNearlyAsMuch) {
   EXPECT_GT(saving({"--time-margin", "1%"}), 0.8 * saving({}));
 }
 
+// A walk that may never pass the limit ends at 2.75 % with 20 changes, 0.98 % with 5.
+TEST_F(BinaryConditionsTest, AGranularityWithFewChangesSavesWhatFewChangesCan) {
+  double before = 0;
+  for (const std::string most : {"5", "10", "20", "50"}) {
+    const std::vector<std::string> arguments = {"plan",   "examples/gpt3-1.3b-a100-sxm.toml",
+                                                "--json", "--switch-latency",
+                                                "15ms",   "--max-changes",
+                                                most,     "--granularity",
+                                                "phase"};
+    const double saving = json::parse(Out(arguments))["expected"]["saving_percent"].get<double>();
+    EXPECT_GE(saving, before - 1e-9) << most;
+    EXPECT_GT(saving, 4) << most;
+    before = saving;
+  }
+}
+
 TEST_F(BinaryConditionsTest, ExplainAndFrontierSayWhatHoldsOnPaperAlone) {
   const std::string path = Write(flags_, "explained");
   const std::string text = Out({"explain", path});

@@ -300,9 +300,6 @@ TEST(ConstrainedPlanTest, ALooserLimitOnChangesIsNeverWorse) {
       limits_matter |= most > 5 && saving > before + 0.1;
       before = saving;
     }
-    spec.conditions.max_changes.reset();
-    const auto plan = PlanUnder(planner, planner.baseline().iteration_time_seconds, spec);
-    EXPECT_GE(plan->price_curve.back().saving_percent, before) << run;
   }
   EXPECT_TRUE(limits_matter);
 }
