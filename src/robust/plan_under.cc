@@ -78,15 +78,28 @@ bool PairsAreExact(const CostedPipeline& pipeline, const Conditions& conditions)
   });
 }
 
-// No plan in the accepted time has less energy, waiting included, whether it ends then or earlier.
-// The least effective energy with a second at `price` is `dual.effective_joules` + price x
-// accepted; a second less saves the blocking power, too.
-double LeastJoules(const DualBound& dual, double watts, double accepted, double fastest) {
-  const double early = std::min(fastest, accepted);
-  return dual.effective_joules +
-         (dual.price_of_time >= watts
-              ? watts * accepted
-              : dual.price_of_time * accepted + (watts - dual.price_of_time) * early);
+// No plan whose iteration takes from `shortest` to `accepted` has less energy, waiting included.
+// With a second at the dual's price, worked out for iterations `within` so long, the least
+// effective energy is `dual.effective_joules` + price x (within - its seconds); a second less
+// saves the blocking power, too.
+double LeastJoules(const DualBound& dual, double watts, double within, double accepted,
+                   double shortest) {
+  const double price = dual.price_of_time;
+  const double seconds = price >= watts ? accepted : std::min(shortest, accepted);
+  return dual.effective_joules + price * within + (watts - price) * seconds;
+}
+
+std::vector<int> FastestKnobs(const CostedPipeline& pipeline) {
+  std::vector<int> knobs;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    const std::vector<CostOption>& options = pipeline.TableOf(i).all_options;
+    knobs.push_back(std::min_element(options.begin(), options.end(),
+                                     [](const CostOption& a, const CostOption& b) {
+                                       return a.time_seconds < b.time_seconds;
+                                     })
+                        ->knob);
+  }
+  return knobs;
 }
 
 RobustBound BoundOf(const Planner& planner, const RobustPlanSpec& spec, double slower_percent,
@@ -121,16 +134,27 @@ RobustBound BoundOf(const Planner& planner, const RobustPlanSpec& spec, double s
     bound.saving_without_switching_percent =
         saving(frontier.EnergyAt(std::clamp(accepted, fastest, most)));
   } else {
-    const DualBound dual = BoundByPrices(pipeline, samples, accepted, 0, kRounds);
-    // With noise an iteration may be shorter than the fastest without.
-    bound.saving_without_switching_percent = saving(LeastJoules(dual, watts, accepted, 0));
+    // With noise an iteration may be shorter than the fastest without, but in the same draws none
+    // is shorter than with every computation at its fastest.
+    replay.Reset(FastestKnobs(pipeline));
+    const double shortest = std::min(replay.figures().seconds, accepted);
+    // Beyond the time of least energy nothing is worth more than waiting: prices of that time
+    // say what no plan undercuts.
+    const double economic = base_seconds * frontier.economic_seconds /
+                            planner.baseline().iteration_time_seconds;
+    double least = 0;
+    for (const double within : {accepted, std::max(shortest, std::min(accepted, economic))}) {
+      const DualBound dual = BoundByPrices(pipeline, samples, within, 0, kRounds);
+      least = std::max(least, LeastJoules(dual, watts, within, accepted, shortest));
+    }
+    bound.saving_without_switching_percent = saving(least);
   }
   bound.saving_percent = bound.saving_without_switching_percent;
   if (PairsAreExact(pipeline, spec.conditions)) {
     const DualBound dual = BoundByPrices(pipeline, samples, accepted,
                                          spec.conditions.switching.latency_seconds, kRounds);
-    bound.saving_percent =
-        std::min(bound.saving_percent, saving(LeastJoules(dual, watts, accepted, fastest)));
+    bound.saving_percent = std::min(bound.saving_percent,
+                                    saving(LeastJoules(dual, watts, accepted, accepted, fastest)));
   }
   return bound;
 }
@@ -145,6 +169,24 @@ double PriceOfTime(const Planner& planner, double seconds) {
   const double watts = planner.pipeline().total_blocking_power_watts;
   const double mean = planner.baseline().energy_joules / planner.baseline().iteration_time_seconds;
   return std::max(slope - watts, 0.1 * mean);
+}
+
+// By how much the mean iteration may be longer than the baseline's, at the confidence asked for.
+double SlowerWithMargin(const Trials& trials, const std::vector<CostOption>& options) {
+  const ReplayedFigures figures = trials.Of(options);
+  return figures.slowdown_percent + trials.MarginPercent(figures);
+}
+
+// Changes that save nothing but rounding are no point of the curve.
+std::vector<ChangePricePoint> WithoutEquals(const std::vector<ChangePricePoint>& curve) {
+  constexpr double kEqualPercent = 1e-9;
+  std::vector<ChangePricePoint> kept;
+  for (const ChangePricePoint& point : curve) {
+    if (kept.empty() || point.saving_percent > kept.back().saving_percent + kEqualPercent) {
+      kept.push_back(point);
+    }
+  }
+  return kept;
 }
 
 }  // namespace
@@ -302,11 +344,15 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   found.baseline = expected.baseline();
   found.accepted_seconds = found.baseline.iteration_time_seconds * (1 + slower_percent / 100);
   found.paper = expected.Of(paper->options);
+  const double needs =
+      std::max(robust::SlowerWithMargin(trials, paper->options),
+               found.paper.slowdown_percent + expected.MarginPercent(found.paper));
+  found.paper_max_slowdown = std::max(0.0, (1 + needs / 100) / (seconds / base_seconds) - 1);
   found.paper_plan = *std::move(paper);
   if (spec.with_bound) {
     found.bound = robust::BoundOf(planner, spec, slower_percent, found.baseline);
   }
-  found.price_curve = search.PriceCurve();
+  found.price_curve = robust::WithoutEquals(search.PriceCurve());
   return found;
 }
 
