@@ -106,7 +106,7 @@ struct Plan {
   double gap_percent = 0;             // 100 (energy - lower bound) / lower bound
   double saving_percent = 0;          // Against the all-maximum-clock baseline.
   double average_power_watts = 0;     // Of one pipeline.
-  int knob_changes = 0;               // Per iteration, summed over ranks.
+  int knob_changes = 0;               // Within an iteration, summed over ranks.
   int distinct_knobs = 0;
   // Only where a granularity makes computations share knobs, nothing limits
   // their number, and the search found a bound: with a dwell there is none, but

@@ -91,10 +91,10 @@ std::string WhatWouldHelp(const HeldPlan& held) {
                                                                   : "stages and GPUs";
   const std::string more =
       may_be_taken
-          ? fmt::format("With --max-slowdown {} the plan without conditions would do, which saves "
-                        "{}; less --confidence helps, too",
-                        AsAccepted(robust.paper_max_slowdown),
-                        FormatPercent(held.paper.saving_percent, 2))
+          ? fmt::format(
+                "With --max-slowdown {} the plan without conditions would do, which saves "
+                "{}; less --confidence helps, too",
+                AsAccepted(robust.paper_max_slowdown), FormatPercent(held.paper.saving_percent, 2))
           : std::string("More --max-slowdown, or less --confidence, lets more be slowed");
   return fmt::format(
       "which {} are slow differs from job to job, and nobody knows it beforehand: to be at most "

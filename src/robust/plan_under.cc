@@ -13,23 +13,19 @@
 #include "perseus/robust_plan.h"
 #include "robust/check_conditions.h"
 #include "robust/constrained_search.h"
-#include "robust/dual_bound.h"
 #include "robust/kept_constraints.h"
 #include "robust/knobs.h"
 #include "robust/ladder_search.h"
-#include "robust/price_path.h"
-#include "robust/samples.h"
+#include "robust/saving_bound.h"
 #include "robust/trials.h"
 
 namespace perseus {
 namespace robust {
 namespace {
 
-// Draws of the search's trials, of what is expected, and of the bound: none sees
-// those of another.
+// Draws of the search's trials and of what is expected: none sees those of another.
 constexpr std::uint64_t kTrialSeed = 0x7A1A15;
 constexpr std::uint64_t kExpectedSeed = 0xE49EC7ED;
-constexpr std::uint64_t kBoundSeed = 0xB0BD;
 
 struct TrialSize {
   int jobs = 1;
@@ -59,104 +55,6 @@ Trials MakeTrials(const Planner& planner, const RobustPlanSpec& spec, std::int64
           size.jobs,
           size.iterations,
           seed};
-}
-
-// Calls begin when computations start, and each outlasts a call at any clock.
-bool PairsAreExact(const CostedPipeline& pipeline, const Conditions& conditions) {
-  const ClockSwitching& switching = conditions.switching;
-  if (conditions.noise.any() || switching.call_ahead != CallAhead::kNone ||
-      !(switching.latency_seconds > 0) || switching.latency_spread_seconds > 0 ||
-      switching.stall_seconds > 0 || switching.min_interval_seconds > 0) {
-    return false;
-  }
-  return std::all_of(pipeline.tables.begin(), pipeline.tables.end(), [&](const CostTable& table) {
-    return table.all_options.size() == pipeline.knobs.size() &&
-           std::all_of(table.all_options.begin(), table.all_options.end(),
-                       [&](const CostOption& option) {
-                         return option.time_seconds > switching.latency_seconds;
-                       });
-  });
-}
-
-// No plan whose iteration takes from `shortest` to `accepted` has less energy, waiting included.
-// With a second at the dual's price, worked out for iterations `within` so long, the least
-// effective energy is `dual.effective_joules` + price x (within - its seconds); a second less
-// saves the blocking power, too.
-double LeastJoules(const DualBound& dual, double watts, double within, double accepted,
-                   double shortest) {
-  const double price = dual.price_of_time;
-  const double seconds = price >= watts ? accepted : std::min(shortest, accepted);
-  return dual.effective_joules + price * within + (watts - price) * seconds;
-}
-
-std::vector<int> FastestKnobs(const CostedPipeline& pipeline) {
-  std::vector<int> knobs;
-  for (int i = 0; i < pipeline.dag.size(); ++i) {
-    const std::vector<CostOption>& options = pipeline.TableOf(i).all_options;
-    knobs.push_back(std::min_element(options.begin(), options.end(),
-                                     [](const CostOption& a, const CostOption& b) {
-                                       return a.time_seconds < b.time_seconds;
-                                     })
-                        ->knob);
-  }
-  return knobs;
-}
-
-RobustBound BoundOf(const Planner& planner, const RobustPlanSpec& spec, double slower_percent,
-                    const ReplayedFigures& baseline) {
-  constexpr int kRounds = 400;
-  constexpr int kLanes = 128;
-  constexpr int kMostCells = 1 << 20;
-  const CostedPipeline& pipeline = planner.pipeline();
-  const int lanes = std::clamp(kMostCells / pipeline.dag.size(), 16, kLanes);
-  const Samples samples =
-      DrawSamples(pipeline, spec.conditions.noise, spec.pipelines, lanes, kBoundSeed);
-  LaneReplay replay(pipeline, {}, samples);
-  replay.Reset(KnobsOf(planner.baseline().options));
-  const double watts = pipeline.total_blocking_power_watts;
-  // The baseline in the lanes, with the same draws; where its own clocks change (kinds whose
-  // highest clocks differ), and without noise, as it is replayed.
-  const bool as_replayed = !spec.conditions.noise.any() ||
-                           CountChanges(pipeline.dag, KnobsOf(planner.baseline().options)) > 0;
-  const double base_seconds =
-      as_replayed ? baseline.iteration_time_seconds : replay.figures().seconds;
-  const double base_joules = as_replayed ? baseline.energy_joules
-                                         : replay.figures().effective_joules + watts * base_seconds;
-  const double accepted = base_seconds * (1 + slower_percent / 100);
-  const Frontier& frontier = planner.lower_bound();
-  const double fastest = frontier.fastest_seconds;
-  const auto saving = [&](double joules) { return 100 * (1 - joules / base_joules); };
-  RobustBound bound;
-  bound.proven = !spec.conditions.noise.any();
-  if (bound.proven) {
-    // The frontier is exact; work at a mixture of clocks is on its hulls.
-    const double most = std::max(fastest, frontier.economic_seconds);
-    bound.saving_without_switching_percent =
-        saving(frontier.EnergyAt(std::clamp(accepted, fastest, most)));
-  } else {
-    // With noise an iteration may be shorter than the fastest without, but in the same draws none
-    // is shorter than with every computation at its fastest.
-    replay.Reset(FastestKnobs(pipeline));
-    const double shortest = std::min(replay.figures().seconds, accepted);
-    // Beyond the time of least energy nothing is worth more than waiting: prices of that time
-    // say what no plan undercuts.
-    const double economic = base_seconds * frontier.economic_seconds /
-                            planner.baseline().iteration_time_seconds;
-    double least = 0;
-    for (const double within : {accepted, std::max(shortest, std::min(accepted, economic))}) {
-      const DualBound dual = BoundByPrices(pipeline, samples, within, 0, kRounds);
-      least = std::max(least, LeastJoules(dual, watts, within, accepted, shortest));
-    }
-    bound.saving_without_switching_percent = saving(least);
-  }
-  bound.saving_percent = bound.saving_without_switching_percent;
-  if (PairsAreExact(pipeline, spec.conditions)) {
-    const DualBound dual = BoundByPrices(pipeline, samples, accepted,
-                                         spec.conditions.switching.latency_seconds, kRounds);
-    bound.saving_percent = std::min(bound.saving_percent,
-                                    saving(LeastJoules(dual, watts, accepted, accepted, fastest)));
-  }
-  return bound;
 }
 
 // What a second is worth on the frontier, beyond waiting.
@@ -344,13 +242,12 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   found.baseline = expected.baseline();
   found.accepted_seconds = found.baseline.iteration_time_seconds * (1 + slower_percent / 100);
   found.paper = expected.Of(paper->options);
-  const double needs =
-      std::max(robust::SlowerWithMargin(trials, paper->options),
-               found.paper.slowdown_percent + expected.MarginPercent(found.paper));
+  const double needs = std::max(robust::SlowerWithMargin(trials, paper->options),
+                                found.paper.slowdown_percent + expected.MarginPercent(found.paper));
   found.paper_max_slowdown = std::max(0.0, (1 + needs / 100) / (seconds / base_seconds) - 1);
   found.paper_plan = *std::move(paper);
   if (spec.with_bound) {
-    found.bound = robust::BoundOf(planner, spec, slower_percent, found.baseline);
+    found.bound = robust::SavingBound(planner, spec, slower_percent, found.baseline);
   }
   found.price_curve = robust::WithoutEquals(search.PriceCurve());
   return found;
