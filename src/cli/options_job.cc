@@ -76,7 +76,8 @@ constexpr std::array<FlagText, 38> kFlags = {{
     {"iteration_overhead", "--iteration-overhead", "TIME",
      "All-reduce and optimizer, after the last computation."},
     {"at", "--at", "POINT",
-     "The point of the plan: 1.02x (times the all-maximum-clock time), seconds, economic (least "
+     "The point of the plan: 1.02x (times the all-maximum-clock time), a time (5.3s), economic "
+     "(least "
      "energy), fastest, or tstar. Default 1.0x: no slowdown."},
     {"granularity", "--granularity", "KIND",
      "What shares one clock: computation (default: nothing), phase (stage, type and warm-up / "

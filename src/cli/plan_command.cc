@@ -212,16 +212,16 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   summary.data_parallel = job->DataParallel();
   summary.split_ratio = job->costs.split_ratio;
   summary.at = PlanTargetText(target);
-  const Result<double> seconds = TargetSeconds(*planner, target);
+  const Result<double> seconds = TargetSeconds(*planner, *job);
   if (!seconds) return tl::unexpected(seconds.error());
   summary.chosen_seconds = *seconds;
   summary.notes =
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
-  NoteTarget(*planner, target, &summary.notes);
-  NoteLongWait("--min-dwell", constraints.min_dwell_seconds,
+  NoteTarget(*planner, *job, &summary.notes);
+  NoteLongWait(NameAndPlaceOf(job->settings, "min_dwell"), constraints.min_dwell_seconds,
                planner->baseline().iteration_time_seconds, kOneKnobPerRank, &summary.warnings);
-  NoteLongWait("--switch-latency", job->settings.switch_latency_seconds.value_or(0),
-               planner->baseline().iteration_time_seconds, kLateClocks, &summary.warnings);
+  NoteLongSwitching(job->settings, ConditionsOf(job->settings).switching,
+                    planner->baseline().iteration_time_seconds, &summary.warnings);
   progress.SetWhat("plan");
   Result<Plan> chosen = planner->PlanFor(*seconds, constraints, effort);
   if (!chosen) return tl::unexpected(chosen.error());
