@@ -100,7 +100,7 @@ class WindowSearch {
         deadline_(deadline),
         report_(report),
         work_limit_(budget.limit),
-        window_(network) {
+        window_(network, program) {
     const std::size_t size = network.curve_of.size();
     long_work_ = kLongShare * static_cast<double>(budget.usual);
     for (std::size_t i = 0; i < size; ++i) {
