@@ -168,7 +168,6 @@ Result<EffectiveBound> BoundPlans(const CostedPipeline& costs, const WalkedPipel
                               ? ladder.slowest_time()
                               : network.scale.TicksDown(most);
   deadline = std::max(deadline, ladder.fastest_time());
-  const frontier::Walk walk = ladder.WalkTo(deadline);
   const frontier::DeadlineProgram program = ladder.ProgramAt(deadline);
   bound.relaxed_joules = slowest_cost + network.scale.Cost(program.objective()) - rounding;
   auto space = MakeSearchSpace(costs, walked, deadline, seconds);
@@ -176,7 +175,7 @@ Result<EffectiveBound> BoundPlans(const CostedPipeline& costs, const WalkedPipel
   const double usual =
       kWorkPerPlan * std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
   const BlockBound blocks =
-      BoundByBlocks(network, walk, deadline, *space, costs.dag.rank_order,
+      BoundByBlocks(network, program, deadline, *space, costs.dag.rank_order,
                     static_cast<std::int64_t>(std::min(effort * usual, kMostWork)), effort > 1);
   bound.discrete_joules = bound.relaxed_joules + network.scale.Cost(blocks.gain);
   bound.blocks = blocks.blocks;
