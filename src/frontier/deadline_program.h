@@ -108,7 +108,7 @@ class DeadlineProgram {
   void ShiftSubtree(int top, std::int64_t change);
   void Reroot(int top, int new_top, int new_parent, int new_parent_arc, std::int64_t change);
   void CollectSubtree(int top);
-  void OfferAround();
+  void OfferAround(std::int64_t change);
   bool IsBetweenBounds(int index) const;
   void SetLevel(int activity, bool in_tree, bool child_is_tail);
   std::vector<int> GrowTree(std::span<const ArcStart> starts);

@@ -85,8 +85,10 @@ void DeadlineProgram::CollectSubtree(int top) {
   work_ += static_cast<std::int64_t>(subtree_.size());
 }
 
-// Makes candidates of the arcs at the border of the subtree that are violated.
-void DeadlineProgram::OfferAround() {
+// Makes candidates of the arcs at the border of the subtree that are violated now that it has
+// moved by `change`. All that were before are candidates already. A precedence that has no flow
+// is only violated where its ends are too near: where they went apart, it is not looked at.
+void DeadlineProgram::OfferAround(std::int64_t change) {
   const auto offer = [this](int index) {
     bool forward = false;
     if (in_tree_[index] || is_candidate_[index] || Violation(index, &forward) == 0) return;
@@ -94,6 +96,13 @@ void DeadlineProgram::OfferAround() {
     candidates_.push_back(index);
   };
   for (const int v : subtree_) {
+    // Precedences lead from the ends of activities to starts.
+    const bool leads_away = v == Network::kSource || (v > Network::kSink && v % 2 == 1);
+    if (leads_away == (change < 0) && v > Network::kSink) {
+      const int activity = (v - Network::StartNode(0)) / 2;
+      if (!in_subtree_[v ^ 1]) offer(activity);
+      continue;
+    }
     for (const Network::Incidence& incidence : network_->IncidencesOf(v)) {
       if (!in_subtree_[incidence.other]) offer(incidence.arc);
     }
@@ -106,7 +115,7 @@ void DeadlineProgram::ShiftSubtree(int top, std::int64_t change) {
   if (change == 0) return;
   CollectSubtree(top);
   for (const int v : subtree_) nodes_[v].time += change;
-  OfferAround();
+  OfferAround(change);
 }
 
 void DeadlineProgram::Reroot(int top, int new_top, int new_parent, int new_parent_arc,
@@ -127,7 +136,7 @@ void DeadlineProgram::Reroot(int top, int new_top, int new_parent, int new_paren
     nodes_[v].time += change;
     nodes_[v].depth = nodes_[nodes_[v].parent].depth + 1;
   }
-  OfferAround();
+  OfferAround(change);
 }
 
 }  // namespace perseus::frontier

@@ -25,6 +25,8 @@ using frontier::Network;
 
 // Units of search work that take about a second, for a pipeline of this size.
 constexpr double kWorkPerPlan = 8e7;
+// Windows do with less: what they begin from is nearly right.
+constexpr double kWindowShare = 0.75;
 constexpr double kComputationsPerPlan = 1536;
 
 // Sums of doubles and of ticks along a path differ by far less than this.
@@ -120,7 +122,8 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
 
   const double usual =
       kWorkPerPlan * std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
-  const double work = std::min(effort * usual, kMostWork);
+  const bool branches = space->size() <= kMostToBranch;
+  const double work = std::min(effort * usual * (branches ? 1 : kWindowShare), kMostWork);
   const SearchBudget budget = {.usual = static_cast<std::int64_t>(usual),
                                .limit = static_cast<std::int64_t>(work)};
   std::vector<CostOption> best;
@@ -140,7 +143,7 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
     const double share = work > 0 ? std::min(1.0, static_cast<double>(done) / work) : 1;
     return !report || report(kept ? &best : nullptr, share);
   };
-  if (space->size() <= kMostToBranch) {
+  if (branches) {
     SearchOptions(network, std::move(program), *space, budget, choice_report);
   } else {
     SearchWindows(network, program, deadline, *space, budget, choice_report);
