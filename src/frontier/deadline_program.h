@@ -4,6 +4,7 @@
 #ifndef PERSEUS_FRONTIER_DEADLINE_PROGRAM_H_
 #define PERSEUS_FRONTIER_DEADLINE_PROGRAM_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -108,6 +109,8 @@ class DeadlineProgram {
   void ShiftSubtree(int top, std::int64_t change);
   void Reroot(int top, int new_top, int new_parent, int new_parent_arc, std::int64_t change);
   void CollectSubtree(int top);
+  // What was collected last.
+  std::span<const int> Subtree() const { return {subtree_room_.data(), subtree_size_}; }
   void OfferAround(std::int64_t change);
   bool IsBetweenBounds(int index) const;
   void SetLevel(int activity, bool in_tree, bool child_is_tail);
@@ -123,7 +126,8 @@ class DeadlineProgram {
   std::vector<std::int64_t> fixed_length_;
   std::vector<Int128> fixed_cost_;
   std::vector<int> candidates_;
-  std::vector<int> subtree_;
+  std::vector<int> subtree_room_;  // For all nodes, and one more.
+  std::size_t subtree_size_ = 0;
   Int128 objective_ = 0;
   std::int64_t work_ = 0;
 };
