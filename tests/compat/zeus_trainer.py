@@ -188,6 +188,8 @@ def main() -> None:
         print(clock_when(arguments.clock_of, arguments.expect))
         return
     print(json.dumps(train(arguments)), flush=True)
+    # Left to the end of the interpreter, gloo's threads now and then abort the process.
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
