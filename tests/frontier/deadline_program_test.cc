@@ -131,7 +131,8 @@ TEST_F(DeadlineProgramTest, ACopyIsASnapshot) {
   EXPECT_EQ(Objective(program), 50);
 }
 
-// From the flow of any other state of the network: another deadline, with activities fixed.
+// From any flow of the network: those of other deadlines, with activities fixed. What was in a
+// tree is a hint only.
 RC_GTEST_PROP(DeadlineProgramProperty, BeginsFromAnyFlow, (std::uint32_t seed)) {
   std::mt19937 random(seed);
   ProblemShape shape;
@@ -158,15 +159,18 @@ RC_GTEST_PROP(DeadlineProgramProperty, BeginsFromAnyFlow, (std::uint32_t seed)) 
       if (!releases) program->Fix(activity, length, cost);
     }
   };
-  DeadlineProgram other = ProgramAt(*network, between());
-  for (std::uint32_t fixes = random() % 4; fixes > 0; --fixes) {
-    fix_one(&other, nullptr);
-    other.Optimise(kNoLimit);  // Or is left where it is not feasible.
-  }
-  std::vector<DeadlineProgram::ArcStart> starts;
-  for (int a = 0; a < static_cast<int>(network->arcs.size()); ++a) {
-    starts.push_back(other.StartOf(a));
-    if (random() % 4 == 0) starts.back().in_tree = random() % 2 == 0;  // A hint only.
+  // The sum of two: more of it than fits a tree.
+  std::vector<DeadlineProgram::ArcStart> starts(network->arcs.size());
+  for (std::uint32_t flows = random() % 3; flows > 0; --flows) {
+    DeadlineProgram other = ProgramAt(*network, between());
+    for (std::uint32_t fixes = random() % 4; fixes > 0; --fixes) {
+      fix_one(&other, nullptr);
+      other.Optimise(kNoLimit);  // Or is left where it is not feasible.
+    }
+    for (std::size_t a = 0; a < starts.size(); ++a) {
+      starts[a].flow += other.StartOf(static_cast<int>(a)).flow;
+      starts[a].in_tree = random() % 4 == 0 || other.StartOf(static_cast<int>(a)).in_tree;
+    }
   }
   const std::int64_t deadline = between();
   RC_ASSERT(!DeadlineProgram::FromFlow(*network, starts, fastest - 1));
