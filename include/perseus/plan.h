@@ -106,7 +106,7 @@ struct Plan {
   double gap_percent = 0;             // 100 (energy - lower bound) / lower bound
   double saving_percent = 0;          // Against the all-maximum-clock baseline.
   double average_power_watts = 0;     // Of one pipeline.
-  int knob_changes = 0;               // Per iteration, summed over ranks.
+  int knob_changes = 0;               // Within an iteration, summed over ranks.
   int distinct_knobs = 0;
   // Only where a granularity makes computations share knobs, nothing limits
   // their number, and the search found a bound: with a dwell there is none, but
@@ -124,7 +124,7 @@ struct PlanTarget {
 
   friend bool operator==(const PlanTarget&, const PlanTarget&) = default;
 };
-// "1.02x", "5.3" (seconds), "economic", "fastest", "tstar".
+// "1.02x", "5.3" or "5.3s" (also ms, us), "economic", "fastest", "tstar".
 Result<PlanTarget> ParsePlanTarget(std::string_view text);
 // Its inverse; a factor of one is "1.0x".
 std::string PlanTargetText(const PlanTarget& target);

@@ -237,7 +237,8 @@ PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan_work(
 /* The same where data-parallel pipelines wait for each other: `others` has the factors of each of
  * the `num_others` other pipelines, `work_count` numbers for each, one pipeline after the other. An
  * iteration lasts as long as that of the slowest pipeline at the target's time, so the others need
- * not hurry. Every pipeline that knows the lengths of all comes to the same time. */
+ * not hurry. Every pipeline that knows the lengths of all comes to the same time. Messages count
+ * the other pipelines from 0. */
 PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan_work_among(
     const perseus_planner* planner, const double* work, size_t work_count, const double* others,
     size_t num_others, const char* settings_json, size_t settings_json_size,

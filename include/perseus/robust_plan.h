@@ -37,14 +37,17 @@ struct ReplayedFigures {
 
 // One point of the price of changes.
 struct ChangePricePoint {
-  int changes = 0;  // Of the plan, in one iteration of one pipeline, all ranks together.
+  // Of the plan, in one iteration of one pipeline, all ranks together; one from a rank's last
+  // computation to its first in the next iteration counts, too.
+  int changes = 0;
   double saving_percent = 0;
 };
 
 // What no plan under the conditions can do better than.
 struct RobustBound {
   // Of all plans whose mean iteration is at most as long as accepted; in per cent of the
-  // baseline's energy. Proven where `proven`: without noise. With noise the
+  // baseline's energy. A wait for a target beyond T_economic is not counted: then it is what the
+  // plan for T_economic can save at most. Proven where `proven`: without noise. With noise the
   // accepted time and the baseline's energy are themselves means of replays, so
   // the number is an estimate, good to their standard errors.
   double saving_percent = 0;
@@ -63,8 +66,12 @@ struct RobustPlan {
   ReplayedFigures baseline;     // All maximum clocks.
   Plan paper_plan;              // PlanFor() the target, which knows no conditions...
   ReplayedFigures paper;        // ... and what becomes of it under them.
+  // The least Conditions::max_slowdown with which `paper_plan` itself would hold, whatever its
+  // changes of clock.
+  double paper_max_slowdown = 0;
   RobustBound bound;
-  // By ascending changes and savings, from the search's own draws.
+  // By ascending changes and savings (rounding apart), from the search's own
+  // draws.
   std::vector<ChangePricePoint> price_curve;
 };
 

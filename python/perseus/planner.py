@@ -167,8 +167,12 @@ class Planner:
             status = library.perseus_planner_plan(self._handle, *rest)
         else:
             pipelines = [factors(each) for each in (work, *others)]
-            if any(len(each) != len(pipelines[0]) for each in pipelines):
-                raise PlannerError("the work of other pipelines has another number of microbatches")
+            for k, each in enumerate(pipelines[1:]):
+                if len(each) != len(pipelines[0]):
+                    raise PlannerError(
+                        f"others[{k}] has length {len(each)}, but work has length "
+                        f"{len(pipelines[0])}; give each pipeline one factor for each microbatch"
+                    )
             own = (ctypes.c_double * len(pipelines[0]))(*pipelines[0])
             rows = [factor for each in pipelines[1:] for factor in each]
             waited_for = (ctypes.c_double * len(rows))(*rows)

@@ -232,7 +232,7 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
   const std::string& file = invocation.emulate.plan_file;
   const PolicySpec spec = MakePolicySpec(invocation, job, effort, &summary->notes);
   if (file.empty() && spec.name == kPerseus && AsksForPlanThatHolds(job.settings)) {
-    const Result<double> seconds = TargetSeconds(planner, job.Target());
+    const Result<double> seconds = TargetSeconds(planner, job);
     if (!seconds) return tl::unexpected(seconds.error());
     Result<RobustPlan> robust = SearchThatHolds(job, planner, *seconds, effort, false, progress);
     if (!robust) return tl::unexpected(robust.error());
@@ -253,6 +253,12 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
     }
     const ClockSwitching& switching = conditions->switching;
     if (switching.latency_spread_seconds > switching.latency_seconds) {
+      if (!invocation.job.overrides.switch_latency_spread_seconds) {
+        return InvalidInput(
+            fmt::format("--switch-latency is {:g} s, less than its spread in the plan's "
+                        "conditions, {:g} s; give --switch-latency-spread, too",
+                        switching.latency_seconds, switching.latency_spread_seconds));
+      }
       return InvalidInput(
           fmt::format("--switch-latency-spread is {:g} s, more than the latency of {:g} s that it "
                       "is the spread "
@@ -279,11 +285,11 @@ Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, c
     return {};
   }
   const PlanTarget target = job.Target();
-  const Result<double> seconds = TargetSeconds(planner, target);
+  const Result<double> seconds = TargetSeconds(planner, job);
   if (!seconds) return tl::unexpected(seconds.error());
   summary->spec.target_seconds = *seconds;
   summary->target = "--at " + PlanTargetText(target);
-  NoteTarget(planner, target, &summary->notes);
+  NoteTarget(planner, job, &summary->notes);
   return {};
 }
 
@@ -345,12 +351,11 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   summary.notes =
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
   const double iteration_seconds = planner->baseline().iteration_time_seconds;
-  NoteLongWait("--min-dwell", job->Constraints().min_dwell_seconds, iteration_seconds,
-               kOneKnobPerRank, &summary.warnings);
+  NoteLongWait(NameAndPlaceOf(job->settings, "min_dwell"), job->Constraints().min_dwell_seconds,
+               iteration_seconds, kOneKnobPerRank, &summary.warnings);
   const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &progress, &summary);
   if (!policy) return tl::unexpected(policy.error());
-  NoteLongWait("--switch-latency", summary.spec.switching.latency_seconds, iteration_seconds,
-               kLateClocks, &summary.warnings);
+  NoteLongSwitching(job->settings, summary.spec.switching, iteration_seconds, &summary.warnings);
   if (!is_replay && summary.policy == kPerseus && !job->settings.effort) {
     summary.usual_effort = kEffort;
   }

@@ -7,7 +7,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/plan_summary.h"
 #include "cli/policy_runs.h"
@@ -21,6 +25,23 @@ namespace {
 // As it is printed, so that what is printed adds up.
 double Rounded(double percent) { return std::round(100 * percent) / 100; }
 
+bool HasNoiseOfTheJob(const TimeNoise& noise) { return noise.per_stage > 0 || noise.per_gpu > 0; }
+
+// What may lie between the best that could be and what was found.
+std::string WhatElse(const Conditions& conditions) {
+  std::vector<std::string_view> reasons;
+  if (HasNoiseOfTheJob(conditions.noise)) {
+    reasons.emplace_back("the time kept for jobs in which the wrong stages or GPUs are slow");
+  }
+  if (conditions.switching.any()) reasons.emplace_back("late clocks");
+  if (conditions.max_changes || conditions.change_joules > 0) {
+    reasons.emplace_back("changes that are not made");
+  }
+  if (reasons.empty()) return "what the search did not find";
+  return fmt::format("{}{} what the search did not find", fmt::join(reasons, ", "),
+                     reasons.size() > 1 ? ", and" : " and");
+}
+
 // What the points between the paper plan's saving and this one's are spent on.
 std::string Why(const HeldPlan& held) {
   const RobustPlan& robust = held.robust;
@@ -33,9 +54,7 @@ std::string Why(const HeldPlan& held) {
         "paper.",
         FormatPercent(paper, 2));
   }
-  const std::string_view rest =
-      "late clocks, changes that are not made, and what the search did "
-      "not find";
+  const std::string rest = WhatElse(robust.conditions);
   const std::string text = fmt::format(
       "{} is {:.2f} points less than the {} that a plan without conditions has on paper",
       FormatPercent(here, 2), paper - here, FormatPercent(paper, 2));
@@ -48,15 +67,70 @@ std::string Why(const HeldPlan& held) {
       free - here, rest);
 }
 
+// A slowdown to accept, as a flag takes it: two digits, and not less.
+std::string AsAccepted(double share) {
+  const double digit = std::pow(10, std::floor(std::log10(100 * share)) - 1);
+  return fmt::format("{:.6g}%", std::ceil(100 * share / digit - 1e-9) * digit);
+}
+
+// Noise that is drawn once for a job is no mean over iterations: where little may be slowed for
+// it, more accepted slowdown gains most. Empty where that is not so.
+std::string WhatWouldHelp(const HeldPlan& held) {
+  constexpr double kWorthSaying = 0.5;  // Points.
+  const RobustPlan& robust = held.robust;
+  const Conditions& conditions = robust.conditions;
+  if (!HasNoiseOfTheJob(conditions.noise) ||
+      held.paper.saving_percent < held.expected.saving_percent + kWorthSaying ||
+      robust.paper_max_slowdown <= conditions.max_slowdown) {
+    return "";
+  }
+  const auto most = conditions.max_changes;
+  const bool may_be_taken = !most || held.paper.clock_calls <= static_cast<double>(*most);
+  const std::string_view what = conditions.noise.per_gpu == 0     ? "stages"
+                                : conditions.noise.per_stage == 0 ? "GPUs"
+                                                                  : "stages and GPUs";
+  const std::string more =
+      may_be_taken
+          ? fmt::format(
+                "With --max-slowdown {} the plan without conditions would do, which saves "
+                "{}; less --confidence helps, too",
+                AsAccepted(robust.paper_max_slowdown), FormatPercent(held.paper.saving_percent, 2))
+          : std::string("More --max-slowdown, or less --confidence, lets more be slowed");
+  return fmt::format(
+      "which {} are slow differs from job to job, and nobody knows it beforehand: to be at most "
+      "{:g} % slower in {:g} % of all jobs, {} may be slowed. {}.",
+      what, 100 * conditions.max_slowdown, 100 * conditions.confidence,
+      held.expected.saving_percent < kWorthSaying ? "hardly anything" : "less", more);
+}
+
+// Of calls in another mode, where they save more.
+std::string OtherCalls(const HeldPlan& held) {
+  const OtherCallMode& other = *held.other_calls;
+  return fmt::format(
+      "with --call-ahead {} instead of {} such a plan saves at least {}, and is {} slower{}.",
+      CallAheadName(other.call_ahead), CallAheadName(held.robust.conditions.switching.call_ahead),
+      FormatPercent(other.expected.saving_percent, 2),
+      FormatPercent(other.expected.slowdown_percent, 3),
+      other.call_ahead == CallAhead::kPredicted ? " (the client calls so)" : "");
+}
+
 // "100 changes 11.20 %, 200 changes 12.01 %", a few of many.
 std::string PriceCurve(const std::vector<ChangePricePoint>& curve, bool priced) {
   constexpr std::size_t kMost = 8;
+  // Points that print alike are one: the one with the fewest changes.
+  std::vector<std::pair<int, std::string>> differing;
+  for (const ChangePricePoint& point : curve) {
+    std::string saving = FormatPercent(point.saving_percent, 2);
+    if (differing.empty() || differing.back().second != saving) {
+      differing.emplace_back(point.changes, std::move(saving));
+    }
+  }
   std::vector<std::string> points;
-  const std::size_t shown = std::min(kMost, curve.size());
+  const std::size_t shown = std::min(kMost, differing.size());
   for (std::size_t k = 0; k < shown; ++k) {
-    const ChangePricePoint& point =
-        curve[shown == 1 ? curve.size() - 1 : k * (curve.size() - 1) / (shown - 1)];
-    points.push_back(fmt::format("{} {}", point.changes, FormatPercent(point.saving_percent, 2)));
+    const auto& [changes, saving] =
+        differing[shown == 1 ? 0 : k * (differing.size() - 1) / (shown - 1)];
+    points.push_back(fmt::format("{} {}", changes, saving));
   }
   return fmt::format("what changes of clock an iteration save{}: {}.",
                      priced ? ", less their price" : "", fmt::join(points, ", "));
@@ -85,15 +159,67 @@ std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& 
     sentences.emplace_back("Price", PriceOfCalls(held));
   }
   sentences.emplace_back("Given up", Why(held));
+  if (std::string help = WhatWouldHelp(held); !help.empty()) {
+    sentences.emplace_back("Helps", std::move(help));
+  }
+  if (held.other_calls) sentences.emplace_back("Calls", OtherCalls(held));
   sentences.emplace_back(
-      "On paper", fmt::format("the plan without conditions, {} on paper, comes to {} under them.",
-                              FormatPercent(held.robust.paper_plan.saving_percent, 2),
-                              ExpectedInWords(held.paper)));
+      "On paper",
+      fmt::format("a plan without conditions saves {} there. Emulated under them it comes to {}.",
+                  FormatPercent(held.robust.paper_plan.saving_percent, 2),
+                  ExpectedInWords(held.paper)));
   if (!held.robust.price_curve.empty()) {
     sentences.emplace_back(
         "Changes", PriceCurve(held.robust.price_curve, held.robust.conditions.change_joules > 0));
   }
   return sentences;
+}
+
+}  // namespace
+
+namespace {
+
+Result<RobustPlan> Search(const Planner& planner, double seconds, const RobustPlanSpec& spec,
+                          ProgressLine* progress) {
+  const auto show = progress->Function();
+  return PlanUnder(planner, seconds, spec, [&show](const PlanProgress& reached) {
+    if (show) show(reached.share);
+    return true;
+  });
+}
+
+// What clocks that are asked for in other modes would save, by a sixteenth of the search: what
+// it finds is the least that they save.
+Result<void> TryOtherCalls(const Job& job, const Planner& planner, double seconds, double effort,
+                           ProgressLine* progress, HeldPlan* held) {
+  constexpr double kShare = 1.0 / 16;
+  constexpr double kLeastEffort = 1.0 / 64;
+  constexpr double kWorthTrying = 0.5;  // Points that late clocks may cost.
+  constexpr double kWorthSaying = 0.1;
+  const RobustPlan& robust = held->robust;
+  const ClockSwitching& switching = robust.conditions.switching;
+  if (!(switching.latency_seconds > 0) || robust.bound.saving_without_switching_percent <
+                                              held->expected.saving_percent + kWorthTrying) {
+    return {};
+  }
+  double most = held->expected.saving_percent + kWorthSaying;
+  for (const CallAhead mode : {CallAhead::kNone, CallAhead::kEnd, CallAhead::kPredicted}) {
+    if (mode == switching.call_ahead) continue;
+    progress->SetWhat(fmt::format("the same with --call-ahead {}", CallAheadName(mode)));
+    RobustPlanSpec spec = RobustSpecOf(job.settings);
+    spec.conditions.switching.call_ahead = mode;
+    spec.effort = std::max(kLeastEffort, kShare * effort);
+    spec.with_bound = false;
+    const Result<RobustPlan> found = Search(planner, seconds, spec, progress);
+    if (!found && found.error().code == ErrorCode::kInfeasible) continue;
+    if (!found) return tl::unexpected(found.error());
+    const auto figures = EmulateUnder(planner, {&found->plan}, spec.conditions, spec.pipelines);
+    if (!figures) return tl::unexpected(figures.error());
+    if (figures->front().saving_percent <= most) continue;
+    most = figures->front().saving_percent;
+    held->other_calls = {mode, figures->front()};
+  }
+  return {};
 }
 
 }  // namespace
@@ -104,11 +230,7 @@ Result<RobustPlan> SearchThatHolds(const Job& job, const Planner& planner, doubl
   RobustPlanSpec spec = RobustSpecOf(job.settings);
   spec.effort = effort;
   spec.with_bound = with_bound;
-  const auto show = progress->Function();
-  return PlanUnder(planner, seconds, spec, [&show](const PlanProgress& reached) {
-    if (show) show(reached.share);
-    return true;
-  });
+  return Search(planner, seconds, spec, progress);
 }
 
 Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double seconds,
@@ -125,6 +247,9 @@ Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double se
   held.expected = (*figures)[0];
   held.paper = (*figures)[1];
   held.max_clocks = (*figures)[2];
+  if (auto tried = TryOtherCalls(job, planner, seconds, effort, progress, &held); !tried) {
+    return tl::unexpected(tried.error());
+  }
   return held;
 }
 

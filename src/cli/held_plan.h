@@ -4,10 +4,12 @@
 #ifndef PERSEUS_CLI_HELD_PLAN_H_
 #define PERSEUS_CLI_HELD_PLAN_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/terminal.h"
+#include "perseus/conditions.h"
 #include "perseus/job.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
@@ -17,6 +19,12 @@
 
 namespace perseus::cli {
 
+// What the plan that holds comes to where clocks are asked for at another time.
+struct OtherCallMode {
+  CallAhead call_ahead = CallAhead::kNone;
+  ExpectedFigures expected;
+};
+
 // The plan that holds under the job's conditions, and what the emulator makes of
 // it with seeds that the search has not seen.
 struct HeldPlan {
@@ -24,6 +32,7 @@ struct HeldPlan {
   ExpectedFigures expected;
   ExpectedFigures paper;  // Of robust.paper_plan.
   ExpectedFigures max_clocks;
+  std::optional<OtherCallMode> other_calls = {};  // Where it saves more.
 };
 
 // Precondition: HasConditions(job.settings).

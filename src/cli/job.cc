@@ -89,12 +89,17 @@ Result<JobFile> Overrides(const JobFlags& flags) {
   return overrides;
 }
 
+std::string NameOf(const JobFile& settings, std::string_view key) {
+  return settings.places.contains(key) ? fmt::format("'{}'", key) : std::string(FlagOfField(key));
+}
+
+std::string NameAndPlaceOf(const JobFile& settings, std::string_view key) {
+  const auto place = settings.places.find(key);
+  const std::string name = NameOf(settings, key);
+  return place == settings.places.end() ? name : fmt::format("{}: {}", place->second, name);
+}
+
 Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths) {
-  const auto named = [&settings](std::string_view key) {
-    const auto place = settings.places.find(key);
-    return place == settings.places.end() ? std::string(FlagOfField(key))
-                                          : fmt::format("{}: '{}'", place->second, key);
-  };
   // A job file may state them for trainers that say how long microbatches are.
   const auto is_flag = [&settings](const auto& value, std::string_view key) {
     return value && !settings.places.contains(key);
@@ -111,14 +116,17 @@ Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths)
   if (spread > latency) {
     return InvalidInput(
         latency == 0
-            ? fmt::format("{} is the spread of a latency; give --switch-latency, too",
-                          named("switch_latency_spread"))
+            ? fmt::format("{} is the spread of a latency; give {}, too",
+                          NameAndPlaceOf(settings, "switch_latency_spread"),
+                          settings.places.contains("switch_latency_spread") ? "'switch_latency'"
+                                                                            : "--switch-latency")
             : fmt::format("{} is {:g} s, more than the latency of {:g} s that it is the spread of",
-                          named("switch_latency_spread"), spread, latency));
+                          NameAndPlaceOf(settings, "switch_latency_spread"), spread, latency));
   }
   if (settings.max_early_loss && settings.call_ahead != CallAhead::kPredicted) {
     return InvalidInput(
-        fmt::format("{} is for --call-ahead predicted; give both", named("max_early_loss")));
+        fmt::format("{} is for {} predicted; give both", NameAndPlaceOf(settings, "max_early_loss"),
+                    settings.places.contains("max_early_loss") ? "'call_ahead'" : "--call-ahead"));
   }
   return {};
 }
@@ -162,18 +170,22 @@ Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress
   return Planner::Create(job.pipeline, options);
 }
 
-Result<double> TargetSeconds(const Planner& planner, const PlanTarget& target) {
+Result<double> TargetSeconds(const Planner& planner, const Job& job) {
+  const PlanTarget target = job.Target();
   Result<double> seconds = planner.TargetSeconds(target);
   if (!seconds && MeantAsFactor(target, planner)) {
-    seconds.error().message += fmt::format("; did you mean --at {}x?", target.value);
+    seconds.error().message +=
+        fmt::format("; did you mean {} {}x?", NameOf(job.settings, "at"), target.value);
   }
   return seconds;
 }
 
-void NoteTarget(const Planner& planner, const PlanTarget& target, std::vector<std::string>* notes) {
+void NoteTarget(const Planner& planner, const Job& job, std::vector<std::string>* notes) {
+  const PlanTarget target = job.Target();
+  const std::string at = NameOf(job.settings, "at");
   if (MeantAsFactor(target, planner)) {
-    notes->push_back(fmt::format("--at {0} is a time of {0} s, beyond T*; did you mean --at {0}x?",
-                                 target.value));
+    notes->push_back(fmt::format("{0} {1} is a time of {1} s, beyond T*; did you mean {0} {1}x?",
+                                 at, target.value));
     return;
   }
   const Frontier& frontier = planner.frontier();
@@ -183,9 +195,9 @@ void NoteTarget(const Planner& planner, const PlanTarget& target, std::vector<st
     return;
   }
   notes->push_back(
-      fmt::format("--at {} is beyond T* ({}), and more time than that saves nothing; the least "
-                  "energy is at --at economic ({}).",
-                  PlanTargetText(target), FormatSeconds(frontier.tstar_seconds),
+      fmt::format("{0} {1} is beyond T* ({2}), and more time than that saves nothing; the least "
+                  "energy is at {0} economic ({3}).",
+                  at, PlanTargetText(target), FormatSeconds(frontier.tstar_seconds),
                   FormatSeconds(frontier.economic_seconds)));
 }
 

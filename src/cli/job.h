@@ -36,10 +36,15 @@ Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths)
 // the frontier, and `plans` plans of effort 1.
 Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress);
 
+// How a field is named in a sentence: as the flag, or as the key where it is in the job file.
+// At its start: with the place in the file, too.
+std::string NameOf(const JobFile& settings, std::string_view key);
+std::string NameAndPlaceOf(const JobFile& settings, std::string_view key);
+
 // Planner::TargetSeconds; where seconds were probably meant as a factor, the
 // error says so, or a note where there is no error.
-Result<double> TargetSeconds(const Planner& planner, const PlanTarget& target);
-void NoteTarget(const Planner& planner, const PlanTarget& target, std::vector<std::string>* notes);
+Result<double> TargetSeconds(const Planner& planner, const Job& job);
+void NoteTarget(const Planner& planner, const Job& job, std::vector<std::string>* notes);
 
 }  // namespace perseus::cli
 

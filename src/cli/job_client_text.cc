@@ -183,6 +183,16 @@ std::string EventLine(const std::string& name, const Json& data, const Json& job
   return text + "\n";
 }
 
+namespace {
+
+// Whether the plan that a job follows is a first one, while a better one is searched for.
+bool HasFirstPlan(const Json& job) {
+  return !ObjectOf(job, "plan").empty() && job.value("refined", Json()) == false &&
+         MemberText(job, "state") != "finished";
+}
+
+}  // namespace
+
 std::string JobTable(const Json& jobs, const Style& style) {
   Table table({"job", "name", "state", "ranks", "plan", "iteration", "saves", "stragglers"},
               {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight,
@@ -192,8 +202,9 @@ std::string JobTable(const Json& jobs, const Style& style) {
     table.AddRow(
         {MemberText(job, "id"), MemberText(job, "name"), MemberText(job, "state"),
          fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
-         MemberText(plan, "version"), SecondsOf(WholeJobOf(plan), "iteration_time_s"),
-         SavingOf(WholeJobOf(plan)), CountText(job.value("stragglers", Json(0)))});
+         MemberText(plan, "version") + (HasFirstPlan(job) ? " (first)" : ""),
+         SecondsOf(WholeJobOf(plan), "iteration_time_s"), SavingOf(WholeJobOf(plan)),
+         CountText(job.value("stragglers", Json(0)))});
   }
   return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
 }
@@ -301,6 +312,10 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
     line("plan",
          fmt::format("version {} ({})", MemberText(plan, "version"), MemberText(plan, "reason")));
     line("", MemberText(plan, "sentence"));
+    if (HasFirstPlan(job)) {
+      line("", fmt::format("a first plan; better ones are still being searched for ({})",
+                           FormatPercent(100 * NumberOf(job, "progress").value_or(0), 0)));
+    }
     const Json& whole = WholeJobOf(plan);
     const bool is_straggling = whole.value("straggling", Json()) == true;
     line("iteration", SecondsOf(whole, "iteration_time_s") +

@@ -76,7 +76,8 @@ constexpr std::array<FlagText, 38> kFlags = {{
     {"iteration_overhead", "--iteration-overhead", "TIME",
      "All-reduce and optimizer, after the last computation."},
     {"at", "--at", "POINT",
-     "The point of the plan: 1.02x (times the all-maximum-clock time), seconds, economic (least "
+     "The point of the plan: 1.02x (times the all-maximum-clock time), a time (5.3s), economic "
+     "(least "
      "energy), fastest, or tstar. Default 1.0x: no slowdown."},
     {"granularity", "--granularity", "KIND",
      "What shares one clock: computation (default: nothing), phase (stage, type and warm-up / "
@@ -113,14 +114,16 @@ constexpr std::array<FlagText, 38> kFlags = {{
     {"min_call_interval", "--min-call-interval", "TIME",
      "Least time between two calls of a rank, for example 10ms."},
     {"change_price", "--change-price", "JOULES",
-     "What a change of clock costs besides, in joules of its rank: the search counts it; what it "
-     "comes to is stated apart, and is in no other figure."},
+     "What one change of clock costs beside its latency and stall, in joules of the rank whose "
+     "clock changes. The search weighs it; what all calls come to is stated apart, and is in no "
+     "other figure."},
     {"max_slowdown", "--max-slowdown", "P%",
      "How much longer than all clocks at maximum, under the same conditions, an iteration may be "
      "on average, beyond --at (default 0.1%)."},
     {"confidence", "--confidence", "P%", "With which probability that must hold (default 95%)."},
     {"max_changes", "--max-changes", "N",
-     "Most changes of clock in one iteration of one pipeline, all ranks together."},
+     "Most changes of clock in one iteration of one pipeline, all ranks together; one from a "
+     "rank's last computation to its first in the next iteration counts, too."},
 }};
 
 const FlagText& TextOf(std::string_view key) {

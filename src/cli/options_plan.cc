@@ -22,11 +22,15 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
         "perseus plan job.toml --microbatches 48"},
        {"clocks change at most every 50 ms, as JSON",
         "perseus plan job.toml --min-dwell 50ms --json"}});
-  AddPipelineOptions(parser, &invocation->job,
-                     "Pipelines of the job; only the job's total depends on it (default 1).");
+  AddPipelineOptions(
+      parser, &invocation->job,
+      "Pipelines of the job (default 1). Under conditions an iteration lasts as long as the "
+      "slowest of them; without, only the job's total depends on it.");
   AddPlanOptions(parser, &invocation->job,
-                 "How much work to search for a plan: 1 (default) is about a second of CPU at 8 "
-                 "stages x 96 microbatches.");
+                 "How much work to search for a plan. 1 (default) is about a second of CPU at 8 "
+                 "stages x 96 microbatches, and half a minute under conditions. More is never "
+                 "worse, but soon gains little: four times as much some hundredths of a point of "
+                 "saving, or nothing.");
   parser->SetGroup("Conditions");
   AddConditionOptions(parser, &invocation->job);
   AddRobustOptions(parser, &invocation->job);

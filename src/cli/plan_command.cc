@@ -67,10 +67,11 @@ ConstraintPrice PriceOf(std::string constraint, const Plan& with, const Plan& wi
 
 Result<std::vector<ConstraintPrice>> PriceConstraints(const Planner& planner, double seconds,
                                                       const PlanConstraints& constraints,
-                                                      double effort, const Plan& chosen) {
+                                                      double effort, const PlanCallback& told,
+                                                      const Plan& chosen) {
   std::vector<ConstraintPrice> prices;
   if (!constraints.any()) return prices;
-  const Result<Plan> free = planner.PlanFor(seconds, {}, effort);
+  const Result<Plan> free = planner.PlanFor(seconds, {}, effort, told);
   if (!free) return tl::unexpected(free.error());
   const auto single = Separately(constraints);
   if (single.size() == 1) {
@@ -78,7 +79,7 @@ Result<std::vector<ConstraintPrice>> PriceConstraints(const Planner& planner, do
     return prices;
   }
   for (const auto& [name, one] : single) {
-    const Result<Plan> plan = planner.PlanFor(seconds, one, effort);
+    const Result<Plan> plan = planner.PlanFor(seconds, one, effort, told);
     // A search that finds all together may still miss one of them alone.
     if (!plan && plan.error().code == ErrorCode::kInfeasible) continue;
     if (!plan) return tl::unexpected(plan.error());
@@ -212,25 +213,29 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   summary.data_parallel = job->DataParallel();
   summary.split_ratio = job->costs.split_ratio;
   summary.at = PlanTargetText(target);
-  const Result<double> seconds = TargetSeconds(*planner, target);
+  const Result<double> seconds = TargetSeconds(*planner, *job);
   if (!seconds) return tl::unexpected(seconds.error());
   summary.chosen_seconds = *seconds;
   summary.notes =
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
-  NoteTarget(*planner, target, &summary.notes);
-  NoteLongWait("--min-dwell", constraints.min_dwell_seconds,
+  NoteTarget(*planner, *job, &summary.notes);
+  NoteLongWait(NameAndPlaceOf(job->settings, "min_dwell"), constraints.min_dwell_seconds,
                planner->baseline().iteration_time_seconds, kOneKnobPerRank, &summary.warnings);
-  NoteLongWait("--switch-latency", job->settings.switch_latency_seconds.value_or(0),
-               planner->baseline().iteration_time_seconds, kLateClocks, &summary.warnings);
+  NoteLongSwitching(job->settings, ConditionsOf(job->settings).switching,
+                    planner->baseline().iteration_time_seconds, &summary.warnings);
   progress.SetWhat("plan");
-  Result<Plan> chosen = planner->PlanFor(*seconds, constraints, effort);
+  const PlanCallback told = [show = progress.Function()](const PlanProgress& reached) {
+    show(reached.share);
+    return true;
+  };
+  Result<Plan> chosen = planner->PlanFor(*seconds, constraints, effort, told);
   if (!chosen) return tl::unexpected(chosen.error());
   summary.chosen = *std::move(chosen);
   summary.granularity = constraints.granularity;
   summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,
                                *seconds, summary.at, &summary.beyond_tstar);
   const auto begun = [&progress](int row, int rows) {
-    progress.SetWhat(fmt::format("plan {} of {}", row, rows));
+    progress.Announce(fmt::format("plan {} of {}", row, rows));
   };
   if (auto planned = PlanRows(*planner, constraints, kRowEffort * effort, UsualThreads(), *seconds,
                               begun, &summary.chosen, &summary.points);
@@ -244,8 +249,8 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
       return tl::unexpected(bounded.error());
     }
   }
-  progress.SetWhat("price of the constraints");
-  auto prices = PriceConstraints(*planner, *seconds, constraints, effort, summary.chosen);
+  if (constraints.any()) progress.Announce("price of the constraints");
+  auto prices = PriceConstraints(*planner, *seconds, constraints, effort, told, summary.chosen);
   if (!prices) return tl::unexpected(prices.error());
   summary.prices = *std::move(prices);
   if (HasConditions(job->settings)) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cli/job.h"
 #include "cli/table.h"
 
 namespace perseus::cli {
@@ -127,15 +128,44 @@ std::vector<std::string> InputNotes(const Profile& profile, const CostedPipeline
   return notes;
 }
 
-void NoteLongWait(std::string_view flag, double seconds, double iteration_seconds,
+void NoteLongWait(std::string_view name, double seconds, double iteration_seconds,
                   std::string_view consequence, std::vector<std::string>* notes) {
   if (seconds <= iteration_seconds) return;
   constexpr double kMilli = 1e-3;
   const bool meant_milliseconds = seconds * kMilli < iteration_seconds;
   notes->push_back(fmt::format(
-      "{0} is {1:g} s, longer than an iteration ({2}): {3}{4}", flag, seconds,
+      "{0} is {1:g} s, longer than an iteration ({2}): {3}{4}", name, seconds,
       FormatSeconds(iteration_seconds), consequence,
       meant_milliseconds ? fmt::format("; did you mean {:g}ms?", seconds) : std::string(".")));
+}
+
+void NoteLongSwitching(const JobFile& settings, const ClockSwitching& switching,
+                       double iteration_seconds, std::vector<std::string>* notes) {
+  constexpr double kLongSeconds = 1;
+  const struct {
+    std::string_view key;
+    double seconds;
+    std::string_view consequence;
+  } times[] = {
+      {"switch_latency", switching.latency_seconds,
+       "a clock comes into effect when others are asked for already"},
+      {"switch_latency_spread", switching.latency_spread_seconds,
+       "nobody can tell when a clock comes"},
+      {"switch_stall", switching.stall_seconds,
+       "a change of clock outlasts all that it could save"},
+      {"min_call_interval", switching.min_interval_seconds,
+       "a rank may not even ask for a clock in each iteration"},
+  };
+  for (const auto& [key, seconds, consequence] : times) {
+    const std::string name = NameAndPlaceOf(settings, key);
+    if (seconds > iteration_seconds) {
+      NoteLongWait(name, seconds, iteration_seconds, consequence, notes);
+    } else if (seconds > kLongSeconds && key != "min_call_interval") {
+      notes->push_back(
+          fmt::format("{} is {:g} s, and clocks of GPUs take 5 to 200 ms; did you mean {:g}ms?",
+                      name, seconds, seconds));
+    }
+  }
 }
 
 }  // namespace perseus::cli

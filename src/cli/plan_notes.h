@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
+#include "perseus/job_file.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
 
@@ -21,13 +23,15 @@ std::vector<std::string> InputNotes(const Profile& profile, const CostedPipeline
                                     const Plan& baseline, int virtual_stages);
 
 inline constexpr std::string_view kOneKnobPerRank = "each rank keeps one knob";
-inline constexpr std::string_view kLateClocks =
-    "a clock comes into effect when others are asked for already";
 
-// Notes a time given with `flag` that is longer than an iteration; a number
+// Notes a time given as `name` (a flag, or a key) that is longer than an iteration; a number
 // without a unit is seconds, and milliseconds may have been meant.
-void NoteLongWait(std::string_view flag, double seconds, double iteration_seconds,
+void NoteLongWait(std::string_view name, double seconds, double iteration_seconds,
                   std::string_view consequence, std::vector<std::string>* notes);
+
+// The same for what a change of clock takes, where no GPU takes so long.
+void NoteLongSwitching(const JobFile& settings, const ClockSwitching& switching,
+                       double iteration_seconds, std::vector<std::string>* notes);
 
 }  // namespace perseus::cli
 

@@ -97,6 +97,18 @@ std::string JobTotal(const PlanSummary& summary, const Style& style) {
               style);
 }
 
+// As --max-changes counts them: in an iteration, and from it to the next.
+std::string ChangesInWords(const PlanSummary& summary) {
+  int back = 0;
+  for (const std::vector<int>& order : summary.pipeline->dag.rank_order) {
+    const std::vector<CostOption>& options = summary.chosen.options;
+    if (options[order.front()].knob != options[order.back()].knob) ++back;
+  }
+  const std::string all = CountOf(summary.chosen.knob_changes + back, "change") + " an iteration";
+  return back == 0 ? all
+                   : fmt::format("{} ({} of them from its end to the next one's start)", all, back);
+}
+
 // "1.850 % faster".
 std::string Compared(double percent, std::string_view more, std::string_view less,
                      std::string_view same) {
@@ -230,12 +242,11 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
   out += Fact(
       "Plan",
       fmt::format(
-          "{} and {} an iteration, {} saved; {} distinct {}, {} an "
-          "iteration.",
+          "{} and {} an iteration, {} saved; {} distinct {}, {}.",
           FormatSeconds(chosen.iteration_time_seconds), FormatJoules(chosen.energy_joules),
           FormatPercent(chosen.saving_percent, 2), chosen.distinct_knobs,
           chosen.distinct_knobs == 1 ? KnobNoun(summary) : fmt::format("{}s", KnobNoun(summary)),
-          CountOf(chosen.knob_changes, "change")),
+          ChangesInWords(summary)),
       style);
   if (chosen.shared_knobs) {
     out +=

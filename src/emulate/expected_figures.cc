@@ -1,7 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -14,6 +13,7 @@
 
 #include "perseus/emulator.h"
 #include "perseus/policy.h"
+#include "switching/emulated_iterations.h"
 
 namespace perseus {
 namespace emulate {
@@ -23,13 +23,7 @@ namespace {
 constexpr std::array<std::uint64_t, 5> kSeeds = {1001, 1002, 1003, 1004, 1005};
 using OfSeeds = std::array<double, kSeeds.size()>;
 
-std::int64_t IterationsOf(const CostedPipeline& pipeline, int pipelines) {
-  constexpr std::int64_t kMost = 200;
-  constexpr std::int64_t kLeast = 10;
-  constexpr double kMostComputations = 4e6;  // That are replayed for one plan and seed.
-  const double each = static_cast<double>(pipeline.dag.size()) * pipelines;
-  return std::clamp(static_cast<std::int64_t>(kMostComputations / each), kLeast, kMost);
-}
+constexpr std::int64_t kMostIterations = 200;
 
 Result<std::vector<Emulation>> OfAllSeeds(const Planner& planner, const Plan& plan,
                                           EmulationSpec spec,
@@ -97,7 +91,8 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                                   const std::function<bool()>& keep_going) {
   EmulationSpec spec;
   spec.pipelines = pipelines;
-  spec.iterations = emulate::IterationsOf(planner.pipeline(), pipelines);
+  spec.iterations = switching::EmulatedIterations(planner.pipeline().dag.size(), pipelines,
+                                                  emulate::kMostIterations);
   spec.target_seconds = planner.baseline().iteration_time_seconds;
   spec.noise = conditions.noise;
   spec.switching = conditions.switching;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/numbers.h"
 #include "perseus/plan.h"
@@ -17,25 +18,26 @@ namespace {
 constexpr std::array<std::string_view, 4> kGranularityNames = {"computation", "phase", "stage-type",
                                                                "stage"};
 
-// What was probably meant by a text that is no target, for the end of a message.
+// What was probably meant by a percentage, for the end of a message.
 std::string TargetHint(std::string_view text) {
-  const bool is_percent = text.ends_with('%');
-  const bool is_milli = text.ends_with("ms");
-  const bool is_micro = text.ends_with("us");
-  const bool is_seconds = text.ends_with('s');
-  if (!is_percent && !is_seconds) return "";
-  text.remove_suffix(is_milli || is_micro ? 2 : 1);
+  if (!text.ends_with('%')) return "";
+  text.remove_suffix(1);
   if (text.ends_with(' ')) text.remove_suffix(1);
   const std::optional<double> value = ParseFinite(text);
-  if (!value || *value <= 0) return "";
   constexpr double kMostPercent = 100;
-  constexpr double kMilli = 1e-3;
-  constexpr double kMicro = 1e-6;
-  if (is_milli) return fmt::format("; did you mean {:.6g}?", *value * kMilli);
-  if (is_micro) return fmt::format("; did you mean {:.6g}?", *value * kMicro);
-  if (is_seconds) return fmt::format("; did you mean {}?", text);
-  if (*value > kMostPercent) return "";
+  if (!value || *value <= 0 || *value > kMostPercent) return "";
   return fmt::format("; did you mean {:.6g}x?", 1 + *value / 100);
+}
+
+// Takes a unit of time off the end; returns how many seconds it is.
+double TakeUnit(std::string_view* text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+  for (const auto& [unit, seconds] : kUnits) {
+    if (!text->ends_with(unit)) continue;
+    text->remove_suffix(unit.size());
+    return seconds;
+  }
+  return 1;
 }
 
 }  // namespace
@@ -59,14 +61,15 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   std::string_view number = text;
   const bool factor = number.ends_with('x');
   if (factor) number.remove_suffix(1);
+  const double unit = factor ? 1 : TakeUnit(&number);
   const std::optional<double> value = ParseFinite(number);
   if (!value || *value <= 0) {
     return InvalidInput(
         fmt::format("'{}' is no point of the frontier; expected a factor of the all-maximum-clock "
-                    "time (1.02x), seconds (5.3), economic, fastest or tstar{}",
+                    "time (1.02x), seconds (5.3 or 5.3s), economic, fastest or tstar{}",
                     text.substr(0, 40), TargetHint(text)));
   }
-  return PlanTarget{factor ? Kind::kBaselineFactor : Kind::kSeconds, *value};
+  return PlanTarget{factor ? Kind::kBaselineFactor : Kind::kSeconds, *value * unit};
 }
 
 std::string PlanTargetText(const PlanTarget& target) {

@@ -313,16 +313,24 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
     if (!walked) return tl::unexpected(walked.error());
     return plan::SearchPlan(costs, **walked, seconds, effort, told);
   };
-  // Few knobs are several searches, of which only the best is worth telling.
+  // Few knobs are several searches, of which only the best is worth telling; and nobody knows
+  // how many there will be.
+  int searches = 0;
+  const plan::OptionsReport report_one = [&](const std::vector<CostOption>* /*better*/,
+                                             double share) {
+    constexpr double kUsual = 4;
+    const double done = searches - 1 + share;
+    return !callback || callback({.share = done / (done + kUsual), .better = nullptr});
+  };
   const bool tells = constraints.max_knobs == 0 && !plan::SharesKnobs(impl.pipeline, constraints);
   Result<std::vector<CostOption>> options =
       constraints.max_knobs == 0
           ? search(impl.pipeline, constraints, report)
-          : plan::SearchFewKnobs(
-                impl.pipeline, seconds, constraints, impl.slope_quantum,
-                [&search](const CostedPipeline& costs, const PlanConstraints& with) {
-                  return search(costs, with, {});
-                });
+          : plan::SearchFewKnobs(impl.pipeline, seconds, constraints, impl.slope_quantum,
+                                 [&](const CostedPipeline& costs, const PlanConstraints& with) {
+                                   ++searches;
+                                   return search(costs, with, report_one);
+                                 });
   if (!options) {
     // Where the search finds nothing there may still be what everybody has.
     const bool fits = options.error().code == ErrorCode::kInfeasible &&

@@ -117,8 +117,8 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
     const double* const other = others + k * microbatches;
     const Result<double> seconds = stream.TargetSeconds(Work({other, other + microbatches}));
     if (!seconds) {
-      return MakeError(seconds.error().code, fmt::format("pipeline {} of the others: {}", k + 1,
-                                                         seconds.error().message));
+      return MakeError(seconds.error().code,
+                       fmt::format("others[{}]: {}", k, seconds.error().message));
     }
     slowest = std::max(slowest, *seconds);
   }

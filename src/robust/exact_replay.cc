@@ -4,6 +4,7 @@
 #include "robust/exact_replay.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 
@@ -186,6 +187,24 @@ ReplayedRun ReplayJob(const CostedPipeline& pipeline, const std::vector<CostOpti
   JobReplay replay(pipeline, options, conditions, pipelines, seed);
   for (std::int64_t n = 0; n < iterations; ++n) replay.Step(n, &run);
   if (iterations > 0) run.clock_calls /= static_cast<double>(iterations);
+  return run;
+}
+
+ReplayedRun ReplayUntilSettled(const CostedPipeline& pipeline,
+                               const std::vector<CostOption>& options, const Conditions& conditions,
+                               int pipelines, std::int64_t most) {
+  constexpr double kAlike = 1e-12;
+  ReplayedRun run;
+  JobReplay replay(pipeline, options, conditions, pipelines, 0);
+  int alike = 0;
+  for (std::int64_t n = 0; n < most && alike < kSettled; ++n) {
+    replay.Step(n, &run);
+    const bool same = n > 0 &&
+                      std::abs(run.seconds[n] - run.seconds[n - 1]) <= kAlike * run.seconds[n] &&
+                      std::abs(run.joules[n] - run.joules[n - 1]) <= kAlike * run.joules[n];
+    alike = same ? alike + 1 : 1;
+  }
+  if (most > 0) run.clock_calls /= static_cast<double>(run.seconds.size());
   return run;
 }
 

@@ -27,6 +27,13 @@ ReplayedRun ReplayJob(const CostedPipeline& pipeline, const std::vector<CostOpti
                       const Conditions& conditions, int pipelines, std::int64_t iterations,
                       std::uint64_t seed);
 
+// The same where nothing varies, but it ends once kSettled iterations in a row are alike: all
+// that follow are. At most `most`.
+inline constexpr int kSettled = 4;
+ReplayedRun ReplayUntilSettled(const CostedPipeline& pipeline,
+                               const std::vector<CostOption>& options, const Conditions& conditions,
+                               int pipelines, std::int64_t most);
+
 }  // namespace perseus::robust
 
 #endif  // PERSEUS_ROBUST_EXACT_REPLAY_H_

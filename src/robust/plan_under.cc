@@ -13,23 +13,19 @@
 #include "perseus/robust_plan.h"
 #include "robust/check_conditions.h"
 #include "robust/constrained_search.h"
-#include "robust/dual_bound.h"
 #include "robust/kept_constraints.h"
 #include "robust/knobs.h"
 #include "robust/ladder_search.h"
-#include "robust/price_path.h"
-#include "robust/samples.h"
+#include "robust/saving_bound.h"
 #include "robust/trials.h"
 
 namespace perseus {
 namespace robust {
 namespace {
 
-// Draws of the search's trials, of what is expected, and of the bound: none sees
-// those of another.
+// Draws of the search's trials and of what is expected: none sees those of another.
 constexpr std::uint64_t kTrialSeed = 0x7A1A15;
 constexpr std::uint64_t kExpectedSeed = 0xE49EC7ED;
-constexpr std::uint64_t kBoundSeed = 0xB0BD;
 
 struct TrialSize {
   int jobs = 1;
@@ -61,80 +57,6 @@ Trials MakeTrials(const Planner& planner, const RobustPlanSpec& spec, std::int64
           seed};
 }
 
-// Calls begin when computations start, and each outlasts a call at any clock.
-bool PairsAreExact(const CostedPipeline& pipeline, const Conditions& conditions) {
-  const ClockSwitching& switching = conditions.switching;
-  if (conditions.noise.any() || switching.call_ahead != CallAhead::kNone ||
-      !(switching.latency_seconds > 0) || switching.latency_spread_seconds > 0 ||
-      switching.stall_seconds > 0 || switching.min_interval_seconds > 0) {
-    return false;
-  }
-  return std::all_of(pipeline.tables.begin(), pipeline.tables.end(), [&](const CostTable& table) {
-    return table.all_options.size() == pipeline.knobs.size() &&
-           std::all_of(table.all_options.begin(), table.all_options.end(),
-                       [&](const CostOption& option) {
-                         return option.time_seconds > switching.latency_seconds;
-                       });
-  });
-}
-
-// No plan in the accepted time has less energy, waiting included, whether it ends then or earlier.
-// The least effective energy with a second at `price` is `dual.effective_joules` + price x
-// accepted; a second less saves the blocking power, too.
-double LeastJoules(const DualBound& dual, double watts, double accepted, double fastest) {
-  const double early = std::min(fastest, accepted);
-  return dual.effective_joules +
-         (dual.price_of_time >= watts
-              ? watts * accepted
-              : dual.price_of_time * accepted + (watts - dual.price_of_time) * early);
-}
-
-RobustBound BoundOf(const Planner& planner, const RobustPlanSpec& spec, double slower_percent,
-                    const ReplayedFigures& baseline) {
-  constexpr int kRounds = 400;
-  constexpr int kLanes = 128;
-  constexpr int kMostCells = 1 << 20;
-  const CostedPipeline& pipeline = planner.pipeline();
-  const int lanes = std::clamp(kMostCells / pipeline.dag.size(), 16, kLanes);
-  const Samples samples =
-      DrawSamples(pipeline, spec.conditions.noise, spec.pipelines, lanes, kBoundSeed);
-  LaneReplay replay(pipeline, {}, samples);
-  replay.Reset(KnobsOf(planner.baseline().options));
-  const double watts = pipeline.total_blocking_power_watts;
-  // The baseline in the lanes, with the same draws; where its own clocks change (kinds whose
-  // highest clocks differ), and without noise, as it is replayed.
-  const bool as_replayed = !spec.conditions.noise.any() ||
-                           CountChanges(pipeline.dag, KnobsOf(planner.baseline().options)) > 0;
-  const double base_seconds =
-      as_replayed ? baseline.iteration_time_seconds : replay.figures().seconds;
-  const double base_joules = as_replayed ? baseline.energy_joules
-                                         : replay.figures().effective_joules + watts * base_seconds;
-  const double accepted = base_seconds * (1 + slower_percent / 100);
-  const Frontier& frontier = planner.lower_bound();
-  const double fastest = frontier.fastest_seconds;
-  const auto saving = [&](double joules) { return 100 * (1 - joules / base_joules); };
-  RobustBound bound;
-  bound.proven = !spec.conditions.noise.any();
-  if (bound.proven) {
-    // The frontier is exact; work at a mixture of clocks is on its hulls.
-    const double most = std::max(fastest, frontier.economic_seconds);
-    bound.saving_without_switching_percent =
-        saving(frontier.EnergyAt(std::clamp(accepted, fastest, most)));
-  } else {
-    const DualBound dual = BoundByPrices(pipeline, samples, accepted, 0, kRounds);
-    // With noise an iteration may be shorter than the fastest without.
-    bound.saving_without_switching_percent = saving(LeastJoules(dual, watts, accepted, 0));
-  }
-  bound.saving_percent = bound.saving_without_switching_percent;
-  if (PairsAreExact(pipeline, spec.conditions)) {
-    const DualBound dual = BoundByPrices(pipeline, samples, accepted,
-                                         spec.conditions.switching.latency_seconds, kRounds);
-    bound.saving_percent =
-        std::min(bound.saving_percent, saving(LeastJoules(dual, watts, accepted, fastest)));
-  }
-  return bound;
-}
-
 // What a second is worth on the frontier, beyond waiting.
 double PriceOfTime(const Planner& planner, double seconds) {
   double slope = 0;
@@ -145,6 +67,24 @@ double PriceOfTime(const Planner& planner, double seconds) {
   const double watts = planner.pipeline().total_blocking_power_watts;
   const double mean = planner.baseline().energy_joules / planner.baseline().iteration_time_seconds;
   return std::max(slope - watts, 0.1 * mean);
+}
+
+// By how much the mean iteration may be longer than the baseline's, at the confidence asked for.
+double SlowerWithMargin(const Trials& trials, const std::vector<CostOption>& options) {
+  const ReplayedFigures figures = trials.Of(options);
+  return figures.slowdown_percent + trials.MarginPercent(figures);
+}
+
+// Changes that save nothing but rounding are no point of the curve.
+std::vector<ChangePricePoint> WithoutEquals(const std::vector<ChangePricePoint>& curve) {
+  constexpr double kEqualPercent = 1e-9;
+  std::vector<ChangePricePoint> kept;
+  for (const ChangePricePoint& point : curve) {
+    if (kept.empty() || point.saving_percent > kept.back().saving_percent + kEqualPercent) {
+      kept.push_back(point);
+    }
+  }
+  return kept;
 }
 
 }  // namespace
@@ -302,11 +242,14 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   found.baseline = expected.baseline();
   found.accepted_seconds = found.baseline.iteration_time_seconds * (1 + slower_percent / 100);
   found.paper = expected.Of(paper->options);
+  const double needs = std::max(robust::SlowerWithMargin(trials, paper->options),
+                                found.paper.slowdown_percent + expected.MarginPercent(found.paper));
+  found.paper_max_slowdown = std::max(0.0, (1 + needs / 100) / (seconds / base_seconds) - 1);
   found.paper_plan = *std::move(paper);
   if (spec.with_bound) {
-    found.bound = robust::BoundOf(planner, spec, slower_percent, found.baseline);
+    found.bound = robust::SavingBound(planner, spec, slower_percent, found.baseline);
   }
-  found.price_curve = search.PriceCurve();
+  found.price_curve = robust::WithoutEquals(search.PriceCurve());
   return found;
 }
 

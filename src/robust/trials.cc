@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 
 #include "common/word_hash.h"
+#include "switching/emulated_iterations.h"
 
 namespace perseus::robust {
 namespace {
 
-constexpr std::int64_t kSettling = 6;
+// Of a job that `perseus emulate` replays; where more are, the first ones count for less.
+constexpr std::int64_t kUsualIterations = 100;
 
 // Mean and standard error of differences that do not know each other.
 struct MeanAndError {
@@ -59,42 +62,67 @@ Trials::Trials(const CostedPipeline& pipeline, const std::vector<CostOption>& ba
       jobs_(jobs),
       iterations_(iterations),
       seed_(seed) {
-  baseline_ = Replay(baseline, &baseline_calls_);
+  baseline_ = Replay(baseline);
 }
 
-std::vector<Trials::Iteration> Trials::Replay(const std::vector<CostOption>& options,
-                                              double* calls) const {
+bool Trials::varies() const {
+  return conditions_.noise.any() || conditions_.switching.latency_spread_seconds > 0;
+}
+
+// What is the same in every iteration is so once clocks and forecasts have settled.
+Trials::Replayed Trials::ReplaySettled(const std::vector<CostOption>& options) const {
+  const std::int64_t first =
+      switching::EmulatedIterations(pipeline_.dag.size(), pipelines_, kUsualIterations);
+  const ReplayedRun run = ReplayUntilSettled(pipeline_, options, conditions_, pipelines_, first);
+  const std::size_t count = run.seconds.size();
+  const bool settles = count < static_cast<std::size_t>(first);
+  const std::size_t last = settles ? kSettled : (count + 1) / 2;
+  Iteration mean;
+  for (std::size_t k = count - last; k < count; ++k) {
+    mean.seconds += run.seconds[k] / static_cast<double>(last);
+    mean.joules += run.joules[k] / static_cast<double>(last);
+  }
+  Replayed found;
+  found.iterations.push_back(mean);
+  found.calls = run.clock_calls;
+  const double rest = static_cast<double>(first) - static_cast<double>(count);
+  found.first_seconds =
+      (std::accumulate(run.seconds.begin(), run.seconds.end(), 0.0) + rest * run.seconds.back()) /
+      static_cast<double>(first);
+  return found;
+}
+
+Trials::Replayed Trials::Replay(const std::vector<CostOption>& options) const {
+  if (!varies()) return ReplaySettled(options);
   const bool once = conditions_.noise.per_stage > 0 || conditions_.noise.per_gpu > 0;
-  std::vector<Iteration> found;
-  *calls = 0;
-  const bool varies = conditions_.noise.any() || conditions_.switching.latency_spread_seconds > 0;
-  // What is the same in every iteration is so once clocks and forecasts have settled.
-  const std::int64_t settling = varies ? 0 : kSettling;
+  Replayed found;
   for (int job = 0; job < jobs_; ++job) {
-    const ReplayedRun run = ReplayJob(pipeline_, options, conditions_, pipelines_,
-                                      settling + iterations_, WordHash(seed_).With(job).value());
-    *calls += run.clock_calls / jobs_;
+    const ReplayedRun run = ReplayJob(pipeline_, options, conditions_, pipelines_, iterations_,
+                                      WordHash(seed_).With(job).value());
+    found.calls += run.clock_calls / jobs_;
     Iteration mean;
-    for (auto k = static_cast<std::size_t>(settling); k < run.seconds.size(); ++k) {
-      if (!once) found.push_back({run.seconds[k], run.joules[k]});
+    for (std::size_t k = 0; k < run.seconds.size(); ++k) {
+      if (!once) found.iterations.push_back({run.seconds[k], run.joules[k]});
       mean.seconds += run.seconds[k] / static_cast<double>(iterations_);
       mean.joules += run.joules[k] / static_cast<double>(iterations_);
     }
-    if (once) found.push_back(mean);
+    if (once) found.iterations.push_back(mean);
   }
   return found;
 }
 
-ReplayedFigures Trials::Compare(const std::vector<Iteration>& iterations, double calls) const {
+ReplayedFigures Trials::Compare(const Replayed& run) const {
+  const std::vector<Iteration>& iterations = run.iterations;
+  const std::vector<Iteration>& baseline = baseline_.iterations;
   const std::size_t count = iterations.size();
   const auto of = [count](auto&& value) { return MeanOf(count, value); };
-  const double base_seconds = of([&](std::size_t k) { return baseline_[k].seconds; }).mean;
-  const double base_joules = of([&](std::size_t k) { return baseline_[k].joules; }).mean;
+  const double base_seconds = of([&](std::size_t k) { return baseline[k].seconds; }).mean;
+  const double base_joules = of([&](std::size_t k) { return baseline[k].joules; }).mean;
   const auto seconds = of([&](std::size_t k) { return iterations[k].seconds; });
   const auto joules = of([&](std::size_t k) { return iterations[k].joules; });
   const auto slower =
-      of([&](std::size_t k) { return iterations[k].seconds - baseline_[k].seconds; });
-  const auto saved = of([&](std::size_t k) { return baseline_[k].joules - iterations[k].joules; });
+      of([&](std::size_t k) { return iterations[k].seconds - baseline[k].seconds; });
+  const auto saved = of([&](std::size_t k) { return baseline[k].joules - iterations[k].joules; });
   ReplayedFigures figures;
   figures.iteration_time_seconds = seconds.mean;
   figures.iteration_time_error_seconds = seconds.error;
@@ -104,20 +132,24 @@ ReplayedFigures Trials::Compare(const std::vector<Iteration>& iterations, double
   figures.slowdown_error_percent = 100 * slower.error / base_seconds;
   figures.saving_percent = 100 * saved.mean / base_joules;
   figures.saving_error_percent = 100 * saved.error / base_joules;
-  figures.clock_calls = calls;
+  figures.clock_calls = run.calls;
+  if (!varies()) {
+    figures.slowdown_percent =
+        std::max(figures.slowdown_percent,
+                 100 * (run.first_seconds - baseline_.first_seconds) / baseline_.first_seconds);
+  }
   return figures;
 }
 
-ReplayedFigures Trials::baseline() const { return Compare(baseline_, baseline_calls_); }
+ReplayedFigures Trials::baseline() const { return Compare(baseline_); }
 
 ReplayedFigures Trials::Of(const std::vector<CostOption>& options) const {
-  double calls = 0;
-  std::vector<Iteration> iterations = Replay(options, &calls);
-  for (Iteration& each : iterations) {
+  Replayed run = Replay(options);
+  for (Iteration& each : run.iterations) {
     each.joules +=
         pipeline_.total_blocking_power_watts * std::max(0.0, least_seconds_ - each.seconds);
   }
-  ReplayedFigures figures = Compare(iterations, calls);
+  ReplayedFigures figures = Compare(run);
   if (least_slowdown_) {
     figures.slowdown_percent =
         std::max(figures.slowdown_percent, least_slowdown_(options) - MarginPercent(figures));
@@ -126,8 +158,7 @@ ReplayedFigures Trials::Of(const std::vector<CostOption>& options) const {
 }
 
 double Trials::MarginPercent(const ReplayedFigures& figures) const {
-  const bool varies = conditions_.noise.any() || conditions_.switching.latency_spread_seconds > 0;
-  if (!varies) return 0;
+  if (!varies()) return 0;
   const bool once = conditions_.noise.per_stage > 0 || conditions_.noise.per_gpu > 0;
   // The spread over jobs, not only the error of its mean.
   const double spread = once ? std::sqrt(1.0 + jobs_) : 1.0;

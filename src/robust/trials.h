@@ -16,7 +16,9 @@
 
 namespace perseus::robust {
 
-// Exact replays of plans in always the same iterations, beside the baseline.
+// Exact replays of plans in always the same iterations, beside the baseline. Where nothing
+// varies, figures are those of settled iterations; but a plan is as slow as it is there or in the
+// first iterations of a job (as many as an emulation has), whichever is slower.
 class Trials {
  public:
   // `jobs` of `iterations` each, under seeds that follow from `seed`. All must
@@ -45,9 +47,17 @@ class Trials {
     double seconds = 0;
     double joules = 0;
   };
-  // One of a job, or its mean where something is drawn once per job.
-  std::vector<Iteration> Replay(const std::vector<CostOption>& options, double* calls) const;
-  ReplayedFigures Compare(const std::vector<Iteration>& iterations, double calls) const;
+  struct Replayed {
+    // One of a job, or its mean where something is drawn once per job.
+    std::vector<Iteration> iterations;
+    double calls = 0;
+    // Where nothing varies: the mean of a job's first iterations, of as many as an emulation has.
+    double first_seconds = 0;
+  };
+  Replayed Replay(const std::vector<CostOption>& options) const;
+  ReplayedFigures Compare(const Replayed& run) const;
+  Replayed ReplaySettled(const std::vector<CostOption>& options) const;
+  bool varies() const;
 
   const CostedPipeline& pipeline_;
   Conditions conditions_;
@@ -57,8 +67,7 @@ class Trials {
   std::uint64_t seed_;
   double least_seconds_ = 0;
   LeastSlowdown least_slowdown_;
-  double baseline_calls_ = 0;
-  std::vector<Iteration> baseline_;
+  Replayed baseline_;
 };
 
 }  // namespace perseus::robust

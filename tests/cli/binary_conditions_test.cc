@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 
 class BinaryConditionsTest : public SampleJobTest {
@@ -27,6 +28,18 @@ class BinaryConditionsTest : public SampleJobTest {
     const RunResult run = RunPerseus(arguments);
     EXPECT_EQ(run.exit_code, 0) << run.err;
     return run.out;
+  }
+  // Without line breaks.
+  static std::string Words(const std::string& text) {
+    std::string words;
+    for (const char c : text) {
+      if (c != ' ' && c != '\n') {
+        words += c;
+      } else if (!words.empty() && words.back() != ' ') {
+        words += ' ';
+      }
+    }
+    return words;
   }
   // What the plan of these flags is written to.
   std::string Write(const std::vector<std::string>& flags, const std::string& name) const {
@@ -193,6 +206,77 @@ TEST_F(BinaryConditionsTest, PlanSaysWhatItGivesUp) {
   EXPECT_GT(document["paper_plan"]["saving_percent"], 0);
   EXPECT_TRUE(document["bound"].contains("proven"));
   EXPECT_TRUE(document["price_curve"].is_array());
+}
+
+// What is drawn once for a job leaves little to slow: said so, with a slowdown that helps.
+TEST_F(BinaryConditionsTest, NoiseOfAJobSaysWhichSlowdownWouldHelp) {
+  const std::vector<std::string> base = {
+      "plan", "examples/gpt3-1.3b-a100-sxm.toml", "--stage-noise", "1%", "--effort", "0.05"};
+  const std::string text = Words(Out(base));
+  EXPECT_THAT(text, Not(HasSubstr("late clocks")));
+  EXPECT_THAT(text, HasSubstr("which stages are slow differs from job to job"));
+  const std::string flag = "With --max-slowdown ";
+  const std::size_t at = text.find(flag);
+  ASSERT_NE(at, std::string::npos) << text;
+  const std::string slowdown =
+      text.substr(at + flag.size(), text.find(' ', at + flag.size()) - (at + flag.size()));
+  std::vector<std::string> more = base;
+  more.insert(more.end(), {"--json", "--max-slowdown", slowdown});
+  const json with = json::parse(Out(more));
+  EXPECT_GE(with["expected"]["saving_percent"].get<double>(),
+            with["paper_plan"]["expected"]["saving_percent"].get<double>() - 0.01);
+  // And half as much is not enough for that plan.
+  std::vector<std::string> tight = base;
+  tight.insert(tight.end(), {"--max-slowdown", "0.4%"});
+  EXPECT_THAT(Words(Out(tight)), HasSubstr(flag + slowdown));
+}
+
+TEST_F(BinaryConditionsTest, AnotherModeOfCallsIsNamedWhereItSavesMore) {
+  const auto text = [](const std::string& latency, const std::string& mode) {
+    return Words(Out({"plan", "examples/gpt3-1.3b-a100-sxm.toml", "--switch-latency", latency,
+                      "--call-ahead", mode, "--effort", "0.05"}));
+  };
+  EXPECT_THAT(text("200ms", "predicted"),
+              MatchesRegex(".*Calls with --call-ahead (none|end) instead of predicted such a plan "
+                           "saves at least .*"));
+  EXPECT_THAT(text("15ms", "none"), HasSubstr("Calls with --call-ahead predicted instead of none"));
+  EXPECT_THAT(text("15ms", "predicted"), Not(HasSubstr("--call-ahead")));
+}
+
+TEST_F(BinaryConditionsTest, LateTargetsHaveABoundAndPointsThatDiffer) {
+  const std::vector<std::string> base = {
+      "plan", "examples/gpt3-1.3b-a100-sxm.toml", "--at", "tstar", "--noise", "1%", "--effort",
+      "0.05"};
+  std::vector<std::string> arguments = base;
+  arguments.emplace_back("--json");
+  const json document = json::parse(Out(arguments));
+  // Least energy is at T_economic, where 24.1 % are saved.
+  EXPECT_GT(document["bound"]["saving_percent"], document["expected"]["saving_percent"]);
+  EXPECT_LT(document["bound"]["saving_percent"], 25);
+  const std::string text = Words(Out(base));
+  const std::string curve = "what changes of clock an iteration save: 0 ";
+  const std::size_t at = text.find(curve);
+  ASSERT_NE(at, std::string::npos) << text;
+  const std::size_t end = text.find(" %", at);
+  const std::string first = text.substr(at + curve.size(), end - at - curve.size());
+  EXPECT_THAT(text.substr(end, text.find('.', end + 12) - end), Not(HasSubstr(" " + first + " %")));
+}
+
+// The same number everywhere: with those from the end of an iteration to the start of the next.
+TEST_F(BinaryConditionsTest, ChangesAreCountedAsTheLimitDoes) {
+  std::vector<std::string> arguments = {"plan",          "examples/gpt3-1.3b-a100-sxm.toml",
+                                        "--at",          "tstar",
+                                        "--noise",       "1%",
+                                        "--max-changes", "10",
+                                        "--effort",      "0.25"};
+  const std::string text = Words(Out(arguments));
+  arguments.emplace_back("--json");
+  const json document = json::parse(Out(arguments));
+  const int last = document["price_curve"].back()["changes"];
+  EXPECT_LE(last, 10);
+  EXPECT_GT(last, document["knob_changes"]);
+  EXPECT_THAT(text, HasSubstr(std::to_string(last) + " changes an iteration ("));
+  EXPECT_NEAR(document["expected"]["clock_calls"], last, 0.1);
 }
 
 TEST_F(BinaryConditionsTest, TheTableMarksThePlanThatIsWritten) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 namespace perseus::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -52,6 +54,26 @@ TEST(BinaryTraceTest, AnswersWithTheNamesThatOthersRelyOn) {
   EXPECT_DOUBLE_EQ(json["blocking_by_operation"]["backward-compute"], 5 / 4.25);
   EXPECT_DOUBLE_EQ(json["blocking_by_operation"]["forward-compute"], 1);
   EXPECT_EQ(json.count("energy"), 0u);
+}
+
+// The whole file that docs/traces.md shows, and what it says of it.
+TEST(BinaryTraceTest, TheExampleOfTheDocsWorks) {
+  std::istringstream docs(ReadText("docs/traces.md"));
+  std::string trace;
+  for (std::string line; std::getline(docs, line);) {
+    if (line.starts_with("    dp_rank,")) {
+      trace = line.substr(4) + "\n";
+    } else if (!trace.empty() && line.starts_with("    ")) {
+      trace += line.substr(4) + "\n";
+    } else if (!trace.empty()) {
+      break;
+    }
+  }
+  const TemporaryFolder folder;
+  const RunResult run = RunPerseus({"trace", folder.Write("t.csv", trace)});
+  ASSERT_EQ(run.exit_code, 0) << run.err << trace;
+  EXPECT_THAT(run.out, HasSubstr("2 recorded steps, 16 operations."));
+  EXPECT_THAT(run.out, ContainsRegex("\n8 +0.7800 +0.7800 +.0.00 % +0.7300 +1.0685\n"));
 }
 
 // A row of zeros says nothing.

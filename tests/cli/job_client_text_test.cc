@@ -103,6 +103,28 @@ TEST(JobClientTextTest, TheHeadlineIsTheWholeJobs) {
   EXPECT_THAT(table, Not(HasSubstr("1.0588 s")));
 }
 
+TEST(JobClientTextTest, AFirstPlanIsSaidToBeOne) {
+  const Style plain;
+  nlohmann::ordered_json job = StragglingJob();
+  for (const bool refined : {false, true}) {
+    job["refined"] = refined;
+    job["progress"] = refined ? 1 : 0.45;
+    const std::string table = JobTable(nlohmann::ordered_json::array({job}), plain);
+    EXPECT_EQ(table.find("3 (first)") == std::string::npos, refined) << table;
+    const std::string text = JobText(job, plain, 1795307430);
+    EXPECT_EQ(text.find("a first plan; better ones are still being searched for (45 %)\n") ==
+                  std::string::npos,
+              refined)
+        << text;
+  }
+  job["refined"] = false;
+  job["state"] = "finished";
+  EXPECT_THAT(JobText(job, plain, 1795307430), Not(HasSubstr("a first plan")));
+  job.erase("refined");  // Of a server that does not say.
+  job["state"] = "running";
+  EXPECT_THAT(JobText(job, plain, 1795307430), Not(HasSubstr("a first plan")));
+}
+
 TEST(JobClientTextTest, AStragglerSaysWhenItIsOne) {
   const Style plain;
   EXPECT_THAT(JobText(StragglingJob(), plain, 1795307430),

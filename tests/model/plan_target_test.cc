@@ -22,6 +22,9 @@ TEST(PlanTargetTest, ReadsFactorsSecondsAndNames) {
   check("1x", Kind::kBaselineFactor, 1);
   check("5.3", Kind::kSeconds, 5.3);
   check("1e-3", Kind::kSeconds, 1e-3);
+  check("100s", Kind::kSeconds, 100);
+  check("300ms", Kind::kSeconds, 300 * 1e-3);
+  check("50us", Kind::kSeconds, 50 * 1e-6);
   check("economic", Kind::kEconomic, 0);
   check("fastest", Kind::kFastest, 0);
   check("tstar", Kind::kTStar, 0);
@@ -36,16 +39,15 @@ TEST(PlanTargetTest, TextsRoundTrip) {
 }
 
 TEST(PlanTargetTest, RefusesEverythingElse) {
-  for (const char* text : {"", "x", "0", "-1", "-1x", "nan", "inf", "1e999", "1.0 x", " 1", "1s",
-                           "Economic", "1.0xx", "0x10", "1,5"}) {
+  for (const char* text :
+       {"",    "x",   "0",   "-1", "-1x", "nan", "inf",      "1e999", "1.0 x", " 1",
+        "1 s", "1sx", "1xs", "s",  "ms",  "-1s", "Economic", "1.0xx", "0x10",  "1,5"}) {
     const auto target = ParsePlanTarget(text);
     ASSERT_FALSE(target) << text;
     EXPECT_EQ(target.error().code, ErrorCode::kInvalidInput);
     EXPECT_THAT(target.error().message, testing::HasSubstr("is no point of the frontier"));
   }
-  EXPECT_THAT(ParsePlanTarget("1.6s").error().message, testing::HasSubstr("did you mean 1.6?"));
-  EXPECT_THAT(ParsePlanTarget("300ms").error().message, testing::HasSubstr("did you mean 0.3?"));
-  EXPECT_THAT(ParsePlanTarget("50 us").error().message, testing::HasSubstr("did you mean 5e-05?"));
+  EXPECT_THAT(ParsePlanTarget("2%").error().message, testing::HasSubstr("did you mean 1.02x?"));
   EXPECT_LT(ParsePlanTarget(std::string(1000, 'y')).error().message.size(), 250U);
 }
 

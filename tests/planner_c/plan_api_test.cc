@@ -143,7 +143,7 @@ TEST_F(PlanApi, PipelinesThatWaitForAnotherTakeItsTime) {
   EXPECT_EQ(perseus_planner_plan_work_among(planner(), work, 4, wrong, 2, nullptr, 0, nullptr,
                                             nullptr, &plan, &message),
             PERSEUS_PLANNER_INVALID);
-  EXPECT_EQ(Take(message).rfind("pipeline 2 of the others: ", 0), 0U);
+  EXPECT_EQ(Take(message).rfind("others[1]: ", 0), 0U);
   EXPECT_EQ(perseus_planner_plan_work_among(planner(), work, 4, others, 2, nullptr, 0, stop,
                                             nullptr, &plan, nullptr),
             PERSEUS_PLANNER_CANCELLED);

@@ -93,8 +93,8 @@ def test_a_pipeline_that_others_wait_for_does_not_hurry() -> None:
     slow = planner.plan(work=lengths[0], at="fastest")
     fast = planner.plan(work=lengths[1], others=[lengths[0]], at="fastest")
     assert fast.requested_time_seconds == slow.requested_time_seconds
-    with pytest.raises(perseus.PlannerError, match="another number of microbatches"):
-        planner.plan(work=lengths[0], others=[[1.0]])
+    with pytest.raises(perseus.PlannerError, match=r"others\[1\] has length 1, but work"):
+        planner.plan(work=lengths[0], others=[lengths[1], [1.0]])
     flat: Any = lengths[0]
     with pytest.raises(perseus.PlannerError, match="must be a list with one number for each"):
         planner.plan(work=lengths[0], others=flat)

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <random>
 #include <vector>
 
+#include "perseus/emulator.h"
+#include "perseus/policy.h"
 #include "perseus/robust_plan.h"
 #include "robust/robust_testing.h"
 
@@ -15,6 +19,7 @@ namespace perseus {
 namespace {
 
 using robust_testing::OptionsAt;
+using robust_testing::RandomKnobs;
 using robust_testing::RandomPlanner;
 using robust_testing::ShortestSeconds;
 
@@ -217,6 +222,40 @@ TEST(PlanUnderTest, HoldsInUnseenIterations) {
     EXPECT_GT(unseen->saving_percent, 1);
     EXPECT_GT(plan.expected.saving_percent, plan.paper.saving_percent - 5);
   }
+}
+
+// What `plan` shows (200 iterations) and what `emulate` does (100) begin with a job's first
+// iterations. Where nothing varies a plan that is judged in time is so there, too.
+TEST(PlanUnderTest, WhatIsShownIsNoSlowerThanWhatIsJudged) {
+  std::mt19937 random(23);
+  int slower_at_first = 0;
+  for (int run = 0; run < 15; ++run) {
+    const Planner planner = RandomPlanner(random, 3, 4, 4);
+    Conditions conditions;
+    conditions.switching.latency_seconds =
+        0.3 * (1 + run % 7) * ShortestSeconds(planner.pipeline());
+    conditions.switching.call_ahead =
+        std::array{CallAhead::kNone, CallAhead::kEnd, CallAhead::kPredicted}[run % 3];
+    const Plan plan =
+        planner.Evaluate(OptionsAt(planner.pipeline(), RandomKnobs(random, planner.pipeline())));
+    const auto judged = ReplayUnder(planner, plan, conditions, 1, 4, 0);
+    const auto policy = MakeSinglePlanPolicy("plan", plan);
+    const auto slowdown_of = [&](std::int64_t iterations) {
+      EmulationSpec spec;
+      spec.iterations = iterations;
+      spec.target_seconds = planner.baseline().iteration_time_seconds;
+      spec.switching = conditions.switching;
+      spec.timeline_pipelines = 0;
+      const double seconds = Emulate(planner, *policy, spec)->time_seconds;
+      // Maximum clocks never change.
+      return 100 * (seconds / (iterations * planner.baseline().iteration_time_seconds) - 1);
+    };
+    for (const std::int64_t iterations : {100, 200}) {
+      EXPECT_LE(slowdown_of(iterations), judged->slowdown_percent + 1e-9) << run;
+    }
+    slower_at_first += slowdown_of(10) > judged->slowdown_percent + 1e-6 ? 1 : 0;
+  }
+  EXPECT_GE(slower_at_first, 3);
 }
 
 // The plan for all of the accepted time is late by what noise costs, the one for the target in

@@ -1,0 +1,23 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SWITCHING_EMULATED_ITERATIONS_H_
+#define PERSEUS_SWITCHING_EMULATED_ITERATIONS_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace perseus::switching {
+
+// How many iterations an emulation of a plan shows: `most`, and fewer where pipelines are
+// large, since that is work for each.
+inline std::int64_t EmulatedIterations(int computations, int pipelines, std::int64_t most) {
+  constexpr std::int64_t kLeast = 10;
+  constexpr double kMostComputations = 4e6;  // That are replayed for one plan and seed.
+  const double each = static_cast<double>(computations) * pipelines;
+  return std::clamp(static_cast<std::int64_t>(kMostComputations / each), kLeast, most);
+}
+
+}  // namespace perseus::switching
+
+#endif  // PERSEUS_SWITCHING_EMULATED_ITERATIONS_H_
