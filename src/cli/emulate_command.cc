@@ -253,17 +253,13 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
     }
     const ClockSwitching& switching = conditions->switching;
     if (switching.latency_spread_seconds > switching.latency_seconds) {
-      if (!invocation.job.overrides.switch_latency_spread_seconds) {
-        return InvalidInput(
-            fmt::format("--switch-latency is {:g} s, less than its spread in the plan's "
-                        "conditions, {:g} s; give --switch-latency-spread, too",
-                        switching.latency_seconds, switching.latency_spread_seconds));
-      }
-      return InvalidInput(
-          fmt::format("--switch-latency-spread is {:g} s, more than the latency of {:g} s that it "
-                      "is the spread "
-                      "of, after the plan's conditions",
-                      switching.latency_spread_seconds, switching.latency_seconds));
+      const bool is_given = invocation.job.overrides.switch_latency_spread_seconds.has_value();
+      return InvalidInput(fmt::format(
+          fmt::runtime(is_given ? "--switch-latency-spread is {1:g} s, more than the latency of "
+                                  "{0:g} s that it is the spread of, after the plan's conditions"
+                                : "--switch-latency is {0:g} s, less than its spread in the plan's "
+                                  "conditions, {1:g} s; give --switch-latency-spread, too"),
+          switching.latency_seconds, switching.latency_spread_seconds));
     }
     SetConditions(*conditions, &summary->spec);
     summary->change_joules = conditions->change_joules;

@@ -355,6 +355,14 @@ TEST_F(BinaryConditionsTest, ASpreadIsHeldAgainstTheLatencyOfThePlan) {
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_THAT(run.err, HasSubstr("--switch-latency-spread is 0.03 s, more than the latency of "
                                  "0.02 s that it is the spread of, after the plan's conditions"));
+  // A latency below the spread that the plan was made for.
+  std::vector<std::string> spread = flags_;
+  spread.insert(spread.end(), {"--switch-latency-spread", "5ms"});
+  const RunResult below = RunPerseus(
+      Arguments("emulate", {"--plan", Write(spread, "spread"), "--switch-latency", "1ms"}));
+  EXPECT_EQ(below.exit_code, 2);
+  EXPECT_THAT(below.err, HasSubstr("--switch-latency is 0.001 s, less than its spread in the "
+                                   "plan's conditions, 0.005 s;"));
 }
 
 TEST_F(BinaryConditionsTest, ALatencyInTheWrongUnitIsNoted) {
