@@ -122,7 +122,9 @@ function(perseus_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 TEST "" "FILTER" "SOURCES;LIBRARIES")
   perseus_use_archives(TEST_LIBRARIES)
   add_executable(${name}_test ${TEST_SOURCES})
-  set_target_properties(${name}_test PROPERTIES CXX_EXTENSIONS OFF)
+  # As one file where rooms are: most of what a test's file costs is its headers.
+  set_target_properties(${name}_test PROPERTIES CXX_EXTENSIONS OFF
+                        UNITY_BUILD ${PERSEUS_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 0)
   target_include_directories(${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/src"
                              "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name}_test PRIVATE perseus_options ${TEST_LIBRARIES} GTest::gtest_main)

@@ -4,7 +4,10 @@
 #ifndef PERSEUS_FRONTIER_DEADLINE_PROGRAM_H_
 #define PERSEUS_FRONTIER_DEADLINE_PROGRAM_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "frontier/network.h"
@@ -25,6 +28,18 @@ class DeadlineProgram {
   // [walk.next_time(), walk.time()], or is walk.time() at the fastest.
   DeadlineProgram(const Network& network, const Walk& walk, std::int64_t deadline);
 
+  // What is known of an arc before: a flow, which what enters and what leaves a node agree on, and
+  // whether the arc was in the basis that it is from.
+  struct ArcStart {
+    std::int64_t flow = 0;
+    bool in_tree = false;
+  };
+  // The optimum, from a flow of [arc of the network] that is not far from it: see
+  // deadline_start.cc. Nullopt: nothing is as fast as that.
+  static std::optional<DeadlineProgram> FromFlow(const Network& network,
+                                                 std::span<const ArcStart> starts,
+                                                 std::int64_t deadline);
+
   // Changes the deadline. Call Optimise() afterwards.
   void SetDeadline(std::int64_t deadline);
 
@@ -37,6 +52,7 @@ class DeadlineProgram {
   // where its price puts it: Duration() lies at it or between it and the next.
   int Level(int activity) const;
   std::int64_t PriceOfTime() const { return arcs_.back().flow; }  // -d(objective)/d(deadline)
+  ArcStart StartOf(int arc) const { return {arcs_[arc].flow, in_tree_[arc] != 0}; }
   std::int64_t StartTime(int activity) const { return nodes_[Network::StartNode(activity)].time; }
 
   // Least cost, in grid units above the cost of the slowest vertices, of what
@@ -79,6 +95,8 @@ class DeadlineProgram {
 
   static constexpr std::int64_t kNever = -1;
 
+  DeadlineProgram(const Network& network, std::span<const ArcStart> starts, std::int64_t deadline);
+
   static int LevelOfFlow(const Curve& curve, std::int64_t flow);
   Int128 LagrangianCost(int activity) const;
   void SetTreeBounds(int index);
@@ -91,7 +109,12 @@ class DeadlineProgram {
   void ShiftSubtree(int top, std::int64_t change);
   void Reroot(int top, int new_top, int new_parent, int new_parent_arc, std::int64_t change);
   void CollectSubtree(int top);
-  void OfferAround();
+  // What was collected last.
+  std::span<const int> Subtree() const { return {subtree_room_.data(), subtree_size_}; }
+  void OfferAround(std::int64_t change);
+  bool IsBetweenBounds(int index) const;
+  void SetLevel(int activity, bool in_tree, bool child_is_tail);
+  std::vector<int> GrowTree(std::span<const ArcStart> starts);
   bool Pivot(int entering, bool forward, std::int64_t violation);
 
   const Network* network_;
@@ -103,7 +126,8 @@ class DeadlineProgram {
   std::vector<std::int64_t> fixed_length_;
   std::vector<Int128> fixed_cost_;
   std::vector<int> candidates_;
-  std::vector<int> subtree_;
+  std::vector<int> subtree_room_;  // For all nodes, and one more.
+  std::size_t subtree_size_ = 0;
   Int128 objective_ = 0;
   std::int64_t work_ = 0;
 };

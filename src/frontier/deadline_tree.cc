@@ -70,43 +70,57 @@ std::int64_t DeadlineProgram::Violation(int index, bool* forward) const {
 }
 
 void DeadlineProgram::CollectSubtree(int top) {
-  subtree_.assign(1, top);
-  for (std::size_t k = 0; k < subtree_.size(); ++k) {
-    const int v = subtree_[k];
+  subtree_room_.resize(nodes_.size() + 1);
+  int* const list = subtree_room_.data();
+  list[0] = top;
+  std::size_t count = 1;
+  for (std::size_t k = 0; k < count; ++k) {
+    const int v = list[k];
     in_subtree_[v] = 1;
     const int parent_arc = nodes_[v].parent_arc;
+    // Without a branch, which nobody could predict.
     for (const Network::Incidence& incidence : network_->IncidencesOf(v)) {
-      if (in_tree_[incidence.arc] && incidence.arc != parent_arc) {
-        subtree_.push_back(incidence.other);
-      }
+      list[count] = incidence.other;
+      count += static_cast<std::size_t>(in_tree_[incidence.arc] &
+                                        static_cast<int>(incidence.arc != parent_arc));
     }
-    if (v == Network::kSink && in_tree_.back()) subtree_.push_back(Network::kSource);
+    if (v == Network::kSink && in_tree_.back() != 0) list[count++] = Network::kSource;
   }
-  work_ += static_cast<std::int64_t>(subtree_.size());
+  subtree_size_ = count;
+  work_ += static_cast<std::int64_t>(count);
 }
 
-// Makes candidates of the arcs at the border of the subtree that are violated.
-void DeadlineProgram::OfferAround() {
+// Makes candidates of the arcs at the border of the subtree that are violated now that it has
+// moved by `change`. All that were before are candidates already. A precedence that has no flow
+// is only violated where its ends are too near: where they went apart, it is not looked at.
+void DeadlineProgram::OfferAround(std::int64_t change) {
   const auto offer = [this](int index) {
     bool forward = false;
-    if (in_tree_[index] || is_candidate_[index] || Violation(index, &forward) == 0) return;
+    if ((in_tree_[index] | is_candidate_[index]) != 0 || Violation(index, &forward) == 0) return;
     is_candidate_[index] = 1;
     candidates_.push_back(index);
   };
-  for (const int v : subtree_) {
+  for (const int v : Subtree()) {
+    // Precedences lead from the ends of activities to starts.
+    const bool leads_away = v == Network::kSource || (v > Network::kSink && v % 2 == 1);
+    if (leads_away == (change < 0) && v > Network::kSink) {
+      const int activity = (v - Network::StartNode(0)) / 2;
+      if (!in_subtree_[v ^ 1]) offer(activity);
+      continue;
+    }
     for (const Network::Incidence& incidence : network_->IncidencesOf(v)) {
       if (!in_subtree_[incidence.other]) offer(incidence.arc);
     }
   }
   offer(static_cast<int>(arcs_.size()) - 1);
-  for (const int v : subtree_) in_subtree_[v] = 0;
+  for (const int v : Subtree()) in_subtree_[v] = 0;
 }
 
 void DeadlineProgram::ShiftSubtree(int top, std::int64_t change) {
   if (change == 0) return;
   CollectSubtree(top);
-  for (const int v : subtree_) nodes_[v].time += change;
-  OfferAround();
+  for (const int v : Subtree()) nodes_[v].time += change;
+  OfferAround(change);
 }
 
 void DeadlineProgram::Reroot(int top, int new_top, int new_parent, int new_parent_arc,
@@ -123,11 +137,11 @@ void DeadlineProgram::Reroot(int top, int new_top, int new_parent, int new_paren
     v = next;
   }
   CollectSubtree(new_top);
-  for (const int v : subtree_) {
+  for (const int v : Subtree()) {
     nodes_[v].time += change;
     nodes_[v].depth = nodes_[nodes_[v].parent].depth + 1;
   }
-  OfferAround();
+  OfferAround(change);
 }
 
 }  // namespace perseus::frontier

@@ -159,9 +159,9 @@ struct Block {
 
 class Bounder {
  public:
-  Bounder(const Network& network, const frontier::Walk& walk, std::int64_t deadline,
+  Bounder(const Network& network, const DeadlineProgram& relaxation, std::int64_t deadline,
           const SearchSpace& space, std::int64_t work_limit)
-      : block_network_(network, walk, deadline),
+      : block_network_(network, relaxation, deadline),
         space_(space),
         place_(network.num_activities),
         work_left_(work_limit) {
@@ -236,7 +236,7 @@ Block Joined(const Block& a, const Block& b) {
 // Blocks by [band of ranks][place in time].
 using Grid = std::vector<std::vector<Block>>;
 
-Grid FirstBlocks(const RankOrder& ranks, const std::vector<std::int64_t>& events) {
+Grid FirstBlocks(const RankOrder& ranks, const DeadlineProgram& relaxation) {
   Grid grid;
   for (std::size_t rank = 0; rank < ranks.size(); rank += kRanksOfFirst) {
     std::vector<int> band;
@@ -244,7 +244,7 @@ Grid FirstBlocks(const RankOrder& ranks, const std::vector<std::int64_t>& events
       band.insert(band.end(), ranks[r].begin(), ranks[r].end());
     }
     std::stable_sort(band.begin(), band.end(), [&](int a, int b) {
-      return events[Network::StartNode(a)] < events[Network::StartNode(b)];
+      return relaxation.StartTime(a) < relaxation.StartTime(b);
     });
     grid.emplace_back();
     for (std::size_t k = 0; k < band.size(); k += kSizeOfFirst) {
@@ -304,11 +304,11 @@ BlockBound Round(const Grid& first, Bounder* bounder) {
 
 }  // namespace
 
-BlockBound BoundByBlocks(const Network& network, const frontier::Walk& walk, std::int64_t deadline,
-                         const SearchSpace& space, const RankOrder& ranks, std::int64_t work_limit,
-                         bool deep) {
-  Bounder bounder(network, walk, deadline, space, work_limit);
-  const Grid first = FirstBlocks(ranks, walk.EventTimes(deadline));
+BlockBound BoundByBlocks(const Network& network, const DeadlineProgram& relaxation,
+                         std::int64_t deadline, const SearchSpace& space, const RankOrder& ranks,
+                         std::int64_t work_limit, bool deep) {
+  Bounder bounder(network, relaxation, deadline, space, work_limit);
+  const Grid first = FirstBlocks(ranks, relaxation);
   BlockBound best = Round(first, &bounder);
   for (bool proven = best.proven == best.blocks; deep && !proven && bounder.CanDeepen();) {
     bounder.Deepen();

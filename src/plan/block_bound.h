@@ -27,14 +27,14 @@ struct BlockBound {
 // Activities in the order in which blocks are cut: those of each rank, by start.
 using RankOrder = std::vector<std::vector<int>>;
 
-// For the deadline of `walk`'s piece: `deadline` lies in [walk.next_time(),
-// walk.time()], or is walk.time() at the fastest. `space` has the options of
-// every plan that counts; its own curves are those of `network`. Ends where
-// `work_limit` is used up: larger blocks are then left out. `deep`: what is left of it
-// goes into longer searches of the same blocks, and never lowers the bound. Deterministic.
-BlockBound BoundByBlocks(const frontier::Network& network, const frontier::Walk& walk,
-                         std::int64_t deadline, const SearchSpace& space, const RankOrder& ranks,
-                         std::int64_t work_limit, bool deep);
+// For `deadline`, of which `relaxation` is the optimum with everything free. `space` has the
+// options of every plan that counts; its own curves are those of `network`. Ends where `work_limit`
+// is used up: larger blocks are then left out. `deep`: what is left of it goes into longer searches
+// of the same blocks, and never lowers the bound. Deterministic.
+BlockBound BoundByBlocks(const frontier::Network& network,
+                         const frontier::DeadlineProgram& relaxation, std::int64_t deadline,
+                         const SearchSpace& space, const RankOrder& ranks, std::int64_t work_limit,
+                         bool deep);
 
 }  // namespace perseus::plan
 

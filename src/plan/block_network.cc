@@ -10,9 +10,11 @@ namespace perseus::plan {
 
 using frontier::Int128;
 using frontier::Network;
+using ArcStart = frontier::DeadlineProgram::ArcStart;
 
-BlockNetwork::BlockNetwork(const Network& whole, const frontier::Walk& walk, std::int64_t deadline)
-    : whole_(whole), walk_(walk), local_(whole.num_activities, -1) {
+BlockNetwork::BlockNetwork(const Network& whole, const frontier::DeadlineProgram& relaxation,
+                           std::int64_t deadline)
+    : whole_(whole), relaxation_(relaxation), local_(whole.num_activities, -1) {
   const auto size = static_cast<std::size_t>(whole.num_activities);
   limits_ = {.length = std::vector<std::int64_t>(size),
              .earliest_end = std::vector<std::int64_t>(size),
@@ -31,11 +33,13 @@ void BlockNetwork::Cut(std::span<const int> activities) {
   network_.curve_of.clear();
   network_.arcs.clear();
   network_.topological_order.clear();
+  starts_.clear();
   std::int64_t first = frontier::kInfinite;
   std::int64_t last = 0;
   for (int k = 0; k < size; ++k) {
     const int i = activities[k];
     local_[i] = k;
+    starts_.push_back(relaxation_.StartOf(i));
     network_.curve_of.push_back(whole_.curve_of[i]);
     first = std::min(first, limits_.earliest_end[i] - limits_.length[i]);
     last = std::max(last, limits_.latest_start[i] + limits_.length[i]);
@@ -43,30 +47,43 @@ void BlockNetwork::Cut(std::span<const int> activities) {
   time_ = last - first;
   std::vector<Border> borders;
   std::vector<Network::Arc> inner;
+  std::vector<ArcStart> inner_starts;
   for (int k = 0; k < size; ++k) {
     const int i = activities[k];
-    Border before{k, 0, limits_.earliest_end[i] - limits_.length[i] - first,
-                  limits_.latest_start[i] - first, true};
-    Border after{k, 0, last - limits_.latest_start[i] - limits_.length[i],
-                 last - limits_.earliest_end[i], false};
+    Border before{k,
+                  0,
+                  0,
+                  limits_.earliest_end[i] - limits_.length[i] - first,
+                  limits_.latest_start[i] - first,
+                  true};
+    Border after{k,
+                 0,
+                 0,
+                 last - limits_.latest_start[i] - limits_.length[i],
+                 last - limits_.earliest_end[i],
+                 false};
     const auto other_of = [](int node) { return node < 2 ? -1 : (node - 2) / 2; };
     for (const Network::Incidence& each : whole_.IncidencesOf(Network::StartNode(i))) {
       const Network::Arc& arc = whole_.arcs[each.arc];
       if (arc.head != Network::StartNode(i)) continue;
       const int other = other_of(arc.tail);
-      if (other < 0) continue;  // Starts are kept as they are.
-      if (local_[other] >= 0) {
+      const ArcStart start = relaxation_.StartOf(each.arc);
+      if (other >= 0 && local_[other] >= 0) {
         inner.push_back({Network::EndNode(local_[other]), Network::StartNode(k), arc.length});
-      } else {
-        before.price += walk_.ArcFlow(each.arc);
+        inner_starts.push_back(start);
+        continue;
       }
+      before.flow += start.flow;
+      if (other >= 0) before.price += start.flow;  // Starts are kept as they are.
     }
     for (const Network::Incidence& each : whole_.IncidencesOf(Network::EndNode(i))) {
       const Network::Arc& arc = whole_.arcs[each.arc];
       if (arc.tail != Network::EndNode(i)) continue;
       const int other = other_of(arc.head);
-      // The deadline is kept as it is.
-      if (other >= 0 && local_[other] < 0) after.price += walk_.ArcFlow(each.arc);
+      if (other >= 0 && local_[other] >= 0) continue;
+      const std::int64_t flow = relaxation_.StartOf(each.arc).flow;
+      after.flow += flow;
+      if (other >= 0) after.price += flow;  // The deadline is kept as it is.
     }
     borders.push_back(before);
     borders.push_back(after);
@@ -76,7 +93,9 @@ void BlockNetwork::Cut(std::span<const int> activities) {
   // Nodes are numbered by activity: those of the borders come behind.
   std::vector<int> befores, afters;
   std::vector<Network::Arc> outer;
+  std::vector<ArcStart> outer_starts;
   for (const Border& border : borders) {
+    outer_starts.push_back({border.flow, false});
     const int node =
         border.at_start ? Network::StartNode(border.activity) : Network::EndNode(border.activity);
     if (border.price == 0 || border.most <= border.least) {
@@ -86,6 +105,8 @@ void BlockNetwork::Cut(std::span<const int> activities) {
       continue;
     }
     const int own = network_.num_activities++;
+    starts_.push_back({border.flow, false});
+    inner_starts.push_back({border.flow, false});
     (border.at_start ? befores : afters).push_back(own);
     network_.curve_of.push_back(static_cast<int>(network_.curves.size()));
     network_.curves.push_back(
@@ -109,15 +130,15 @@ void BlockNetwork::Cut(std::span<const int> activities) {
   network_.num_precedences = static_cast<int>(inner.size());
   network_.arcs.insert(network_.arcs.end(), inner.begin(), inner.end());
   network_.arcs.insert(network_.arcs.end(), outer.begin(), outer.end());
+  starts_.insert(starts_.end(), inner_starts.begin(), inner_starts.end());
+  starts_.insert(starts_.end(), outer_starts.begin(), outer_starts.end());
   IndexArcs(&network_);
 }
 
 std::optional<frontier::DeadlineProgram> BlockNetwork::Program(std::int64_t* work) const {
-  frontier::Walk walk(network_);
-  while (!walk.at_fastest() && walk.next_time() > time_) walk.Advance();
-  *work += walk.work() + std::int64_t{4} * network_.num_nodes();
-  if (walk.at_fastest() && walk.time() > time_) return std::nullopt;
-  return frontier::DeadlineProgram(network_, walk, std::min(walk.time(), time_));
+  auto program = frontier::DeadlineProgram::FromFlow(network_, starts_, time_);
+  *work += std::int64_t{4} * network_.num_nodes() + (program ? program->work() : 0);
+  return program;
 }
 
 }  // namespace perseus::plan

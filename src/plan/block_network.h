@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "frontier/deadline_program.h"
 #include "frontier/solver.h"
-#include "frontier/walk.h"
 #include "plan/window_network.h"
 
 namespace perseus::plan {
@@ -22,8 +22,9 @@ namespace perseus::plan {
 // not be consecutive.
 class BlockNetwork {
  public:
-  // Prices and times at `deadline`, on the piece of `walk`. Borrows all.
-  BlockNetwork(const frontier::Network& whole, const frontier::Walk& walk, std::int64_t deadline);
+  // Prices are those of `relaxation`, the optimum at `deadline`. Borrows all.
+  BlockNetwork(const frontier::Network& whole, const frontier::DeadlineProgram& relaxation,
+               std::int64_t deadline);
 
   // `activities` in topological order.
   void Cut(std::span<const int> activities);
@@ -37,16 +38,17 @@ class BlockNetwork {
   struct Border {
     int activity;        // Local.
     std::int64_t price;  // Of all arcs that are cut, together.
+    std::int64_t flow;   // And of those from the source or to the sink.
     std::int64_t least;  // Ticks: of the border's length,
     std::int64_t most;   // which costs less the longer it is.
     bool at_start;
   };
-  void AddBorder(const Border& border);
 
   const frontier::Network& whole_;
-  const frontier::Walk& walk_;
+  const frontier::DeadlineProgram& relaxation_;
   Timetable limits_;  // Everything at its fastest.
   frontier::Network network_;
+  std::vector<frontier::DeadlineProgram::ArcStart> starts_;  // [arc of the block]
   std::int64_t time_ = 0;
   std::vector<int> local_;  // [activity of the whole], -1 outside.
 };

@@ -11,8 +11,6 @@ namespace perseus::plan {
 using frontier::DeadlineProgram;
 using frontier::Int128;
 
-namespace {}  // namespace
-
 PartialChoice::PartialChoice(const frontier::Network& network, DeadlineProgram program,
                              const SearchSpace& space)
     : network_(network),

@@ -25,6 +25,8 @@ using frontier::Network;
 
 // Units of search work that take about a second, for a pipeline of this size.
 constexpr double kWorkPerPlan = 8e7;
+// Windows do with less: what they begin from is nearly right.
+constexpr double kWindowShare = 0.75;
 constexpr double kComputationsPerPlan = 1536;
 
 // Sums of doubles and of ticks along a path differ by far less than this.
@@ -120,7 +122,8 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
 
   const double usual =
       kWorkPerPlan * std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
-  const double work = std::min(effort * usual, kMostWork);
+  const bool branches = space->size() <= kMostToBranch;
+  const double work = std::min(effort * usual * (branches ? 1 : kWindowShare), kMostWork);
   const SearchBudget budget = {.usual = static_cast<std::int64_t>(usual),
                                .limit = static_cast<std::int64_t>(work)};
   std::vector<CostOption> best;
@@ -140,7 +143,7 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
     const double share = work > 0 ? std::min(1.0, static_cast<double>(done) / work) : 1;
     return !report || report(kept ? &best : nullptr, share);
   };
-  if (space->size() <= kMostToBranch) {
+  if (branches) {
     SearchOptions(network, std::move(program), *space, budget, choice_report);
   } else {
     SearchWindows(network, program, deadline, *space, budget, choice_report);
@@ -168,7 +171,6 @@ Result<EffectiveBound> BoundPlans(const CostedPipeline& costs, const WalkedPipel
                               ? ladder.slowest_time()
                               : network.scale.TicksDown(most);
   deadline = std::max(deadline, ladder.fastest_time());
-  const frontier::Walk walk = ladder.WalkTo(deadline);
   const frontier::DeadlineProgram program = ladder.ProgramAt(deadline);
   bound.relaxed_joules = slowest_cost + network.scale.Cost(program.objective()) - rounding;
   auto space = MakeSearchSpace(costs, walked, deadline, seconds);
@@ -176,7 +178,7 @@ Result<EffectiveBound> BoundPlans(const CostedPipeline& costs, const WalkedPipel
   const double usual =
       kWorkPerPlan * std::max(1.0, static_cast<double>(costs.dag.size()) / kComputationsPerPlan);
   const BlockBound blocks =
-      BoundByBlocks(network, walk, deadline, *space, costs.dag.rank_order,
+      BoundByBlocks(network, program, deadline, *space, costs.dag.rank_order,
                     static_cast<std::int64_t>(std::min(effort * usual, kMostWork)), effort > 1);
   bound.discrete_joules = bound.relaxed_joules + network.scale.Cost(blocks.gain);
   bound.blocks = blocks.blocks;

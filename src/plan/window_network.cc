@@ -15,14 +15,15 @@ using frontier::Network;
 // Of the activity whose start or end node this is.
 int ActivityOf(int node) { return (node - 2) / 2; }
 
-// Calls visit(arc, activity) for every arc that comes from another activity,
-// or (arc, -1) for one from the source.
+// Calls visit(arc's index, activity) for every arc that comes from another activity,
+// or (its index, -1) for one from the source.
 template <typename Visit>
 void ForPredecessors(const Network& network, int activity, const Visit& visit) {
   const int node = Network::StartNode(activity);
   for (const Network::Incidence& incidence : network.IncidencesOf(node)) {
     const Network::Arc& arc = network.arcs[incidence.arc];
-    if (arc.head == node) visit(arc, arc.tail == Network::kSource ? -1 : ActivityOf(arc.tail));
+    if (arc.head == node)
+      visit(incidence.arc, arc.tail == Network::kSource ? -1 : ActivityOf(arc.tail));
   }
 }
 
@@ -31,7 +32,8 @@ void ForSuccessors(const Network& network, int activity, const Visit& visit) {
   const int node = Network::EndNode(activity);
   for (const Network::Incidence& incidence : network.IncidencesOf(node)) {
     const Network::Arc& arc = network.arcs[incidence.arc];
-    if (arc.tail == node) visit(arc, arc.head == Network::kSink ? -1 : ActivityOf(arc.head));
+    if (arc.tail == node)
+      visit(incidence.arc, arc.head == Network::kSink ? -1 : ActivityOf(arc.head));
   }
 }
 
@@ -40,7 +42,8 @@ void ForSuccessors(const Network& network, int activity, const Visit& visit) {
 void PushEarliest(const Network& network, std::span<const int> activities, Timetable* table) {
   for (const int activity : activities) {
     std::int64_t start = 0;
-    ForPredecessors(network, activity, [&](const Network::Arc& arc, int before) {
+    ForPredecessors(network, activity, [&](int index, int before) {
+      const Network::Arc& arc = network.arcs[index];
       start = std::max(start, arc.length + (before < 0 ? 0 : table->earliest_end[before]));
     });
     table->earliest_end[activity] = start + table->length[activity];
@@ -51,7 +54,8 @@ void PullLatest(const Network& network, std::span<const int> activities, std::in
                 Timetable* table) {
   for (auto activity = activities.rbegin(); activity != activities.rend(); ++activity) {
     std::int64_t end = deadline;
-    ForSuccessors(network, *activity, [&](const Network::Arc& arc, int after) {
+    ForSuccessors(network, *activity, [&](int index, int after) {
+      const Network::Arc& arc = network.arcs[index];
       end = std::min(end, (after < 0 ? deadline : table->latest_start[after]) - arc.length);
     });
     table->latest_start[*activity] = end - table->length[*activity];
@@ -76,8 +80,8 @@ void IndexArcs(Network* network) {
   }
 }
 
-WindowNetwork::WindowNetwork(const Network& whole)
-    : whole_(whole), local_(whole.num_activities, -1) {
+WindowNetwork::WindowNetwork(const Network& whole, const frontier::DeadlineProgram& relaxation)
+    : whole_(whole), relaxation_(relaxation), local_(whole.num_activities, -1) {
   network_.scale = whole.scale;
   network_.curves = whole.curves;
 }
@@ -89,7 +93,9 @@ void WindowNetwork::Cut(std::span<const int> activities, const Timetable& table,
   network_.curve_of.clear();
   network_.arcs.clear();
   network_.topological_order.clear();
+  starts_.clear();
   for (int k = 0; k < size; ++k) {
+    starts_.push_back(relaxation_.StartOf(activities[k]));
     local_[activities[k]] = k;
     network_.curve_of.push_back(whole_.curve_of[activities[k]]);
     network_.topological_order.push_back(k);
@@ -98,36 +104,46 @@ void WindowNetwork::Cut(std::span<const int> activities, const Timetable& table,
   struct Border {
     int activity;
     std::int64_t time;
+    std::int64_t flow;  // Of all arcs that are cut, together.
   };
   std::vector<Border> releases;
   std::vector<Border> dues;
   for (int k = 0; k < size; ++k) {
     std::int64_t release = 0;
+    std::int64_t flow = 0;
     bool has_release = false;
     bool has_inner = false;
-    ForPredecessors(whole_, activities[k], [&](const Network::Arc& arc, int before) {
+    ForPredecessors(whole_, activities[k], [&](int index, int before) {
+      const Network::Arc& arc = whole_.arcs[index];
+      const frontier::DeadlineProgram::ArcStart start = relaxation_.StartOf(index);
       if (before >= 0 && local_[before] >= 0) {
         has_inner = true;
         network_.arcs.push_back(
             {Network::EndNode(local_[before]), Network::StartNode(k), arc.length});
+        starts_.push_back(start);
         return;
       }
       has_release = true;
+      flow += start.flow;
       release = std::max(release, arc.length + (before < 0 ? 0 : table.earliest_end[before]));
     });
-    if (has_release || !has_inner) releases.push_back({k, release});
+    if (has_release || !has_inner) releases.push_back({k, release, flow});
     std::int64_t due = deadline;
+    flow = 0;
     bool has_due = false;
     has_inner = false;
-    ForSuccessors(whole_, activities[k], [&](const Network::Arc& arc, int after) {
+    ForSuccessors(whole_, activities[k], [&](int index, int after) {
+      const Network::Arc& arc = whole_.arcs[index];
+      const frontier::DeadlineProgram::ArcStart start = relaxation_.StartOf(index);
       if (after >= 0 && local_[after] >= 0) {
         has_inner = true;
         return;
       }
       has_due = true;
+      flow += start.flow;
       due = std::min(due, (after < 0 ? deadline : table.latest_start[after]) - arc.length);
     });
-    if (has_due || !has_inner) dues.push_back({k, due});
+    if (has_due || !has_inner) dues.push_back({k, due, flow});
   }
   network_.num_precedences = static_cast<int>(network_.arcs.size()) - size;
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
@@ -138,9 +154,11 @@ void WindowNetwork::Cut(std::span<const int> activities, const Timetable& table,
   for (const Border& release : releases) {
     network_.arcs.push_back(
         {Network::kSource, Network::StartNode(release.activity), release.time - first});
+    starts_.push_back({release.flow, false});
   }
   for (const Border& due : dues) {
     network_.arcs.push_back({Network::EndNode(due.activity), Network::kSink, last - due.time});
+    starts_.push_back({due.flow, false});
   }
   for (const int activity : activities) local_[activity] = -1;
 
@@ -148,11 +166,9 @@ void WindowNetwork::Cut(std::span<const int> activities, const Timetable& table,
 }
 
 std::optional<frontier::DeadlineProgram> WindowNetwork::Program(std::int64_t* work) const {
-  frontier::Walk walk(network_);
-  while (!walk.at_fastest() && walk.next_time() > time_) walk.Advance();
-  *work += walk.work() + network_.num_nodes() * 4;
-  if (walk.at_fastest() && walk.time() > time_) return std::nullopt;
-  return frontier::DeadlineProgram(network_, walk, std::min(walk.time(), time_));
+  auto program = frontier::DeadlineProgram::FromFlow(network_, starts_, time_);
+  *work += std::int64_t{4} * network_.num_nodes() + (program ? program->work() : 0);
+  return program;
 }
 
 }  // namespace perseus::plan

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "frontier/deadline_program.h"
 #include "frontier/solver.h"
 
 namespace perseus::plan {
@@ -27,8 +28,8 @@ struct Timetable {
 // order, so no path leaves it and comes back.
 class WindowNetwork {
  public:
-  // Borrows the whole network.
-  explicit WindowNetwork(const frontier::Network& whole);
+  // Borrows the whole network and its optimum, from whose prices a window's begins.
+  WindowNetwork(const frontier::Network& whole, const frontier::DeadlineProgram& relaxation);
 
   // Cuts out `activities`, in topological order. Reads earliest_end of the
   // activities before them and latest_start of those after them; the whole
@@ -43,7 +44,9 @@ class WindowNetwork {
 
  private:
   const frontier::Network& whole_;
+  const frontier::DeadlineProgram& relaxation_;
   frontier::Network network_;
+  std::vector<frontier::DeadlineProgram::ArcStart> starts_;  // [arc of the window]
   std::int64_t time_ = 0;   // From the first start to the last end.
   std::vector<int> local_;  // [activity of the whole], -1 outside.
 };

@@ -9,10 +9,10 @@
 // nearby. So the dive is done window by window, along a topological order:
 //
 // Construction. The window starts when what was chosen before it ends, and ends
-// when the relaxation wants what comes after it to start. It is a small problem
-// with the exact solver's answer for its durations; a dive rounds it, its first
-// part is kept, and the window moves on. There is always a solution: the
-// relaxation's durations of the last part are still one.
+// when the relaxation wants what comes after it to start. It is a small problem,
+// solved exactly from the prices of the whole; a dive rounds it, its first part
+// is kept, and the window moves on. There is always a solution: the relaxation's
+// durations of the last part are still one.
 //
 // Passes. Given a choice, the window lies between what comes before it, as
 // early as it can be, and what comes after it, as late as it can be: all slack
@@ -100,7 +100,7 @@ class WindowSearch {
         deadline_(deadline),
         report_(report),
         work_limit_(budget.limit),
-        window_(network) {
+        window_(network, program) {
     const std::size_t size = network.curve_of.size();
     long_work_ = kLongShare * static_cast<double>(budget.usual);
     for (std::size_t i = 0; i < size; ++i) {

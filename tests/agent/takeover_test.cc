@@ -23,8 +23,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr const char* kFirst = "GPU-fake-0";
-constexpr const char* kSecond = "GPU-fake-1";
+constexpr const char* kFirstHolder = "GPU-fake-0";
+constexpr const char* kSecondHolder = "GPU-fake-1";
 
 TEST(Takeover, RestoresAllGpusOfACorruptJournal) {
   TestAgent agent(3);
@@ -56,7 +56,7 @@ TEST(Takeover, RestoresAllGpusOfACorruptJournalThatCannotBeReplaced) {
 TEST(Takeover, RestoresWhatAnUnwritableJournalNames) {
   TestAgent agent;
   const std::string& path = agent.options().journal_path;
-  ASSERT_TRUE(Journal::Open(path)->Add(kFirst));
+  ASSERT_TRUE(Journal::Open(path)->Add(kFirstHolder));
   ForbidWriting(path);
   ASSERT_TRUE(agent.gpu(0).LockClock(600));
   const auto started = agent.Start();
@@ -71,7 +71,7 @@ TEST(Takeover, RestoresWhatAnUnwritableJournalNames) {
 TEST(Takeover, ReleasesWhatAnUnwritableJournalNames) {
   TestAgent agent;
   const std::string& path = agent.options().journal_path;
-  ASSERT_TRUE(Journal::Open(path)->Add(kSecond));
+  ASSERT_TRUE(Journal::Open(path)->Add(kSecondHolder));
   ForbidWriting(path);
   const auto named = JournalNamesGpus(path);
   ASSERT_TRUE(named) << named.error().message;
@@ -89,7 +89,7 @@ TEST(Takeover, KeepsAGpuInTheJournalThatIsNotThere) {
   {
     auto journal = Journal::Open(agent.options().journal_path);
     ASSERT_TRUE(journal);
-    ASSERT_TRUE(journal->Add(kFirst));
+    ASSERT_TRUE(journal->Add(kFirstHolder));
     ASSERT_TRUE(journal->Add("GPU-lost"));
   }
   ASSERT_TRUE(agent.Start());
@@ -97,7 +97,7 @@ TEST(Takeover, KeepsAGpuInTheJournalThatIsNotThere) {
   ASSERT_TRUE(agent.Stop());
   const std::string text = ReadWholeFile(agent.options().journal_path, 1 << 20).value_or("");
   EXPECT_THAT(text, HasSubstr("locked GPU-lost\n"));
-  EXPECT_THAT(text, ::testing::Not(HasSubstr(kFirst)));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr(kFirstHolder)));
   EXPECT_EQ(agent.log().Count("event=journal_names_missing_gpu"), 1);
 }
 

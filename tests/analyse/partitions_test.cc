@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr double kLittle = 0.01;  // Effort.
+constexpr double kLittleEach = 0.01;  // Effort.
 
 JobShape JobOf(const Profile& profile, int microbatches) {
   JobShape job;
@@ -33,7 +33,7 @@ JobShape JobOf(const Profile& profile, int microbatches) {
 }
 
 std::vector<PartitionResult> Analysed(const JobShape& job, const std::vector<int>& layers) {
-  auto results = AnalysePartitions(job, layers, kLittle);
+  auto results = AnalysePartitions(job, layers, kLittleEach);
   EXPECT_TRUE(results) << results.error().message;
   return results ? *std::move(results) : std::vector<PartitionResult>(3);
 }
@@ -147,12 +147,12 @@ TEST(PartitionsTest, BadInputIsSaid) {
   std::mt19937 random(55);
   const Profile profile = ProfileOf(RandomRows(random, {.stages = 3}));
   JobShape job = JobOf(profile, 4);
-  EXPECT_FALSE(AnalysePartitions(job, {1, 2}, kLittle));
+  EXPECT_FALSE(AnalysePartitions(job, {1, 2}, kLittleEach));
   EXPECT_FALSE(AnalysePartitions(job, {}, 0));
   job.schedule.num_microbatches = 0;
-  EXPECT_FALSE(AnalysePartitions(job, {}, kLittle));
+  EXPECT_FALSE(AnalysePartitions(job, {}, kLittleEach));
   job.profile = nullptr;
-  EXPECT_FALSE(AnalysePartitions(job, {}, kLittle));
+  EXPECT_FALSE(AnalysePartitions(job, {}, kLittleEach));
 }
 
 }  // namespace

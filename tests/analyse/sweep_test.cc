@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr double kLittle = 0.01;  // Effort.
+constexpr double kLittlePerPoint = 0.01;  // Effort.
 
 JobShape JobOf(const Profile& profile) {
   JobShape job;
@@ -35,7 +35,7 @@ JobShape JobOf(const Profile& profile) {
 
 SweepSpec SweepOf(const std::vector<std::string>& texts) {
   SweepSpec sweep;
-  sweep.effort = kLittle;
+  sweep.effort = kLittlePerPoint;
   for (const std::string& text : texts) {
     const auto parsed = ParseSweep(text, &sweep);
     EXPECT_TRUE(parsed) << parsed.error().message;
@@ -99,7 +99,7 @@ TEST(SweepShapesTest, RowsAreWhatThePlannerSays) {
       const auto planner = Planner::Create(*std::move(pipeline), {});
       ASSERT_TRUE(planner);
       const Plan& baseline = planner->baseline();
-      const auto plan = planner->PlanFor(baseline.iteration_time_seconds, {}, kLittle);
+      const auto plan = planner->PlanFor(baseline.iteration_time_seconds, {}, kLittlePerPoint);
       ASSERT_TRUE(plan);
       EXPECT_EQ(row.why_not, "");
       EXPECT_EQ(row.schedule.name, name);

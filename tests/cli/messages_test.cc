@@ -29,7 +29,7 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
 }
 
 // Two single quotes are an empty word.
-std::vector<std::string> Words(const std::string& command) {
+std::vector<std::string> WordsOf(const std::string& command) {
   std::istringstream stream(command);
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word == "''" ? "" : word);
@@ -46,7 +46,7 @@ TEST(MessagesTest, SayWhatTheGoldenFileSays) {
     expected += line + "\n";
     if (line.starts_with("# ") || line.empty()) found += line + "\n";
     if (!line.starts_with("$ ")) continue;
-    const RunResult run = RunPerseus(Words(Replaced(line.substr(2), kFolder, folder.path())));
+    const RunResult run = RunPerseus(WordsOf(Replaced(line.substr(2), kFolder, folder.path())));
     EXPECT_EQ(run.exit_code, 2) << line;
     found += line + "\n" + Replaced(run.err, folder.path(), kFolder);
   }

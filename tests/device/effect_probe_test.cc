@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const auto kGoOn = [] { return false; };
+const auto kNeverStop = [] { return false; };
 
 // On a simulated GPU: `share` of its time follows the clock.
 class SimulatedKernel final : public TimedKernel {
@@ -65,7 +65,7 @@ class EffectProbeTest : public ::testing::Test {
 TEST_F(EffectProbeTest, MeasuresUntilKernelsRunAtTheNewClock) {
   Make("[[gpus]]\ncall_ms = 5\nsettle_ms = 40\n");
   SimulatedKernel kernel(engine_.get(), 1);
-  const auto probe = ProbeEffect(gpu(), kernel, 4, kGoOn);
+  const auto probe = ProbeEffect(gpu(), kernel, 4, kNeverStop);
   ASSERT_TRUE(probe.has_value()) << probe.error().message;
   EXPECT_EQ(probe->switches, 4);
   EXPECT_GE(probe->median_seconds, 0.040);
@@ -78,7 +78,7 @@ TEST_F(EffectProbeTest, MeasuresUntilKernelsRunAtTheNewClock) {
 TEST_F(EffectProbeTest, SaysWhereKernelsDoNotFollowTheClock) {
   Make("[[gpus]]\ncall_ms = 0\n");
   SimulatedKernel kernel(engine_.get(), 0);
-  const auto probe = ProbeEffect(gpu(), kernel, 4, kGoOn);
+  const auto probe = ProbeEffect(gpu(), kernel, 4, kNeverStop);
   ASSERT_FALSE(probe.has_value());
   EXPECT_EQ(probe.error().code, ErrorCode::kInfeasible);
   EXPECT_THAT(probe.error().message, HasSubstr("takes as long at"));
@@ -89,7 +89,7 @@ TEST_F(EffectProbeTest, GivesTheClockBackWhateverHappens) {
   Make("[[gpus]]\ncall_ms = 0\nsettle_ms = 0\n");
   SimulatedKernel kernel(engine_.get(), 1);
   kernel.fail_at = 60;
-  EXPECT_THAT(ProbeEffect(gpu(), kernel, 4, kGoOn).error().message, HasSubstr("was lost"));
+  EXPECT_THAT(ProbeEffect(gpu(), kernel, 4, kNeverStop).error().message, HasSubstr("was lost"));
   ExpectGivenBack();
   SimulatedKernel stopped(engine_.get(), 1);
   const auto probe = ProbeEffect(gpu(), stopped, 4, [&] { return stopped.runs > 300; });
@@ -98,7 +98,7 @@ TEST_F(EffectProbeTest, GivesTheClockBackWhateverHappens) {
   ExpectGivenBack();
   Make("[[gpus]]\ncall_ms = 0\nerrors = [{call = 'set_clock', every = 4, code = 'timeout'}]\n");
   SimulatedKernel refused(engine_.get(), 1);
-  EXPECT_THAT(ProbeEffect(gpu(), refused, 4, kGoOn).error().message,
+  EXPECT_THAT(ProbeEffect(gpu(), refused, 4, kNeverStop).error().message,
               HasSubstr("did not answer in time"));
   ExpectGivenBack();
 }

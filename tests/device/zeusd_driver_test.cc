@@ -112,7 +112,7 @@ std::string Http(int status, const std::string& body) {
          " X\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
-constexpr const char* kTwoGpus =
+constexpr const char* kTwoGpusOfZeusd =
     R"({"gpus":[{"id":0,"name":"Test"},{"id":1,"name":"Test"}],"cpus":[],)"
     R"("enabled_api_groups":["gpu-control","gpu-read"],"auth_required":false})";
 
@@ -142,7 +142,7 @@ class ZeusdDriverTest : public testing::Test {
 
 TEST_F(ZeusdDriverTest, SetsThroughTheDaemonAndReadsThroughNvml) {
   Daemon daemon(Socket(), [](const std::string& request) {
-    return request.starts_with("GET /discover") ? Http(200, kTwoGpus) : Http(200, "");
+    return request.starts_with("GET /discover") ? Http(200, kTwoGpusOfZeusd) : Http(200, "");
   });
   const auto driver = Open();
   ASSERT_TRUE(driver.has_value()) << driver.error().message;
@@ -205,7 +205,7 @@ TEST_F(ZeusdDriverTest, ADaemonThatFailsIsASentence) {
   EXPECT_EQ(Open().error().code, ErrorCode::kIo);
   EXPECT_THAT(Open().error().message, HasSubstr("No such file"));
   Daemon daemon(Socket(), [&](const std::string& request) {
-    return request.starts_with("GET") ? Http(200, kTwoGpus) : answer.Get();
+    return request.starts_with("GET") ? Http(200, kTwoGpusOfZeusd) : answer.Get();
   });
   const auto driver = Open();
   ASSERT_TRUE(driver.has_value());

@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <vector>
 
 #include "frontier/network.h"
 #include "frontier/problems.h"
@@ -128,6 +129,61 @@ TEST_F(DeadlineProgramTest, ACopyIsASnapshot) {
   ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
   EXPECT_EQ(Objective(copy), 60);
   EXPECT_EQ(Objective(program), 50);
+}
+
+// From any flow of the network: those of other deadlines, with activities fixed. What was in a
+// tree is a hint only.
+RC_GTEST_PROP(DeadlineProgramProperty, BeginsFromAnyFlow, (std::uint32_t seed)) {
+  std::mt19937 random(seed);
+  ProblemShape shape;
+  shape.most_activities = 12;
+  shape.most_options = 6;
+  shape.longest = 9;
+  shape.whole_slopes = true;
+  const auto network = Network::Build(RandomProblem(random, shape), 0);
+  RC_ASSERT(network.has_value());
+  const std::int64_t fastest = network->LongestToSink(false)[Network::kSource];
+  const std::int64_t slowest = network->LongestToSink(true)[Network::kSource];
+  const auto between = [&] {
+    return fastest + (slowest - fastest) * static_cast<std::int64_t>(random() % 9) / 8;
+  };
+  const auto n = static_cast<std::uint32_t>(network->num_activities);
+  const auto fix_one = [&](DeadlineProgram* a, DeadlineProgram* b) {
+    const auto activity = static_cast<int>(random() % n);
+    const std::int64_t length = network->scale.TicksDown(static_cast<double>(random() % 9));
+    const auto cost = static_cast<Int128>(random() % 1000);
+    const bool releases = random() % 3 == 0;
+    for (DeadlineProgram* program : {a, b}) {
+      if (program == nullptr) continue;
+      if (releases) program->Release(activity);
+      if (!releases) program->Fix(activity, length, cost);
+    }
+  };
+  // The sum of two: more of it than fits a tree.
+  std::vector<DeadlineProgram::ArcStart> starts(network->arcs.size());
+  for (std::uint32_t flows = random() % 3; flows > 0; --flows) {
+    DeadlineProgram other = ProgramAt(*network, between());
+    for (std::uint32_t fixes = random() % 4; fixes > 0; --fixes) {
+      fix_one(&other, nullptr);
+      other.Optimise(kNoLimit);  // Or is left where it is not feasible.
+    }
+    for (std::size_t a = 0; a < starts.size(); ++a) {
+      starts[a].flow += other.StartOf(static_cast<int>(a)).flow;
+      starts[a].in_tree = random() % 4 == 0 || other.StartOf(static_cast<int>(a)).in_tree;
+    }
+  }
+  const std::int64_t deadline = between();
+  RC_ASSERT(!DeadlineProgram::FromFlow(*network, starts, fastest - 1));
+  std::optional<DeadlineProgram> program = DeadlineProgram::FromFlow(*network, starts, deadline);
+  RC_ASSERT(program.has_value());
+  DeadlineProgram fresh = ProgramAt(*network, deadline);
+  RC_ASSERT(program->objective() == fresh.objective());
+  for (int step = 0; step < 20; ++step) {
+    fix_one(&*program, &fresh);
+    const Outcome outcome = program->Optimise(kNoLimit);
+    RC_ASSERT(outcome == fresh.Optimise(kNoLimit));
+    if (outcome == Outcome::kOptimal) RC_ASSERT(program->objective() == fresh.objective());
+  }
 }
 
 // Random fixes and releases, with and without limits, against a fresh solution

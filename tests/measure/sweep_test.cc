@@ -17,7 +17,7 @@
 namespace perseus::measure {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kMillisecond = 1'000'000;
 
 // A GPU on an imaginary clock: each type has its watts at a clock, waiting has
 // its own, and the counter steps every `period_ns_`.
@@ -32,7 +32,7 @@ class SweepTest : public testing::Test {
   void Pass(std::int64_t ns, double watts) {
     const std::int64_t end = now_ + ns;
     while (now_ < end) {
-      const std::int64_t next = std::min(end, now_ + kMs);
+      const std::int64_t next = std::min(end, now_ + kMillisecond);
       joules_ += watts * static_cast<double>(next - now_) * 1e-9;
       now_ = next;
       if (counts_ && now_ / period_ns_ != counted_period_) {
@@ -62,13 +62,13 @@ class SweepTest : public testing::Test {
   void Iterate() {
     sweep_->BeginIteration(++number_, now_);
     for (int i = 0; i < 4; ++i) Compute(ComputationType::kForward);
-    Pass(53 * kMs, kWaitingWatts);
+    Pass(53 * kMillisecond, kWaitingWatts);
     for (int i = 0; i < 4; ++i) {
       Compute(ComputationType::kBackward);
-      if (i < 3) Pass(17 * kMs, kWaitingWatts);
+      if (i < 3) Pass(17 * kMillisecond, kWaitingWatts);
     }
     sweep_->EndIteration(now_);
-    Pass(7 * kMs, kWaitingWatts);
+    Pass(7 * kMillisecond, kWaitingWatts);
   }
 
   // Until it is done; how many iterations that took.
@@ -78,7 +78,7 @@ class SweepTest : public testing::Test {
     while (!sweep_->ended() && iterations < most) {
       if (sweep_->clock_mhz() != mhz) {
         mhz = sweep_->clock_mhz();
-        sweep_->ClockInEffect(now_ + 15 * kMs);
+        sweep_->ClockInEffect(now_ + 15 * kMillisecond);
       }
       Iterate();
       ++iterations;
@@ -96,9 +96,9 @@ class SweepTest : public testing::Test {
 
   static constexpr double kWaitingWatts = 70;
   std::optional<Sweep> sweep_;
-  std::int64_t now_ = 5'000 * kMs;
+  std::int64_t now_ = 5'000 * kMillisecond;
   std::int64_t number_ = 0;
-  std::int64_t period_ns_ = 20 * kMs;
+  std::int64_t period_ns_ = 20 * kMillisecond;
   std::int64_t counted_period_ = 0;
   bool counts_ = true;
   bool works_ = false;
@@ -208,7 +208,7 @@ TEST_F(SweepTest, AnIterationThatBrokeOffDoesNotCount) {
   Iterate();
   sweep_->BeginIteration(77, now_);
   Compute(ComputationType::kForward);
-  Pass(900 * kMs, 400);  // A traceback, a checkpoint.
+  Pass(900 * kMillisecond, 400);  // A traceback, a checkpoint.
   sweep_->AbandonIteration();
   Run();
   EXPECT_EQ(rows_.begin()->second.samples, 4 * 4);
@@ -228,9 +228,9 @@ TEST_F(SweepTest, DeviceTimesReplaceTheHosts) {
     }
     times.clear();
     for (int k = 0; k < 4; ++k) {
-      times.emplace_back(now_ - begin, now_ - begin + 40 * kMs);
-      Pass(40 * kMs, 250);
-      Pass(10 * kMs, kWaitingWatts);
+      times.emplace_back(now_ - begin, now_ - begin + 40 * kMillisecond);
+      Pass(40 * kMillisecond, 250);
+      Pass(10 * kMillisecond, kWaitingWatts);
     }
     sweep_->EndIteration(now_);
     sweep_->SetTimes(i, times);

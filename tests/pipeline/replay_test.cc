@@ -18,7 +18,7 @@ namespace {
 
 using enum ComputationType;
 
-PipelineDag Dag(const ScheduleSpec& spec, const FixedTimes& fixed = {}) {
+PipelineDag DagFor(const ScheduleSpec& spec, const FixedTimes& fixed = {}) {
   return BuildDag(BuildSchedule(spec).value(), fixed).value();
 }
 
@@ -33,15 +33,15 @@ std::vector<double> Durations(const PipelineDag& dag, double forward, double bac
 TEST(ReplayTest, IterationTimesKnownFromTheLiterature) {
   // 1F1B and GPipe: (m + P - 1)(f + b).
   for (const std::string name : {"1f1b", "gpipe"}) {
-    const PipelineDag dag = Dag({name, 4, 1, 8});
+    const PipelineDag dag = DagFor({name, 4, 1, 8});
     const Timing timing = Replay(dag, Durations(dag, 1, 2));
     EXPECT_EQ(timing.iteration_time_seconds, (8 + 3) * 3) << name;
   }
   // Interleaving divides the bubble by V: m V (f + b) + (P - 1)(f + b).
-  const PipelineDag interleaved = Dag({"interleaved-1f1b", 8, 2, 8});
+  const PipelineDag interleaved = DagFor({"interleaved-1f1b", 8, 2, 8});
   EXPECT_EQ(Replay(interleaved, Durations(interleaved, 1, 2)).iteration_time_seconds, (16 + 3) * 3);
   // ZB-V with F = I = W: 6 m units on the first rank, P - 1 of idle time.
-  const PipelineDag zbv = Dag({"zbv", 8, 2, 8});
+  const PipelineDag zbv = DagFor({"zbv", 8, 2, 8});
   EXPECT_EQ(Replay(zbv, Durations(zbv, 1, 1)).iteration_time_seconds, 6 * 8 + 3);
 }
 
@@ -50,11 +50,11 @@ TEST(ReplayTest, FixedTimes) {
   fixed.comm_delay_seconds = {10};
   fixed.data_loading_seconds = 100;
   fixed.iteration_overhead_seconds = 1000;
-  const PipelineDag dag = Dag({"1f1b", 2, 1, 1}, fixed);
+  const PipelineDag dag = DagFor({"1f1b", 2, 1, 1}, fixed);
   // Load, F, send, F, B, send, B, step.
   EXPECT_EQ(Replay(dag, Durations(dag, 1, 2)).iteration_time_seconds,
             100 + 1 + 10 + 1 + 2 + 10 + 2 + 1000);
-  const PipelineDag alone = Dag({"1f1b", 1, 1, 3}, fixed);
+  const PipelineDag alone = DagFor({"1f1b", 1, 1, 3}, fixed);
   EXPECT_EQ(Replay(alone, Durations(alone, 1, 2)).iteration_time_seconds, 3 * 103 + 1000);
 }
 
@@ -108,7 +108,7 @@ RC_GTEST_PROP(ReplayTest, RandomDurationsKeepEveryDependencyAndLeaveNoSlack, ())
     fixed.comm_delay_seconds.push_back(milliseconds(5));
   }
   fixed.data_loading_seconds = milliseconds(5);
-  const PipelineDag dag = Dag(spec, fixed);
+  const PipelineDag dag = DagFor(spec, fixed);
   std::vector<double> durations;
   for (int i = 0; i < dag.size(); ++i) durations.push_back(milliseconds(100));
   const Timing timing = Replay(dag, durations);
@@ -131,7 +131,7 @@ RC_GTEST_PROP(ReplayTest, RandomDurationsKeepEveryDependencyAndLeaveNoSlack, ())
 // The definition: critical is what makes the iteration longer when it is.
 RC_GTEST_PROP(CriticalComputationsTest, AreThoseWhoseDelayDelaysTheIteration, ()) {
   static const std::vector<ScheduleSpec> kShapes = AllShapes(3, 5, 2);
-  const PipelineDag dag = Dag(*rc::gen::elementOf(kShapes));
+  const PipelineDag dag = DagFor(*rc::gen::elementOf(kShapes));
   std::vector<double> durations;
   for (int i = 0; i < dag.size(); ++i) durations.push_back(*rc::gen::inRange(1, 6));
   const Timing timing = Replay(dag, durations);
@@ -145,7 +145,7 @@ RC_GTEST_PROP(CriticalComputationsTest, AreThoseWhoseDelayDelaysTheIteration, ()
 }
 
 TEST(CriticalComputationsTest, FirstRankOfAUniform1F1BWaits) {
-  const PipelineDag dag = Dag({"1f1b", 2, 1, 2});
+  const PipelineDag dag = DagFor({"1f1b", 2, 1, 2});
   const std::vector<bool> critical = CriticalComputations(dag, Replay(dag, Durations(dag, 1, 2)));
   std::vector<std::string> names;
   for (int i = 0; i < dag.size(); ++i) {
@@ -159,7 +159,7 @@ TEST(CriticalComputationsTest, FirstRankOfAUniform1F1BWaits) {
 }
 
 TEST(ComputationPhasesTest, WarmUpSteadyCoolDown) {
-  const PipelineDag dag = Dag({"1f1b", 3, 1, 4});
+  const PipelineDag dag = DagFor({"1f1b", 3, 1, 4});
   const std::vector<Phase> phases = ComputationPhases(dag);
   const auto phases_of = [&](int rank) {
     std::string text;
@@ -172,7 +172,7 @@ TEST(ComputationPhasesTest, WarmUpSteadyCoolDown) {
 }
 
 TEST(ComputationPhasesTest, FusedStepsAreSteady) {
-  const PipelineDag dag = Dag({"dualpipev", 4, 2, 4});
+  const PipelineDag dag = DagFor({"dualpipev", 4, 2, 4});
   const std::vector<Phase> phases = ComputationPhases(dag);
   for (int i = 0; i < dag.size(); ++i) {
     if (dag.computations[i].fused) {
@@ -182,7 +182,7 @@ TEST(ComputationPhasesTest, FusedStepsAreSteady) {
 }
 
 TEST(ComputationPhasesTest, GPipeHasNoSteadyPhase) {
-  for (const Phase phase : ComputationPhases(Dag({"gpipe", 3, 1, 4}))) {
+  for (const Phase phase : ComputationPhases(DagFor({"gpipe", 3, 1, 4}))) {
     EXPECT_NE(phase, Phase::kSteady);
   }
 }

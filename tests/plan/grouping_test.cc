@@ -22,7 +22,7 @@ using plan_testing::DagOf;
 using plan_testing::RandomRows;
 using testing::ElementsAre;
 
-PlanConstraints By(Granularity granularity, double dwell_seconds = 0) {
+PlanConstraints GroupedBy(Granularity granularity, double dwell_seconds = 0) {
   PlanConstraints constraints;
   constraints.granularity = granularity;
   constraints.min_dwell_seconds = dwell_seconds;
@@ -59,7 +59,7 @@ void CheckForm(const CostedPipeline& pipeline, const std::vector<std::vector<int
 TEST(GroupingTest, ByComputation) {
   const CostedPipeline pipeline = Pipeline(2, 3);
   const std::vector<std::vector<int>> groups =
-      GroupComputations(pipeline, By(Granularity::kComputation));
+      GroupComputations(pipeline, GroupedBy(Granularity::kComputation));
   EXPECT_EQ(groups.size(), 12U);
   CheckForm(pipeline, groups);
 }
@@ -69,7 +69,8 @@ TEST(GroupingTest, ByWhatTheyAre) {
   const std::vector<Phase> phases = ComputationPhases(pipeline.dag);
   for (const Granularity granularity :
        {Granularity::kPhase, Granularity::kStageType, Granularity::kStage}) {
-    const std::vector<std::vector<int>> groups = GroupComputations(pipeline, By(granularity));
+    const std::vector<std::vector<int>> groups =
+        GroupComputations(pipeline, GroupedBy(granularity));
     CheckForm(pipeline, groups);
     using Key = std::tuple<int, int, int>;
     std::set<Key> keys;
@@ -85,8 +86,8 @@ TEST(GroupingTest, ByWhatTheyAre) {
       EXPECT_TRUE(keys.insert(*of_group.begin()).second);  // and a kind is one group.
     }
   }
-  EXPECT_EQ(GroupComputations(pipeline, By(Granularity::kStage)).size(), 3U);
-  EXPECT_EQ(GroupComputations(pipeline, By(Granularity::kStageType)).size(), 6U);
+  EXPECT_EQ(GroupComputations(pipeline, GroupedBy(Granularity::kStage)).size(), 3U);
+  EXPECT_EQ(GroupComputations(pipeline, GroupedBy(Granularity::kStageType)).size(), 6U);
 }
 
 TEST(GroupingTest, AStageIsARankWhereItHasSeveral) {
@@ -95,8 +96,8 @@ TEST(GroupingTest, AStageIsARankWhereItHasSeveral) {
   shape.stages = 4;
   const CostedPipeline pipeline =
       Costed(RandomRows(random, shape), DagOf("interleaved-1f1b", 4, 4, {}, 2), Blocking(50));
-  EXPECT_EQ(GroupComputations(pipeline, By(Granularity::kStage)).size(), 2U);
-  EXPECT_EQ(GroupComputations(pipeline, By(Granularity::kStageType)).size(), 8U);
+  EXPECT_EQ(GroupComputations(pipeline, GroupedBy(Granularity::kStage)).size(), 2U);
+  EXPECT_EQ(GroupComputations(pipeline, GroupedBy(Granularity::kStageType)).size(), 8U);
 }
 
 TEST(GroupingTest, DwellMergesNeighboursUntilEveryRunIsLongEnough) {
@@ -105,7 +106,7 @@ TEST(GroupingTest, DwellMergesNeighboursUntilEveryRunIsLongEnough) {
                                         Granularity::kStageType, Granularity::kStage}) {
     for (const double dwell : {0.5, 1.5, 2.5, 4.0, 7.0, 1000.0}) {
       const std::vector<std::vector<int>> groups =
-          GroupComputations(pipeline, By(granularity, dwell));
+          GroupComputations(pipeline, GroupedBy(granularity, dwell));
       CheckForm(pipeline, groups);
       std::vector<int> group_of(pipeline.dag.size(), -1);
       for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -130,7 +131,7 @@ TEST(GroupingTest, DwellMergesNeighboursUntilEveryRunIsLongEnough) {
       }
     }
   }
-  EXPECT_EQ(GroupComputations(pipeline, By(Granularity::kComputation, 0.5)).size(), 36U);
+  EXPECT_EQ(GroupComputations(pipeline, GroupedBy(Granularity::kComputation, 0.5)).size(), 36U);
 }
 
 TEST(CommonKnobsTest, OneComputationHasItsParetoOptimalKnobs) {

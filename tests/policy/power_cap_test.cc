@@ -21,12 +21,12 @@ using plan_testing::DagOf;
 using testing::ElementsAre;
 
 // Forward: 300, 100 W. Backward: 250, 150 W.
-const std::string kRows =
+const std::string kOneStage =
     "0,forward,1000,1,300\n0,forward,500,2,200\n0,backward,1000,2,500\n0,backward,500,4,600\n";
 
 TEST(PowerCap, HasOneMemberForEachPowerThatAllCanKeepTo) {
   // 100 W is none: the backward draws 150 W at least.
-  EXPECT_THAT(PowerCapMembers(Costed(kRows, DagOf("1f1b", 1, 2), Blocking(10))),
+  EXPECT_THAT(PowerCapMembers(Costed(kOneStage, DagOf("1f1b", 1, 2), Blocking(10))),
               ElementsAre(TableChoice{1, 1}, TableChoice{1, 0}, TableChoice{0, 0}));
 }
 

@@ -21,7 +21,7 @@ using plan_testing::DagOf;
 using testing::ElementsAre;
 
 // Stage 1 is the heavier one.
-const std::string kRows =
+const std::string kZeusRows =
     "0,forward,1000,1,300\n0,forward,750,1.4,240\n0,forward,500,2,200\n"
     "0,backward,1000,2,600\n0,backward,750,2.8,480\n0,backward,500,4,400\n"
     "1,forward,1000,1.5,450\n1,forward,750,2,380\n1,forward,500,3,300\n"
@@ -51,7 +51,7 @@ TEST(OptionAt, TakesTheNearestLowerClock) {
 
 TEST(ZeusGlobal, HasOneMemberForEachClock) {
   EXPECT_THAT(
-      ZeusGlobalMembers(TwoStages(kRows)),
+      ZeusGlobalMembers(TwoStages(kZeusRows)),
       ElementsAre(TableChoice{0, 0, 0, 0}, TableChoice{1, 1, 1, 1}, TableChoice{2, 2, 2, 2}));
 }
 
@@ -67,14 +67,14 @@ TEST(ZeusPerStage, BalancesForwardTimes) {
   // 1000: stage 1 takes 1.5 s, so stage 0 may take 1.4 s. 750: 2 s, and so may
   // stage 0 at 500. 500: nobody has a lower clock.
   EXPECT_THAT(
-      ZeusPerStageMembers(TwoStages(kRows)),
+      ZeusPerStageMembers(TwoStages(kZeusRows)),
       ElementsAre(TableChoice{1, 0, 0, 1}, TableChoice{2, 1, 1, 2}, TableChoice{2, 2, 2, 2}));
 }
 
 TEST(ZeusPerStage, LeavesOutClocksThatCostMore) {
-  // As kRows, but at 500 stage 0 needs more than at 750 although it waits less:
+  // As kZeusRows, but at 500 stage 0 needs more than at 750 although it waits less:
   // 440 + 600 - 10 x 6 against 240 + 480 - 10 x 4.2.
-  std::string rows = kRows;
+  std::string rows = kZeusRows;
   rows.replace(rows.find("500,2,200"), 9, "500,2,440");
   rows.replace(rows.find("500,4,400"), 9, "500,4,600");
   EXPECT_THAT(

@@ -12,7 +12,7 @@
 namespace perseus::relay {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 TEST(JsonSlices, GivesPartsAsTheyStand) {
   const std::string text = R"( { "a" : 1.50e+0 , "b\"}" :[ {"c":"]}"} , [ ] ,null ],"d":"x,\\"} )";
@@ -43,7 +43,7 @@ TEST(JsonSlices, AnyDepthIsSafe) {
   EXPECT_FALSE(IsJson(std::string(1 << 20, '[')));
 }
 
-Json AnyJson(int depth) {
+OrderedJson AnyJson(int depth) {
   switch (*rc::gen::inRange(0, depth > 0 ? 6 : 4)) {
     case 0:
       return *rc::gen::arbitrary<int>();
@@ -54,12 +54,12 @@ Json AnyJson(int depth) {
     case 3:
       return {};
     case 4: {
-      Json list = Json::array();
+      OrderedJson list = OrderedJson::array();
       for (int i = *rc::gen::inRange(0, 4); i > 0; --i) list.push_back(AnyJson(depth - 1));
       return list;
     }
     default: {
-      Json object = Json::object();
+      OrderedJson object = OrderedJson::object();
       for (int i = *rc::gen::inRange(0, 4); i > 0; --i) {
         object["k" + std::to_string(i)] = AnyJson(depth - 1);
       }
@@ -69,7 +69,7 @@ Json AnyJson(int depth) {
 }
 
 RC_GTEST_PROP(JsonSlices, PartsAreThoseOfAParser, ()) {
-  const Json json = AnyJson(4);
+  const OrderedJson json = AnyJson(4);
   const std::string text = json.dump(*rc::gen::elementOf(std::vector<int>{-1, 0, 2}));
   RC_ASSERT(IsJson(text));
   const auto members = MembersOf(text);
@@ -79,13 +79,13 @@ RC_GTEST_PROP(JsonSlices, PartsAreThoseOfAParser, ()) {
   if (members) {
     RC_ASSERT(members->size() == json.size());
     for (const JsonMember& member : *members) {
-      RC_ASSERT(Json::parse(member.value) == json[std::string(member.key)]);
+      RC_ASSERT(OrderedJson::parse(member.value) == json[std::string(member.key)]);
     }
   }
   if (elements) {
     RC_ASSERT(elements->size() == json.size());
     for (std::size_t i = 0; i < elements->size(); ++i) {
-      RC_ASSERT(Json::parse((*elements)[i]) == json[i]);
+      RC_ASSERT(OrderedJson::parse((*elements)[i]) == json[i]);
     }
   }
 }

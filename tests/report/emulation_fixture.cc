@@ -26,7 +26,7 @@ EmulatedPipeline Run(const CostedPipeline& pipeline, const Plan& plan, int numbe
   return ran;
 }
 
-PolicyRow Row(std::string policy, double joules, double saving_percent) {
+PolicyRow RowOf(std::string policy, double joules, double saving_percent) {
   PolicyRow row;
   row.policy = std::move(policy);
   row.summary = "What it does.";
@@ -97,8 +97,8 @@ EmulationReportInput EmulatedSample::Full() const {
   input.policy = "perseus";
   input.label = "perseus";
   const double joules = emulation.energy.total_joules();
-  input.policies = {Row("max-clocks", joules / 0.8, 0), Row("perseus", joules, 20),
-                    Row("perseus (stage)", joules / 0.96, 16.75)};
+  input.policies = {RowOf("max-clocks", joules / 0.8, 0), RowOf("perseus", joules, 20),
+                    RowOf("perseus (stage)", joules / 0.96, 16.75)};
   PolicyRow without;
   without.policy = "power-cap";
   without.why_not = "No computation has a knob that draws so little.";

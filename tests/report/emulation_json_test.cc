@@ -12,13 +12,13 @@
 namespace perseus::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 TEST(EmulationJsonTest, HoldsTheJobAndItsComparisons) {
   const EmulatedSample made = MakeEmulatedSample(9, 50);
   EmulationReportInput input = made.Full();
   input.run_spec = {.gpu_hours = 1000, .price_per_kwh = 0.12};
-  const Json json = Json::parse(FormatEmulationJson(input));
+  const OrderedJson json = OrderedJson::parse(FormatEmulationJson(input));
   EXPECT_EQ(json.at("profile").at("file"), "sample.csv");
   EXPECT_EQ(json.at("pipelines"), 3);
   EXPECT_EQ(json.at("iterations").size(), 9u);
@@ -26,7 +26,7 @@ TEST(EmulationJsonTest, HoldsTheJobAndItsComparisons) {
   EXPECT_EQ(json.at("energy_j"), made.emulation.energy.total_joules());
   EXPECT_EQ(json.at("saving_percent"), 0);
   // A policy without a plan has no figures, and says why.
-  const Json& refused = json.at("policies").back();
+  const OrderedJson& refused = json.at("policies").back();
   EXPECT_TRUE(refused.at("energy_j").is_null());
   EXPECT_TRUE(refused.at("why_not").is_string());
   EXPECT_EQ(json.at("run").at("max_clocks").at("price"), 660);
@@ -41,7 +41,7 @@ TEST(EmulationJsonTest, AnswersAreOfTheWholeJob) {
   answer.plan.iteration_time_seconds = 2;
   input.power_budget = {5000, answer};
   input.deadline = {1000, 100, answer};
-  const Json json = Json::parse(FormatEmulationJson(input));
+  const OrderedJson json = OrderedJson::parse(FormatEmulationJson(input));
   EXPECT_EQ(json.at("power_budget").at("energy_j"), 3 * answer.plan.energy_joules);
   EXPECT_EQ(json.at("power_budget").at("at_s"), 1.5);
   EXPECT_EQ(json.at("deadline").at("run_time_s"), 200);
@@ -49,9 +49,11 @@ TEST(EmulationJsonTest, AnswersAreOfTheWholeJob) {
 
 TEST(EmulationJsonTest, SaysThatTheProfileIsModelled) {
   EmulatedSample made = MakeEmulatedSample(9, 50);
-  EXPECT_FALSE(Json::parse(FormatEmulationJson(made.Full())).at("profile").contains("modelled"));
+  EXPECT_FALSE(
+      OrderedJson::parse(FormatEmulationJson(made.Full())).at("profile").contains("modelled"));
   made.sample.pipeline.modelled = "MODELLED";
-  EXPECT_EQ(Json::parse(FormatEmulationJson(made.Full())).at("profile").at("modelled"), "MODELLED");
+  EXPECT_EQ(OrderedJson::parse(FormatEmulationJson(made.Full())).at("profile").at("modelled"),
+            "MODELLED");
 }
 
 TEST(EmulationJsonTest, SameInputSameBytes) {

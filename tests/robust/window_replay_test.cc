@@ -25,7 +25,7 @@ using robust_testing::RandomKnobs;
 using robust_testing::RandomPlanner;
 using robust_testing::ShortestSeconds;
 
-bool Near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
+bool Close(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
 
 // Some computations near each other, or anywhere.
 std::vector<KnobChange> RandomChanges(std::mt19937& random, const CostedPipeline& pipeline) {
@@ -61,8 +61,8 @@ RC_GTEST_PROP(WindowReplayProperty, FindsWhatAReplayOfAllLanesFinds, ()) {
   LaneReplay lanes(pipeline, switching, samples);
   const auto agree = [&](const LaneFigures& found) {
     lanes.Reset(replay.knobs());
-    return Near(found.seconds, lanes.figures().seconds) &&
-           Near(found.effective_joules, lanes.figures().effective_joules) &&
+    return Close(found.seconds, lanes.figures().seconds) &&
+           Close(found.effective_joules, lanes.figures().effective_joules) &&
            found.changes == lanes.figures().changes;
   };
   replay.Reset(RandomKnobs(random, pipeline));

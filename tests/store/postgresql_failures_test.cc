@@ -30,7 +30,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kPatienceWithTrouble{60};
 
 class PostgresqlFailuresTest : public ::testing::Test {
  protected:
@@ -62,7 +62,8 @@ class Registrar {
   }
   bool WaitForMore(std::size_t than) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kPatience, [&] { return acknowledged_.size() > than; });
+    return changed_.wait_for(lock, kPatienceWithTrouble,
+                             [&] { return acknowledged_.size() > than; });
   }
 
  private:
@@ -153,7 +154,7 @@ TEST_F(PostgresqlFailuresTest, WithoutADatabaseThereIsAnAnswer) {
                                 [&, rank] { return store->Write({SampleRank("a", rank)}); }));
   }
   for (auto& write : writes) {
-    ASSERT_EQ(write.wait_for(kPatience), std::future_status::ready);
+    ASSERT_EQ(write.wait_for(kPatienceWithTrouble), std::future_status::ready);
     const Result<JobMarks> written = write.get();
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().code, ErrorCode::kIo);
@@ -197,8 +198,8 @@ TEST_F(PostgresqlFailuresTest, AFrozenDatabaseIsGivenUp) {
   server_->Signal(SIGSTOP);
   auto write = std::async(std::launch::async, [&] { return store->Write({SampleRank("a", 0)}); });
   auto read = std::async(std::launch::async, [&] { return store->LoadJob("a").has_value(); });
-  const bool both = write.wait_for(kPatience) == std::future_status::ready &&
-                    read.wait_for(kPatience) == std::future_status::ready;
+  const bool both = write.wait_for(kPatienceWithTrouble) == std::future_status::ready &&
+                    read.wait_for(kPatienceWithTrouble) == std::future_status::ready;
   server_->Signal(SIGCONT);
   ASSERT_TRUE(both);
   EXPECT_FALSE(read.get());
@@ -223,7 +224,7 @@ TEST_F(PostgresqlFailuresTest, WatchersGoOnAfterARestart) {
   });
   // By message, which needs a connection that listens: a new job until one is told of.
   const auto is_told = [&](const std::string& prefix) {
-    const auto until = std::chrono::steady_clock::now() + kPatience;
+    const auto until = std::chrono::steady_clock::now() + kPatienceWithTrouble;
     for (int job = 0; std::chrono::steady_clock::now() < until; ++job) {
       static_cast<void>(one->Write({SampleJob(fmt::format("{}{}", prefix, job))}));
       std::unique_lock lock(mutex);

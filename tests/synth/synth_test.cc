@@ -29,7 +29,7 @@ SynthSpec SampleSpec() {
   return spec;
 }
 
-double Sum(const std::vector<double>& values) {
+double Total(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
@@ -38,7 +38,7 @@ double Sum(const std::vector<double>& values) {
 double ProjectionFlopsPerToken(const TransformerShape& shape, double score_width, double layers) {
   const ModelFlops flops = CountFlops(shape, 1);
   const auto tokens = static_cast<double>(shape.sequence);
-  return (Sum(flops.layers) + flops.head) / tokens - layers * 2 * tokens * score_width;
+  return (Total(flops.layers) + flops.head) / tokens - layers * 2 * tokens * score_width;
 }
 
 TEST(CountFlopsTest, MatchesNarayanansFormula) {
@@ -47,7 +47,7 @@ TEST(CountFlopsTest, MatchesNarayanansFormula) {
   const TransformerShape shape = FindTransformer("gpt3-175b").value();
   const double b = 3, s = 2048, l = 96, h = 12288, v = 51200;
   const ModelFlops flops = CountFlops(shape, 3);
-  const double ours = 4 * Sum(flops.layers) + 3 * flops.head;
+  const double ours = 4 * Total(flops.layers) + 3 * flops.head;
   const double published = 96 * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
   EXPECT_NEAR(ours / published, 1.0, 1e-12);
 }
@@ -84,7 +84,7 @@ TEST(CountFlopsTest, DecoderLayersOfT5AttendTwice) {
   EXPECT_DOUBLE_EQ(flops.layers.back(), 2 * attention + feed_forward);
   EXPECT_EQ(std::count(flops.layers.begin(), flops.layers.end(), flops.layers.back()), 24);
   // 2.85 B parameters, of which 33 M are the embedding, which is the head, too.
-  const double parameters = (Sum(flops.layers) + flops.head) / (2 * s) - 72 * 2 * s * inner;
+  const double parameters = (Total(flops.layers) + flops.head) / (2 * s) - 72 * 2 * s * inner;
   EXPECT_NEAR(parameters, 2.85e9, 0.01e9);
 }
 
