@@ -251,8 +251,9 @@ class PlanPage {
          fmt::format("{}, {} the realised {}", time_.Text(chosen_.requested_time_seconds),
                      input_.conditions ? "for which the conditions accept" : "never exceeded by",
                      time_.Text(chosen_.iteration_time_seconds)));
-    fact("Clock changes", fmt::format("{} within an iteration over all ranks, {}", chosen_.knob_changes,
-                                      Plural(chosen_.distinct_knobs, "distinct value")));
+    fact("Clock changes",
+         fmt::format("{} within an iteration over all ranks, {}", chosen_.knob_changes,
+                     Plural(chosen_.distinct_knobs, "distinct value")));
     document_.Facts(std::move(facts));
     std::vector<std::string> items = {
         input_.conditions
