@@ -6,6 +6,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "measured_cases.h"
 #include "modelled_pipeline.h"
 #include "perseus/planner.h"
 
@@ -76,6 +77,23 @@ BENCHMARK(FirstPlan)
     ->Args({16, 256})
     ->Unit(benchmark::kMillisecond);
 
+void PlansFromFastestToTStar(const Result<Planner>& planner, int plans, benchmark::State& state) {
+  if (!planner) {
+    state.SkipWithError(planner.error().message.c_str());
+    return;
+  }
+  while (state.KeepRunning()) {
+    const auto ladder = planner->Ladder(plans);
+    if (!ladder) {
+      state.SkipWithError(ladder.error().message.c_str());
+      return;
+    }
+    double gap = 0;
+    for (const Plan& plan : *ladder) gap += plan.gap_percent / static_cast<double>(ladder->size());
+    state.counters["mean_gap_percent"] = gap;
+  }
+}
+
 // stages, microbatches, plans
 void Ladder(benchmark::State& state) {
   auto pipeline =
@@ -84,25 +102,26 @@ void Ladder(benchmark::State& state) {
     state.SkipWithError(pipeline.error().message.c_str());
     return;
   }
-  const auto planner = Planner::Create(*std::move(pipeline), {});
-  if (!planner) {
-    state.SkipWithError(planner.error().message.c_str());
-    return;
-  }
-  while (state.KeepRunning()) {
-    const auto plans = planner->Ladder(static_cast<int>(state.range(2)));
-    if (!plans) {
-      state.SkipWithError(plans.error().message.c_str());
-      return;
-    }
-    double gap = 0;
-    for (const Plan& plan : *plans) gap += plan.gap_percent / static_cast<double>(plans->size());
-    state.counters["mean_gap_percent"] = gap;
-  }
+  PlansFromFastestToTStar(Planner::Create(*std::move(pipeline), {}),
+                          static_cast<int>(state.range(2)), state);
 }
 BENCHMARK(Ladder)
     ->ArgNames({"stages", "microbatches", "plans"})
     ->Args({8, 96, 64})
+    ->Unit(benchmark::kMillisecond);
+
+// microbatches, plans. Of a measured table with 8 stages: measured_cases.h.
+void MeasuredLadder(benchmark::State& state, const char* model) {
+  PlansFromFastestToTStar(MeasuredPlanner(model, static_cast<int>(state.range(0))),
+                          static_cast<int>(state.range(1)), state);
+}
+BENCHMARK_CAPTURE(MeasuredLadder, gpt3, "gpt3")
+    ->ArgNames({"microbatches", "plans"})
+    ->Args({96, 64})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(MeasuredLadder, bloom, "bloom")
+    ->ArgNames({"microbatches", "plans"})
+    ->Args({96, 64})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
