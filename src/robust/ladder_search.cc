@@ -12,6 +12,7 @@
 #include "common/word_hash.h"
 #include "robust/clock_search.h"
 #include "robust/follow_path.h"
+#include "robust/greedy_runs.h"
 #include "robust/knobs.h"
 #include "robust/price_path.h"
 #include "robust/sweep_search.h"
@@ -25,11 +26,16 @@ constexpr int kPriceRounds = 150;
 constexpr int kLadders = 3;               // Of one lane.
 constexpr int kSinglePriceRounds = 1000;  // Of one lane.
 constexpr int kSingleChangeRounds = 800;  // Of one lane, where changes have a price, too.
+constexpr int kFewChanges = 8;            // Runs are added one by one, and prices know nothing.
+constexpr int kMostAddedChanges = 20;     // What may begin with runs that are added one by one.
 
 }  // namespace
 
 std::vector<int> LadderLevels(int computations) {
   std::vector<int> levels = {0};
+  for (const int few : {2, 4, 6, 8}) {
+    if (few < computations) levels.push_back(few);
+  }
   for (int ten = 10; ten < computations; ten *= 10) {
     for (const int factor : {1, 2, 3, 5}) {
       if (factor * ten < computations) levels.push_back(factor * ten);
@@ -113,6 +119,49 @@ std::vector<int> LadderSearch::AlongPrices(const DualBound& dual, int most_chang
   return best;
 }
 
+// Begins with runs that are added one by one, to maximum clocks or to what fewer changes gave,
+// where that is better; again for less time where the trials say that it is late.
+void LadderSearch::AddRuns(Level* level, const Level* below, std::vector<int>* start) {
+  constexpr int kMostTries = 1500;
+  constexpr int kCorrections = 2;
+  RunLimits limits = {.baseline_seconds = lanes_baseline_seconds_,
+                      .waiting_watts = pipeline_.total_blocking_power_watts,
+                      .change_joules = spec_.conditions.change_joules,
+                      .most_changes = level->most_changes,
+                      .most_tries = kMostTries};
+  const auto joules_of = [&](const std::vector<int>& knobs) {
+    replay_.Reset(knobs);
+    const LaneFigures& figures = replay_.figures();
+    if (figures.seconds > limits.accepted_seconds || figures.changes > limits.most_changes) {
+      return std::numeric_limits<double>::infinity();
+    }
+    return figures.effective_joules + limits.waiting_watts * figures.seconds +
+           limits.change_joules * figures.changes;
+  };
+  for (int k = 0; k < kCorrections; ++k) {
+    limits.accepted_seconds =
+        lanes_baseline_seconds_ * (1 + (slower_percent_ - level->correction) / 100);
+    if (level->added.empty()) {
+      for (const bool from_below : {false, true}) {
+        if (from_below && below == nullptr) break;
+        std::vector<int> added = WithGreedyRuns(
+            pipeline_, from_below ? below->knobs : KnobsOf(planner_.baseline().options), limits,
+            &replay_);
+        if (added.empty()) continue;
+        if (level->added.empty() || joules_of(added) < joules_of(level->added)) {
+          level->added = std::move(added);
+        }
+      }
+    }
+    if (level->added.empty() || joules_of(level->added) >= joules_of(*start)) return;
+    const double late = Judge(OptionsAt(pipeline_, level->added)).late_percent;
+    if (late <= 0) break;
+    level->correction += late;
+    level->added.clear();
+  }
+  if (!level->added.empty()) *start = level->added;
+}
+
 // One search at a level, in parts: each is corrected by what the trials of the one before
 // say. Returns whether there is a better plan now.
 bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed,
@@ -144,7 +193,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
     goal.accepted_seconds =
         lanes_baseline_seconds_ * (1 + (slower_percent_ - level->correction) / 100);
     double late = 0;
-    if (level->along.empty()) {
+    if (level->along.empty() && level->most_changes > kFewChanges) {
       const int rounds = spec_.conditions.noise.any() ? kPriceRounds : kSingleChangeRounds;
       const DualBound dual =
           PricesForChanges(pipeline_, samples_, goal.accepted_seconds, level->most_changes, rounds);
@@ -170,6 +219,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
       }
     }
     if (late > 0) level->correction += late;
+    if (level->most_changes <= kMostAddedChanges) AddRuns(level, below, &start);
   }
   replay_.Reset(start);
   ClockSearch search(pipeline_, &replay_, seed);
@@ -206,7 +256,14 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
     const double unused =
         100 * (goal.accepted_seconds - chosen.figures.seconds) / lanes_baseline_seconds_;
     if (late > 0) {
+      const double spare = slower_percent_ - level->correction;
       level->correction += late + kLittle;
+      // What is drawn once per job is a multiple of what a plan is slower: to take all of it off
+      // would leave less time than maximum clocks take.
+      if (spare > 0 && slower_percent_ > 0 && level->correction >= slower_percent_) {
+        level->correction =
+            slower_percent_ - spare * slower_percent_ / (slower_percent_ + late + kLittle);
+      }
     } else if (unused + late < -kLittle) {
       level->correction += (unused + late) / 2;
     }
@@ -284,10 +341,12 @@ void LadderSearch::Run(const std::function<bool(double share, bool better)>& pro
       const std::size_t k = step % levels.size();
       Level& level = ladders[ladder][k];
       if (ladder > 0) level.along = ladders[0][k].along;
+      if (ladder > 0) level.added = ladders[0][k].added;
       const double part = std::sqrt(std::max(0.005, level.most_changes / double(size)));
       const auto work = static_cast<std::int64_t>(full * share * part);
       // Of the level, not of how many there are below a limit.
-      const std::uint64_t seed = WordHash(kSeed).With(round).With(ladder).With(k).value();
+      const std::uint64_t seed =
+          WordHash(kSeed).With(round).With(ladder).With(level.most_changes).value();
       const bool better =
           Climb(&level, k == 0 ? nullptr : &ladders[ladder][k - 1], work, seed, round);
       const double through = (done + share * static_cast<double>(step + 1) /

@@ -32,7 +32,7 @@ struct Verdict {
   double saving_percent = 0;  // Less the price of changes.
 };
 
-// How many changes of clock the search allows, one after the other: none, 10, 20,
+// How many changes of clock the search allows, one after the other: none, 2, 4, 6, 8, 10, 20,
 // 30, 50, 100, ..., and as many as there are computations.
 std::vector<int> LadderLevels(int computations);
 
@@ -64,9 +64,11 @@ class LadderSearch {
     double correction = 0;        // Of the accepted time, in per cent.
     // Choices that keep to the prices for so many changes: where the second round may begin.
     std::vector<std::vector<int>> along = {};
+    std::vector<int> added = {};  // Runs one by one: the same.
   };
   bool TryAll();
   std::vector<int> AlongPrices(const DualBound& dual, int most_changes, double accepted_seconds);
+  void AddRuns(Level* level, const Level* below, std::vector<int>* start);
   bool Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed, int round);
 
   const Planner& planner_;
