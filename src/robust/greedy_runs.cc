@@ -188,7 +188,7 @@ class RunAdder {
       int begin;
       int end;
     };
-    constexpr Move kMoves[] = {{-1, 0}, {1, 0}, {0, -1}, {0, 1}, {-1, -1},
+    constexpr Move kMoves[] = {{-1, 0}, {1, 0},  {0, -1}, {0, 1}, {-1, -1},
                                {1, 1},  {-1, 1}, {1, -1}, {3, 0}, {0, -3}};
     const int size = static_cast<int>(pipeline_.dag.rank_order[best->rank].size());
     for (bool moved = true; moved && tries_ < limits_.most_tries;) {
