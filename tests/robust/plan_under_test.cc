@@ -147,38 +147,6 @@ TEST(PlanUnderTest, IsNeverWorseThanAPaperPlanThatHolds) {
   }
 }
 
-// What anyone would try by hand: one rank slower, but for its first and last computation.
-TEST(PlanUnderTest, TwoChangesSaveWhatOneRunSaves) {
-  std::mt19937 random(22);
-  for (int run = 0; run < 3; ++run) {
-    const Planner planner = RandomPlanner(random, 4, 8, 8);
-    RobustPlanSpec spec = Late(planner, 0.1);
-    spec.conditions.switching.call_ahead = CallAhead::kPredicted;
-    spec.conditions.max_changes = 2;
-    spec.conditions.max_slowdown = 0.001;
-    spec.effort = 1.0 / 16;
-    const PipelineDag& dag = planner.pipeline().dag;
-    std::vector<int> fastest;
-    for (const CostOption& option : planner.baseline().options) fastest.push_back(option.knob);
-    double by_hand = 0;
-    for (int rank = 0; rank < dag.num_ranks; ++rank) {
-      for (int knob = 0; knob < 8; ++knob) {
-        std::vector<int> knobs = fastest;
-        const std::vector<int>& order = dag.rank_order[rank];
-        for (std::size_t k = 1; k + 1 < order.size(); ++k) knobs[order[k]] = knob;
-        const Plan plan = planner.Evaluate(OptionsAt(planner.pipeline(), knobs));
-        const auto figures = ReplayUnder(planner, plan, spec.conditions, spec.pipelines, 100, 1);
-        ASSERT_TRUE(figures);
-        if (figures->slowdown_percent <= 0.1) by_hand = std::max(by_hand, figures->saving_percent);
-      }
-    }
-    const RobustPlan plan = Under(planner, 1, spec);
-    EXPECT_LE(plan.price_curve.back().changes, 2);
-    EXPECT_GE(plan.expected.saving_percent, by_hand - 0.01) << run;
-    EXPECT_GT(plan.expected.saving_percent, 0.5) << run;
-  }
-}
-
 // The time kept for jobs in which the wrong stages are slow is a multiple of what a plan is slower.
 TEST(PlanUnderTest, SavesThoughStagesDifferFromJobToJob) {
   std::mt19937 random(24);
