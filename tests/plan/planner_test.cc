@@ -218,7 +218,7 @@ TEST(PlannerTest, ConstraintsAreObeyedAndCost) {
 
 TEST(PlannerTest, ASearchForFewKnobsEndsWhenToldSo) {
   std::mt19937 random(25);
-  const Planner planner = Plans(Costed(RandomRows(random, {}), DagOf("1f1b", 3, 6), Blocking(70)));
+  const Planner planner = Plans(Costed(RandomRows(random, {}), DagOf("1f1b", 2, 6), Blocking(70)));
   const double seconds = 1.1 * planner.baseline().iteration_time_seconds;
   const PlanConstraints constraints = {.max_knobs = 2};
   int asked = 0;
