@@ -66,7 +66,7 @@ class LadderSearch {
     std::vector<std::vector<int>> along = {};
     std::vector<int> added = {};  // Runs one by one: the same.
   };
-  bool TryAll();
+  bool TryAll(const std::function<bool(double share, bool better)>& progress);
   std::vector<int> AlongPrices(const DualBound& dual, int most_changes, double accepted_seconds);
   void AddRuns(Level* level, const Level* below, std::vector<int>* start);
   bool Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed, int round);
