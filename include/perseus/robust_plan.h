@@ -21,13 +21,15 @@ namespace perseus {
 
 // Means over replayed iterations of a job whose pipelines all run one plan,
 // with their standard errors. Where a draw is made once per job (noise per stage
-// or GPU) every few iterations are those of another job.
+// or GPU) every few iterations are those of another job. Where nothing varies, figures are of an
+// iteration to which all later ones are like; what never settles, the mean of 100.
 struct ReplayedFigures {
   double iteration_time_seconds = 0;  // Of the job: its slowest pipeline.
   double iteration_time_error_seconds = 0;
   double energy_joules = 0;  // Of one pipeline, waiting included, the price of changes not.
   double energy_error_joules = 0;
-  // Against all maximum clocks in the same iterations, with the same draws.
+  // Against all maximum clocks in the same iterations, with the same draws. Where nothing varies
+  // it is at least that of a job's first 100 and first 200 iterations.
   double slowdown_percent = 0;
   double slowdown_error_percent = 0;
   double saving_percent = 0;
@@ -70,8 +72,8 @@ struct RobustPlan {
   // changes of clock.
   double paper_max_slowdown = 0;
   RobustBound bound;
-  // By ascending changes and savings (rounding apart), from the search's own
-  // draws.
+  // By ascending changes and savings, from the search's own draws. More changes that save the
+  // same, but for rounding, are no point.
   std::vector<ChangePricePoint> price_curve;
 };
 
@@ -106,7 +108,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
                              const PlanCallback& callback = {});
 
 // Replays a plan under conditions: `iterations` of a job under draws of `seed`,
-// and the baseline beside it. Errors: kInvalidInput.
+// and the baseline beside it; where nothing varies, as many as it takes. Errors: kInvalidInput.
 Result<ReplayedFigures> ReplayUnder(const Planner& planner, const Plan& plan,
                                     const Conditions& conditions, int pipelines,
                                     std::int64_t iterations, std::uint64_t seed);

@@ -23,8 +23,6 @@ namespace {
 constexpr std::array<std::uint64_t, 5> kSeeds = {1001, 1002, 1003, 1004, 1005};
 using OfSeeds = std::array<double, kSeeds.size()>;
 
-constexpr std::int64_t kMostIterations = 200;
-
 Result<std::vector<Emulation>> OfAllSeeds(const Planner& planner, const Plan& plan,
                                           EmulationSpec spec,
                                           const std::function<bool()>& keep_going) {
@@ -92,7 +90,7 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
   EmulationSpec spec;
   spec.pipelines = pipelines;
   spec.iterations = switching::EmulatedIterations(planner.pipeline().dag.size(), pipelines,
-                                                  emulate::kMostIterations);
+                                                  switching::kIterationsOfPlan);
   spec.target_seconds = planner.baseline().iteration_time_seconds;
   spec.noise = conditions.noise;
   spec.switching = conditions.switching;

@@ -223,7 +223,8 @@ std::vector<CostOption> OneKnobForAll(const CostedPipeline& pipeline, const Guar
 
 Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, double seconds,
                                                const PlanConstraints& constraints,
-                                               double slope_quantum, const OptionSearch& search) {
+                                               double slope_quantum, const OptionSearch& search,
+                                               const std::function<bool()>& goes_on) {
   const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
   std::vector<CostOption> best = OneKnobForAll(pipeline, guard, seconds);
   double least = best.empty() ? kMissing : JoulesOf(pipeline, best);
@@ -256,6 +257,7 @@ Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, d
   for (std::vector<bool>& chain : chains) {
     PricedKnobs priced(pipeline, guard, *optimum, std::move(chain));
     do {
+      if (!best.empty() && !goes_on()) return best;
       if (priced.CountKept() > constraints.max_knobs) continue;
       if (!tried.insert(priced.kept()).second) break;
       const CostedPipeline few = Restricted(pipeline, priced.kept());

@@ -33,12 +33,13 @@ std::vector<CostOption> OneKnobForAll(const CostedPipeline& pipeline, const Guar
 // dropped as KeepFewKnobs() does, down to one. So fewer knobs are never better
 // (unless than a plan without the limit that `search` left poor), and none is
 // worse than policy zeus-global. Errors: those of KeepFewKnobs() and of `search`,
-// where there is none.
+// where there is none. False of `goes_on` ends it with the best so far, once there is one.
 using OptionSearch =
     std::function<Result<std::vector<CostOption>>(const CostedPipeline&, const PlanConstraints&)>;
 Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, double seconds,
                                                const PlanConstraints& constraints,
-                                               double slope_quantum, const OptionSearch& search);
+                                               double slope_quantum, const OptionSearch& search,
+                                               const std::function<bool()>& goes_on);
 
 }  // namespace perseus::plan
 

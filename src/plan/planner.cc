@@ -316,21 +316,26 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
   // Few knobs are several searches, of which only the best is worth telling; and nobody knows
   // how many there will be.
   int searches = 0;
+  bool goes_on = true;
   const plan::OptionsReport report_one = [&](const std::vector<CostOption>* /*better*/,
                                              double share) {
     constexpr double kUsual = 4;
     const double done = searches - 1 + share;
-    return !callback || callback({.share = done / (done + kUsual), .better = nullptr});
+    goes_on =
+        goes_on && (!callback || callback({.share = done / (done + kUsual), .better = nullptr}));
+    return goes_on;
   };
   const bool tells = constraints.max_knobs == 0 && !plan::SharesKnobs(impl.pipeline, constraints);
   Result<std::vector<CostOption>> options =
       constraints.max_knobs == 0
           ? search(impl.pipeline, constraints, report)
-          : plan::SearchFewKnobs(impl.pipeline, seconds, constraints, impl.slope_quantum,
-                                 [&](const CostedPipeline& costs, const PlanConstraints& with) {
-                                   ++searches;
-                                   return search(costs, with, report_one);
-                                 });
+          : plan::SearchFewKnobs(
+                impl.pipeline, seconds, constraints, impl.slope_quantum,
+                [&](const CostedPipeline& costs, const PlanConstraints& with) {
+                  ++searches;
+                  return search(costs, with, report_one);
+                },
+                [&goes_on] { return goes_on; });
   if (!options) {
     // Where the search finds nothing there may still be what everybody has.
     const bool fits = options.error().code == ErrorCode::kInfeasible &&

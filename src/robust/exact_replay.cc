@@ -68,13 +68,20 @@ class JobReplay {
         switching::MakeRows(pipeline.dag, knobs, durations));
     for (std::size_t k = 0; k < ranks_.size(); ++k) {
       const auto own = rows_->KnobsOf(static_cast<int>(k) % num_ranks);
-      clocks_.push_back(switching::SettledAt(own.empty() ? 0 : own.front()));
+      state_.clocks.push_back(switching::SettledAt(own.empty() ? 0 : own.front()));
     }
-    if (rules_.late() && rules_.predicts()) forecasts_.resize(pipelines);
+    if (rules_.late() && rules_.predicts()) state_.forecasts.resize(pipelines);
     nearest_.resize(pipeline.tables.size());
     for (std::size_t t = 0; t < nearest_.size(); ++t)
       nearest_[t] = NearestOptions(pipeline, pipeline.tables[t]);
   }
+
+  // What an iteration leaves to the next.
+  struct State {
+    std::vector<switching::ClockState> clocks;   // [pipeline x ranks + rank]
+    std::vector<switching::Forecast> forecasts;  // [pipeline]; where calls are predicted.
+  };
+  const State& state() const { return state_; }
 
   void Step(std::int64_t iteration, ReplayedRun* run) {
     const int num_ranks = pipeline_.dag.num_ranks;
@@ -87,12 +94,12 @@ class JobReplay {
     if (rules_.late()) {
       for (int p = 0; p < pipelines_; ++p) {
         for (int rank = 0; rank < num_ranks; ++rank) {
-          calls +=
-              switching::EndIteration(rules_, Latencies(p, iteration, rank), slowest,
-                                      &clocks_[static_cast<std::size_t>(p) * num_ranks + rank]);
+          calls += switching::EndIteration(
+              rules_, Latencies(p, iteration, rank), slowest,
+              &state_.clocks[static_cast<std::size_t>(p) * num_ranks + rank]);
         }
       }
-      for (switching::Forecast& forecast : forecasts_) forecast.EndIteration(slowest);
+      for (switching::Forecast& forecast : state_.forecasts) forecast.EndIteration(slowest);
     }
     run->seconds.push_back(slowest);
     run->joules.push_back(joules / pipelines_ + pipeline_.total_blocking_power_watts * slowest);
@@ -109,16 +116,16 @@ class JobReplay {
     const WordHash prefix = WordHash(seed_).With(kComputationWord).With(p).With(iteration);
     const double sigma = conditions_.noise.per_computation;
     switching::ClockState* const clocks =
-        clocks_.data() + static_cast<std::ptrdiff_t>(p) * dag.num_ranks;
+        state_.clocks.data() + static_cast<std::ptrdiff_t>(p) * dag.num_ranks;
     callers_.clear();
     if (rules_.late()) {
-      if (!forecasts_.empty()) forecasts_[p].Follow(rows_);
+      if (!state_.forecasts.empty()) state_.forecasts[p].Follow(rows_);
       for (int rank = 0; rank < dag.num_ranks; ++rank) {
         const WordHash draws = Latencies(p, iteration, rank);
-        if (forecasts_.empty()) {
+        if (state_.forecasts.empty()) {
           callers_.emplace_back(rules_, rows_->KnobsOf(rank), draws, &clocks[rank]);
         } else {
-          callers_.emplace_back(rules_, rank, draws, &forecasts_[p], &clocks[rank]);
+          callers_.emplace_back(rules_, rank, draws, &state_.forecasts[p], &clocks[rank]);
         }
       }
     }
@@ -171,12 +178,47 @@ class JobReplay {
   std::vector<double> stage_;     // [table]
   std::vector<RankNoise> ranks_;  // [pipeline x ranks + rank]
   std::shared_ptr<const switching::PlannedRows> rows_;
-  std::vector<switching::ClockState> clocks_;   // [pipeline x ranks + rank]
-  std::vector<switching::Forecast> forecasts_;  // [pipeline]; where calls are predicted.
+  State state_;
   std::vector<switching::RankCaller> callers_;
   std::vector<std::vector<const CostOption*>> nearest_;  // [table][knob]
   Timing timing_;
 };
+
+bool AreAlike(double one, double other, double scale) {
+  constexpr double kAlike = 1e-10;
+  return std::abs(one - other) <= kAlike * scale;
+}
+
+bool AreAlike(const std::vector<double>& one, const std::vector<double>& other, double scale) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [scale](double a, double b) { return AreAlike(a, b, scale); });
+}
+
+bool AreAlike(const switching::ClockState& one, const switching::ClockState& other, double scale) {
+  return one.in_effect == other.in_effect && one.newest == other.newest &&
+         one.planned == other.planned && one.target == other.target &&
+         AreAlike(one.call_end_seconds, other.call_end_seconds, scale) &&
+         AreAlike(one.allowed_seconds, other.allowed_seconds, scale);
+}
+
+bool AreAlike(const switching::Forecast& one, const switching::Forecast& other, double scale) {
+  return one.measured == other.measured && one.has_last == other.has_last &&
+         std::equal(one.rows.begin(), one.rows.end(), other.rows.begin(), other.rows.end(),
+                    [scale](const switching::Row& a, const switching::Row& b) {
+                      return AreAlike(a.duration_seconds, b.duration_seconds, scale) &&
+                             AreAlike(a.gap_seconds, b.gap_seconds, scale);
+                    }) &&
+         AreAlike(one.wrap_gap_seconds, other.wrap_gap_seconds, scale) &&
+         AreAlike(one.last_end_seconds, other.last_end_seconds, scale);
+}
+
+bool AreAlike(const JobReplay::State& one, const JobReplay::State& other, double scale) {
+  const auto alike = [scale](const auto& a, const auto& b) { return AreAlike(a, b, scale); };
+  return std::equal(one.clocks.begin(), one.clocks.end(), other.clocks.begin(), other.clocks.end(),
+                    alike) &&
+         std::equal(one.forecasts.begin(), one.forecasts.end(), other.forecasts.begin(),
+                    other.forecasts.end(), alike);
+}
 
 }  // namespace
 
@@ -190,22 +232,23 @@ ReplayedRun ReplayJob(const CostedPipeline& pipeline, const std::vector<CostOpti
   return run;
 }
 
-ReplayedRun ReplayUntilSettled(const CostedPipeline& pipeline,
-                               const std::vector<CostOption>& options, const Conditions& conditions,
-                               int pipelines, std::int64_t most) {
-  constexpr double kAlike = 1e-12;
-  ReplayedRun run;
-  JobReplay replay(pipeline, options, conditions, pipelines, 0);
-  int alike = 0;
-  for (std::int64_t n = 0; n < most && alike < kSettled; ++n) {
+SettledRun ReplayUntilSettled(const CostedPipeline& pipeline,
+                              const std::vector<CostOption>& options, const Conditions& conditions,
+                              std::int64_t most) {
+  SettledRun found;
+  ReplayedRun& run = found.run;
+  JobReplay replay(pipeline, options, conditions, /*pipelines=*/1, /*seed=*/0);
+  for (std::int64_t n = 0; n < most && !found.settled; ++n) {
+    const JobReplay::State before = replay.state();
+    const double calls_before = run.clock_calls;
     replay.Step(n, &run);
-    const bool same = n > 0 &&
-                      std::abs(run.seconds[n] - run.seconds[n - 1]) <= kAlike * run.seconds[n] &&
-                      std::abs(run.joules[n] - run.joules[n - 1]) <= kAlike * run.joules[n];
-    alike = same ? alike + 1 : 1;
+    found.settled = n > 0 && AreAlike(run.seconds[n], run.seconds[n - 1], run.seconds[n]) &&
+                    AreAlike(run.joules[n], run.joules[n - 1], run.joules[n]) &&
+                    AreAlike(before, replay.state(), run.seconds[n]);
+    if (found.settled) run.clock_calls -= calls_before;
   }
-  if (most > 0) run.clock_calls /= static_cast<double>(run.seconds.size());
-  return run;
+  if (!found.settled) run.clock_calls /= static_cast<double>(run.seconds.size());
+  return found;
 }
 
 }  // namespace perseus::robust

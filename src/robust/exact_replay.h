@@ -27,12 +27,17 @@ ReplayedRun ReplayJob(const CostedPipeline& pipeline, const std::vector<CostOpti
                       const Conditions& conditions, int pipelines, std::int64_t iterations,
                       std::uint64_t seed);
 
-// The same where nothing varies, but it ends once kSettled iterations in a row are alike: all
-// that follow are. At most `most`.
-inline constexpr int kSettled = 4;
-ReplayedRun ReplayUntilSettled(const CostedPipeline& pipeline,
-                               const std::vector<CostOption>& options, const Conditions& conditions,
-                               int pipelines, std::int64_t most);
+struct SettledRun {
+  ReplayedRun run;       // Where it settled, `clock_calls` are those of the last iteration.
+  bool settled = false;  // All iterations that follow are like the last.
+};
+
+// The same where nothing varies, so that one pipeline is enough. It ends once an iteration leaves
+// everything (times, clocks, calls under way, what clients expect) as the one before
+// did, to rounding; at most `most` iterations.
+SettledRun ReplayUntilSettled(const CostedPipeline& pipeline,
+                              const std::vector<CostOption>& options, const Conditions& conditions,
+                              std::int64_t most);
 
 }  // namespace perseus::robust
 

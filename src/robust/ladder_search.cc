@@ -20,6 +20,9 @@
 namespace perseus::robust {
 namespace {
 
+// More changes that save no more than this, which is rounding, are not worth it.
+constexpr double kEqualPercent = 1e-9;
+
 constexpr std::uint64_t kSeed = 0x5EA2C4;  // The search's own.
 constexpr int kPriceRounds = 150;
 constexpr int kLadders = 3;               // Of one lane.
@@ -70,10 +73,14 @@ Verdict LadderSearch::Judge(const std::vector<CostOption>& options) {
   if (verdict.late_percent > 0 || (most && changes > *most)) return verdict;
   // Only what is best for its changes is kept: searches of all choices hold many.
   for (const Candidate& held : held_) {
-    if (held.changes <= changes && held.saving_percent >= verdict.saving_percent) return verdict;
+    if (held.changes <= changes && held.saving_percent >= verdict.saving_percent - kEqualPercent) {
+      return verdict;
+    }
   }
   held_.push_back({options, changes, verdict.saving_percent});
-  if (best_ < 0 || verdict.saving_percent > held_[best_].saving_percent) {
+  const Candidate* const best = this->best();
+  if (best == nullptr || verdict.saving_percent > best->saving_percent + kEqualPercent ||
+      (changes < best->changes && verdict.saving_percent > best->saving_percent - kEqualPercent)) {
     best_ = static_cast<int>(held_.size()) - 1;
   }
   return verdict;
@@ -216,17 +223,16 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
 }
 
 // Tries all choices of a very small pipeline without noise. False: too many.
-bool LadderSearch::TryAll() {
+bool LadderSearch::TryAll(const std::function<bool(double share, bool better)>& progress) {
   constexpr double kMost = 1 << 14;
   double count = 1;
   for (int i = 0; i < pipeline_.dag.size() && count <= kMost; ++i) {
     count *= static_cast<double>(pipeline_.TableOf(i).all_options.size());
   }
-  // What is replayed for each: 8 to 10 iterations of every pipeline.
-  constexpr double kMostComputations = 1e7;
-  const double replayed = count * pipeline_.dag.size() * spec_.pipelines;
-  if (count > kMost || replayed > kMostComputations || spec_.conditions.noise.any() ||
-      spec_.conditions.switching.latency_spread_seconds > 0) {
+  // Of one iteration; some choices take a few to settle, and some kIterationsOfPlan.
+  constexpr double kMostComputations = 5e5;
+  if (count > kMost || count * pipeline_.dag.size() > kMostComputations ||
+      spec_.conditions.noise.any() || spec_.conditions.switching.latency_spread_seconds > 0) {
     return false;
   }
   std::vector<std::size_t> digits(pipeline_.dag.size(), 0);
@@ -235,7 +241,9 @@ bool LadderSearch::TryAll() {
   for (int i = 0; i < pipeline_.dag.size(); ++i) {
     options.push_back(pipeline_.TableOf(i).all_options.front());
   }
-  while (true) {
+  constexpr int kBetweenReports = 64;
+  for (int tried = 0;; ++tried) {
+    if (progress && tried % kBetweenReports == 0 && !progress(tried / count, false)) return true;
     Judge(options);
     int i = 0;
     for (; i < pipeline_.dag.size(); ++i) {
@@ -244,7 +252,9 @@ bool LadderSearch::TryAll() {
       options[i] = all[digits[i]];
       if (digits[i] != 0) break;
     }
-    if (i == pipeline_.dag.size()) return true;
+    if (i < pipeline_.dag.size()) continue;
+    if (progress) progress(1, true);
+    return true;
   }
 }
 
@@ -254,10 +264,7 @@ void LadderSearch::Run(const std::function<bool(double share, bool better)>& pro
   const double scale = std::max(1.0 / 32, size / 1536.0);
   // Of a level without limit, at effort 1.
   const double full = (noisy ? 4e9 : 1.5e9) * scale;
-  if (TryAll()) {
-    if (progress) progress(1, true);
-    return;
-  }
+  if (TryAll(progress)) return;
   const std::int64_t most = spec_.conditions.max_changes.value_or(size);
   prices_ =
       BoundByPrices(pipeline_, samples_, lanes_baseline_seconds_ * (1 + slower_percent_ / 100), 0,
@@ -309,7 +316,7 @@ std::vector<ChangePricePoint> LadderSearch::PriceCurve() const {
   });
   std::vector<ChangePricePoint> curve;
   for (const ChangePricePoint& point : points) {
-    if (curve.empty() || point.saving_percent > curve.back().saving_percent) {
+    if (curve.empty() || point.saving_percent > curve.back().saving_percent + kEqualPercent) {
       curve.push_back(point);
     }
   }

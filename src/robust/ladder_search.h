@@ -65,7 +65,7 @@ class LadderSearch {
     // Choices that keep to the prices for so many changes: where the second round may begin.
     std::vector<std::vector<int>> along = {};
   };
-  bool TryAll();
+  bool TryAll(const std::function<bool(double share, bool better)>& progress);
   std::vector<int> AlongPrices(const DualBound& dual, int most_changes, double accepted_seconds);
   bool Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed, int round);
 

@@ -36,7 +36,7 @@ TrialSize SizeOfTrials(const CostedPipeline& pipeline, const Conditions& conditi
                        std::int64_t most) {
   const bool once = conditions.noise.per_stage > 0 || conditions.noise.per_gpu > 0;
   const bool varies = conditions.noise.any() || conditions.switching.latency_spread_seconds > 0;
-  if (!varies) return {.jobs = 1, .iterations = 4};
+  if (!varies) return {};  // Trials know themselves when such a job has settled.
   constexpr double kMostComputations = 2e6;
   const double each = static_cast<double>(pipeline.dag.size()) * pipelines;
   const auto fits = static_cast<std::int64_t>(kMostComputations / each);
@@ -73,18 +73,6 @@ double PriceOfTime(const Planner& planner, double seconds) {
 double SlowerWithMargin(const Trials& trials, const std::vector<CostOption>& options) {
   const ReplayedFigures figures = trials.Of(options);
   return figures.slowdown_percent + trials.MarginPercent(figures);
-}
-
-// Changes that save nothing but rounding are no point of the curve.
-std::vector<ChangePricePoint> WithoutEquals(const std::vector<ChangePricePoint>& curve) {
-  constexpr double kEqualPercent = 1e-9;
-  std::vector<ChangePricePoint> kept;
-  for (const ChangePricePoint& point : curve) {
-    if (kept.empty() || point.saving_percent > kept.back().saving_percent + kEqualPercent) {
-      kept.push_back(point);
-    }
-  }
-  return kept;
 }
 
 }  // namespace
@@ -249,7 +237,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   if (spec.with_bound) {
     found.bound = robust::SavingBound(planner, spec, slower_percent, found.baseline);
   }
-  found.price_curve = robust::WithoutEquals(search.PriceCurve());
+  found.price_curve = search.PriceCurve();
   return found;
 }
 

@@ -4,6 +4,7 @@
 #include "robust/trials.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
@@ -13,9 +14,6 @@
 
 namespace perseus::robust {
 namespace {
-
-// Of a job that `perseus emulate` replays; where more are, the first ones count for less.
-constexpr std::int64_t kUsualIterations = 100;
 
 // Mean and standard error of differences that do not know each other.
 struct MeanAndError {
@@ -69,14 +67,15 @@ bool Trials::varies() const {
   return conditions_.noise.any() || conditions_.switching.latency_spread_seconds > 0;
 }
 
-// What is the same in every iteration is so once clocks and forecasts have settled.
 Trials::Replayed Trials::ReplaySettled(const std::vector<CostOption>& options) const {
-  const std::int64_t first =
-      switching::EmulatedIterations(pipeline_.dag.size(), pipelines_, kUsualIterations);
-  const ReplayedRun run = ReplayUntilSettled(pipeline_, options, conditions_, pipelines_, first);
+  std::array<std::int64_t, kShown.size()> shown = {};
+  for (std::size_t k = 0; k < shown.size(); ++k) {
+    shown[k] = switching::EmulatedIterations(pipeline_.dag.size(), pipelines_, kShown[k]);
+  }
+  const auto [run, settled] = ReplayUntilSettled(pipeline_, options, conditions_, shown.back());
   const std::size_t count = run.seconds.size();
-  const bool settles = count < static_cast<std::size_t>(first);
-  const std::size_t last = settles ? kSettled : (count + 1) / 2;
+  // What never settles comes and goes: of what is there, the later half.
+  const std::size_t last = settled ? 1 : (count + 1) / 2;
   Iteration mean;
   for (std::size_t k = count - last; k < count; ++k) {
     mean.seconds += run.seconds[k] / static_cast<double>(last);
@@ -85,10 +84,13 @@ Trials::Replayed Trials::ReplaySettled(const std::vector<CostOption>& options) c
   Replayed found;
   found.iterations.push_back(mean);
   found.calls = run.clock_calls;
-  const double rest = static_cast<double>(first) - static_cast<double>(count);
-  found.first_seconds =
-      (std::accumulate(run.seconds.begin(), run.seconds.end(), 0.0) + rest * run.seconds.back()) /
-      static_cast<double>(first);
+  for (std::size_t k = 0; k < shown.size(); ++k) {
+    const auto of = static_cast<std::size_t>(shown[k]);
+    const auto replayed = run.seconds.begin() + static_cast<std::ptrdiff_t>(std::min(of, count));
+    const double rest = static_cast<double>(of - std::min(of, count)) * run.seconds.back();
+    found.first_seconds[k] =
+        (std::accumulate(run.seconds.begin(), replayed, 0.0) + rest) / static_cast<double>(of);
+  }
   return found;
 }
 
@@ -134,9 +136,11 @@ ReplayedFigures Trials::Compare(const Replayed& run) const {
   figures.saving_error_percent = 100 * saved.error / base_joules;
   figures.clock_calls = run.calls;
   if (!varies()) {
-    figures.slowdown_percent =
-        std::max(figures.slowdown_percent,
-                 100 * (run.first_seconds - baseline_.first_seconds) / baseline_.first_seconds);
+    for (std::size_t k = 0; k < kShown.size(); ++k) {
+      const double base = baseline_.first_seconds[k];
+      figures.slowdown_percent =
+          std::max(figures.slowdown_percent, 100 * (run.first_seconds[k] - base) / base);
+    }
   }
   return figures;
 }

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_ROBUST_TRIALS_H_
 #define PERSEUS_ROBUST_TRIALS_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "perseus/costed_pipeline.h"
 #include "perseus/robust_plan.h"
 #include "robust/exact_replay.h"
+#include "switching/emulated_iterations.h"
 
 namespace perseus::robust {
 
@@ -43,6 +45,10 @@ class Trials {
   double MarginPercent(const ReplayedFigures& figures) const;
 
  private:
+  // Iterations of the emulations whose figures are shown: of `emulate`, and of `plan`.
+  static constexpr std::array<std::int64_t, 2> kShown = {switching::kIterationsOfEmulate,
+                                                         switching::kIterationsOfPlan};
+
   struct Iteration {
     double seconds = 0;
     double joules = 0;
@@ -51,11 +57,12 @@ class Trials {
     // One of a job, or its mean where something is drawn once per job.
     std::vector<Iteration> iterations;
     double calls = 0;
-    // Where nothing varies: the mean of a job's first iterations, of as many as an emulation has.
-    double first_seconds = 0;
+    // Where nothing varies: the mean of a job's first iterations, for each of kShown.
+    std::array<double, kShown.size()> first_seconds = {};
   };
   Replayed Replay(const std::vector<CostOption>& options) const;
   ReplayedFigures Compare(const Replayed& run) const;
+  // What is the same in every iteration is so once clocks and forecasts have settled.
   Replayed ReplaySettled(const std::vector<CostOption>& options) const;
   bool varies() const;
 

@@ -9,6 +9,10 @@
 
 namespace perseus::switching {
 
+// Of `perseus emulate` where none are given, and of the figures that `perseus plan` shows.
+inline constexpr std::int64_t kIterationsOfEmulate = 100;
+inline constexpr std::int64_t kIterationsOfPlan = 200;
+
 // How many iterations an emulation of a plan shows: `most`, and fewer where pipelines are
 // large, since that is work for each.
 inline std::int64_t EmulatedIterations(int computations, int pipelines, std::int64_t most) {

@@ -216,6 +216,27 @@ TEST(PlannerTest, ConstraintsAreObeyedAndCost) {
   }
 }
 
+TEST(PlannerTest, ASearchForFewKnobsEndsWhenToldSo) {
+  std::mt19937 random(25);
+  const Planner planner = Plans(Costed(RandomRows(random, {}), DagOf("1f1b", 2, 6), Blocking(70)));
+  const double seconds = 1.1 * planner.baseline().iteration_time_seconds;
+  const PlanConstraints constraints = {.max_knobs = 2};
+  int asked = 0;
+  ASSERT_TRUE(planner.PlanFor(seconds, constraints, 1, [&](const PlanProgress&) {
+    ++asked;
+    return true;
+  }));
+  ASSERT_GT(asked, 3);
+  asked = 0;
+  const auto plan = planner.PlanFor(seconds, constraints, 1, [&](const PlanProgress&) {
+    ++asked;
+    return false;
+  });
+  ASSERT_TRUE(plan);
+  EXPECT_LE(plan->distinct_knobs, 2);
+  EXPECT_LE(asked, 2);  // The plan at the end is told, too.
+}
+
 TEST(PlannerTest, AMarginLeavesAllMaximumClocksPossible) {
   std::mt19937 random(25);
   const Planner planner = Plans(Costed(RandomRows(random, {}), DagOf("1f1b", 2, 3), Blocking(70)));

@@ -229,11 +229,15 @@ TEST(PlanUnderTest, HoldsInUnseenIterations) {
 TEST(PlanUnderTest, WhatIsShownIsNoSlowerThanWhatIsJudged) {
   std::mt19937 random(23);
   int slower_at_first = 0;
-  for (int run = 0; run < 15; ++run) {
+  for (int run = 0; run < 30; ++run) {
     const Planner planner = RandomPlanner(random, 3, 4, 4);
     Conditions conditions;
     conditions.switching.latency_seconds =
         0.3 * (1 + run % 7) * ShortestSeconds(planner.pipeline());
+    // Calls that are under way, or have to wait, for longer than iterations that look alike.
+    const double iteration_seconds = planner.baseline().iteration_time_seconds;
+    if (run >= 15) conditions.switching.min_interval_seconds = 0.7 * (run % 9) * iteration_seconds;
+    if (run >= 22) conditions.switching.latency_seconds = 0.9 * (run % 7) * iteration_seconds;
     conditions.switching.call_ahead =
         std::array{CallAhead::kNone, CallAhead::kEnd, CallAhead::kPredicted}[run % 3];
     const Plan plan =
@@ -251,7 +255,7 @@ TEST(PlanUnderTest, WhatIsShownIsNoSlowerThanWhatIsJudged) {
       return 100 * (seconds / (iterations * planner.baseline().iteration_time_seconds) - 1);
     };
     for (const std::int64_t iterations : {100, 200}) {
-      EXPECT_LE(slowdown_of(iterations), judged->slowdown_percent + 1e-9) << run;
+      EXPECT_LE(slowdown_of(iterations), judged->slowdown_percent + 1e-7) << run;
     }
     slower_at_first += slowdown_of(10) > judged->slowdown_percent + 1e-6 ? 1 : 0;
   }
