@@ -58,8 +58,8 @@ struct PlanProgress {
 // Called with the first plan early (within some 5 % of the work), then with
 // each better one and now and then between. False ends the search: its result is the
 // best plan so far. Where computations share knobs it is called once, at the end; with
-// max_knobs now and then, and told of a plan only at the end. The first plan for a time margin walks the frontier
-// before; that does not call, and other threads wait for it. Must not throw.
+// max_knobs now and then, and told of a plan only at the end. The first plan for a time margin
+// walks the frontier before; that does not call, and other threads wait for it. Must not throw.
 using PlanCallback = std::function<bool(const PlanProgress&)>;
 
 // Computes the frontier of a pipeline once, then makes plans anywhere on it. A

@@ -13,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "cli/job.h"
 #include "cli/plan_summary.h"
 #include "cli/policy_runs.h"
 #include "cli/scenario_text.h"
 #include "cli/table.h"
 #include "perseus/emulator.h"
+#include "report/figures.h"
 
 namespace perseus::cli {
 namespace {
@@ -42,22 +44,44 @@ std::string WhatElse(const Conditions& conditions) {
                      reasons.size() > 1 ? ", and" : " and");
 }
 
+bool HasPrice(const HeldPlan& held) { return held.robust.conditions.change_joules > 0; }
+
+// The saving of emulated figures with the price of their clock calls.
+double NetSaving(double change_joules, const ExpectedFigures& figures,
+                 const ExpectedFigures& max_clocks) {
+  // As it is emulated where nothing is added.
+  if (!(change_joules > 0)) return figures.saving_percent;
+  return report::PercentSaved(figures.energy_joules + change_joules * figures.clock_calls,
+                              max_clocks.energy_joules + change_joules * max_clocks.clock_calls);
+}
+
+double NetSaving(const HeldPlan& held, const ExpectedFigures& figures) {
+  return NetSaving(held.robust.conditions.change_joules, figures, held.max_clocks);
+}
+
+// "12.19 % on paper", and for which time where that is another one than asked for.
+std::string PaperInWords(const HeldPlan& held) {
+  const std::string saving = FormatPercent(held.on_paper.net_saving_percent, 2);
+  const std::string text =
+      held.at_own_time
+          ? fmt::format("{} that a plan without conditions has on paper in the same time ({})",
+                        saving, FormatSignedPercent(held.on_paper.slowdown_percent, 3))
+          : fmt::format("{} that a plan without conditions has on paper", saving);
+  return HasPrice(held) ? text + ", both with the price of their changes" : text;
+}
+
 // What the points between the paper plan's saving and this one's are spent on.
 std::string Why(const HeldPlan& held) {
   const RobustPlan& robust = held.robust;
-  const double paper = Rounded(robust.paper_plan.saving_percent);
-  const double here = Rounded(held.expected.saving_percent);
+  const double paper = Rounded(held.on_paper.net_saving_percent);
+  const double here = Rounded(NetSaving(held, held.expected));
   const double free = Rounded(robust.bound.saving_without_switching_percent);
   if (here >= paper) {
-    return fmt::format(
-        "It gives up nothing against the {} that a plan without conditions has on "
-        "paper.",
-        FormatPercent(paper, 2));
+    return fmt::format("It gives up nothing against the {}.", PaperInWords(held));
   }
   const std::string rest = WhatElse(robust.conditions);
-  const std::string text = fmt::format(
-      "{} is {:.2f} points less than the {} that a plan without conditions has on paper",
-      FormatPercent(here, 2), paper - here, FormatPercent(paper, 2));
+  const std::string text = fmt::format("{} is {:.2f} points less than the {}",
+                                       FormatPercent(here, 2), paper - here, PaperInWords(held));
   // Where all of it, or nothing, is due to the time that is left.
   if (free >= paper || free <= here) return fmt::format("{}: {}.", text, rest);
   return fmt::format(
@@ -80,38 +104,43 @@ std::string WhatWouldHelp(const HeldPlan& held) {
   const RobustPlan& robust = held.robust;
   const Conditions& conditions = robust.conditions;
   if (!HasNoiseOfTheJob(conditions.noise) ||
-      held.paper.saving_percent < held.expected.saving_percent + kWorthSaying ||
+      NetSaving(held, held.paper) < NetSaving(held, held.expected) + kWorthSaying ||
       robust.paper_max_slowdown <= conditions.max_slowdown) {
     return "";
   }
-  const auto most = conditions.max_changes;
-  const bool may_be_taken = !most || held.paper.clock_calls <= static_cast<double>(*most);
+  const bool may_be_taken =
+      !conditions.max_changes || held.paper_changes <= *conditions.max_changes;
   const std::string_view what = conditions.noise.per_gpu == 0     ? "stages"
                                 : conditions.noise.per_stage == 0 ? "GPUs"
                                                                   : "stages and GPUs";
+  const std::string confidence = NameOf(held.settings, "confidence");
   const std::string more =
       may_be_taken
           ? fmt::format(
-                "With --max-slowdown {} the plan without conditions would do, which saves "
-                "{}; less --confidence helps, too",
-                AsAccepted(robust.paper_max_slowdown), FormatPercent(held.paper.saving_percent, 2))
-          : std::string("More --max-slowdown, or less --confidence, lets more be slowed");
+                "With {} the plan without conditions would do, which saves {}{}; less {} helps, "
+                "too",
+                SettingOf(held.settings, "max_slowdown", AsAccepted(robust.paper_max_slowdown)),
+                FormatPercent(NetSaving(held, held.paper), 2),
+                HasPrice(held) ? " with the price of its changes" : "", confidence)
+          : fmt::format("More {}, or less {}, lets more be slowed",
+                        NameOf(held.settings, "max_slowdown"), confidence);
   return fmt::format(
       "which {} are slow differs from job to job, and nobody knows it beforehand: to be at most "
       "{:g} % slower in {:g} % of all jobs, {} may be slowed. {}.",
       what, 100 * conditions.max_slowdown, 100 * conditions.confidence,
-      held.expected.saving_percent < kWorthSaying ? "hardly anything" : "less", more);
+      NetSaving(held, held.expected) < kWorthSaying ? "hardly anything" : "less", more);
 }
 
 // Of calls in another mode, where they save more.
 std::string OtherCalls(const HeldPlan& held) {
   const OtherCallMode& other = *held.other_calls;
-  return fmt::format(
-      "with --call-ahead {} instead of {} such a plan saves at least {}, and is {} slower{}.",
-      CallAheadName(other.call_ahead), CallAheadName(held.robust.conditions.switching.call_ahead),
-      FormatPercent(other.expected.saving_percent, 2),
-      FormatPercent(other.expected.slowdown_percent, 3),
-      other.call_ahead == CallAhead::kPredicted ? " (the client calls so)" : "");
+  return fmt::format("with {} instead of {} such a plan saves at least {}{}, and is {} slower{}.",
+                     SettingOf(held.settings, "call_ahead", CallAheadName(other.call_ahead)),
+                     CallAheadName(held.robust.conditions.switching.call_ahead),
+                     FormatPercent(other.net_saving_percent, 2),
+                     HasPrice(held) ? " with the price of its changes" : "",
+                     FormatPercent(other.expected.slowdown_percent, 3),
+                     other.call_ahead == CallAhead::kPredicted ? " (the client calls so)" : "");
 }
 
 // "100 changes 11.20 %, 200 changes 12.01 %", a few of many.
@@ -163,11 +192,14 @@ std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& 
     sentences.emplace_back("Helps", std::move(help));
   }
   if (held.other_calls) sentences.emplace_back("Calls", OtherCalls(held));
-  sentences.emplace_back(
-      "On paper",
-      fmt::format("a plan without conditions saves {} there. Emulated under them it comes to {}.",
-                  FormatPercent(held.robust.paper_plan.saving_percent, 2),
-                  ExpectedInWords(held.paper)));
+  std::string paper = fmt::format(
+      "a plan without conditions saves {} there. Emulated under them it comes to {}.",
+      FormatPercent(held.robust.paper_plan.saving_percent, 2), ExpectedInWords(held.paper));
+  if (HasPrice(held)) {
+    paper += fmt::format(" With the price of its changes {} would be saved.",
+                         FormatPercent(NetSaving(held, held.paper), 2));
+  }
+  sentences.emplace_back("On paper", std::move(paper));
   if (!held.robust.price_curve.empty()) {
     sentences.emplace_back(
         "Changes", PriceCurve(held.robust.price_curve, held.robust.conditions.change_joules > 0));
@@ -188,6 +220,41 @@ Result<RobustPlan> Search(const Planner& planner, double seconds, const RobustPl
   });
 }
 
+PaperPlan OnPaper(const Planner& planner, const Plan& plan, double seconds, double change_joules) {
+  const Plan& baseline = planner.baseline();
+  const auto joules = [&](const Plan& of) {
+    return of.energy_joules + change_joules * ChangesOf(planner.pipeline(), of).all();
+  };
+  PaperPlan paper;
+  paper.slowdown_percent = report::PercentOver(seconds, baseline.iteration_time_seconds);
+  paper.net_saving_percent = change_joules > 0
+                                 ? report::PercentSaved(joules(plan), joules(baseline))
+                                 : plan.saving_percent;
+  return paper;
+}
+
+// A plan that may take more time than the target is compared with one on paper for that time:
+// always where it would seem to give up nothing, else where the difference is more than the
+// slowdown that is usual (0.1 %).
+void CompareOnPaper(const Planner& planner, double seconds, const PlanConstraints& constraints,
+                    double effort, HeldPlan* held) {
+  constexpr double kRounding = 0.0005;  // Points, as slowdowns are printed.
+  constexpr double kUsual = 0.15;
+  const double change_joules = held->robust.conditions.change_joules;
+  held->on_paper = OnPaper(planner, held->robust.paper_plan, seconds, change_joules);
+  const double slower = held->expected.slowdown_percent - held->on_paper.slowdown_percent;
+  const bool seems_free =
+      Rounded(NetSaving(*held, held->expected)) >= Rounded(held->on_paper.net_saving_percent);
+  if (slower <= (seems_free ? kRounding : kUsual)) return;
+  const double taken =
+      planner.baseline().iteration_time_seconds * (1 + held->expected.slowdown_percent / 100);
+  const Result<Plan> plan = planner.PlanFor(taken, constraints, effort);
+  // More time than the target allows a plan whenever the target did.
+  if (!plan) return;
+  held->on_paper = OnPaper(planner, *plan, taken, change_joules);
+  held->at_own_time = true;
+}
+
 // What clocks that are asked for in other modes would save, by a sixteenth of the search: what
 // it finds is the least that they save.
 Result<void> TryOtherCalls(const Job& job, const Planner& planner, double seconds, double effort,
@@ -198,11 +265,12 @@ Result<void> TryOtherCalls(const Job& job, const Planner& planner, double second
   constexpr double kWorthSaying = 0.1;
   const RobustPlan& robust = held->robust;
   const ClockSwitching& switching = robust.conditions.switching;
+  // The price of this plan's changes would be on both sides.
   if (!(switching.latency_seconds > 0) || robust.bound.saving_without_switching_percent <
                                               held->expected.saving_percent + kWorthTrying) {
     return {};
   }
-  double most = held->expected.saving_percent + kWorthSaying;
+  double most = NetSaving(*held, held->expected) + kWorthSaying;
   for (const CallAhead mode : {CallAhead::kNone, CallAhead::kEnd, CallAhead::kPredicted}) {
     if (mode == switching.call_ahead) continue;
     progress->SetWhat(fmt::format("the same with --call-ahead {}", CallAheadName(mode)));
@@ -213,16 +281,27 @@ Result<void> TryOtherCalls(const Job& job, const Planner& planner, double second
     const Result<RobustPlan> found = Search(planner, seconds, spec, progress);
     if (!found && found.error().code == ErrorCode::kInfeasible) continue;
     if (!found) return tl::unexpected(found.error());
-    const auto figures = EmulateUnder(planner, {&found->plan}, spec.conditions, spec.pipelines);
+    const auto figures =
+        EmulateUnder(planner, {&found->plan, &planner.baseline()}, spec.conditions, spec.pipelines);
     if (!figures) return tl::unexpected(figures.error());
-    if (figures->front().saving_percent <= most) continue;
-    most = figures->front().saving_percent;
-    held->other_calls = {mode, figures->front()};
+    const double net = NetSaving(spec.conditions.change_joules, (*figures)[0], (*figures)[1]);
+    if (net <= most) continue;
+    most = net;
+    held->other_calls = {mode, (*figures)[0], net};
   }
   return {};
 }
 
 }  // namespace
+
+PlanChanges ChangesOf(const CostedPipeline& pipeline, const Plan& plan) {
+  PlanChanges changes;
+  changes.within = plan.knob_changes;
+  for (const std::vector<int>& order : pipeline.dag.rank_order) {
+    if (plan.options[order.front()].knob != plan.options[order.back()].knob) ++changes.back;
+  }
+  return changes;
+}
 
 Result<RobustPlan> SearchThatHolds(const Job& job, const Planner& planner, double seconds,
                                    double effort, bool with_bound, ProgressLine* progress) {
@@ -247,6 +326,9 @@ Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double se
   held.expected = (*figures)[0];
   held.paper = (*figures)[1];
   held.max_clocks = (*figures)[2];
+  held.settings = job.settings;
+  held.paper_changes = ChangesOf(planner.pipeline(), held.robust.paper_plan).all();
+  CompareOnPaper(planner, seconds, RobustSpecOf(job.settings).constraints, effort, &held);
   if (auto tried = TryOtherCalls(job, planner, seconds, effort, progress, &held); !tried) {
     return tl::unexpected(tried.error());
   }

@@ -10,7 +10,9 @@
 
 #include "cli/terminal.h"
 #include "perseus/conditions.h"
+#include "perseus/costed_pipeline.h"
 #include "perseus/job.h"
+#include "perseus/job_file.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
 #include "perseus/planner.h"
@@ -19,10 +21,27 @@
 
 namespace perseus::cli {
 
+// Changes of clock of one pipeline, all ranks together, as --max-changes counts them.
+struct PlanChanges {
+  int within = 0;  // An iteration.
+  int back = 0;    // From its end to the start of the next.
+
+  int all() const { return within + back; }
+};
+
+PlanChanges ChangesOf(const CostedPipeline& pipeline, const Plan& plan);
+
 // What the plan that holds comes to where clocks are asked for at another time.
 struct OtherCallMode {
   CallAhead call_ahead = CallAhead::kNone;
   ExpectedFigures expected;
+  double net_saving_percent = 0;  // With the price of changes.
+};
+
+// A plan without conditions, as it is on paper.
+struct PaperPlan {
+  double slowdown_percent = 0;    // Of the time that it is for, against all clocks at maximum.
+  double net_saving_percent = 0;  // With the price of changes.
 };
 
 // The plan that holds under the job's conditions, and what the emulator makes of
@@ -32,6 +51,12 @@ struct HeldPlan {
   ExpectedFigures expected;
   ExpectedFigures paper;  // Of robust.paper_plan.
   ExpectedFigures max_clocks;
+  int paper_changes = 0;  // Of robust.paper_plan, as --max-changes counts them.
+  // What robust.plan is compared with: robust.paper_plan, or, where that is faster, a plan for the
+  // time that robust.plan takes.
+  PaperPlan on_paper;
+  bool at_own_time = false;                       // The latter.
+  JobFile settings;                               // For the names of what they say.
   std::optional<OtherCallMode> other_calls = {};  // Where it saves more.
 };
 

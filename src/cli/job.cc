@@ -12,6 +12,7 @@
 
 #include "cli/job_flags.h"
 #include "cli/table.h"
+#include "common/numbers.h"
 #include "job/job_fields.h"
 #include "report/figures.h"
 
@@ -99,6 +100,12 @@ std::string NameAndPlaceOf(const JobFile& settings, std::string_view key) {
   return place == settings.places.end() ? name : fmt::format("{}: {}", place->second, name);
 }
 
+std::string SettingOf(const JobFile& settings, std::string_view key, std::string_view value) {
+  if (!settings.places.contains(key)) return fmt::format("{} {}", FlagOfField(key), value);
+  return ParseFinite(value) ? fmt::format("{} = {}", key, value)
+                            : fmt::format("{} = \"{}\"", key, value);
+}
+
 Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths) {
   // A job file may state them for trainers that say how long microbatches are.
   const auto is_flag = [&settings](const auto& value, std::string_view key) {
@@ -174,18 +181,19 @@ Result<double> TargetSeconds(const Planner& planner, const Job& job) {
   const PlanTarget target = job.Target();
   Result<double> seconds = planner.TargetSeconds(target);
   if (!seconds && MeantAsFactor(target, planner)) {
-    seconds.error().message +=
-        fmt::format("; did you mean {} {}x?", NameOf(job.settings, "at"), target.value);
+    seconds.error().message += fmt::format(
+        "; did you mean {}?", SettingOf(job.settings, "at", fmt::format("{}x", target.value)));
   }
   return seconds;
 }
 
 void NoteTarget(const Planner& planner, const Job& job, std::vector<std::string>* notes) {
   const PlanTarget target = job.Target();
-  const std::string at = NameOf(job.settings, "at");
+  const std::string value = PlanTargetText(target);
+  const std::string at = SettingOf(job.settings, "at", value);
   if (MeantAsFactor(target, planner)) {
-    notes->push_back(fmt::format("{0} {1} is a time of {1} s, beyond T*; did you mean {0} {1}x?",
-                                 at, target.value));
+    notes->push_back(fmt::format("{} is a time of {} s, beyond T*; did you mean {}?", at, value,
+                                 SettingOf(job.settings, "at", value + "x")));
     return;
   }
   const Frontier& frontier = planner.frontier();
@@ -194,11 +202,11 @@ void NoteTarget(const Planner& planner, const Job& job, std::vector<std::string>
       report::SameTime(*seconds, frontier.tstar_seconds)) {
     return;
   }
-  notes->push_back(
-      fmt::format("{0} {1} is beyond T* ({2}), and more time than that saves nothing; the least "
-                  "energy is at {0} economic ({3}).",
-                  at, PlanTargetText(target), FormatSeconds(frontier.tstar_seconds),
-                  FormatSeconds(frontier.economic_seconds)));
+  notes->push_back(fmt::format(
+      "{} is beyond T* ({}), and more time than that saves nothing; the least "
+      "energy is with {} ({}).",
+      at, FormatSeconds(frontier.tstar_seconds), SettingOf(job.settings, "at", "economic"),
+      FormatSeconds(frontier.economic_seconds)));
 }
 
 }  // namespace perseus::cli

@@ -40,6 +40,9 @@ Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress
 // At its start: with the place in the file, too.
 std::string NameOf(const JobFile& settings, std::string_view key);
 std::string NameAndPlaceOf(const JobFile& settings, std::string_view key);
+// How a value is set, in the words of whoever set the field: --at economic, or at = "economic".
+// `value` is as a flag takes it.
+std::string SettingOf(const JobFile& settings, std::string_view key, std::string_view value);
 
 // Planner::TargetSeconds; where seconds were probably meant as a factor, the
 // error says so, or a note where there is no error.

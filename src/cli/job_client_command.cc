@@ -119,8 +119,14 @@ class JobClient {
     if (!text) return tl::unexpected(text.error());
     if (flags_.json) return JsonText(*text) + "\n";
     const Json answer = Parsed(*text);
-    return fmt::format("Straggler {} is known; the plan is version {}.\n",
-                       answer.value("straggler_id", 0), answer.value("plan_version", 0));
+    std::string note;
+    if (flags_.delay_seconds) {
+      // Whatever comes of it, the straggler is set.
+      const Result<std::string> shown = Text("GET", *path);
+      if (shown) note = LongDelayText(*flags_.delay_seconds, Parsed(*shown));
+    }
+    return fmt::format("Straggler {} is known; the plan is version {}.\n{}",
+                       answer.value("straggler_id", 0), answer.value("plan_version", 0), note);
   }
 
   Result<Printout> ClearStraggler(const std::string& job, const std::string& number) {

@@ -149,13 +149,26 @@ std::string JsonText(const std::string& text) {
 std::string KnownJobText(const Json& job) {
   const std::string id = MemberText(job, "id");
   if (MemberText(job, "state") != "finished") {
-    return "The job of this client key was there before; it is as it was created then.\n";
+    return "The job of this client key was there before; it is as it was created then, and "
+           "nothing of the file given now was used.\n";
   }
   return fmt::format(
       "The job of this client key has finished: its ranks run at maximum clocks, and no other can "
       "join. For another run give another --client-key, or delete it first: perseus job delete "
       "{}\n",
       id);
+}
+
+std::string LongDelayText(double delay_seconds, const Json& job) {
+  constexpr double kMany = 10;  // Iterations.
+  constexpr double kMilli = 1e-3;
+  const double iteration = NumberOf(ObjectOf(job, "frontier"), "baseline_s").value_or(0);
+  if (!(iteration > 0) || delay_seconds <= kMany * iteration) return "";
+  return fmt::format("A delay of {:g} s is {:.0f} iterations of {}{}\n", delay_seconds,
+                     delay_seconds / iteration, FormatSeconds(iteration),
+                     kMilli * delay_seconds < iteration
+                         ? fmt::format("; did you mean {:g}ms?", delay_seconds)
+                         : std::string("."));
 }
 
 std::string EventLine(const std::string& name, const Json& data, const Json& job) {
@@ -274,6 +287,14 @@ std::string SavingsText(const Json& savings) {
   return text;
 }
 
+namespace {
+
+std::string Counted(const std::string& count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == "1" ? "" : "s");
+}
+
+}  // namespace
+
 // What a sweep cost, against the highest clock.
 std::string SweepText(const Json& sweep) {
   const auto seconds = NumberOf(sweep, "seconds");
@@ -296,10 +317,11 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
   if (!key.starts_with('-')) line("client key", key);
   line("state", reason.empty() ? MemberText(job, "state")
                                : fmt::format("{}: {}", MemberText(job, "state"), reason));
-  line("ranks", fmt::format("{} of {} ({} pipelines x {} ranks x {} GPUs)",
-                            MemberText(job, "ranks_registered"), MemberText(job, "world_size"),
-                            MemberText(job, "data_parallel"), MemberText(job, "pipeline_parallel"),
-                            MemberText(job, "tensor_parallel")));
+  line("ranks", fmt::format("{} of {} ({} x {} x {})", MemberText(job, "ranks_registered"),
+                            MemberText(job, "world_size"),
+                            Counted(MemberText(job, "data_parallel"), "pipeline"),
+                            Counted(MemberText(job, "pipeline_parallel"), "rank"),
+                            Counted(MemberText(job, "tensor_parallel"), "GPU")));
   line("profile", MemberText(job, "profile_source"));
   for (const Json& note : ListOf(ObjectOf(job, "profiling"), "notes")) {
     line("", fmt::format("{} ({} ranks)", MemberText(note, "note"), MemberText(note, "ranks")));
@@ -307,6 +329,7 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
   line("sweep", SweepText(ObjectOf(ObjectOf(job, "profiling"), "sweep")));
   for (const Json& drift : ListOf(job, "drift")) line("drift", MemberText(drift, "sentence"));
   line("target", MemberText(job, "at"));
+  const bool has_conditions = !ObjectOf(ObjectOf(job, "settings"), "conditions").empty();
   const Json& plan = ObjectOf(job, "plan");
   if (!plan.empty()) {
     line("plan",
@@ -319,6 +342,7 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
     const Json& whole = WholeJobOf(plan);
     const bool is_straggling = whole.value("straggling", Json()) == true;
     line("iteration", SecondsOf(whole, "iteration_time_s") +
+                          (has_conditions ? ", under the job's conditions" : "") +
                           (is_straggling ? ", as long as the straggler is slow" : ""));
     const std::string saving = SavingOf(whole);
     line("saves", saving.empty() || !is_straggling
@@ -335,9 +359,10 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
   }
   const Json& frontier = ObjectOf(job, "frontier");
   if (!frontier.empty()) {
-    line("frontier", fmt::format("{} (fastest) to {} (T*); {} at maximum clocks",
+    line("frontier", fmt::format("{} (fastest) to {} (T*); {} at maximum clocks{}",
                                  SecondsOf(frontier, "fastest_s"), SecondsOf(frontier, "tstar_s"),
-                                 SecondsOf(frontier, "baseline_s")));
+                                 SecondsOf(frontier, "baseline_s"),
+                                 has_conditions ? "; on paper, without the conditions" : ""));
   }
   for (const Json& straggler : ListOf(job, "stragglers")) {
     line("straggler", StragglerText(straggler, now_seconds));

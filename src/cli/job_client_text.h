@@ -18,6 +18,10 @@ std::string JobTable(const nlohmann::ordered_json& jobs, const Style& style);
 // `now_seconds`: time of day.
 std::string JobText(const nlohmann::ordered_json& job, const Style& style, double now_seconds);
 
+// What is odd about the delay of a straggler of this job that lasts many of its iterations; empty
+// where nothing is.
+std::string LongDelayText(double delay_seconds, const nlohmann::ordered_json& job);
+
 // Above a job that the client key of a new one was found to be of.
 std::string KnownJobText(const nlohmann::ordered_json& job);
 

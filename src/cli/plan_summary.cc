@@ -97,16 +97,12 @@ std::string JobTotal(const PlanSummary& summary, const Style& style) {
               style);
 }
 
-// As --max-changes counts them: in an iteration, and from it to the next.
 std::string ChangesInWords(const PlanSummary& summary) {
-  int back = 0;
-  for (const std::vector<int>& order : summary.pipeline->dag.rank_order) {
-    const std::vector<CostOption>& options = summary.chosen.options;
-    if (options[order.front()].knob != options[order.back()].knob) ++back;
-  }
-  const std::string all = CountOf(summary.chosen.knob_changes + back, "change") + " an iteration";
-  return back == 0 ? all
-                   : fmt::format("{} ({} of them from its end to the next one's start)", all, back);
+  const PlanChanges changes = ChangesOf(*summary.pipeline, summary.chosen);
+  const std::string all = CountOf(changes.all(), "change") + " an iteration";
+  return changes.back == 0 ? all
+                           : fmt::format("{} ({} of them from its end to the next one's start)",
+                                         all, changes.back);
 }
 
 // "1.850 % faster".

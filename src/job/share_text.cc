@@ -28,6 +28,12 @@ std::string Bounds(const NumberRange& range) {
   return range.least > 0 ? fmt::format("from {:g}% to {}", 100 * range.least, most) : most;
 }
 
+// What a number stands for that fits neither as a share nor as a percentage.
+std::string BothReadings(double value, const NumberRange& range) {
+  if (!(range.least > 0) || !(value > 0)) return "";
+  return fmt::format("; that would be {:g}%, or {:g}% with the sign", 100 * value, value);
+}
+
 }  // namespace
 
 Result<double> ParseShare(std::string_view text, const NumberRange& range) {
@@ -42,7 +48,9 @@ Result<double> ParseShare(std::string_view text, const NumberRange& range) {
   const bool meant_percent = value && !is_percent && *value > 0 && Inside(*value / 100, range);
   return InvalidInput(fmt::format("expected a percentage (1%) or a share (0.01) {}, got {}{}",
                                   Bounds(range), Shown(text),
-                                  meant_percent ? fmt::format("; did you mean {}%?", text) : ""));
+                                  meant_percent          ? fmt::format("; did you mean {}%?", text)
+                                  : value && !is_percent ? BothReadings(*value, range)
+                                                         : ""));
 }
 
 Result<double> CheckShare(double share, const NumberRange& range) {
@@ -51,7 +59,7 @@ Result<double> CheckShare(double share, const NumberRange& range) {
   return InvalidInput(fmt::format(
       "expected a share (0.01) or a percentage (\"1%\") {}, found {}{}", Bounds(range), share,
       meant_percent ? fmt::format("; for {0:g} % write \"{0:g}%\" or {1:g}", share, share / 100)
-                    : std::string()));
+                    : BothReadings(share, range)));
 }
 
 }  // namespace perseus::job

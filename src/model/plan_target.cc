@@ -18,9 +18,35 @@ namespace {
 constexpr std::array<std::string_view, 4> kGranularityNames = {"computation", "phase", "stage-type",
                                                                "stage"};
 
-// What was probably meant by a percentage, for the end of a message.
+// The number before `suffix` and spaces, where there is a positive one.
+std::optional<double> NumberBefore(std::string_view text, std::string_view suffix) {
+  if (!text.ends_with(suffix)) return std::nullopt;
+  text.remove_suffix(suffix.size());
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  const std::optional<double> value = ParseFinite(text);
+  return value && *value > 0 ? value : std::nullopt;
+}
+
+// What was probably meant by a unit that is not read so, for the end of a message.
+std::string UnitHint(std::string_view text) {
+  if (const auto minutes = NumberBefore(text, "min")) {
+    return fmt::format("; write {:.6g}s", 60 * *minutes);
+  }
+  if (const auto hours = NumberBefore(text, "h")) {
+    return fmt::format("; write {:.6g}s", 3600 * *hours);
+  }
+  if (text.find(' ') == std::string_view::npos) return "";
+  for (const std::string_view unit : {"us", "ms", "s", "x"}) {
+    if (const auto value = NumberBefore(text, unit)) {
+      return fmt::format("; write {:.6g}{}", *value, unit);
+    }
+  }
+  return "";
+}
+
+// What was probably meant, for the end of a message.
 std::string TargetHint(std::string_view text) {
-  if (!text.ends_with('%')) return "";
+  if (!text.ends_with('%')) return UnitHint(text);
   text.remove_suffix(1);
   if (text.ends_with(' ')) text.remove_suffix(1);
   const std::optional<double> value = ParseFinite(text);
@@ -63,7 +89,8 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   if (factor) number.remove_suffix(1);
   const double unit = factor ? 1 : TakeUnit(&number);
   const std::optional<double> value = ParseFinite(number);
-  if (!value || *value <= 0) {
+  // A time may be too short for a number once it is in seconds.
+  if (!value || !(*value * unit > 0)) {
     return InvalidInput(
         fmt::format("'{}' is no point of the frontier; expected a factor of the all-maximum-clock "
                     "time (1.02x), seconds (5.3 or 5.3s), economic, fastest or tstar{}",

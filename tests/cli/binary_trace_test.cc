@@ -73,7 +73,24 @@ TEST(BinaryTraceTest, TheExampleOfTheDocsWorks) {
   const RunResult run = RunPerseus({"trace", folder.Write("t.csv", trace)});
   ASSERT_EQ(run.exit_code, 0) << run.err << trace;
   EXPECT_THAT(run.out, HasSubstr("2 recorded steps, 16 operations."));
+  EXPECT_THAT(run.out, ContainsRegex("0.9315[ \n]to[ \n]1.0685[ \n]in[ \n]single"));
+  EXPECT_THAT(run.out, Not(HasSubstr("overlap")));
   EXPECT_THAT(run.out, ContainsRegex("\n8 +0.7800 +0.7800 +.0.00 % +0.7300 +1.0685\n"));
+}
+
+// Durations in milliseconds beside starts in seconds.
+TEST(BinaryTraceTest, ComputationsThatOverlapAreSaidToBeOfTwoUnits) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.Write(
+      "t.csv",
+      "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
+      "0,0,0,1,forward-compute,0,1000,0,0,0,0\n0,0,0,1,backward-compute,1,2000,0,0,0,0\n"
+      "0,0,0,1,forward-compute,3,1000,1,0,1,0\n0,0,0,1,backward-compute,4,2000,1,0,1,0\n");
+  const RunResult run = RunPerseus({"trace", trace});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("Note: the computations of a rank overlap: they last 3.0 times"));
+  EXPECT_THAT(RunPerseus({"trace", folder.Write("good.csv", kTwoPipelines)}).out,
+              Not(HasSubstr("overlap")));
 }
 
 // A row of zeros says nothing.
@@ -82,7 +99,7 @@ TEST(BinaryTraceTest, FoldsDelaysThatAreShownAsNothing) {
   std::string rows = kTwoPipelines;
   const std::string none = RunPerseus({"trace", folder.Write("none.csv", rows)}).out;
   EXPECT_THAT(none, Not(HasSubstr("0.000 ")));
-  EXPECT_THAT(none, HasSubstr("waited nowhere for 0.001 ms or more"));
+  EXPECT_THAT(none, HasSubstr("No step has an unexplained gap of 0.001 ms or more."));
   // The backward of the second step's slow pipeline starts a second late.
   const std::string before = "1,0,2,2,backward-compute,1,5";
   rows.replace(rows.find(before), before.size(), "1,0,2,2,backward-compute,2,4");

@@ -89,6 +89,37 @@ nlohmann::ordered_json StragglingJob() {
                       "starts_at": 1795307429.9, "expires_at": 1795311029.9}]})");
 }
 
+TEST(JobClientTextTest, WhatHoldsUnderConditionsIsToldFromWhatIsOnPaper) {
+  auto job = StragglingJob();
+  job["frontier"] = {{"fastest_s", 0.9}, {"tstar_s", 1.2}, {"baseline_s", 1.0}};
+  job["world_size"] = 4;
+  job["data_parallel"] = 1;
+  job["pipeline_parallel"] = 4;
+  job["tensor_parallel"] = 1;
+  const std::string paper = JobText(job, Style{}, 0);
+  EXPECT_THAT(paper, HasSubstr("(1 pipeline x 4 ranks x 1 GPU)"));
+  EXPECT_THAT(paper, Not(HasSubstr("conditions")));
+  job["settings"] = {{"conditions", {{"noise", "1%"}}}};
+  const std::string under = JobText(job, Style{}, 0);
+  EXPECT_THAT(under, HasSubstr("1.0655 s, under the job's conditions"));
+  EXPECT_THAT(under, HasSubstr("at maximum clocks; on paper, without the conditions"));
+}
+
+TEST(JobClientTextTest, ADelayOfManyIterationsIsProbablyOfAnotherUnit) {
+  const nlohmann::ordered_json job = {{"frontier", {{"baseline_s", 1.55}}}};
+  EXPECT_EQ(LongDelayText(400, job),
+            "A delay of 400 s is 258 iterations of 1.5500 s; did you mean 400ms?\n");
+  EXPECT_EQ(LongDelayText(2000, job), "A delay of 2000 s is 1290 iterations of 1.5500 s.\n");
+  EXPECT_EQ(LongDelayText(0.4, job), "");
+  EXPECT_EQ(LongDelayText(15, job), "");
+  EXPECT_EQ(LongDelayText(400, {{"frontier", nullptr}}), "");
+}
+
+TEST(JobClientTextTest, AKnownKeySaysThatTheFileIsNotUsed) {
+  EXPECT_THAT(KnownJobText({{"state", "running"}, {"id", "j-1"}}),
+              HasSubstr("nothing of the file given now was used"));
+}
+
 // Not what the pipelines do that wait for it.
 TEST(JobClientTextTest, TheHeadlineIsTheWholeJobs) {
   const Style plain;

@@ -4,6 +4,7 @@
 #include "perseus/job_file.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -280,6 +281,8 @@ TEST(JobFile, ConditionsHaveTheirPlaceAndTheirLimits) {
       TomlError("[conditions]\nnoise = nan"),
       "job.toml:2:9: conditions.noise: expected a share (0.01) or a percentage (\"1%\") of at "
       "most 25%, found nan");
+  EXPECT_THAT(TomlError("[conditions]\nconfidence = 2"),
+              testing::EndsWith("found 2; that would be 200%, or 2% with the sign"));
   EXPECT_EQ(TomlError("[conditions]\nnoise = '30%'"),
             "job.toml:2:9: conditions.noise: expected a percentage (1%) or a share (0.01) of at "
             "most 25%, got '30%'");

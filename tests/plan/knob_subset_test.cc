@@ -129,7 +129,8 @@ TEST(KnobSubsetTest, OneKnobForAllIsTheCheapestInTime) {
       const auto none = [](const CostedPipeline&, const PlanConstraints&) {
         return Result<std::vector<CostOption>>(MakeError(ErrorCode::kInfeasible, "none"));
       };
-      const auto found = SearchFewKnobs(pipeline, seconds, constraints, 0, none, [] { return true; });
+      const auto found =
+          SearchFewKnobs(pipeline, seconds, constraints, 0, none, [] { return true; });
       ASSERT_TRUE(found);
       EXPECT_EQ(plan_testing::EffectiveEnergy(pipeline, *found), joules);
     }
