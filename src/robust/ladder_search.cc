@@ -34,10 +34,10 @@ constexpr int kMostAddedChanges = 20;     // What may begin with runs that are a
 
 }  // namespace
 
-std::vector<int> LadderLevels(int computations) {
+std::vector<int> LadderLevels(int computations, Steps steps) {
   std::vector<int> levels = {0};
   for (const int few : {2, 4, 6, 8}) {
-    if (few < computations) levels.push_back(few);
+    if (steps == Steps::kFromTwo && few < computations) levels.push_back(few);
   }
   for (int ten = 10; ten < computations; ten *= 10) {
     for (const int factor : {1, 2, 3, 5}) {
@@ -267,7 +267,9 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
       level->correction += late + kLittle;
       // What is drawn once per job is a multiple of what a plan is slower: to take all of it off
       // would leave less time than maximum clocks take.
-      if (spare > 0 && slower_percent_ > 0 && level->correction >= slower_percent_) {
+      const TimeNoise& noise = spec_.conditions.noise;
+      if ((noise.per_stage > 0 || noise.per_gpu > 0) && spare > 0 && slower_percent_ > 0 &&
+          level->correction >= slower_percent_) {
         level->correction =
             slower_percent_ - spare * slower_percent_ / (slower_percent_ + late + kLittle);
       }
@@ -315,7 +317,8 @@ bool LadderSearch::TryAll(const std::function<bool(double share, bool better)>& 
   }
 }
 
-void LadderSearch::Run(const std::function<bool(double share, bool better)>& progress) {
+void LadderSearch::Run(const std::function<bool(double share, bool better)>& progress,
+                       Steps steps) {
   const int size = pipeline_.dag.size();
   const bool noisy = spec_.conditions.noise.any();
   const double scale = std::max(1.0 / 32, size / 1536.0);
@@ -331,7 +334,7 @@ void LadderSearch::Run(const std::function<bool(double share, bool better)>& pro
         std::max(price_of_time_, prices_.price_of_time - pipeline_.total_blocking_power_watts);
   }
   std::vector<Level> levels;
-  for (const int changes : LadderLevels(size)) {
+  for (const int changes : LadderLevels(size, steps)) {
     if (changes <= most) levels.push_back({.most_changes = changes});
   }
   if (levels.empty()) return;

@@ -315,8 +315,8 @@ TEST_F(BinaryConditionsTest, AnotherModeOfCallsIsNamedWhereItSavesMore) {
     return Words(Out({"plan", "examples/gpt3-1.3b-a100-sxm.toml", "--switch-latency", latency,
                       "--call-ahead", mode, "--effort", "0.05"}));
   };
-  EXPECT_THAT(text("200ms", "predicted"),
-              MatchesRegex(".*Calls with --call-ahead (none|end) instead of predicted such a plan "
+  EXPECT_THAT(text("200ms", "end"),
+              MatchesRegex(".*Calls with --call-ahead (none|predicted) instead of end such a plan "
                            "saves at least .*"));
   EXPECT_THAT(text("15ms", "none"), HasSubstr("Calls with --call-ahead predicted instead of none"));
   EXPECT_THAT(text("15ms", "predicted"), Not(HasSubstr("--call-ahead")));
