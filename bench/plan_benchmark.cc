@@ -13,15 +13,17 @@
 namespace perseus::bench {
 namespace {
 
-// stages, microbatches, effort in per cent
-void PlanAtNoSlowdown(benchmark::State& state) {
+// Of the benchmark's first two arguments: stages, microbatches.
+Result<Planner> ModelledPlanner(const benchmark::State& state) {
   auto pipeline =
       ModelledPipeline(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
-  if (!pipeline) {
-    state.SkipWithError(pipeline.error().message.c_str());
-    return;
-  }
-  const auto planner = Planner::Create(*std::move(pipeline), {});
+  if (!pipeline) return tl::unexpected(pipeline.error());
+  return Planner::Create(*std::move(pipeline), {});
+}
+
+// stages, microbatches, effort in per cent
+void PlanAtNoSlowdown(benchmark::State& state) {
+  const auto planner = ModelledPlanner(state);
   if (!planner) {
     state.SkipWithError(planner.error().message.c_str());
     return;
@@ -49,13 +51,7 @@ BENCHMARK(PlanAtNoSlowdown)
 
 // stages, microbatches. The search ends as soon as there is a plan.
 void FirstPlan(benchmark::State& state) {
-  auto pipeline =
-      ModelledPipeline(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
-  if (!pipeline) {
-    state.SkipWithError(pipeline.error().message.c_str());
-    return;
-  }
-  const auto planner = Planner::Create(*std::move(pipeline), {});
+  const auto planner = ModelledPlanner(state);
   if (!planner) {
     state.SkipWithError(planner.error().message.c_str());
     return;
@@ -96,14 +92,7 @@ void PlansFromFastestToTStar(const Result<Planner>& planner, int plans, benchmar
 
 // stages, microbatches, plans
 void Ladder(benchmark::State& state) {
-  auto pipeline =
-      ModelledPipeline(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
-  if (!pipeline) {
-    state.SkipWithError(pipeline.error().message.c_str());
-    return;
-  }
-  PlansFromFastestToTStar(Planner::Create(*std::move(pipeline), {}),
-                          static_cast<int>(state.range(2)), state);
+  PlansFromFastestToTStar(ModelledPlanner(state), static_cast<int>(state.range(2)), state);
 }
 BENCHMARK(Ladder)
     ->ArgNames({"stages", "microbatches", "plans"})

@@ -22,7 +22,7 @@ namespace perseus {
 // Means over replayed iterations of a job whose pipelines all run one plan,
 // with their standard errors. Where a draw is made once per job (noise per stage
 // or GPU) every few iterations are those of another job. Where nothing varies, figures are of an
-// iteration to which all later ones are like; what never settles, the mean of 100.
+// iteration that all later ones are like; of a job that never settles, the mean of the later half.
 struct ReplayedFigures {
   double iteration_time_seconds = 0;  // Of the job: its slowest pipeline.
   double iteration_time_error_seconds = 0;

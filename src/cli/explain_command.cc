@@ -205,8 +205,7 @@ std::string ConditionsText(const PlanDocument& plan, const Style& style) {
         " Emulated, that is {} ({} x {}). All other figures here are on paper, where every clock "
         "comes in time and nothing varies: there the plan gives up some saving for the slack and "
         "the fewer changes ({} within an iteration) that let it hold. 'perseus plan' says what a "
-        "plan "
-        "without conditions saves on paper, and what becomes of it.",
+        "plan without conditions saves on paper, and what becomes of it.",
         ExpectedInWords(*plan.expected), CountOf(plan.expected->seeds, "seed"),
         CountOf(plan.expected->iterations, "iteration"), plan.knob_changes);
   }

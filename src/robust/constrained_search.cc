@@ -127,14 +127,12 @@ double ConstrainedSearch::SearchAllChoices(const Planner& planner, const Trials&
   spec.effort = effort;
   LadderSearch search(planner, spec, trials, slower_percent_, price_of_time_);
   search.Judge(planner_.baseline().options);
-  const auto tell = [&](double share, bool better) {
+  search.Run([&](double share, bool better) {
     if (better && search.best() != nullptr) {
       search_->Judge(OptionsAt(pipeline_, KnobsOf(search.best()->options)));
     }
     return progress(share, Improved());
-  };
-  // Where a margin is kept, what very few changes save is in the way of what more of them would.
-  search.Run(tell, Steps::kFromTen);
+  });
   return search.best() == nullptr ? -1e300 : search.best()->saving_percent;
 }
 
@@ -150,8 +148,13 @@ void ConstrainedSearch::AllKnobs(const Progress& progress) {
     options.cancelled = [&] { return !asks_(); };
     const auto guarded = Planner::Create(kept_.Guarded(), options);
     if (guarded) {
-      Trials trials = trials_;  // These times have the margin already.
-      trials.set_least_slowdown({});
+      // These times have the margin already. A clock that comes late can make an iteration shorter;
+      // with the margin it has to be in time also where every clock comes at once.
+      Trials trials = trials_;
+      trials.set_least_slowdown([this](const std::vector<CostOption>& slowed) {
+        const double seconds = kept_.GuardedSeconds(OptionsAt(pipeline_, KnobsOf(slowed)));
+        return 100 * (seconds / planner_.baseline().iteration_time_seconds - 1);
+      });
       SearchAllChoices(*guarded, trials, share * spec_.effort, [&](double through, bool better) {
         return progress(share * through, better);
       });

@@ -10,7 +10,7 @@
 namespace perseus::robust {
 namespace {
 
-// Of a rank, [begin, end) in its order, at a place of the rank's list of knobs.
+// Of a rank, [begin, end) in its order, at one knob.
 struct OneRun {
   int rank = -1;
   int begin = 0;
@@ -32,7 +32,7 @@ class RunAdder {
   void AddWithin(double accepted_seconds) {
     accepted_seconds_ = accepted_seconds;
     while (tries_ < limits_.most_tries) {
-      const double now = Joules(replay_->figures());
+      const double now = limits_.Joules(replay_->figures());
       OneRun best;
       for (const Possible& run : PossibleRuns()) {
         if (now - run.most_joules >= best.joules) break;
@@ -48,11 +48,6 @@ class RunAdder {
 
  private:
   static constexpr double kLeastGain = 1e-6;
-
-  double Joules(const LaneFigures& figures) const {
-    return figures.effective_joules + limits_.waiting_watts * figures.seconds +
-           limits_.change_joules * figures.changes;
-  }
 
   // What all of its computations can take, from fast to slow, as far as slower saves for any.
   std::vector<int> KnobsOfRank(const std::vector<int>& order) const {
@@ -175,7 +170,7 @@ class RunAdder {
       const bool in_time = tried.seconds <= accepted_seconds_;
       (in_time ? low : high) = in_time ? middle + 1 : middle;
       if (!in_time || tried.changes > limits_.most_changes) continue;
-      const double joules = Joules(tried);
+      const double joules = limits_.Joules(tried);
       if (joules >= best->joules) continue;
       *best = {rank, begin, end, knob, joules};
       better = true;
@@ -224,12 +219,8 @@ std::vector<int> WithGreedyRuns(const CostedPipeline& pipeline, const std::vecto
     adder.AddWithin(limits.baseline_seconds + share * spare);
     if (share < 1) adder.AddWithin(limits.accepted_seconds);
     const LaneFigures& figures = replay->figures();
-    if (figures.seconds > limits.accepted_seconds || figures.changes > limits.most_changes) {
-      continue;
-    }
-    const double joules = figures.effective_joules + limits.waiting_watts * figures.seconds +
-                          limits.change_joules * figures.changes;
-    if (joules >= least) continue;
+    const double joules = limits.Joules(figures);
+    if (!limits.Allow(figures) || joules >= least) continue;
     least = joules;
     best = replay->knobs();
   }

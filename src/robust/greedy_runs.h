@@ -18,6 +18,15 @@ struct RunLimits {
   double change_joules = 0;
   int most_changes = 0;
   int most_tries = 0;  // Replays of a part of the pipeline.
+
+  // What an iteration costs, with its waiting and the price of its changes.
+  double Joules(const LaneFigures& figures) const {
+    return figures.effective_joules + waiting_watts * figures.seconds +
+           change_joules * figures.changes;
+  }
+  bool Allow(const LaneFigures& figures) const {
+    return figures.seconds <= accepted_seconds && figures.changes <= most_changes;
+  }
 };
 
 // Adds runs of one clock on one rank to knobs that are in time, one after the other, each time

@@ -34,10 +34,10 @@ constexpr int kMostAddedChanges = 20;     // What may begin with runs that are a
 
 }  // namespace
 
-std::vector<int> LadderLevels(int computations, Steps steps) {
+std::vector<int> LadderLevels(int computations) {
   std::vector<int> levels = {0};
   for (const int few : {2, 4, 6, 8}) {
-    if (steps == Steps::kFromTwo && few < computations) levels.push_back(few);
+    if (few < computations) levels.push_back(few);
   }
   for (int ten = 10; ten < computations; ten *= 10) {
     for (const int factor : {1, 2, 3, 5}) {
@@ -139,11 +139,7 @@ void LadderSearch::AddRuns(Level* level, const Level* below, std::vector<int>* s
   const auto joules_of = [&](const std::vector<int>& knobs) {
     replay_.Reset(knobs);
     const LaneFigures& figures = replay_.figures();
-    if (figures.seconds > limits.accepted_seconds || figures.changes > limits.most_changes) {
-      return std::numeric_limits<double>::infinity();
-    }
-    return figures.effective_joules + limits.waiting_watts * figures.seconds +
-           limits.change_joules * figures.changes;
+    return limits.Allow(figures) ? limits.Joules(figures) : std::numeric_limits<double>::infinity();
   };
   for (int k = 0; k < kCorrections; ++k) {
     limits.accepted_seconds =
@@ -317,8 +313,7 @@ bool LadderSearch::TryAll(const std::function<bool(double share, bool better)>& 
   }
 }
 
-void LadderSearch::Run(const std::function<bool(double share, bool better)>& progress,
-                       Steps steps) {
+void LadderSearch::Run(const std::function<bool(double share, bool better)>& progress) {
   const int size = pipeline_.dag.size();
   const bool noisy = spec_.conditions.noise.any();
   const double scale = std::max(1.0 / 32, size / 1536.0);
@@ -334,7 +329,7 @@ void LadderSearch::Run(const std::function<bool(double share, bool better)>& pro
         std::max(price_of_time_, prices_.price_of_time - pipeline_.total_blocking_power_watts);
   }
   std::vector<Level> levels;
-  for (const int changes : LadderLevels(size, steps)) {
+  for (const int changes : LadderLevels(size)) {
     if (changes <= most) levels.push_back({.most_changes = changes});
   }
   if (levels.empty()) return;

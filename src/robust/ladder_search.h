@@ -32,12 +32,9 @@ struct Verdict {
   double saving_percent = 0;  // Less the price of changes.
 };
 
-// Which limits on changes a search climbs.
-enum class Steps {
-  kFromTwo,  // None, 2, 4, 6, 8, 10, 20, 30, 50, 100, ..., as many as there are computations.
-  kFromTen,  // The same without those below 10.
-};
-std::vector<int> LadderLevels(int computations, Steps steps);
+// How many changes of clock the search allows, one after the other: none, 2, 4, 6, 8, 10, 20,
+// 30, 50, 100, ..., and as many as there are computations.
+std::vector<int> LadderLevels(int computations);
 
 // Searches with few changes first, then with more, each time from the best found
 // so far; and all of that again with more work, as far as the effort goes. What is
@@ -54,8 +51,7 @@ class LadderSearch {
 
   // `progress` gets the share of work done and whether something better was found;
   // false ends the search.
-  void Run(const std::function<bool(double share, bool better)>& progress,
-           Steps steps = Steps::kFromTwo);
+  void Run(const std::function<bool(double share, bool better)>& progress);
 
   const Candidate* best() const { return best_ < 0 ? nullptr : &held_[best_]; }
   // By ascending changes and savings.

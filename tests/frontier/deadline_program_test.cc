@@ -131,16 +131,21 @@ TEST_F(DeadlineProgramTest, ACopyIsASnapshot) {
   EXPECT_EQ(Objective(program), 50);
 }
 
-// From any flow of the network: those of other deadlines, with activities fixed. What was in a
-// tree is a hint only.
-RC_GTEST_PROP(DeadlineProgramProperty, BeginsFromAnyFlow, (std::uint32_t seed)) {
-  std::mt19937 random(seed);
+// Whole numbers: no tolerance.
+ProblemShape SmallWholeShape() {
   ProblemShape shape;
   shape.most_activities = 12;
   shape.most_options = 6;
   shape.longest = 9;
   shape.whole_slopes = true;
-  const auto network = Network::Build(RandomProblem(random, shape), 0);
+  return shape;
+}
+
+// From any flow of the network: those of other deadlines, with activities fixed. What was in a
+// tree is a hint only.
+RC_GTEST_PROP(DeadlineProgramProperty, BeginsFromAnyFlow, (std::uint32_t seed)) {
+  std::mt19937 random(seed);
+  const auto network = Network::Build(RandomProblem(random, SmallWholeShape()), 0);
   RC_ASSERT(network.has_value());
   const std::int64_t fastest = network->LongestToSink(false)[Network::kSource];
   const std::int64_t slowest = network->LongestToSink(true)[Network::kSource];
@@ -190,12 +195,7 @@ RC_GTEST_PROP(DeadlineProgramProperty, BeginsFromAnyFlow, (std::uint32_t seed)) 
 // each time. Whole numbers: no tolerance.
 RC_GTEST_PROP(DeadlineProgramProperty, EqualsAFreshSolution, (std::uint32_t seed)) {
   std::mt19937 random(seed);
-  ProblemShape shape;
-  shape.most_activities = 12;
-  shape.most_options = 6;
-  shape.longest = 9;
-  shape.whole_slopes = true;
-  const TimeCostProblem problem = RandomProblem(random, shape);
+  const TimeCostProblem problem = RandomProblem(random, SmallWholeShape());
   const auto network = Network::Build(problem, 0);
   RC_ASSERT(network.has_value());
   const bool has_choice = std::any_of(network->curves.begin(), network->curves.end(),
