@@ -420,6 +420,26 @@ TEST_F(BinaryConditionsTest, WhatIsMisplacedInAJobFileIsSaid) {
   const RunResult below =
       RunPerseus({"plan", folder_.Write("a.toml", job + "[conditions]\nnoise = '1%'\ndp = 2\n")});
   EXPECT_EQ(below.exit_code, 2);
+// The flag, or the key of the job file or of the plan.
+TEST_F(BinaryConditionsTest, ThePriceOfChangesIsNamedAsItWasGiven) {
+  const std::string job = folder_.Write(
+      "priced.toml",
+      "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\nblocking_power = 20\n"
+      "effort = 0.05\n[conditions]\nnoise = '1 %'\nswitch_latency = '20 ms'\n"
+      "call_ahead = 'predicted'\nchange_price = 0.5\n");
+  const auto is_key = HasSubstr(" J ('change_price'), ");
+  const auto is_flag = HasSubstr(" J (--change-price), ");
+  EXPECT_THAT(Words(Out({"plan", job, "-o", folder_.Path("priced")})), is_key);
+  EXPECT_THAT(Words(Out({"plan", job, "--change-price", "0.6"})), is_flag);
+  EXPECT_THAT(Words(Out({"emulate", job, "--iterations", "4"})), is_key);
+  const std::vector<std::string> replay =
+      Arguments("emulate", {"--iterations", "4", "--plan", folder_.Path("priced/plan.json")});
+  EXPECT_THAT(Words(Out(replay)), HasSubstr(" J (change_price_j of the plan), "));
+  std::vector<std::string> more = replay;
+  more.insert(more.end(), {"--change-price", "0.6"});
+  EXPECT_THAT(Words(Out(more)), is_flag);
+}
+
   EXPECT_THAT(below.err, HasSubstr("a.toml:7:1: "));
   EXPECT_THAT(below.err, HasSubstr("put it above the line [conditions]"));
   const RunResult above = RunPerseus({"plan", folder_.Write("b.toml", job + "noise = '1%'\n")});
