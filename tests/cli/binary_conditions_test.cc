@@ -112,12 +112,18 @@ TEST_F(BinaryConditionsTest, AGranularityWithFewChangesSavesWhatFewChangesCan) {
 TEST_F(BinaryConditionsTest, ExplainAndFrontierSayWhatHoldsOnPaperAlone) {
   const std::string path = Write(flags_, "explained");
   const std::string text = Out({"explain", path});
-  EXPECT_THAT(text, HasSubstr("made to hold under conditions: noise of 1 % a"));
-  EXPECT_THAT(text, HasSubstr("Emulated, that is "));
+  EXPECT_THAT(Words(text), HasSubstr("made to hold under conditions: noise of 1 % a"));
+  EXPECT_THAT(Words(text), HasSubstr("Emulated when it was made, as the file says: "));
   const json explained = json::parse(Out({"explain", path, "--json"}));
   const json plan = json::parse(ReadText(path));
   EXPECT_EQ(explained["conditions"], plan["conditions"]);
   EXPECT_EQ(explained["expected"], plan["expected"]);
+  EXPECT_EQ(explained["as_the_file_says"], json::array({"conditions", "expected"}));
+  json edited = plan;
+  edited["conditions"]["max_changes"] = 0;
+  const RunResult refused = RunPerseus({"explain", folder_.Write("edited.json", edited.dump())});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("conditions.max_changes is 0, but the plan's own"));
   const std::string paper = Write({}, "paper");
   EXPECT_THAT(Out({"explain", paper}), Not(HasSubstr("conditions")));
   EXPECT_FALSE(json::parse(Out({"explain", paper, "--json"})).contains("expected"));
@@ -414,12 +420,6 @@ TEST_F(BinaryConditionsTest, ThePriceOfChangesIsStatedApart) {
   EXPECT_THAT(Out(plan), HasSubstr("(--change-price), 0.0 J at maximum clocks; in"));
 }
 
-TEST_F(BinaryConditionsTest, WhatIsMisplacedInAJobFileIsSaid) {
-  const std::string job =
-      "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\nblocking_power = 20\n";
-  const RunResult below =
-      RunPerseus({"plan", folder_.Write("a.toml", job + "[conditions]\nnoise = '1%'\ndp = 2\n")});
-  EXPECT_EQ(below.exit_code, 2);
 // The flag, or the key of the job file or of the plan.
 TEST_F(BinaryConditionsTest, ThePriceOfChangesIsNamedAsItWasGiven) {
   const std::string job = folder_.Write(
@@ -440,6 +440,12 @@ TEST_F(BinaryConditionsTest, ThePriceOfChangesIsNamedAsItWasGiven) {
   EXPECT_THAT(Words(Out(more)), is_flag);
 }
 
+TEST_F(BinaryConditionsTest, WhatIsMisplacedInAJobFileIsSaid) {
+  const std::string job =
+      "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\nblocking_power = 20\n";
+  const RunResult below =
+      RunPerseus({"plan", folder_.Write("a.toml", job + "[conditions]\nnoise = '1%'\ndp = 2\n")});
+  EXPECT_EQ(below.exit_code, 2);
   EXPECT_THAT(below.err, HasSubstr("a.toml:7:1: "));
   EXPECT_THAT(below.err, HasSubstr("put it above the line [conditions]"));
   const RunResult above = RunPerseus({"plan", folder_.Write("b.toml", job + "noise = '1%'\n")});
