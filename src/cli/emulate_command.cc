@@ -263,6 +263,9 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
     }
     SetConditions(*conditions, &summary->spec);
     summary->change_joules = conditions->change_joules;
+    if (!invocation.job.overrides.change_price_joules) {
+      summary->change_price_name = "change_price_j of the plan";
+    }
   }
   summary->policy = (*policy)->name();
   summary->label = file.empty() ? LabelOf(spec) : std::filesystem::path(file).filename().string();
@@ -330,6 +333,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   EmulationSummary summary;
   summary.spec = MakeSpec(flags, *job);
   summary.change_joules = ConditionsOf(job->settings).change_joules;
+  summary.change_price_name = NameOf(job->settings, "change_price");
   if (auto good = CheckStragglers(summary.spec, job->pipeline.dag); !good) {
     return tl::unexpected(good.error());
   }

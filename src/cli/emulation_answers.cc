@@ -60,8 +60,8 @@ std::string PriceOfChangesSentence(const EmulationSummary& summary) {
   const auto called = [](const Emulation& emulation) {
     return CalledRun{static_cast<double>(emulation.clock_calls), emulation.energy.total_joules()};
   };
-  return PriceOfChangesText(summary.change_joules, called(*summary.max_clocks),
-                            called(*summary.emulation), "");
+  return PriceOfChangesText(summary.change_joules, summary.change_price_name,
+                            called(*summary.max_clocks), called(*summary.emulation), "");
 }
 
 namespace {

@@ -49,8 +49,9 @@ struct EmulationSummary {
   std::optional<RunCost> run_at_max_clocks;
   std::optional<RunCost> run_cost;
 
-  double change_joules = 0;  // --change-price
-  double usual_effort = 0;   // Of its plans, where none was asked for; 0: none is made.
+  double change_joules = 0;       // The price of a change of clock.
+  std::string change_price_name;  // The flag or key that states it.
+  double usual_effort = 0;        // Of its plans, where none was asked for; 0: none is made.
 
   std::string plan_command;  // "perseus plan profile.csv --schedule ..."
   std::vector<std::string> notes;

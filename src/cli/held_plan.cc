@@ -168,10 +168,10 @@ std::string PriceCurve(const std::vector<ChangePricePoint>& curve, bool priced) 
 // In no other figure.
 std::string PriceOfCalls(const HeldPlan& held) {
   const ExpectedFigures& expected = held.expected;
-  return PriceOfChangesText(held.robust.conditions.change_joules,
-                            {held.max_clocks.clock_calls, held.max_clocks.energy_joules},
-                            {expected.clock_calls, expected.energy_joules},
-                            " an iteration of a pipeline");
+  return PriceOfChangesText(
+      held.robust.conditions.change_joules, NameOf(held.settings, "change_price"),
+      {held.max_clocks.clock_calls, held.max_clocks.energy_joules},
+      {expected.clock_calls, expected.energy_joules}, " an iteration of a pipeline");
 }
 
 // Each under a name of its own.

@@ -91,9 +91,9 @@ void NotePower(const CostedPipeline& pipeline, const Plan& baseline,
       baseline.average_power_watts / (pipeline.tensor_parallel * pipeline.dag.num_ranks);
   if (per_gpu > kMostWatts || per_gpu < kLeastWatts) {
     notes->push_back(
-        fmt::format("a GPU draws {:.3g} W on average at {}, which no GPU does; check the units "
+        fmt::format("a GPU draws {} on average at {}, which no GPU does; check the units "
                     "(seconds, joules).",
-                    per_gpu, baseline_name));
+                    FormatWatts(per_gpu), baseline_name));
   }
   for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
     double joules = 0;
@@ -106,10 +106,10 @@ void NotePower(const CostedPipeline& pipeline, const Plan& baseline,
     const double waiting = pipeline.rank_blocking_power_watts[rank];
     if (!(joules < waiting * seconds)) continue;
     notes->push_back(fmt::format(
-        "rank {} draws more while it waits ({:.4g} W for each GPU, --blocking-power) than while it "
-        "computes at {} ({:.4g} W on average); check the units (watts, seconds, joules).",
-        rank, waiting / pipeline.tensor_parallel, baseline_name,
-        joules / seconds / pipeline.tensor_parallel));
+        "rank {} draws more while it waits ({} for each GPU, --blocking-power) than while it "
+        "computes at {} ({} on average); check the units (watts, seconds, joules).",
+        rank, FormatWatts(waiting / pipeline.tensor_parallel), baseline_name,
+        FormatWatts(joules / seconds / pipeline.tensor_parallel)));
     return;
   }
 }

@@ -158,15 +158,16 @@ std::string InStyle(std::string text, const Style& style) {
   return text;
 }
 
-std::string PriceOfChangesText(double change_joules, const CalledRun& max_clocks,
-                               const CalledRun& run, std::string_view of_what) {
+std::string PriceOfChangesText(double change_joules, std::string_view name,
+                               const CalledRun& max_clocks, const CalledRun& run,
+                               std::string_view of_what) {
   const double before = change_joules * max_clocks.clock_calls;
   const double after = change_joules * run.clock_calls;
   return fmt::format(
-      "{}{} at {} are {} (--change-price), {} at maximum clocks; in no other figure here that does "
+      "{}{} at {} are {} ({}), {} at maximum clocks; in no other figure here that does "
       "not say so. With them {} would be saved.",
       CountOf(std::llround(run.clock_calls), "clock call"), of_what, FormatJoules(change_joules),
-      FormatJoules(after), FormatJoules(before),
+      FormatJoules(after), name, FormatJoules(before),
       FormatPercent(report::PercentSaved(run.joules + after, max_clocks.joules + before), 2));
 }
 

@@ -35,10 +35,12 @@ struct CalledRun {
   double joules = 0;
 };
 
-// What --change-price makes of the clock calls, those at maximum clocks included: two sentences.
-// `of_what` follows their number (" an iteration of a pipeline").
-std::string PriceOfChangesText(double change_joules, const CalledRun& max_clocks,
-                               const CalledRun& run, std::string_view of_what);
+// What the price of a change makes of the clock calls, those at maximum clocks included: two
+// sentences. `name` is the flag or the key that states it; `of_what` follows the calls' number
+// (" an iteration of a pipeline").
+std::string PriceOfChangesText(double change_joules, std::string_view name,
+                               const CalledRun& max_clocks, const CalledRun& run,
+                               std::string_view of_what);
 
 // What disturbs the job, in words: one sentence.
 std::string ScenarioInWords(const EmulationSpec& spec);

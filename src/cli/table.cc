@@ -175,8 +175,10 @@ std::string FormatJoules(double joules) {
 }
 
 std::string FormatWatts(double watts) {
-  if (std::abs(watts) >= 1e5) return fmt::format("{} kW", WithThousands(watts * 1e-3, 1));
-  return fmt::format("{} W", WithThousands(watts, std::abs(watts) < 10 ? 2 : 1));
+  const double size = std::abs(watts);
+  if (size >= 1e5) return fmt::format("{} kW", WithThousands(watts * 1e-3, 1));
+  if (size < 0.01) return WithUnit(watts, "W", 2);
+  return fmt::format("{} W", WithThousands(watts, size < 10 ? 2 : 1));
 }
 
 std::string FormatPercent(double percent, int decimals) {

@@ -13,6 +13,7 @@
 #include "perseus/file.h"
 #include "perseus/profile.h"
 #include "trace/links.h"
+#include "trace/overlap.h"
 #include "trace/recording.h"
 #include "trace/trace_answer.h"
 #include "trace/trace_energy.h"
@@ -161,12 +162,15 @@ std::string EnergyText(const TraceAnswer& answer, const Style& style) {
   row("all", energy.energy_joules);
   text += "\n" + split.Format(style.rule()) + "\n";
   Table plans({"plan", "step s", "slower", "energy J", "saved"}, {Align::kLeft});
+  const std::string no_plan_saves = trace::NoPlanSaves(energy);
   for (const trace::TracePlanOutcome& plan : energy.plans) {
     plans.AddRow({plan.name, fmt::format("{:.4f}", plan.step_seconds),
                   FormatSignedPercent(plan.slowdown_percent, 2),
                   WithThousands(plan.energy_joules, 1), FormatPercent(plan.saving_percent, 2)});
+    if (!no_plan_saves.empty()) break;
   }
   text += plans.Format(style.rule());
+  if (!no_plan_saves.empty()) text += Wrap(no_plan_saves, style.columns, 0) + "\n";
   return text +
          Wrap(fmt::format("A straggler is a pipeline slower than the median one by 5 % in "
                           "three quarters of {}; in {} one was known. One length for each "
@@ -197,33 +201,6 @@ std::string SingleStepsText(const WhatIf& what_if) {
              : fmt::format(" in the mean ({} to {} in single steps)", lowest, highest);
 }
 
-// A rank computes one thing after another; where its computations take much longer together than
-// from the first one's start to the last one's end, starts and durations are of different units.
-std::string OverlapNote(const Recording& recording) {
-  constexpr double kHeavily = 1.5;
-  double busy = 0;
-  double spans = 0;
-  for (std::size_t cell = 0; cell + 1 < recording.first_of.size(); ++cell) {
-    double from = 0;
-    double to = 0;
-    bool is_first = true;
-    for (int k = recording.first_of[cell]; k < recording.first_of[cell + 1]; ++k) {
-      const trace::Operation& operation = recording.operations[k];
-      if (!trace::IsComputation(operation.kind)) continue;
-      busy += operation.duration_seconds;
-      from = is_first ? operation.start_seconds : std::min(from, operation.start_seconds);
-      to = is_first ? operation.end_seconds() : std::max(to, operation.end_seconds());
-      is_first = false;
-    }
-    spans += to - from;
-  }
-  if (busy <= kHeavily * spans) return "";
-  return fmt::format(
-      "Note: the computations of a rank overlap: they last {:.1f} times as long as from the start "
-      "of the first to the end of the last. Check that start_ts and duration are both in seconds.",
-      busy / spans);
-}
-
 std::string TraceText(const TraceAnswer& answer, const Style& style) {
   const Recording& recording = *answer.recording;
   const WhatIf& what_if = answer.what_if;
@@ -244,8 +221,8 @@ std::string TraceText(const TraceAnswer& answer, const Style& style) {
                            FormatSeconds(what_if.recorded_seconds)),
                style.columns, 0) +
           "\n\n";
-  if (const std::string note = OverlapNote(recording); !note.empty()) {
-    text += Wrap(note, style.columns, 0) + "\n\n";
+  if (!answer.overlap_note.empty()) {
+    text += Wrap("Note: " + answer.overlap_note, style.columns, 0) + "\n\n";
   }
   text += StepsText(what_if, style);
   text += "\n" +
@@ -308,6 +285,7 @@ Result<Printout> RunTrace(const TraceFlags& flags, const Style& style) {
   answer.links = &*links;
   answer.name = NameOfFile(flags.input);
   answer.what_if = trace::AskWhatIf(*recording, *links);
+  answer.overlap_note = trace::OverlapNote(*recording);
   if (!flags.profile.empty()) {
     if (auto good = AddEnergy(flags, &answer); !good) return tl::unexpected(good.error());
   }

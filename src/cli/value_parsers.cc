@@ -48,9 +48,7 @@ struct Unit {
 bool ReadNumberWithUnit(std::string_view text, std::initializer_list<Unit> units, double* number) {
   double scale = 1;
   for (const Unit& unit : units) {
-    if (!text.ends_with(unit.name)) continue;
-    text.remove_suffix(unit.name.size());
-    while (text.ends_with(' ')) text.remove_suffix(1);
+    if (!TakeUnit(&text, unit.name)) continue;
     scale = unit.scale;
     break;
   }
@@ -113,7 +111,7 @@ Result<double> ParsePower(std::string_view text) {
 
 Result<double> ParseRamp(std::string_view text) {
   std::string_view watts = text;
-  if (watts.ends_with("/s")) watts.remove_suffix(2);
+  TakeUnit(&watts, "/s");
   Result<double> value = ParsePower(watts);
   if (value) return value;
   return InvalidInput(fmt::format(
@@ -124,7 +122,7 @@ Result<double> ParseRamp(std::string_view text) {
 
 Result<PowerBand> ParseBand(std::string_view text) {
   std::string_view numbers = text;
-  if (numbers.ends_with("Hz")) numbers.remove_suffix(2);
+  TakeUnit(&numbers, "Hz");
   const std::size_t dash = numbers.find('-');
   PowerBand band;
   if (dash == std::string_view::npos || !ReadNumber(numbers.substr(0, dash), &band.low_hz) ||

@@ -26,6 +26,13 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
 }
 
+bool TakeUnit(std::string_view* text, std::string_view unit) {
+  if (!text->ends_with(unit)) return false;
+  text->remove_suffix(unit.size());
+  while (text->ends_with(' ')) text->remove_suffix(1);
+  return true;
+}
+
 Number ParseNumber(std::string_view text) { return ParseWhole(Trimmed(text)); }
 
 std::optional<double> ParseFinite(std::string_view text) {

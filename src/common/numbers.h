@@ -16,6 +16,10 @@ namespace perseus {
 // Without spaces and tabs at its ends.
 std::string_view Trimmed(std::string_view text);
 
+// Takes `unit`, and spaces before it, off the end of `text`: "1 %" is "1%" wherever a number may
+// have a unit. False, and nothing taken, where `text` does not end with it.
+bool TakeUnit(std::string_view* text, std::string_view unit);
+
 // Nothing but an integer that T can hold.
 template <std::integral T>
 std::optional<T> ParseInteger(std::string_view text) {

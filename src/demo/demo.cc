@@ -276,6 +276,8 @@ class Demonstration {
       seen.seconds = std::max(seen.seconds, end.seconds - begin.seconds);
       seen.joules += end.joules - begin.joules;
       seen.plan_version = std::max(seen.plan_version, end.plan_version);
+      // Version 0 is the server's word that there is none yet.
+      seen.ranks_with_plan += end.plan_version > 0 ? 1 : 0;
       seen.clocks_mhz[static_cast<std::size_t>(rank)] = end.clock_mhz;
     }
     return seen;

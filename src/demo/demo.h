@@ -35,6 +35,7 @@ struct DemoRound {
   double seconds = 0;
   double joules = 0;
   std::int64_t plan_version = -1;  // The newest that a rank follows.
+  int ranks_with_plan = 0;         // That have one at its end.
   std::array<int, kRanks> clocks_mhz = {};
 };
 

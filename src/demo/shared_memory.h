@@ -31,7 +31,7 @@ enum class Part : std::uint32_t {
 };
 
 struct DemoPlan {
-  int baseline_rounds = 3;
+  int baseline_rounds = 4;
   int iterations = 30;
   bool straggler = true;
   int straggler_from = 10;

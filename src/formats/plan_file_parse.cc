@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,7 @@
 #include "common/tree.h"
 #include "common/tree_reader.h"
 #include "formats/conditions_json.h"
+#include "formats/knob_counts.h"
 #include "perseus/computation.h"
 #include "perseus/file.h"
 #include "perseus/plan_document.h"
@@ -41,6 +43,15 @@ constexpr std::int64_t kHeadValues = 1000;
 static_assert(kMaxTreeNodes >= kMaxComputations / 2 * (4 + 1) + kHeadValues);
 // and a line of the file is some 170 bytes long.
 static_assert(kMaxPlanFileBytes >= kMaxComputations * 256);
+
+// Of counts, until they are made from the computations.
+constexpr int kNotSaid = -1;
+
+// 0 where a double cannot hold it.
+double MeanPower(double joules, double seconds) {
+  const double watts = joules / seconds;
+  return std::isfinite(watts) ? watts : 0;
+}
 
 constexpr NumberRange kWorkFactor = {.least = kLeastWork, .most = kMostWork};
 
@@ -141,12 +152,13 @@ class HeadParser {
     plan_.requested_time_seconds = root.Get("requested_time_s").Number(kNotNegative);
     plan_.iteration_time_seconds = root.Get("iteration_time_s").Number(kNotNegative);
     plan_.energy_joules = root.Get("energy_j").Number(kNotNegative);
-    plan_.average_power_watts = NumberOr(root, "average_power_w", 0);
+    plan_.average_power_watts = NumberOr(
+        root, "average_power_w", MeanPower(plan_.energy_joules, plan_.iteration_time_seconds));
     plan_.lower_bound_joules = root.Get("lower_bound_j").Number();
     plan_.gap_percent = root.Get("gap_percent").Number();
     plan_.saving_percent = root.Get("saving_percent").Number();
-    plan_.knob_changes = IntegerOr(root, "knob_changes", 0, 0, kMaxInt);
-    plan_.distinct_knobs = IntegerOr(root, "distinct_knobs", 0, 0, kMaxInt);
+    plan_.knob_changes = IntegerOr(root, "knob_changes", kNotSaid, 0, kMaxInt);
+    plan_.distinct_knobs = IntegerOr(root, "distinct_knobs", kNotSaid, 0, kMaxInt);
     if (const auto shared = root.Find("shared_clocks")) {
       plan_.shared_knobs = {.lower_bound_joules = shared->Get("lower_bound_j").Number(),
                             .gap_percent = shared->Get("gap_percent").Number(),
@@ -160,7 +172,9 @@ class HeadParser {
     const TreeCursor baseline = root.Get("baseline");
     plan_.baseline.iteration_time_seconds = baseline.Get("iteration_time_s").Number(kNotNegative);
     plan_.baseline.energy_joules = baseline.Get("energy_j").Number(kNotNegative);
-    plan_.baseline.average_power_watts = NumberOr(baseline, "average_power_w", 0);
+    plan_.baseline.average_power_watts =
+        NumberOr(baseline, "average_power_w",
+                 MeanPower(plan_.baseline.energy_joules, plan_.baseline.iteration_time_seconds));
     if (const auto costs = baseline.Find("computations")) costs->Size();  // An array.
   }
 
@@ -411,6 +425,9 @@ Result<PlanDocument> ParsePlanJson(std::string_view text, const std::string& nam
   if (const Result<void> finished = computations.Finish(); !finished) {
     return tl::unexpected(finished.error());
   }
+  const formats::KnobCounts counts = formats::CountKnobs(*plan);
+  if (plan->knob_changes == kNotSaid) plan->knob_changes = counts.changes;
+  if (plan->distinct_knobs == kNotSaid) plan->distinct_knobs = counts.distinct;
   return plan;
 }
 

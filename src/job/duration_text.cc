@@ -16,14 +16,12 @@ namespace perseus::job {
 Result<double> ParseDuration(std::string_view text) {
   std::string_view digits = text;
   double scale = 1;
-  if (digits.ends_with("us")) {
-    digits.remove_suffix(2);
+  if (TakeUnit(&digits, "us")) {
     scale = 1e-6;
-  } else if (digits.ends_with("ms")) {
-    digits.remove_suffix(2);
+  } else if (TakeUnit(&digits, "ms")) {
     scale = 1e-3;
-  } else if (digits.ends_with("s")) {
-    digits.remove_suffix(1);
+  } else {
+    TakeUnit(&digits, "s");
   }
   const std::optional<double> value = ParseFinite(digits);
   if (!value || *value < 0 || *value * scale > kMaxSeconds) {

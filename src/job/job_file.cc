@@ -31,14 +31,6 @@ namespace {
 
 constexpr std::size_t kMaxJobFileBytes = std::size_t{1} << 20;
 
-bool ConsumeSuffix(std::string_view* text, std::string_view suffix) {
-  if (text->size() < suffix.size() || text->substr(text->size() - suffix.size()) != suffix) {
-    return false;
-  }
-  *text = Trimmed(text->substr(0, text->size() - suffix.size()));
-  return true;
-}
-
 bool HasExtension(std::string_view path, std::string_view extension) {
   return std::filesystem::path(path).extension() == extension;
 }
@@ -254,8 +246,8 @@ Result<TimeMargin> ParseTimeMargin(std::string_view text) {
   while (true) {
     const std::size_t comma = rest.find(',');
     std::string_view part = Trimmed(rest.substr(0, comma));
-    const bool is_sigmas = ConsumeSuffix(&part, "sigma");
-    if (!is_sigmas && !ConsumeSuffix(&part, "%")) return malformed();
+    const bool is_sigmas = TakeUnit(&part, "sigma");
+    if (!is_sigmas && !TakeUnit(&part, "%")) return malformed();
     const std::optional<double> number = ParseFinite(part);
     bool& given = is_sigmas ? has_sigmas : has_fraction;
     if (!number || *number < 0 || given) return malformed();

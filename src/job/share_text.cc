@@ -37,9 +37,8 @@ std::string BothReadings(double value, const NumberRange& range) {
 }  // namespace
 
 Result<double> ParseShare(std::string_view text, const NumberRange& range) {
-  const bool is_percent = text.ends_with('%');
   std::string_view digits = text;
-  if (is_percent) digits.remove_suffix(1);
+  const bool is_percent = TakeUnit(&digits, "%");
   const std::optional<double> value = ParseFinite(digits);
   if (value) {
     const double share = is_percent ? *value / 100 : *value;

@@ -18,11 +18,9 @@ namespace {
 constexpr std::array<std::string_view, 4> kGranularityNames = {"computation", "phase", "stage-type",
                                                                "stage"};
 
-// The number before `suffix` and spaces, where there is a positive one.
+// The number before `suffix`, where there is a positive one.
 std::optional<double> NumberBefore(std::string_view text, std::string_view suffix) {
-  if (!text.ends_with(suffix)) return std::nullopt;
-  text.remove_suffix(suffix.size());
-  while (text.ends_with(' ')) text.remove_suffix(1);
+  if (!TakeUnit(&text, suffix)) return std::nullopt;
   const std::optional<double> value = ParseFinite(text);
   return value && *value > 0 ? value : std::nullopt;
 }
@@ -35,33 +33,23 @@ std::string UnitHint(std::string_view text) {
   if (const auto hours = NumberBefore(text, "h")) {
     return fmt::format("; write {:.6g}s", 3600 * *hours);
   }
-  if (text.find(' ') == std::string_view::npos) return "";
-  for (const std::string_view unit : {"us", "ms", "s", "x"}) {
-    if (const auto value = NumberBefore(text, unit)) {
-      return fmt::format("; write {:.6g}{}", *value, unit);
-    }
-  }
   return "";
 }
 
 // What was probably meant, for the end of a message.
 std::string TargetHint(std::string_view text) {
   if (!text.ends_with('%')) return UnitHint(text);
-  text.remove_suffix(1);
-  if (text.ends_with(' ')) text.remove_suffix(1);
-  const std::optional<double> value = ParseFinite(text);
+  const std::optional<double> value = NumberBefore(text, "%");
   constexpr double kMostPercent = 100;
-  if (!value || *value <= 0 || *value > kMostPercent) return "";
+  if (!value || *value > kMostPercent) return "";
   return fmt::format("; did you mean {:.6g}x?", 1 + *value / 100);
 }
 
 // Takes a unit of time off the end; returns how many seconds it is.
-double TakeUnit(std::string_view* text) {
+double TakeUnitOfTime(std::string_view* text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
   for (const auto& [unit, seconds] : kUnits) {
-    if (!text->ends_with(unit)) continue;
-    text->remove_suffix(unit.size());
-    return seconds;
+    if (TakeUnit(text, unit)) return seconds;
   }
   return 1;
 }
@@ -85,9 +73,8 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   if (text == "fastest") return PlanTarget{Kind::kFastest, 0};
   if (text == "tstar") return PlanTarget{Kind::kTStar, 0};
   std::string_view number = text;
-  const bool factor = number.ends_with('x');
-  if (factor) number.remove_suffix(1);
-  const double unit = factor ? 1 : TakeUnit(&number);
+  const bool factor = TakeUnit(&number, "x");
+  const double unit = factor ? 1 : TakeUnitOfTime(&number);
   const std::optional<double> value = ParseFinite(number);
   // A time may be too short for a number once it is in seconds.
   if (!value || !(*value * unit > 0)) {

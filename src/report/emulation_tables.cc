@@ -47,7 +47,9 @@ Table PolicyTable(const EmulationReportInput& input) {
   }
   const DisplayUnit time = TimeUnit(seconds), energy = EnergyUnit(joules), power = PowerUnit(watts);
   Table table;
-  table.caption = "The whole job in the same scenario: noise, switching and stragglers alike.";
+  table.caption =
+      "The whole job, all iterations together, in the same scenario: noise, switching and "
+      "stragglers alike.";
   table.columns = {"Policy",
                    fmt::format("Time ({})", time.name),
                    "Slowdown",

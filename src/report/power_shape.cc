@@ -140,7 +140,8 @@ Table ShapeTable(const EmulationReportInput& input) {
   Table table;
   table.caption =
       "Ramps: the fastest rise and fall of mean power from one window to the next. Swing: root "
-      "mean square of the power around its mean. Less is better in every column.";
+      "mean square of the power around its mean; its square is the variance, of which the share "
+      "is the band's part. Less is better in every column.";
   table.columns = {
       "Policy",
       fmt::format("Ramp over 1 s ({}/s)", ramp_unit.name),

@@ -30,6 +30,7 @@ struct TraceAnswer {
   const Links* links = nullptr;
   std::string name;  // File name, without its folder.
   WhatIf what_if;
+  std::string overlap_note;  // OverlapNote() of the recording.
   std::optional<TraceEnergy> energy;
   TraceCostSource costs;  // With energy.
 };

@@ -3,10 +3,14 @@
 
 #include "trace/trace_energy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <map>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -297,6 +301,18 @@ class EnergyAnalysis {
 Result<TraceEnergy> ComputeTraceEnergy(const Recording& recording, const Links& links,
                                        const TraceEnergySpec& spec) {
   return EnergyAnalysis(recording, links, spec).Compute();
+}
+
+std::string NoPlanSaves(const TraceEnergy& energy) {
+  constexpr double kShownPercent = 0.005;
+  const bool same =
+      std::all_of(energy.plans.begin(), energy.plans.end(), [](const TracePlanOutcome& plan) {
+        return std::abs(plan.slowdown_percent) < kShownPercent &&
+               std::abs(plan.saving_percent) < kShownPercent;
+      });
+  if (!same || energy.plans.size() < 2) return "";
+  return fmt::format("The {} other plans are left out: none saves or costs anything here (0.00 %).",
+                     energy.plans.size() - 1);
 }
 
 }  // namespace perseus::trace

@@ -61,6 +61,10 @@ struct TraceEnergy {
 Result<TraceEnergy> ComputeTraceEnergy(const Recording& recording, const Links& links,
                                        const TraceEnergySpec& spec);
 
+// Said in place of the plans' rows where all of them would read 0.00 %, but for that of maximum
+// clocks, which is the first; empty where a plan changes anything.
+std::string NoPlanSaves(const TraceEnergy& energy);
+
 }  // namespace perseus::trace
 
 #endif  // PERSEUS_SRC_TRACE_TRACE_ENERGY_H_

@@ -28,6 +28,9 @@ class TracePage {
 
   std::string Format() {
     Header();
+    if (!answer_.overlap_note.empty()) {
+      document_.Paragraph("Note: " + answer_.overlap_note, "warning");
+    }
     Steps();
     Attributions();
     Lanes();
@@ -167,14 +170,17 @@ class TracePage {
     row("blocking", energy.blocking_joules);
     document_.Put(std::move(split));
     report::Table plans{"", {"Plan", "Step s", "Slower %", "Energy J", "Saved %"}, 1, {}};
+    const std::string no_plan_saves = NoPlanSaves(energy);
     for (const TracePlanOutcome& plan : energy.plans) {
       plans.Add({{plan.name},
                  {fmt::format("{:.4f}", plan.step_seconds)},
                  {fmt::format("{:+.2f}", plan.slowdown_percent)},
                  {fmt::format("{:.0f}", plan.energy_joules)},
                  {fmt::format("{:.2f}", plan.saving_percent)}});
+      if (!no_plan_saves.empty()) break;
     }
     document_.Put(std::move(plans));
+    if (!no_plan_saves.empty()) document_.Paragraph(no_plan_saves);
   }
 
   const TraceAnswer& answer_;

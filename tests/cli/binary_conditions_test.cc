@@ -112,12 +112,18 @@ TEST_F(BinaryConditionsTest, AGranularityWithFewChangesSavesWhatFewChangesCan) {
 TEST_F(BinaryConditionsTest, ExplainAndFrontierSayWhatHoldsOnPaperAlone) {
   const std::string path = Write(flags_, "explained");
   const std::string text = Out({"explain", path});
-  EXPECT_THAT(text, HasSubstr("made to hold under conditions: noise of 1 % a"));
-  EXPECT_THAT(text, HasSubstr("Emulated, that is "));
+  EXPECT_THAT(Words(text), HasSubstr("made to hold under conditions: noise of 1 % a"));
+  EXPECT_THAT(Words(text), HasSubstr("Emulated when it was made, as the file says: "));
   const json explained = json::parse(Out({"explain", path, "--json"}));
   const json plan = json::parse(ReadText(path));
   EXPECT_EQ(explained["conditions"], plan["conditions"]);
   EXPECT_EQ(explained["expected"], plan["expected"]);
+  EXPECT_EQ(explained["as_the_file_says"], json::array({"conditions", "expected"}));
+  json edited = plan;
+  edited["conditions"]["max_changes"] = 0;
+  const RunResult refused = RunPerseus({"explain", folder_.Write("edited.json", edited.dump())});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("conditions.max_changes is 0, but the plan's own"));
   const std::string paper = Write({}, "paper");
   EXPECT_THAT(Out({"explain", paper}), Not(HasSubstr("conditions")));
   EXPECT_FALSE(json::parse(Out({"explain", paper, "--json"})).contains("expected"));
@@ -412,6 +418,26 @@ TEST_F(BinaryConditionsTest, ThePriceOfChangesIsStatedApart) {
   std::vector<std::string> plan = Arguments("plan", flags_);
   plan.insert(plan.end(), {"--effort", "0.05", "--change-price", "0.5"});
   EXPECT_THAT(Out(plan), HasSubstr("(--change-price), 0.0 J at maximum clocks; in"));
+}
+
+// The flag, or the key of the job file or of the plan.
+TEST_F(BinaryConditionsTest, ThePriceOfChangesIsNamedAsItWasGiven) {
+  const std::string job = folder_.Write(
+      "priced.toml",
+      "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\nblocking_power = 20\n"
+      "effort = 0.05\n[conditions]\nnoise = '1 %'\nswitch_latency = '20 ms'\n"
+      "call_ahead = 'predicted'\nchange_price = 0.5\n");
+  const auto is_key = HasSubstr(" J ('change_price'), ");
+  const auto is_flag = HasSubstr(" J (--change-price), ");
+  EXPECT_THAT(Words(Out({"plan", job, "-o", folder_.Path("priced")})), is_key);
+  EXPECT_THAT(Words(Out({"plan", job, "--change-price", "0.6"})), is_flag);
+  EXPECT_THAT(Words(Out({"emulate", job, "--iterations", "4"})), is_key);
+  const std::vector<std::string> replay =
+      Arguments("emulate", {"--iterations", "4", "--plan", folder_.Path("priced/plan.json")});
+  EXPECT_THAT(Words(Out(replay)), HasSubstr(" J (change_price_j of the plan), "));
+  std::vector<std::string> more = replay;
+  more.insert(more.end(), {"--change-price", "0.6"});
+  EXPECT_THAT(Words(Out(more)), is_flag);
 }
 
 TEST_F(BinaryConditionsTest, WhatIsMisplacedInAJobFileIsSaid) {

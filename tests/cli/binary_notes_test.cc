@@ -190,11 +190,14 @@ TEST_F(BinaryNotesTest, ImplausibleUnits) {
   EXPECT_THAT(Notes(OneStage("0.25", "750")), IsEmpty());
   // Millijoules, and milliseconds.
   EXPECT_THAT(Notes(OneStage("0.25", "75000")), ElementsAre(HasSubstr("check the units")));
+  EXPECT_THAT(Notes(OneStage("0.0025", "75")),
+              ElementsAre(StartsWith("a GPU draws 30,000.0 W on average at maximum clocks")));
   EXPECT_THAT(Notes(OneStage("250", "75"), {"1f1b"}, "0"),
               ElementsAre(HasSubstr("milliseconds, divide them by 1000"),
-                          StartsWith("a GPU draws 0.3 W on average at maximum clocks")));
-  EXPECT_THAT(Notes(OneStage("0.25", "10"), {"1f1b"}, "50"),
-              ElementsAre(AllOf(HasSubstr("(50 W for each GPU"), HasSubstr("(40 W on average)"))));
+                          StartsWith("a GPU draws 0.30 W on average at maximum clocks")));
+  EXPECT_THAT(
+      Notes(OneStage("0.25", "10"), {"1f1b"}, "50"),
+      ElementsAre(AllOf(HasSubstr("(50.0 W for each GPU"), HasSubstr("(40.0 W on average)"))));
 }
 
 // What nobody measured says so in everything that may be passed on alone.

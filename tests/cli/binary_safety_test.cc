@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/job_flags.h"
@@ -133,6 +134,52 @@ TEST_F(EditedPlanTest, ExplainRecomputesWhatThePlanSaysOfItself) {
     EXPECT_THAT(run.err, HasSubstr("edited.json")) << key;
   }
   EXPECT_THAT(Explain("saving_percent", "99.9").err, HasSubstr("saving_percent is 99.9"));
+  for (const std::string key : {"knob_changes", "distinct_knobs", "average_power_w"}) {
+    const RunResult run = Explain(key, "123");
+    EXPECT_EQ(run.exit_code, 2) << key;
+    EXPECT_THAT(run.err, HasSubstr("edited.json: " + key + " is 123, but the plan's own")) << key;
+  }
+  EXPECT_THAT(Explain("knob_changes", "0").err, HasSubstr("knob_changes is 0"));
+  EXPECT_THAT(Explain("start_s", "0.125").err,
+              HasSubstr("start_s of forward of stage 0, microbatch 0, is 0.125"));
+}
+
+TEST_F(EditedPlanTest, ExplainKnowsTheSchedulesByName) {
+  for (const std::string name : {"gpipe", "interleaved-1f1b"}) {
+    const RunResult run = Explain("schedule", "\"" + name + "\"");
+    EXPECT_EQ(run.exit_code, 2) << name;
+    EXPECT_THAT(run.err, HasSubstr("edited.json: schedule is " + name + ", but the plan's"));
+  }
+  EXPECT_EQ(Explain("schedule", "\"order.csv\"").exit_code, 0);
+  EXPECT_EQ(Explain("microbatches", "5").exit_code, 2);
+}
+
+// Whatever the planner makes is what its name says.
+TEST_F(SafetyTest, ExplainBelievesAPlanOfEverySchedule) {
+  const std::string profile = folder_.Write("four.csv", SampleProfile(4));
+  const std::vector<std::pair<std::string, Words>> schedules = {
+      {"gpipe", {}},
+      {"1f1b", {}},
+      {"looped-bfs", {"--virtual-stages", "2"}},
+      {"interleaved-1f1b", {"--virtual-stages", "2"}},
+      {"megatron-interleaved", {"--virtual-stages", "2"}},
+      {"megatron-interleaved", {"--virtual-stages", "2", "--microbatch-group-size", "3"}},
+      {"megatron-interleaved", {"--virtual-stages", "2", "--microbatch-group-size", "8"}},
+      {"interleaved-zero-bubble", {"--virtual-stages", "2"}},
+      {"zbv-zero-bubble", {"--virtual-stages", "2"}},
+      {"dualpipev", {"--virtual-stages", "2"}}};
+  int number = 0;
+  for (const auto& [name, more] : schedules) {
+    const std::string out = folder_.Path("plan" + std::to_string(++number));
+    const Words job = {
+        "plan",     profile, "--schedule", name, "--microbatches", "8", "--blocking-power", "20",
+        "--effort", "0.05",  "-o",         out};
+    const RunResult planned = RunPerseus(With(job, more));
+    ASSERT_EQ(planned.exit_code, 0) << name << planned.err;
+    const RunResult run = RunPerseus({"explain", out + "/plan.json"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr(name));
+  }
 }
 
 // A profile without energies, whose sums are all rounding.

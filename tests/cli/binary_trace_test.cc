@@ -86,11 +86,45 @@ TEST(BinaryTraceTest, ComputationsThatOverlapAreSaidToBeOfTwoUnits) {
       "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
       "0,0,0,1,forward-compute,0,1000,0,0,0,0\n0,0,0,1,backward-compute,1,2000,0,0,0,0\n"
       "0,0,0,1,forward-compute,3,1000,1,0,1,0\n0,0,0,1,backward-compute,4,2000,1,0,1,0\n");
-  const RunResult run = RunPerseus({"trace", trace});
+  const RunResult run = RunPerseus({"trace", trace, "-o", folder.Path("out")});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("Note: the computations of a rank overlap: they last 3.0 times"));
-  EXPECT_THAT(RunPerseus({"trace", folder.Write("good.csv", kTwoPipelines)}).out,
+  const std::string note = "the computations of a rank overlap: they last 3.0 times";
+  EXPECT_THAT(run.out, HasSubstr("Note: " + note));
+  // In what may be passed on alone, too.
+  EXPECT_THAT(ReadText(folder.Path("out/trace.html")), HasSubstr("Note: " + note));
+  const auto json = nlohmann::json::parse(ReadText(folder.Path("out/trace.json")));
+  ASSERT_EQ(json["notes"].size(), 1u);
+  EXPECT_THAT(json["notes"][0].get<std::string>(), HasSubstr(note));
+  const std::string good = folder.Write("good.csv", kTwoPipelines);
+  EXPECT_THAT(RunPerseus({"trace", good, "-o", folder.Path("good")}).out,
               Not(HasSubstr("overlap")));
+  EXPECT_THAT(ReadText(folder.Path("good/trace.html")), Not(HasSubstr("overlap")));
+  EXPECT_TRUE(nlohmann::json::parse(ReadText(folder.Path("good/trace.json")))["notes"].empty());
+}
+
+// One stage and one microbatch leave nothing to save.
+TEST(BinaryTraceTest, PlansThatChangeNothingAreOneLine) {
+  const TemporaryFolder folder;
+  const std::string trace =
+      folder.Write("t.csv",
+                   "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
+                   "0,0,0,1,forward-compute,0,1,0,0,0,0\n0,0,0,1,backward-compute,1,2,0,0,0,0\n");
+  const auto run = [&](const std::string& path, const std::string& out) {
+    const RunResult result =
+        RunPerseus({"trace", path, "--profile", folder.Write("profile.csv", SampleProfile(2)),
+                    "--blocking-power", "20", "-o", folder.Path(out)});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const std::string line = "The 6 other plans are left out: none saves or costs anything here";
+  const std::string text = run(trace, "none");
+  EXPECT_THAT(text, HasSubstr(line));
+  EXPECT_THAT(text, HasSubstr("\nmaximum clocks, as recorded "));
+  EXPECT_THAT(text, Not(HasSubstr("one plan")));
+  EXPECT_THAT(ReadText(folder.Path("none/trace.html")), HasSubstr(line));
+  const auto json = nlohmann::json::parse(ReadText(folder.Path("none/trace.json")));
+  EXPECT_EQ(json["energy"]["plans"].size(), 7u);
+  EXPECT_THAT(run(folder.Write("some.csv", kTwoPipelines), "some"), Not(HasSubstr("left out")));
 }
 
 // A row of zeros says nothing.

@@ -47,6 +47,9 @@ TEST(TableTest, NumbersReadWell) {
   EXPECT_EQ(FormatJoules(20332.14), "20,332.1 J");
   EXPECT_EQ(FormatJoules(11418092.8), "11.418 MJ");
   EXPECT_EQ(FormatWatts(5.123), "5.12 W");
+  EXPECT_EQ(FormatWatts(16733.1), "16,733.1 W");
+  EXPECT_EQ(FormatWatts(0.00167), "1.67 mW");
+  EXPECT_EQ(FormatWatts(0), "0.00 W");
   EXPECT_EQ(FormatWatts(1543965), "1,544.0 kW");
   EXPECT_EQ(FormatSignedPercent(1, 2), "+1.00 %");
   EXPECT_EQ(FormatSignedPercent(-0.5, 1), "-0.5 %");

@@ -39,7 +39,10 @@ TEST(ValueParsersTest, DurationsTakeUnits) {
   EXPECT_EQ(ParseDuration("2s").value(), 2);
   EXPECT_EQ(ParseDuration("20ms").value(), 20 * 1e-3);
   EXPECT_EQ(ParseDuration("500us").value(), 500 * 1e-6);
-  for (const char* text : {"", "s", "-1", "1h", "1 s", "1e9", "nan"}) {
+  EXPECT_EQ(ParseDuration("500 us").value(), 500 * 1e-6);
+  EXPECT_EQ(ParseDuration("20 ms").value(), 20 * 1e-3);
+  EXPECT_EQ(ParseDuration("2 s").value(), 2);
+  for (const char* text : {"", "s", "-1", "1h", "1 ", "1\ts", "1 0s", "1e9", "nan"}) {
     EXPECT_FALSE(ParseDuration(text)) << text;
   }
 }
@@ -60,11 +63,12 @@ TEST(ValueParsersTest, SharesArePercentagesOrFractions) {
   EXPECT_EQ(ParseShare("1%", 0.25).value(), 0.01);
   EXPECT_EQ(ParseShare("0.01", 0.25).value(), 0.01);
   EXPECT_EQ(ParseShare("25%", 0.25).value(), 0.25);
+  EXPECT_EQ(ParseShare("1 %", 0.25).value(), 0.01);
   EXPECT_EQ(ParseShare("0", 0.25).value(), 0);
   EXPECT_EQ(ParseShare("1", 0.25).error().message,
             "expected a percentage (1%) or a share (0.01) of at most 25%, got '1'; did you mean "
             "1%?");
-  for (const char* text : {"", "%", "26%", "30", "-1%", "1 %%", "nan"}) {
+  for (const char* text : {"", "%", " %", "26%", "30", "-1%", "1 %%", "1 ", "nan"}) {
     const Result<double> share = ParseShare(text, 0.25);
     ASSERT_FALSE(share) << text;
     EXPECT_EQ(share.error().message.find("did you mean"), std::string::npos) << text;
@@ -84,6 +88,7 @@ TEST(ValueParsersTest, PowersTakeUnits) {
 TEST(ValueParsersTest, RampsArePowersPerSecond) {
   EXPECT_EQ(ParseRamp("50kW/s").value(), 50e3);
   EXPECT_EQ(ParseRamp("0.5 MW").value(), 5e5);
+  EXPECT_EQ(ParseRamp("50 kW/s").value(), 50e3);
   for (const char* text : {"", "/s", "0W/s", "5kW/min", "5 kW/s/s"}) {
     EXPECT_FALSE(ParseRamp(text)) << text;
   }
@@ -92,6 +97,7 @@ TEST(ValueParsersTest, RampsArePowersPerSecond) {
 TEST(ValueParsersTest, BandsAreTwoFrequencies) {
   EXPECT_EQ(ParseBand("0.2-2Hz").value().low_hz, 0.2);
   EXPECT_EQ(ParseBand("0.2-2").value().high_hz, 2);
+  EXPECT_EQ(ParseBand("0.2-2 Hz").value().high_hz, 2);
   EXPECT_EQ(ParseBand("1e-2-25").has_value(), false);  // The first dash parts them.
   for (const char* text :
        {"", "2", "2-1", "1-1", "0-1", "-1-2", "1-26", "1-2-3", "1Hz-2Hz", "a-b"}) {

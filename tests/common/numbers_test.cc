@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 namespace perseus {
 namespace {
@@ -35,6 +36,19 @@ TEST(NumbersTest, ANumberOfACellMayHaveSpaces) {
   EXPECT_EQ(ParseNumber("1 2").kind, NumberKind::kNone);
   EXPECT_EQ(ParseNumber(" ").kind, NumberKind::kNone);
   EXPECT_EQ(Trimmed(" \ta b\t"), "a b");
+}
+
+TEST(NumbersTest, AUnitIsTakenWithTheSpacesBeforeIt) {
+  for (const char* const text : {"20ms", "20 ms", "20  ms"}) {
+    std::string_view rest = text;
+    EXPECT_TRUE(TakeUnit(&rest, "ms")) << text;
+    EXPECT_EQ(rest, "20") << text;
+  }
+  for (const char* const text : {"20ms ", "20m s", "20\tMS", "s", ""}) {
+    std::string_view rest = text;
+    EXPECT_FALSE(TakeUnit(&rest, "ms")) << text;
+    EXPECT_EQ(rest, text) << text;
+  }
 }
 
 }  // namespace

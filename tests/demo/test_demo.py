@@ -67,10 +67,13 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert demo.returncode == 0, err
     assert "SIMULATED" in out
     assert "plan 1" in out
+    # Before the iterations that count every rank has the plan, and the rows say so.
+    assert "on 8 of 8 ranks" in out
+    assert "plan 0" not in out
     assert "\033" not in out
     with (kept / "rounds.csv").open(newline="") as file:
         parts = [row["part"] for row in csv.DictReader(file)]
-    assert parts.count("baseline") == 3
+    assert parts.count("baseline") == 4
     assert parts.count("planned") == 3
     assert (kept / "plan.json").stat().st_size > 0
     assert not processes_of(kept)

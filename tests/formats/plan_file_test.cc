@@ -260,6 +260,19 @@ TEST(PlanFile, NeedsOnlyWhatItsReadersNeed) {
   EXPECT_EQ(plan->tensor_parallel, 1);
 }
 
+TEST(PlanFile, CountsWhatIsNotSaid) {
+  std::string text(kSampleText);
+  for (const std::string_view line : {"  \"knob_changes\": 3,\n", "  \"distinct_knobs\": 2,\n",
+                                      "  \"average_power_w\": 400.25,\n"}) {
+    text.erase(text.find(line), line.size());
+  }
+  const Result<PlanDocument> plan = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_EQ(plan->knob_changes, 1);
+  EXPECT_EQ(plan->distinct_knobs, 2);
+  EXPECT_DOUBLE_EQ(plan->average_power_watts, 480.5 / 1.2);
+}
+
 TEST(PlanFile, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(ErrorWith("\"knob\": 1305", "\"knob\": null"),
             "plan.json:38:65: ranks[0].computations[1].knob: expected a number or a string, found "

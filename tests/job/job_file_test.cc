@@ -220,7 +220,7 @@ constexpr std::string_view kConditions = R"(
 [conditions]
 noise = "1%"
 stage_noise = 0.02
-gpu_noise = "0.5%"
+gpu_noise = "0.5 %"
 switch_latency = "15ms"
 switch_latency_spread = 0.002
 switch_stall = "1ms"

@@ -1,0 +1,43 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_DEMO_TEXT_H_
+#define PERSEUS_CLI_DEMO_TEXT_H_
+
+#include <string>
+#include <vector>
+
+#include "demo/demo.h"
+
+namespace perseus::cli {
+
+// Median time and energy of the iterations that were added: a machine with other work makes single
+// iterations much longer, which would move a mean.
+class RoundMedian {
+ public:
+  void Add(const demo::DemoRound& round);
+  int count() const { return static_cast<int>(seconds_.size()); }
+  double Seconds() const;  // 0 where none was added.
+  double Joules() const;
+
+ private:
+  std::vector<double> seconds_;
+  std::vector<double> joules_;
+};
+
+// Whether the iteration is one that others are compared with. The first one of each kind is not:
+// it begins with cold processes.
+bool IsBaseline(const demo::DemoRound& round);
+
+// One iteration in a line, compared with the baseline of its condition.
+std::string DemoRow(const demo::DemoRound& round, const RoundMedian& baseline);
+
+// What came of it all: a table and three facts.
+std::string DemoSummary(const demo::DemoResult& result);
+
+// How long the server took to find the straggler, and that it was over; "" where it did not look.
+std::string DemoFindings(const demo::DemoResult& result, const demo::DemoPlan& plan);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_DEMO_TEXT_H_

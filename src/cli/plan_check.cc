@@ -1,0 +1,177 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/plan_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "formats/knob_counts.h"
+
+namespace perseus::cli {
+namespace {
+
+constexpr double kRelative = 1e-6;
+
+// The energies of both plans as their computations make them.
+struct MadeEnergies {
+  double baseline_joules = 0;
+  double joules = 0;
+  double rounding = 0;  // Of the sums, whose terms may cancel out.
+};
+
+MadeEnergies EnergiesOf(const ExplainInput& input) {
+  constexpr double kRounding = 1e-12;
+  MadeEnergies made;
+  made.baseline_joules = input.total_blocking_power_watts * input.baseline_iteration_seconds;
+  made.joules = input.total_blocking_power_watts * input.iteration_seconds;
+  double magnitude = made.baseline_joules + made.joules;
+  for (const ExplainedComputation& each : input.computations) {
+    magnitude += each.baseline_joules + each.joules +
+                 each.blocking_power_watts * (each.baseline_seconds + each.seconds);
+    made.baseline_joules +=
+        each.baseline_joules - each.blocking_power_watts * each.baseline_seconds;
+    made.joules += each.joules - each.blocking_power_watts * each.seconds;
+  }
+  made.rounding = kRounding * magnitude;
+  return made;
+}
+
+bool Differ(double a, double b, double error) {
+  return !(std::abs(a - b) <= kRelative * std::max(std::abs(a), std::abs(b)) + error);
+}
+
+class OwnFigures {
+ public:
+  OwnFigures(const PlanDocument& plan, const ExplainInput& input, const std::string& path)
+      : plan_(plan), input_(input), path_(path), made_(EnergiesOf(input)) {}
+
+  Result<void> CheckSums() const {
+    const PlanBaseline& baseline = plan_.baseline;
+    const double before = input_.baseline_iteration_seconds;
+    const double after = input_.iteration_seconds;
+    const struct {
+      std::string_view field;
+      double said;
+      double made;
+      double error;
+    } figures[] = {
+        {"baseline.iteration_time_s", baseline.iteration_time_seconds, before, 0},
+        {"baseline.energy_j", baseline.energy_joules, made_.baseline_joules, made_.rounding},
+        {"baseline.average_power_w", baseline.average_power_watts,
+         before > 0 ? made_.baseline_joules / before : 0, before > 0 ? made_.rounding / before : 0},
+        {"iteration_time_s", plan_.iteration_time_seconds, after, 0},
+        {"energy_j", plan_.energy_joules, made_.joules, made_.rounding},
+        {"average_power_w", plan_.average_power_watts, after > 0 ? made_.joules / after : 0,
+         after > 0 ? made_.rounding / after : 0},
+    };
+    for (const auto& figure : figures) {
+      if (Differ(figure.said, figure.made, figure.error)) {
+        return Wrong(figure.field, figure.said, figure.made);
+      }
+    }
+    return CheckPercentages();
+  }
+
+  Result<void> CheckChanges() const {
+    const formats::KnobCounts counts = formats::CountKnobs(plan_);
+    if (plan_.knob_changes != counts.changes) {
+      return Wrong("knob_changes", plan_.knob_changes, counts.changes);
+    }
+    if (plan_.distinct_knobs != counts.distinct) {
+      return Wrong("distinct_knobs", plan_.distinct_knobs, counts.distinct);
+    }
+    if (!plan_.conditions || !plan_.conditions->max_changes) return {};
+    const auto most = static_cast<double>(*plan_.conditions->max_changes);
+    const int all = counts.changes + counts.back;
+    return all > most ? Wrong("conditions.max_changes", most, all) : Result<void>();
+  }
+
+  Result<void> CheckStarts(const std::vector<std::vector<double>>& start_seconds) const {
+    for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
+      const std::vector<PlannedComputation>& run = plan_.ranks[r].computations;
+      for (std::size_t k = 0; k < run.size(); ++k) {
+        const double start = start_seconds[r][k];
+        if (!Differ(run[k].start_seconds, start, kRelative * input_.iteration_seconds)) continue;
+        const Action& action = run[k].action;
+        return Wrong(fmt::format("start_s of {} of stage {}, microbatch {},",
+                                 ComputationTypeName(action.type), action.stage, action.microbatch),
+                     run[k].start_seconds, start);
+      }
+    }
+    return {};
+  }
+
+ private:
+  Result<void> CheckPercentages() const {
+    constexpr double kPoints = 1e-4;
+    // A share of nothing.
+    if (std::abs(made_.baseline_joules) <= made_.rounding) return {};
+    const double saving = 100 * (made_.baseline_joules - made_.joules) / made_.baseline_joules;
+    if (!(std::abs(plan_.saving_percent - saving) <= kPoints)) {
+      return Wrong("saving_percent", plan_.saving_percent, saving);
+    }
+    return {};
+  }
+
+  Result<void> Wrong(std::string_view field, double said, double found) const {
+    return InvalidInput(
+        fmt::format("{}: {} is {:.6g}, but the plan's own computations make {:.6g}: the file was "
+                    "changed after it was written; write it again with 'perseus plan -o DIR'",
+                    path_, field, said, found));
+  }
+
+  const PlanDocument& plan_;
+  const ExplainInput& input_;
+  const std::string& path_;
+  MadeEnergies made_;
+};
+
+// A plan does not say Megatron's group size, but its first rank begins with one.
+int GroupSizeOf(const Schedule& schedule) {
+  int size = 0;
+  int stage = -1;
+  for (const ScheduleStep& step : schedule.ranks.front()) {
+    if (step.action.type != ComputationType::kForward) continue;
+    if (stage >= 0 && step.action.stage != stage) break;
+    stage = step.action.stage;
+    ++size;
+  }
+  return size;
+}
+
+}  // namespace
+
+Result<void> CheckScheduleName(const PlanDocument& plan, const Schedule& schedule,
+                               const std::string& path) {
+  if (CanonicalScheduleName(plan.schedule) != plan.schedule) return {};
+  ScheduleSpec spec;
+  spec.name = plan.schedule;
+  spec.num_stages = plan.stages;
+  spec.virtual_stages = plan.virtual_stages;
+  spec.num_microbatches = plan.microbatches;
+  if (spec.name == "megatron-interleaved") spec.microbatch_group_size = GroupSizeOf(schedule);
+  const Result<Schedule> named = BuildSchedule(spec);
+  if (named && named->ranks == schedule.ranks) return {};
+  return InvalidInput(
+      fmt::format("{}: schedule is {}, but the plan's computations run in another order: the file "
+                  "was changed after it was written, or its schedule came from a file of that "
+                  "name; write it again with 'perseus plan -o DIR'",
+                  path, plan.schedule));
+}
+
+Result<void> CheckOwnFigures(const PlanDocument& plan, const ExplainInput& input,
+                             const std::vector<std::vector<double>>& start_seconds,
+                             const std::string& path) {
+  const OwnFigures figures(plan, input, path);
+  if (auto good = figures.CheckSums(); !good) return good;
+  if (auto good = figures.CheckChanges(); !good) return good;
+  return figures.CheckStarts(start_seconds);
+}
+
+}  // namespace perseus::cli

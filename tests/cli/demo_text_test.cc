@@ -1,0 +1,70 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/demo_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace perseus::cli {
+namespace {
+
+using demo::DemoResult;
+using demo::DemoRound;
+using demo::Part;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+DemoRound Round(Part part, int number, double seconds, double joules) {
+  DemoRound round;
+  round.part = part;
+  round.number = number;
+  round.seconds = seconds;
+  round.joules = joules;
+  return round;
+}
+
+TEST(DemoTextTest, OneIterationThatTheMachineDelaysMovesNoFigure) {
+  DemoResult result;
+  // The first begins with cold processes.
+  result.rounds.push_back(Round(Part::kBaseline, 0, 9, 9000));
+  for (const double seconds : {1.0, 5.0, 1.0}) {
+    const int number = static_cast<int>(result.rounds.size());
+    result.rounds.push_back(Round(Part::kBaseline, number, seconds, 1000 * seconds));
+  }
+  result.rounds.push_back(Round(Part::kWaiting, 0, 7, 7000));
+  for (const double seconds : {1.01, 6.0, 1.01, 1.01, 1.01}) {
+    result.rounds.push_back(Round(Part::kPlanned, 0, seconds, seconds > 2 ? 5000 : 900));
+  }
+  const std::string text = DemoSummary(result);
+  EXPECT_THAT(text, HasSubstr("median s"));
+  EXPECT_THAT(text, HasSubstr("1.0100  +1.00 %"));
+  EXPECT_THAT(text, HasSubstr("Saved       500.0 J of 5,000.0 J (10.0 %) in 5 iterations"));
+}
+
+TEST(DemoTextTest, AnEvenNumberHasTwoInTheMiddle) {
+  RoundMedian median;
+  EXPECT_EQ(median.Seconds(), 0);
+  for (const double seconds : {4.0, 1.0, 100.0, 2.0}) {
+    median.Add(Round(Part::kBaseline, 1, seconds, 10 * seconds));
+  }
+  EXPECT_EQ(median.count(), 4);
+  EXPECT_EQ(median.Seconds(), 3);
+  EXPECT_EQ(median.Joules(), 30);
+}
+
+TEST(DemoTextTest, ARowSaysWhichRanksHaveThePlanAlready) {
+  DemoRound round = Round(Part::kWaiting, 2, 0.5, 100);
+  EXPECT_THAT(DemoRow(round, {}), StartsWith("no plan yet    2"));
+  EXPECT_THAT(DemoRow(round, {}), Not(HasSubstr("ranks")));
+  round.plan_version = 1;
+  round.ranks_with_plan = 5;
+  EXPECT_THAT(DemoRow(round, {}), StartsWith("plan comes     2"));
+  EXPECT_THAT(DemoRow(round, {}), HasSubstr("  plan 1 on 5 of 8 ranks"));
+}
+
+}  // namespace
+}  // namespace perseus::cli
