@@ -34,4 +34,13 @@ std::optional<double> ParseFinite(std::string_view text) {
   return number.value;
 }
 
+double TakeUnit(std::span<const UnitScale> units, std::string_view* text) {
+  for (const UnitScale& unit : units) {
+    if (!text->ends_with(unit.name)) continue;
+    text->remove_suffix(unit.name.size());
+    return unit.scale;
+  }
+  return 1;
+}
+
 }  // namespace perseus

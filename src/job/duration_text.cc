@@ -15,16 +15,7 @@ namespace perseus::job {
 
 Result<double> ParseDuration(std::string_view text) {
   std::string_view digits = text;
-  double scale = 1;
-  if (digits.ends_with("us")) {
-    digits.remove_suffix(2);
-    scale = 1e-6;
-  } else if (digits.ends_with("ms")) {
-    digits.remove_suffix(2);
-    scale = 1e-3;
-  } else if (digits.ends_with("s")) {
-    digits.remove_suffix(1);
-  }
+  const double scale = TakeUnit(kTimeUnits, &digits);
   const std::optional<double> value = ParseFinite(digits);
   if (!value || *value < 0 || *value * scale > kMaxSeconds) {
     return InvalidInput(fmt::format(

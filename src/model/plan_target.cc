@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "common/numbers.h"
 #include "perseus/plan.h"
@@ -55,17 +54,6 @@ std::string TargetHint(std::string_view text) {
   return fmt::format("; did you mean {:.6g}x?", 1 + *value / 100);
 }
 
-// Takes a unit of time off the end; returns how many seconds it is.
-double TakeUnit(std::string_view* text) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
-  for (const auto& [unit, seconds] : kUnits) {
-    if (!text->ends_with(unit)) continue;
-    text->remove_suffix(unit.size());
-    return seconds;
-  }
-  return 1;
-}
-
 }  // namespace
 
 std::string_view GranularityName(Granularity granularity) {
@@ -87,7 +75,7 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   std::string_view number = text;
   const bool factor = number.ends_with('x');
   if (factor) number.remove_suffix(1);
-  const double unit = factor ? 1 : TakeUnit(&number);
+  const double unit = factor ? 1 : TakeUnit(kTimeUnits, &number);
   const std::optional<double> value = ParseFinite(number);
   // A time may be too short for a number once it is in seconds.
   if (!value || !(*value * unit > 0)) {

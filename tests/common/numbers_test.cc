@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 namespace perseus {
 namespace {
@@ -35,6 +36,21 @@ TEST(NumbersTest, ANumberOfACellMayHaveSpaces) {
   EXPECT_EQ(ParseNumber("1 2").kind, NumberKind::kNone);
   EXPECT_EQ(ParseNumber(" ").kind, NumberKind::kNone);
   EXPECT_EQ(Trimmed(" \ta b\t"), "a b");
+}
+
+TEST(NumbersTest, AUnitIsTakenOffTheEnd) {
+  const auto expect = [](std::string_view text, double scale, std::string_view left) {
+    std::string_view taken = text;
+    EXPECT_EQ(TakeUnit(kTimeUnits, &taken), scale) << text;
+    EXPECT_EQ(taken, left) << text;
+  };
+  expect("20ms", 1e-3, "20");
+  expect("500us", 1e-6, "500");
+  expect("3 s", 1, "3 ");
+  expect("1ss", 1, "1s");
+  expect("4", 1, "4");
+  expect("5min", 1, "5min");
+  expect("", 1, "");
 }
 
 }  // namespace
