@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
+#include "perseus/pipeline.h"
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
@@ -115,6 +117,18 @@ struct Plan {
   // Where it was asked for: Planner::AddDiscreteBound().
   std::optional<DiscreteBound> discrete_bound;
 };
+
+// Changes of clock (of knob) in one iteration of one pipeline, all ranks together.
+struct KnobChanges {
+  int within = 0;  // Between computations of the iteration: Plan::knob_changes.
+  int back = 0;    // From a rank's last computation to its first of the next iteration.
+
+  // As Conditions::max_changes and ChangePricePoint count them.
+  int all() const { return within + back; }
+};
+// Of one knob, or option, for each computation of `dag`.
+KnobChanges CountKnobChanges(const PipelineDag& dag, std::span<const int> knobs);
+KnobChanges CountKnobChanges(const PipelineDag& dag, const std::vector<CostOption>& options);
 
 // Where on the frontier a plan should be.
 struct PlanTarget {

@@ -17,6 +17,7 @@
 #include "cli/profile_flags.h"
 #include "cli/serve_flags.h"
 #include "cli/trace_flags.h"
+#include "model/emulated_iterations.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/job_file.h"
@@ -86,7 +87,7 @@ struct SynthFlags {
 struct EmulateFlags {
   // Pipelines and target come from the job, what is an option of its own below.
   EmulationSpec spec;
-  std::int64_t iterations = 100;
+  std::int64_t iterations = model::kIterationsOfEmulate;
   std::optional<std::string> policy;
   std::string plan_file;
   bool compare = false;

@@ -207,10 +207,6 @@ std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& 
   return sentences;
 }
 
-}  // namespace
-
-namespace {
-
 Result<RobustPlan> Search(const Planner& planner, double seconds, const RobustPlanSpec& spec,
                           ProgressLine* progress) {
   const auto show = progress->Function();
@@ -223,7 +219,8 @@ Result<RobustPlan> Search(const Planner& planner, double seconds, const RobustPl
 PaperPlan OnPaper(const Planner& planner, const Plan& plan, double seconds, double change_joules) {
   const Plan& baseline = planner.baseline();
   const auto joules = [&](const Plan& of) {
-    return of.energy_joules + change_joules * ChangesOf(planner.pipeline(), of).all();
+    return of.energy_joules +
+           change_joules * CountKnobChanges(planner.pipeline().dag, of.options).all();
   };
   PaperPlan paper;
   paper.slowdown_percent = report::PercentOver(seconds, baseline.iteration_time_seconds);
@@ -294,15 +291,6 @@ Result<void> TryOtherCalls(const Job& job, const Planner& planner, double second
 
 }  // namespace
 
-PlanChanges ChangesOf(const CostedPipeline& pipeline, const Plan& plan) {
-  PlanChanges changes;
-  changes.within = plan.knob_changes;
-  for (const std::vector<int>& order : pipeline.dag.rank_order) {
-    if (plan.options[order.front()].knob != plan.options[order.back()].knob) ++changes.back;
-  }
-  return changes;
-}
-
 Result<RobustPlan> SearchThatHolds(const Job& job, const Planner& planner, double seconds,
                                    double effort, bool with_bound, ProgressLine* progress) {
   progress->SetWhat("plan that holds");
@@ -327,7 +315,8 @@ Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double se
   held.paper = (*figures)[1];
   held.max_clocks = (*figures)[2];
   held.settings = job.settings;
-  held.paper_changes = ChangesOf(planner.pipeline(), held.robust.paper_plan).all();
+  held.paper_changes =
+      CountKnobChanges(planner.pipeline().dag, held.robust.paper_plan.options).all();
   CompareOnPaper(planner, seconds, RobustSpecOf(job.settings).constraints, effort, &held);
   if (auto tried = TryOtherCalls(job, planner, seconds, effort, progress, &held); !tried) {
     return tl::unexpected(tried.error());

@@ -21,16 +21,6 @@
 
 namespace perseus::cli {
 
-// Changes of clock of one pipeline, all ranks together, as --max-changes counts them.
-struct PlanChanges {
-  int within = 0;  // An iteration.
-  int back = 0;    // From its end to the start of the next.
-
-  int all() const { return within + back; }
-};
-
-PlanChanges ChangesOf(const CostedPipeline& pipeline, const Plan& plan);
-
 // What the plan that holds comes to where clocks are asked for at another time.
 struct OtherCallMode {
   CallAhead call_ahead = CallAhead::kNone;

@@ -80,15 +80,15 @@ class OwnFigures {
 
   Result<void> CheckChanges() const {
     const formats::KnobCounts counts = formats::CountKnobs(plan_);
-    if (plan_.knob_changes != counts.changes) {
-      return Wrong("knob_changes", plan_.knob_changes, counts.changes);
+    if (plan_.knob_changes != counts.changes.within) {
+      return Wrong("knob_changes", plan_.knob_changes, counts.changes.within);
     }
     if (plan_.distinct_knobs != counts.distinct) {
       return Wrong("distinct_knobs", plan_.distinct_knobs, counts.distinct);
     }
     if (!plan_.conditions || !plan_.conditions->max_changes) return {};
     const auto most = static_cast<double>(*plan_.conditions->max_changes);
-    const int all = counts.changes + counts.back;
+    const int all = counts.changes.all();
     return all > most ? Wrong("conditions.max_changes", most, all) : Result<void>();
   }
 

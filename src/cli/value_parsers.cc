@@ -7,8 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "common/numbers.h"
@@ -39,19 +39,9 @@ Result<std::vector<T>> ParseList(std::string_view text, const Parser& parse) {
   }
 }
 
-struct Unit {
-  std::string_view name;
-  double scale = 1;
-};
-
-// A number with at most one of the units after it; "ms" comes before "s".
-bool ReadNumberWithUnit(std::string_view text, std::initializer_list<Unit> units, double* number) {
-  double scale = 1;
-  for (const Unit& unit : units) {
-    if (!TakeUnit(&text, unit.name)) continue;
-    scale = unit.scale;
-    break;
-  }
+// A number with at most one of the units after it, and spaces before that.
+bool ReadNumberWithUnit(std::string_view text, std::span<const UnitScale> units, double* number) {
+  const double scale = TakeUnit(units, &text);
   if (!ReadNumber(text, number)) return false;
   *number *= scale;
   return true;
@@ -85,9 +75,10 @@ Result<double> ParseShare(std::string_view text, double most) {
 
 Result<double> ParseLongDuration(std::string_view text) {
   constexpr double kMostLongSeconds = 1e9;
+  constexpr UnitScale kLongUnits[] = {{"min", 60}, {"h", 3600}, {"d", 86400}};
   double value = 0;
-  const bool is_number = ReadNumberWithUnit(
-      text, {{"us", 1e-6}, {"ms", 1e-3}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"s", 1}}, &value);
+  const bool is_number =
+      ReadNumberWithUnit(text, kLongUnits, &value) || ReadNumberWithUnit(text, kTimeUnits, &value);
   if (!is_number || value < 0 || value > kMostLongSeconds) {
     return InvalidInput(fmt::format(
         "expected seconds (90), or a number with a unit (20ms, 90s, 15min, 1h, 30d), not negative "
@@ -99,9 +90,9 @@ Result<double> ParseLongDuration(std::string_view text) {
 
 Result<double> ParsePower(std::string_view text) {
   constexpr double kMostJobWatts = 1e12;
+  constexpr UnitScale kPowerUnits[] = {{"MW", 1e6}, {"kW", 1e3}, {"W", 1}};
   double value = 0;
-  if (!ReadNumberWithUnit(text, {{"MW", 1e6}, {"kW", 1e3}, {"W", 1}}, &value) || value <= 0 ||
-      value > kMostJobWatts) {
+  if (!ReadNumberWithUnit(text, kPowerUnits, &value) || value <= 0 || value > kMostJobWatts) {
     return InvalidInput(fmt::format(
         "expected watts (300000), or a number with a unit (300kW, 0.3MW), more than 0, got '{}'",
         text));

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <concepts>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -43,6 +44,18 @@ Number ParseNumber(std::string_view text);
 
 // A finite number, where no spaces are allowed; one '+' may be before it.
 std::optional<double> ParseFinite(std::string_view text);
+
+// What a unit after a number makes of it.
+struct UnitScale {
+  std::string_view name;
+  double scale = 1;
+};
+// In seconds. Where units end alike, the longer one comes first.
+inline constexpr UnitScale kTimeUnits[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+
+// Takes the first of the units that the text ends with off its end, and returns its scale; 1
+// where it ends with none.
+double TakeUnit(std::span<const UnitScale> units, std::string_view* text);
 
 }  // namespace perseus
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "model/emulated_iterations.h"
 #include "perseus/emulator.h"
 #include "perseus/policy.h"
-#include "switching/emulated_iterations.h"
 
 namespace perseus {
 namespace emulate {
@@ -89,8 +89,8 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                                   const std::function<bool()>& keep_going) {
   EmulationSpec spec;
   spec.pipelines = pipelines;
-  spec.iterations = switching::EmulatedIterations(planner.pipeline().dag.size(), pipelines,
-                                                  switching::kIterationsOfPlan);
+  spec.iterations =
+      model::EmulatedIterations(planner.pipeline().dag.size(), pipelines, model::kIterationsOfPlan);
   spec.target_seconds = planner.baseline().iteration_time_seconds;
   spec.noise = conditions.noise;
   spec.switching = conditions.switching;

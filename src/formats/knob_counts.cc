@@ -17,10 +17,10 @@ KnobCounts CountKnobs(const PlanDocument& plan) {
     const std::vector<PlannedComputation>& run = rank.computations;
     for (std::size_t k = 0; k < run.size(); ++k) {
       const bool changes = k > 0 && run[k].knob.label != run[k - 1].knob.label;
-      if (changes) ++counts.changes;
+      if (changes) ++counts.changes.within;
       if (k == 0 || changes) distinct.insert(run[k].knob.label);
     }
-    if (!run.empty() && run.front().knob.label != run.back().knob.label) ++counts.back;
+    if (!run.empty() && run.front().knob.label != run.back().knob.label) ++counts.changes.back;
   }
   counts.distinct = static_cast<int>(distinct.size());
   return counts;

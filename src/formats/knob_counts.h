@@ -4,14 +4,14 @@
 #ifndef PERSEUS_FORMATS_KNOB_COUNTS_H_
 #define PERSEUS_FORMATS_KNOB_COUNTS_H_
 
+#include "perseus/plan.h"
 #include "perseus/plan_document.h"
 
 namespace perseus::formats {
 
 // Of one pipeline, all ranks together.
 struct KnobCounts {
-  int changes = 0;  // Within an iteration: `knob_changes`.
-  int back = 0;     // From its end to the start of the next.
+  KnobChanges changes;
   int distinct = 0;
 };
 

@@ -426,7 +426,7 @@ Result<PlanDocument> ParsePlanJson(std::string_view text, const std::string& nam
     return tl::unexpected(finished.error());
   }
   const formats::KnobCounts counts = formats::CountKnobs(*plan);
-  if (plan->knob_changes == kNotSaid) plan->knob_changes = counts.changes;
+  if (plan->knob_changes == kNotSaid) plan->knob_changes = counts.changes.within;
   if (plan->distinct_knobs == kNotSaid) plan->distinct_knobs = counts.distinct;
   return plan;
 }

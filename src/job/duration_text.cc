@@ -15,14 +15,7 @@ namespace perseus::job {
 
 Result<double> ParseDuration(std::string_view text) {
   std::string_view digits = text;
-  double scale = 1;
-  if (TakeUnit(&digits, "us")) {
-    scale = 1e-6;
-  } else if (TakeUnit(&digits, "ms")) {
-    scale = 1e-3;
-  } else {
-    TakeUnit(&digits, "s");
-  }
+  const double scale = TakeUnit(kTimeUnits, &digits);
   const std::optional<double> value = ParseFinite(digits);
   if (!value || *value < 0 || *value * scale > kMaxSeconds) {
     return InvalidInput(fmt::format(

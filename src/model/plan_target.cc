@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "common/numbers.h"
 #include "perseus/plan.h"
@@ -45,15 +44,6 @@ std::string TargetHint(std::string_view text) {
   return fmt::format("; did you mean {:.6g}x?", 1 + *value / 100);
 }
 
-// Takes a unit of time off the end; returns how many seconds it is.
-double TakeUnitOfTime(std::string_view* text) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
-  for (const auto& [unit, seconds] : kUnits) {
-    if (TakeUnit(text, unit)) return seconds;
-  }
-  return 1;
-}
-
 }  // namespace
 
 std::string_view GranularityName(Granularity granularity) {
@@ -74,7 +64,7 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   if (text == "tstar") return PlanTarget{Kind::kTStar, 0};
   std::string_view number = text;
   const bool factor = TakeUnit(&number, "x");
-  const double unit = factor ? 1 : TakeUnitOfTime(&number);
+  const double unit = factor ? 1 : TakeUnit(kTimeUnits, &number);
   const std::optional<double> value = ParseFinite(number);
   // A time may be too short for a number once it is in seconds.
   if (!value || !(*value * unit > 0)) {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <set>
@@ -73,16 +72,9 @@ struct Planner::Impl {
     plan->gap_percent = plan::GapPercent(pipeline, *plan, plan->lower_bound_joules);
     plan->average_power_watts =
         plan->iteration_time_seconds > 0 ? plan->energy_joules / plan->iteration_time_seconds : 0;
+    plan->knob_changes = CountKnobChanges(pipeline.dag, plan->options).within;
     std::set<int> knobs;
-    plan->knob_changes = 0;
-    for (const std::vector<int>& order : pipeline.dag.rank_order) {
-      for (std::size_t k = 0; k < order.size(); ++k) {
-        knobs.insert(plan->options[order[k]].knob);
-        if (k > 0 && plan->options[order[k]].knob != plan->options[order[k - 1]].knob) {
-          ++plan->knob_changes;
-        }
-      }
-    }
+    for (const CostOption& option : plan->options) knobs.insert(option.knob);
     plan->distinct_knobs = static_cast<int>(knobs.size());
     plan->saving_percent = 0;
     if (baseline.energy_joules > 0) {

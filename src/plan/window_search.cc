@@ -77,7 +77,7 @@ constexpr double kWorkPerPairOfRanks = 10;
 constexpr std::array<int, 3> kPassWindows = {32, 64, 128};
 // Within a pass what is better is offered whenever so many activities are done. Within the first
 // construction an offer goes over all that are left: where there are very many activities, when
-// twice as many are done, and then kMostOffers times at most.
+// twice as many are done, and then some kMostOffers times, up to twice that by rounding.
 constexpr int kOfferEvery = 256;
 constexpr int kMostOffers = 32;
 // Rank by rank wins most often; one pass in so many goes another way.

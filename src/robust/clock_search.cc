@@ -30,7 +30,7 @@ double ClockSearch::FirstOrder() {
   }
   std::sort(affected_.begin(), affected_.end());
   affected_.erase(std::unique(affected_.begin(), affected_.end()), affected_.end());
-  const double price = price_of_time_ + waiting_watts_;
+  const double price = prices_.of_time() + waiting_watts_;
   proposed_changes_ = 0;
   const auto cost = [&](int sign) {
     double sum = 0;
@@ -64,22 +64,13 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
   constexpr int kRefresh = 24;
   constexpr int kMoveWork = 30;
   constexpr int kMostTogether = 24;
-  constexpr double kMuch = 0.98;
-  constexpr double kLateGain = 3e3;
-  constexpr double kSlowGain = 0.001;
-  constexpr double kFastGain = 0.02;
-  if (price_of_time_ <= 0) price_of_time_ = goal.price_of_time;
+  prices_.Begin(goal);
   waiting_watts_ = goal.waiting_watts;
-  if (price_of_change_ <= 0) price_of_change_ = goal.price_of_change;
-  change_joules_ = goal.change_joules + price_of_change_;
+  change_joules_ = goal.change_joules + prices_.of_change();
   Chosen best;
-  const auto joules_of = [&](const LaneFigures& figures) {
-    return figures.effective_joules + goal.waiting_watts * figures.seconds +
-           goal.change_joules * figures.changes;
-  };
   const auto remember = [&](const LaneFigures& figures) {
-    if (figures.seconds > goal.accepted_seconds || figures.changes > goal.most_changes) return;
-    const double joules = joules_of(figures);
+    if (!goal.Allows(figures)) return;
+    const double joules = goal.Joules(figures);
     if (!best.knobs.empty() && joules >= best.joules) return;
     best = {replay_->knobs(), figures, joules};
   };
@@ -122,24 +113,13 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
       if (scratch_[i] != replay_->knobs()[i]) together.push_back({i, scratch_[i]});
     }
     const LaneFigures now = replay_->figures();
-    // The price of time follows what is missing, faster and faster.
-    const double late = (now.seconds / goal.accepted_seconds - 1) * kLateGain;
-    price_of_time_ *= 1 + (kSlowGain + kFastGain * share * share) * std::clamp(late, -1.0, 1.0);
-    price_of_time_ =
-        std::clamp(price_of_time_, goal.price_of_time * 1e-2, goal.price_of_time * 1e2);
-    // So does that of a change what is left of the limit.
-    if (goal.price_of_change > 0) {
-      const bool many = now.changes > kMuch * goal.most_changes;
-      price_of_change_ *= 1 + (many ? 1 : -1) * (kSlowGain + kFastGain * share * share);
-      price_of_change_ =
-          std::clamp(price_of_change_, goal.price_of_change * 1e-3, goal.price_of_change * 1e2);
-      change_joules_ = goal.change_joules + price_of_change_;
-    }
+    prices_.Adapt(goal, now, share, goal.price_of_time * 1e-2, goal.price_of_time * 1e2);
+    change_joules_ = goal.change_joules + prices_.of_change();
     const LaneFigures& tried = replay_->Try(together);
     work_ += replay_work;
-    const double costs = joules_of(tried) - joules_of(now) +
-                         price_of_time_ * (tried.seconds - now.seconds) +
-                         price_of_change_ * (tried.changes - now.changes);
+    const double costs = goal.Joules(tried) - goal.Joules(now) +
+                         prices_.of_time() * (tried.seconds - now.seconds) +
+                         prices_.of_change() * (tried.changes - now.changes);
     if (costs <= allowance) {
       replay_->Commit();
       remember(replay_->figures());

@@ -13,24 +13,15 @@
 #include "robust/clock_moves.h"
 #include "robust/draws.h"
 #include "robust/lane_replay.h"
+#include "robust/price_control.h"
+#include "robust/search_goal.h"
 
 namespace perseus::robust {
-
-// What the search may not exceed, and what counts.
-struct SearchGoal {
-  double accepted_seconds = 0;  // Mean, by the lanes.
-  double waiting_watts = 0;     // Of the pipeline: what a second costs anyway.
-  double change_joules = 0;
-  int most_changes = 0;
-  double price_of_time = 0;  // Watts, to begin with, beyond waiting.
-  // Joules, to begin with, beyond what a change costs; 0: changes are not scarce.
-  double price_of_change = 0;
-};
 
 struct Chosen {
   std::vector<int> knobs;
   LaneFigures figures;
-  double joules = 0;  // Of the iteration, waiting and changes included.
+  double joules = 0;  // SearchGoal::Joules().
 };
 
 // Simulated annealing over runs of clocks: along a rank, where a run begins,
@@ -49,9 +40,6 @@ class ClockSearch {
   // that it met; without knobs where there was none. Leaves the replay at the last.
   Chosen Anneal(const SearchGoal& goal, const Schedule& schedule);
 
-  double price_of_time() const { return price_of_time_; }
-  std::int64_t work() const { return work_; }
-
  private:
   void Propose();
   double FirstOrder();  // Leaves the proposal in `scratch_`.
@@ -67,9 +55,8 @@ class ClockSearch {
   std::vector<int> scratch_;  // The replay's knobs; with the proposal while it is judged.
   std::vector<int> affected_;
   int proposed_changes_ = 0;  // What the proposal adds.
-  double price_of_time_ = 0;
+  PriceControl prices_;
   double waiting_watts_ = 0;
-  double price_of_change_ = 0;
   double change_joules_ = 0;  // With its price.
   std::int64_t work_ = 0;
 };

@@ -10,16 +10,6 @@
 
 namespace perseus::robust {
 
-int CountChanges(const PipelineDag& dag, std::span<const int> knobs) {
-  int changes = 0;
-  for (const std::vector<int>& order : dag.rank_order) {
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      if (knobs[order[k]] != knobs[order[k == 0 ? order.size() - 1 : k - 1]]) ++changes;
-    }
-  }
-  return changes;
-}
-
 std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const double> price,
                                double change_joules) {
   return CheapestKnobs(pipeline, price, std::vector<double>(pipeline.dag.size(), change_joules));

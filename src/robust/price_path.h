@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
+#include "perseus/plan.h"
 
 namespace perseus::robust {
 
@@ -25,7 +26,10 @@ std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const d
 std::vector<int> CheapestKnobsWithin(const CostedPipeline& pipeline, std::span<const double> price,
                                      int most_changes);
 
-int CountChanges(const PipelineDag& dag, std::span<const int> knobs);
+// As a limit on changes counts them.
+inline int CountChanges(const PipelineDag& dag, std::span<const int> knobs) {
+  return CountKnobChanges(dag, knobs).all();
+}
 
 }  // namespace perseus::robust
 

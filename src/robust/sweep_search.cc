@@ -46,32 +46,12 @@ std::span<const KnobChange> SweepSearch::Propose() {
   return moves_.Propose(replay_->knobs(), replay_->order().order()[place]);
 }
 
-// Prices follow what is missing, faster and faster: that of time whether the iteration is
-// late, that of a change what is left of the limit.
-void SweepSearch::Adapt(const SearchGoal& goal, double share) {
-  constexpr double kMuch = 0.98;
-  constexpr double kLateGain = 3e3;
-  constexpr double kSlowGain = 0.001;
-  constexpr double kFastGain = 0.02;
-  const LaneFigures& now = replay_->figures();
-  const double gain = kSlowGain + kFastGain * share * share;
-  const double late = (now.seconds / goal.accepted_seconds - 1) * kLateGain;
-  price_of_time_ = std::clamp(price_of_time_ * (1 + gain * std::clamp(late, -1.0, 1.0)),
-                              goal.price_of_time / kPriceRange, goal.price_of_time * kPriceRange);
-  if (goal.price_of_change <= 0) return;
-  const bool many = now.changes > kMuch * goal.most_changes;
-  price_of_change_ = std::clamp(price_of_change_ * (many ? 1 + gain : 1 - gain),
-                                goal.price_of_change * 1e-3, goal.price_of_change * 1e2);
-}
-
 Chosen SweepSearch::Anneal(const SearchGoal& goal, const ClockSearch::Schedule& schedule) {
-  if (price_of_time_ <= 0) price_of_time_ = goal.price_of_time;
-  if (price_of_change_ <= 0) price_of_change_ = goal.price_of_change;
+  prices_.Begin(goal);
   Chosen best;
   const auto remember = [&](const LaneFigures& figures) {
-    if (figures.seconds > goal.accepted_seconds || figures.changes > goal.most_changes) return;
-    const double joules = figures.effective_joules + goal.waiting_watts * figures.seconds +
-                          goal.change_joules * figures.changes;
+    if (!goal.Allows(figures)) return;
+    const double joules = goal.Joules(figures);
     if (!best.knobs.empty() && joules >= best.joules) return;
     best.knobs = replay_->knobs();
     best.figures = figures;
@@ -79,8 +59,8 @@ Chosen SweepSearch::Anneal(const SearchGoal& goal, const ClockSearch::Schedule& 
   };
   const auto time_costs = [&](double seconds) {
     const double late = std::max(0.0, seconds - goal.accepted_seconds);
-    return (goal.waiting_watts + price_of_time_) * seconds +
-           (kLateFactor - 1) * price_of_time_ * late;
+    return (goal.waiting_watts + prices_.of_time()) * seconds +
+           (kLateFactor - 1) * prices_.of_time() * late;
   };
   remember(replay_->figures());
   centre_ = 0;
@@ -98,7 +78,8 @@ Chosen SweepSearch::Anneal(const SearchGoal& goal, const ClockSearch::Schedule& 
       next = done + between;
       const double share = static_cast<double>(done) / static_cast<double>(schedule.work);
       heat = schedule.hot_joules * std::pow(schedule.cold_joules / schedule.hot_joules, share);
-      Adapt(goal, share);
+      prices_.Adapt(goal, replay_->figures(), share, goal.price_of_time / kPriceRange,
+                    goal.price_of_time * kPriceRange);
       if (adapted++ % kRefreshEvery == 0) replay_->Refresh();
     }
     const std::span<const KnobChange> proposal = Propose();
@@ -109,7 +90,7 @@ Chosen SweepSearch::Anneal(const SearchGoal& goal, const ClockSearch::Schedule& 
     const LaneFigures& now = replay_->figures();
     if (cost.changes > 0 && now.changes + cost.changes > goal.most_changes) continue;
     const double besides = cost.effective_joules +
-                           (price_of_change_ + goal.change_joules) * cost.changes -
+                           (prices_.of_change() + goal.change_joules) * cost.changes -
                            time_costs(now.seconds);
     // Most moves cost too much whatever the replay will say.
     if (besides + time_costs(now.seconds + cost.seconds) > allowed) continue;

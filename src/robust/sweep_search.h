@@ -11,6 +11,8 @@
 #include "robust/clock_moves.h"
 #include "robust/clock_search.h"
 #include "robust/draws.h"
+#include "robust/price_control.h"
+#include "robust/search_goal.h"
 #include "robust/window_replay.h"
 
 namespace perseus::robust {
@@ -27,7 +29,6 @@ class SweepSearch {
 
  private:
   std::span<const KnobChange> Propose();
-  void Adapt(const SearchGoal& goal, double share);
 
   const CostedPipeline& pipeline_;
   WindowReplay* replay_;
@@ -35,8 +36,7 @@ class SweepSearch {
   ClockMoves moves_;
   double centre_ = 0;  // Place that the sweep has come to,
   double speed_ = 0;   // and by which it goes on with each move.
-  double price_of_time_ = 0;
-  double price_of_change_ = 0;
+  PriceControl prices_;
 };
 
 }  // namespace perseus::robust

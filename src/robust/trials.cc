@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "common/word_hash.h"
-#include "switching/emulated_iterations.h"
+#include "model/emulated_iterations.h"
 
 namespace perseus::robust {
 namespace {
@@ -70,7 +70,7 @@ bool Trials::varies() const {
 Trials::Replayed Trials::ReplaySettled(const std::vector<CostOption>& options) const {
   std::array<std::int64_t, kShown.size()> shown = {};
   for (std::size_t k = 0; k < shown.size(); ++k) {
-    shown[k] = switching::EmulatedIterations(pipeline_.dag.size(), pipelines_, kShown[k]);
+    shown[k] = model::EmulatedIterations(pipeline_.dag.size(), pipelines_, kShown[k]);
   }
   const auto [run, settled] = ReplayUntilSettled(pipeline_, options, conditions_, shown.back());
   const std::size_t count = run.seconds.size();

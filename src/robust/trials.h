@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "model/emulated_iterations.h"
 #include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/robust_plan.h"
 #include "robust/exact_replay.h"
-#include "switching/emulated_iterations.h"
 
 namespace perseus::robust {
 
@@ -46,8 +46,8 @@ class Trials {
 
  private:
   // Iterations of the emulations whose figures are shown: of `emulate`, and of `plan`.
-  static constexpr std::array<std::int64_t, 2> kShown = {switching::kIterationsOfEmulate,
-                                                         switching::kIterationsOfPlan};
+  static constexpr std::array<std::int64_t, 2> kShown = {model::kIterationsOfEmulate,
+                                                         model::kIterationsOfPlan};
 
   struct Iteration {
     double seconds = 0;

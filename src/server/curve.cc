@@ -298,13 +298,9 @@ PlanDocument Curve::Document(const CurvePlan& plan) const {
       frontier_.EnergyAt(std::max(document.iteration_time_seconds, frontier_.fastest_seconds)));
   document.gap_percent =
       100 * (document.energy_joules - document.lower_bound_joules) / document.lower_bound_joules;
+  document.knob_changes = CountKnobChanges(pipeline.dag, document.options).within;
   std::vector<bool> used(pipeline.knobs.size());
-  for (const auto& order : pipeline.dag.rank_order) {
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      used[plan.knobs[order[k]]] = true;
-      document.knob_changes += k > 0 && plan.knobs[order[k]] != plan.knobs[order[k - 1]] ? 1 : 0;
-    }
-  }
+  for (const int knob : plan.knobs) used[knob] = true;
   document.distinct_knobs = static_cast<int>(std::count(used.begin(), used.end(), true));
 
   PlanContext context;

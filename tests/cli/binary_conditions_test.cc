@@ -1,113 +1,26 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Plans under conditions, from the job file to the emulation of what was written.
+// Plans under conditions: what is written, and where they come from.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/conditions_testing.h"
 #include "cli/run_perseus.h"
-#include "cli/sample_job_testing.h"
 
 namespace perseus::cli {
 namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
-using testing::MatchesRegex;
 using testing::Not;
 
-class BinaryConditionsTest : public SampleJobTest {
- protected:
-  static std::string Out(const std::vector<std::string>& arguments) {
-    const RunResult run = RunPerseus(arguments);
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    return run.out;
-  }
-  // Without line breaks.
-  static std::string Words(const std::string& text) {
-    std::string words;
-    for (const char c : text) {
-      if (c != ' ' && c != '\n') {
-        words += c;
-      } else if (!words.empty() && words.back() != ' ') {
-        words += ' ';
-      }
-    }
-    return words;
-  }
-  // What the plan of these flags is written to.
-  std::string Write(const std::vector<std::string>& flags, const std::string& name) const {
-    std::vector<std::string> arguments = Arguments("plan", flags);
-    arguments.insert(arguments.end(), {"--effort", "0.05", "-o", folder_.Path(name)});
-    Out(arguments);
-    return folder_.Path(name) + "/plan.json";
-  }
-
-  std::vector<std::string> flags_ = {"--switch-latency", "20ms",      "--noise",        "1%",
-                                     "--call-ahead",     "predicted", "--max-slowdown", "0.5%",
-                                     "--max-changes",    "6"};
-};
-
-TEST_F(BinaryConditionsTest, ConstraintsBesideConditionsLeaveMostOfTheSaving) {
-  std::vector<std::string> flags = flags_;
-  const json without = json::parse(ReadText(Write(flags, "without")));
-  flags.insert(flags.end(), {"--max-clocks", "2", "--time-margin", "0.1%"});
-  const json with = json::parse(ReadText(Write(flags, "with")));
-  EXPECT_LE(with["distinct_knobs"], 2);
-  EXPECT_GT(with["expected"]["saving_percent"].get<double>(),
-            0.7 * without["expected"]["saving_percent"].get<double>());
-}
-
-// Where all stages are about equally slow, a margin leaves room off the critical path alone.
-TEST_F(BinaryConditionsTest, AMarginWithFewChangesSavesNearlyAsMuch) {
-  const auto saving = [](const std::vector<std::string>& margin) {
-    std::vector<std::string> arguments = {"plan",   "examples/gpt3-1.3b-a100-sxm.toml",
-                                          "--json", "--switch-latency",
-                                          "15ms",   "--max-changes",
-                                          "20",     "--effort",
-                                          "0.0157"};
-    arguments.insert(arguments.end(), margin.begin(), margin.end());
-    return json::parse(Out(arguments))["expected"]["saving_percent"].get<double>();
-  };
-  EXPECT_GT(saving({"--time-margin", "1%"}), 0.8 * saving({}));
-}
-
-// By hand, stage 0 at 1200 MHz but for its first and last computation: 4.2 % with two changes.
-TEST_F(BinaryConditionsTest, TwoChangesSaveWhatTwoByHandSave) {
-  const std::vector<std::string> arguments = {"plan",      "examples/gpt3-1.3b-a100-sxm.toml",
-                                              "--json",    "--switch-latency",
-                                              "15ms",      "--call-ahead",
-                                              "predicted", "--noise",
-                                              "1%",        "--max-changes",
-                                              "2",         "--effort",
-                                              "0.0625"};
-  const json plan = json::parse(Out(arguments));
-  EXPECT_GT(plan["expected"]["saving_percent"], 4.2);
-  EXPECT_LE(plan["expected"]["slowdown_percent"], 0.1);
-}
-
-// Limits that are searched one by one gave 4.56, 3.33, 3.93 and 4.79 % (docs/planning.md); a walk
-// that may never pass the limit 0.98 % with 5, 2.75 % with 20.
-TEST_F(BinaryConditionsTest, AGranularityWithFewChangesSavesWhatFewChangesCan) {
-  double before = 0;
-  for (const std::string most : {"5", "10", "20", "50"}) {
-    const std::vector<std::string> arguments = {"plan",   "examples/gpt3-1.3b-a100-sxm.toml",
-                                                "--json", "--switch-latency",
-                                                "15ms",   "--max-changes",
-                                                most,     "--granularity",
-                                                "phase"};
-    const double saving = json::parse(Out(arguments))["expected"]["saving_percent"].get<double>();
-    EXPECT_GE(saving, before - 1e-9) << most;
-    EXPECT_GT(saving, 4) << most;
-    before = saving;
-  }
-}
+class BinaryConditionsTest : public ConditionsTest {};
 
 TEST_F(BinaryConditionsTest, ExplainAndFrontierSayWhatHoldsOnPaperAlone) {
   const std::string path = Write(flags_, "explained");
@@ -136,83 +49,6 @@ TEST_F(BinaryConditionsTest, ExplainAndFrontierSayWhatHoldsOnPaperAlone) {
   EXPECT_THAT(Out(Arguments("frontier", {})), Not(is_said));
 }
 
-TEST_F(BinaryConditionsTest, EmulationJsonRecordsItsScenario) {
-  const auto scenario = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments =
-        Arguments("emulate", {"--iterations", "3", "--dp", "2", "-o", folder_.Path("scenario")});
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    Out(arguments);
-    return json::parse(ReadText(folder_.Path("scenario/emulation.json")))["scenario"];
-  };
-  const json with = scenario({"--noise", "1%", "--switch-latency", "20ms", "--call-ahead", "end",
-                              "--straggler", "slow=1.2,pipeline=1,from=1"});
-  EXPECT_EQ(with["noise"], 0.01);
-  EXPECT_EQ(with["switch_latency_s"], 0.02);
-  EXPECT_EQ(with["call_ahead"], "end");
-  EXPECT_EQ(with["iterations"], 3);
-  ASSERT_EQ(with["stragglers"].size(), 1u);
-  EXPECT_EQ(with["stragglers"][0]["kind"], "slow");
-  EXPECT_EQ(with["stragglers"][0]["value"], 1.2);
-  EXPECT_EQ(with["stragglers"][0]["pipeline"], 1);
-  EXPECT_EQ(with["stragglers"][0]["rank"], nullptr);
-  EXPECT_EQ(with["stragglers"][0]["from"], 1);
-  EXPECT_EQ(with["random_stragglers"], nullptr);
-  EXPECT_THAT(with["in_words"].get<std::string>(), HasSubstr("noise of 1 % a computation"));
-  EXPECT_THAT(ReadText(folder_.Path("scenario/report.html")),
-              HasSubstr("Scenario: noise of 1 % a computation"));
-  const json without = scenario({});
-  EXPECT_EQ(without["noise"], 0);
-  EXPECT_TRUE(without["stragglers"].empty());
-  const json random = scenario({"--straggler-rate", "5%"})["random_stragglers"];
-  EXPECT_EQ(random["rate_per_day"], 0.05);
-}
-
-// What is said in another unit than meant comes before the figures that it spoils.
-TEST_F(BinaryConditionsTest, ALatencyThatIsTooLongIsSaidFirst) {
-  for (const char* const command : {"emulate", "plan"}) {
-    std::vector<std::string> arguments = Arguments(command, {"--switch-latency", "1000"});
-    arguments.insert(arguments.end(), {"--effort", "0.02"});
-    const std::string out = Out(arguments);
-    const std::size_t note = out.find("--switch-latency is 1000 s");
-    ASSERT_NE(note, std::string::npos) << command;
-    EXPECT_LT(note, out.find("saving")) << command;
-    EXPECT_EQ(out.find("--switch-latency is 1000 s", note + 1), std::string::npos);
-  }
-}
-
-TEST_F(BinaryConditionsTest, EmulateSaysThatItSearchesLess) {
-  const auto is_said = HasSubstr("effort of 0.2");
-  EXPECT_THAT(Out(Arguments("emulate", {})), is_said);
-  EXPECT_THAT(Out(Arguments("emulate", {"--effort", "0.2"})), Not(is_said));
-  EXPECT_THAT(Out(Arguments("emulate", {"--policy", "max-clocks"})), Not(is_said));
-}
-
-TEST_F(BinaryConditionsTest, EmulateTakesThemFromThePlanUnlessAFlagSaysOtherwise) {
-  const std::string path = Write(flags_, "held");
-  const json plan = json::parse(ReadText(folder_.Path("held/plan.json")));
-  EXPECT_EQ(plan["conditions"]["switch_latency_s"], 0.02);
-  EXPECT_EQ(plan["conditions"]["call_ahead"], "predicted");
-  EXPECT_EQ(plan["conditions"]["max_changes"], 6);
-  EXPECT_LE(plan["knob_changes"], 6);
-  const json& expected = plan["expected"];
-  EXPECT_LE(expected["slowdown_percent"], 0.5);
-  // The first of its five seeds.
-  const auto emulate = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments =
-        Arguments("emulate", {"--plan", path, "--iterations", "200", "--seed", "1001", "--json"});
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return json::parse(Out(arguments));
-  };
-  const json same = emulate({});
-  EXPECT_LT(
-      std::fabs(same["saving_percent"].get<double>() - expected["saving_percent"].get<double>()),
-      10 * expected["saving_spread_percent"].get<double>() + 1e-9);
-  EXPECT_GT(same["clock_calls"], 0);
-  EXPECT_EQ(same["iterations"], emulate({"--switch-latency", "20ms"})["iterations"]);
-  EXPECT_NE(same["iterations"], emulate({"--noise", "0"})["iterations"]);
-  EXPECT_NE(same["iterations"], emulate({"--call-ahead", "none"})["iterations"]);
-}
-
 TEST_F(BinaryConditionsTest, JobFileAndFlagsSayTheSame) {
   Write(flags_, "flags");
   const std::string job = folder_.Write(
@@ -228,137 +64,6 @@ TEST_F(BinaryConditionsTest, WithoutThemNothingIsSaidOfThem) {
   Write({}, "paper");
   EXPECT_THAT(ReadText(folder_.Path("paper/plan.json")), Not(HasSubstr("conditions")));
   EXPECT_THAT(Out(Arguments("plan", {"--json"})), Not(HasSubstr("expected")));
-}
-
-TEST_F(BinaryConditionsTest, PlanSaysWhatItGivesUp) {
-  std::vector<std::string> arguments = Arguments("plan", flags_);
-  arguments.insert(arguments.end(), {"--effort", "0.05"});
-  const std::string text = Out(arguments);
-  EXPECT_THAT(text, HasSubstr("Under     noise of 1 % a computation; clocks in effect 20 ms"));
-  EXPECT_THAT(text, HasSubstr("Emulated  "));
-  EXPECT_THAT(text, HasSubstr("Given up  "));
-  EXPECT_THAT(text, HasSubstr("On paper  "));
-  arguments.emplace_back("--json");
-  const json document = json::parse(Out(arguments));
-  EXPECT_GT(document["paper_plan"]["saving_percent"], 0);
-  EXPECT_TRUE(document["bound"].contains("proven"));
-  EXPECT_TRUE(document["price_curve"].is_array());
-}
-
-// What is drawn once for a job leaves little to slow: said so, with a slowdown that helps.
-TEST_F(BinaryConditionsTest, NoiseOfAJobSaysWhichSlowdownWouldHelp) {
-  const std::vector<std::string> base = {
-      "plan", "examples/gpt3-1.3b-a100-sxm.toml", "--stage-noise", "1%", "--effort", "0.05"};
-  const std::string text = Words(Out(base));
-  EXPECT_THAT(text, Not(HasSubstr("late clocks")));
-  EXPECT_THAT(text, HasSubstr("which stages are slow differs from job to job"));
-  const std::string flag = "With --max-slowdown ";
-  const std::size_t at = text.find(flag);
-  ASSERT_NE(at, std::string::npos) << text;
-  const std::string slowdown =
-      text.substr(at + flag.size(), text.find(' ', at + flag.size()) - (at + flag.size()));
-  std::vector<std::string> more = base;
-  more.insert(more.end(), {"--json", "--max-slowdown", slowdown});
-  const json with = json::parse(Out(more));
-  EXPECT_GE(with["expected"]["saving_percent"].get<double>(),
-            with["paper_plan"]["expected"]["saving_percent"].get<double>() - 0.01);
-  // Just below, as the name has two digits, that plan does not hold: what holds is another one.
-  const double named = std::stod(slowdown);
-  const double digit = std::pow(10, std::floor(std::log10(named)) - 1);
-  std::vector<std::string> tight = base;
-  tight.insert(tight.end(),
-               {"--json", "--max-slowdown", std::to_string(named - 1.01 * digit) + "%"});
-  const json below = json::parse(Out(tight));
-  EXPECT_NE(below["energy_j"], below["paper_plan"]["energy_j"]);
-}
-
-// The limit counts changes, of which late calls make fewer.
-TEST_F(BinaryConditionsTest, WhatTheLimitForbidsIsNotAdvised) {
-  std::vector<std::string> arguments = {"plan",
-                                        "examples/gpt3-1.3b-a100-sxm.toml",
-                                        "--stage-noise",
-                                        "1%",
-                                        "--switch-latency",
-                                        "20ms",
-                                        "--min-call-interval",
-                                        "500ms",
-                                        "--effort",
-                                        "0.02"};
-  arguments.insert(arguments.end(), {"--max-changes", "12"});
-  const std::string text = Words(Out(arguments));
-  EXPECT_THAT(text, HasSubstr("More --max-slowdown, or less --confidence, lets more"));
-  EXPECT_THAT(text, Not(HasSubstr("would do")));
-}
-
-// Changes that cost more than they save are no help.
-TEST_F(BinaryConditionsTest, AdviceCountsThePriceOfChanges) {
-  const std::string text = Words(Out({"plan", "examples/gpt3-1.3b-a100-sxm.toml", "--stage-noise",
-                                      "1%", "--change-price", "5", "--effort", "0.02"}));
-  EXPECT_THAT(text, Not(HasSubstr("would do")));
-  EXPECT_THAT(text, MatchesRegex(".*gives up nothing against the -[0-9.]+ % that a plan without "
-                                 "conditions has on paper, both with the price of their.*"));
-  EXPECT_THAT(text, MatchesRegex(".*With the price of its changes -[0-9.]+ % would be saved.*"));
-}
-
-// What takes more time is compared with what has that time, too.
-TEST_F(BinaryConditionsTest, ASlowerPlanIsComparedAtItsOwnTime) {
-  const std::string text = Words(Out({"plan", "examples/gpt3-1.3b-a100-sxm.toml", "--stage-noise",
-                                      "1%", "--max-slowdown", "2%", "--effort", "0.02"}));
-  EXPECT_THAT(text, MatchesRegex(".*Given up [0-9.]+ % is [0-9.]+ points less than the [0-9.]+ % "
-                                 "that a plan without conditions has on paper in the same time "
-                                 "\\(\\+[0-9.]+ %\\).*"));
-}
-
-// Whoever wrote a key is not told of a flag.
-TEST_F(BinaryConditionsTest, AdviceNamesKeysOfTheJobFile) {
-  const std::string job = folder_.Write(
-      "keys.toml",
-      "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\nblocking_power = 20\n"
-      "at = 1000\neffort = 0.02\n[conditions]\nstage_noise = '3%'\nmax_slowdown = '0.1%'\n"
-      "confidence = '95%'\n");
-  const std::string text = Words(Out({"plan", job}));
-  EXPECT_THAT(text, HasSubstr("the least energy is with at = \"economic\""));
-  std::vector<std::string> flags = Arguments("plan", {"--at", "1000", "--effort", "0.02"});
-  EXPECT_THAT(Words(Out(flags)), HasSubstr("the least energy is with --at economic"));
-  const std::string tight = folder_.Write(
-      "tight.toml",
-      "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\nblocking_power = 20\n"
-      "effort = 0.02\n[conditions]\nstage_noise = '1%'\nmax_slowdown = '0.1%'\n"
-      "confidence = '95%'\n");
-  const std::string helps = Words(Out({"plan", tight}));
-  EXPECT_THAT(helps, HasSubstr("With max_slowdown = \""));
-  EXPECT_THAT(helps, HasSubstr("less 'confidence' helps"));
-}
-
-TEST_F(BinaryConditionsTest, AnotherModeOfCallsIsNamedWhereItSavesMore) {
-  const auto text = [](const std::string& latency, const std::string& mode) {
-    return Words(Out({"plan", "examples/gpt3-1.3b-a100-sxm.toml", "--switch-latency", latency,
-                      "--call-ahead", mode, "--effort", "0.05"}));
-  };
-  EXPECT_THAT(text("200ms", "end"),
-              MatchesRegex(".*Calls with --call-ahead (none|predicted) instead of end such a plan "
-                           "saves at least .*"));
-  EXPECT_THAT(text("15ms", "none"), HasSubstr("Calls with --call-ahead predicted instead of none"));
-  EXPECT_THAT(text("15ms", "predicted"), Not(HasSubstr("--call-ahead")));
-}
-
-TEST_F(BinaryConditionsTest, LateTargetsHaveABoundAndPointsThatDiffer) {
-  const std::vector<std::string> base = {
-      "plan", "examples/gpt3-1.3b-a100-sxm.toml", "--at", "tstar", "--noise", "1%", "--effort",
-      "0.05"};
-  std::vector<std::string> arguments = base;
-  arguments.emplace_back("--json");
-  const json document = json::parse(Out(arguments));
-  // Least energy is at T_economic, where 24.1 % are saved.
-  EXPECT_GT(document["bound"]["saving_percent"], document["expected"]["saving_percent"]);
-  EXPECT_LT(document["bound"]["saving_percent"], 25);
-  const std::string text = Words(Out(base));
-  const std::string curve = "what changes of clock an iteration save: 0 ";
-  const std::size_t at = text.find(curve);
-  ASSERT_NE(at, std::string::npos) << text;
-  const std::size_t end = text.find(" %", at);
-  const std::string first = text.substr(at + curve.size(), end - at - curve.size());
-  EXPECT_THAT(text.substr(end, text.find('.', end + 12) - end), Not(HasSubstr(" " + first + " %")));
 }
 
 // The same number everywhere: with those from the end of an iteration to the start of the next.
@@ -396,50 +101,6 @@ TEST_F(BinaryConditionsTest, TheTableMarksThePlanThatIsWritten) {
               HasSubstr("Energy per iteration, under the conditions"));
 }
 
-TEST_F(BinaryConditionsTest, ThePriceOfChangesIsStatedApart) {
-  const std::vector<std::string> late = {"--switch-latency", "20ms", "--iterations", "4", "--json"};
-  std::vector<std::string> priced = late;
-  priced.insert(priced.end(), {"--change-price", "0.5"});
-  const std::string path = Write(flags_, "held");
-  const auto emulate = [&](std::vector<std::string> flags) {
-    flags.insert(flags.end(), {"--plan", path});
-    return json::parse(Out(Arguments("emulate", flags)));
-  };
-  const json without = emulate(late);
-  EXPECT_FALSE(without.contains("price_of_changes"));
-  const json with = emulate(priced);
-  EXPECT_EQ(with["energy_j"], without["energy_j"]);
-  const json& price = with["price_of_changes"];
-  EXPECT_EQ(price["price_j"], 0.5 * with["clock_calls"].get<double>());
-  EXPECT_GT(price["price_j"], 0);
-  EXPECT_EQ(price["baseline_price_j"], 0);
-  EXPECT_LT(price["saving_percent"], with["saving_percent"]);
-  // In text, too, and what the plan says of itself.
-  std::vector<std::string> plan = Arguments("plan", flags_);
-  plan.insert(plan.end(), {"--effort", "0.05", "--change-price", "0.5"});
-  EXPECT_THAT(Out(plan), HasSubstr("(--change-price), 0.0 J at maximum clocks; in"));
-}
-
-// The flag, or the key of the job file or of the plan.
-TEST_F(BinaryConditionsTest, ThePriceOfChangesIsNamedAsItWasGiven) {
-  const std::string job = folder_.Write(
-      "priced.toml",
-      "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\nblocking_power = 20\n"
-      "effort = 0.05\n[conditions]\nnoise = '1 %'\nswitch_latency = '20 ms'\n"
-      "call_ahead = 'predicted'\nchange_price = 0.5\n");
-  const auto is_key = HasSubstr(" J ('change_price'), ");
-  const auto is_flag = HasSubstr(" J (--change-price), ");
-  EXPECT_THAT(Words(Out({"plan", job, "-o", folder_.Path("priced")})), is_key);
-  EXPECT_THAT(Words(Out({"plan", job, "--change-price", "0.6"})), is_flag);
-  EXPECT_THAT(Words(Out({"emulate", job, "--iterations", "4"})), is_key);
-  const std::vector<std::string> replay =
-      Arguments("emulate", {"--iterations", "4", "--plan", folder_.Path("priced/plan.json")});
-  EXPECT_THAT(Words(Out(replay)), HasSubstr(" J (change_price_j of the plan), "));
-  std::vector<std::string> more = replay;
-  more.insert(more.end(), {"--change-price", "0.6"});
-  EXPECT_THAT(Words(Out(more)), is_flag);
-}
-
 TEST_F(BinaryConditionsTest, WhatIsMisplacedInAJobFileIsSaid) {
   const std::string job =
       "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\nblocking_power = 20\n";
@@ -451,63 +112,6 @@ TEST_F(BinaryConditionsTest, WhatIsMisplacedInAJobFileIsSaid) {
   const RunResult above = RunPerseus({"plan", folder_.Write("b.toml", job + "noise = '1%'\n")});
   EXPECT_EQ(above.exit_code, 2);
   EXPECT_THAT(above.err, HasSubstr("put it below a line [conditions]"));
-}
-
-TEST_F(BinaryConditionsTest, APlanForMicrobatchesThatDifferIsNotReplayedSilently) {
-  const std::string work = folder_.Write("work.csv", "microbatch,factor\n0,1\n1,2\n2,1\n3,0.5\n");
-  const std::string path = Write({"--work", work}, "work");
-  const auto notes = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> flags = {"--plan", path, "--iterations", "2", "--json"};
-    flags.insert(flags.end(), more.begin(), more.end());
-    return json::parse(Out(Arguments("emulate", flags)))["notes"].dump();
-  };
-  EXPECT_THAT(notes({}), HasSubstr("give the work table that it was made with (--work)"));
-  EXPECT_THAT(notes({"--work", work}), Not(HasSubstr("work")));
-  const std::string other = folder_.Write("other.csv", "microbatch,factor\n0,1\n1,2\n2,3\n");
-  EXPECT_THAT(notes({"--work", other}), HasSubstr("microbatches of other lengths"));
-  EXPECT_THAT(notes({"--work", other}), HasSubstr("rows for 3 of 4 microbatches"));
-}
-
-TEST_F(BinaryConditionsTest, ASpreadIsHeldAgainstTheLatencyOfThePlan) {
-  const RunResult run = RunPerseus(
-      Arguments("emulate", {"--plan", Write(flags_, "held"), "--switch-latency-spread", "30ms"}));
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.err, HasSubstr("--switch-latency-spread is 0.03 s, more than the latency of "
-                                 "0.02 s that it is the spread of, after the plan's conditions"));
-  // A latency below the spread that the plan was made for.
-  std::vector<std::string> spread = flags_;
-  spread.insert(spread.end(), {"--switch-latency-spread", "5ms"});
-  const RunResult below = RunPerseus(
-      Arguments("emulate", {"--plan", Write(spread, "spread"), "--switch-latency", "1ms"}));
-  EXPECT_EQ(below.exit_code, 2);
-  EXPECT_THAT(below.err, HasSubstr("--switch-latency is 0.001 s, less than its spread in the "
-                                   "plan's conditions, 0.005 s;"));
-}
-
-TEST_F(BinaryConditionsTest, ALatencyInTheWrongUnitIsNoted) {
-  std::vector<std::string> arguments =
-      Arguments("plan", {"--switch-latency", "20s", "--effort", "0.05"});
-  EXPECT_THAT(Out(arguments), HasSubstr("did you mean 20ms?"));
-}
-
-TEST_F(BinaryConditionsTest, PowerLimitsSayWhatARunIsTooShortFor) {
-  // 4.5 s an iteration: ends of a band 0.01 Hz apart need 100 s.
-  const std::string text = Out(Arguments(
-      "emulate", {"--iterations", "1", "--power-band", "0.5-0.51", "--band-limit", "1kW"}));
-  EXPECT_THAT(text, HasSubstr("not resolved for max-clocks, perseus"));
-  EXPECT_THAT(text, HasSubstr("emulate at least 23 iterations"));
-  // One plan has no slower one.
-  const std::string path = Write({}, "paper");
-  const json limited = json::parse(Out(Arguments(
-      "emulate", {"--iterations", "2", "--plan", path, "--ramp-limit", "0.01W/s", "--json"})));
-  EXPECT_EQ(limited["power_limits"]["slower"].size(), 1u);
-  EXPECT_EQ(limited["power_limits"]["slower"][0]["keeps"], false);
-}
-
-TEST_F(BinaryConditionsTest, EmulateMakesThePlanThatHoldsWhereItIsTold) {
-  std::vector<std::string> arguments = Arguments("emulate", flags_);
-  arguments.insert(arguments.end(), {"--effort", "0.05", "--iterations", "20"});
-  EXPECT_THAT(Out(arguments), HasSubstr("perseus (holds)"));
 }
 
 }  // namespace

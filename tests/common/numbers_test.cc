@@ -51,5 +51,20 @@ TEST(NumbersTest, AUnitIsTakenWithTheSpacesBeforeIt) {
   }
 }
 
+TEST(NumbersTest, TheScaleOfTheUnitThatIsTakenIsTold) {
+  const auto expect = [](std::string_view text, double scale, std::string_view left) {
+    std::string_view taken = text;
+    EXPECT_EQ(TakeUnit(kTimeUnits, &taken), scale) << text;
+    EXPECT_EQ(taken, left) << text;
+  };
+  expect("20ms", 1e-3, "20");
+  expect("500us", 1e-6, "500");
+  expect("3 s", 1, "3");
+  expect("1ss", 1, "1s");
+  expect("4", 1, "4");
+  expect("5min", 1, "5min");
+  expect("", 1, "");
+}
+
 }  // namespace
 }  // namespace perseus

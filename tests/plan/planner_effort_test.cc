@@ -139,6 +139,30 @@ TEST(PlannerTest, TellsOfBetterPlansAndStopsWhenTold) {
   }
 }
 
+// However little the work is, down to the least effort of a job.
+TEST(PlannerTest, TheFirstPlanTakesSomeOfTheWorkAndNoMoreThanATwentieth) {
+  std::mt19937 random(38);
+  ProfileShape shape;
+  shape.stages = 4;
+  shape.clocks = 12;
+  const Planner planner =
+      Plans(Costed(RandomRows(random, shape), DagOf("1f1b", 4, 96), Blocking(70)));
+  for (const double factor : {1.0, 1.05}) {
+    for (const double effort : {0.001, 0.01, 1.0}) {
+      double share = -1;
+      const auto plan = planner.PlanFor(factor * planner.baseline().iteration_time_seconds, {},
+                                        effort, [&](const PlanProgress& progress) {
+                                          share = progress.share;
+                                          return progress.better == nullptr;
+                                        });
+      ASSERT_TRUE(plan) << plan.error().message;
+      CheckHonest(planner, *plan);
+      EXPECT_GT(share, 0) << factor << ' ' << effort;
+      EXPECT_LE(share, 0.05) << factor << ' ' << effort;
+    }
+  }
+}
+
 TEST(PlannerTest, AManySteppedLadderNeverGetsWorse) {
   std::mt19937 random(37);
   for (int round = 0; round < 6; ++round) {

@@ -276,6 +276,56 @@ TEST(ConstrainedPlanTest, MoreEffortIsNeverWorseWithADwellOrFewClocks) {
   }
 }
 
+// The knobs of each better plan that the search tells of; only of those that are there before it
+// says that any of its work is done, where it is told to end then.
+std::vector<std::vector<int>> ToldOf(const Planner& planner, const RobustPlanSpec& spec,
+                                     bool ends_at_work) {
+  std::vector<std::vector<int>> told;
+  const auto plan = PlanUnder(planner, planner.baseline().iteration_time_seconds, spec,
+                              [&](const PlanProgress& progress) {
+                                if (ends_at_work && progress.share > 0) return false;
+                                if (progress.better == nullptr) return true;
+                                std::vector<int>& knobs = told.emplace_back();
+                                for (const CostOption& option : progress.better->options) {
+                                  knobs.push_back(option.knob);
+                                }
+                                return true;
+                              });
+  EXPECT_TRUE(plan) << plan.error().message;
+  return told;
+}
+
+// More effort tells of the same plans, then of others: the search begins from none that depends on
+// the effort. Clocks come at once, so a plan on paper of any effort would hold.
+TEST(ConstrainedPlanTest, MoreEffortGoesOnFromWhereLessEnds) {
+  std::mt19937 random(71);
+  std::size_t compared = 0;
+  for (int run = 0; run < 12; ++run) {
+    const Planner planner = RandomPlanner(random, 4, 6, 8);
+    RobustPlanSpec spec = Under(planner, 0);
+    spec.conditions.max_slowdown = 0.01;
+    if (run % 4 < 2) spec.conditions.max_changes = 20;
+    // With a margin alone, a second round tries plans on paper before the work of the first.
+    const bool has_margin = run % 2 == 0;
+    if (has_margin) {
+      spec.constraints.time_margin_fraction = 0.02;
+    } else if (run % 3 == 0) {
+      spec.constraints.granularity = Granularity::kPhase;
+    } else {
+      spec.constraints.min_dwell_seconds = 3 * ShortestSeconds(planner.pipeline());
+    }
+    std::vector<std::vector<int>> less = ToldOf(planner, spec, has_margin);
+    spec.effort = has_margin ? 1.0 : 1.0 / 16;
+    const std::vector<std::vector<int>> more = ToldOf(planner, spec, has_margin);
+    // After the search comes what PlanFor() makes with the asked effort.
+    if (!has_margin && !less.empty()) less.pop_back();
+    ASSERT_LE(less.size(), more.size()) << run;
+    EXPECT_TRUE(std::equal(less.begin(), less.end(), more.begin())) << run;
+    compared += less.size();
+  }
+  EXPECT_GT(compared, 30U);
+}
+
 // With a granularity or a dwell, too: what is tried for fewer changes is tried for more.
 TEST(ConstrainedPlanTest, ALooserLimitOnChangesIsNeverWorse) {
   std::mt19937 random(61);

@@ -44,6 +44,8 @@ int main() {
   Check(!perseus::BuildSchedule({.name = "no such schedule"}), "schedule.h: an unknown name");
 
   const auto dag = ValueOf(perseus::BuildDag(schedule, {}), "BuildDag");
+  const std::vector<int> knobs(static_cast<std::size_t>(dag.size()), 0);
+  Check(perseus::CountKnobChanges(dag, knobs).all() == 0, "plan.h: CountKnobChanges");
   const std::vector<double> durations(static_cast<std::size_t>(dag.size()), 1.0);
   Check(perseus::Replay(dag, durations).iteration_time_seconds == 22, "pipeline.h");
 

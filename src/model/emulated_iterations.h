@@ -1,20 +1,20 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_SWITCHING_EMULATED_ITERATIONS_H_
-#define PERSEUS_SWITCHING_EMULATED_ITERATIONS_H_
+#ifndef PERSEUS_MODEL_EMULATED_ITERATIONS_H_
+#define PERSEUS_MODEL_EMULATED_ITERATIONS_H_
 
 #include <algorithm>
 #include <cstdint>
 
-namespace perseus::switching {
+namespace perseus::model {
 
 // Of `perseus emulate` where none are given, and of the figures that `perseus plan` shows.
 inline constexpr std::int64_t kIterationsOfEmulate = 100;
 inline constexpr std::int64_t kIterationsOfPlan = 200;
 
-// How many iterations an emulation of a plan shows: `most`, and fewer where pipelines are
-// large, since that is work for each.
+// How many iterations an emulation of a plan shows (ExpectedFigures::iterations): `most`, and
+// fewer where pipelines are large, since that is work for each.
 inline std::int64_t EmulatedIterations(int computations, int pipelines, std::int64_t most) {
   constexpr std::int64_t kLeast = 10;
   constexpr double kMostComputations = 4e6;  // That are replayed for one plan and seed.
@@ -22,6 +22,6 @@ inline std::int64_t EmulatedIterations(int computations, int pipelines, std::int
   return std::clamp(static_cast<std::int64_t>(kMostComputations / each), kLeast, most);
 }
 
-}  // namespace perseus::switching
+}  // namespace perseus::model
 
-#endif  // PERSEUS_SWITCHING_EMULATED_ITERATIONS_H_
+#endif  // PERSEUS_MODEL_EMULATED_ITERATIONS_H_
