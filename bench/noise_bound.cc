@@ -95,6 +95,10 @@ int Run(std::span<char*> arguments) {
   const int lanes = static_cast<int>(number(6, "128"));
   const int rounds = static_cast<int>(number(7, "400"));
   const auto seed = static_cast<std::uint64_t>(number(8, "1"));
+  if (lanes < 1 || rounds < 1) {
+    fmt::print(stderr, "LANES and ROUNDS are at least 1\n");
+    return 2;
+  }
 
   const std::clock_t begin = std::clock();
   const CostedPipeline& pipeline = planner->pipeline();
@@ -108,7 +112,12 @@ int Run(std::span<char*> arguments) {
   const robust::DualBound dual =
       most_changes > 0 ? robust::PricesForChanges(pipeline, samples, accepted, most_changes, rounds)
                        : robust::BoundByPrices(pipeline, samples, accepted, 0, rounds);
-  // A second is worth more than the power of waiting: the least energy is at the accepted time.
+  // Where a second is worth more than the power of waiting, the least energy is at the accepted
+  // time.
+  if (dual.price_of_time < watts) {
+    fmt::print(stderr, "more time than saves energy is accepted; accept less\n");
+    return 2;
+  }
   const double effective_joules =
       most_changes > 0 ? LeastWithChanges(pipeline, samples, dual, accepted, most_changes)
                        : dual.effective_joules;
@@ -118,7 +127,7 @@ int Run(std::span<char*> arguments) {
              text(1, "gpt3"), text(2, "96"), 100 * noise.per_computation,
              most_changes > 0 ? fmt::format("{} changes", most_changes) : "any changes",
              samples.lanes, rounds, 100 * (1 - least_joules / base_joules), cpu);
-  return dual.price_of_time >= watts ? 0 : 1;
+  return 0;
 }
 
 }  // namespace

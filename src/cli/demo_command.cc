@@ -58,7 +58,7 @@ class LiveView {
   void Say(const std::string& sentence) { Write(sentence + "\n"); }
 
   void See(const DemoRound& round) {
-    RoundMedian& baseline = baselines_[round.straggler ? 1 : 0];
+    RoundFigures& baseline = baselines_[round.straggler ? 1 : 0];
     if (IsBaseline(round)) baseline.Add(round);
     const std::string line = DemoRow(round, baseline);
     if (!is_terminal_) return Write(line + "\n");
@@ -93,7 +93,7 @@ class LiveView {
   const Style& style_;
   bool is_terminal_;
   bool drawn_ = false;
-  std::array<RoundMedian, 2> baselines_;
+  std::array<RoundFigures, 2> baselines_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string_view>
 
 #include "cli/table.h"
@@ -45,20 +46,26 @@ std::string_view NameOfRow(const DemoRound& round) {
 
 }  // namespace
 
-void RoundMedian::Add(const DemoRound& round) {
+void RoundFigures::Add(const DemoRound& round) {
   seconds_.push_back(round.seconds);
   joules_.push_back(round.joules);
 }
 
-double RoundMedian::Seconds() const { return MedianOf(seconds_); }
-double RoundMedian::Joules() const { return MedianOf(joules_); }
+double RoundFigures::Seconds() const { return MedianOf(seconds_); }
+double RoundFigures::Joules() const { return MedianOf(joules_); }
+double RoundFigures::TotalJoules() const {
+  return std::accumulate(joules_.begin(), joules_.end(), 0.0);
+}
+double RoundFigures::MeanSeconds() const {
+  return std::accumulate(seconds_.begin(), seconds_.end(), 0.0) / std::max(count(), 1);
+}
 
 bool IsBaseline(const DemoRound& round) {
   return (round.part == Part::kBaseline || round.part == Part::kBaselineStraggler) &&
          round.number > 0;
 }
 
-std::string DemoRow(const DemoRound& round, const RoundMedian& baseline) {
+std::string DemoRow(const DemoRound& round, const RoundFigures& baseline) {
   std::string line =
       fmt::format("{:<12}{:>4}  {:>7.3f} s", NameOfRow(round), round.number, round.seconds);
   if (round.part == Part::kPlanned && baseline.count() > 0) {
@@ -80,8 +87,8 @@ std::string DemoRow(const DemoRound& round, const RoundMedian& baseline) {
 }
 
 std::string DemoSummary(const DemoResult& result) {
-  std::array<RoundMedian, 2> baseline;
-  std::array<RoundMedian, 2> planned;
+  std::array<RoundFigures, 2> baseline;
+  std::array<RoundFigures, 2> planned;
   for (const DemoRound& round : result.rounds) {
     const std::size_t which = round.straggler ? 1 : 0;
     if (round.part == Part::kPlanned) {
@@ -95,9 +102,10 @@ std::string DemoSummary(const DemoResult& result) {
       {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   double saved = 0;
   double spent = 0;
+  std::string means;
   for (std::size_t which = 0; which < 2; ++which) {
-    const RoundMedian& before = baseline[which];
-    const RoundMedian& after = planned[which];
+    const RoundFigures& before = baseline[which];
+    const RoundFigures& after = planned[which];
     if (after.count() == 0 || before.count() == 0) continue;
     const std::string condition = which == 0 ? "no straggler" : "straggler, +20 %";
     table.AddRow({condition + ": maximum clocks", fmt::format("{}", before.count()),
@@ -109,7 +117,10 @@ std::string DemoSummary(const DemoResult& result) {
                   WithThousands(after.Joules(), 1),
                   FormatPercent(-PercentMore(after.Joules(), before.Joules()), 1)});
     spent += before.Joules() * after.count();
-    saved += (before.Joules() - after.Joules()) * after.count();
+    saved += before.Joules() * after.count() - after.TotalJoules();
+    means += fmt::format("{}{} {}", means.empty() ? "" : ", ",
+                         FormatSignedPercent(PercentMore(after.MeanSeconds(), before.Seconds()), 2),
+                         which == 0 ? "without a straggler" : "with one");
   }
   std::uint64_t calls = 0;
   std::uint64_t coalesced = 0;
@@ -129,13 +140,14 @@ std::string DemoSummary(const DemoResult& result) {
   }
   std::string text = "\n" + table.Format("-");
   text += fmt::format(
-      "\nSaved       {} J of {} J ({}) in {} iterations, by the medians above. These are of one\n"
-      "            iteration of both pipelines' {} GPUs, from barrier to barrier; medians, as "
-      "single\n"
-      "            iterations get longer where this machine has other work to do.\n",
+      "\nSaved       {} J of {} J ({}) in {} iterations: all that they used, against as many\n"
+      "            baseline medians. Above, medians of one iteration of both pipelines' {} GPUs,\n"
+      "            from barrier to barrier.\n"
+      "Mean time   {}. Single iterations\n"
+      "            are longer where a new plan is not there yet, or this machine has other work.\n",
       WithThousands(saved, 1), WithThousands(spent, 1),
       FormatPercent(spent > 0 ? saved / spent * 100 : 0, 1),
-      planned[0].count() + planned[1].count(), demo::kRanks);
+      planned[0].count() + planned[1].count(), demo::kRanks, means);
   text += fmt::format(
       "Clocks      {} calls of some {:.1f} ms, {} more overtaken by newer ones; of the planned\n"
       "            changes {} took effect before their computation, {} as it began, {} within it,\n"

@@ -11,14 +11,16 @@
 
 namespace perseus::cli {
 
-// Median time and energy of the iterations that were added: a machine with other work makes single
-// iterations much longer, which would move a mean.
-class RoundMedian {
+// Time and energy of the iterations that were added. Medians, for a machine with other work makes
+// single iterations much longer; and what they all took, where nothing may be left out.
+class RoundFigures {
  public:
   void Add(const demo::DemoRound& round);
   int count() const { return static_cast<int>(seconds_.size()); }
   double Seconds() const;  // 0 where none was added.
   double Joules() const;
+  double MeanSeconds() const;
+  double TotalJoules() const;
 
  private:
   std::vector<double> seconds_;
@@ -30,7 +32,7 @@ class RoundMedian {
 bool IsBaseline(const demo::DemoRound& round);
 
 // One iteration in a line, compared with the baseline of its condition.
-std::string DemoRow(const demo::DemoRound& round, const RoundMedian& baseline);
+std::string DemoRow(const demo::DemoRound& round, const RoundFigures& baseline);
 
 // What came of it all: a table and three facts.
 std::string DemoSummary(const demo::DemoResult& result);

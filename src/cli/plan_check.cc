@@ -121,7 +121,7 @@ class OwnFigures {
 
   Result<void> Wrong(std::string_view field, double said, double found) const {
     return InvalidInput(
-        fmt::format("{}: {} is {:.6g}, but the plan's own computations make {:.6g}: the file was "
+        fmt::format("{}: {} is {}, but the plan's own computations make {}: the file was "
                     "changed after it was written; write it again with 'perseus plan -o DIR'",
                     path_, field, said, found));
   }
@@ -149,9 +149,10 @@ int GroupSizeOf(const Schedule& schedule) {
 
 Result<void> CheckScheduleName(const PlanDocument& plan, const Schedule& schedule,
                                const std::string& path) {
-  if (CanonicalScheduleName(plan.schedule) != plan.schedule) return {};
+  const auto name = CanonicalScheduleName(plan.schedule);
+  if (!name) return {};
   ScheduleSpec spec;
-  spec.name = plan.schedule;
+  spec.name = *name;
   spec.num_stages = plan.stages;
   spec.virtual_stages = plan.virtual_stages;
   spec.num_microbatches = plan.microbatches;
@@ -160,8 +161,7 @@ Result<void> CheckScheduleName(const PlanDocument& plan, const Schedule& schedul
   if (named && named->ranks == schedule.ranks) return {};
   return InvalidInput(
       fmt::format("{}: schedule is {}, but the plan's computations run in another order: the file "
-                  "was changed after it was written, or its schedule came from a file of that "
-                  "name; write it again with 'perseus plan -o DIR'",
+                  "was changed after it was written; write it again with 'perseus plan -o DIR'",
                   path, plan.schedule));
 }
 

@@ -41,7 +41,7 @@ Result<std::vector<T>> ParseList(std::string_view text, const Parser& parse) {
 
 // A number with at most one of the units after it, and spaces before that.
 bool ReadNumberWithUnit(std::string_view text, std::span<const UnitScale> units, double* number) {
-  const double scale = TakeUnit(units, &text);
+  const double scale = TakeScale(units, &text);
   if (!ReadNumber(text, number)) return false;
   *number *= scale;
   return true;

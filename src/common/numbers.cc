@@ -41,7 +41,7 @@ std::optional<double> ParseFinite(std::string_view text) {
   return number.value;
 }
 
-double TakeUnit(std::span<const UnitScale> units, std::string_view* text) {
+double TakeScale(std::span<const UnitScale> units, std::string_view* text) {
   for (const UnitScale& unit : units) {
     if (TakeUnit(text, unit.name)) return unit.scale;
   }

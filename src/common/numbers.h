@@ -55,7 +55,7 @@ inline constexpr UnitScale kTimeUnits[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}
 
 // Takes the first of the units that the text ends with off its end, and returns its scale; 1
 // where it ends with none.
-double TakeUnit(std::span<const UnitScale> units, std::string_view* text);
+double TakeScale(std::span<const UnitScale> units, std::string_view* text);
 
 }  // namespace perseus
 

@@ -15,7 +15,7 @@ namespace perseus::job {
 
 Result<double> ParseDuration(std::string_view text) {
   std::string_view digits = text;
-  const double scale = TakeUnit(kTimeUnits, &digits);
+  const double scale = TakeScale(kTimeUnits, &digits);
   const std::optional<double> value = ParseFinite(digits);
   if (!value || *value < 0 || *value * scale > kMaxSeconds) {
     return InvalidInput(fmt::format(

@@ -64,7 +64,7 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   if (text == "tstar") return PlanTarget{Kind::kTStar, 0};
   std::string_view number = text;
   const bool factor = TakeUnit(&number, "x");
-  const double unit = factor ? 1 : TakeUnit(kTimeUnits, &number);
+  const double unit = factor ? 1 : TakeScale(kTimeUnits, &number);
   const std::optional<double> value = ParseFinite(number);
   // A time may be too short for a number once it is in seconds.
   if (!value || !(*value * unit > 0)) {

@@ -132,6 +132,8 @@ Result<Schedule> ParseSchedule(std::string_view text, const std::string& name) {
   }
   Schedule schedule;
   schedule.name = BaseName(name);
+  // Who reads the name must not take the file for the schedule that we make.
+  if (CanonicalScheduleName(schedule.name)) schedule.name += " (file)";
   schedule.ranks = std::move(*ranks);
   ReadOldSplitBackwards(schedule);
   schedule.num_ranks = static_cast<int>(schedule.ranks.size());

@@ -150,8 +150,26 @@ TEST_F(EditedPlanTest, ExplainKnowsTheSchedulesByName) {
     EXPECT_EQ(run.exit_code, 2) << name;
     EXPECT_THAT(run.err, HasSubstr("edited.json: schedule is " + name + ", but the plan's"));
   }
+  // By another of its names, too.
+  EXPECT_EQ(Explain("schedule", "\"GPipe\"").exit_code, 2);
   EXPECT_EQ(Explain("schedule", "\"order.csv\"").exit_code, 0);
-  EXPECT_EQ(Explain("microbatches", "5").exit_code, 2);
+}
+
+// A file may have a name of ours, and hold another order.
+TEST_F(SafetyTest, ExplainBelievesAPlanOfAFileThatIsNamedAsASchedule) {
+  const std::string profile = folder_.Write("four.csv", SampleProfile(4));
+  const std::string file = folder_.Path("1f1b");
+  ASSERT_EQ(RunPerseus({"schedule", "gpipe", "--stages", "4", "--microbatches", "8", "--format",
+                        "csv", "-o", file})
+                .exit_code,
+            0);
+  const RunResult planned =
+      RunPerseus({"plan", profile, "--schedule-file", file, "--blocking-power", "20", "--effort",
+                  "0.05", "-o", folder_.Path("of_file")});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  const RunResult run = RunPerseus({"explain", folder_.Path("of_file/plan.json")});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("1f1b (file)"));
 }
 
 // Whatever the planner makes is what its name says.

@@ -27,7 +27,7 @@ DemoRound Round(Part part, int number, double seconds, double joules) {
   return round;
 }
 
-TEST(DemoTextTest, OneIterationThatTheMachineDelaysMovesNoFigure) {
+TEST(DemoTextTest, OneIterationThatTheMachineDelaysMovesNoMedian) {
   DemoResult result;
   // The first begins with cold processes.
   result.rounds.push_back(Round(Part::kBaseline, 0, 9, 9000));
@@ -42,11 +42,13 @@ TEST(DemoTextTest, OneIterationThatTheMachineDelaysMovesNoFigure) {
   const std::string text = DemoSummary(result);
   EXPECT_THAT(text, HasSubstr("median s"));
   EXPECT_THAT(text, HasSubstr("1.0100  +1.00 %"));
-  EXPECT_THAT(text, HasSubstr("Saved       500.0 J of 5,000.0 J (10.0 %) in 5 iterations"));
+  // It is not left out of what was used, nor of the mean.
+  EXPECT_THAT(text, HasSubstr("Saved       -3,600.0 J of 5,000.0 J (-72.0 %) in 5 iterations"));
+  EXPECT_THAT(text, HasSubstr("Mean time   +100.80 % without a straggler. Single"));
 }
 
 TEST(DemoTextTest, AnEvenNumberHasTwoInTheMiddle) {
-  RoundMedian median;
+  RoundFigures median;
   EXPECT_EQ(median.Seconds(), 0);
   for (const double seconds : {4.0, 1.0, 100.0, 2.0}) {
     median.Add(Round(Part::kBaseline, 1, seconds, 10 * seconds));

@@ -54,7 +54,7 @@ TEST(NumbersTest, AUnitIsTakenWithTheSpacesBeforeIt) {
 TEST(NumbersTest, TheScaleOfTheUnitThatIsTakenIsTold) {
   const auto expect = [](std::string_view text, double scale, std::string_view left) {
     std::string_view taken = text;
-    EXPECT_EQ(TakeUnit(kTimeUnits, &taken), scale) << text;
+    EXPECT_EQ(TakeScale(kTimeUnits, &taken), scale) << text;
     EXPECT_EQ(taken, left) << text;
   };
   expect("20ms", 1e-3, "20");
