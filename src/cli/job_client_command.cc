@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -294,6 +296,15 @@ Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
       "detection", "compare", "reprofile", "export", "finish", "delete"};
   const std::string about =
       action == "straggler" ? fmt::format("straggler {}", flags.words[1]) : action;
+  const std::size_t taken = action == "list"                             ? 1
+                            : about == "straggler clear"                 ? 4
+                            : action == "straggler" || action == "point" ? 3
+                                                                         : 2;
+  if (std::find(kActions.begin(), kActions.end(), action) != kActions.end()) {
+    if (auto good = CheckNoMoreWords(flags.words, taken, "perseus job " + about); !good) {
+      return tl::unexpected(good.error());
+    }
+  }
   Result<ServerClient> connected = ServerClient::Connect(flags.server);
   if (!connected) return tl::unexpected(connected.error());
   JobClient client(*std::move(connected), flags, style);

@@ -341,9 +341,11 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
     }
     const Json& whole = WholeJobOf(plan);
     const bool is_straggling = whole.value("straggling", Json()) == true;
-    line("iteration", SecondsOf(whole, "iteration_time_s") +
-                          (has_conditions ? ", under the job's conditions" : "") +
-                          (is_straggling ? ", as long as the straggler is slow" : ""));
+    const std::string seconds = SecondsOf(whole, "iteration_time_s");
+    line("iteration", seconds.empty()
+                          ? seconds
+                          : seconds + (has_conditions ? ", under the job's conditions" : "") +
+                                (is_straggling ? ", as long as the straggler is slow" : ""));
     const std::string saving = SavingOf(whole);
     line("saves", saving.empty() || !is_straggling
                       ? saving

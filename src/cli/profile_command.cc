@@ -203,6 +203,10 @@ class ProfileClient {
 Result<Printout> RunProfile(const ProfileFlags& flags, const Style& style) {
   const std::string& action = flags.words[0];
   const std::vector<std::string> actions = {"list", "show", "compare", "export", "delete"};
+  const std::size_t taken = action == "list" ? 1 : action == "compare" ? 3 : 2;
+  if (auto good = CheckNoMoreWords(flags.words, taken, "perseus profile " + action); !good) {
+    return tl::unexpected(good.error());
+  }
   ProfileClient client(flags, style);
   if (action == "list") return client.List();
   if (action == "show") return client.Show(flags.words[1]);

@@ -25,6 +25,18 @@ std::string EnvironmentText(const char* name) {
 
 }  // namespace
 
+Result<void> CheckNoMoreWords(std::span<const std::string> words, std::size_t taken,
+                              std::string_view command) {
+  for (std::size_t k = taken; k < words.size(); ++k) {
+    if (words[k].empty()) continue;
+    return InvalidInput(
+        fmt::format("'{}' takes no further argument '{}'; a value and its unit are one word, as "
+                    "in 400ms, or in quotes",
+                    command, words[k]));
+  }
+  return {};
+}
+
 Result<ServerClient> ServerClient::Connect(const ServerFlags& flags) {
   http::ClientOptions options;
   options.url = !flags.server.empty() ? flags.server : EnvironmentText("PERSEUS_SERVER");

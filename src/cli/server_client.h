@@ -4,8 +4,11 @@
 #ifndef PERSEUS_CLI_SERVER_CLIENT_H_
 #define PERSEUS_CLI_SERVER_CLIENT_H_
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "http/client.h"
@@ -19,6 +22,11 @@ struct ServerFlags {
   std::string token_file;  // Holds one token; or PERSEUS_TOKEN_FILE, or none.
   std::string ca_file;
 };
+
+// Of `words`, which begin with an action, those from `taken` on are not given: else an error,
+// before anything is asked of a server. `command` as it is typed.
+Result<void> CheckNoMoreWords(std::span<const std::string> words, std::size_t taken,
+                              std::string_view command);
 
 // A server, asked until one answer is an error. One thread.
 class ServerClient {

@@ -281,5 +281,18 @@ TEST(JobFlagsTest, EveryFieldHasAFlag) {
   }
 }
 
+// Before a server is asked: half of a value with a unit must change nothing.
+TEST_F(SafetyTest, WordsThatAServersClientDoesNotTakeAreRefused) {
+  for (const Words& words :
+       {Words{"job", "point", "b", "2", "x"}, Words{"job", "delete", "b", "c"},
+        Words{"job", "list", "all"}, Words{"job", "show", "b", "now"},
+        Words{"job", "straggler", "set", "b", "hour"}, Words{"profile", "list", "extra"}}) {
+    const RunResult run = RunPerseus(words);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.err, HasSubstr("takes no further argument '" + words.back() + "'"));
+  }
+  EXPECT_THAT(RunPerseus({"job", "shew", "b", "now"}).err, HasSubstr("did you mean 'show'?"));
+}
+
 }  // namespace
 }  // namespace perseus::cli

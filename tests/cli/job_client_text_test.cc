@@ -103,6 +103,9 @@ TEST(JobClientTextTest, WhatHoldsUnderConditionsIsToldFromWhatIsOnPaper) {
   const std::string under = JobText(job, Style{}, 0);
   EXPECT_THAT(under, HasSubstr("1.0655 s, under the job's conditions"));
   EXPECT_THAT(under, HasSubstr("at maximum clocks; on paper, without the conditions"));
+  // Of a job that is finished there may be no plan's time.
+  job["plan"] = {{"version", 4}, {"reason", "finished"}};
+  EXPECT_THAT(JobText(job, Style{}, 0), Not(HasSubstr(", under the job's conditions")));
 }
 
 TEST(JobClientTextTest, ADelayOfManyIterationsIsProbablyOfAnotherUnit) {
