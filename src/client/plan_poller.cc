@@ -60,7 +60,11 @@ PlanPoller::Step PlanPoller::Try(Step step) {
 PlanPoller::Step PlanPoller::Fail(const std::string& what, Step next) {
   if (state_->stopping()) return next;
   state_->CountServerError();
-  state_->Complain(fmt::format("the server {}: {}", state_->settings().server, what));
+  const std::string& server = state_->settings().server;
+  // Where it cannot be reached, the sentence names it already.
+  state_->Complain(what.find(server) != std::string::npos
+                       ? what
+                       : fmt::format("the server {}: {}", server, what));
   return next;
 }
 

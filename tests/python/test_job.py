@@ -269,6 +269,41 @@ def test_a_timeline_that_breaks_is_given_up_and_said_once() -> None:
     assert job.report()["timeline"] == "host"
 
 
+def test_what_the_client_complains_of_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who trains reads no report; something new is said later, not at once."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    job, _ = job_with(timeline="host")
+    client: Any = job.client
+
+    def said_in_two_steps() -> list[str]:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                with job.step(), job.forward(0):
+                    pass
+        return [str(warning.message) for warning in seen]
+
+    assert said_in_two_steps() == []
+    client.last_error = "the server is away"
+    assert said_in_two_steps() == ["perseus: the server is away; training goes on"]
+    client.last_error = "the clock was not set"
+    assert said_in_two_steps() == []
+    now[0] = 601.0
+    assert said_in_two_steps() == ["perseus: the clock was not set; training goes on"]
+    now[0] = 1300.0
+    assert said_in_two_steps() == []
+
+
+def test_a_job_without_a_server_warns() -> None:
+    """At the latest when it is closed."""
+    job, _ = job_with(timeline="host")
+    client: Any = job.client
+    client.last_error = "the server http://127.0.0.1:9: cannot be reached"
+    with pytest.warns(RuntimeWarning, match="cannot be reached"):
+        job.close()
+
+
 def test_warnings_that_are_errors_do_not_reach_the_trainer() -> None:
     """With python -W error."""
     job, log = job_with(timeline="hots")

@@ -20,12 +20,13 @@ import contextlib
 import logging
 import os
 import threading
+import time
 import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Callable
 
-from perseus.client import Client
+from perseus.client import Client, State
 from perseus.hooks.step_planner import StepPlanner
 from perseus.hooks.timeline import Timeline, find_timeline
 
@@ -36,13 +37,17 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("perseus")
 
+# What the client complains of is said at most this often, and only what is new.
+_QUIET_SECONDS = 600.0
+
 
 class Job:
     """One rank of a training job. Nothing here raises into training.
 
-    What goes wrong in Perseus itself is said once, by `warnings.warn` and the logger "perseus",
-    and training goes on. An exception of the trainer passes through unchanged; the step that it
-    breaks off is given up, and nothing of it is used.
+    What goes wrong in Perseus itself, or what its client complains of (no server, a clock that is
+    refused), is said once, by `warnings.warn` and the logger "perseus", and training goes on. An
+    exception of the trainer passes through unchanged; the step that it breaks off is given up, and
+    nothing of it is used.
 
     Parameters
     ----------
@@ -101,6 +106,8 @@ strict, ahead, options
         self._ignored_steps = 0
         self._outside = 0
         self._failure = ""
+        self._said = ""  # Of the client's complaints, the last that was passed on, and when.
+        self._said_seconds = -_QUIET_SECONDS
         self._clock = clock
         self._timeline: Timeline | None = None
         self._find: str | None = None  # How a timeline is still to be found.
@@ -296,6 +303,7 @@ strict, ahead, options
             self.step_abandon()
         if self._step_planner is not None:
             self._step_planner.close()
+        self._pass_on_complaint()
         if self._owns_client:
             self.client.close()
 
@@ -420,6 +428,18 @@ strict, ahead, options
         self._open = self.quiet = False
         self._iteration += 1
         self._step_lock.release()
+        self._pass_on_complaint()
+
+    def _pass_on_complaint(self) -> None:
+        """Say what the client's threads complain of: who trains reads no `report()`."""
+        now = time.monotonic()
+        # One that was never opened has said why.
+        if now - self._said_seconds < _QUIET_SECONDS or self.client.state == State.CLOSED:
+            return
+        complaint = self.client.last_error
+        if complaint and complaint != self._said and complaint != self._failure:
+            self._said, self._said_seconds = complaint, now
+            say(complaint)
 
     def _find_timeline(self) -> None:
         how, self._find = self._find, None
@@ -436,7 +456,7 @@ strict, ahead, options
 
 def say(text: str) -> None:
     """Warn and log one sentence; never raises, even where warnings are errors."""
-    text = f"perseus: {text}; training goes on"
+    text = f"perseus: {text.rstrip('.')}; training goes on"
     _log.warning("%s", text)
     with contextlib.suppress(Warning):  # -W error: it is in the log.
         warnings.warn(text, RuntimeWarning, stacklevel=3)
