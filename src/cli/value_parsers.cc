@@ -31,7 +31,7 @@ Result<std::vector<T>> ParseList(std::string_view text, const Parser& parse) {
   std::vector<T> values;
   while (true) {
     const std::size_t comma = text.find(',');
-    Result<T> value = parse(text.substr(0, comma));
+    Result<T> value = parse(Trimmed(text.substr(0, comma)));
     if (!value) return tl::unexpected(value.error());
     values.push_back(*value);
     if (comma == std::string_view::npos) return values;
@@ -90,7 +90,6 @@ Result<double> ParseLongDuration(std::string_view text) {
 
 Result<double> ParsePower(std::string_view text) {
   constexpr double kMostJobWatts = 1e12;
-  constexpr UnitScale kPowerUnits[] = {{"MW", 1e6}, {"kW", 1e3}, {"W", 1}};
   double value = 0;
   if (!ReadNumberWithUnit(text, kPowerUnits, &value) || value <= 0 || value > kMostJobWatts) {
     return InvalidInput(fmt::format(
@@ -144,23 +143,6 @@ Result<Price> ParsePrice(std::string_view text) {
   return price;
 }
 
-Result<double> ParseNumber(std::string_view text, const Range& range, std::string_view unit) {
-  double value = 0;
-  const bool is_number = ReadNumber(text, &value);
-  const bool inside = range.excludes_ends ? value > range.least && value < range.most
-                                          : value >= range.least && value <= range.most;
-  if (!is_number || !inside) {
-    const std::string space = unit.empty() ? "" : fmt::format(" of {}", unit);
-    return InvalidInput(range.excludes_ends
-                            ? fmt::format("expected a number{} between {} and {} (neither included)"
-                                          ", got '{}'",
-                                          space, range.least, range.most, text)
-                            : fmt::format("expected a number{} from {} to {}, got '{}'", space,
-                                          range.least, range.most, text));
-  }
-  return value;
-}
-
 Result<PlanTarget> ParseTarget(std::string_view text) {
   std::string name(text);
   for (char& c : name) {
@@ -180,7 +162,7 @@ Result<std::vector<int>> ParseCounts(std::string_view text, int least, int most)
 
 Result<std::vector<double>> ParseWatts(std::string_view text) {
   return ParseList<double>(text, [](std::string_view item) {
-    return ParseNumber(item, {.least = 0, .most = kMaxWatts}, "watts");
+    return ParseQuantity(item, {.least = 0, .most = kMaxWatts}, job::kInWatts);
   });
 }
 
