@@ -139,8 +139,9 @@ std::string DiscreteBoundText(const Plan& plan) {
   constexpr double kThousandths = 1e3;
   const auto up = [](double percent) { return std::ceil(kThousandths * percent) / kThousandths; };
   return fmt::format(
-      "No plan of this time needs {:.3f} % less energy: proven block by block, with real options; "
-      "the relaxation, which mixes options, proves {:.3f} %.",
+      "This plan uses at most {:.3f} % more energy than the best plan of the same time could: "
+      "proven block by block, with real options; the relaxation, which mixes options, proves "
+      "{:.3f} %.",
       up(plan.discrete_bound->gap_percent), up(plan.gap_percent));
 }
 

@@ -60,5 +60,15 @@ TEST(TextTest, SharedKnobTextStaysTrue) {
             "with one knob per stage-type: proven; no such plan that ends in time saves more.");
 }
 
+TEST(TextTest, DiscreteBoundTextStaysTrue) {
+  Plan plan;
+  plan.gap_percent = 0.0655;
+  plan.discrete_bound = DiscreteBound{.lower_bound_joules = 100, .gap_percent = 0.0201};
+  EXPECT_EQ(DiscreteBoundText(plan),
+            "This plan uses at most 0.021 % more energy than the best plan of the same time could: "
+            "proven block by block, with real options; the relaxation, which mixes options, proves "
+            "0.066 %.");
+}
+
 }  // namespace
 }  // namespace perseus::report
