@@ -126,9 +126,7 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
                   },
                   {});
   parser->AddValue<double>(&flags->run.carbon_g_per_kwh, "--carbon", "GRAMS",
-                           "Grams of CO2 of a kWh.", [](std::string_view text) {
-                             return ParseQuantity(text, {0, 1e6}, {"grams", {}, {}});
-                           });
+                           "Grams of CO2 of a kWh: 380, or with a unit 0.38kg.", ParseCarbon);
   parser->SetGroup("Questions");
   parser->AddFlag(&flags->imbalance, "--imbalance",
                   "What uneven stages cost, and what a better partition would save.");

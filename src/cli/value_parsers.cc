@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "job/limits.h"
 #include "job/share_text.h"
@@ -141,6 +142,22 @@ Result<Price> ParsePrice(std::string_view text) {
         text));
   }
   return price;
+}
+
+Result<double> ParseCarbon(std::string_view text) {
+  constexpr double kMostGrams = 1e6;
+  constexpr UnitScale kMassUnits[] = {{"kg", 1e3}, {"g", 1}};
+  std::string_view mass = text;
+  TakeUnit(&mass, "/kWh");
+  double value = 0;
+  const bool is_number = ReadNumberWithUnit(mass, kMassUnits, &value);
+  // No grid emits so few grams: such a bare number is one of kilograms.
+  const bool meant_kilograms = ParseFinite(mass) && value > 0 && value < 1;
+  if (is_number && value >= 0 && value <= kMostGrams && !meant_kilograms) return value;
+  return InvalidInput(fmt::format(
+      "expected grams of CO2 a kWh (380), or a number with a unit (380g, 0.38kg), from 0 to {} g, "
+      "got {}{}",
+      kMostGrams, Shown(text), meant_kilograms ? fmt::format("; did you mean {}kg?", mass) : ""));
 }
 
 Result<PlanTarget> ParseTarget(std::string_view text) {

@@ -57,6 +57,9 @@ struct Price {
 };
 Result<Price> ParsePrice(std::string_view text);
 
+// Grams of CO2 of a kWh: "380", "380g", "0.38kg", "380g/kWh".
+Result<double> ParseCarbon(std::string_view text);
+
 // A list separated by commas, with or without spaces around them.
 Result<std::vector<int>> ParseCounts(std::string_view text, int least, int most);
 Result<std::vector<double>> ParseWatts(std::string_view text);

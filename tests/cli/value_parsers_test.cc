@@ -135,6 +135,24 @@ TEST(ValueParsersTest, PricesHaveALabelOrNone) {
   }
 }
 
+TEST(ValueParsersTest, CarbonIsInGramsUnlessItSaysKilograms) {
+  EXPECT_EQ(ParseCarbon("380").value(), 380);
+  EXPECT_EQ(ParseCarbon("380 g").value(), 380);
+  EXPECT_EQ(ParseCarbon("0.38kg").value(), 380);
+  EXPECT_EQ(ParseCarbon("380g/kWh").value(), 380);
+  EXPECT_EQ(ParseCarbon("0.4g").value(), 0.4);
+  EXPECT_EQ(ParseCarbon("0").value(), 0);
+  EXPECT_EQ(ParseCarbon("1").value(), 1);
+  EXPECT_EQ(ParseCarbon("0.4").error().message,
+            "expected grams of CO2 a kWh (380), or a number with a unit (380g, 0.38kg), from 0 to "
+            "1000000 g, got '0.4'; did you mean 0.4kg?");
+  for (const char* text : {"", "kg", "-1", "-0.4", "380t", "2e6", "1001kg", "380g/MWh", "nan"}) {
+    const Result<double> carbon = ParseCarbon(text);
+    ASSERT_FALSE(carbon) << text;
+    EXPECT_EQ(carbon.error().message.find("did you mean"), std::string::npos) << text;
+  }
+}
+
 TEST(ValueParsersTest, WholeNumbersOf64Bits) {
   EXPECT_EQ(ParseLongCount("5000000000", 1, 10'000'000'000).value(), 5'000'000'000);
   EXPECT_FALSE(ParseLongCount("0", 1, 10));
