@@ -20,6 +20,20 @@ die() {
   exit 1
 }
 
+# takes_no_arguments TEXT ARGUMENT...: shows TEXT for --help, and refuses anything else.
+takes_no_arguments() {
+  local text=$1
+  shift
+  if (($# == 0)); then return; fi
+  if (($# == 1)) && [[ $1 == --help || $1 == -h ]]; then
+    say "$text"
+    exit 0
+  fi
+  printf "%s takes no arguments, found '%s'; './%s --help' says what it does.\n" \
+    "$(basename "$0")" "$*" "$(basename "$0")" >&2
+  exit 2
+}
+
 # quietly LOG COMMAND...: runs COMMAND with its output in LOG, which is shown
 # only when it fails.
 quietly() {

@@ -181,8 +181,9 @@ Result<void> ParseSweep(std::string_view text, SweepSpec* sweep) {
   while (!rest.empty()) {
     rest.remove_prefix(1);  // '=' or ','
     const std::string_view value = rest.substr(0, rest.find(','));
-    Result<void> added = key->counts != nullptr ? AddCount(key->name, value, &(more.*key->counts))
-                                                : AddSchedule(value, &more.schedules);
+    Result<void> added = key->counts != nullptr
+                             ? AddCount(key->name, Trimmed(value), &(more.*key->counts))
+                             : AddSchedule(Trimmed(value), &more.schedules);
     if (!added) return added;
     rest.remove_prefix(value.size());
   }

@@ -15,6 +15,7 @@
 #include "cli/plan_summary.h"
 #include "cli/scenario_text.h"
 #include "cli/table.h"
+#include "report/text.h"
 
 namespace perseus::cli {
 namespace {
@@ -90,7 +91,9 @@ std::string RunTable(const EmulationSummary& summary, const Style& style) {
   add(summary.label, after);
   add("saved", {before.gpu_hours - after.gpu_hours, before.mwh - after.mwh,
                 before.price - after.price, before.carbon_kg - after.carbon_kg});
-  return table.Format(style.rule());
+  const std::string kwh = report::KwhText(summary.run, summary.currency, "CO2");
+  return table.Format(style.rule()) +
+         (kwh.empty() ? "" : "\n" + Wrap(Printable(kwh), style.columns, 0) + "\n");
 }
 
 std::string PartitionTable(const EmulationSummary& summary, const Style& style) {

@@ -5,6 +5,7 @@
 
 #include "cli/command_options.h"
 #include "cli/value_parsers.h"
+#include "common/numbers.h"
 
 namespace perseus::cli {
 
@@ -33,10 +34,9 @@ void AddDemoCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddValue<double>(
       &flags->clock_latency_ms, "--clock-latency", "MS",
       "How long a simulated GPU takes to set a clock, in milliseconds (default 15).",
-      [](std::string_view text) -> Result<double> {
-        const Result<int> milliseconds = ParseCount(text, 0, 1000);
-        if (!milliseconds) return tl::unexpected(milliseconds.error());
-        return static_cast<double>(*milliseconds);
+      [](std::string_view text) {
+        constexpr UnitScale kUnits[] = {{"ms", 1}};
+        return ParseQuantity(text, {0, 1000}, {"milliseconds", "15 or 15ms", kUnits});
       });
   parser->AddValue<int>(
       &flags->max_changes, "--max-changes", "N",

@@ -46,7 +46,7 @@ void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddValue<double>(&flags->seconds, "--seconds", "SECONDS",
                            "How long energy counters are read, 100 times a second (default 2).",
                            [](std::string_view text) {
-                             return ParseNumber(text, {0.1, 60}, "seconds");
+                             return ParseQuantity(text, {0.1, 60}, job::kInSeconds);
                            });
   parser->AddFlag(&flags->set_clocks, "--set-clocks",
                   "Set clocks ten times on each GPU to measure it, then give them back. Disturbs "

@@ -70,8 +70,8 @@ void AddJobOptions(CommandParser* parser, EmulateFlags* flags) {
 void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->AddRepeated(
       "--straggler", "KIND=X[,KEY=N...]",
-      "Something wrong with one pipeline: slow=1.2 (times as long), clock=1100 (MHz at most), "
-      "power=250 (watts a GPU at most) or stall=0.5 (seconds before its first computation); then "
+      "Something wrong with one pipeline: slow=1.2 (times as long), clock=1100MHz (at most), "
+      "power=250W (a GPU at most) or stall=500ms (before its first computation); then "
       "pipeline=N (default 0), rank=N (default all), from=N (iteration, default 0), for=N "
       "(iterations, default to the end). May be given several times.",
       [flags](const std::string& text) -> Result<void> {
@@ -114,7 +114,7 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
   parser->AddValue<double>(&flags->run.gpu_hours, "--gpu-hours", "HOURS",
                            "GPU hours of the run at maximum clocks: states its MWh.",
                            [](std::string_view text) {
-                             return ParseNumber(text, {0, 1e12}, "hours");
+                             return ParseQuantity(text, {0, 1e12}, job::kInHours);
                            });
   parser->AddText("--price", "PRICE", "Price of a kWh: a number, or with a label ('0.12 EUR').",
                   [flags](const std::string& text) -> Result<void> {
@@ -126,9 +126,7 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
                   },
                   {});
   parser->AddValue<double>(&flags->run.carbon_g_per_kwh, "--carbon", "GRAMS",
-                           "Grams of CO2 of a kWh.", [](std::string_view text) {
-                             return ParseNumber(text, {0, 1e6}, "grams");
-                           });
+                           "Grams of CO2 of a kWh: 380, or with a unit 0.38kg.", ParseCarbon);
   parser->SetGroup("Questions");
   parser->AddFlag(&flags->imbalance, "--imbalance",
                   "What uneven stages cost, and what a better partition would save.");

@@ -45,7 +45,7 @@ void AddEvaluateCommand(CommandParser* parser, Invocation* invocation) {
                            "How much work to search for each plan (default 0.2); see 'perseus "
                            "plan'.",
                            [](std::string_view text) {
-                             return ParseNumber(text, {0.001, 1000}, "");
+                             return ParseQuantity(text, {0.001, 1000});
                            });
   parser->AddFlag(&flags->no_times, "--no-times",
                   "Leave out the planner's run time: then the same data gives the same bytes.");

@@ -165,9 +165,10 @@ class SetField {
     }
     // Of all numbers this one alone can be left to the planner.
     const bool may_be_auto = field_.unit == job::Unit::kWatts;
-    return Store(member, [range = RangeOf(), may_be_auto](std::string_view text) -> Result<double> {
+    const job::Quantity quantity = may_be_auto ? job::kInWattsOrAuto : job::QuantityOf(field_.unit);
+    return Store(member, [=, range = field_.range](std::string_view text) -> Result<double> {
       if (may_be_auto && text == "auto") return -1.0;
-      return ParseNumber(text, range, may_be_auto ? "watts, or 'auto'," : "");
+      return ParseQuantity(text, range, quantity);
     });
   }
 
@@ -222,10 +223,6 @@ class SetField {
       settings->*member = *std::move(value);
       return {};
     };
-  }
-
-  Range RangeOf() const {
-    return {field_.range.least, field_.range.most, field_.range.above_least};
   }
 
   static Result<std::string> ParseScheduleName(std::string_view text) {

@@ -85,7 +85,7 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   AddName(parser, &flags->node, "--node", "NAME", "All ranks of a node.", ValueKind::kText);
   parser->AddValue<double>(&flags->factor, "--factor", "X", "Takes X times as long (1.2).",
                            [](std::string_view text) {
-                             return ParseNumber(text, {1, kMostFactor, false}, "times");
+                             return ParseQuantity(text, {1, kMostFactor}, job::kInTimes);
                            });
   parser->AddValue<double>(&flags->delay_seconds, "--delay", "TIME",
                            "Takes so much longer an iteration (400ms).", ParseLongDuration);

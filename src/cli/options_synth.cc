@@ -11,6 +11,7 @@
 
 #include "cli/command_options.h"
 #include "cli/value_parsers.h"
+#include "common/numbers.h"
 #include "perseus/schedule.h"
 #include "perseus/synth.h"
 
@@ -32,6 +33,17 @@ void AddSynthCommand(CommandParser* parser, Invocation* invocation) {
                               const std::string& help) {
     parser->AddValue<int>(target, name, "N", help,
                           [](std::string_view text) { return ParseCount(text, 1, 1 << 30); });
+  };
+  const auto add_clock = [&](std::int64_t* target, const std::string& name,
+                             const std::string& help) {
+    parser->AddValue<int>(target, name, "MHZ", help, [](std::string_view text) {
+      std::string_view digits = text;
+      TakeUnit(&digits, "MHz");
+      const Result<int> clock = ParseCount(digits, 1, 1 << 30);
+      if (clock) return clock;
+      return Result<int>(InvalidInput(
+          fmt::format("expected MHz, a whole number above 0 (1410 or 1410MHz), got '{}'", text)));
+    });
   };
   const auto add_name = [&](std::string* target, const std::string& name, const std::string& value,
                             const std::string& help, std::vector<std::string> choices) {
@@ -67,11 +79,13 @@ void AddSynthCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddValue<double>(&spec->efficiency, "--efficiency", "SHARE",
                            "Share of the peak rate that a forward reaches at the highest clock.",
                            [](std::string_view text) {
-                             return ParseNumber(text, {0, 1, /*excludes_ends=*/true}, "");
+                             return ParseQuantity(
+                                 text,
+                                 {.least = 0, .most = 1, .above_least = true, .below_most = true});
                            });
-  add_number(&spec->min_clock_mhz, "--min-clock", "Lowest clock in MHz.");
-  add_number(&spec->max_clock_mhz, "--max-clock", "Highest clock in MHz.");
-  add_number(&spec->clock_step_mhz, "--clock-step", "Step between clocks in MHz.");
+  add_clock(&spec->min_clock_mhz, "--min-clock", "Lowest clock in MHz.");
+  add_clock(&spec->max_clock_mhz, "--max-clock", "Highest clock in MHz.");
+  add_clock(&spec->clock_step_mhz, "--clock-step", "Step between clocks in MHz.");
   parser->SetGroup("Shape of the transformer, instead of the model's");
   TransformerShape* shape = &spec->shape;
   add_number(&shape->layers, "--layers", "Layers.");

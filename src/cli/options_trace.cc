@@ -37,7 +37,7 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddValue<double>(&flags->blocking_power_watts, "--blocking-power", "WATTS",
                            "Power of one GPU that waits; needed with --profile.",
                            [](std::string_view text) {
-                             return ParseNumber(text, {0, 1e6}, "watts");
+                             return ParseQuantity(text, {0, 1e6}, job::kInWatts);
                            });
   parser->AddCount(
       &flags->gpus_per_rank, "--tp",
@@ -52,7 +52,7 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
                            "How much work to search for each plan (default 0.005); see 'perseus "
                            "plan'.",
                            [](std::string_view text) {
-                             return ParseNumber(text, {0.001, 1000}, "");
+                             return ParseQuantity(text, {0.001, 1000});
                            });
   parser->SetGroup("Output");
   parser->AddOutput(&flags->output_directory, ValueKind::kDirectory,

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "job/limits.h"
 #include "job/share_text.h"
@@ -31,7 +32,7 @@ Result<std::vector<T>> ParseList(std::string_view text, const Parser& parse) {
   std::vector<T> values;
   while (true) {
     const std::size_t comma = text.find(',');
-    Result<T> value = parse(text.substr(0, comma));
+    Result<T> value = parse(Trimmed(text.substr(0, comma)));
     if (!value) return tl::unexpected(value.error());
     values.push_back(*value);
     if (comma == std::string_view::npos) return values;
@@ -90,7 +91,6 @@ Result<double> ParseLongDuration(std::string_view text) {
 
 Result<double> ParsePower(std::string_view text) {
   constexpr double kMostJobWatts = 1e12;
-  constexpr UnitScale kPowerUnits[] = {{"MW", 1e6}, {"kW", 1e3}, {"W", 1}};
   double value = 0;
   if (!ReadNumberWithUnit(text, kPowerUnits, &value) || value <= 0 || value > kMostJobWatts) {
     return InvalidInput(fmt::format(
@@ -144,21 +144,20 @@ Result<Price> ParsePrice(std::string_view text) {
   return price;
 }
 
-Result<double> ParseNumber(std::string_view text, const Range& range, std::string_view unit) {
+Result<double> ParseCarbon(std::string_view text) {
+  constexpr double kMostGrams = 1e6;
+  constexpr UnitScale kMassUnits[] = {{"kg", 1e3}, {"g", 1}};
+  std::string_view mass = text;
+  TakeUnit(&mass, "/kWh");
   double value = 0;
-  const bool is_number = ReadNumber(text, &value);
-  const bool inside = range.excludes_ends ? value > range.least && value < range.most
-                                          : value >= range.least && value <= range.most;
-  if (!is_number || !inside) {
-    const std::string space = unit.empty() ? "" : fmt::format(" of {}", unit);
-    return InvalidInput(range.excludes_ends
-                            ? fmt::format("expected a number{} between {} and {} (neither included)"
-                                          ", got '{}'",
-                                          space, range.least, range.most, text)
-                            : fmt::format("expected a number{} from {} to {}, got '{}'", space,
-                                          range.least, range.most, text));
-  }
-  return value;
+  const bool is_number = ReadNumberWithUnit(mass, kMassUnits, &value);
+  // No grid emits so few grams: such a bare number is one of kilograms.
+  const bool meant_kilograms = ParseFinite(mass) && value > 0 && value < 1;
+  if (is_number && value >= 0 && value <= kMostGrams && !meant_kilograms) return value;
+  return InvalidInput(fmt::format(
+      "expected grams of CO2 a kWh (380), or a number with a unit (380g, 0.38kg), from 0 to {} g, "
+      "got {}{}",
+      kMostGrams, Shown(text), meant_kilograms ? fmt::format("; did you mean {}kg?", mass) : ""));
 }
 
 Result<PlanTarget> ParseTarget(std::string_view text) {
@@ -180,7 +179,7 @@ Result<std::vector<int>> ParseCounts(std::string_view text, int least, int most)
 
 Result<std::vector<double>> ParseWatts(std::string_view text) {
   return ParseList<double>(text, [](std::string_view item) {
-    return ParseNumber(item, {.least = 0, .most = kMaxWatts}, "watts");
+    return ParseQuantity(item, {.least = 0, .most = kMaxWatts}, job::kInWatts);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "job/duration_text.h"
+#include "job/quantity_text.h"
 #include "perseus/plan.h"
 #include "perseus/power_shape.h"
 #include "perseus/result.h"
@@ -21,13 +22,8 @@ namespace perseus::cli {
 
 Result<int> ParseCount(std::string_view text, int least, int most);
 
-struct Range {
-  double least = 0;
-  double most = 0;
-  bool excludes_ends = false;
-};
-// `unit` is for the message only: "watts".
-Result<double> ParseNumber(std::string_view text, const Range& range, std::string_view unit);
+// "75", and with a unit "75W".
+using job::ParseQuantity;
 
 // "0.02", "0.02s", "20ms", "500us".
 using job::ParseDuration;
@@ -61,7 +57,10 @@ struct Price {
 };
 Result<Price> ParsePrice(std::string_view text);
 
-// A list separated by commas.
+// Grams of CO2 of a kWh: "380", "380g", "0.38kg", "380g/kWh".
+Result<double> ParseCarbon(std::string_view text);
+
+// A list separated by commas, with or without spaces around them.
 Result<std::vector<int>> ParseCounts(std::string_view text, int least, int most);
 Result<std::vector<double>> ParseWatts(std::string_view text);
 Result<std::vector<double>> ParseDurations(std::string_view text);

@@ -52,6 +52,10 @@ struct UnitScale {
 };
 // In seconds. Where units end alike, the longer one comes first.
 inline constexpr UnitScale kTimeUnits[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+// In watts.
+inline constexpr UnitScale kPowerUnits[] = {{"MW", 1e6}, {"kW", 1e3}, {"W", 1}};
+// How many times as much: "1.2x".
+inline constexpr UnitScale kFactorUnits[] = {{"x", 1}};
 
 // Takes the first of the units that the text ends with off its end, and returns its scale; 1
 // where it ends with none.

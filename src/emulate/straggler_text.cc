@@ -12,6 +12,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,23 @@ std::optional<StragglerKind> KindNamed(std::string_view name) {
     if (StragglerKindName(kind) == name) return kind;
   }
   return std::nullopt;
+}
+
+// How the value of a kind is written: in the units that may follow it.
+struct ValueText {
+  std::span<const UnitScale> units;
+  std::string_view in_words;
+};
+
+constexpr UnitScale kClockUnits[] = {{"MHz", 1}, {"GHz", 1e3}};
+
+const ValueText& TextOf(StragglerKind kind) {
+  static constexpr std::array<ValueText, kKinds.size()> kTexts = {
+      {{kFactorUnits, "how many times as long, as in slow=1.2"},
+       {kClockUnits, "MHz, as in clock=1100 or clock=1100MHz"},
+       {kPowerUnits, "watts of a GPU, as in power=250 or power=250W"},
+       {kTimeUnits, "seconds, as in stall=0.5 or stall=500ms"}}};
+  return kTexts[static_cast<std::size_t>(kind)];
 }
 
 Result<void> ReadWhere(std::string_view key, std::string_view value, const std::string& what,
@@ -68,7 +86,7 @@ Result<Straggler> ParseStraggler(std::string_view text) {
   std::set<std::string_view> seen;
   for (std::string_view rest = text;;) {
     const std::size_t comma = rest.find(',');
-    const std::string_view part = rest.substr(0, comma);
+    const std::string_view part = Trimmed(rest.substr(0, comma));
     const std::size_t equals = part.find('=');
     const std::string_view key = part.substr(0, equals);
     if (equals == std::string_view::npos) {
@@ -84,13 +102,17 @@ Result<Straggler> ParseStraggler(std::string_view text) {
             "power=WATTS or stall=SECONDS, {}",
             what, key, kExample));
       }
-      const auto number = ParseFinite(value);
+      const ValueText& expected = TextOf(*kind);
+      std::string_view digits = value;
+      const double scale = TakeScale(expected.units, &digits);
+      const auto number = ParseFinite(digits);
       if (!number) {
-        return InvalidInput(fmt::format("{}: {} is '{}'; expected a number", what, key, value));
+        return InvalidInput(
+            fmt::format("{}: {} is '{}'; expected {}", what, key, value, expected.in_words));
       }
       straggler.kind = *kind;
-      straggler.value = *number;
-      if (auto checked = CheckStragglerValue(*kind, *number, what); !checked) {
+      straggler.value = *number * scale;
+      if (auto checked = CheckStragglerValue(*kind, straggler.value, what); !checked) {
         return tl::unexpected(checked.error());
       }
     } else if (key == "pipeline" || key == "rank" || key == "from" || key == "for") {

@@ -70,7 +70,7 @@ const std::array<Field, 41> kFields = {{
     {"call_ahead", &JobFile::call_ahead, Unit::kNone, {}, true},
     {"max_early_loss", &JobFile::max_early_loss, Unit::kShare, kShare, true},
     {"min_call_interval", &JobFile::min_call_interval_seconds, Unit::kSeconds, kSeconds, true},
-    {"change_price", &JobFile::change_price_joules, Unit::kNone, kJoules, true},
+    {"change_price", &JobFile::change_price_joules, Unit::kJoules, kJoules, true},
     {"max_slowdown", &JobFile::max_slowdown, Unit::kShare, kShare, true},
     {"confidence", &JobFile::confidence, Unit::kShare, kConfidence, true},
     {"max_changes", &JobFile::max_changes, Unit::kNone, {.least = 0, .most = kMaxChanges}, true},
@@ -91,6 +91,11 @@ const Field* FindField(std::string_view key) {
   const auto found = std::find_if(kFields.begin(), kFields.end(),
                                   [&](const Field& field) { return field.key == key; });
   return found == kFields.end() ? nullptr : &*found;
+}
+
+Quantity QuantityOf(Unit unit) {
+  if (unit == Unit::kWatts) return kInWatts;
+  return unit == Unit::kJoules ? kInJoules : Quantity{};
 }
 
 bool IsSet(const Field& field, const JobFile& settings) {

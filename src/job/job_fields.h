@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/tree_reader.h"
+#include "job/quantity_text.h"
 #include "perseus/job_file.h"
 
 // The one list of a job's fields. The reader of job files, the merge of flags
@@ -27,7 +28,16 @@ using Member =
                  std::optional<TimeMargin> JobFile::*, std::optional<CallAhead> JobFile::*,
                  std::optional<bool> JobFile::*, std::optional<WorkSetting> JobFile::*>;
 
-enum class Unit : std::uint8_t { kNone, kPath, kLabel, kScheduleName, kWatts, kSeconds, kShare };
+enum class Unit : std::uint8_t {
+  kNone,
+  kPath,
+  kLabel,
+  kScheduleName,
+  kWatts,
+  kJoules,
+  kSeconds,
+  kShare
+};
 
 struct Field {
   std::string_view key;  // In a job file.
@@ -43,6 +53,9 @@ std::span<const Field> Fields();
 
 // nullptr: there is none.
 const Field* FindField(std::string_view key);
+
+// Of numbers; times and shares have readers of their own.
+Quantity QuantityOf(Unit unit);
 
 bool IsSet(const Field& field, const JobFile& settings);
 

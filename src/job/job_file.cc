@@ -127,7 +127,7 @@ class JobParser {
     *value = found.Integer(static_cast<int>(field.range.least), static_cast<int>(field.range.most));
   }
 
-  // A number, a time with its unit ("20ms"), or a percentage ("1%").
+  // A number, one with its unit ("20ms", "75W"), or a percentage ("1%").
   static double ReadNumber(const job::Field& field, const TreeCursor& found) {
     if (field.unit == job::Unit::kShare && found.IsString()) {
       const Result<double> share = job::ParseShare(found.String(), field.range);
@@ -140,10 +140,19 @@ class JobParser {
       if (!share) found.Fail(share.error().message);
       return share.value_or(0);
     }
-    if (field.unit != job::Unit::kSeconds || !found.IsString()) return found.Number(field.range);
-    const Result<double> seconds = job::ParseDuration(found.String());
-    if (!seconds) found.Fail(seconds.error().message);
-    return seconds.value_or(0);
+    if (!found.IsString()) return found.Number(field.range);
+    const std::string text = found.String();
+    if (field.unit == job::Unit::kSeconds) {
+      const Result<double> seconds = job::ParseDuration(text);
+      if (!seconds) found.Fail(seconds.error().message);
+      return seconds.value_or(0);
+    }
+    const job::Quantity quantity = job::QuantityOf(field.unit);
+    // A bare number needs no quotes.
+    if (quantity.units.empty() || ParseFinite(text)) return found.Number(field.range);
+    const Result<double> value = job::ParseQuantity(text, field.range, quantity);
+    if (!value) found.Fail(value.error().message);
+    return value.value_or(0);
   }
 
   static void Read(const job::Field& field, const TreeCursor& found, std::optional<double>* value) {
@@ -151,9 +160,9 @@ class JobParser {
   }
 
   static void Read(const job::Field& field, const TreeCursor& found, std::vector<double>* value) {
-    if (field.unit == job::Unit::kSeconds && found.IsString()) {
+    if (found.IsString()) {
       *value = {ReadNumber(field, found)};
-    } else if (field.unit == job::Unit::kSeconds && found.IsList()) {
+    } else if (found.IsList()) {
       for (std::size_t i = 0; i < found.Size(); ++i) {
         value->push_back(ReadNumber(field, found.At(i)));
       }

@@ -104,8 +104,10 @@ class Page {
     }
     if (!input_.sweep.empty()) Tabled("Other shapes", "", report::SweepTable(input_.sweep), "");
     if (input_.run || input_.run_at_max_clocks) {
+      const std::string kwh = report::KwhText(input_.run_spec, input_.currency, "CO\u2082");
       Tabled("A whole training run",
-             "Prices and carbon are the user\u2019s own figures; nothing is assumed.",
+             "Prices and carbon are the user\u2019s own figures; nothing is assumed." +
+                 (kwh.empty() ? "" : " " + kwh),
              report::RunCostTable(input_), "");
     }
   }

@@ -4,10 +4,13 @@
 #include "report/text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "common/json_text.h"
 
@@ -139,9 +142,23 @@ std::string DiscreteBoundText(const Plan& plan) {
   constexpr double kThousandths = 1e3;
   const auto up = [](double percent) { return std::ceil(kThousandths * percent) / kThousandths; };
   return fmt::format(
-      "No plan of this time needs {:.3f} % less energy: proven block by block, with real options; "
-      "the relaxation, which mixes options, proves {:.3f} %.",
+      "This plan uses at most {:.3f} % more energy than the best plan of the same time could: "
+      "proven block by block, with real options; the relaxation, which mixes options, proves "
+      "{:.3f} %.",
       up(plan.discrete_bound->gap_percent), up(plan.gap_percent));
+}
+
+std::string KwhText(const RunSpec& run, std::string_view currency, std::string_view co2) {
+  std::vector<std::string> given;
+  if (run.price_per_kwh) {
+    given.push_back(
+        fmt::format("costs {}{}{}", *run.price_per_kwh, currency.empty() ? "" : " ", currency));
+  }
+  if (run.carbon_g_per_kwh) {
+    given.push_back(fmt::format("causes {} g of {}", *run.carbon_g_per_kwh, co2));
+  }
+  if (given.empty()) return "";
+  return fmt::format("A kWh {} (as given).", fmt::join(given, " and "));
 }
 
 }  // namespace perseus::report

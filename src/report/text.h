@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "perseus/analysis.h"
 #include "perseus/plan.h"
 
 namespace perseus::report {
@@ -47,6 +48,10 @@ std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity
 // How far a plan is from any other of its time, by both certificates. Rounded
 // so that it stays true. Precondition: it has a discrete bound.
 std::string DiscreteBoundText(const Plan& plan);
+
+// "A kWh costs 0.12 EUR and causes 380 g of CO2 (as given)."; empty where neither was given. `co2`
+// is how the gas is written.
+std::string KwhText(const RunSpec& run, std::string_view currency, std::string_view co2);
 
 }  // namespace perseus::report
 

@@ -78,7 +78,7 @@ Result<Counts> Explicit(std::string_view text, std::int64_t layers, std::int64_t
   std::string_view rest = text;
   while (true) {
     const std::string_view part = rest.substr(0, rest.find(','));
-    const auto count = ParseInteger<std::int64_t>(part);
+    const auto count = ParseInteger<std::int64_t>(Trimmed(part));
     if (!count || *count < 1) {
       return InvalidInput(fmt::format(
           "'partition' {}: {} is neither 'uniform' nor 'balanced' nor a list of layers per stage "

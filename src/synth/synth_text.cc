@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <string>
 #include <string_view>
 
 #include "synth/synth_shape.h"
@@ -35,6 +36,12 @@ std::string TomlString(std::string_view text) {
   return quoted + "\"";
 }
 
+// A list without the spaces around its commas, which a shell would part.
+std::string OneWord(std::string list) {
+  std::erase_if(list, [](char c) { return c == ' ' || c == '\t'; });
+  return list;
+}
+
 }  // namespace
 
 std::string CommandThatMakes(const SynthSpec& spec) {
@@ -52,7 +59,7 @@ std::string CommandThatMakes(const SynthSpec& spec) {
   if (spec.tensor_parallel != 1) add("--tp", spec.tensor_parallel);
   if (spec.microbatch_size != 1) add("--microbatch-size", spec.microbatch_size);
   if (spec.microbatches != 0) add("--microbatches", spec.microbatches);
-  if (spec.partition != "balanced") add("--partition", spec.partition);
+  if (spec.partition != "balanced") add("--partition", OneWord(spec.partition));
   if (!spec.schedule.empty()) add("--schedule", spec.schedule);
   if (spec.recompute) command += " --recompute";
   if (spec.efficiency != 0) add("--efficiency", fmt::format("{:.9g}", spec.efficiency));

@@ -61,6 +61,10 @@ TEST(ParseSweepTest, ReadsLists) {
   EXPECT_THAT(sweep.schedules, ElementsAre("1f1b", "zbv-zero-bubble"));
   EXPECT_THAT(sweep.stages, ElementsAre(4));
   EXPECT_THAT(sweep.virtual_stages, ElementsAre(1, 2));
+  // Spaces around commas are no part of a value.
+  sweep = SweepOf({"microbatches=8, 16", "schedule=1f1b , gpipe"});
+  EXPECT_THAT(sweep.microbatches, ElementsAre(8, 16));
+  EXPECT_THAT(sweep.schedules, ElementsAre("1f1b", "gpipe"));
 }
 
 TEST(ParseSweepTest, SaysWhatIsWrong) {
@@ -76,7 +80,7 @@ TEST(ParseSweepTest, SaysWhatIsWrong) {
   EXPECT_THAT(message("stages"), HasSubstr("has no values; give them, as in stages=8,16,32"));
   EXPECT_THAT(message("schedule"), HasSubstr("as in schedule=1f1b,gpipe"));
   for (const char* text : {"stages=", "stages=4,", "stages=,4", "stages=4.5", "stages=0",
-                           "stages=-2", "stages=9999999999999", "stages= 4"}) {
+                           "stages=-2", "stages=9999999999999", "stages=4 8"}) {
     EXPECT_THAT(message(text), HasSubstr("is no value of stages")) << text;
   }
   EXPECT_THAT(message("schedule=1f1c"), HasSubstr("1f1b"));

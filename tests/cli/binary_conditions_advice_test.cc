@@ -160,12 +160,26 @@ TEST_F(BinaryConditionsAdviceTest, LateTargetsHaveABoundAndPointsThatDiffer) {
   EXPECT_GT(document["bound"]["saving_percent"], document["expected"]["saving_percent"]);
   EXPECT_LT(document["bound"]["saving_percent"], 25);
   const std::string text = Words(Out(base));
-  const std::string curve = "what changes of clock an iteration save: 0 ";
+  const std::string curve = "Changes an iteration without changes of clock saves ";
   const std::size_t at = text.find(curve);
   ASSERT_NE(at, std::string::npos) << text;
   const std::size_t end = text.find(" %", at);
   const std::string first = text.substr(at + curve.size(), end - at - curve.size());
-  EXPECT_THAT(text.substr(end, text.find('.', end + 12) - end), Not(HasSubstr(" " + first + " %")));
+  EXPECT_THAT(text.substr(end, text.find(". ", end) - end), Not(HasSubstr(" " + first + " %")));
+}
+
+TEST_F(BinaryConditionsAdviceTest, WhatChangesSaveIsASentence) {
+  std::vector<std::string> arguments = {"plan",          "examples/gpt3-1.3b-a100-sxm.toml",
+                                        "--noise",       "1%",
+                                        "--effort",      "0.02",
+                                        "--max-changes", "6"};
+  const std::string sentence =
+      ".* an iteration without changes of clock saves -?[0-9.]+ %"
+      "(, with [0-9]+ changes? -?[0-9.]+ %)+";
+  EXPECT_THAT(Words(Out(arguments)), MatchesRegex(sentence + "[.] Next .*"));
+  arguments.insert(arguments.end(), {"--change-price", "5"});
+  EXPECT_THAT(Words(Out(arguments)),
+              MatchesRegex(sentence + "; less the price of the changes[.] Next .*"));
 }
 
 TEST_F(BinaryConditionsAdviceTest, ALatencyInTheWrongUnitIsNoted) {

@@ -337,6 +337,7 @@ TEST_F(BinaryEmulateTest, AnswersWhatItIsAsked) {
   EXPECT_LE(plan["energy_j"].get<double>() * 2,
             job["deadline"]["energy_j"].get<double>() * (1 + 1e-9));
   EXPECT_THAT(text.out, HasSubstr("\nThe whole training run\n"));
+  EXPECT_THAT(text.out, HasSubstr("\nA kWh costs 0.5 EUR and causes 100 g of CO2 (as given).\n"));
   EXPECT_THAT(text.out, HasSubstr("\nImbalance\n"));
   EXPECT_THAT(text.out, HasSubstr("\nOther shapes\n"));
   // No path of this machine in what others may get.

@@ -22,16 +22,36 @@ TEST(ValueParsersTest, CountsAreWholeAndInRange) {
   }
 }
 
-TEST(ValueParsersTest, NumbersAreFiniteAndInRange) {
-  EXPECT_EQ(ParseNumber("0", {0, 2}, "watts").value(), 0);
-  EXPECT_EQ(ParseNumber("1.5e0", {0, 2}, "watts").value(), 1.5);
-  for (const char* text : {"", "nan", "inf", "1e400", "2.1", "-0.1", "1,5", "0x1"}) {
-    EXPECT_FALSE(ParseNumber(text, {0, 2}, "watts")) << text;
+TEST(ValueParsersTest, QuantitiesAreFiniteAndInRange) {
+  EXPECT_EQ(ParseQuantity("0", {0, 2}).value(), 0);
+  EXPECT_EQ(ParseQuantity("1.5e0", {0, 2}).value(), 1.5);
+  for (const char* text : {"", "nan", "inf", "1e400", "2.1", "-0.1", "1,5", "0x1", "1W", " 1"}) {
+    EXPECT_FALSE(ParseQuantity(text, {0, 2})) << text;
   }
-  EXPECT_FALSE(ParseNumber("0", {0, 1, /*excludes_ends=*/true}, ""));
-  EXPECT_FALSE(ParseNumber("1", {0, 1, /*excludes_ends=*/true}, ""));
-  EXPECT_EQ(ParseNumber("3", {0, 2}, "watts").error().message,
-            "expected a number of watts from 0 to 2, got '3'");
+  EXPECT_EQ(ParseQuantity("3", {0, 2}).error().message, "expected a number from 0 to 2, got '3'");
+  const NumberRange inner = {.least = 0, .most = 1, .above_least = true, .below_most = true};
+  EXPECT_FALSE(ParseQuantity("0", inner));
+  EXPECT_EQ(ParseQuantity("1", inner).error().message,
+            "expected a number between 0 and 1 (neither included), got '1'");
+  const NumberRange above = {.least = 0, .most = 1, .above_least = true};
+  EXPECT_TRUE(ParseQuantity("1", above));
+  EXPECT_EQ(ParseQuantity("0", above).error().message,
+            "expected a number above 0 and at most 1, got '0'");
+}
+
+TEST(ValueParsersTest, QuantitiesTakeTheirUnits) {
+  EXPECT_EQ(ParseQuantity("83.64W", {0, 1e6}, job::kInWatts).value(), 83.64);
+  EXPECT_EQ(ParseQuantity("0.3 kW", {0, 1e6}, job::kInWatts).value(), 300);
+  EXPECT_EQ(ParseQuantity("2kJ", {0, 1e6}, job::kInJoules).value(), 2000);
+  EXPECT_EQ(ParseQuantity("5mJ", {0, 1e6}, job::kInJoules).value(), 5 * 1e-3);
+  EXPECT_EQ(ParseQuantity("500ms", {0.1, 60}, job::kInSeconds).value(), 500 * 1e-3);
+  EXPECT_EQ(ParseQuantity("100h", {0, 1e12}, job::kInHours).value(), 100);
+  EXPECT_EQ(ParseQuantity("1.2x", {1, 1000}, job::kInTimes).value(), 1.2);
+  EXPECT_EQ(ParseQuantity("3W", {0, 2}, job::kInWatts).error().message,
+            "expected a number of watts from 0 to 2 (75 or 75W), got '3W'");
+  for (const char* text : {"W", "75V", "75mW", "75 W ", "-1W", "2MW", "75WW"}) {
+    EXPECT_FALSE(ParseQuantity(text, {0, 1e6}, job::kInWatts)) << text;
+  }
 }
 
 TEST(ValueParsersTest, DurationsTakeUnits) {
@@ -115,6 +135,24 @@ TEST(ValueParsersTest, PricesHaveALabelOrNone) {
   }
 }
 
+TEST(ValueParsersTest, CarbonIsInGramsUnlessItSaysKilograms) {
+  EXPECT_EQ(ParseCarbon("380").value(), 380);
+  EXPECT_EQ(ParseCarbon("380 g").value(), 380);
+  EXPECT_EQ(ParseCarbon("0.38kg").value(), 380);
+  EXPECT_EQ(ParseCarbon("380g/kWh").value(), 380);
+  EXPECT_EQ(ParseCarbon("0.4g").value(), 0.4);
+  EXPECT_EQ(ParseCarbon("0").value(), 0);
+  EXPECT_EQ(ParseCarbon("1").value(), 1);
+  EXPECT_EQ(ParseCarbon("0.4").error().message,
+            "expected grams of CO2 a kWh (380), or a number with a unit (380g, 0.38kg), from 0 to "
+            "1000000 g, got '0.4'; did you mean 0.4kg?");
+  for (const char* text : {"", "kg", "-1", "-0.4", "380t", "2e6", "1001kg", "380g/MWh", "nan"}) {
+    const Result<double> carbon = ParseCarbon(text);
+    ASSERT_FALSE(carbon) << text;
+    EXPECT_EQ(carbon.error().message.find("did you mean"), std::string::npos) << text;
+  }
+}
+
 TEST(ValueParsersTest, WholeNumbersOf64Bits) {
   EXPECT_EQ(ParseLongCount("5000000000", 1, 10'000'000'000).value(), 5'000'000'000);
   EXPECT_FALSE(ParseLongCount("0", 1, 10));
@@ -148,10 +186,16 @@ TEST(ValueParsersTest, TargetsAreReadAsTheTableShowsThem) {
 TEST(ValueParsersTest, ListsAreSeparatedByCommas) {
   EXPECT_EQ(ParseWatts("75").value(), (std::vector<double>{75}));
   EXPECT_EQ(ParseWatts("75,80.5").value(), (std::vector<double>{75, 80.5}));
-  for (const char* text : {"", "75,", ",75", "75;80", "75, 80"}) {
+  for (const char* text : {"", "75,", ",75", "75;80", "75 80", "75, ,80"}) {
     EXPECT_FALSE(ParseWatts(text)) << text;
   }
   EXPECT_EQ(ParseDurations("1ms,2").value(), (std::vector<double>{1 * 1e-3, 2}));
+}
+
+TEST(ValueParsersTest, ListsMayHaveSpacesAroundTheirCommas) {
+  EXPECT_EQ(ParseWatts("75 W, 80W ,81").value(), (std::vector<double>{75, 80, 81}));
+  EXPECT_EQ(ParseDurations("1 ms, 2 ms").value(), (std::vector<double>{1 * 1e-3, 2 * 1e-3}));
+  EXPECT_EQ(ParseCounts("7, 7, 6", 1, 10).value(), (std::vector<int>{7, 7, 6}));
 }
 
 }  // namespace

@@ -46,17 +46,40 @@ TEST(ParseStragglerTest, WhereAndWhenMayBeLeftOut) {
   }
 }
 
+TEST(ParseStragglerTest, ValuesTakeTheirUnits) {
+  for (const auto& [text, value] :
+       {std::pair("slow=1.2x", 1.2), std::pair("clock=1100MHz", 1100.0),
+        std::pair("clock=1.5 GHz", 1500.0), std::pair("power=250W", 250.0),
+        std::pair("power=0.5kW", 500.0), std::pair("stall=500 ms", 500 * 1e-3)}) {
+    const auto straggler = ParseStraggler(text);
+    ASSERT_TRUE(straggler) << straggler.error().message;
+    EXPECT_EQ(straggler->value, value) << text;
+  }
+}
+
+TEST(ParseStragglerTest, MayHaveSpacesAroundCommas) {
+  const auto straggler = ParseStraggler("stall=500ms , pipeline=3, rank=2");
+  ASSERT_TRUE(straggler) << straggler.error().message;
+  EXPECT_EQ(straggler->value, 500 * 1e-3);
+  EXPECT_EQ(straggler->pipeline, 3);
+  EXPECT_EQ(straggler->rank, 2);
+}
+
 TEST(ParseStragglerTest, SaysWhatIsWrong) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "'' has no '='"},
       {"slow", "'slow' has no '='"},
       {"fast=2", "begins with 'fast'"},
       {"pipeline=1,slow=2", "begins with 'pipeline'"},
-      {"slow=", "slow is ''; expected a number"},
-      {"slow=1.2x", "slow is '1.2x'"},
+      {"slow=", "slow is ''; expected how many times as long, as in slow=1.2"},
+      {"slow=20%", "slow is '20%'"},
+      {"stall=5min", "stall is '5min'; expected seconds, as in stall=0.5 or stall=500ms"},
+      {"clock=1100W", "clock is '1100W'; expected MHz, as in clock=1100 or clock=1100MHz"},
+      {"power=1V", "power is '1V'; expected watts of a GPU, as in power=250 or power=250W"},
+      {"stall=2000000000ms", "the time of stall= is 2000000; expected seconds"},
       {"slow=0.9", "the factor of slow= is 0.9; expected a number from 1"},
-      {"slow=nan", "slow is 'nan'; expected a number"},
-      {"slow=inf", "slow is 'inf'; expected a number"},
+      {"slow=nan", "slow is 'nan'; expected how many"},
+      {"slow=inf", "slow is 'inf'; expected how many"},
       {"clock=0", "the limit of clock= is 0"},
       {"power=-3", "the limit of power= is -3"},
       {"stall=-1", "the time of stall= is -1"},

@@ -205,8 +205,22 @@ TEST(JobFile, DurationsTakeTheUnitsOfFlags) {
             "job.toml:1:22: comm_delay[1]: expected seconds (0.02), or a number with a unit (20ms, "
             "500us), not negative and at most 1000000, got '1h'");
   EXPECT_EQ(TomlError("min_dwell = ''").substr(0, 35), "job.toml:1:13: min_dwell: expected ");
-  // Watts have one unit.
-  EXPECT_NE(TomlError("coarse_watts = '2ms'"), "accepted");
+}
+
+TEST(JobFile, WattsAndJoulesTakeTheUnitsOfFlags) {
+  const Result<JobFile> job = Toml(
+      "blocking_power = ['75W', '0.08 kW', 81]\ncoarse_watts = '2W'\n"
+      "[conditions]\nchange_price = '2kJ'\n");
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(job->blocking_power_watts, (std::vector<double>{75, 80, 81}));
+  EXPECT_EQ(job->coarse_watts, 2);
+  EXPECT_EQ(job->change_price_joules, 2000);
+  EXPECT_EQ(Toml("blocking_power = '75W'")->blocking_power_watts, (std::vector<double>{75}));
+  EXPECT_EQ(TomlError("coarse_watts = '2ms'"),
+            "job.toml:1:16: coarse_watts: expected a number of watts from 0 to 1000000 (75 or "
+            "75W), got '2ms'");
+  // What has no unit takes none.
+  EXPECT_NE(TomlError("effort = '2W'"), "accepted");
 }
 
 TEST(JobFile, TakesOneScheduleOnly) {

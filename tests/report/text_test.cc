@@ -60,5 +60,23 @@ TEST(TextTest, SharedKnobTextStaysTrue) {
             "with one knob per stage-type: proven; no such plan that ends in time saves more.");
 }
 
+TEST(TextTest, DiscreteBoundTextStaysTrue) {
+  Plan plan;
+  plan.gap_percent = 0.0655;
+  plan.discrete_bound = DiscreteBound{.lower_bound_joules = 100, .gap_percent = 0.0201};
+  EXPECT_EQ(DiscreteBoundText(plan),
+            "This plan uses at most 0.021 % more energy than the best plan of the same time could: "
+            "proven block by block, with real options; the relaxation, which mixes options, proves "
+            "0.066 %.");
+}
+
+TEST(TextTest, WhatAKwhIsSaysItsUnits) {
+  EXPECT_EQ(KwhText({}, "", "CO2"), "");
+  EXPECT_EQ(KwhText({.price_per_kwh = 0.12, .carbon_g_per_kwh = 380}, "EUR", "CO2"),
+            "A kWh costs 0.12 EUR and causes 380 g of CO2 (as given).");
+  EXPECT_EQ(KwhText({.price_per_kwh = 2}, "", "CO2"), "A kWh costs 2 (as given).");
+  EXPECT_EQ(KwhText({.carbon_g_per_kwh = 0.5}, "", "CO2"), "A kWh causes 0.5 g of CO2 (as given).");
+}
+
 }  // namespace
 }  // namespace perseus::report

@@ -190,6 +190,16 @@ TEST(SynthesizeTest, BalancedPartitionIsTheBestOfAll) {
   EXPECT_GT(uniform.imbalance, best);
 }
 
+TEST(SynthesizeTest, PartitionsMayHaveSpacesAroundCommas) {
+  SynthSpec spec = SampleSpec();
+  spec.partition = "7, 7 ,6,4";
+  const auto result = Synthesize(spec);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->stages[1].layers, 7);
+  // As a command takes it.
+  EXPECT_NE(result->command.find(" --partition 7,7,6,4"), std::string::npos) << result->command;
+}
+
 TEST(SynthesizeTest, UnevenLayersAreBalancedByTime) {
   SynthSpec spec;
   spec.model = "t5-3b";

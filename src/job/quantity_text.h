@@ -1,0 +1,40 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_JOB_QUANTITY_TEXT_H_
+#define PERSEUS_JOB_QUANTITY_TEXT_H_
+
+#include <span>
+#include <string_view>
+
+#include "common/numbers.h"
+#include "common/tree_reader.h"
+#include "perseus/result.h"
+
+namespace perseus::job {
+
+// What a number counts. The default is a bare number.
+struct Quantity {
+  std::string_view name;             // Of a number without unit: "watts".
+  std::string_view examples;         // "75 or 75W"
+  std::span<const UnitScale> units;  // That may follow it.
+};
+
+inline constexpr UnitScale kEnergyUnits[] = {{"kJ", 1e3}, {"mJ", 1e-3}, {"J", 1}};
+inline constexpr UnitScale kHourUnits[] = {{"h", 1}};
+
+inline constexpr Quantity kInWatts = {"watts", "75 or 75W", kPowerUnits};
+inline constexpr Quantity kInWattsOrAuto = {"watts, or 'auto',", "2 or 2W", kPowerUnits};
+inline constexpr Quantity kInJoules = {"joules", "2 or 2J", kEnergyUnits};
+inline constexpr Quantity kInSeconds = {"seconds", "2 or 500ms", kTimeUnits};
+inline constexpr Quantity kInHours = {"hours", "50000 or 50000h", kHourUnits};
+inline constexpr Quantity kInTimes = {"times", "1.2 or 1.2x", kFactorUnits};
+
+// "75", "75W", "0.3 kW": the same in a job file and as a flag. `range` has both ends, in the unit
+// of a bare number.
+Result<double> ParseQuantity(std::string_view text, const NumberRange& range,
+                             const Quantity& quantity = {});
+
+}  // namespace perseus::job
+
+#endif  // PERSEUS_JOB_QUANTITY_TEXT_H_
