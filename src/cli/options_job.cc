@@ -48,7 +48,8 @@ constexpr std::array<FlagText, 38> kFlags = {{
     {"microbatch_group_size", "--microbatch-group-size", "N",
      "megatron-interleaved only: microbatches of a group (default: the number of ranks)."},
     {"blocking_power", "--blocking-power", "WATTS[,WATTS...]",
-     "Power that one GPU draws while it waits: one number, or one for each rank."},
+     "Power that one GPU draws while it waits (83.64 or 83.64W): one number, or one for each "
+     "rank."},
     {"tp", "--tp", "N",
      "GPUs of one rank; energies of a profile without tp_rank column are multiplied by it "
      "(default 1)."},

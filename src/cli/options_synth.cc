@@ -11,6 +11,7 @@
 
 #include "cli/command_options.h"
 #include "cli/value_parsers.h"
+#include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "perseus/schedule.h"
 #include "perseus/synth.h"
@@ -39,10 +40,12 @@ void AddSynthCommand(CommandParser* parser, Invocation* invocation) {
     parser->AddValue<int>(target, name, "MHZ", help, [](std::string_view text) {
       std::string_view digits = text;
       TakeUnit(&digits, "MHz");
-      const Result<int> clock = ParseCount(digits, 1, 1 << 30);
+      constexpr int kMostMhz = 1 << 30;
+      Result<int> clock = ParseCount(digits, 1, kMostMhz);
       if (clock) return clock;
       return Result<int>(InvalidInput(
-          fmt::format("expected MHz, a whole number above 0 (1410 or 1410MHz), got '{}'", text)));
+          fmt::format("expected a whole number of MHz from 1 to {} (1410 or 1410MHz), got {}",
+                      kMostMhz, Shown(text))));
     });
   };
   const auto add_name = [&](std::string* target, const std::string& name, const std::string& value,

@@ -35,7 +35,7 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
       },
       {ValueKind::kFile, {}});
   parser->AddValue<double>(&flags->blocking_power_watts, "--blocking-power", "WATTS",
-                           "Power of one GPU that waits; needed with --profile.",
+                           "Power of one GPU that waits (83.64 or 83.64W); needed with --profile.",
                            [](std::string_view text) {
                              return ParseQuantity(text, {0, 1e6}, job::kInWatts);
                            });

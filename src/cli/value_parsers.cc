@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "common/nearest_name.h"
@@ -40,14 +39,6 @@ Result<std::vector<T>> ParseList(std::string_view text, const Parser& parse) {
   }
 }
 
-// A number with at most one of the units after it, and spaces before that.
-bool ReadNumberWithUnit(std::string_view text, std::span<const UnitScale> units, double* number) {
-  const double scale = TakeScale(units, &text);
-  if (!ReadNumber(text, number)) return false;
-  *number *= scale;
-  return true;
-}
-
 template <typename Integer>
 Result<Integer> ParseWithin(std::string_view text, Integer least, Integer most) {
   const std::optional<Integer> value = ParseInteger<Integer>(text);
@@ -77,27 +68,26 @@ Result<double> ParseShare(std::string_view text, double most) {
 Result<double> ParseLongDuration(std::string_view text) {
   constexpr double kMostLongSeconds = 1e9;
   constexpr UnitScale kLongUnits[] = {{"min", 60}, {"h", 3600}, {"d", 86400}};
-  double value = 0;
-  const bool is_number =
-      ReadNumberWithUnit(text, kLongUnits, &value) || ReadNumberWithUnit(text, kTimeUnits, &value);
-  if (!is_number || value < 0 || value > kMostLongSeconds) {
+  std::optional<double> value = ParseWithUnit(text, kLongUnits);
+  if (!value) value = ParseWithUnit(text, kTimeUnits);
+  if (!value || *value < 0 || *value > kMostLongSeconds) {
     return InvalidInput(fmt::format(
         "expected seconds (90), or a number with a unit (20ms, 90s, 15min, 1h, 30d), not negative "
         "and at most {} s, got '{}'",
         kMostLongSeconds, text));
   }
-  return value;
+  return *value;
 }
 
 Result<double> ParsePower(std::string_view text) {
   constexpr double kMostJobWatts = 1e12;
-  double value = 0;
-  if (!ReadNumberWithUnit(text, kPowerUnits, &value) || value <= 0 || value > kMostJobWatts) {
+  const std::optional<double> value = ParseWithUnit(text, kPowerUnits);
+  if (!value || *value <= 0 || *value > kMostJobWatts) {
     return InvalidInput(fmt::format(
         "expected watts (300000), or a number with a unit (300kW, 0.3MW), more than 0, got '{}'",
         text));
   }
-  return value;
+  return *value;
 }
 
 Result<double> ParseRamp(std::string_view text) {
@@ -141,6 +131,7 @@ Result<Price> ParsePrice(std::string_view text) {
         "expected the price of a kWh, a number with or without a currency ('0.12 EUR'), got '{}'",
         text));
   }
+  price.amount += 0.0;  // No "-0" for a user to read.
   return price;
 }
 
@@ -149,11 +140,11 @@ Result<double> ParseCarbon(std::string_view text) {
   constexpr UnitScale kMassUnits[] = {{"kg", 1e3}, {"g", 1}};
   std::string_view mass = text;
   TakeUnit(&mass, "/kWh");
-  double value = 0;
-  const bool is_number = ReadNumberWithUnit(mass, kMassUnits, &value);
+  const std::optional<double> value = ParseWithUnit(mass, kMassUnits);
   // No grid emits so few grams: such a bare number is one of kilograms.
-  const bool meant_kilograms = ParseFinite(mass) && value > 0 && value < 1;
-  if (is_number && value >= 0 && value <= kMostGrams && !meant_kilograms) return value;
+  constexpr double kFewestGrams = 2;
+  const bool meant_kilograms = value && *value > 0 && *value < kFewestGrams && ParseFinite(mass);
+  if (value && *value >= 0 && *value <= kMostGrams && !meant_kilograms) return *value;
   return InvalidInput(fmt::format(
       "expected grams of CO2 a kWh (380), or a number with a unit (380g, 0.38kg), from 0 to {} g, "
       "got {}{}",

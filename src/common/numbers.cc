@@ -3,6 +3,8 @@
 
 #include "common/numbers.h"
 
+#include <array>
+#include <charconv>
 #include <cmath>
 
 namespace perseus {
@@ -15,6 +17,14 @@ Number ParseWhole(std::string_view text) {
   if (error == std::errc::invalid_argument || end != text.data() + text.size()) return {};
   if (error != std::errc() || !std::isfinite(value)) return {NumberKind::kNotFinite, 0};
   return {NumberKind::kFinite, value};
+}
+
+// Takes a unit off the end of the text, and returns its scale; 1 where it ends with none.
+double TakeScale(std::span<const UnitScale> units, std::string_view* text) {
+  for (const UnitScale& unit : units) {
+    if (TakeUnit(text, unit.name)) return unit.scale;
+  }
+  return 1;
 }
 
 }  // namespace
@@ -41,11 +51,19 @@ std::optional<double> ParseFinite(std::string_view text) {
   return number.value;
 }
 
-double TakeScale(std::span<const UnitScale> units, std::string_view* text) {
-  for (const UnitScale& unit : units) {
-    if (TakeUnit(text, unit.name)) return unit.scale;
-  }
-  return 1;
+std::optional<double> ParseWithUnit(std::string_view text, std::span<const UnitScale> units) {
+  const double scale = TakeScale(units, &text);
+  const std::optional<double> number = ParseFinite(text);
+  if (!number) return std::nullopt;
+  if (scale == 1) return *number + 0.0;  // No "-0" for a user to read.
+  const double value = *number * scale;
+  if (!std::isfinite(value)) return std::nullopt;
+  constexpr int kKeptDigits = 15;
+  std::array<char, 32> digits{};
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), value + 0.0,
+                                          std::chars_format::scientific, kKeptDigits - 1);
+  if (error != std::errc()) return std::nullopt;
+  return ParseFinite({digits.data(), end});
 }
 
 }  // namespace perseus

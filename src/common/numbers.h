@@ -57,9 +57,9 @@ inline constexpr UnitScale kPowerUnits[] = {{"MW", 1e6}, {"kW", 1e3}, {"W", 1}};
 // How many times as much: "1.2x".
 inline constexpr UnitScale kFactorUnits[] = {{"x", 1}};
 
-// Takes the first of the units that the text ends with off its end, and returns its scale; 1
-// where it ends with none.
-double TakeScale(std::span<const UnitScale> units, std::string_view* text);
+// A finite number, alone or with the first of the units that the text ends with. Up to 15
+// digits are kept as written: "1.005GHz" is 1005 MHz, not the 1004.9999999999999 of a product.
+std::optional<double> ParseWithUnit(std::string_view text, std::span<const UnitScale> units);
 
 }  // namespace perseus
 

@@ -103,15 +103,13 @@ Result<Straggler> ParseStraggler(std::string_view text) {
             what, key, kExample));
       }
       const ValueText& expected = TextOf(*kind);
-      std::string_view digits = value;
-      const double scale = TakeScale(expected.units, &digits);
-      const auto number = ParseFinite(digits);
+      const auto number = ParseWithUnit(value, expected.units);
       if (!number) {
         return InvalidInput(
             fmt::format("{}: {} is '{}'; expected {}", what, key, value, expected.in_words));
       }
       straggler.kind = *kind;
-      straggler.value = *number * scale;
+      straggler.value = *number;
       if (auto checked = CheckStragglerValue(*kind, straggler.value, what); !checked) {
         return tl::unexpected(checked.error());
       }

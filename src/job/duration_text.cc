@@ -14,16 +14,14 @@
 namespace perseus::job {
 
 Result<double> ParseDuration(std::string_view text) {
-  std::string_view digits = text;
-  const double scale = TakeScale(kTimeUnits, &digits);
-  const std::optional<double> value = ParseFinite(digits);
-  if (!value || *value < 0 || *value * scale > kMaxSeconds) {
+  const std::optional<double> value = ParseWithUnit(text, kTimeUnits);
+  if (!value || *value < 0 || *value > kMaxSeconds) {
     return InvalidInput(fmt::format(
         "expected seconds (0.02), or a number with a unit (20ms, 500us), not negative and at most "
         "{}, got {}",
         kMaxSeconds, Shown(text)));
   }
-  return *value * scale;
+  return *value;
 }
 
 }  // namespace perseus::job

@@ -25,13 +25,10 @@ std::string EndsOf(const NumberRange& range) {
 
 Result<double> ParseQuantity(std::string_view text, const NumberRange& range,
                              const Quantity& quantity) {
-  std::string_view digits = text;
-  const double scale = TakeScale(quantity.units, &digits);
-  if (const std::optional<double> number = ParseFinite(digits)) {
-    const double value = *number * scale;
-    const bool above = range.above_least ? value > range.least : value >= range.least;
-    const bool below = range.below_most ? value < range.most : value <= range.most;
-    if (above && below) return value;
+  if (const std::optional<double> value = ParseWithUnit(text, quantity.units)) {
+    const bool above = range.above_least ? *value > range.least : *value >= range.least;
+    const bool below = range.below_most ? *value < range.most : *value <= range.most;
+    if (above && below) return *value;
   }
   return InvalidInput(fmt::format(
       "expected a number{} {}{}, got {}",

@@ -24,11 +24,11 @@ inline constexpr UnitScale kEnergyUnits[] = {{"kJ", 1e3}, {"mJ", 1e-3}, {"J", 1}
 inline constexpr UnitScale kHourUnits[] = {{"h", 1}};
 
 inline constexpr Quantity kInWatts = {"watts", "75 or 75W", kPowerUnits};
-inline constexpr Quantity kInWattsOrAuto = {"watts, or 'auto',", "2 or 2W", kPowerUnits};
+inline constexpr Quantity kInWattsOrAuto = {"watts", "2, 2W or auto", kPowerUnits};
 inline constexpr Quantity kInJoules = {"joules", "2 or 2J", kEnergyUnits};
 inline constexpr Quantity kInSeconds = {"seconds", "2 or 500ms", kTimeUnits};
 inline constexpr Quantity kInHours = {"hours", "50000 or 50000h", kHourUnits};
-inline constexpr Quantity kInTimes = {"times", "1.2 or 1.2x", kFactorUnits};
+inline constexpr Quantity kInTimes = {"", "1.2 or 1.2x", kFactorUnits};
 
 // "75", "75W", "0.3 kW": the same in a job file and as a flag. `range` has both ends, in the unit
 // of a bare number.

@@ -64,16 +64,16 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   if (text == "tstar") return PlanTarget{Kind::kTStar, 0};
   std::string_view number = text;
   const bool factor = TakeUnit(&number, "x");
-  const double unit = factor ? 1 : TakeScale(kTimeUnits, &number);
-  const std::optional<double> value = ParseFinite(number);
+  const std::optional<double> value =
+      factor ? ParseFinite(number) : ParseWithUnit(number, kTimeUnits);
   // A time may be too short for a number once it is in seconds.
-  if (!value || !(*value * unit > 0)) {
+  if (!value || !(*value > 0)) {
     return InvalidInput(
         fmt::format("'{}' is no point of the frontier; expected a factor of the all-maximum-clock "
                     "time (1.02x), seconds (5.3 or 5.3s), economic, fastest or tstar{}",
                     text.substr(0, 40), TargetHint(text)));
   }
-  return PlanTarget{factor ? Kind::kBaselineFactor : Kind::kSeconds, *value * unit};
+  return PlanTarget{factor ? Kind::kBaselineFactor : Kind::kSeconds, *value};
 }
 
 std::string PlanTargetText(const PlanTarget& target) {

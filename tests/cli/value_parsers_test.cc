@@ -142,7 +142,9 @@ TEST(ValueParsersTest, CarbonIsInGramsUnlessItSaysKilograms) {
   EXPECT_EQ(ParseCarbon("380g/kWh").value(), 380);
   EXPECT_EQ(ParseCarbon("0.4g").value(), 0.4);
   EXPECT_EQ(ParseCarbon("0").value(), 0);
-  EXPECT_EQ(ParseCarbon("1").value(), 1);
+  EXPECT_EQ(ParseCarbon("2").value(), 2);
+  EXPECT_EQ(ParseCarbon("0.0411kg").value(), 41.1);
+  EXPECT_FALSE(ParseCarbon("1.1"));  // Coal, in kilograms.
   EXPECT_EQ(ParseCarbon("0.4").error().message,
             "expected grams of CO2 a kWh (380), or a number with a unit (380g, 0.38kg), from 0 to "
             "1000000 g, got '0.4'; did you mean 0.4kg?");

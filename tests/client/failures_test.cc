@@ -101,6 +101,22 @@ TEST_F(FailuresTest, AServerThatDoesNotWaitIsNotAskedWithoutEnd) {
   EXPECT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 1; }));
 }
 
+TEST_F(FailuresTest, WhichServerIsAtFaultIsSaidOnceInASentence) {
+  {
+    FakeServer server;
+    url_ = server.url();
+    server.AnswerAlways("no JSON");
+    ASSERT_EQ(Open(), PERSEUS_OK);
+    EXPECT_TRUE(agent::Eventually([this] { return !LastError().empty(); }));
+    EXPECT_EQ(LastError().rfind("the server " + url_ + ": ", 0), 0U) << LastError();
+    Close();
+  }
+  ASSERT_EQ(Open(), PERSEUS_OK);  // Nobody listens there any more.
+  EXPECT_TRUE(agent::Eventually([this] { return !LastError().empty(); }));
+  EXPECT_EQ(LastError().rfind("Cannot reach " + url_ + ": Connection refused", 0), 0U)
+      << LastError();
+}
+
 TEST_F(FailuresTest, AStoppedClientDoesNothingUntilItIsClosed) {
   ASSERT_EQ(Open(), PERSEUS_OK);
   Iterate(++iteration_);

@@ -3,8 +3,10 @@
 
 #include "common/numbers.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -51,19 +53,25 @@ TEST(NumbersTest, AUnitIsTakenWithTheSpacesBeforeIt) {
   }
 }
 
-TEST(NumbersTest, TheScaleOfTheUnitThatIsTakenIsTold) {
-  const auto expect = [](std::string_view text, double scale, std::string_view left) {
-    std::string_view taken = text;
-    EXPECT_EQ(TakeScale(kTimeUnits, &taken), scale) << text;
-    EXPECT_EQ(taken, left) << text;
+TEST(NumbersTest, ANumberWithAUnitKeepsItsDigits) {
+  constexpr UnitScale kUnits[] = {{"MHz", 1}, {"GHz", 1e3}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+  const auto expect = [&](std::string_view text, double value) {
+    EXPECT_EQ(ParseWithUnit(text, kUnits), value) << text;
   };
-  expect("20ms", 1e-3, "20");
-  expect("500us", 1e-6, "500");
-  expect("3 s", 1, "3");
-  expect("1ss", 1, "1s");
-  expect("4", 1, "4");
-  expect("5min", 1, "5min");
-  expect("", 1, "");
+  expect("20ms", 0.02);
+  expect("500us", 0.0005);
+  expect("3 s", 3);
+  expect("4", 4);
+  expect("+1e3ms", 1);
+  expect("0.1234567890123456789", 0.1234567890123456789);
+  EXPECT_FALSE(std::signbit(ParseWithUnit("-0ms", kUnits).value()));
+  for (const char* const text : {"", "ms", "1ss", "5min", "1e306GHz", "nan", "20 m s"}) {
+    EXPECT_EQ(ParseWithUnit(text, kUnits), std::nullopt) << text;
+  }
+  // Products are off by a last digit now and then: 1.005 * 1e3 is 1004.9999999999999.
+  for (int mhz = 1; mhz < 3000; ++mhz) {
+    expect(fmt::format("{}.{:03}GHz", mhz / 1000, mhz % 1000), mhz);
+  }
 }
 
 }  // namespace

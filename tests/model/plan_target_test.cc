@@ -23,10 +23,10 @@ TEST(PlanTargetTest, ReadsFactorsSecondsAndNames) {
   check("5.3", Kind::kSeconds, 5.3);
   check("1e-3", Kind::kSeconds, 1e-3);
   check("100s", Kind::kSeconds, 100);
-  check("300ms", Kind::kSeconds, 300 * 1e-3);
-  check("50us", Kind::kSeconds, 50 * 1e-6);
+  check("300ms", Kind::kSeconds, 0.3);
+  check("50us", Kind::kSeconds, 0.00005);
   check("1.02 x", Kind::kBaselineFactor, 1.02);
-  check("300 ms", Kind::kSeconds, 300 * 1e-3);
+  check("300 ms", Kind::kSeconds, 0.3);
   check("5 s", Kind::kSeconds, 5);
   check("economic", Kind::kEconomic, 0);
   check("fastest", Kind::kFastest, 0);

@@ -269,38 +269,61 @@ def test_a_timeline_that_breaks_is_given_up_and_said_once() -> None:
     assert job.report()["timeline"] == "host"
 
 
-def test_what_the_client_complains_of_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who trains reads no report; something new is said later, not at once."""
-    now = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
+def complaints_of(job: perseus.Job, sentences: list[str]) -> list[str]:
+    """Return the warnings of steps in which the client complains so, and of the end."""
+    client: Any = job.client
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for client.last_error in sentences:
+            with job.step(), job.forward(0):
+                pass
+        job.close()
+    return [str(warning.message) for warning in seen]
+
+
+def test_what_the_client_complains_of_is_said_once() -> None:
+    """Who trains reads no report."""
+    away, refused = "the server is away", "the clock was not set"
+    job, _ = job_with(timeline="host")
+    assert complaints_of(job, ["", away, away, refused, away, refused]) == [
+        f"perseus: {away}; training goes on",
+        f"perseus: {refused}; training goes on",
+    ]
+    job, _ = job_with(timeline="host")
+    numbered = [f"iteration {k} is not used." for k in range(9)]
+    assert complaints_of(job, numbered) == [
+        "perseus: iteration 0 is not used; training goes on",
+    ]
+
+
+def test_complaints_have_an_end() -> None:
+    """However many different ones there are."""
+    job, _ = job_with(timeline="host")
+    assert len(complaints_of(job, ["x" * k for k in range(1000)])) == 20
+
+
+def test_a_complaint_is_one_line_of_what_can_be_printed() -> None:
+    """A proxy's page is no part of it."""
+    job, _ = job_with(timeline="host")
+    assert complaints_of(job, ["status 502: <html>\r\n  \x1b[2J"]) == [
+        "perseus: status 502: <html> \\x1b[2J; training goes on",
+    ]
+
+
+def test_a_client_that_was_never_opened_has_said_why() -> None:
+    """Itself, and once is enough."""
     job, _ = job_with(timeline="host")
     client: Any = job.client
-
-    def said_in_two_steps() -> list[str]:
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            for _ in range(2):
-                with job.step(), job.forward(0):
-                    pass
-        return [str(warning.message) for warning in seen]
-
-    assert said_in_two_steps() == []
-    client.last_error = "the server is away"
-    assert said_in_two_steps() == ["perseus: the server is away; training goes on"]
-    client.last_error = "the clock was not set"
-    assert said_in_two_steps() == []
-    now[0] = 601.0
-    assert said_in_two_steps() == ["perseus: the clock was not set; training goes on"]
-    now[0] = 1300.0
-    assert said_in_two_steps() == []
+    client.state = perseus.State.CLOSED
+    assert complaints_of(job, ["there is no option sideways"]) == []
 
 
-def test_a_job_without_a_server_warns() -> None:
-    """At the latest when it is closed."""
+def test_a_job_without_a_server_warns_when_it_is_closed() -> None:
+    """Where no step was as long as an answer takes."""
     job, _ = job_with(timeline="host")
     client: Any = job.client
-    client.last_error = "the server http://127.0.0.1:9: cannot be reached"
-    with pytest.warns(RuntimeWarning, match="cannot be reached"):
+    client.last_error = "Cannot reach http://127.0.0.1:9: Connection refused."
+    with pytest.warns(RuntimeWarning, match="Cannot reach"):
         job.close()
 
 

@@ -20,7 +20,6 @@ import contextlib
 import logging
 import os
 import threading
-import time
 import warnings
 from pathlib import Path
 from types import TracebackType
@@ -37,8 +36,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("perseus")
 
-# What the client complains of is said at most this often, and only what is new.
-_QUIET_SECONDS = 600.0
+# So many different complaints of the client are said; who has not read these reads no more.
+_MOST_COMPLAINTS = 20
+_NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
 class Job:
@@ -106,8 +106,7 @@ strict, ahead, options
         self._ignored_steps = 0
         self._outside = 0
         self._failure = ""
-        self._said = ""  # Of the client's complaints, the last that was passed on, and when.
-        self._said_seconds = -_QUIET_SECONDS
+        self._said: set[str] = set()  # Of the client's complaints, without their digits.
         self._clock = clock
         self._timeline: Timeline | None = None
         self._find: str | None = None  # How a timeline is still to be found.
@@ -432,13 +431,14 @@ strict, ahead, options
 
     def _pass_on_complaint(self) -> None:
         """Say what the client's threads complain of: who trains reads no `report()`."""
-        now = time.monotonic()
-        # One that was never opened has said why.
-        if now - self._said_seconds < _QUIET_SECONDS or self.client.state == State.CLOSED:
+        # A client that was never opened has said why.
+        if len(self._said) >= _MOST_COMPLAINTS or self.client.state == State.CLOSED:
             return
         complaint = self.client.last_error
-        if complaint and complaint != self._said and complaint != self._failure:
-            self._said, self._said_seconds = complaint, now
+        # The same of another iteration is nothing new.
+        kind = complaint.translate(_NO_DIGITS)
+        if complaint and kind not in self._said:
+            self._said.add(kind)
             say(complaint)
 
     def _find_timeline(self) -> None:
@@ -456,7 +456,9 @@ strict, ahead, options
 
 def say(text: str) -> None:
     """Warn and log one sentence; never raises, even where warnings are errors."""
-    text = f"perseus: {text.rstrip('.')}; training goes on"
+    # One line, whatever a stranger's server answered.
+    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.split()))
+    text = f"perseus: {line.rstrip('.')}; training goes on"
     _log.warning("%s", text)
     with contextlib.suppress(Warning):  # -W error: it is in the log.
         warnings.warn(text, RuntimeWarning, stacklevel=3)
