@@ -30,9 +30,9 @@ namespace perseus::frontier {
 
 DeadlineProgram::DeadlineProgram(const Network& network, const Walk& walk, std::int64_t deadline)
     : network_(&network),
-      in_subtree_(network.num_nodes(), 0),
       fixed_length_(network.num_activities, kNever),
       fixed_cost_(network.num_activities, 0),
+      mark_of_(network.num_nodes(), 0),
       objective_(walk.cost() + static_cast<Int128>(walk.slope()) * (walk.time() - deadline)) {
   const std::vector<std::int64_t> times = walk.EventTimes(deadline);
   nodes_.resize(times.size());
@@ -117,10 +117,11 @@ bool DeadlineProgram::Pivot(int entering, bool forward, std::int64_t violation) 
   const int to = forward ? entered.head : entered.tail;
 
   // Up from both ends to where they meet. The rule for ties is that of
-  // walk.cc: the last blocking arc on the cycle, as seen from the top.
+  // walk.cc: the last blocking arc on the cycle, as seen from the top. An arc whose room has no end
+  // is only taken where none has one, and then not looked at.
   const auto room_of = [](const Arc& arc, bool along) {
-    if (!along) return arc.flow - arc.lower;
-    return arc.upper == kInfinite ? kInfinite : arc.upper - arc.flow;
+    const std::int64_t above = arc.upper == kInfinite ? kInfinite : arc.upper - arc.flow;
+    return along ? above : arc.flow - arc.lower;
   };
   std::int64_t push_from = kInfinite;
   std::int64_t push_to = kInfinite;
@@ -128,27 +129,31 @@ bool DeadlineProgram::Pivot(int entering, bool forward, std::int64_t violation) 
   int child_to = -1;
   int u = from;
   int v = to;
+  const auto climb_from = [&] {
+    const Arc& arc = arcs_[nodes_[u].parent_arc];
+    const std::int64_t room = room_of(arc, arc.head == u);
+    child_from = room < push_from ? u : child_from;
+    push_from = std::min(room, push_from);
+    u = nodes_[u].parent;
+  };
+  const auto climb_to = [&] {
+    const Arc& arc = arcs_[nodes_[v].parent_arc];
+    const std::int64_t room = room_of(arc, arc.tail == v);
+    child_to = room <= push_to ? v : child_to;
+    push_to = std::min(room, push_to);
+    v = nodes_[v].parent;
+  };
+  // The deeper end first, then both in step: which of them is deeper nobody could predict.
+  const int depth_from = nodes_[from].depth;
+  const int depth_to = nodes_[to].depth;
+  for (int k = depth_to; k < depth_from; ++k) climb_from();
+  for (int k = depth_from; k < depth_to; ++k) climb_to();
   while (u != v) {
-    ++work_;
-    if (nodes_[u].depth >= nodes_[v].depth) {
-      const Arc& arc = arcs_[nodes_[u].parent_arc];
-      const std::int64_t room = room_of(arc, arc.head == u);
-      if (room < push_from) {
-        push_from = room;
-        child_from = u;
-      }
-      u = nodes_[u].parent;
-    } else {
-      const Arc& arc = arcs_[nodes_[v].parent_arc];
-      const std::int64_t room = room_of(arc, arc.tail == v);
-      if (room != kInfinite && room <= push_to) {
-        push_to = room;
-        child_to = v;
-      }
-      v = nodes_[v].parent;
-    }
+    climb_from();
+    climb_to();
   }
   const int top = u;
+  work_ += depth_from + depth_to - 2 * nodes_[top].depth;
   const std::int64_t push_entering = room_of(entered, forward);
   const std::int64_t push = std::min({push_from, push_to, push_entering});
   if (push == kInfinite) {

@@ -108,8 +108,8 @@ class DeadlineProgram {
   std::int64_t Violation(int index, bool* forward) const;
   void ShiftSubtree(int top, std::int64_t change);
   void Reroot(int top, int new_top, int new_parent, int new_parent_arc, std::int64_t change);
-  void CollectSubtree(int top);
-  // What was collected last.
+  void MoveSubtree(int top, std::int64_t change);
+  // What was moved last.
   std::span<const int> Subtree() const { return {subtree_room_.data(), subtree_size_}; }
   void OfferAround(std::int64_t change);
   bool IsBetweenBounds(int index) const;
@@ -121,13 +121,14 @@ class DeadlineProgram {
   std::vector<Arc> arcs_;  // The network's, and the one from sink to source.
   std::vector<Node> nodes_;
   std::vector<std::uint8_t> in_tree_;
-  std::vector<std::uint8_t> in_subtree_;
   std::vector<std::uint8_t> is_candidate_;
   std::vector<std::int64_t> fixed_length_;
   std::vector<Int128> fixed_cost_;
   std::vector<int> candidates_;
   std::vector<int> subtree_room_;  // For all nodes, and one more.
   std::size_t subtree_size_ = 0;
+  std::vector<std::uint8_t> mark_of_;  // [node] subtree_mark_ in what was moved last.
+  std::uint8_t subtree_mark_ = 0;
   Int128 objective_ = 0;
   std::int64_t work_ = 0;
 };

@@ -139,10 +139,10 @@ DeadlineProgram::DeadlineProgram(const Network& network, std::span<const ArcStar
     : network_(&network),
       nodes_(network.num_nodes(), {.time = 0, .parent = -1, .parent_arc = -1, .depth = -1}),
       in_tree_(network.arcs.size() + 1, 0),
-      in_subtree_(network.num_nodes(), 0),
       is_candidate_(network.arcs.size() + 1, 0),
       fixed_length_(network.num_activities, kNever),
       fixed_cost_(network.num_activities, 0),
+      mark_of_(network.num_nodes(), 0),
       work_(network.num_nodes()) {
   arcs_.reserve(network.arcs.size() + 1);
   std::int64_t total = 0;

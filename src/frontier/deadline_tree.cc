@@ -5,6 +5,7 @@
 // bounds, which arcs at the border of a subtree are violated, and how a subtree
 // moves in time or to another place. See deadline_program.cc.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -69,35 +70,55 @@ std::int64_t DeadlineProgram::Violation(int index, bool* forward) const {
   return 0;
 }
 
-void DeadlineProgram::CollectSubtree(int top) {
+// Moves what hangs below `top`, which is never the sink, by `change`, and sets its depths anew.
+void DeadlineProgram::MoveSubtree(int top, std::int64_t change) {
   subtree_room_.resize(nodes_.size() + 1);
+  if (++subtree_mark_ == 0) {  // The marks have gone round.
+    std::fill(mark_of_.begin(), mark_of_.end(), std::uint8_t{0});
+    subtree_mark_ = 1;
+  }
+  // What is written is none of these: said to the compiler, which has to think that bytes may be.
   int* const list = subtree_room_.data();
+  Node* const nodes = nodes_.data();
+  std::uint8_t* const mark_of = mark_of_.data();
+  const std::uint8_t* const in_tree = in_tree_.data();
+  const int* const first_incidence = network_->first_incidence.data();
+  const Network::Incidence* const incidences = network_->incidences.data();
+  const std::uint8_t mark = subtree_mark_;
   list[0] = top;
   std::size_t count = 1;
   for (std::size_t k = 0; k < count; ++k) {
     const int v = list[k];
-    in_subtree_[v] = 1;
-    const int parent_arc = nodes_[v].parent_arc;
+    Node& node = nodes[v];
+    const int parent_arc = node.parent_arc;
+    node.time += change;
+    node.depth = nodes[node.parent].depth + 1;
+    mark_of[v] = mark;
     // Without a branch, which nobody could predict.
-    for (const Network::Incidence& incidence : network_->IncidencesOf(v)) {
-      list[count] = incidence.other;
-      count += static_cast<std::size_t>(in_tree_[incidence.arc] &
-                                        static_cast<int>(incidence.arc != parent_arc));
+    const int last = first_incidence[v + 1];
+    for (int i = first_incidence[v]; i < last; ++i) {
+      const int arc = incidences[i].arc;
+      list[count] = incidences[i].other;
+      count += static_cast<std::size_t>(in_tree[arc] & static_cast<int>(arc != parent_arc));
     }
-    if (v == Network::kSink && in_tree_.back() != 0) list[count++] = Network::kSource;
   }
   subtree_size_ = count;
   work_ += static_cast<std::int64_t>(count);
+  OfferAround(change);
 }
 
 // Makes candidates of the arcs at the border of the subtree that are violated now that it has
 // moved by `change`. All that were before are candidates already. A precedence that has no flow
 // is only violated where its ends are too near: where they went apart, it is not looked at.
 void DeadlineProgram::OfferAround(std::int64_t change) {
-  const auto offer = [this](int index) {
+  const std::uint8_t* const mark_of = mark_of_.data();
+  const std::uint8_t* const in_tree = in_tree_.data();
+  std::uint8_t* const is_candidate = is_candidate_.data();
+  const std::uint8_t mark = subtree_mark_;
+  const auto offer = [&](int index) {
     bool forward = false;
-    if ((in_tree_[index] | is_candidate_[index]) != 0 || Violation(index, &forward) == 0) return;
-    is_candidate_[index] = 1;
+    if ((in_tree[index] | is_candidate[index]) != 0 || Violation(index, &forward) == 0) return;
+    is_candidate[index] = 1;
     candidates_.push_back(index);
   };
   for (const int v : Subtree()) {
@@ -105,22 +126,18 @@ void DeadlineProgram::OfferAround(std::int64_t change) {
     const bool leads_away = v == Network::kSource || (v > Network::kSink && v % 2 == 1);
     if (leads_away == (change < 0) && v > Network::kSink) {
       const int activity = (v - Network::StartNode(0)) / 2;
-      if (!in_subtree_[v ^ 1]) offer(activity);
+      if (mark_of[v ^ 1] != mark) offer(activity);
       continue;
     }
     for (const Network::Incidence& incidence : network_->IncidencesOf(v)) {
-      if (!in_subtree_[incidence.other]) offer(incidence.arc);
+      if (mark_of[incidence.other] != mark) offer(incidence.arc);
     }
   }
   offer(static_cast<int>(arcs_.size()) - 1);
-  for (const int v : Subtree()) in_subtree_[v] = 0;
 }
 
 void DeadlineProgram::ShiftSubtree(int top, std::int64_t change) {
-  if (change == 0) return;
-  CollectSubtree(top);
-  for (const int v : Subtree()) nodes_[v].time += change;
-  OfferAround(change);
+  if (change != 0) MoveSubtree(top, change);
 }
 
 void DeadlineProgram::Reroot(int top, int new_top, int new_parent, int new_parent_arc,
@@ -136,12 +153,7 @@ void DeadlineProgram::Reroot(int top, int new_top, int new_parent, int new_paren
     arc = next_arc;
     v = next;
   }
-  CollectSubtree(new_top);
-  for (const int v : Subtree()) {
-    nodes_[v].time += change;
-    nodes_[v].depth = nodes_[nodes_[v].parent].depth + 1;
-  }
-  OfferAround(change);
+  MoveSubtree(new_top, change);
 }
 
 }  // namespace perseus::frontier
