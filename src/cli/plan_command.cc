@@ -224,31 +224,26 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   NoteLongSwitching(job->settings, ConditionsOf(job->settings).switching,
                     planner->baseline().iteration_time_seconds, &summary.warnings);
   progress.SetWhat("plan");
+  summary.granularity = constraints.granularity;
+  summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,
+                               *seconds, summary.at, &summary.beyond_tstar);
+  const RowEfforts efforts = {.chosen = effort,
+                              .row = kRowEffort * effort,
+                              .bound = HasConditions(job->settings) ? 0 : kBoundEffort * effort};
+  const RowsProgress rows_progress = {
+      .chosen = progress.Function(),
+      .bound = [&progress] { progress.SetWhat("certificate"); },
+      .row = [&progress](
+                 int row,
+                 int rows) { progress.Announce(fmt::format("plan {} of {}", row + 1, rows + 1)); }};
+  Result<Plan> chosen = PlanRows(*planner, constraints, efforts, UsualThreads(), *seconds,
+                                 rows_progress, &summary.points);
+  if (!chosen) return tl::unexpected(chosen.error());
+  summary.chosen = *std::move(chosen);
   const PlanCallback told = [show = progress.Function()](const PlanProgress& reached) {
     show(reached.share);
     return true;
   };
-  Result<Plan> chosen = planner->PlanFor(*seconds, constraints, effort, told);
-  if (!chosen) return tl::unexpected(chosen.error());
-  summary.chosen = *std::move(chosen);
-  summary.granularity = constraints.granularity;
-  summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,
-                               *seconds, summary.at, &summary.beyond_tstar);
-  const auto begun = [&progress](int row, int rows) {
-    progress.Announce(fmt::format("plan {} of {}", row, rows));
-  };
-  if (auto planned = PlanRows(*planner, constraints, kRowEffort * effort, UsualThreads(), *seconds,
-                              begun, &summary.chosen, &summary.points);
-      !planned) {
-    return tl::unexpected(planned.error());
-  }
-  if (!HasConditions(job->settings)) {
-    progress.SetWhat("certificate");
-    if (auto bounded = planner->AddDiscreteBound(&summary.chosen, kBoundEffort * effort);
-        !bounded) {
-      return tl::unexpected(bounded.error());
-    }
-  }
   if (constraints.any()) progress.Announce("price of the constraints");
   auto prices = PriceConstraints(*planner, *seconds, constraints, effort, told, summary.chosen);
   if (!prices) return tl::unexpected(prices.error());

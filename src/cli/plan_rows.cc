@@ -19,83 +19,150 @@ namespace {
 // Plans for different times, each made by itself.
 struct Row {
   double seconds = 0;
-  bool chosen = false;
   std::optional<Result<Plan>> plan;
 };
 
-void PlanAll(const Planner& planner, const PlanConstraints& constraints, double effort, int threads,
-             const std::function<void(int, int)>& begun, std::vector<Row>* rows) {
-  const int count = static_cast<int>(rows->size());
-  std::atomic<int> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;  // The first; std::bad_alloc, most likely.
-  const auto work = [&](bool tell) {
-    try {
-      for (int k = next++; k < count; k = next++) {
-        if (tell) begun(k + 1, count);
-        Row& row = (*rows)[k];
-        if (!row.plan) row.plan = planner.PlanFor(row.seconds, constraints, effort);
+Result<DiscreteBound> BoundOf(const Planner& planner, Plan plan, double effort) {
+  if (auto bounded = planner.AddDiscreteBound(&plan, effort); !bounded) {
+    return tl::unexpected(bounded.error());
+  }
+  return *plan.discrete_bound;
+}
+
+// The rows are one queue, from which helpers take while the calling thread makes the chosen plan
+// and its bound, the longest work; then it takes as well.
+class RowQueue {
+ public:
+  RowQueue(const Planner& planner, const PlanConstraints& constraints, double effort,
+           std::vector<Row>* rows)
+      : planner_(planner), constraints_(constraints), effort_(effort), rows_(*rows) {}
+  ~RowQueue() {
+    Stop();
+    for (std::thread& helper : helpers_) helper.join();
+  }
+  RowQueue(const RowQueue&) = delete;
+  RowQueue& operator=(const RowQueue&) = delete;
+
+  void StartHelpers(int count) {
+    helpers_.reserve(std::max(0, count));
+    for (int k = 0; k < count; ++k) {
+      try {
+        helpers_.emplace_back([this] { Work({}); });
+      } catch (const std::system_error&) {  // No more threads: fewer do the same.
+        break;
       }
-    } catch (...) {
-      next = count;
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  std::vector<std::thread> helpers;
-  helpers.reserve(std::max(0, std::min(threads, count) - 1));
-  for (int k = 1; k < std::min(threads, count); ++k) {
-    try {
-      helpers.emplace_back(work, false);
-    } catch (const std::system_error&) {  // No more threads: fewer do the same.
-      break;
     }
   }
-  work(true);
-  for (std::thread& helper : helpers) helper.join();
-  if (failure) std::rethrow_exception(failure);
+
+  // Takes part until all rows are made. Throws what a helper threw: std::bad_alloc, most likely.
+  void Finish(const std::function<void(int, int)>& begun) {
+    Work(begun);
+    for (std::thread& helper : helpers_) helper.join();
+    helpers_.clear();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  int Count() const { return static_cast<int>(rows_.size()); }
+  void Stop() { next_ = Count(); }
+
+  void Work(const std::function<void(int, int)>& begun) {
+    try {
+      for (int k = next_++; k < Count(); k = next_++) {
+        if (begun) begun(k + 1, Count());
+        rows_[k].plan = planner_.PlanFor(rows_[k].seconds, constraints_, effort_);
+      }
+    } catch (...) {
+      Stop();
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+
+  const Planner& planner_;
+  const PlanConstraints& constraints_;
+  const double effort_;
+  std::vector<Row>& rows_;
+  std::atomic<int> next_ = 0;
+  std::mutex mutex_;
+  std::exception_ptr failure_;  // The first.
+  std::vector<std::thread> helpers_;
+};
+
+// The different times of the points, but the chosen one, in their order.
+std::vector<Row> RowsBesides(double chosen_seconds, const std::vector<PlanPoint>& points) {
+  std::vector<double> times;
+  for (const PlanPoint& point : points) times.push_back(point.seconds);
+  std::sort(times.begin(), times.end());
+  std::vector<Row> rows;
+  for (const double seconds : times) {
+    if (SameTime(seconds, chosen_seconds)) continue;
+    if (rows.empty() || !SameTime(rows.back().seconds, seconds)) {
+      rows.push_back({.seconds = seconds, .plan = {}});
+    }
+  }
+  return rows;
+}
+
+bool SamePlan(const Plan& a, const Plan& b) {
+  return std::equal(
+      a.options.begin(), a.options.end(), b.options.begin(), b.options.end(),
+      [](const CostOption& one, const CostOption& other) { return one.knob == other.knob; });
 }
 
 }  // namespace
 
-Result<void> PlanRows(const Planner& planner, const PlanConstraints& constraints, double effort,
-                      int threads, double chosen_seconds,
-                      const std::function<void(int, int)>& begun, Plan* chosen,
-                      std::vector<PlanPoint>* points) {
-  std::vector<Row> rows = {{.seconds = chosen_seconds, .chosen = true, .plan = *chosen}};
-  for (const PlanPoint& point : *points) rows.push_back({.seconds = point.seconds, .plan = {}});
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row& a, const Row& b) { return a.seconds < b.seconds; });
-  std::vector<Row> different;
-  for (Row& row : rows) {
-    if (!different.empty() && SameTime(different.back().seconds, row.seconds)) {
-      if (row.chosen) different.back() = std::move(row);
-      continue;
-    }
-    different.push_back(std::move(row));
+Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints,
+                      const RowEfforts& efforts, int threads, double chosen_seconds,
+                      const RowsProgress& progress, std::vector<PlanPoint>* points) {
+  std::vector<Row> rows = RowsBesides(chosen_seconds, *points);
+  RowQueue queue(planner, constraints, efforts.row, &rows);
+  queue.StartHelpers(std::min(threads - 1, static_cast<int>(rows.size())));
+  const PlanCallback told = [&progress](const PlanProgress& reached) {
+    progress.chosen(reached.share);
+    return true;
+  };
+  auto chosen = planner.PlanFor(chosen_seconds, constraints, efforts.chosen, told);
+  if (!chosen) return tl::unexpected(chosen.error());
+  std::optional<DiscreteBound> bound;
+  if (efforts.bound > 0) {
+    progress.bound();
+    auto found = BoundOf(planner, *chosen, efforts.bound);
+    if (!found) return tl::unexpected(found.error());
+    bound = *found;
   }
-  PlanAll(planner, constraints, effort, threads, begun, &different);
+  queue.Finish(progress.row);
 
+  const auto after = std::find_if(rows.begin(), rows.end(), [chosen_seconds](const Row& row) {
+    return row.seconds > chosen_seconds;
+  });
+  const Plan before = *chosen;
+  rows.insert(after, {.seconds = chosen_seconds, .plan = std::move(chosen)});
   std::vector<Plan> plans;
-  std::vector<std::size_t> row_of;
-  for (std::size_t k = 0; k < different.size(); ++k) {
-    const Result<Plan>& plan = *different[k].plan;
-    if (!plan && plan.error().code != ErrorCode::kInfeasible) {
-      return tl::unexpected(plan.error());
+  std::vector<double> times;
+  for (Row& row : rows) {
+    if (!*row.plan && row.plan->error().code != ErrorCode::kInfeasible) {
+      return tl::unexpected(row.plan->error());
     }
-    if (!plan) continue;
-    plans.push_back(*plan);
-    row_of.push_back(k);
+    if (!*row.plan) continue;
+    plans.push_back(**std::move(row.plan));
+    times.push_back(row.seconds);
   }
   CarryForward(planner.pipeline(), &plans);
+  Plan best;
   for (std::size_t k = 0; k < plans.size(); ++k) {
-    const Row& row = different[row_of[k]];
-    if (row.chosen) *chosen = plans[k];
+    if (times[k] == chosen_seconds) best = plans[k];
     for (PlanPoint& point : *points) {
-      if (SameTime(point.seconds, row.seconds)) point.plan = plans[k];
+      if (SameTime(point.seconds, times[k])) point.plan = plans[k];
     }
   }
-  return {};
+  if (bound && !SamePlan(best, before)) {  // The plan for less time is better.
+    auto found = BoundOf(planner, best, efforts.bound);
+    if (!found) return tl::unexpected(found.error());
+    bound = *found;
+  }
+  best.discrete_bound = bound;
+  return best;
 }
 
 int UsualThreads() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }

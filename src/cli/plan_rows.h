@@ -14,16 +14,28 @@
 
 namespace perseus::cli {
 
-// Plans the points of a table, `threads` at a time: the same plans for any
-// number of threads. Points at one time share a plan; those at
-// `chosen_seconds` share `chosen`, which is given. A point for which the
-// constraints allow no plan gets none. Then no plan, `chosen` neither, is left
-// worse than one for less time (CarryForward). `begun` is called from the
-// calling thread with the number of points begun and of all.
-Result<void> PlanRows(const Planner& planner, const PlanConstraints& constraints, double effort,
-                      int threads, double chosen_seconds,
-                      const std::function<void(int, int)>& begun, Plan* chosen,
-                      std::vector<PlanPoint>* points);
+// How much is searched for each part of a table.
+struct RowEfforts {
+  double chosen = 0;  // As Planner::PlanFor takes it.
+  double row = 0;     // The same, for each of the others.
+  double bound = 0;   // As Planner::AddDiscreteBound takes it; 0: no such bound.
+};
+
+// Told from the calling thread of what it does. None may be empty.
+struct RowsProgress {
+  std::function<void(double)> chosen;  // The share of the chosen plan's work that is done.
+  std::function<void()> bound;         // Its bound is begun.
+  std::function<void(int, int)> row;   // How many of the others are begun, and of how many.
+};
+
+// Makes the plan for `chosen_seconds`, which it returns, with its bound, and those of the points of
+// a table, `threads` at a time: the same plans for any number of threads. Points at one time
+// share a plan. A point for which the constraints allow no plan gets none. No plan, the chosen one
+// neither, is left worse than one for less time (CarryForward). Errors: those of the chosen plan,
+// then of its bound, then of a row.
+Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints,
+                      const RowEfforts& efforts, int threads, double chosen_seconds,
+                      const RowsProgress& progress, std::vector<PlanPoint>* points);
 
 // As many as the machine has cores.
 int UsualThreads();

@@ -56,19 +56,27 @@ struct Rows {
 Rows RowsOf(const Planner& planner, const PlanConstraints& constraints, int threads) {
   const double today = planner.baseline().iteration_time_seconds;
   Rows rows;
-  rows.chosen = *planner.PlanFor(1.05 * today, constraints, 0.02);
   for (const double factor : {1.0, 1.01, 1.02, 1.05, 1.1, 1.05, 1.3, 0.9}) {
     rows.points.push_back({.name = "", .label = "", .seconds = factor * today, .plan = {}});
   }
+  int told = 0;
+  int bounded = 0;
   int begun = 0;
-  const auto tell = [&begun](int row, int count) {
-    EXPECT_LE(row, count);
-    ++begun;
-  };
-  EXPECT_TRUE(PlanRows(planner, constraints, 0.01, threads, 1.05 * today, tell, &rows.chosen,
-                       &rows.points));
+  const RowsProgress progress = {.chosen = [&told](double /*share*/) { ++told; },
+                                 .bound = [&bounded] { ++bounded; },
+                                 .row =
+                                     [&begun](int row, int count) {
+                                       EXPECT_LE(row, count);
+                                       ++begun;
+                                     }};
+  auto chosen = PlanRows(planner, constraints, {.chosen = 0.02, .row = 0.01, .bound = 0.01},
+                         threads, 1.05 * today, progress, &rows.points);
+  EXPECT_TRUE(chosen) << chosen.error().message;
+  rows.chosen = *std::move(chosen);
+  EXPECT_GT(told, 0);
+  EXPECT_EQ(bounded, 1);
   if (threads == 1) {  // Else the helpers may have begun all of them.
-    EXPECT_GT(begun, 0);
+    EXPECT_EQ(begun, 6);
   }
   return rows;
 }
@@ -113,6 +121,31 @@ TEST(PlanRows, ShareThePlanOfATimeAndNeverGetWorseWithMore) {
     EXPECT_LE(effective, last * (1 + 1e-12)) << k;
     last = effective;
   }
+}
+
+// A search that is cut at once loses to one for a little less time, whose plan is then given out:
+// with the bound of that one's time, not with its own.
+TEST(PlanRows, TheBoundIsOfThePlanThatIsGivenOut) {
+  const Planner planner = MakePlanner();
+  const double today = planner.baseline().iteration_time_seconds;
+  std::vector<PlanPoint> points;
+  for (const double factor : {1.049, 1.05}) {
+    points.push_back({.name = "", .label = "", .seconds = factor * today, .plan = {}});
+  }
+  const RowsProgress progress = {.chosen = [](double) {}, .bound = [] {}, .row = [](int, int) {}};
+  constexpr double kBoundEffort = 0.01;
+  const auto chosen = PlanRows(planner, {}, {.chosen = 1e-9, .row = 0.1, .bound = kBoundEffort}, 2,
+                               1.05 * today, progress, &points);
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  ASSERT_TRUE(points[0].plan);
+  ASSERT_EQ(Knobs(*chosen), Knobs(*points[0].plan));
+  EXPECT_FALSE(points[0].plan->discrete_bound);  // Only of what is chosen.
+  Plan plan = *chosen;
+  plan.discrete_bound.reset();
+  ASSERT_TRUE(planner.AddDiscreteBound(&plan, kBoundEffort));
+  ASSERT_TRUE(chosen->discrete_bound);
+  EXPECT_EQ(chosen->discrete_bound->lower_bound_joules, plan.discrete_bound->lower_bound_joules);
+  EXPECT_EQ(chosen->discrete_bound->gap_percent, plan.discrete_bound->gap_percent);
 }
 
 }  // namespace
