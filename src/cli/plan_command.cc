@@ -230,12 +230,13 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   const RowEfforts efforts = {.chosen = effort,
                               .row = kRowEffort * effort,
                               .bound = HasConditions(job->settings) ? 0 : kBoundEffort * effort};
-  const RowsProgress rows_progress = {
-      .chosen = progress.Function(),
-      .bound = [&progress] { progress.SetWhat("certificate"); },
-      .row = [&progress](
-                 int row,
-                 int rows) { progress.Announce(fmt::format("plan {} of {}", row + 1, rows + 1)); }};
+  const auto begun = [&progress](int row, int rows) {
+    progress.Announce(fmt::format("plan {} of {}", row + 1, rows + 1));
+  };
+  const RowsProgress rows_progress = {.chosen = progress.Function(),
+                                      .bound = [&progress] { progress.Announce("certificate"); },
+                                      .row = begun,
+                                      .rest = [&progress] { progress.Announce("last plans"); }};
   Result<Plan> chosen = PlanRows(*planner, constraints, efforts, UsualThreads(), *seconds,
                                  rows_progress, &summary.points);
   if (!chosen) return tl::unexpected(chosen.error());

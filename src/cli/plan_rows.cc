@@ -29,8 +29,8 @@ Result<DiscreteBound> BoundOf(const Planner& planner, Plan plan, double effort) 
   return *plan.discrete_bound;
 }
 
-// The rows are one queue, from which helpers take while the calling thread makes the chosen plan
-// and its bound, the longest work; then it takes as well.
+// The rows are one queue, from which helpers take while the calling thread does the longest work,
+// the chosen plan and its bound; then it takes as well.
 class RowQueue {
  public:
   RowQueue(const Planner& planner, const PlanConstraints& constraints, double effort,
@@ -43,9 +43,10 @@ class RowQueue {
   RowQueue(const RowQueue&) = delete;
   RowQueue& operator=(const RowQueue&) = delete;
 
-  void StartHelpers(int count) {
-    helpers_.reserve(std::max(0, count));
-    for (int k = 0; k < count; ++k) {
+  // With the calling one `threads`, where there are so many rows. The second call does nothing.
+  void StartHelpers(int threads) {
+    if (!helpers_.empty()) return;
+    for (int k = 1; k < std::min(threads, Count() + 1); ++k) {
       try {
         helpers_.emplace_back([this] { Work({}); });
       } catch (const std::system_error&) {  // No more threads: fewer do the same.
@@ -55,8 +56,9 @@ class RowQueue {
   }
 
   // Takes part until all rows are made. Throws what a helper threw: std::bad_alloc, most likely.
-  void Finish(const std::function<void(int, int)>& begun) {
-    Work(begun);
+  void Finish(const RowsProgress& progress) {
+    Work(progress.row);
+    progress.rest();
     for (std::thread& helper : helpers_) helper.join();
     helpers_.clear();
     if (failure_) std::rethrow_exception(failure_);
@@ -117,13 +119,15 @@ Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints
                       const RowsProgress& progress, std::vector<PlanPoint>* points) {
   std::vector<Row> rows = RowsBesides(chosen_seconds, *points);
   RowQueue queue(planner, constraints, efforts.row, &rows);
-  queue.StartHelpers(std::min(threads - 1, static_cast<int>(rows.size())));
-  const PlanCallback told = [&progress](const PlanProgress& reached) {
+  // Not before there is a plan: an error would have to wait for the rows that are begun.
+  const PlanCallback told = [&](const PlanProgress& reached) {
+    if (reached.better != nullptr) queue.StartHelpers(threads);
     progress.chosen(reached.share);
     return true;
   };
   auto chosen = planner.PlanFor(chosen_seconds, constraints, efforts.chosen, told);
   if (!chosen) return tl::unexpected(chosen.error());
+  queue.StartHelpers(threads);
   std::optional<DiscreteBound> bound;
   if (efforts.bound > 0) {
     progress.bound();
@@ -131,7 +135,7 @@ Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints
     if (!found) return tl::unexpected(found.error());
     bound = *found;
   }
-  queue.Finish(progress.row);
+  queue.Finish(progress);
 
   const auto after = std::find_if(rows.begin(), rows.end(), [chosen_seconds](const Row& row) {
     return row.seconds > chosen_seconds;

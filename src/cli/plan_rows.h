@@ -25,14 +25,16 @@ struct RowEfforts {
 struct RowsProgress {
   std::function<void(double)> chosen;  // The share of the chosen plan's work that is done.
   std::function<void()> bound;         // Its bound is begun.
-  std::function<void(int, int)> row;   // How many of the others are begun, and of how many.
+  std::function<void(int, int)> row;   // A row is begun here: which, and of how many.
+  std::function<void()> rest;          // It waits for rows that other threads have begun.
 };
 
 // Makes the plan for `chosen_seconds`, which it returns, with its bound, and those of the points of
 // a table, `threads` at a time: the same plans for any number of threads. Points at one time
 // share a plan. A point for which the constraints allow no plan gets none. No plan, the chosen one
-// neither, is left worse than one for less time (CarryForward). Errors: those of the chosen plan,
-// then of its bound, then of a row.
+// neither, is left worse than one for less time (CarryForward). The bound is in what is returned
+// only, not in the points' copies of it. Errors: those of the chosen plan, at once, then of its
+// bound, then of a row.
 Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints,
                       const RowEfforts& efforts, int threads, double chosen_seconds,
                       const RowsProgress& progress, std::vector<PlanPoint>* points);

@@ -117,8 +117,8 @@ bool DeadlineProgram::Pivot(int entering, bool forward, std::int64_t violation) 
   const int to = forward ? entered.head : entered.tail;
 
   // Up from both ends to where they meet. The rule for ties is that of
-  // walk.cc: the last blocking arc on the cycle, as seen from the top. An arc whose room has no end
-  // is only taken where none has one, and then not looked at.
+  // walk.cc: the last blocking arc on the cycle, as seen from the top. Where the room of no
+  // arc has an end, child_to means nothing, and is not used.
   const auto room_of = [](const Arc& arc, bool along) {
     const std::int64_t above = arc.upper == kInfinite ? kInfinite : arc.upper - arc.flow;
     return along ? above : arc.flow - arc.lower;

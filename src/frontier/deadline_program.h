@@ -127,7 +127,7 @@ class DeadlineProgram {
   std::vector<int> candidates_;
   std::vector<int> subtree_room_;  // For all nodes, and one more.
   std::size_t subtree_size_ = 0;
-  std::vector<std::uint8_t> mark_of_;  // [node] subtree_mark_ in what was moved last.
+  std::vector<std::uint8_t> mark_of_;  // [node] subtree_mark_ in what was moved last, else less.
   std::uint8_t subtree_mark_ = 0;
   Int128 objective_ = 0;
   std::int64_t work_ = 0;

@@ -6,6 +6,7 @@
 // moves in time or to another place. See deadline_program.cc.
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 
@@ -70,14 +71,17 @@ std::int64_t DeadlineProgram::Violation(int index, bool* forward) const {
   return 0;
 }
 
-// Moves what hangs below `top`, which is never the sink, by `change`, and sets its depths anew.
+// Moves what hangs below `top`, which is never the sink, by `change`, sets its depths anew, and
+// makes candidates of the arcs at its border that are now violated.
 void DeadlineProgram::MoveSubtree(int top, std::int64_t change) {
+  assert(top != Network::kSink);
   subtree_room_.resize(nodes_.size() + 1);
   if (++subtree_mark_ == 0) {  // The marks have gone round.
     std::fill(mark_of_.begin(), mark_of_.end(), std::uint8_t{0});
     subtree_mark_ = 1;
   }
-  // What is written is none of these: said to the compiler, which has to think that bytes may be.
+  // Copies of the pointers: a byte that is written might be part of any member, so the compiler
+  // would read those again each time.
   int* const list = subtree_room_.data();
   Node* const nodes = nodes_.data();
   std::uint8_t* const mark_of = mark_of_.data();

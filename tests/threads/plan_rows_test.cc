@@ -62,19 +62,22 @@ Rows RowsOf(const Planner& planner, const PlanConstraints& constraints, int thre
   int told = 0;
   int bounded = 0;
   int begun = 0;
+  int waited = 0;
   const RowsProgress progress = {.chosen = [&told](double /*share*/) { ++told; },
                                  .bound = [&bounded] { ++bounded; },
                                  .row =
                                      [&begun](int row, int count) {
                                        EXPECT_LE(row, count);
                                        ++begun;
-                                     }};
+                                     },
+                                 .rest = [&waited] { ++waited; }};
   auto chosen = PlanRows(planner, constraints, {.chosen = 0.02, .row = 0.01, .bound = 0.01},
                          threads, 1.05 * today, progress, &rows.points);
   EXPECT_TRUE(chosen) << chosen.error().message;
   rows.chosen = *std::move(chosen);
   EXPECT_GT(told, 0);
   EXPECT_EQ(bounded, 1);
+  EXPECT_EQ(waited, 1);
   if (threads == 1) {  // Else the helpers may have begun all of them.
     EXPECT_EQ(begun, 6);
   }
@@ -97,6 +100,9 @@ TEST(PlanRows, AreTheSameForAnyNumberOfThreads) {
       // A planner of its own, so that the walk is made by several at once.
       const Rows rows = RowsOf(MakePlanner(), constraints, threads);
       EXPECT_EQ(Knobs(rows.chosen), Knobs(alone.chosen));
+      EXPECT_EQ(rows.chosen.requested_time_seconds, alone.chosen.requested_time_seconds);
+      EXPECT_EQ(rows.chosen.discrete_bound->lower_bound_joules,
+                alone.chosen.discrete_bound->lower_bound_joules);
       for (std::size_t k = 0; k < alone.points.size(); ++k) {
         ASSERT_EQ(rows.points[k].plan.has_value(), alone.points[k].plan.has_value()) << k;
         if (!alone.points[k].plan) continue;
@@ -132,13 +138,15 @@ TEST(PlanRows, TheBoundIsOfThePlanThatIsGivenOut) {
   for (const double factor : {1.049, 1.05}) {
     points.push_back({.name = "", .label = "", .seconds = factor * today, .plan = {}});
   }
-  const RowsProgress progress = {.chosen = [](double) {}, .bound = [] {}, .row = [](int, int) {}};
+  const RowsProgress progress = {
+      .chosen = [](double) {}, .bound = [] {}, .row = [](int, int) {}, .rest = [] {}};
   constexpr double kBoundEffort = 0.01;
   const auto chosen = PlanRows(planner, {}, {.chosen = 1e-9, .row = 0.1, .bound = kBoundEffort}, 2,
                                1.05 * today, progress, &points);
   ASSERT_TRUE(chosen) << chosen.error().message;
   ASSERT_TRUE(points[0].plan);
   ASSERT_EQ(Knobs(*chosen), Knobs(*points[0].plan));
+  ASSERT_NE(Knobs(*chosen), Knobs(*planner.PlanFor(1.05 * today, {}, 1e-9)));
   EXPECT_FALSE(points[0].plan->discrete_bound);  // Only of what is chosen.
   Plan plan = *chosen;
   plan.discrete_bound.reset();
@@ -146,6 +154,28 @@ TEST(PlanRows, TheBoundIsOfThePlanThatIsGivenOut) {
   ASSERT_TRUE(chosen->discrete_bound);
   EXPECT_EQ(chosen->discrete_bound->lower_bound_joules, plan.discrete_bound->lower_bound_joules);
   EXPECT_EQ(chosen->discrete_bound->gap_percent, plan.discrete_bound->gap_percent);
+}
+
+TEST(PlanRows, WithoutAChosenPlanThereIsNothing) {
+  const Planner planner = MakePlanner();
+  const double fastest = planner.frontier().fastest_seconds;
+  int told = 0;
+  const RowsProgress progress = {.chosen = [](double) {},
+                                 .bound = [&told] { ++told; },
+                                 .row = [&told](int, int) { ++told; },
+                                 .rest = [&told] { ++told; }};
+  for (const int threads : {1, 5}) {
+    std::vector<PlanPoint> points;
+    for (const double factor : {1.0, 1.1, 1.3}) {
+      points.push_back({.name = "", .label = "", .seconds = factor * fastest, .plan = {}});
+    }
+    const auto chosen = PlanRows(planner, {}, {.chosen = 0.02, .row = 0.01, .bound = 1}, threads,
+                                 0.9 * fastest, progress, &points);
+    ASSERT_FALSE(chosen);
+    EXPECT_EQ(chosen.error().code, ErrorCode::kInfeasible);
+    EXPECT_EQ(told, 0);
+    for (const PlanPoint& point : points) EXPECT_FALSE(point.plan);
+  }
 }
 
 }  // namespace
