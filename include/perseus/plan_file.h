@@ -34,8 +34,8 @@ inline constexpr std::size_t kMaxZeusPlanFileBytes = std::size_t{128} << 20;
 // that read back to the same bits.
 std::string FormatPlanJson(const PlanDocument& plan);
 
-// Reads plan.json. Fields that this version does not know are ignored. Errors
-// name file:line:column and the field. A file over
+// Reads plan.json, from a file or a pipe. Fields that this version does not know are
+// ignored. Errors name file:line:column and the field. A file over
 // kMaxPlanFileBytes is refused.
 Result<PlanDocument> ReadPlan(const std::string& path);
 

@@ -322,6 +322,9 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   if (!flags.output_directory.empty()) {
     std::vector<InputFile> inputs = InputsOf(invocation.job, *settings);
     if (!flags.plan_file.empty()) inputs.push_back({"the plan", flags.plan_file});
+    if (!flags.assignment_file.empty()) {
+      inputs.push_back({"the lengths of --assignment", flags.assignment_file});
+    }
     const auto good = CheckOutputFiles(flags.output_directory, OutputNames(), inputs);
     if (!good) return tl::unexpected(good.error());
   }

@@ -123,7 +123,10 @@ Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
       return tl::unexpected(written.error());
     }
   }
-  if (flags.csv) return Printout(csv, flags.output_file);
+  if (flags.csv) {
+    WriteProfileNotes(job->profile);
+    return Printout(csv, flags.output_file);
+  }
   std::vector<std::string> notes =
       InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
   if (HasConditions(job->settings)) {

@@ -172,7 +172,7 @@ Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress
     WriteStandardError(fmt::format("perseus: {} {} takes about {:.0f} s and {:.0f} MB.\n",
                                    plans > 0 ? "a plan of" : "the frontier of",
                                    CountOf(job.pipeline.dag.size(), "computation"), seconds,
-                                   bytes / 1e6));
+                                   std::max(1.0, bytes / 1e6)));
   };
   return Planner::Create(job.pipeline, options);
 }

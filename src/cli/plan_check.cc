@@ -17,6 +17,12 @@ namespace perseus::cli {
 namespace {
 
 constexpr double kRelative = 1e-6;
+constexpr double kPoints = 1e-4;  // Of percentages.
+// A gap to a bound that is not more than so many roundings says nothing.
+constexpr double kRoundingOfGap = 1e7;
+
+constexpr std::string_view kWasChanged =
+    "the file was changed after it was written; write it again with 'perseus plan -o DIR'";
 
 // The energies of both plans as their computations make them.
 struct MadeEnergies {
@@ -75,7 +81,11 @@ class OwnFigures {
         return Wrong(figure.field, figure.said, figure.made);
       }
     }
-    return CheckPercentages();
+    if (auto good = CheckPercentages(); !good) return good;
+    if (auto good = CheckBound("", plan_.lower_bound_joules, plan_.gap_percent); !good) return good;
+    if (!plan_.shared_knobs) return {};
+    return CheckBound("shared_clocks.", plan_.shared_knobs->lower_bound_joules,
+                      plan_.shared_knobs->gap_percent);
   }
 
   Result<void> CheckChanges() const {
@@ -108,8 +118,20 @@ class OwnFigures {
   }
 
  private:
+  // No file can say how a bound was found, but a plan is never below it, and knows how far above.
+  Result<void> CheckBound(std::string_view prefix, double bound_joules, double gap_percent) const {
+    if (bound_joules > made_.joules && Differ(bound_joules, made_.joules, made_.rounding)) {
+      return InvalidInput(
+          fmt::format("{}: {}lower_bound_j is {}, but the plan's own computations use less, {}: {}",
+                      path_, prefix, bound_joules, made_.joules, kWasChanged));
+    }
+    if (bound_joules <= kRoundingOfGap * made_.rounding) return {};
+    const double gap = 100 * (made_.joules - bound_joules) / bound_joules;
+    if (std::abs(gap_percent - gap) <= kPoints) return {};
+    return Wrong(fmt::format("{}gap_percent", prefix), gap_percent, gap);
+  }
+
   Result<void> CheckPercentages() const {
-    constexpr double kPoints = 1e-4;
     // A share of nothing.
     if (std::abs(made_.baseline_joules) <= made_.rounding) return {};
     const double saving = 100 * (made_.baseline_joules - made_.joules) / made_.baseline_joules;
@@ -120,10 +142,8 @@ class OwnFigures {
   }
 
   Result<void> Wrong(std::string_view field, double said, double found) const {
-    return InvalidInput(
-        fmt::format("{}: {} is {}, but the plan's own computations make {}: the file was "
-                    "changed after it was written; write it again with 'perseus plan -o DIR'",
-                    path_, field, said, found));
+    return InvalidInput(fmt::format("{}: {} is {}, but the plan's own computations make {}: {}",
+                                    path_, field, said, found, kWasChanged));
   }
 
   const PlanDocument& plan_;
@@ -160,9 +180,8 @@ Result<void> CheckScheduleName(const PlanDocument& plan, const Schedule& schedul
   const Result<Schedule> named = BuildSchedule(spec);
   if (named && named->ranks == schedule.ranks) return {};
   return InvalidInput(
-      fmt::format("{}: schedule is {}, but the plan's computations run in another order: the file "
-                  "was changed after it was written; write it again with 'perseus plan -o DIR'",
-                  path, plan.schedule));
+      fmt::format("{}: schedule is {}, but the plan's computations run in another order: {}", path,
+                  plan.schedule, kWasChanged));
 }
 
 Result<void> CheckOwnFigures(const PlanDocument& plan, const ExplainInput& input,

@@ -10,6 +10,7 @@
 
 #include "cli/job.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 
 namespace perseus::cli {
 namespace {
@@ -126,6 +127,12 @@ std::vector<std::string> InputNotes(const Profile& profile, const CostedPipeline
   NoteTimes(pipeline, &notes);
   NotePower(pipeline, baseline, &notes);
   return notes;
+}
+
+void WriteProfileNotes(const Profile& profile) {
+  for (const ProfileNote& note : profile.notes) {
+    WriteStandardError(fmt::format("perseus: {}\n", NoteText(profile, note)));
+  }
 }
 
 void NoteLongWait(std::string_view name, double seconds, double iteration_seconds,

@@ -22,6 +22,9 @@ namespace perseus::cli {
 std::vector<std::string> InputNotes(const Profile& profile, const CostedPipeline& pipeline,
                                     const Plan& baseline, int virtual_stages);
 
+// What is odd in a profile, to standard error: for answers that have no place for notes.
+void WriteProfileNotes(const Profile& profile);
+
 inline constexpr std::string_view kOneKnobPerRank = "each rank keeps one knob";
 
 // Notes a time given as `name` (a flag, or a key) that is longer than an iteration; a number

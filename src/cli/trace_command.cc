@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/plan_notes.h"
 #include "cli/table.h"
 #include "perseus/file.h"
 #include "perseus/profile.h"
@@ -237,6 +238,7 @@ std::string TraceText(const TraceAnswer& answer, const Style& style) {
 Result<void> AddEnergy(const TraceFlags& flags, TraceAnswer* answer) {
   const Result<Profile> profile = ReadProfile(flags.profile);
   if (!profile) return tl::unexpected(profile.error());
+  WriteProfileNotes(*profile);
   ProgressLine progress("plans");
   trace::TraceEnergySpec spec;
   spec.costs.profile = &*profile;

@@ -432,7 +432,7 @@ Result<PlanDocument> ParsePlanJson(std::string_view text, const std::string& nam
 }
 
 Result<PlanDocument> ReadPlan(const std::string& path) {
-  const Result<std::string> text = ReadWholeFile(path, kMaxPlanFileBytes);
+  const Result<std::string> text = ReadWholeFileOrPipe(path, kMaxPlanFileBytes);
   if (!text) return tl::unexpected(text.error());
   return ParsePlanJson(*text, path);
 }

@@ -299,6 +299,10 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
                : AboutField(job.settings, "blocking_power", pipeline.error());
   }
   job.pipeline = *std::move(pipeline);
+  if (job.settings.strict.value_or(false) && !job.pipeline.notes.empty()) {  // Of unused rows.
+    return InvalidInput(
+        fmt::format("{}: {}; remove them", job.profile.source, job.pipeline.notes.front()));
+  }
   job.pipeline.notes.insert(job.pipeline.notes.end(), notes.begin(), notes.end());
   if (auto good = CheckPower(job.profile, job.pipeline); !good) return tl::unexpected(good.error());
   return job;

@@ -4,6 +4,7 @@
 #include "plan/dwell_segments.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -61,12 +62,25 @@ std::vector<Stretch> Joined(const std::vector<Stretch>& stretches) {
 
 }  // namespace
 
+std::vector<double> WholeCycles(const CostedPipeline& pipeline, double dwell_seconds) {
+  constexpr double kRounding = 1e-9;  // Sums of a cycle's times in another order are the same time.
+  std::vector<double> seconds;
+  for (const std::vector<int>& order : pipeline.dag.rank_order) {
+    double cycle = 0;
+    for (const int i : order) cycle += pipeline.TableOf(i).options.front().time_seconds;
+    cycle /= std::max(1, pipeline.dag.num_microbatches);
+    const double cycles = cycle > 0 ? std::ceil(dwell_seconds / cycle - kRounding) : 0;
+    seconds.push_back(std::max(dwell_seconds, cycles * cycle * (1 - kRounding)));
+  }
+  return seconds;
+}
+
 std::vector<std::vector<std::vector<int>>> DwellLevels(const CostedPipeline& pipeline,
-                                                       double dwell_seconds) {
+                                                       const std::vector<double>& least_seconds) {
   const std::vector<Phase> phases = ComputationPhases(pipeline.dag);
   std::vector<std::vector<Stretch>> ranks;
-  for (const std::vector<int>& order : pipeline.dag.rank_order) {
-    ranks.push_back(ShortStretches(pipeline, phases, order, dwell_seconds));
+  for (std::size_t r = 0; r < least_seconds.size(); ++r) {
+    ranks.push_back(ShortStretches(pipeline, phases, pipeline.dag.rank_order[r], least_seconds[r]));
   }
   std::vector<std::vector<std::vector<int>>> levels;
   for (bool joined = true; joined;) {

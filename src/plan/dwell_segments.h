@@ -10,15 +10,20 @@
 
 namespace perseus::plan {
 
+// [rank] The least time not below `dwell_seconds` that holds whole cycles of the rank: what it does
+// for one microbatch, with everything at its fastest. Stretches of that length are alike wherever
+// forwards and backwards take turns.
+std::vector<double> WholeCycles(const CostedPipeline& pipeline, double dwell_seconds);
+
 // Computations in groups, each of which keeps its knob long enough: stretches
-// of a rank that last at least `dwell_seconds` with everything at its fastest,
+// of a rank that last at least `least_seconds` [rank] with everything at its fastest,
 // or a whole rank.
 //
 // [level][group][member]. The first level has a group for each rank. Those of
 // the next are parts of them, at first by phase, down to stretches that are as
 // short as they may be.
 std::vector<std::vector<std::vector<int>>> DwellLevels(const CostedPipeline& pipeline,
-                                                       double dwell_seconds);
+                                                       const std::vector<double>& least_seconds);
 
 }  // namespace perseus::plan
 

@@ -11,10 +11,10 @@
 //
 // Dwell. A plan that never changes a knob keeps any dwell: one knob per rank
 // comes first. Then ranks are cut into ever shorter stretches that last long
-// enough (dwell_segments.h), each level begun with the plan of the one before.
-// The coarser granularities, their groups merged until they keep the dwell, are
-// candidates, so that none of them is better. A shorter dwell may still give a
-// worse plan: nothing is promised there.
+// enough (dwell_segments.h), each level begun with the plan of the one before; once into any that
+// do, once into whole cycles of forwards and backwards. The coarser granularities, their groups
+// merged until they keep the dwell, are candidates, so that none of them is better. A shorter dwell
+// may still give a worse plan: nothing is promised there.
 //
 // All searches are bounded by work and pass through the same plans however
 // large the bound is: more effort never gives a worse plan.
@@ -161,20 +161,28 @@ class GroupSearch {
     proven_ = solution.proven;
   }
 
+  // Ever shorter stretches, down to those that last `least_seconds` [rank].
+  void SolveLevels(const std::vector<double>& least_seconds) {
+    // Not begun with coarser plans, which depend on the effort.
+    std::vector<CostOption> chain;
+    const auto levels = DwellLevels(pipeline_, least_seconds);
+    std::int64_t left = Work(kLevelsWork);
+    for (const auto& groups : levels) {
+      if (&groups == &levels.back()) {
+        Solve(groups, Work(kShortestStretchesWork), &chain);
+      } else {
+        left -= Solve(groups, std::min(kLevelWork, left), &chain).work;
+        if (left <= 0) break;
+      }
+    }
+  }
+
   void WithDwell(Granularity granularity) {
     if (granularity == Granularity::kComputation) {
-      // Not begun with coarser plans, which depend on the effort.
-      std::vector<CostOption> chain;
-      const auto levels = DwellLevels(pipeline_, dwell_seconds_);
-      std::int64_t left = Work(kLevelsWork);
-      for (const auto& groups : levels) {
-        if (&groups == &levels.back()) {
-          Solve(groups, Work(kShortestStretchesWork), &chain);
-        } else {
-          left -= Solve(groups, std::min(kLevelWork, left), &chain).work;
-          if (left <= 0) break;
-        }
-      }
+      const std::vector<double> shortest(pipeline_.dag.rank_order.size(), dwell_seconds_);
+      SolveLevels(shortest);
+      const std::vector<double> cycles = WholeCycles(pipeline_, dwell_seconds_);
+      if (cycles != shortest) SolveLevels(cycles);
     } else {
       PlanConstraints constraints;
       constraints.granularity = granularity;

@@ -16,7 +16,7 @@
 
 namespace perseus::plan {
 
-// Above so many computations the exact walk takes minutes.
+// Above so many computations the exact walk takes too long.
 inline constexpr int kCoarseComputations = 20000;
 
 // A pipeline with a margin on its times, as the solver has walked it: what

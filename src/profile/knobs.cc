@@ -23,7 +23,7 @@ struct Unit {
 };
 
 constexpr Unit kNoUnit = {"", 1};
-constexpr std::array<Unit, 3> kUnits = {{{"MHz", 1}, {"GHz", 1000}, {"W", 0}}};
+constexpr std::array<Unit, 4> kUnits = {{{"MHz", 1}, {"GHz", 1000}, {"kW", 0}, {"W", 0}}};
 
 // A label as a number and its unit.
 struct KnobNumber {

@@ -229,5 +229,31 @@ TEST_F(BinaryNotesTest, AModelledProfileIsNamedInEveryOutput) {
   }
 }
 
+// Where the answer itself has no place for notes they are on standard error.
+TEST_F(BinaryNotesTest, OddCellsAreNotedBesideNumbersAlone) {
+  std::string csv = "stage,instruction,frequency,time,energy\n";
+  for (const std::string name : {"forward", "backward"}) {
+    for (int i = 0; i < 8; ++i) {
+      csv += "0," + name + "," + std::to_string(1400 - 50 * i) + "," +
+             std::to_string(1 + 0.04 * i) + "," +
+             std::to_string((i == 4 ? 0.1 : 1) * (100 - 3 * i)) + "\n";
+    }
+  }
+  const std::string profile = folder_.Write("odd.csv", csv);
+  const RunResult run = RunPerseus({"frontier", profile, "--schedule", "1f1b", "--microbatches",
+                                    "4", "--blocking-power", "20", "--csv"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("odd.csv:6:"), HasSubstr("measure it again")));
+  EXPECT_THAT(run.out, Not(HasSubstr("measure it again")));
+  const std::string trace =
+      folder_.Write("t.csv",
+                    "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
+                    "0,0,0,1,forward-compute,0,1,0,0,0,0\n0,0,0,1,backward-compute,1,2,0,0,0,0\n");
+  const RunResult traced =
+      RunPerseus({"trace", trace, "--profile", profile, "--blocking-power", "20", "--json"});
+  EXPECT_EQ(traced.exit_code, 0) << traced.err;
+  EXPECT_THAT(traced.err, AllOf(HasSubstr("odd.csv:6:"), HasSubstr("measure it again")));
+}
+
 }  // namespace
 }  // namespace perseus::cli

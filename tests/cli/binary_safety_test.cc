@@ -5,9 +5,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -79,6 +83,15 @@ TEST_F(SafetyTest, NoOutputReplacesAJobFileAScheduleOrAPlan) {
   EXPECT_EQ(ReadText(order), steps);
 }
 
+TEST_F(SafetyTest, NoOutputReplacesAnAssignment) {
+  const std::string lengths = folder_.Write("power.csv", "microbatch,factor\n0,1\n1,2\n2,1\n3,1\n");
+  const std::string before = ReadText(lengths);
+  ExpectRefused(
+      With({"emulate", profile_, "--dp", "1", "--assignment", lengths, "-o", folder_.path()}, kJob),
+      lengths);
+  EXPECT_EQ(ReadText(lengths), before);
+}
+
 TEST_F(SafetyTest, SynthReplacesOnlyWhatItMade) {
   const Words synth = {"synth", "--model", "gpt3-1.3b", "--gpu", "a100-sxm", "--stages", "4", "-o"};
   const std::string measured = folder_.Write("profile.csv", SampleProfile(2));
@@ -142,6 +155,39 @@ TEST_F(EditedPlanTest, ExplainRecomputesWhatThePlanSaysOfItself) {
   EXPECT_THAT(Explain("knob_changes", "0").err, HasSubstr("knob_changes is 0"));
   EXPECT_THAT(Explain("start_s", "0.125").err,
               HasSubstr("start_s of forward of stage 0, microbatch 0, is 0.125"));
+}
+
+TEST_F(EditedPlanTest, ExplainHoldsBoundsAgainstThePlan) {
+  EXPECT_THAT(Explain("lower_bound_j", "1e9").err,
+              HasSubstr("edited.json: lower_bound_j is 1000000000, but the plan's own"));
+  EXPECT_THAT(Explain("lower_bound_j", "0.5").err, HasSubstr("edited.json: gap_percent is"));
+  EXPECT_THAT(Explain("gap_percent", "99").err, HasSubstr("edited.json: gap_percent is 99"));
+  const std::string out = folder_.Path("shared");
+  ASSERT_EQ(
+      RunPerseus(With({"plan", profile_, "--granularity", "stage", "-o", out}, kJob)).exit_code, 0);
+  EXPECT_EQ(RunPerseus({"explain", out + "/plan.json"}).exit_code, 0);
+  plan_ = ReadText(out + "/plan.json");
+  const std::string shared = plan_.substr(plan_.find("\"shared_clocks\""));
+  for (const std::string bound : {"1e9", "0.5"}) {
+    std::string text = shared;
+    const std::size_t at = text.find(": ", text.find("lower_bound_j")) + 2;
+    text.replace(at, text.find(',', at) - at, bound);
+    const RunResult run = RunPerseus(
+        {"explain",
+         folder_.Write("edited.json", plan_.substr(0, plan_.size() - shared.size()) + text)});
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.err, HasSubstr("edited.json: shared_clocks."));
+  }
+}
+
+TEST_F(EditedPlanTest, ExplainReadsAPipe) {
+  const std::string pipe = folder_.Path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << plan_; });
+  const RunResult run = RunPerseus({"explain", pipe});
+  writer.join();
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out, RunPerseus({"explain", folder_.Path("out/plan.json")}).out);
 }
 
 TEST_F(EditedPlanTest, ExplainKnowsTheSchedulesByName) {

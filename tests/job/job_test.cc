@@ -208,6 +208,18 @@ TEST(JobTest, AStrictJobRefusesWhatOthersNote) {
               StartsWith(directory.Path("profile.csv")));
 }
 
+TEST(JobTest, RowsThatNothingRunsAreRefusedWhereAskedTo) {
+  const TemporaryDirectory directory;
+  directory.Put("profile.csv",
+                "stage,instruction,frequency,time,energy\n0,forward,1400,1,100\n"
+                "0,backward,1400,2,200\n0,backward_input,1400,1,100\n");
+  JobFile settings = SmallJob();
+  EXPECT_TRUE(Job::Load(directory.Path("profile.csv"), settings));
+  settings.strict = true;
+  EXPECT_THAT(ErrorOf(Job::Load(directory.Path("profile.csv"), settings)),
+              AllOf(StartsWith(directory.Path("profile.csv")), HasSubstr("backward_input")));
+}
+
 TEST(JobFieldsTest, HaveDistinctKeysAndAreMergedEachAlone) {
   std::set<std::string_view> keys;
   for (const job::Field& field : job::Fields()) {

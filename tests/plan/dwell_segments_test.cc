@@ -6,8 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <random>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "plan/pipelines.h"
 
@@ -22,7 +26,7 @@ TEST(DwellLevelsTest, StretchesLastLongEnoughAndAreNested) {
       plan_testing::Costed(plan_testing::RandomRows(random, shape),
                            plan_testing::DagOf("1f1b", 4, 9), plan_testing::Blocking(50));
   for (const double dwell : {0.5, 1.5, 4.0, 9.0, 1000.0}) {
-    const auto levels = DwellLevels(pipeline, dwell);
+    const auto levels = DwellLevels(pipeline, std::vector<double>(4, dwell));
     EXPECT_EQ(levels.front().size(), 4U);
     std::vector<int> coarser(pipeline.dag.size(), -1);
     for (const auto& groups : levels) {
@@ -59,6 +63,31 @@ TEST(DwellLevelsTest, StretchesLastLongEnoughAndAreNested) {
     }
     if (dwell == 1000.0) {
       EXPECT_EQ(levels.size(), 1U);
+    }
+  }
+}
+
+// A forward of 1 s and a backward of 2 s take turns: cycles of 3 s.
+TEST(DwellLevelsTest, WholeCyclesAreAlike) {
+  std::string rows = "stage,instruction,frequency,time,energy\n";
+  for (int stage = 0; stage < 3; ++stage) {
+    const std::string name = std::to_string(stage);
+    rows += name + ",forward,1400,1,100\n" + name + ",backward,1400,2,200\n";
+  }
+  const CostedPipeline pipeline =
+      plan_testing::Costed(rows, plan_testing::DagOf("1f1b", 3, 8), plan_testing::Blocking(50));
+  for (const auto& [dwell, least] : {std::pair{0.5, 3.0}, {1.5, 3.0}, {3.0, 3.0}, {3.1, 6.0}}) {
+    const std::vector<double> seconds = WholeCycles(pipeline, dwell);
+    ASSERT_EQ(seconds.size(), 3U);
+    for (const double each : seconds) {
+      EXPECT_GE(each, dwell);
+      EXPECT_NEAR(each, least, 1e-6);
+    }
+    // Of the last stage, whose forwards and backwards always take turns.
+    const auto levels = DwellLevels(pipeline, seconds);
+    for (const std::vector<int>& group : levels.back()) {
+      if (pipeline.dag.computations[group.front()].rank != 2) continue;
+      EXPECT_EQ(group.size(), static_cast<std::size_t>(2 * least / 3));
     }
   }
 }

@@ -14,6 +14,8 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/grouping.h"
@@ -203,6 +205,49 @@ TEST(GroupedPlanTest, LittleEffortIsLittleWorkForManyMicrobatchesWithADwell) {
     // Groupings by level and granularity, each begun with every clock.
     EXPECT_LE(plan->work, 2'000'000 + 1000 * pipeline.dag.size()) << microbatches;
     EXPECT_TRUE(KeepsDwell(pipeline, plan->options, 1.9));
+  }
+}
+
+// Rows of equal stages whose forward lasts 1 s and backward 2 s at the highest clock, which is not
+// jittered.
+std::string JitteredRows(std::mt19937& random) {
+  const auto jittered = [&random](double value) {
+    return value * (0.98 + 0.04 * static_cast<double>(random() % 1001) / 1000);
+  };
+  std::string rows = "stage,instruction,frequency,time,energy\n";
+  for (int stage = 0; stage < 4; ++stage) {
+    for (int clock = 0; clock < 12; ++clock) {
+      const double slower = 1 + 0.05 * clock;
+      for (const auto& [name, seconds] : {std::pair{"forward", 1.0}, {"backward", 2.0}}) {
+        const double time = seconds * slower;
+        const double joules = seconds * (200 + 10 * stage) * (0.4 / slower + 0.3 * slower + 0.3);
+        rows += std::to_string(stage) + "," + name + "," + std::to_string(1400 - 50 * clock) + "," +
+                std::to_string(clock == 0 ? time : jittered(time)) + "," +
+                std::to_string(jittered(joules)) + "\n";
+      }
+    }
+  }
+  return rows;
+}
+
+// A dwell of one cycle keeps every shorter one, so none of those may give a worse plan.
+TEST(GroupedPlanTest, AShorterDwellThanACycleIsNeverWorse) {
+  for (const auto& [seed, factor] :
+       {std::pair{0U, 1.02}, {0U, 1.1}, {1U, 1.02}, {2U, 1.05}, {3U, 1.1}}) {
+    std::mt19937 random(seed);
+    const CostedPipeline pipeline =
+        Costed(JitteredRows(random), DagOf("1f1b", 4, 96), Blocking(60));
+    const double seconds = factor * BaselineSeconds(pipeline);
+    const auto energy = [&](double dwell) {
+      const auto plan = SearchGroups(pipeline, seconds, By(Granularity::kComputation, dwell), 0.1);
+      EXPECT_TRUE(plan);
+      EXPECT_TRUE(KeepsDwell(pipeline, plan->options, dwell));
+      return EffectiveEnergy(pipeline, plan->options);
+    };
+    const double of_cycle = energy(3);
+    for (const double dwell : {1.2, 2.2}) {
+      EXPECT_LE(energy(dwell), of_cycle * (1 + kSame)) << seed << ' ' << factor << ' ' << dwell;
+    }
   }
 }
 

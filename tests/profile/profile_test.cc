@@ -137,6 +137,10 @@ TEST(ProfileTest, NumbersWithAUnitAreNumbers) {
   EXPECT_EQ(caps.knob_unit, "W");
   EXPECT_TRUE(caps.KnobsAreRanked());
   EXPECT_TRUE(caps.notes.empty());
+  const Profile kilowatts = Read(rows("0.15kW", "0.3 kW"));
+  EXPECT_EQ(kilowatts.knobs.front().label, "0.3 kW");
+  EXPECT_EQ(kilowatts.knob_unit, "kW");
+  EXPECT_TRUE(kilowatts.KnobsAreRanked());
 }
 
 TEST(ProfileTest, ABaselineCanBeNamedAmongLabels) {
