@@ -131,7 +131,7 @@ std::vector<std::string> InputNotes(const Profile& profile, const CostedPipeline
 
 void WriteProfileNotes(const Profile& profile) {
   for (const ProfileNote& note : profile.notes) {
-    WriteStandardError(fmt::format("perseus: {}\n", NoteText(profile, note)));
+    WriteStandardError(fmt::format("perseus: {}\n", Printable(NoteText(profile, note))));
   }
 }
 

@@ -178,6 +178,24 @@ ScheduleSpec SpecOf(const JobFile& settings, int num_stages) {
   return spec;
 }
 
+// The setting without which the schedule could be built: what is to blame where it cannot.
+std::string_view BlamedSetting(const JobFile& settings, const ScheduleSpec& spec) {
+  const auto builds = [&spec](int virtual_stages, int group_size) {
+    ScheduleSpec other = spec;
+    other.virtual_stages = virtual_stages;
+    other.microbatch_group_size = group_size;
+    return BuildSchedule(other).has_value();
+  };
+  if (settings.microbatch_group_size && builds(spec.virtual_stages, 0)) {
+    return "microbatch_group_size";
+  }
+  if (settings.virtual_stages &&
+      (builds(1, spec.microbatch_group_size) || builds(2, spec.microbatch_group_size))) {
+    return "virtual_stages";
+  }
+  return "schedule";
+}
+
 }  // namespace
 
 Result<JobFile> LoadSettings(const std::string& path, const JobFile& overrides) {
@@ -320,7 +338,9 @@ Result<Job> Job::Make(Profile profile, JobFile settings) {
   Job job;
   job.schedule = SpecOf(settings, profile.num_stages);
   const Result<Schedule> schedule = BuildSchedule(job.schedule);
-  if (!schedule) return AboutField(settings, "schedule", schedule.error());
+  if (!schedule) {
+    return AboutField(settings, BlamedSetting(settings, job.schedule), schedule.error());
+  }
   job.profile = std::move(profile);
   job.settings = std::move(settings);
   return CostJob(std::move(job), *schedule);

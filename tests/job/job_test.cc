@@ -168,13 +168,17 @@ TEST(JobTest, NamesTheFieldAndItsPlaceAndNoFlag) {
     return message;
   };
   EXPECT_THAT(error(""), HasSubstr("'microbatches', 'blocking_power'"));
-  EXPECT_THAT(
-      error("microbatches = 2\nblocking_power = 20\nstages = 3\n"),
-      ::testing::AllOf(StartsWith(directory.Path("job.toml") + ":5:"), HasSubstr("'stages'")));
+  EXPECT_THAT(error("microbatches = 2\nblocking_power = 20\nstages = 3\n"),
+              AllOf(StartsWith(directory.Path("job.toml") + ":5:"), HasSubstr("'stages'")));
   EXPECT_THAT(error("microbatches = 2\nblocking_power = [1, 2, 3]\n"),
               StartsWith(directory.Path("job.toml") + ":4:"));
   EXPECT_THAT(error("microbatches = 2\nblocking_power = 1\ncomm_delay = [1, 2, 3]\n"),
               StartsWith(directory.Path("job.toml") + ":5:"));
+  const std::string four = "microbatches = 4\nblocking_power = 20\n";
+  EXPECT_THAT(error(four + "virtual_stages = 2\n"),
+              AllOf(StartsWith(directory.Path("job.toml") + ":5:"), HasSubstr("1f1b")));
+  EXPECT_THAT(error(four + "microbatch_group_size = 3\n"),
+              AllOf(StartsWith(directory.Path("job.toml") + ":5:"), HasSubstr("group")));
   EXPECT_THAT(ErrorOf(Job::Load("", SmallJob())), HasSubstr("'profile'"));
 }
 
