@@ -64,7 +64,7 @@ std::vector<std::string_view> PolicyNames();
 // One sentence on what a policy does, for tables; empty for an unknown name.
 std::string_view PolicySummary(std::string_view name);
 
-// `planner` must outlive the policy. Errors: no policy of that name (with the
+// The policy keeps a handle of `planner`, which may go. Errors: no policy of that name (with the
 // nearest one), constraints for a policy that knows none, a power cap for
 // which no computation has a knob.
 Result<std::unique_ptr<Policy>> MakePolicy(const PolicySpec& spec, const Planner& planner);

@@ -94,6 +94,7 @@ class RowQueue {
 // The different times of the points, but the chosen one, in their order.
 std::vector<Row> RowsBesides(double chosen_seconds, const std::vector<PlanPoint>& points) {
   std::vector<double> times;
+  times.reserve(points.size());
   for (const PlanPoint& point : points) times.push_back(point.seconds);
   std::sort(times.begin(), times.end());
   std::vector<Row> rows;

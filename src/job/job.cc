@@ -36,6 +36,12 @@ tl::unexpected<Error> AboutField(const JobFile& settings, std::string_view key, 
   return tl::unexpected<Error>(std::move(error));
 }
 
+// An error of the file that a setting names: where it cannot be read, the setting may be wrong.
+tl::unexpected<Error> AboutFile(const JobFile& settings, std::string_view key, const Error& error) {
+  if (error.code == ErrorCode::kIo) return AboutField(settings, key, error);
+  return tl::unexpected<Error>(error);
+}
+
 tl::unexpected<Error> WrongField(const JobFile& settings, std::string_view key,
                                  std::string message) {
   return AboutField(settings, key, {ErrorCode::kInvalidInput, std::move(message)});
@@ -124,7 +130,7 @@ Result<Work> WorkOfJob(const JobFile& settings, const Profile& profile, const Pi
     return Work(settings.work->factors);
   }
   const Result<WorkTable> table = ReadWork(settings.work->file);
-  if (!table) return tl::unexpected(table.error());
+  if (!table) return AboutFile(settings, "work", table.error());
   TokenRule rule;
   rule.profiled_tokens = settings.work_tokens.value_or(0);
   if (!table->in_tokens && (settings.work_fit || settings.work_tokens)) {
@@ -140,7 +146,7 @@ Result<Work> WorkOfJob(const JobFile& settings, const Profile& profile, const Pi
   }
   if (settings.work_fit) {
     Result<WorkFit> fit = ReadWorkFit(*settings.work_fit);
-    if (!fit) return tl::unexpected(fit.error());
+    if (!fit) return AboutFile(settings, "work_fit", fit.error());
     rule.fit = *std::move(fit);
   } else if (table->in_tokens) {
     notes->push_back(
@@ -271,7 +277,7 @@ Result<Job> Job::Load(JobFile settings) {
   // First of all: whoever mistyped a path wants to hear of that.
   if (!settings.profile) return InvalidInput("'profile' is missing");
   Result<Profile> profile = ReadProfile(*settings.profile, ProfileOptionsOf(settings));
-  if (!profile) return tl::unexpected(profile.error());
+  if (!profile) return AboutFile(settings, "profile", profile.error());
   return Make(*std::move(profile), std::move(settings));
 }
 
@@ -321,6 +327,13 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
     return InvalidInput(
         fmt::format("{}: {}; remove them", job.profile.source, job.pipeline.notes.front()));
   }
+  const std::vector<CostTable>& tables = job.pipeline.tables;
+  if (job.settings.split_ratio &&
+      std::none_of(tables.begin(), tables.end(),
+                   [](const CostTable& table) { return table.split; })) {
+    notes.emplace_back(
+        "the split ratio is not used: the profile has rows of all that this schedule runs");
+  }
   job.pipeline.notes.insert(job.pipeline.notes.end(), notes.begin(), notes.end());
   if (auto good = CheckPower(job.profile, job.pipeline); !good) return tl::unexpected(good.error());
   return job;
@@ -332,7 +345,7 @@ Result<Job> Job::Make(Profile profile, JobFile settings) {
   if (auto good = CheckSettings(settings, profile); !good) return tl::unexpected(good.error());
   if (settings.schedule_file) {
     const Result<Schedule> schedule = ReadSchedule(*settings.schedule_file);
-    if (!schedule) return tl::unexpected(schedule.error());
+    if (!schedule) return AboutFile(settings, "schedule_file", schedule.error());
     return Make(std::move(profile), *schedule, std::move(settings));
   }
   Job job;

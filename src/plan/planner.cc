@@ -205,6 +205,12 @@ std::string RoundedUp(double value) {
   return fmt::format("{}", value);
 }
 
+// With six digits, or as many as tell it from `limit`, which is greater.
+std::string RoundedBelow(double value, double limit) {
+  const std::string rounded = fmt::format("{:.6g}", value);
+  return rounded == fmt::format("{:.6g}", limit) ? fmt::format("{}", value) : rounded;
+}
+
 }  // namespace
 
 Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
@@ -232,9 +238,10 @@ Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
   if (!(seconds >= frontier.fastest_seconds)) {
     return MakeError(
         ErrorCode::kInfeasible,
-        fmt::format("no plan takes {:.6g} s: the fastest possible iteration takes {} s ({}x of the "
+        fmt::format("no plan takes {} s: the fastest possible iteration takes {} s ({}x of the "
                     "all-maximum-clock time); ask for at least that, or for 'fastest'",
-                    seconds, RoundedUp(frontier.fastest_seconds),
+                    RoundedBelow(seconds, frontier.fastest_seconds),
+                    RoundedUp(frontier.fastest_seconds),
                     RoundedUp(frontier.fastest_seconds / baseline)));
   }
   return seconds;

@@ -41,6 +41,10 @@ std::vector<Sosp24Point> SlowToFast(std::vector<Sosp24Point> plans) {
   return plans;
 }
 
+std::string Plans(const std::vector<int>& numbers) {
+  return fmt::format("{} {}", numbers.size() == 1 ? "plan" : "plans", fmt::join(numbers, ", "));
+}
+
 double ErrorPercent(double predicted, double measured) {
   return 100 * (predicted - measured) / measured;
 }
@@ -134,7 +138,7 @@ Result<void> Job::ReadBaselines() {
 Result<void> Job::ReadPerseus() {
   runs_ = FindRunFolder(sources_.root, "perseus", workload_);
   if (runs_) {
-    for (const int plan : ListPlans(runs_->path)) {
+    for (const int plan : ListPlans(runs_->path, "prof")) {
       if (plan < runs_->warm_up_plans) continue;
       const Result<Sosp24Point> point = ReadMeasurement(runs_->path, plan);
       if (!point) return tl::unexpected(point.error());
@@ -164,11 +168,14 @@ Result<void> Job::ReadPerseus() {
 
 // Plans are numbered without gaps, from the first after those of warm-up.
 void Job::NameAbsentPlans() {
+  int end = plan_numbers_.empty() ? 0 : plan_numbers_.back() + 1;
+  // The last ones left no gap, but perhaps their clocks.
+  const std::vector<int> clocks = ListPlans(runs_->path, "sched");
+  if (!clocks.empty()) end = std::max(end, clocks.back() + 1);
   std::vector<std::string> absent;
-  int next = runs_->warm_up_plans;
-  for (const int plan : plan_numbers_) {
-    for (; next < plan; ++next) absent.push_back(fmt::format("{}.prof.json", next));
-    next = plan + 1;
+  for (int plan = runs_->warm_up_plans; plan < end; ++plan) {
+    if (std::binary_search(plan_numbers_.begin(), plan_numbers_.end(), plan)) continue;
+    absent.push_back(fmt::format("{}.prof.json", plan));
   }
   if (absent.empty()) return;
   Missing(fmt::format("{} {} absent from {}, so these plans are left out.", fmt::join(absent, ", "),
@@ -178,7 +185,7 @@ void Job::NameAbsentPlans() {
 Result<void> Job::ReadEnvPipe() {
   const auto folder = FindRunFolder(sources_.root, "envpipe", workload_);
   if (folder) {
-    const std::vector<int> plans = ListPlans(folder->path);
+    const std::vector<int> plans = ListPlans(folder->path, "prof");
     // Its one plan is run after those of warm-up.
     if (!plans.empty() && plans.back() >= folder->warm_up_plans) {
       const Result<Sosp24Point> point = ReadMeasurement(folder->path, plans.back());
@@ -228,37 +235,38 @@ Result<void> Job::PlanOurs(const Sosp24Options& options) {
 }
 
 Result<void> Job::ReplayPublished(const DerivedJob& derived) {
-  std::vector<Plan> plans;
-  for (const int plan : plan_numbers_) {
-    if (!IsFile(runs_->path / fmt::format("{}.sched.json", plan))) {
-      Missing(fmt::format("plan {} has no list of clocks, so no plan is replayed.", plan));
-      return {};
+  std::vector<int> absent;
+  std::vector<int> misfits;
+  for (std::size_t i = 0; i < plan_numbers_.size(); ++i) {
+    const int number = plan_numbers_[i];
+    if (!IsFile(runs_->path / fmt::format("{}.sched.json", number))) {
+      absent.push_back(number);
+      continue;
     }
-    const Result<RankClocks> clocks = ReadClocks(runs_->path, plan);
+    const Result<RankClocks> clocks = ReadClocks(runs_->path, number);
     if (!clocks) return tl::unexpected(clocks.error());
-    auto replayed = derived.PlanOf(*clocks);
-    if (!replayed) {
-      Missing(
-          fmt::format("the clocks of plan {} do not fit 1F1B or its derived profile, so no "
-                      "plan is replayed.",
-                      plan));
-      return {};
+    const std::optional<Plan> plan = derived.PlanOf(*clocks);
+    if (!plan) {
+      misfits.push_back(number);
+      continue;
     }
-    plans.push_back(*std::move(replayed));
-  }
-  for (std::size_t i = 0; i < plans.size(); ++i) {
     const Sosp24Point& measured = job_.perseus[i];
     job_.replay_error_percent.push_back(
-        ErrorPercent(plans[i].iteration_time_seconds, measured.iteration_time_seconds));
+        ErrorPercent(plan->iteration_time_seconds, measured.iteration_time_seconds));
     job_.replay_energy_error_percent.push_back(
-        ErrorPercent(workload_.data_parallel * plans[i].energy_joules, measured.energy_joules));
-  }
-  if (!plans.empty()) {
-    // The plan of Table 3.
-    const Plan& fastest = FastestFirst(job_.perseus) ? plans.front() : plans.back();
-    job_.replay_saving_percent = fastest.saving_percent;
+        ErrorPercent(workload_.data_parallel * plan->energy_joules, measured.energy_joules));
+    const std::size_t fastest = FastestFirst(job_.perseus) ? 0 : job_.perseus.size() - 1;
+    if (i != fastest) continue;
+    job_.replay_saving_percent = plan->saving_percent;  // The plan of Table 3.
     job_.replay_slowdown_percent =
-        ErrorPercent(fastest.iteration_time_seconds, job_.derived_baseline_seconds);
+        ErrorPercent(plan->iteration_time_seconds, job_.derived_baseline_seconds);
+  }
+  if (!absent.empty()) {
+    Missing(fmt::format("no list of clocks (N.sched.json) of {}, not replayed.", Plans(absent)));
+  }
+  if (!misfits.empty()) {
+    Missing(fmt::format("the clocks of {} do not fit 1F1B or the derived profile, not replayed.",
+                        Plans(misfits)));
   }
   return {};
 }

@@ -69,14 +69,14 @@ int StepOf(const Computation& computation, int stage, int stages) {
 
 }  // namespace
 
-std::vector<int> ListPlans(const fs::path& folder) {
-  constexpr std::string_view kSuffix = ".prof.json";
+std::vector<int> ListPlans(const fs::path& folder, std::string_view kind) {
+  const std::string suffix = fmt::format(".{}.json", kind);
   std::vector<int> plans;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (!name.ends_with(kSuffix)) continue;
-    const auto plan = ParseInteger<int>(name.substr(0, name.size() - kSuffix.size()));
+    if (!name.ends_with(suffix)) continue;
+    const auto plan = ParseInteger<int>(name.substr(0, name.size() - suffix.size()));
     if (plan && *plan >= 0) plans.push_back(*plan);
   }
   std::sort(plans.begin(), plans.end());

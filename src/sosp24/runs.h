@@ -18,8 +18,8 @@
 // happened, N.sched.json which clocks were set.
 namespace perseus::sosp24 {
 
-// The numbers N of the N.prof.json in a folder, ascending.
-std::vector<int> ListPlans(const std::filesystem::path& folder);
+// The numbers N of the N.KIND.json in a folder, ascending.
+std::vector<int> ListPlans(const std::filesystem::path& folder, std::string_view kind);
 
 // Iteration time = the greatest of all ranks, energy = their sum; the mean over
 // the iterations but the first two.

@@ -137,8 +137,8 @@ struct Sosp24Job {
 
   // The published plans, replayed on the derived profile, against the
   // iteration times and energies that were measured: below 0 where the replay
-  // is faster, or takes less. One for each of `perseus`; empty where plans or
-  // profile are absent.
+  // is faster, or takes less. One for each of `perseus` whose clocks are there
+  // and fit; empty without raw runs or profile.
   std::vector<double> replay_error_percent;
   std::vector<double> replay_energy_error_percent;
   // What the published plan of Table 3 is predicted to save, as `ours` is.

@@ -182,6 +182,38 @@ TEST(JobTest, NamesTheFieldAndItsPlaceAndNoFlag) {
   EXPECT_THAT(ErrorOf(Job::Load("", SmallJob())), HasSubstr("'profile'"));
 }
 
+TEST(JobTest, NamesTheLineOfAFileThatIsNotThere) {
+  const TemporaryDirectory directory;
+  directory.Put("profile.csv", kProfile);
+  const std::string job = directory.Path("job.toml");
+  const auto error = [&](const std::string& lines) {
+    directory.Put("job.toml", "blocking_power = 20\n" + lines);
+    return ErrorOf(Job::Load(job));
+  };
+  EXPECT_THAT(error("profile = \"none.csv\"\n"),
+              AllOf(StartsWith(job + ":2:"), HasSubstr("no such file")));
+  const std::string profile = "profile = \"profile.csv\"\n";
+  EXPECT_THAT(error(profile + "schedule_file = \"none.csv\"\n"), StartsWith(job + ":3:"));
+  const std::string schedule = profile + "schedule = \"1f1b\"\nmicrobatches = 2\n";
+  EXPECT_THAT(error(schedule + "work = \"none.csv\"\n"), StartsWith(job + ":5:"));
+  directory.Put("profile.csv", "x");
+  EXPECT_THAT(error(profile), StartsWith(directory.Path("profile.csv")));
+}
+
+TEST(JobTest, SaysThatASplitRatioHasNoUse) {
+  const TemporaryDirectory directory;
+  directory.Put("profile.csv", kProfile);
+  JobFile settings = SmallJob();
+  settings.split_ratio = 0.4;
+  const auto notes = [&] {
+    const auto job = Job::Load(directory.Path("profile.csv"), settings);
+    return job ? job->pipeline.notes : std::vector<std::string>{job.error().message};
+  };
+  EXPECT_THAT(notes(), ::testing::ElementsAre(HasSubstr("split ratio is not used")));
+  settings.schedule = "zb1p";
+  EXPECT_THAT(notes(), ::testing::IsEmpty());
+}
+
 std::string TextOf(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

@@ -3,6 +3,7 @@
 
 #include "perseus/planner.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -262,6 +263,10 @@ TEST(PlannerTest, SaysWhatIsInfeasible) {
     ASSERT_FALSE(target);
     EXPECT_EQ(target.error().message, plan.error().message);
   }
+  // As it was asked for, where six digits would be those of what is possible.
+  const double close = (1 - 1e-9) * fastest;
+  EXPECT_THAT(planner.PlanFor(close).error().message,
+              HasSubstr(fmt::format("no plan takes {} s", close)));
   const auto factor = planner.TargetSeconds({PlanTarget::Kind::kBaselineFactor, 0.5});
   ASSERT_FALSE(factor);
   EXPECT_EQ(factor.error().code, ErrorCode::kInfeasible);
