@@ -147,7 +147,9 @@ Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view co
   }
   // Before the flags: whoever mistyped a path wants to hear of that first.
   Result<Profile> profile = ReadProfile(*settings.profile, ProfileOptionsOf(settings));
-  if (!profile) return tl::unexpected(profile.error());
+  if (!profile) {
+    return tl::unexpected<Error>(job::AboutFile(settings, "profile", profile.error()));
+  }
   if (auto complete = CheckComplete(settings, flags.input, command); !complete) {
     return tl::unexpected(complete.error());
   }

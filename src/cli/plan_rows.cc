@@ -120,7 +120,9 @@ Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints
                       const RowsProgress& progress, std::vector<PlanPoint>* points) {
   std::vector<Row> rows = RowsBesides(chosen_seconds, *points);
   RowQueue queue(planner, constraints, efforts.row, &rows);
-  // Not before there is a plan: an error would have to wait for the rows that are begun.
+  // Not before there is a plan: an error would have to wait for the rows that are begun. Under
+  // constraints a plan may be told at the end of its search only.
+  if (constraints.any()) queue.StartHelpers(threads);
   const PlanCallback told = [&](const PlanProgress& reached) {
     if (reached.better != nullptr) queue.StartHelpers(threads);
     progress.chosen(reached.share);

@@ -29,17 +29,11 @@ std::string Count(int count, std::string_view noun) {
 
 // With the place of the field in the job file, where it is from there.
 tl::unexpected<Error> AboutField(const JobFile& settings, std::string_view key, Error error) {
-  const auto place = settings.places.find(key);
-  if (place != settings.places.end()) {
-    error.message = fmt::format("{}: {}", place->second, error.message);
-  }
-  return tl::unexpected<Error>(std::move(error));
+  return tl::unexpected<Error>(job::AboutField(settings, key, std::move(error)));
 }
 
-// An error of the file that a setting names: where it cannot be read, the setting may be wrong.
-tl::unexpected<Error> AboutFile(const JobFile& settings, std::string_view key, const Error& error) {
-  if (error.code == ErrorCode::kIo) return AboutField(settings, key, error);
-  return tl::unexpected<Error>(error);
+tl::unexpected<Error> AboutFile(const JobFile& settings, std::string_view key, Error error) {
+  return tl::unexpected<Error>(job::AboutFile(settings, key, std::move(error)));
 }
 
 tl::unexpected<Error> WrongField(const JobFile& settings, std::string_view key,
@@ -184,22 +178,14 @@ ScheduleSpec SpecOf(const JobFile& settings, int num_stages) {
   return spec;
 }
 
-// The setting without which the schedule could be built: what is to blame where it cannot.
-std::string_view BlamedSetting(const JobFile& settings, const ScheduleSpec& spec) {
-  const auto builds = [&spec](int virtual_stages, int group_size) {
-    ScheduleSpec other = spec;
-    other.virtual_stages = virtual_stages;
-    other.microbatch_group_size = group_size;
-    return BuildSchedule(other).has_value();
+// The setting that an error of BuildSchedule() asks to change.
+std::string_view BlamedSetting(std::string_view sentence) {
+  const auto says = [sentence](std::string_view words) {
+    return sentence.find(words) != std::string_view::npos;
   };
-  if (settings.microbatch_group_size && builds(spec.virtual_stages, 0)) {
-    return "microbatch_group_size";
-  }
-  if (settings.virtual_stages &&
-      (builds(1, spec.microbatch_group_size) || builds(2, spec.microbatch_group_size))) {
-    return "virtual_stages";
-  }
-  return "schedule";
+  if (says("virtual_stages")) return "virtual_stages";
+  if (says("microbatch_group_size") || says("use groups of")) return "microbatch_group_size";
+  return says("microbatches") ? "microbatches" : "schedule";
 }
 
 }  // namespace
@@ -331,8 +317,7 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
   if (job.settings.split_ratio &&
       std::none_of(tables.begin(), tables.end(),
                    [](const CostTable& table) { return table.split; })) {
-    notes.emplace_back(
-        "the split ratio is not used: the profile has rows of all that this schedule runs");
+    notes.emplace_back("the split ratio is not used: there was nothing to split for this schedule");
   }
   job.pipeline.notes.insert(job.pipeline.notes.end(), notes.begin(), notes.end());
   if (auto good = CheckPower(job.profile, job.pipeline); !good) return tl::unexpected(good.error());
@@ -352,7 +337,7 @@ Result<Job> Job::Make(Profile profile, JobFile settings) {
   job.schedule = SpecOf(settings, profile.num_stages);
   const Result<Schedule> schedule = BuildSchedule(job.schedule);
   if (!schedule) {
-    return AboutField(settings, BlamedSetting(settings, job.schedule), schedule.error());
+    return AboutField(settings, BlamedSetting(schedule.error().message), schedule.error());
   }
   job.profile = std::move(profile);
   job.settings = std::move(settings);

@@ -3,8 +3,11 @@
 
 #include "job/job_fields.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "job/limits.h"
 #include "perseus/work.h"
@@ -100,6 +103,18 @@ Quantity QuantityOf(Unit unit) {
 
 bool IsSet(const Field& field, const JobFile& settings) {
   return std::visit([&](auto member) { return Has(settings.*member); }, field.member);
+}
+
+Error AboutField(const JobFile& settings, std::string_view key, Error error) {
+  const auto place = settings.places.find(key);
+  if (place != settings.places.end()) {
+    error.message = fmt::format("{}: {}", place->second, error.message);
+  }
+  return error;
+}
+
+Error AboutFile(const JobFile& settings, std::string_view key, Error error) {
+  return error.code == ErrorCode::kIo ? AboutField(settings, key, std::move(error)) : error;
 }
 
 void Merge(const JobFile& overrides, JobFile* settings) {

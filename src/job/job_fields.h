@@ -15,6 +15,7 @@
 #include "common/tree_reader.h"
 #include "job/quantity_text.h"
 #include "perseus/job_file.h"
+#include "perseus/result.h"
 
 // The one list of a job's fields. The reader of job files, the merge of flags
 // over a file, and the flags themselves (cli/options_job.cc) go through it.
@@ -58,6 +59,11 @@ const Field* FindField(std::string_view key);
 Quantity QuantityOf(Unit unit);
 
 bool IsSet(const Field& field, const JobFile& settings);
+
+// An error about a field's value, with its place in the job file, where it comes from one.
+Error AboutField(const JobFile& settings, std::string_view key, Error error);
+// An error of the file that a field names: where it cannot be read, the field may be wrong.
+Error AboutFile(const JobFile& settings, std::string_view key, Error error);
 
 // Every field that is set in `overrides` replaces the one of `settings`.
 void Merge(const JobFile& overrides, JobFile* settings);

@@ -161,11 +161,10 @@ class GroupSearch {
     proven_ = solution.proven;
   }
 
-  // Ever shorter stretches, down to those that last `least_seconds` [rank].
-  void SolveLevels(const std::vector<double>& least_seconds) {
+  // Ever shorter stretches, as DwellLevels() makes them.
+  void SolveLevels(const std::vector<std::vector<std::vector<int>>>& levels) {
     // Not begun with coarser plans, which depend on the effort.
     std::vector<CostOption> chain;
-    const auto levels = DwellLevels(pipeline_, least_seconds);
     std::int64_t left = Work(kLevelsWork);
     for (const auto& groups : levels) {
       if (&groups == &levels.back()) {
@@ -179,9 +178,10 @@ class GroupSearch {
 
   void WithDwell(Granularity granularity) {
     if (granularity == Granularity::kComputation) {
-      const std::vector<double> shortest(pipeline_.dag.rank_order.size(), dwell_seconds_);
+      const std::vector<double> dwells(pipeline_.dag.rank_order.size(), dwell_seconds_);
+      const auto shortest = DwellLevels(pipeline_, dwells);
       SolveLevels(shortest);
-      const std::vector<double> cycles = WholeCycles(pipeline_, dwell_seconds_);
+      const auto cycles = DwellLevels(pipeline_, WholeCycles(pipeline_, dwell_seconds_));
       if (cycles != shortest) SolveLevels(cycles);
     } else {
       PlanConstraints constraints;

@@ -168,14 +168,16 @@ Result<void> Job::ReadPerseus() {
 
 // Plans are numbered without gaps, from the first after those of warm-up.
 void Job::NameAbsentPlans() {
-  int end = plan_numbers_.empty() ? 0 : plan_numbers_.back() + 1;
-  // The last ones left no gap, but perhaps their clocks.
-  const std::vector<int> clocks = ListPlans(runs_->path, "sched");
-  if (!clocks.empty()) end = std::max(end, clocks.back() + 1);
+  if (plan_numbers_.empty()) return;  // Summaries have them, or nothing has.
   std::vector<std::string> absent;
-  for (int plan = runs_->warm_up_plans; plan < end; ++plan) {
-    if (std::binary_search(plan_numbers_.begin(), plan_numbers_.end(), plan)) continue;
-    absent.push_back(fmt::format("{}.prof.json", plan));
+  int next = runs_->warm_up_plans;
+  for (const int plan : plan_numbers_) {
+    for (; next < plan; ++next) absent.push_back(fmt::format("{}.prof.json", next));
+    next = plan + 1;
+  }
+  // The last ones leave no gap, but perhaps their clocks.
+  for (const int plan : ListPlans(runs_->path, "sched")) {
+    if (plan > plan_numbers_.back()) absent.push_back(fmt::format("{}.prof.json", plan));
   }
   if (absent.empty()) return;
   Missing(fmt::format("{} {} absent from {}, so these plans are left out.", fmt::join(absent, ", "),

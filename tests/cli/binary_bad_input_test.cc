@@ -118,6 +118,9 @@ TEST_F(BinaryBadInputTest, FilesThatCannotBeRead) {
   EXPECT_THAT(Refused(Plan(folder_.path())), HasSubstr(folder_.path()));
   // The path comes before the flags that are missing as well.
   EXPECT_THAT(Refused({"plan", folder_.Path("none.csv")}), HasSubstr("none.csv: cannot read"));
+  const std::string job =
+      folder_.Write("job.toml", "schedule = \"1f1b\"\nprofile = \"none.csv\"\n");
+  EXPECT_THAT(Refused({"plan", job}), HasSubstr(job + ":2:"));
   EXPECT_THAT(Refused({"frontier", folder_.path()}), HasSubstr("directory"));
   EXPECT_THAT(Refused(Plan(folder_.Write("empty.csv", ""))), HasSubstr("empty.csv"));
   EXPECT_THAT(Refused(Plan(folder_.Write("nan.csv",

@@ -179,6 +179,11 @@ TEST(JobTest, NamesTheFieldAndItsPlaceAndNoFlag) {
               AllOf(StartsWith(directory.Path("job.toml") + ":5:"), HasSubstr("1f1b")));
   EXPECT_THAT(error(four + "microbatch_group_size = 3\n"),
               AllOf(StartsWith(directory.Path("job.toml") + ":5:"), HasSubstr("group")));
+  directory.Put("job.toml",
+                "profile = \"profile.csv\"\nvirtual_stages = 1\nmicrobatches = 1\n"
+                "schedule = \"megatron-interleaved\"\nblocking_power = 20\n");
+  EXPECT_THAT(ErrorOf(Job::Load(directory.Path("job.toml"))),
+              AllOf(StartsWith(directory.Path("job.toml") + ":3:"), HasSubstr("microbatches")));
   EXPECT_THAT(ErrorOf(Job::Load("", SmallJob())), HasSubstr("'profile'"));
 }
 

@@ -97,7 +97,7 @@ TEST(PlanRows, AreTheSameForAnyNumberOfThreads) {
     if (constrained) constraints.time_margin_fraction = 0.01;
     const Rows alone = RowsOf(planner, constraints, 1);
     for (const int threads : {2, 5, 64}) {
-      // A planner of its own, so that the walk is made by several at once.
+      // A planner of its own: with constraints the walk is made by several at once.
       const Rows rows = RowsOf(MakePlanner(), constraints, threads);
       EXPECT_EQ(Knobs(rows.chosen), Knobs(alone.chosen));
       EXPECT_EQ(rows.chosen.requested_time_seconds, alone.chosen.requested_time_seconds);
