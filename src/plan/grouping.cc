@@ -78,6 +78,19 @@ bool MergeShortRuns(const CostedPipeline& pipeline, const std::vector<int>& orde
 
 }  // namespace
 
+Granularity Coarser(Granularity granularity) {
+  switch (granularity) {
+    case Granularity::kComputation:
+      return Granularity::kPhase;
+    case Granularity::kPhase:
+      return Granularity::kStageType;
+    case Granularity::kStageType:
+    case Granularity::kStage:
+      break;
+  }
+  return Granularity::kStage;
+}
+
 std::vector<std::vector<int>> GroupComputations(const CostedPipeline& pipeline,
                                                 const PlanConstraints& constraints) {
   const PipelineDag& dag = pipeline.dag;

@@ -13,6 +13,10 @@
 
 namespace perseus::plan {
 
+// The next coarser granularity: each of its groups holds whole groups of the
+// finer one. Of the coarsest, itself.
+Granularity Coarser(Granularity granularity);
+
 // The computations that have to share one knob under the constraints: every
 // computation in exactly one group, members ascending, groups in order of their
 // first member. Groups by granularity, then merges groups until no rank changes

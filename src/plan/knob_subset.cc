@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "perseus/frontier.h"
+#include "plan/grouping.h"
 
 namespace perseus::plan {
 namespace {
@@ -247,11 +248,14 @@ Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, d
       return least < JoulesOf(pipeline, *all) ? best : *all;
     }
   }
+  if (constraints.granularity != Granularity::kStage) {
+    PlanConstraints coarser = constraints;
+    coarser.granularity = Coarser(constraints.granularity);
+    offer(SearchFewKnobs(pipeline, seconds, coarser, slope_quantum, search, goes_on));
+  }
   chains.emplace_back(pipeline.knobs.size(), true);
   const auto optimum = OptimumAt(pipeline, guard, seconds, slope_quantum, nullptr);
   if (!optimum) return tl::unexpected(optimum.error());
-  PlanConstraints by_stage = constraints;
-  by_stage.granularity = Granularity::kStage;
   std::set<std::vector<bool>> tried;
   std::optional<Error> error;
   for (std::vector<bool>& chain : chains) {
@@ -269,7 +273,6 @@ Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, d
       const auto found = search(few, constraints);
       if (!found) error = found.error();
       offer(found);
-      if (constraints.granularity != Granularity::kStage) offer(search(few, by_stage));
     } while (priced.DropLeastMissed(seconds));
     if (priced.CountKept() > constraints.max_knobs) {
       error = NotEnough(constraints.max_knobs, seconds, priced.CountKept());

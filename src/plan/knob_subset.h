@@ -27,13 +27,14 @@ std::vector<CostOption> OneKnobForAll(const CostedPipeline& pipeline, const Guar
                                       double seconds);
 
 // A plan with at most `max_knobs` distinct knobs. What `search` finds without
-// the limit, where that keeps it. Else the best of one knob for all and of what
-// `search` finds, as asked and with one knob per rank, with few knobs left: those
-// of the plan without the limit, and all, from which one after the other is
-// dropped as KeepFewKnobs() does, down to one. So fewer knobs are never better
-// (unless than a plan without the limit that `search` left poor), and none is
-// worse than policy zeus-global. Errors: those of KeepFewKnobs() and of `search`,
-// where there is none. False of `goes_on` ends it with the best so far, once there is one.
+// the limit, where that keeps it. Else the best of one knob for all, of the plan
+// at the next coarser granularity, and of what `search` finds with few knobs
+// left: those of the plan without the limit, and all, from which one after the
+// other is dropped as KeepFewKnobs() does, down to one. So fewer knobs are never
+// better (unless than a plan without the limit that `search` left poor), nor is a
+// coarser granularity, and none is worse than policy zeus-global. Errors: those of
+// KeepFewKnobs() and of `search`, where there is none. False of `goes_on` ends it
+// with the best so far, once there is one.
 using OptionSearch =
     std::function<Result<std::vector<CostOption>>(const CostedPipeline&, const PlanConstraints&)>;
 Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, double seconds,

@@ -29,9 +29,6 @@ constexpr double kWorkPerPlan = 8e7;
 constexpr double kWindowShare = 0.75;
 constexpr double kComputationsPerPlan = 1536;
 
-// Sums of doubles and of ticks along a path differ by far less than this.
-constexpr double kSameTime = 1e-12;
-
 // More work than anybody will wait for.
 constexpr double kMostWork = 1e16;
 

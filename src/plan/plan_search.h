@@ -19,6 +19,9 @@ namespace perseus::plan {
 // Above so many computations the exact walk takes too long.
 inline constexpr int kCoarseComputations = 20000;
 
+// Sums of doubles and of ticks along a path differ by a far smaller share.
+inline constexpr double kSameTime = 1e-12;
+
 // A pipeline with a margin on its times, as the solver has walked it: what
 // plans for any time start from. Immutable; const members may be called from
 // several threads at once. Does not keep the pipeline.

@@ -67,8 +67,15 @@ struct Planner::Impl {
     for (const CostOption& option : plan->options) durations.push_back(option.time_seconds);
     plan->iteration_time_seconds = Replay(pipeline.dag, durations).iteration_time_seconds;
     plan->energy_joules = IterationEnergy(pipeline, plan->options, plan->iteration_time_seconds);
-    const double least = bound.EnergyAt(plan->iteration_time_seconds);
-    plan->lower_bound_joules = least * (1 - bound.certified_error);
+    const auto bound_at = [this](double seconds) {
+      return bound.EnergyAt(seconds) * (1 - bound.certified_error);
+    };
+    plan->lower_bound_joules = bound_at(plan->iteration_time_seconds);
+    if (plan->lower_bound_joules > plan->energy_joules * (1 + kBoundRounding)) {
+      // Where options of nearly the same time differ much in energy, the time's last bits are
+      // worth that much.
+      plan->lower_bound_joules = bound_at(plan->iteration_time_seconds * (1 + plan::kSameTime));
+    }
     plan->gap_percent = plan::GapPercent(pipeline, *plan, plan->lower_bound_joules);
     plan->average_power_watts =
         plan->iteration_time_seconds > 0 ? plan->energy_joules / plan->iteration_time_seconds : 0;

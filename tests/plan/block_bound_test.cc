@@ -3,6 +3,7 @@
 
 #include "plan/block_bound.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -107,6 +108,28 @@ TEST(BlockBoundTest, NoPlanIsBelowIt) {
     ASSERT_TRUE(plan.discrete_bound);
     EXPECT_GE(plan.discrete_bound->lower_bound_joules, plan.lower_bound_joules);
     EXPECT_LE(plan.discrete_bound->gap_percent, plan.gap_percent);
+  }
+}
+
+// The last bit of such a time is worth more than a joule.
+TEST(BlockBoundTest, IsNotAboveAPlanWhereKnobsAreNearlyTied) {
+  std::mt19937 random(9);
+  std::uniform_real_distribution<double> unit(0, 1);
+  for (int round = 0; round < 40; ++round) {
+    std::string rows;
+    for (const char* const what : {"forward", "backward"}) {
+      const double seconds = 1 + 2 * unit(random);
+      const double slower = seconds * (1 + std::pow(10, -8.5 + 1.5 * unit(random)));
+      rows += fmt::format("0,{},2,{},1000\n0,{},1,{},{}\n", what, seconds, what, slower,
+                          1 - unit(random));
+    }
+    const Planner planner = plan_testing::Plans(Costed(rows, DagOf("1f1b", 1, 96), Blocking(0)));
+    const double seconds =
+        planner.baseline().iteration_time_seconds * (1 + std::pow(10, -10 + 2 * unit(random)));
+    Plan plan = *planner.PlanFor(seconds, {}, 0.02);
+    ASSERT_LE(plan.lower_bound_joules, plan.energy_joules * (1 + 1e-9)) << rows;
+    const auto added = planner.AddDiscreteBound(&plan, 0.02);
+    ASSERT_TRUE(added) << rows << added.error().message;
   }
 }
 

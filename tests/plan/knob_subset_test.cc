@@ -171,6 +171,34 @@ RC_GTEST_PROP(KnobSubsetTest, MoreKnobsAreNeverWorseAndALimitThatIsKeptIsFree, (
   }
 }
 
+RC_GTEST_PROP(KnobSubsetTest, AFinerGranularityIsNeverWorse, ()) {
+  std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
+  plan_testing::ProfileShape shape;
+  shape.stages = 2 + static_cast<int>(random() % 3);
+  shape.clocks = 4 + static_cast<int>(random() % 5);
+  shape.noise = random() % 2 == 0 ? 0.0 : 0.03;
+  const auto planner = Planner::Create(
+      Costed(plan_testing::RandomRows(random, shape),
+             DagOf("1f1b", shape.stages, 2 + static_cast<int>(random() % 4)), Blocking(40)),
+      {});
+  RC_ASSERT(planner.has_value());
+  const double seconds = planner->baseline().iteration_time_seconds *
+                         (1.01 + 0.01 * static_cast<double>(random() % 10));
+  PlanConstraints constraints;
+  constraints.max_knobs = 2 + static_cast<int>(random() % 2);
+  double coarser = std::numeric_limits<double>::infinity();
+  for (const Granularity granularity : {Granularity::kStage, Granularity::kStageType,
+                                        Granularity::kPhase, Granularity::kComputation}) {
+    constraints.granularity = granularity;
+    const auto plan = planner->PlanFor(seconds, constraints, 0.1);
+    if (!plan && coarser == std::numeric_limits<double>::infinity()) continue;
+    RC_ASSERT(plan.has_value());
+    const double joules = plan_testing::EffectiveEnergy(planner->pipeline(), plan->options);
+    RC_ASSERT(joules <= coarser + 1e-9 * std::abs(joules));
+    coarser = joules;
+  }
+}
+
 TEST(KnobSubsetTest, SaysHowManyAreNeeded) {
   const CostedPipeline pipeline =
       Costed("0,forward,2,1,10\n0,backward,1,1,10\n", DagOf("1f1b", 1, 1), Blocking(0));
