@@ -60,7 +60,7 @@ struct Profile {
   std::vector<Knob> knobs;  // Distinct knobs: numbers descending, or labels in file order.
   // Whether knobs are clocks: plain numbers, or with "MHz" or "GHz".
   bool knobs_are_numbers = true;
-  std::string knob_unit;            // "MHz", "W"; "" where the profile gives none, and for labels.
+  std::string knob_unit;            // "MHz", "W", "kW"; "" where none is given, and for labels.
   int num_stages = 0;               // Stages 0 .. num_stages-1 are all present.
   std::vector<OptionTable> tables;  // Sorted by (stage, type).
   // Number of distinct tp_rank values that were summed into each energy;

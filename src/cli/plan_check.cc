@@ -135,7 +135,10 @@ class OwnFigures {
     // A share of nothing.
     if (std::abs(made_.baseline_joules) <= made_.rounding) return {};
     const double saving = 100 * (made_.baseline_joules - made_.joules) / made_.baseline_joules;
-    if (!(std::abs(plan_.saving_percent - saving) <= kPoints)) {
+    // What rounding of both energies makes of a share.
+    const double ratio = std::abs(made_.joules / made_.baseline_joules);
+    const double error = 100 * (1 + ratio) * made_.rounding / std::abs(made_.baseline_joules);
+    if (!(std::abs(plan_.saving_percent - saving) <= kPoints + error)) {
       return Wrong("saving_percent", plan_.saving_percent, saving);
     }
     return {};

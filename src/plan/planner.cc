@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/rounded_numbers.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/frontier.h"
 #include "perseus/plan.h"
@@ -191,34 +192,6 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
   baseline.requested_time_seconds = baseline.iteration_time_seconds;
   return Planner(std::move(impl));
 }
-
-namespace {
-
-bool SameButRounding(double a, double b) {
-  constexpr double kRelative = 1e-12;
-  return std::abs(a - b) <= kRelative * std::abs(b);
-}
-
-// With six digits or as many more as it takes not to be less than `value`:
-// what an error advises must work.
-std::string RoundedUp(double value) {
-  for (int digits = 6; digits < 17; ++digits) {
-    const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(value)));
-    const double nearest = std::round(value * scale) / scale;
-    if (SameButRounding(nearest, value)) return fmt::format("{:.{}g}", nearest, digits);
-    const double rounded = std::ceil(value * scale) / scale;
-    if (rounded >= value) return fmt::format("{:.{}g}", rounded, digits);
-  }
-  return fmt::format("{}", value);
-}
-
-// With six digits, or as many as tell it from `limit`, which is greater.
-std::string RoundedBelow(double value, double limit) {
-  const std::string rounded = fmt::format("{:.6g}", value);
-  return rounded == fmt::format("{:.6g}", limit) ? fmt::format("{}", value) : rounded;
-}
-
-}  // namespace
 
 Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
   const Frontier& frontier = impl_->frontier;

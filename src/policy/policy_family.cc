@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "common/rounded_numbers.h"
+
 namespace perseus::policy {
 namespace {
 
@@ -57,10 +59,10 @@ class PolicyFamily : public Policy {
     for (const Member& member : members_) fastest = std::min(fastest, member.time_seconds);
     return MakeError(
         ErrorCode::kInfeasible,
-        fmt::format(
-            "the policy {} has no plan that takes {:.6g} s: its fastest takes {:.7g} s ({:.6g}x "
-            "of the all-maximum-clock time); ask for more",
-            name_, seconds, fastest, fastest / planner_.baseline().iteration_time_seconds));
+        fmt::format("the policy {} has no plan that takes {} s: its fastest takes {} s ({}x of the "
+                    "all-maximum-clock time); ask for more",
+                    name_, RoundedBelow(seconds, fastest), RoundedUp(fastest),
+                    RoundedUp(fastest / planner_.baseline().iteration_time_seconds)));
   }
 
   std::string_view name_;

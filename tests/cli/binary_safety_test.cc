@@ -263,6 +263,26 @@ TEST_F(EditedPlanTest, ExplainTakesRoundingForNothing) {
   }
 }
 
+// Waiting that uses 1e11 times what computing does.
+TEST_F(EditedPlanTest, ExplainKnowsWhatRoundingMakesOfASaving) {
+  const std::string little = folder_.Write(
+      "little.csv",
+      "stage,instruction,frequency,time,energy\n"
+      "0,forward,1000,0.490921268954149,1.604e-07\n0,forward,900,0.5520715448602995,1.444e-07\n"
+      "0,backward,1000,1.6108571492637607,1.636e-07\n"
+      "0,backward,900,1.7435827016945742,1.473e-07\n");
+  for (const std::string microbatches : {"1", "2", "8"}) {
+    const std::string out = folder_.Path("little" + microbatches);
+    ASSERT_EQ(
+        RunPerseus({"plan", little, "--schedule", "1f1b", "--microbatches", microbatches,
+                    "--blocking-power", "25745.5", "--at", "1.05x", "--effort", "0.01", "-o", out})
+            .exit_code,
+        0);
+    const RunResult run = RunPerseus({"explain", out + "/plan.json"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+  }
+}
+
 TEST_F(EditedPlanTest, NothingInAFileSpeaksToTheTerminal) {
   const RunResult run = Explain("schedule", "\"\\u001b]0;title\\u0007\\u009bx\"");
   EXPECT_EQ(run.exit_code, 0) << run.err;
