@@ -34,6 +34,8 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
         return {};
       },
       {ValueKind::kFile, {}});
+  parser->AddFlag(&flags->strict, "--strict",
+                  "Refuse a profile with odd cells, instead of noting them.");
   parser->AddValue<double>(&flags->blocking_power_watts, "--blocking-power", "WATTS",
                            "Power of one GPU that waits (83.64 or 83.64W); needed with --profile.",
                            [](std::string_view text) {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
@@ -235,13 +237,10 @@ std::string TraceText(const TraceAnswer& answer, const Style& style) {
   return text;
 }
 
-Result<void> AddEnergy(const TraceFlags& flags, TraceAnswer* answer) {
-  const Result<Profile> profile = ReadProfile(flags.profile);
-  if (!profile) return tl::unexpected(profile.error());
-  WriteProfileNotes(*profile);
+Result<void> AddEnergy(const TraceFlags& flags, const Profile& profile, TraceAnswer* answer) {
   ProgressLine progress("plans");
   trace::TraceEnergySpec spec;
-  spec.costs.profile = &*profile;
+  spec.costs.profile = &profile;
   spec.costs.blocking_power_watts = *flags.blocking_power_watts;
   spec.costs.gpus_per_rank = flags.gpus_per_rank.value_or(answer->recording->gpus_per_rank);
   spec.detector_steps = flags.detector_steps;
@@ -250,7 +249,7 @@ Result<void> AddEnergy(const TraceFlags& flags, TraceAnswer* answer) {
   auto energy = trace::ComputeTraceEnergy(*answer->recording, *answer->links, spec);
   if (!energy) return tl::unexpected(energy.error());
   answer->energy = *std::move(energy);
-  answer->costs = {NameOfFile(flags.profile),       profile->modelled,        profile->num_stages,
+  answer->costs = {NameOfFile(flags.profile),       profile.modelled,         profile.num_stages,
                    spec.costs.blocking_power_watts, spec.costs.gpus_per_rank, spec.detector_steps};
   return {};
 }
@@ -267,9 +266,9 @@ Result<Printout> RunTrace(const TraceFlags& flags, const Style& style) {
         "trace trace.csv.gz --profile profile.csv --blocking-power 83.64'");
   }
   if (flags.profile.empty() &&
-      (flags.blocking_power_watts || flags.gpus_per_rank || flags.effort)) {
+      (flags.blocking_power_watts || flags.gpus_per_rank || flags.effort || flags.strict)) {
     return InvalidInput(
-        "--blocking-power, --tp and --effort are for energies; give --profile FILE, too");
+        "--blocking-power, --tp, --effort and --strict are for energies; give --profile FILE, too");
   }
   if (!flags.output_directory.empty()) {
     std::vector<InputFile> inputs = {{"the trace", flags.input}};
@@ -277,6 +276,13 @@ Result<Printout> RunTrace(const TraceFlags& flags, const Style& style) {
     const auto good =
         CheckOutputFiles(flags.output_directory, {"trace.html", "trace.json"}, inputs);
     if (!good) return tl::unexpected(good.error());
+  }
+  std::optional<Profile> profile;
+  if (!flags.profile.empty()) {
+    auto read = ReadProfile(flags.profile, {.baseline = "", .strict = flags.strict});
+    if (!read) return tl::unexpected(read.error());
+    profile = *std::move(read);
+    WriteProfileNotes(*profile);
   }
   const Result<Recording> recording = trace::ReadRecording(flags.input);
   if (!recording) return tl::unexpected(recording.error());
@@ -288,8 +294,8 @@ Result<Printout> RunTrace(const TraceFlags& flags, const Style& style) {
   answer.name = NameOfFile(flags.input);
   answer.what_if = trace::AskWhatIf(*recording, *links);
   answer.overlap_note = trace::OverlapNote(*recording);
-  if (!flags.profile.empty()) {
-    if (auto good = AddEnergy(flags, &answer); !good) return tl::unexpected(good.error());
+  if (profile) {
+    if (auto good = AddEnergy(flags, *profile, &answer); !good) return tl::unexpected(good.error());
   }
   const std::string json = FormatTraceJson(answer);
   if (!flags.output_directory.empty()) {

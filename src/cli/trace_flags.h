@@ -12,6 +12,7 @@ namespace perseus::cli {
 struct TraceFlags {
   std::string input;
   std::string profile;  // Empty: no energies.
+  bool strict = false;  // Of the profile.
   std::optional<double> blocking_power_watts;
   std::optional<int> gpus_per_rank;
   int detector_steps = 12;

@@ -253,6 +253,11 @@ TEST_F(BinaryNotesTest, OddCellsAreNotedBesideNumbersAlone) {
       RunPerseus({"trace", trace, "--profile", profile, "--blocking-power", "20", "--json"});
   EXPECT_EQ(traced.exit_code, 0) << traced.err;
   EXPECT_THAT(traced.err, AllOf(HasSubstr("odd.csv:6:"), HasSubstr("measure it again")));
+  const RunResult strict = RunPerseus(
+      {"trace", trace, "--profile", profile, "--blocking-power", "20", "--json", "--strict"});
+  EXPECT_EQ(strict.exit_code, 2);
+  EXPECT_THAT(strict.err, HasSubstr("odd.csv:6:"));
+  EXPECT_EQ(strict.out, "");
 }
 
 }  // namespace

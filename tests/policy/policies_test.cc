@@ -295,7 +295,7 @@ TEST(Policies, NoneIsLateAndNoneBeatsPerseus) {
 // Within few clocks a search for T* may end above one for less time, as on these pipelines of 4, 6
 // and 12 computations (of 1,500 random ones the smallest).
 TEST(PerseusPolicyTest, TakesAPlanForLessTimeWhereThatIsBetter) {
-  for (const unsigned seed : {1362U, 385U, 331U}) {
+  for (const unsigned seed : {1362U, 385U, 1985U}) {
     std::mt19937 random(seed);
     ProfileShape shape;
     shape.stages = 2 + static_cast<int>(random() % 3);
