@@ -24,7 +24,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -46,15 +45,13 @@ constexpr double kNoJoules = std::numeric_limits<double>::infinity();
 // needed.
 constexpr double kWork = 4e9;
 constexpr double kShortestStretchesWork = 1e9;
-// For each level before; more where groups are few, since where the search gets stuck there, no
-// later level gets away from it. Not scaled by the effort: more effort has to begin the last level
-// with the same plan.
+// For each level before: where the search gets stuck among few long stretches, no later level gets
+// away from it. Not scaled by the effort: more effort has to begin the last level with the same
+// plan.
 constexpr std::int64_t kLevelWork = 60'000'000;
-constexpr std::int64_t kLevelOfFewWork = 200'000'000;
-constexpr std::size_t kFewGroups = 64;
 // For all levels before together: where it runs out, the levels that are left
 // are not tried.
-constexpr double kLevelsWork = 4e9;
+constexpr double kLevelsWork = 2e9;
 constexpr double kMostGroupWork = 1e16;
 
 class GroupSearch {
@@ -161,8 +158,7 @@ class GroupSearch {
       if (&groups == &levels.back()) {
         Solve(groups, Work(kShortestStretchesWork), &chain);
       } else {
-        const std::int64_t most = groups.size() <= kFewGroups ? kLevelOfFewWork : kLevelWork;
-        left -= Solve(groups, std::min(most, left), &chain).work;
+        left -= Solve(groups, std::min(kLevelWork, left), &chain).work;
         if (left <= 0) break;
       }
     }

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -175,6 +176,111 @@ double JoulesOf(const CostedPipeline& pipeline, const std::vector<CostOption>& o
   return sum;
 }
 
+// SearchFewKnobs(), for one granularity after the other. What does not depend
+// on the granularity is found once.
+class FewKnobsSearch {
+ public:
+  FewKnobsSearch(const CostedPipeline& pipeline, double seconds, const Guard& guard,
+                 double slope_quantum, const OptionSearch& search,
+                 const std::function<bool()>& goes_on)
+      : pipeline_(pipeline),
+        seconds_(seconds),
+        guard_(guard),
+        slope_quantum_(slope_quantum),
+        search_(search),
+        goes_on_(goes_on) {}
+
+  Result<std::vector<CostOption>> Run(const PlanConstraints& constraints) {
+    Best best;
+    best.Offer(pipeline_, OneKnobForAll(pipeline_, guard_, seconds_));
+    PlanConstraints unlimited = constraints;
+    unlimited.max_knobs = 0;
+    auto all = search_(pipeline_, unlimited);
+    if (!all && all.error().code != ErrorCode::kInfeasible) return all;
+    std::vector<std::vector<bool>> chains;
+    if (all) {
+      std::vector<bool>& used = chains.emplace_back(pipeline_.knobs.size(), false);
+      for (const CostOption& option : *all) used[option.knob] = true;
+      if (std::count(used.begin(), used.end(), true) <= constraints.max_knobs) {
+        return best.joules < JoulesOf(pipeline_, *all) ? best.options : *all;
+      }
+    }
+    chains.emplace_back(pipeline_.knobs.size(), true);
+    if (constraints.granularity != Granularity::kStage) {
+      if (!best.options.empty() && !goes_on_()) return best.options;
+      PlanConstraints coarser = constraints;
+      coarser.granularity = Coarser(constraints.granularity);
+      const auto found = Run(coarser);
+      if (!found && found.error().code != ErrorCode::kInfeasible) return found;
+      if (found) best.Offer(pipeline_, *found);
+    }
+    if (!optimum_) {
+      auto optimum = OptimumAt(pipeline_, guard_, seconds_, slope_quantum_, nullptr);
+      if (!optimum) return tl::unexpected(optimum.error());
+      optimum_ = *std::move(optimum);
+    }
+    std::set<std::vector<bool>> tried;
+    std::optional<Error> error;
+    for (std::vector<bool>& chain : chains) {
+      PricedKnobs priced(pipeline_, guard_, *optimum_, std::move(chain));
+      do {
+        if (!best.options.empty() && !goes_on_()) return best.options;
+        if (priced.CountKept() > constraints.max_knobs) continue;
+        if (!tried.insert(priced.kept()).second) break;
+        const CostedPipeline few = Restricted(pipeline_, priced.kept());
+        const auto bound = BoundWith(few, priced.kept());
+        if (!bound) return tl::unexpected(bound.error());
+        // No fewer of these knobs can be better either.
+        if (*bound >= best.joules) break;
+        const auto found = search_(few, constraints);
+        if (found) {
+          best.Offer(pipeline_, *found);
+        } else {
+          error = found.error();
+        }
+      } while (priced.DropLeastMissed(seconds_));
+      if (priced.CountKept() > constraints.max_knobs) {
+        error = NotEnough(constraints.max_knobs, seconds_, priced.CountKept());
+      }
+    }
+    if (best.options.empty()) return tl::unexpected(*error);
+    return best.options;
+  }
+
+ private:
+  struct Best {
+    std::vector<CostOption> options;  // Empty: none yet.
+    double joules = kMissing;
+
+    void Offer(const CostedPipeline& pipeline, std::vector<CostOption> other) {
+      if (other.empty()) return;
+      const double other_joules = JoulesOf(pipeline, other);
+      if (!options.empty() && other_joules >= joules) return;
+      options = std::move(other);
+      joules = other_joules;
+    }
+  };
+
+  // What no plan with these knobs undercuts.
+  Result<double> BoundWith(const CostedPipeline& few, const std::vector<bool>& kept) {
+    const auto known = bounds_.find(kept);
+    if (known != bounds_.end()) return known->second;
+    double cost_error = 0;
+    const auto optimum = OptimumAt(few, guard_, seconds_, slope_quantum_, &cost_error);
+    if (!optimum) return tl::unexpected(optimum.error());
+    return bounds_[kept] = optimum->cost - cost_error;
+  }
+
+  const CostedPipeline& pipeline_;
+  const double seconds_;
+  const Guard guard_;
+  const double slope_quantum_;
+  const OptionSearch& search_;
+  const std::function<bool()>& goes_on_;
+  std::optional<TimeCostSchedule> optimum_;
+  std::map<std::vector<bool>, double> bounds_;  // By the knobs kept.
+};
+
 }  // namespace
 
 Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard& guard,
@@ -227,59 +333,7 @@ Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, d
                                                double slope_quantum, const OptionSearch& search,
                                                const std::function<bool()>& goes_on) {
   const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
-  std::vector<CostOption> best = OneKnobForAll(pipeline, guard, seconds);
-  double least = best.empty() ? kMissing : JoulesOf(pipeline, best);
-  const auto offer = [&](const Result<std::vector<CostOption>>& options) {
-    if (!options) return;
-    const double joules = JoulesOf(pipeline, *options);
-    if (!best.empty() && joules >= least) return;
-    best = *options;
-    least = joules;
-  };
-  PlanConstraints unlimited = constraints;
-  unlimited.max_knobs = 0;
-  auto all = search(pipeline, unlimited);
-  if (!all && all.error().code != ErrorCode::kInfeasible) return all;
-  std::vector<std::vector<bool>> chains;
-  if (all) {
-    std::vector<bool>& used = chains.emplace_back(pipeline.knobs.size(), false);
-    for (const CostOption& option : *all) used[option.knob] = true;
-    if (std::count(used.begin(), used.end(), true) <= constraints.max_knobs) {
-      return least < JoulesOf(pipeline, *all) ? best : *all;
-    }
-  }
-  if (constraints.granularity != Granularity::kStage) {
-    PlanConstraints coarser = constraints;
-    coarser.granularity = Coarser(constraints.granularity);
-    offer(SearchFewKnobs(pipeline, seconds, coarser, slope_quantum, search, goes_on));
-  }
-  chains.emplace_back(pipeline.knobs.size(), true);
-  const auto optimum = OptimumAt(pipeline, guard, seconds, slope_quantum, nullptr);
-  if (!optimum) return tl::unexpected(optimum.error());
-  std::set<std::vector<bool>> tried;
-  std::optional<Error> error;
-  for (std::vector<bool>& chain : chains) {
-    PricedKnobs priced(pipeline, guard, *optimum, std::move(chain));
-    do {
-      if (!best.empty() && !goes_on()) return best;
-      if (priced.CountKept() > constraints.max_knobs) continue;
-      if (!tried.insert(priced.kept()).second) break;
-      const CostedPipeline few = Restricted(pipeline, priced.kept());
-      double cost_error = 0;
-      const auto bound = OptimumAt(few, guard, seconds, slope_quantum, &cost_error);
-      if (!bound) return tl::unexpected(bound.error());
-      // No fewer of these knobs can be better either.
-      if (bound->cost - cost_error >= least) break;
-      const auto found = search(few, constraints);
-      if (!found) error = found.error();
-      offer(found);
-    } while (priced.DropLeastMissed(seconds));
-    if (priced.CountKept() > constraints.max_knobs) {
-      error = NotEnough(constraints.max_knobs, seconds, priced.CountKept());
-    }
-  }
-  if (best.empty()) return tl::unexpected(*error);
-  return best;
+  return FewKnobsSearch(pipeline, seconds, guard, slope_quantum, search, goes_on).Run(constraints);
 }
 
 }  // namespace perseus::plan

@@ -71,11 +71,14 @@ struct Planner::Impl {
     const auto bound_at = [this](double seconds) {
       return bound.EnergyAt(seconds) * (1 - bound.certified_error);
     };
-    plan->lower_bound_joules = bound_at(plan->iteration_time_seconds);
+    const double seconds = plan->iteration_time_seconds;
+    plan->lower_bound_joules = bound_at(seconds);
     if (plan->lower_bound_joules > plan->energy_joules * (1 + kBoundRounding)) {
       // Where options of nearly the same time differ much in energy, the time's last bits are
-      // worth that much.
-      plan->lower_bound_joules = bound_at(plan->iteration_time_seconds * (1 + plan::kSameTime));
+      // worth that much. Without what the GPUs draw while they wait for them.
+      const double later = seconds * (1 + plan::kSameTime);
+      const double waiting = pipeline.total_blocking_power_watts * (later - seconds);
+      plan->lower_bound_joules = std::min(plan->lower_bound_joules, bound_at(later) - waiting);
     }
     plan->gap_percent = plan::GapPercent(pipeline, *plan, plan->lower_bound_joules);
     plan->average_power_watts =

@@ -171,6 +171,35 @@ RC_GTEST_PROP(KnobSubsetTest, MoreKnobsAreNeverWorseAndALimitThatIsKeptIsFree, (
   }
 }
 
+// Asked before each search, once there is a plan.
+TEST(KnobSubsetTest, EndsWhereItIsToldTo) {
+  std::mt19937 random(3);
+  plan_testing::ProfileShape shape;
+  shape.stages = 2;
+  shape.clocks = 6;
+  const CostedPipeline pipeline =
+      Costed(plan_testing::RandomRows(random, shape), DagOf("1f1b", 2, 4), Blocking(40));
+  const auto planner = Planner::Create(pipeline, {});
+  ASSERT_TRUE(planner);
+  const double seconds = 1.3 * planner->baseline().iteration_time_seconds;
+  PlanConstraints constraints;
+  constraints.max_knobs = 2;
+  int searches = 0;
+  const auto search = [&](const CostedPipeline& costs, const PlanConstraints& /*with*/) {
+    ++searches;
+    std::vector<CostOption> mixed;  // Of as many knobs as there are.
+    for (int i = 0; i < costs.dag.size(); ++i) {
+      const std::vector<CostOption>& options = costs.TableOf(i).options;
+      mixed.push_back(options[static_cast<std::size_t>(i) % options.size()]);
+    }
+    return Result<std::vector<CostOption>>(mixed);
+  };
+  ASSERT_TRUE(SearchFewKnobs(pipeline, seconds, constraints, 0, search, [] { return false; }));
+  EXPECT_EQ(searches, 1);
+  ASSERT_TRUE(SearchFewKnobs(pipeline, seconds, constraints, 0, search, [] { return true; }));
+  EXPECT_GT(searches, 5);
+}
+
 RC_GTEST_PROP(KnobSubsetTest, AFinerGranularityIsNeverWorse, ()) {
   std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
   plan_testing::ProfileShape shape;
@@ -186,6 +215,7 @@ RC_GTEST_PROP(KnobSubsetTest, AFinerGranularityIsNeverWorse, ()) {
                          (1.01 + 0.01 * static_cast<double>(random() % 10));
   PlanConstraints constraints;
   constraints.max_knobs = 2 + static_cast<int>(random() % 2);
+  if (random() % 3 == 0) constraints.min_dwell_seconds = 0.1 * seconds;
   double coarser = std::numeric_limits<double>::infinity();
   for (const Granularity granularity : {Granularity::kStage, Granularity::kStageType,
                                         Granularity::kPhase, Granularity::kComputation}) {
