@@ -210,7 +210,7 @@ class FewKnobsSearch {
       if (!best.options.empty() && !goes_on_()) return best.options;
       PlanConstraints coarser = constraints;
       coarser.granularity = Coarser(constraints.granularity);
-      const auto found = Run(coarser);
+      auto found = Run(coarser);
       if (!found && found.error().code != ErrorCode::kInfeasible) return found;
       if (found) best.Offer(pipeline_, *found);
     }
