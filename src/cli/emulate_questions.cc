@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cli/plan_summary.h"
+#include "cli/table.h"
 #include "perseus/analysis.h"
 #include "perseus/assignment.h"
 #include "perseus/work.h"

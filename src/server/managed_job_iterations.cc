@@ -11,10 +11,12 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "common/json_text.h"
 #include "server/managed_job.h"
 
 namespace perseus::server {
