@@ -239,6 +239,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
 
   // All with mutex_ held unless they say otherwise.
   Outcome<void> CheckRank(const store::RankRecord& rank) const;
+  // Whether the rank is registered at this position, or on its way to be.
+  bool IsAt(const store::RankRecord& rank) const;
   Outcome<void> CheckMeasurements(const store::Measurements& measured) const;
   Outcome<void> CheckStraggler(const StragglerRequest& request) const;
   Outcome<void> CheckReports(const std::vector<IterationReport>& reports,

@@ -106,6 +106,13 @@ void ManagedJob::Join(const store::RankRecord& rank, const RegisteredCallback& r
   });
 }
 
+bool ManagedJob::IsAt(const store::RankRecord& rank) const {
+  const auto known = ranks_.find(rank.rank);
+  if (known != ranks_.end() && PositionOf(known->second) == PositionOf(rank)) return true;
+  const auto pending = pending_.find(rank.rank);
+  return pending != pending_.end() && PositionOf(pending->second.rank) == PositionOf(rank);
+}
+
 void ManagedJob::OnRegistered(const store::RankRecord& rank, const RegisteredCallback& registered,
                               bool is_second_look, const Result<store::JobMarks>& written) {
   Outcome<Registered> outcome;
@@ -117,12 +124,12 @@ void ManagedJob::OnRegistered(const store::RankRecord& rank, const RegisteredCal
     }
     if (const auto found = pending_.find(rank.rank);
         found != pending_.end() && --found->second.requests == 0) {
-      const auto position = positions_.find(PositionOf(rank));
-      if (!ranks_.contains(rank.rank) && position != positions_.end() &&
-          position->second == rank.rank) {
-        positions_.erase(position);
-      }
       pending_.erase(found);
+    }
+    // Refused, and perhaps known meanwhile at another position, from another server.
+    if (const auto position = positions_.find(PositionOf(rank));
+        position != positions_.end() && position->second == rank.rank && !IsAt(rank)) {
+      positions_.erase(position);
     }
     if (written) {
       NoteOwnRows(*written);  // In any case the rank is here, and asks for its plan next.

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <memory>
 #include <set>
 #include <string>
@@ -66,6 +68,28 @@ TEST_F(ServersRaceTest, RanksThatRaceForAPositionLeaveOne) {
   ASSERT_TRUE(other->Refresh());
   ASSERT_EQ(other->Ranks().size(), 1);
   EXPECT_EQ(other->Ranks()[0].rank, winner);
+}
+
+// Rank 0 is heard of while it is being refused another position, which must stay free.
+TEST_F(ServersRaceTest, ARefusedRankLeavesNoPositionTaken) {
+  for (int round = 0; round < 20; ++round) {
+    const auto job = Create(kUnmeasured, "", fmt::format("key {}", round));
+    const auto other = Other(job);
+    ASSERT_TRUE(Register(*job, SmallRank(0)));
+    store::RankRecord moved = SmallRank(1);
+    moved.rank = 0;
+    std::promise<FailureCode> refused;
+    other->Register(moved, [&](const auto& outcome) {
+      refused.set_value(outcome ? FailureCode::kInternal : outcome.error().code);
+    });
+    std::future<FailureCode> answer = refused.get_future();
+    do {
+      ASSERT_TRUE(other->Refresh());
+    } while (answer.wait_for(std::chrono::seconds(0)) != std::future_status::ready);
+    EXPECT_EQ(answer.get(), FailureCode::kConflict);
+    const auto still_free = Register(*other, SmallRank(1));
+    ASSERT_TRUE(still_free) << "round " << round << ": " << still_free.error().message;
+  }
 }
 
 TEST_F(ServersRaceTest, TheLastRanksAtTwoServersStartTheJobOnce) {

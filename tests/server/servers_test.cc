@@ -86,7 +86,8 @@ TEST_F(ServersTest, APositionThatTheOtherServerGaveIsTaken) {
   ASSERT_FALSE(moved);
   EXPECT_THAT(moved.error().message, HasSubstr("rank 0 is registered as dp_rank 0, pp_rank 0"));
   // The other rank's position is still to be had.
-  EXPECT_TRUE(Register(*unheard, SmallRank(1)));
+  const auto still_free = Register(*unheard, SmallRank(1));
+  EXPECT_TRUE(still_free) << still_free.error().message;
 }
 
 TEST_F(ServersTest, AStragglerIsHeardOfAndClearedAtEither) {
