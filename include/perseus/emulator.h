@@ -167,12 +167,11 @@ Result<Emulation> Emulate(const Planner& planner, const Policy& policy, const Em
 
 // What each of these plans comes to where all pipelines run it under `conditions` and nobody
 // straggles: five seeds, from which no search for plans draws, of up to 200 iterations. What
-// plan.json has as `expected`. `keep_going` is asked between seeds. Errors: as Emulate(), and
-// kCancelled where it says no. Deterministic; thread-safe.
-Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
-                                                  const std::vector<const Plan*>& plans,
-                                                  const Conditions& conditions, int pipelines,
-                                                  const std::function<bool()>& keep_going = {});
+// plan.json has as `expected`. `keep_going` is told the share that is done (0..1) between seeds.
+// Errors: as Emulate(), and kCancelled where it says no. Deterministic; thread-safe.
+Result<std::vector<ExpectedFigures>> EmulateUnder(
+    const Planner& planner, const std::vector<const Plan*>& plans, const Conditions& conditions,
+    int pipelines, const std::function<bool(double)>& keep_going = {});
 
 }  // namespace perseus
 PERSEUS_EXPORT_END

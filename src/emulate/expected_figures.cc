@@ -1,6 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -29,7 +30,7 @@ Result<std::vector<Emulation>> OfAllSeeds(const Planner& planner, const Plan& pl
   const std::unique_ptr<Policy> policy = MakeSinglePlanPolicy("plan", plan);
   std::vector<Emulation> emulations;
   for (const std::uint64_t seed : kSeeds) {
-    if (keep_going && !keep_going()) {
+    if (!keep_going()) {
       return MakeError(ErrorCode::kCancelled, "the emulation ended");
     }
     spec.seed = seed;
@@ -86,7 +87,7 @@ ExpectedFigures FiguresOf(const std::vector<Emulation>& emulations,
 Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                                   const std::vector<const Plan*>& plans,
                                                   const Conditions& conditions, int pipelines,
-                                                  const std::function<bool()>& keep_going) {
+                                                  const std::function<bool(double)>& keep_going) {
   EmulationSpec spec;
   spec.pipelines = pipelines;
   spec.iterations =
@@ -95,11 +96,20 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
   spec.noise = conditions.noise;
   spec.switching = conditions.switching;
   spec.timeline_pipelines = 0;
-  const auto max_clocks = emulate::OfAllSeeds(planner, planner.baseline(), spec, keep_going);
+  const auto is_baseline = [&](const Plan* plan) { return plan == &planner.baseline(); };
+  const auto emulated = 1 + std::count_if(plans.begin(), plans.end(), std::not_fn(is_baseline));
+  const auto all = static_cast<double>(emulated) * emulate::kSeeds.size();
+  int done = 0;
+  const auto going_on = [&] { return !keep_going || keep_going(done++ / all); };
+  const auto max_clocks = emulate::OfAllSeeds(planner, planner.baseline(), spec, going_on);
   if (!max_clocks) return tl::unexpected(max_clocks.error());
   std::vector<ExpectedFigures> figures;
   for (const Plan* const plan : plans) {
-    const auto emulations = emulate::OfAllSeeds(planner, *plan, spec, keep_going);
+    if (is_baseline(plan)) {
+      figures.push_back(emulate::FiguresOf(*max_clocks, *max_clocks, spec));
+      continue;
+    }
+    const auto emulations = emulate::OfAllSeeds(planner, *plan, spec, going_on);
     if (!emulations) return tl::unexpected(emulations.error());
     figures.push_back(emulate::FiguresOf(*emulations, *max_clocks, spec));
   }

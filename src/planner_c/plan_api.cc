@@ -53,7 +53,7 @@ Result<std::unique_ptr<perseus_plan>> MakePlanThatHolds(const PlannedJob& planne
   if (!held) return tl::unexpected(held.error());
   const auto expected =
       EmulateUnder(planned.planner, {&held->plan}, held->conditions, held->pipelines,
-                   [&] { return told({.share = 1, .better = nullptr}); });
+                   [&](double /*share*/) { return told({.share = 1, .better = nullptr}); });
   if (!expected) return tl::unexpected(expected.error());
   PlanDocument document = planned.job.Document(planned.planner, held->plan, spec.constraints);
   document.conditions = held->conditions;

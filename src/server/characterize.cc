@@ -48,6 +48,12 @@ PlanCallback Characterizer::Told(double from, double to) const {
   };
 }
 
+Result<HeldPlans> Characterizer::Expected(std::vector<Plan> plans) {
+  return WithExpected(*job_, *planner_, std::move(plans), [this](double share) {
+    return keep_going_(kDoneWithSearch + (1 - kDoneWithSearch) * share);
+  });
+}
+
 Result<Plan> Characterizer::PlanAt(double seconds, double effort, double done_then) {
   const PlanCallback callback = Told(0, done_then);
   if (HasConditions(job_->settings)) {
@@ -65,8 +71,7 @@ Result<HeldPlan> Characterizer::For(const PlanTarget& target) {
   if (!plan) return tl::unexpected(plan.error());
   std::vector<Plan> plans;
   plans.push_back(*std::move(plan));
-  Result<HeldPlans> held = WithExpected(*job_, *planner_, std::move(plans),
-                                        [this] { return keep_going_(kDoneWithSearch); });
+  Result<HeldPlans> held = Expected(std::move(plans));
   if (!held) return tl::unexpected(held.error());
   if (!keep_going_(1)) return Cancelled();
   return std::move(held->plans.front());
@@ -110,8 +115,7 @@ Result<store::CurveRecord> Characterizer::Ladder(const PlanTarget& target, int r
         });
     plans->insert(at, *std::move(plan));
   }
-  Result<HeldPlans> held = WithExpected(*job_, *planner_, *std::move(plans),
-                                        [this] { return keep_going_(kDoneWithSearch); });
+  Result<HeldPlans> held = Expected(*std::move(plans));
   if (!held) return tl::unexpected(held.error());
   if (!keep_going_(1)) return Cancelled();
   CarryForward(*job_, &held->plans);

@@ -41,6 +41,8 @@ class Characterizer {
   Result<void> MakePlanner();
   // Asks and tells keep_going_, progress going from one share to another.
   PlanCallback Told(double from, double to) const;
+  // What plans are expected to come to, progress going from kDoneWithSearch to 1.
+  Result<HeldPlans> Expected(std::vector<Plan> plans);
   // The plan for this time, under the job's conditions where it has some.
   // Progress goes to `done_then`.
   Result<Plan> PlanAt(double seconds, double effort, double done_then);

@@ -79,7 +79,7 @@ Result<std::vector<Plan>> LadderThatHolds(const Job& job, const Planner& planner
 }
 
 Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vector<Plan> plans,
-                               const std::function<bool()>& keep_going) {
+                               const std::function<bool(double)>& keep_going) {
   HeldPlans held;
   for (Plan& plan : plans) held.plans.push_back({std::move(plan), std::nullopt});
   if (!HasConditions(job.settings)) return held;

@@ -37,12 +37,13 @@ Result<std::vector<Plan>> LadderThatHolds(const Job& job, const Planner& planner
                                           double effort, const PlanCallback& callback);
 
 // What maximum clocks come to, and each of the plans; without conditions nothing is expected.
+// `keep_going` is told the share that is done.
 struct HeldPlans {
   std::optional<ExpectedFigures> baseline;
   std::vector<HeldPlan> plans;
 };
 Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vector<Plan> plans,
-                               const std::function<bool()>& keep_going);
+                               const std::function<bool(double)>& keep_going);
 
 // Makes no plan worse than one before it, which is for less time: in energy without waiting.
 void CarryForward(const Job& job, std::vector<HeldPlan>* plans);

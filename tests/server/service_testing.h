@@ -35,7 +35,7 @@ store::Measurements Sweep(int rank, bool done = true);
 Outcome<std::int64_t> Register(ManagedJob& job, const store::RankRecord& rank);
 void RegisterAll(ManagedJob& job);
 Outcome<void> Measure(ManagedJob& job, const store::Measurements& measured);
-// Waits until a version is there, and no better plan is to come.
+// Waits, while the search makes progress, until a version is there and no better plan is to come.
 void AwaitRefined(const ManagedJob& job);
 bool AwaitState(const ManagedJob& job, store::JobState state);
 
