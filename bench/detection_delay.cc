@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "server/detection_series.h"
-#include "server/straggler_detector.h"
+#include "server/watch/straggler_detector.h"
 
 namespace perseus::server {
 namespace {

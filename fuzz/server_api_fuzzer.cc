@@ -21,9 +21,9 @@
 #include "http/exchange.h"
 #include "http/router.h"
 #include "http/server.h"
-#include "server/api.h"
-#include "server/job_service.h"
-#include "server/job_spec.h"
+#include "server/api/api.h"
+#include "server/runtime/job_service.h"
+#include "server/planning/job_spec.h"
 #include "store/store.h"
 
 namespace perseus::server {

@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/serve_flags.h"
 #include "cli/terminal.h"
-#include "server/serve.h"
+#include "server/ops/serve.h"
 
 namespace perseus::cli {
 

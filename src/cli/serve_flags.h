@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "perseus/result.h"
-#include "server/serve.h"
+#include "server/ops/serve.h"
 
 namespace perseus::cli {
 

@@ -147,8 +147,10 @@ Result<JobMarks> Store::Write(std::vector<Fact> facts,
   return impl_->writer().Write({.facts = std::move(facts), .expected_revision = expected_revision});
 }
 
-void Store::Add(std::vector<Fact> facts, WrittenCallback written) {
-  impl_->writer().Add({.facts = std::move(facts)}, std::move(written));
+void Store::Add(std::vector<Fact> facts, WrittenCallback written,
+                std::optional<std::int64_t> expected_revision) {
+  impl_->writer().Add({.facts = std::move(facts), .expected_revision = expected_revision},
+                      std::move(written));
 }
 
 Result<std::vector<StoredJob>> Store::LoadJobs() { return impl_->Load("", Parts::kAll); }

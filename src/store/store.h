@@ -82,7 +82,8 @@ class Store {
 
   // The same without waiting. The callback is called after those of facts
   // that were added before.
-  void Add(std::vector<Fact> facts, WrittenCallback written);
+  void Add(std::vector<Fact> facts, WrittenCallback written,
+           std::optional<std::int64_t> expected_revision = std::nullopt);
 
   // Every job, by the time of its creation.
   Result<std::vector<StoredJob>> LoadJobs();

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/curve.h"
+#include "server/planning/curve.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "perseus/plan_file.h"
-#include "server/characterize.h"
-#include "server/job_spec.h"
+#include "server/domain/stragglers.h"
+#include "server/planning/characterize.h"
+#include "server/planning/job_spec.h"
 #include "server/service_testing.h"
-#include "server/stragglers.h"
 
 namespace perseus::server {
 namespace {

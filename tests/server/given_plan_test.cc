@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/given_plan.h"
+#include "server/planning/given_plan.h"
 
 #include <gtest/gtest.h>
 

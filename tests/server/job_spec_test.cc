@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/job_spec.h"
+#include "server/planning/job_spec.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "server/api.h"
+#include "server/api/api.h"
 #include "server/service_testing.h"
 
 namespace perseus::server {

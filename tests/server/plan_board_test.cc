@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/plan_board.h"
+#include "server/runtime/plan_board.h"
 
 #include <gtest/gtest.h>
 

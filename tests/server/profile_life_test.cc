@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "server/job_json.h"
+#include "server/api/job_json.h"
 #include "server/service_testing.h"
 
 namespace perseus::server {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/refresher.h"
+#include "server/runtime/refresher.h"
 
 #include <gtest/gtest.h>
 

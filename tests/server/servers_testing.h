@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "server/job_service.h"
+#include "server/runtime/job_service.h"
 #include "server/service_testing.h"
 #include "support/postgres.h"
 

@@ -15,9 +15,9 @@
 #include <random>
 #include <vector>
 
-#include "server/busy_times.h"
+#include "server/api/watch_json.h"
 #include "server/servers_testing.h"
-#include "server/watch_json.h"
+#include "server/watch/busy_times.h"
 
 namespace perseus::server {
 namespace {

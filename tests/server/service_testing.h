@@ -13,7 +13,7 @@
 #include <string>
 
 #include "common/temporary_directory.h"
-#include "server/job_service.h"
+#include "server/runtime/job_service.h"
 
 namespace perseus::server {
 

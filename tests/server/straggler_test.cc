@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "server/job_json.h"
+#include "server/api/job_json.h"
 #include "server/service_testing.h"
 
 namespace perseus::server {

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "server/busy_times.h"
-#include "server/job_json.h"
+#include "server/api/job_json.h"
+#include "server/api/watch_json.h"
 #include "server/service_testing.h"
-#include "server/watch_json.h"
+#include "server/watch/busy_times.h"
 
 namespace perseus::server {
 namespace {

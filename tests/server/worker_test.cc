@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/worker.h"
+#include "server/runtime/worker.h"
 
 #include <gtest/gtest.h>
 

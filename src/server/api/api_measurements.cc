@@ -1,0 +1,165 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What ranks measured: taken, and told again to one that restarts in the middle of a sweep.
+// Members that are not known are ignored, so that newer clients may say more.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "perseus/computation.h"
+#include "server/api/api.h"
+#include "server/api/api_handlers.h"
+#include "server/api/api_text.h"
+#include "server/api/profile_json.h"
+
+namespace perseus::server {
+namespace {
+
+using http::Request;
+using http::Responder;
+using http::Role;
+using JobPointer = std::shared_ptr<ManagedJob>;
+
+constexpr std::size_t kMostMeasurementBytes = std::size_t{8} << 20;
+// Of one request; a note is one sentence.
+constexpr std::size_t kMostNotes = 32;
+constexpr std::size_t kMostNoteBytes = 300;
+// Beyond what any number of the kind can be; what is beyond is another unit, or damage.
+constexpr double kMostSeconds = 1e9;
+constexpr double kMostJoules = 1e15;
+constexpr NumberRange kSomeSeconds = {.least = 0, .most = kMostSeconds};
+constexpr NumberRange kSomeJoules = {.least = 0, .most = kMostJoules};
+constexpr NumberRange kSignedSeconds = {.least = -kMostSeconds, .most = kMostSeconds};
+constexpr NumberRange kSignedJoules = {.least = -kMostJoules, .most = kMostJoules};
+constexpr NumberRange kCelsius = {.least = -100, .most = 200};
+constexpr NumberRange kWork = {.least = 0, .most = 1e15};
+constexpr NumberRange kWatts = {.least = 0, .most = 1e6};
+
+store::MeasuredRow ReadRow(const TreeCursor& row) {
+  store::MeasuredRow measured;
+  measured.stage = RankNumber(row, "stage");
+  const TreeCursor instruction = row.Get("instruction");
+  if (const auto type = ParseComputationType(instruction.String())) {
+    measured.type = *type;
+  } else {
+    instruction.FailExpected("forward, backward, backward_input or backward_weight");
+  }
+  measured.clock_mhz = RankNumber(row, "frequency");
+  measured.time_seconds = row.Get("time").Number();
+  measured.energy_joules = row.Get("energy").Number();
+  if (const auto samples = FindSet(row, "samples")) {
+    measured.samples = samples->Integer(1, kMostNumber);
+  }
+  measured.time_std_seconds = FindNumber(row, "time_std", kSomeSeconds).value_or(0);
+  measured.energy_std_joules = FindNumber(row, "energy_std", kSomeJoules).value_or(0);
+  measured.temperature_celsius = FindNumber(row, "temperature_c", kCelsius);
+  if (const auto throttled = FindSet(row, "throttled")) measured.throttled = throttled->Bool();
+  measured.work = FindNumber(row, "work", kWork).value_or(0);
+  measured.seconds_per_work = FindNumber(row, "time_per_work", kSignedSeconds);
+  measured.joules_per_work = FindNumber(row, "energy_per_work", kSignedJoules);
+  measured.time_residual_std_seconds =
+      FindNumber(row, "time_residual_std", kSomeSeconds).value_or(0);
+  measured.energy_residual_std_joules =
+      FindNumber(row, "energy_residual_std", kSomeJoules).value_or(0);
+  return measured;
+}
+
+store::SweepCost ReadSweep(const TreeCursor& sweep) {
+  store::SweepCost cost;
+  if (const auto iterations = FindSet(sweep, "iterations")) {
+    cost.iterations = iterations->Integer(0, kMostNumber);
+  }
+  cost.seconds = FindNumber(sweep, "seconds", kSomeSeconds).value_or(0);
+  cost.joules = FindNumber(sweep, "joules", kSomeJoules).value_or(0);
+  cost.extra_seconds = FindNumber(sweep, "extra_seconds", kSignedSeconds).value_or(0);
+  cost.extra_joules = FindNumber(sweep, "extra_joules", kSignedJoules).value_or(0);
+  return cost;
+}
+
+// Sentences of one line; the empty ones say nothing.
+std::vector<std::string> ReadNotes(const TreeCursor& list) {
+  std::vector<std::string> notes;
+  const std::size_t count = list.Size();
+  if (count > kMostNotes) list.FailExpected("at most 32 notes");
+  for (std::size_t i = 0; i < count && i < kMostNotes; ++i) {
+    std::string note = list.At(i).String();
+    if (note.size() > kMostNoteBytes) list.At(i).FailExpected("at most 300 bytes");
+    std::replace_if(
+        note.begin(), note.end(), [](unsigned char letter) { return letter < ' '; }, ' ');
+    if (!note.empty()) notes.push_back(std::move(note));
+  }
+  return notes;
+}
+
+Outcome<store::Measurements> ReadMeasurements(const std::string& body) {
+  store::Measurements measured;
+  const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
+    measured.rank = RankNumber(root, "rank");
+    if (const auto rows = FindSet(root, "rows")) {
+      const std::size_t count = rows->Size();
+      for (std::size_t i = 0; i < count; ++i) measured.rows.push_back(ReadRow(rows->At(i)));
+    }
+    measured.blocking_power_watts = FindNumber(root, "blocking_power_w");
+    measured.blocking_power_std_watts =
+        FindNumber(root, "blocking_power_std_w", kWatts).value_or(0);
+    measured.counter_period_seconds =
+        FindNumber(root, "counter_period_s", kSomeSeconds).value_or(0);
+    if (const auto sweep = FindSet(root, "sweep")) measured.sweep = ReadSweep(*sweep);
+    if (const auto notes = FindSet(root, "notes")) measured.notes = ReadNotes(*notes);
+    if (const auto done = FindSet(root, "done")) measured.done = done->Bool();
+  });
+  if (!read) return tl::unexpected(read.error());
+  return measured;
+}
+
+void TakeMeasurements(const JobPointer& job, const Request& request, const Responder& responder) {
+  Outcome<store::Measurements> measured = ReadMeasurements(request.body);
+  if (!measured) {
+    responder.Send(FailureResponse(measured.error()));
+    return;
+  }
+  const std::size_t rows = measured->rows.size();
+  job->Measure(*std::move(measured), [responder, rows](const Outcome<void>& done) {
+    responder.Send(done ? JsonAnswer(200, {{"rows", rows}}) : FailureResponse(done.error()));
+  });
+}
+
+// For a rank that goes on with a sweep: what it need not measure again.
+http::Response ShowMeasurements(ManagedJob& job, const Request& request) {
+  const auto rank = QueryInteger(request, "rank");
+  if (!rank) return FailureResponse(rank.error());
+  if (!rank->has_value()) {
+    return FailureResponse(
+        {FailureCode::kInvalid, "'rank' is missing: whose measurements?", "rank"});
+  }
+  const std::int64_t number = **rank;
+  const bool is_possible = number >= 0 && number < job.shape().world_size();
+  if (!is_possible || !job.FindRank(static_cast<int>(number))) {
+    return FailureResponse({FailureCode::kNotFound,
+                            fmt::format("rank {} is not registered; register it first", number),
+                            "rank"});
+  }
+  const ManagedJob::ReportedRows reported = job.RowsOf(static_cast<int>(number));
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const ProfileKey& key : reported.rows) rows.push_back(ProfileKeyJson(key));
+  return JsonAnswer(200, {{"rows", std::move(rows)}, {"done", reported.done}});
+}
+
+}  // namespace
+
+void AddMeasurementRoutes(JobService& service, std::vector<http::Route>* routes) {
+  constexpr const char* kPattern = "/api/v1/jobs/{id}/measurements";
+  routes->push_back({"POST", kPattern, Role::kTrain, kMostMeasurementBytes, false,
+                     OnJobLater(service, TakeMeasurements)});
+  // Of trainers, too: who may report may ask what was.
+  routes->push_back({"GET", kPattern, Role::kRead, {}, false, OnJob(service, ShowMeasurements)});
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,169 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Plans of ranks, now or when there is a new version.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "server/api/api.h"
+#include "server/api/api_handlers.h"
+#include "server/api/api_text.h"
+#include "server/api/job_json.h"
+
+namespace perseus::server {
+namespace {
+
+using http::Request;
+using http::Responder;
+using http::Response;
+using http::Role;
+using JobPointer = std::shared_ptr<ManagedJob>;
+using PlanPointer = std::shared_ptr<const PublishedPlan>;
+
+// Of one request for a node: more GPUs than any node has.
+constexpr std::size_t kMostRanksAtOnce = 4096;
+// The waiter outlives the parked request by this, which is answered to a quarter
+// of a second.
+constexpr double kWaiterGraceSeconds = 1;
+// The `after` of a client that knows no version.
+constexpr std::int64_t kNow = -1;
+
+Response PlanAnswer(RankPlanText text) {
+  return http::JsonResponse(200, std::move(text.own), std::move(text.shared));
+}
+
+// Sends what `render` makes of the first version after `after`.
+void SendWhenNew(const JobPointer& job, const Request& request, const Responder& responder,
+                 std::function<RankPlanText(const PublishedPlan&)> render) {
+  const auto after = QueryInteger(request, "after");
+  const auto wait = QueryWait(request);
+  if (!after || !wait) {
+    responder.Send(FailureResponse(after ? wait.error() : after.error()));
+    return;
+  }
+  // after=-1: whatever there is, at once; also that there is no plan yet.
+  if (*after == kNow && job->board().Current() == nullptr) {
+    PublishedPlan none;
+    none.sentence = "There is no plan yet; run at maximum clocks.";
+    none.profile_wanted = job->WantsProfile();
+    responder.Send(PlanAnswer(render(none)));
+    return;
+  }
+  AnswerWhenNew(job, after->value_or(kNow), *wait + kWaiterGraceSeconds, responder,
+                [id = job->id(), render = std::move(render)](const PlanPointer& plan) {
+                  return plan->gone ? FailureResponse(NoSuchJob(id)) : PlanAnswer(render(*plan));
+                });
+  // After that, lest 204 overtakes the answer of one who does not wait.
+  responder.AnswerAfter(*wait, NoContent());
+}
+
+Failure NotRegistered(std::int64_t rank, const std::string& field) {
+  return {FailureCode::kNotFound, fmt::format("rank {} is not registered; register it first", rank),
+          field};
+}
+
+void GetPlan(const JobPointer& job, const Request& request, const Responder& responder) {
+  const auto rank = QueryInteger(request, "rank");
+  if (!rank || !rank->has_value()) {
+    responder.Send(FailureResponse(
+        rank ? Failure{FailureCode::kInvalid, "'rank' is missing: whose plan?", "rank"}
+             : rank.error()));
+    return;
+  }
+  const std::int64_t number = **rank;
+  const bool is_possible = number >= 0 && number < job->shape().world_size();
+  const auto record = is_possible ? job->FindRank(static_cast<int>(number)) : std::nullopt;
+  if (!record) {
+    responder.Send(FailureResponse(NotRegistered(number, "rank")));
+    return;
+  }
+  SendWhenNew(job, request, responder,
+              [id = job->id(), record = *record](const PublishedPlan& plan) {
+                return RankPlanJson(id, plan, record.dp_rank, record.pp_rank,
+                                    fmt::format("\"rank\":{}", record.rank));
+              });
+}
+
+// "0-7,12" in order; nullopt where it is no such list.
+std::optional<std::vector<int>> ParseRanks(std::string_view text) {
+  std::vector<int> ranks;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    int first = 0;
+    const char* const end = part.data() + part.size();
+    auto read = std::from_chars(part.data(), end, first);
+    int last = first;
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-') {
+      read = std::from_chars(read.ptr + 1, end, last);
+    }
+    if (read.ec != std::errc() || read.ptr != end || first < 0 || last < first ||
+        static_cast<std::size_t>(last - first) >= kMostRanksAtOnce - ranks.size()) {
+      return std::nullopt;
+    }
+    for (int rank = first; rank <= last; ++rank) ranks.push_back(rank);
+  }
+  if (ranks.empty()) return std::nullopt;
+  return ranks;
+}
+
+void GetPlans(const JobPointer& job, const Request& request, const Responder& responder) {
+  const auto found = request.query.find("ranks");
+  const auto ranks = found == request.query.end() ? std::nullopt : ParseRanks(found->second);
+  if (!ranks) {
+    responder.Send(FailureResponse(
+        {FailureCode::kInvalid,
+         fmt::format("'ranks' must be a list such as 0-7,12 of at most {}", kMostRanksAtOnce),
+         "ranks"}));
+    return;
+  }
+  // One plan for all ranks that run the same.
+  std::map<std::pair<int, int>, std::vector<int>> groups;
+  for (const int rank : *ranks) {
+    const auto record = job->FindRank(rank);
+    if (!record) {
+      responder.Send(FailureResponse(NotRegistered(rank, "ranks")));
+      return;
+    }
+    groups[{record->dp_rank, record->pp_rank}].push_back(rank);
+  }
+  SendWhenNew(job, request, responder,
+              [id = job->id(), groups = std::move(groups)](const PublishedPlan& plan) {
+                std::string text = fmt::format("{{\"job\":\"{}\",\"version\":{},\"plans\":[", id,
+                                               plan.version.version);
+                bool first = true;
+                for (const auto& [position, members] : groups) {
+                  if (!std::exchange(first, false)) text += ',';
+                  const RankPlanText one =
+                      RankPlanJson(id, plan, position.first, position.second,
+                                   fmt::format("\"ranks\":[{}]", fmt::join(members, ",")));
+                  text += one.own;
+                  if (one.shared) text += *one.shared;
+                }
+                return RankPlanText{text + "]}", nullptr};
+              });
+}
+
+}  // namespace
+
+void AddPlanRoutes(JobService& service, std::vector<http::Route>* routes) {
+  routes->push_back(
+      {"GET", "/api/v1/jobs/{id}/plan", Role::kRead, {}, true, OnJobLater(service, GetPlan)});
+  routes->push_back(
+      {"GET", "/api/v1/jobs/{id}/plans", Role::kRead, {}, true, OnJobLater(service, GetPlans)});
+}
+
+}  // namespace perseus::server

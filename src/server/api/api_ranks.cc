@@ -1,0 +1,192 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What ranks say: who they are, how long iterations took.
+// Members that are not known are ignored, so that newer clients may say more.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "perseus/computation.h"
+#include "server/api/api.h"
+#include "server/api/api_handlers.h"
+#include "server/api/api_text.h"
+#include "server/api/job_json.h"
+
+namespace perseus::server {
+namespace {
+
+using http::Request;
+using http::Responder;
+using http::Role;
+using JobPointer = std::shared_ptr<ManagedJob>;
+
+constexpr int kMostClocks = 4096;
+constexpr std::size_t kMostKinds = 4096;  // Of a report.
+
+std::vector<int> ReadClocks(const TreeCursor& list) {
+  std::vector<int> clocks;
+  const std::size_t count = list.Size();
+  if (count > kMostClocks) list.FailExpected("at most 4096 clocks");
+  for (std::size_t i = 0; i < count && i < kMostClocks; ++i) {
+    clocks.push_back(list.At(i).Integer(0, kMostNumber));
+  }
+  return clocks;
+}
+
+Outcome<store::RankRecord> ReadRank(const std::string& body) {
+  store::RankRecord rank;
+  const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
+    rank.rank = RankNumber(root, "rank");
+    rank.dp_rank = RankNumber(root, "dp_rank");
+    rank.pp_rank = RankNumber(root, "pp_rank");
+    rank.tp_rank = root.Find("tp_rank") ? RankNumber(root, "tp_rank") : 0;
+    rank.node = FindText(root, "node", 256);
+    if (const auto gpu = FindSet(root, "gpu")) {
+      rank.gpu_uuid = FindText(*gpu, "uuid", 256);
+      rank.gpu_name = FindText(*gpu, "name", 256);
+    }
+    if (const auto clocks = FindSet(root, "clocks_mhz")) rank.clocks_mhz = ReadClocks(*clocks);
+  });
+  if (!read) return tl::unexpected(read.error());
+  return rank;
+}
+
+void RegisterRank(const JobPointer& job, const Request& request, const Responder& responder) {
+  Outcome<store::RankRecord> rank = ReadRank(request.body);
+  if (!rank) {
+    responder.Send(FailureResponse(rank.error()));
+    return;
+  }
+  job->Register(*std::move(rank), [responder](const Outcome<ManagedJob::Registered>& met) {
+    responder.Send(met ? JsonAnswer(200, {{"plan_version", met->plan_version},
+                                          {"state", store::JobStateName(met->state)}})
+                       : FailureResponse(met.error()));
+  });
+}
+
+struct Reports {
+  std::vector<IterationReport> iterations;
+  std::vector<ClientReport> clients;
+};
+
+// Those that a newer client names and nobody knows here are left out.
+std::vector<KindReport> ReadKinds(const TreeCursor& list) {
+  std::vector<KindReport> kinds;
+  const std::size_t count = list.Size();
+  if (count > kMostKinds) list.FailExpected("at most 4096 kinds of computations");
+  for (std::size_t i = 0; i < count && i < kMostKinds; ++i) {
+    const TreeCursor kind = list.At(i);
+    KindReport report;
+    report.key.stage = RankNumber(kind, "stage");
+    report.key.clock_mhz = RankNumber(kind, "frequency");
+    report.count = Whole(kind.Get("count"));
+    report.time_seconds = kind.Get("time").Number(kPositive);
+    if (report.count < 0) kind.Get("count").FailExpected("a number of computations");
+    const auto type = ParseComputationType(kind.Get("instruction").String());
+    if (!type) continue;
+    report.key.type = *type;
+    kinds.push_back(report);
+  }
+  return kinds;
+}
+
+IterationReport ReadIteration(const TreeCursor& report) {
+  IterationReport read;
+  read.rank = RankNumber(report, "rank");
+  read.iteration = FindInteger(report, "iteration").value_or(0);
+  read.plan_version = FindInteger(report, "plan_version").value_or(0);
+  read.time_seconds = report.Get("time_s").Number();
+  read.energy_joules = FindNumber(report, "energy_j", kNotNegative);
+  read.busy_seconds = FindNumber(report, "busy_s", kNotNegative).value_or(0);
+  read.tokens = FindNumber(report, "tokens", kNotNegative).value_or(0);
+  if (const auto busy = FindSet(report, "busy_by_type_s")) {
+    for (int i = 0; i < kNumComputationTypes; ++i) {
+      const auto name = ComputationTypeName(static_cast<ComputationType>(i));
+      read.busy_by_type[static_cast<std::size_t>(i)] =
+          FindNumber(*busy, name, kNotNegative).value_or(0);
+    }
+  }
+  if (const auto kinds = FindSet(report, "kinds")) read.kinds = ReadKinds(*kinds);
+  // A newer client may say more than is known here.
+  const std::string clocks = FindText(report, "clocks", 64);
+  if (clocks == "plan") read.clocks = ReportedClocks::kPlan;
+  if (clocks == "coarse") read.clocks = ReportedClocks::kCoarse;
+  if (clocks == "maximum") read.clocks = ReportedClocks::kMaximum;
+  return read;
+}
+
+ClientReport ReadClient(const TreeCursor& report) {
+  constexpr std::array<const char*, 9> kCounts = {"calls",  "coalesced",        "refused",
+                                                  "early",  "on_time",          "late",
+                                                  "missed", "order_mismatches", "lost_events"};
+  ClientReport read;
+  read.rank = RankNumber(report, "rank");
+  read.state = FindText(report, "state", 64);
+  read.error = FindText(report, "error", 512);
+  if (const auto shadow = FindSet(report, "shadow")) read.shadow = shadow->Bool();
+  read.plan_version = FindInteger(report, "plan_version").value_or(0);
+  for (const char* const name : kCounts) {
+    if (const auto count = FindNumber(report, name, kNotNegative)) read.counts[name] = *count;
+  }
+  return read;
+}
+
+Outcome<Reports> ReadReports(const std::string& body) {
+  Reports reports;
+  const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
+    if (const auto list = FindSet(root, "reports")) {
+      const std::size_t count = list->Size();
+      for (std::size_t i = 0; i < count; ++i) {
+        reports.iterations.push_back(ReadIteration(list->At(i)));
+      }
+    }
+    if (const auto list = FindSet(root, "clients")) {
+      const std::size_t count = list->Size();
+      for (std::size_t i = 0; i < count; ++i) reports.clients.push_back(ReadClient(list->At(i)));
+    }
+  });
+  if (!read) return tl::unexpected(read.error());
+  return reports;
+}
+
+http::Response TakeReports(ManagedJob& job, const Request& request) {
+  const auto reports = ReadReports(request.body);
+  if (!reports) return FailureResponse(reports.error());
+  const Outcome<void> reported = job.Report(reports->iterations, reports->clients);
+  return reported ? JsonAnswer(202, {{"reports", reports->iterations.size()}})
+                  : FailureResponse(reported.error());
+}
+
+http::Response ListRanks(ManagedJob& job, const Request& /*request*/) {
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
+  for (const store::RankRecord& rank : job.Ranks()) ranks.push_back(RankJson(rank));
+  return JsonAnswer(200, {{"ranks", std::move(ranks)}});
+}
+
+}  // namespace
+
+void AddRankRoutes(JobService& service, std::vector<http::Route>* routes) {
+  routes->push_back({"POST",
+                     "/api/v1/jobs/{id}/ranks",
+                     Role::kTrain,
+                     {},
+                     false,
+                     OnJobLater(service, RegisterRank)});
+  routes->push_back(
+      {"GET", "/api/v1/jobs/{id}/ranks", Role::kRead, {}, false, OnJob(service, ListRanks)});
+  routes->push_back({"POST",
+                     "/api/v1/jobs/{id}/iterations",
+                     Role::kTrain,
+                     {},
+                     false,
+                     OnJob(service, TakeReports)});
+}
+
+}  // namespace perseus::server

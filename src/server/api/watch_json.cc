@@ -1,0 +1,115 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/api/watch_json.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace perseus::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json EstimateJson(const std::optional<ShareEstimate>& estimate) {
+  if (!estimate) return nullptr;
+  return {{"mean", 100 * estimate->share},
+          {"least", 100 * estimate->least},
+          {"most", 100 * estimate->most}};
+}
+
+Json RealisedJson(const Realised& realised) {
+  Json json = {{"plan_version", realised.plan_version},
+               {"pairs", realised.pairs},
+               {"with_plan_s", realised.with_seconds},
+               {"without_plan_s", realised.without_seconds},
+               {"time_percent", EstimateJson(realised.slowdown)},
+               {"energy_pairs", realised.energy_pairs}};
+  const bool has_energy = realised.energy_pairs > 0;
+  json["with_plan_j_per_gpu"] = has_energy ? Json(realised.with_joules) : Json(nullptr);
+  json["without_plan_j_per_gpu"] = has_energy ? Json(realised.without_joules) : Json(nullptr);
+  json["saving_percent"] = EstimateJson(realised.saving);
+  return json;
+}
+
+// Of the plan that all pipelines run; none where a straggler has one of its own.
+Json PromiseJson(const JobView& view) {
+  if (view.plan == nullptr || view.plan->curve == nullptr) return nullptr;
+  if (!view.plan->version.exceptions.empty()) return nullptr;
+  const CurvePlan* const plan = view.plan->curve->Find(view.plan->version.plan);
+  if (plan == nullptr) return nullptr;
+  const double baseline = view.plan->curve->baseline_time_seconds();
+  return {{"plan_version", view.plan->version.version},
+          {"time_percent", 100 * (plan->iteration_time_seconds / baseline - 1)},
+          {"saving_percent", plan->saving_percent}};
+}
+
+Json SlowRankJson(const ShownSlowRank& slow) {
+  return {{"rank", slow.rank},
+          {"pipeline", slow.dp_rank},
+          {"stage", slow.pp_rank},
+          {"node", slow.node},
+          {"factor", slow.factor},
+          {"since_iteration", slow.since_iteration},
+          {"straggler_id", slow.straggler ? Json(*slow.straggler) : Json(nullptr)},
+          {"dismissed", slow.dismissed},
+          {"cause", slow.cause}};
+}
+
+}  // namespace
+
+Json DetectionSettingsJson(const WatchSettings& settings) {
+  return {{"mode", DetectionModeName(settings.mode)},
+          {"threshold", settings.shift.threshold},
+          {"window", settings.shift.window}};
+}
+
+Json ComparisonJson(const ComparisonBlocks& blocks) {
+  if (!blocks.is_on()) return nullptr;
+  return {{"every", blocks.every}, {"iterations", blocks.iterations}};
+}
+
+Json DetectionJson(const WatchView& view) {
+  Json json = DetectionSettingsJson(view.settings);
+  json["watched_ranks"] = view.watched_ranks;
+  json["reporting_ranks"] = view.reporting_ranks;
+  json["ranks"] = view.ranks;
+  json["slow"] = Json::array();
+  for (const ShownSlowRank& slow : view.slow) json["slow"].push_back(SlowRankJson(slow));
+  json["together"] = view.together;
+  json["drift_factor"] = view.drift_factor;
+  json["iteration_factor"] = view.slow_factor;
+  json["iteration_cause"] = view.slow_cause;
+  json["findings"] = Json::array();
+  for (const WatchEvent& event : view.events) {
+    json["findings"].push_back({{"kind", event.kind},
+                                {"iteration", event.finding.iteration},
+                                {"delay_iterations", event.finding.delay_iterations},
+                                {"sentence", event.sentence}});
+  }
+  return json;
+}
+
+Json SavingsJson(const JobView& view) {
+  const bool is_shadow = view.shadow_clients > 0;
+  Json json = {{"kind", is_shadow                     ? "estimated"
+                        : view.watch.realised.empty() ? "promised"
+                                                      : "realised"},
+               {"promised", PromiseJson(view)},
+               {"comparison", ComparisonJson(view.watch.settings.comparison)},
+               {"realised", Json::array()},
+               {"dropped_cycles", view.watch.dropped_cycles},
+               {"shadow_ranks", view.shadow_clients}};
+  for (const Realised& realised : view.watch.realised) {
+    json["realised"].push_back(RealisedJson(realised));
+  }
+  json["measured_at_maximum_s"] = nullptr;
+  for (const auto& summary : view.iterations) {
+    if (summary.plan_version != 0 || summary.reports == 0) continue;
+    json["measured_at_maximum_s"] = summary.total_seconds / static_cast<double>(summary.reports);
+  }
+  return json;
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,305 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The wire of Zeus' pipeline frequency optimizer, so that an unmodified client
+// trains against this server. Read from zeus 0.16.0,
+// zeus/optimizer/pipeline_frequency/{optimizer,common}.py. Where that server hangs
+// (a rank asks or registers twice, or never comes), this one answers: its client
+// waits without a limit.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "perseus/schedule.h"
+#include "server/api/api.h"
+#include "server/api/api_handlers.h"
+#include "server/api/api_text.h"
+#include "server/planning/given_plan.h"
+
+namespace perseus::server {
+namespace {
+
+using http::Request;
+using http::Responder;
+using http::Response;
+using http::Role;
+using Json = nlohmann::ordered_json;
+using JobPointer = std::shared_ptr<ManagedJob>;
+
+// How long a rank is let wait for the plan of a job that is being computed.
+constexpr double kPlanSeconds = 60;
+constexpr int kMostDegree = 131'072;
+// job_metadata="perseus:KEY": the job that was created with this client key.
+constexpr std::string_view kJobOfKey = "perseus:";
+
+struct ZeusJob {
+  Shape shape;
+  std::string metadata;
+};
+
+Outcome<ZeusJob> ReadZeusJob(const std::string& body) {
+  ZeusJob job;
+  std::int64_t world_size = 0;
+  const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
+    job.shape.pipeline_parallel = root.Get("pp_degree").Integer(1, kMostDegree);
+    job.shape.data_parallel = root.Get("dp_degree").Integer(1, kMostDegree);
+    job.shape.tensor_parallel = root.Get("tp_degree").Integer(1, kMostDegree);
+    world_size = root.Get("world_size").Integer(1, kMostDegree);
+    job.metadata = FindText(root, "job_metadata", 256);
+  });
+  if (!read) return tl::unexpected(read.error());
+  if (job.shape.world_size() != world_size) {
+    return Fail(FailureCode::kInvalid,
+                fmt::format("pp_degree {} x dp_degree {} x tp_degree {} is {}, not world_size {}",
+                            job.shape.pipeline_parallel, job.shape.data_parallel,
+                            job.shape.tensor_parallel, job.shape.world_size(), world_size),
+                "world_size");
+  }
+  return job;
+}
+
+bool SameShape(const Shape& a, const Shape& b) {
+  return a.pipeline_parallel == b.pipeline_parallel && a.data_parallel == b.data_parallel &&
+         a.tensor_parallel == b.tensor_parallel;
+}
+
+Response RegisterZeusJob(JobService& service, const Request& request) {
+  const Outcome<ZeusJob> job = ReadZeusJob(request.body);
+  if (!job) return FailureResponse(job.error());
+  if (job->metadata.starts_with(kJobOfKey)) {
+    const std::string key = job->metadata.substr(kJobOfKey.size());
+    const auto known = service.GetByKey(key);
+    if (!known) {
+      Failure failure = known.error();
+      if (failure.code == FailureCode::kNotFound) failure.field = "job_metadata";
+      return FailureResponse(failure);
+    }
+    if (!SameShape((*known)->shape(), job->shape)) {
+      return FailureResponse({FailureCode::kConflict,
+                              fmt::format("job {} has another shape than this one", (*known)->id()),
+                              "job_metadata"});
+    }
+    return JsonAnswer(200, (*known)->id());
+  }
+  JobSpec spec;
+  spec.name = job->metadata;
+  spec.shape = job->shape;
+  spec.settings_json = Json{{"job_metadata", job->metadata}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const auto created = service.Create(spec, store::JobOrigin::kZeus);
+  return created ? JsonAnswer(200, created->job->id()) : FailureResponse(created.error());
+}
+
+void RegisterZeusRank(const JobPointer& job, const Request& request, const Responder& responder) {
+  store::RankRecord rank;
+  const Outcome<void> read = ReadBody(request.body, [&](const TreeCursor& root) {
+    const auto number = [&](std::string_view key) {
+      return root.Get(key).Integer(-1'000'000, 1'000'000);
+    };
+    rank.rank = number("rank");
+    rank.dp_rank = number("dp_rank");
+    rank.pp_rank = number("pp_rank");
+    rank.tp_rank = number("tp_rank");
+    const TreeCursor clocks = root.Get("available_frequencies");
+    const std::size_t count = std::min<std::size_t>(clocks.Size(), 4096);
+    for (std::size_t i = 0; i < count; ++i) rank.clocks_mhz.push_back(clocks.At(i).Integer(0));
+  });
+  if (!read) {
+    responder.Send(FailureResponse(read.error()));
+    return;
+  }
+  job->Register(std::move(rank), [responder](const Outcome<ManagedJob::Registered>& registered) {
+    responder.Send(registered ? JsonAnswer(200, nullptr) : FailureResponse(registered.error()));
+  });
+}
+
+Response ScheduleResponse(int rank, const std::vector<ZeusStep>& steps) {
+  Json frequencies = Json::array();
+  for (const ZeusStep& step : steps) frequencies.push_back({step.name, step.clock_mhz});
+  return JsonAnswer(200, {{"rank", rank}, {"frequencies", std::move(frequencies)}});
+}
+
+// The number behind "name=" in a job's metadata.
+std::optional<int> MetadataNumber(const std::string& metadata, const std::string& name) {
+  const std::size_t at = metadata.find(name + "=");
+  if (at == std::string::npos) return std::nullopt;
+  int value = 0;
+  for (std::size_t i = at + name.size() + 1; i < metadata.size(); ++i) {
+    if (metadata[i] < '0' || metadata[i] > '9') break;
+    value = value * 10 + (metadata[i] - '0');
+    if (value > kMostDegree) return std::nullopt;
+  }
+  return value > 0 ? std::optional<int>(value) : std::nullopt;
+}
+
+// What a job says of its schedule: over Zeus' wire in its metadata, else in its settings.
+Result<Schedule> ScheduleOf(const ManagedJob& job) {
+  if (job.origin() != store::JobOrigin::kZeus) return ScheduleOfSettings(job.settings_json());
+  const Json settings = Json::parse(job.settings_json(), nullptr, false);
+  const std::string metadata =
+      settings.is_object() ? settings.value("job_metadata", std::string()) : std::string();
+  ScheduleSpec spec;
+  spec.name = "1f1b";
+  spec.num_stages = job.shape().pipeline_parallel;
+  spec.num_microbatches = MetadataNumber(metadata, "microbatches").value_or(0);
+  return BuildSchedule(spec);
+}
+
+Response NoPlanOfThatJob() {
+  return FailureResponse(
+      {FailureCode::kConflict,
+       "there is no plan for this job: start the server with --zeus-plan FILE, of as many ranks "
+       "as the job has in a pipeline, or create the job with its profile and register with "
+       "job_metadata=\"perseus:CLIENT_KEY\"; to run at maximum clocks meanwhile, say "
+       "\"microbatches=N\" in job_metadata"});
+}
+
+Response PartsResponse() {
+  return FailureResponse({FailureCode::kConflict,
+                          "Zeus' wire knows forward and backward alone, and this job's schedule "
+                          "has more; use Perseus' client"});
+}
+
+// In Zeus' words; nullopt for what it has none for.
+std::optional<std::string> StepName(ComputationType type) {
+  if (type != ComputationType::kForward && type != ComputationType::kBackward) return std::nullopt;
+  return std::string(ComputationTypeName(type));
+}
+
+// Maximum clocks in the order of the schedule, where the job said how many
+// microbatches it has. Zeus' client stops training when it is told any other
+// number of steps, and when it is refused.
+Response MaximumClocks(const ManagedJob& job, const store::RankRecord& rank) {
+  const Result<Schedule> schedule = ScheduleOf(job);
+  if (!schedule || rank.clocks_mhz.empty() ||
+      rank.pp_rank >= static_cast<int>(schedule->ranks.size())) {
+    return NoPlanOfThatJob();
+  }
+  const int clock = *std::max_element(rank.clocks_mhz.begin(), rank.clocks_mhz.end());
+  std::vector<ZeusStep> steps;
+  for (const ScheduleStep& step : schedule->ranks[static_cast<std::size_t>(rank.pp_rank)]) {
+    const std::optional<std::string> name = StepName(step.action.type);
+    if (step.fused || !name) return PartsResponse();
+    steps.push_back({*name, clock});
+  }
+  return ScheduleResponse(rank.rank, steps);
+}
+
+// The clocks of the rank's computations in order, of a plan of ours or, where its
+// pipeline has none, the job's highest.
+Response PublishedSchedule(const PublishedPlan& plan, const store::RankRecord& rank) {
+  const CurvePlan* const found = plan.PlanOf(rank.dp_rank);
+  const CostedPipeline& pipeline = plan.curve->job().pipeline;
+  std::vector<ZeusStep> steps;
+  for (const int i : pipeline.dag.rank_order[static_cast<std::size_t>(rank.pp_rank)]) {
+    const Computation& computation = pipeline.dag.computations[static_cast<std::size_t>(i)];
+    const std::optional<std::string> name = StepName(computation.action.type);
+    if (computation.fused || !name) return PartsResponse();
+    const int knob = found == nullptr ? pipeline.TableOf(i).baseline.knob
+                                      : found->knobs[static_cast<std::size_t>(i)];
+    steps.push_back(
+        {*name, static_cast<int>(pipeline.knobs[static_cast<std::size_t>(knob)].number)});
+  }
+  return ScheduleResponse(rank.rank, steps);
+}
+
+void GetSchedule(JobService& service, const JobPointer& job, const Request& request,
+                 const Responder& responder) {
+  const auto number = QueryInteger(request, "rank");
+  if (!number || !number->has_value()) {
+    responder.Send(
+        FailureResponse({FailureCode::kInvalid, "'rank' must be a whole number", "rank"}));
+    return;
+  }
+  if (**number < 0 || **number >= job->shape().world_size()) {
+    responder.Send(
+        FailureResponse({FailureCode::kInvalid,
+                         fmt::format("rank is {}, but the job has {} ranks, counted from 0",
+                                     **number, job->shape().world_size()),
+                         "rank"}));
+    return;
+  }
+  const auto rank = job->FindRank(static_cast<int>(**number));
+  if (!rank) {
+    responder.Send(FailureResponse(
+        {FailureCode::kNotFound, fmt::format("rank {} is not registered", **number), "rank"}));
+    return;
+  }
+  if (job->origin() == store::JobOrigin::kZeus) {
+    const auto& given = service.given_plan();
+    responder.Send(
+        given && given->Fits(job->shape())
+            ? ScheduleResponse(rank->rank, given->StepsOf(job->shape(), rank->rank, rank->pp_rank))
+            : MaximumClocks(*job, *rank));
+    return;
+  }
+  const Response without_plan = MaximumClocks(*job, *rank);
+  responder.AnswerAfter(kPlanSeconds, without_plan);
+  AnswerWhenNew(job, -1, kPlanSeconds + 1, responder,
+                [without_plan, rank = *rank](const std::shared_ptr<const PublishedPlan>& plan) {
+                  return plan->curve == nullptr ? without_plan : PublishedSchedule(*plan, rank);
+                });
+}
+
+Response TakeResult(ManagedJob& job, const Request& request) {
+  std::vector<IterationReport> reports;
+  const Outcome<void> read = ReadBody(request.body, [&](const TreeCursor& root) {
+    const int rank = root.Get("rank").Integer(0);
+    const TreeCursor times = root.Get("iter_time");
+    const TreeCursor energies = root.Get("iter_energy");
+    const std::size_t count = times.Size();
+    const std::size_t energy_count = energies.Size();
+    for (std::size_t i = 0; i < count; ++i) {
+      IterationReport& report = reports.emplace_back();
+      report.rank = rank;
+      report.time_seconds = times.At(i).Number();
+      if (i < energy_count) report.energy_joules = energies.At(i).Number(kNotNegative);
+    }
+  });
+  if (!read) return FailureResponse(read.error());
+  if (const auto plan = job.board().Current()) {
+    for (IterationReport& report : reports) report.plan_version = plan->version.version;
+  }
+  const Outcome<void> reported = job.Report(reports);
+  return reported ? JsonAnswer(200, nullptr) : FailureResponse(reported.error());
+}
+
+}  // namespace
+
+void AddZeusRoutes(JobService& service, std::vector<http::Route>* routes) {
+  routes->push_back({"POST",
+                     "/register_job",
+                     Role::kTrain,
+                     {},
+                     false,
+                     [&service](const Request& request, const auto&, const Responder& responder) {
+                       responder.Send(RegisterZeusJob(service, request));
+                     }});
+  routes->push_back({"POST",
+                     "/register_rank/{id}",
+                     Role::kTrain,
+                     {},
+                     false,
+                     OnJobLater(service, RegisterZeusRank)});
+  routes->push_back({"GET",
+                     "/schedule/{id}",
+                     Role::kTrain,
+                     {},
+                     true,
+                     OnJobLater(service, [&service](const JobPointer& job, const Request& request,
+                                                    const Responder& responder) {
+                       GetSchedule(service, job, request, responder);
+                     })});
+  routes->push_back({"POST", "/result/{id}", Role::kTrain, {}, false, OnJob(service, TakeResult)});
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,235 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/ops/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "store/facts.h"
+
+namespace perseus::server {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+// Seconds; the longest are long polls.
+const prometheus::Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+                                                          0.05,   0.1,   0.25,   0.5,   1,    60};
+
+MetricFamily Family(const char* name, const char* help, MetricType type) {
+  MetricFamily family;
+  family.name = name;
+  family.help = help;
+  family.type = type;
+  return family;
+}
+
+void AddValue(MetricFamily* family, double value, std::vector<ClientMetric::Label> labels = {}) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  metric.counter.value = value;
+  metric.gauge.value = value;
+  family->metric.push_back(std::move(metric));
+}
+
+MetricFamily Single(const char* name, const char* help, MetricType type, double value) {
+  MetricFamily family = Family(name, help, type);
+  AddValue(&family, value);
+  return family;
+}
+
+// Clients may send any token as a method, without a token of ours; each label of its own
+// would cost memory for ever.
+std::string MethodLabel(std::string_view method) {
+  constexpr std::array<std::string_view, 7> kMethods = {"GET",    "HEAD",  "POST",   "PUT",
+                                                        "DELETE", "PATCH", "OPTIONS"};
+  const bool is_known = std::find(kMethods.begin(), kMethods.end(), method) != kMethods.end();
+  return is_known ? std::string(method) : "other";
+}
+
+// What jobs find out by themselves. A family without values is not shown.
+class WatchFamilies {
+ public:
+  void Add(const JobView& view) {
+    const WatchView& watch = view.watch;
+    const std::string& job = view.record.id;
+    for (const auto& [kind, count] : watch.counts) {
+      AddValue(&findings_, static_cast<double>(count), {{"job", job}, {"kind", kind}});
+    }
+    if (watch.settings.mode != DetectionMode::kOff) {
+      AddValue(&watched_, static_cast<double>(watch.watched_ranks), {{"job", job}});
+      AddValue(&slow_, static_cast<double>(watch.slow.size()), {{"job", job}});
+      AddValue(&drift_, watch.drift_factor - 1, {{"job", job}});
+      AddValue(&longer_, watch.slow_factor - 1, {{"job", job}});
+    }
+    if (watch.realised.empty()) return;
+    const Realised& newest = watch.realised.back();
+    AddValue(&pairs_, static_cast<double>(newest.pairs), {{"job", job}});
+    AddEstimate(&saving_, job, newest.saving);
+    AddEstimate(&time_, job, newest.slowdown);
+  }
+
+  void Append(std::vector<MetricFamily>* families) {
+    for (MetricFamily* const family :
+         {&findings_, &watched_, &slow_, &drift_, &longer_, &pairs_, &saving_, &time_}) {
+      if (!family->metric.empty()) families->push_back(std::move(*family));
+    }
+  }
+
+ private:
+  static void AddEstimate(MetricFamily* family, const std::string& job,
+                          const std::optional<ShareEstimate>& estimate) {
+    if (!estimate) return;
+    AddValue(family, estimate->share, {{"job", job}, {"bound", "mean"}});
+    AddValue(family, estimate->least, {{"job", job}, {"bound", "least"}});
+    AddValue(family, estimate->most, {{"job", job}, {"bound", "most"}});
+  }
+
+  MetricFamily findings_ =
+      Family("perseus_job_findings_total", "What detection and comparison said of a job, by kind.",
+             MetricType::Counter);
+  MetricFamily watched_ =
+      Family("perseus_job_watched_ranks", "Ranks whose normal pace is known.", MetricType::Gauge);
+  MetricFamily slow_ =
+      Family("perseus_job_slow_ranks", "Ranks that were found slow, and are.", MetricType::Gauge);
+  MetricFamily drift_ =
+      Family("perseus_job_drift_ratio", "By how much nearly all ranks are slow together.",
+             MetricType::Gauge);
+  MetricFamily longer_ =
+      Family("perseus_job_iteration_excess_ratio",
+             "By how much iterations are longer than planned.", MetricType::Gauge);
+  MetricFamily pairs_ = Family("perseus_job_compared_pairs",
+                               "Stretches with the plan and at maximum clocks that were compared.",
+                               MetricType::Gauge);
+  MetricFamily saving_ =
+      Family("perseus_job_realised_saving_ratio",
+             "Energy that the plan was measured to save, with its 95 % confidence interval.",
+             MetricType::Gauge);
+  MetricFamily time_ =
+      Family("perseus_job_realised_time_ratio",
+             "Time that the plan was measured to cost, with its 95 % confidence interval.",
+             MetricType::Gauge);
+};
+
+// Of the jobs, as they are now.
+std::vector<MetricFamily> JobFamilies(const JobService& service) {
+  MetricFamily states = Family("perseus_jobs", "Jobs by state.", MetricType::Gauge);
+  MetricFamily versions =
+      Family("perseus_job_plan_version", "Version of a job's plan.", MetricType::Gauge);
+  MetricFamily savings =
+      Family("perseus_job_planned_saving_ratio",
+             "Energy that the plan saves, of that at maximum clocks.", MetricType::Gauge);
+  MetricFamily ranks = Family("perseus_job_ranks", "Ranks that joined a job.", MetricType::Gauge);
+  MetricFamily stragglers =
+      Family("perseus_job_stragglers", "Stragglers that a job was told of.", MetricType::Gauge);
+  MetricFamily waiting =
+      Family("perseus_job_waiting", "Requests that wait for a job's plan.", MetricType::Gauge);
+  MetricFamily clients =
+      Family("perseus_job_client_events",
+             "What the clients of a job counted since they began, by kind.", MetricType::Gauge);
+  WatchFamilies watch;
+  std::array<int, store::kJobStateNames.size()> counts = {};
+  for (const auto& job : service.Jobs()) {
+    const JobView view = job->View();
+    ++counts[static_cast<std::size_t>(view.record.state)];
+    if (view.record.state == store::JobState::kFinished) continue;
+    const std::vector<ClientMetric::Label> labels = {{"job", view.record.id}};
+    AddValue(&ranks, static_cast<double>(view.ranks_registered), labels);
+    AddValue(&stragglers, static_cast<double>(view.stragglers.size()), labels);
+    watch.Add(view);
+    AddValue(&waiting, static_cast<double>(job->board().waiting()), labels);
+    for (const auto& [kind, count] : view.client_counts) {
+      AddValue(&clients, count, {{"job", view.record.id}, {"kind", kind}});
+    }
+    if (view.plan == nullptr) continue;
+    AddValue(&versions, static_cast<double>(view.plan->version.version), labels);
+    if (view.plan->curve == nullptr) continue;
+    if (const CurvePlan* const plan = view.plan->curve->Find(view.plan->version.plan)) {
+      AddValue(&savings, plan->saving_percent / 100, labels);
+    }
+  }
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    AddValue(&states, counts[i], {{"state", std::string(store::kJobStateNames[i])}});
+  }
+  std::vector<MetricFamily> families = {states,     versions, savings, ranks,
+                                        stragglers, waiting,  clients};
+  watch.Append(&families);
+  return families;
+}
+
+}  // namespace
+
+class Metrics::Impl {
+ public:
+  void Count(const http::AccessRecord& record) {
+    // The route's pattern, which is ours, and not the path: as many series as there are routes.
+    const std::string route(record.pattern.empty() ? "none" : record.pattern);
+    const std::string status = std::to_string(record.status / 100) + "xx";
+    requests_.Add({{"route", route}, {"method", MethodLabel(record.method)}, {"status", status}})
+        .Increment();
+    seconds_.Add({{"route", route}}, kSeconds).Observe(record.seconds);
+  }
+
+  std::vector<MetricFamily> Collect() const { return registry_.Collect(); }
+
+ private:
+  prometheus::Registry registry_;
+  prometheus::Family<prometheus::Counter>& requests_ = prometheus::BuildCounter()
+                                                           .Name("perseus_http_requests_total")
+                                                           .Help("Answered requests.")
+                                                           .Register(registry_);
+  prometheus::Family<prometheus::Histogram>& seconds_ =
+      prometheus::BuildHistogram()
+          .Name("perseus_http_request_seconds")
+          .Help("From a request's last byte to its answer's; long polls wait on purpose.")
+          .Register(registry_);
+};
+
+Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
+Metrics::~Metrics() = default;
+
+void Metrics::Count(const http::AccessRecord& record) { impl_->Count(record); }
+
+std::string Metrics::Text(const JobService& service, const http::Counters& http) const {
+  std::vector<MetricFamily> families = impl_->Collect();
+  for (MetricFamily& family : JobFamilies(service)) families.push_back(std::move(family));
+  const store::StoreCounters store = service.store_counters();
+  const auto counter = [&](const char* name, const char* help, auto value) {
+    families.push_back(Single(name, help, MetricType::Counter, static_cast<double>(value)));
+  };
+  const auto gauge = [&](const char* name, const char* help, auto value) {
+    families.push_back(Single(name, help, MetricType::Gauge, static_cast<double>(value)));
+  };
+  counter("perseus_store_facts_total", "Facts made durable.", store.facts);
+  counter("perseus_store_commits_total", "Commits; each takes what is waiting.", store.commits);
+  counter("perseus_store_failures_total", "Requests that the store refused.", store.failures);
+  gauge("perseus_characterizations_waiting", "Jobs whose plans are being made or are to be.",
+        service.jobs_that_want_work());
+  gauge("perseus_http_connections", "Open connections.", http.connections_now);
+  gauge("perseus_http_parked", "Long polls that wait.", http.parked_now);
+  gauge("perseus_http_streams", "Open streams of events.", http.streams_now);
+  counter("perseus_http_connections_total", "Connections that were taken.", http.accepted);
+  counter("perseus_http_refused_connections_total", "Connections beyond the limit.",
+          http.refused_connections);
+  counter("perseus_http_timed_out_total", "Connections closed as too slow.", http.timed_out);
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,322 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/planning/curve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "perseus/computation.h"
+#include "perseus/costed_pipeline.h"
+#include "perseus/pipeline.h"
+#include "server/planning/curve_record.h"
+
+namespace perseus::server {
+namespace {
+
+// Relative; for what sums of the same numbers in another order may differ by.
+constexpr double kTimeTolerance = 1e-9;
+// Cached texts of one curve: several versions of the largest jobs' stages.
+constexpr std::size_t kMostTexts = 512;
+
+std::vector<double> DurationsOf(const std::vector<CostOption>& options) {
+  std::vector<double> durations;
+  durations.reserve(options.size());
+  for (const CostOption& option : options) durations.push_back(option.time_seconds);
+  return durations;
+}
+
+void AppendAction(const Action& action, fmt::memory_buffer* text) {
+  fmt::format_to(fmt::appender(*text), "\"{}\",{},{}", ComputationTypeLetter(action.type),
+                 action.stage, action.microbatch);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
+                                                 const store::CurveRecord& record) {
+  std::shared_ptr<Curve> curve(new Curve());
+  curve->job_ = std::move(job);
+  curve->revision_ = record.revision;
+  ExpectedOfAll expected;
+  Result<Frontier> frontier = ParseFrontier(record.frontier_json, &curve->target_, &expected);
+  if (!frontier) return tl::unexpected(frontier.error());
+  curve->frontier_ = *std::move(frontier);
+
+  const CostedPipeline& pipeline = curve->job_->pipeline;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    curve->baseline_.push_back(pipeline.TableOf(i).baseline);
+  }
+  curve->planned_baseline_ = curve->Realised(curve->baseline_, std::nullopt);
+  curve->baseline_time_seconds_ = curve->planned_baseline_.iteration_time_seconds;
+  curve->baseline_energy_joules_ = curve->planned_baseline_.energy_joules;
+  if (expected.baseline) {
+    curve->expected_baseline_ = expected.baseline;
+    curve->baseline_time_seconds_ = expected.baseline->iteration_time_seconds;
+    curve->baseline_energy_joules_ = expected.baseline->energy_joules;
+  }
+  for (const store::PlanRecord& plan : record.plans) {
+    std::optional<ExpectedFigures> of_plan;
+    if (expected.baseline) {
+      const auto found = expected.plans.find(plan.id);
+      if (found == expected.plans.end()) {
+        return MakeError(ErrorCode::kInternal,
+                         fmt::format("plan {} of the store lacks what is expected of it", plan.id));
+      }
+      of_plan = found->second;
+    }
+    if (auto added = curve->AddPlan(plan, of_plan); !added) return tl::unexpected(added.error());
+  }
+  if (curve->plans_.empty()) {
+    return MakeError(ErrorCode::kInternal, "a curve without plans was stored");
+  }
+  std::stable_sort(curve->plans_.begin(), curve->plans_.end(),
+                   [](const CurvePlan& a, const CurvePlan& b) {
+                     return a.requested_time_seconds < b.requested_time_seconds;
+                   });
+  return curve;
+}
+
+Plan Curve::Realised(const std::vector<CostOption>& options,
+                     std::optional<double> requested_seconds) const {
+  Plan plan;
+  plan.options = options;
+  plan.iteration_time_seconds =
+      Replay(job_->pipeline.dag, DurationsOf(options)).iteration_time_seconds;
+  plan.requested_time_seconds = requested_seconds.value_or(plan.iteration_time_seconds);
+  plan.energy_joules = IterationEnergy(job_->pipeline, options, plan.iteration_time_seconds);
+  plan.average_power_watts = plan.energy_joules / plan.iteration_time_seconds;
+  return plan;
+}
+
+Result<void> Curve::AddPlan(const store::PlanRecord& record,
+                            const std::optional<ExpectedFigures>& expected) {
+  const CostedPipeline& pipeline = job_->pipeline;
+  const auto misfit = [&] {
+    return MakeError(ErrorCode::kInternal,
+                     fmt::format("plan {} of the store does not fit its job", record.id));
+  };
+  if (record.knobs.size() != static_cast<std::size_t>(pipeline.dag.size())) return misfit();
+  CurvePlan plan;
+  plan.id = record.id;
+  plan.requested_time_seconds = record.requested_time_seconds;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    const int knob = record.knobs[i];
+    const auto& options = pipeline.TableOf(i).all_options;
+    if (std::none_of(options.begin(), options.end(),
+                     [&](const CostOption& option) { return option.knob == knob; })) {
+      return misfit();
+    }
+    plan.knobs.push_back(static_cast<std::uint16_t>(knob));
+  }
+  plan.expected = expected;
+  if (expected) {
+    plan.iteration_time_seconds = expected->iteration_time_seconds;
+    plan.energy_joules = expected->energy_joules;
+    plan.saving_percent = expected->saving_percent;
+  } else {
+    const Plan realised = Realised(OptionsOf(plan), record.requested_time_seconds);
+    plan.iteration_time_seconds = realised.iteration_time_seconds;
+    plan.energy_joules = realised.energy_joules;
+    plan.saving_percent = 100 * (1 - plan.energy_joules / baseline_energy_joules_);
+  }
+  plans_.push_back(std::move(plan));
+  return {};
+}
+
+std::vector<CostOption> Curve::OptionsOf(const CurvePlan& plan) const {
+  const CostedPipeline& pipeline = job_->pipeline;
+  std::vector<CostOption> options;
+  options.reserve(plan.knobs.size());
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    const auto& all = pipeline.TableOf(i).all_options;
+    options.push_back(*std::find_if(all.begin(), all.end(), [&](const CostOption& option) {
+      return option.knob == plan.knobs[i];
+    }));
+  }
+  return options;
+}
+
+std::int64_t Curve::NextId() const {
+  std::int64_t last = 0;
+  for (const CurvePlan& plan : plans_) last = std::max(last, plan.id);
+  return last + 1;
+}
+
+// Ids ascend: the ladder, with the plan for the target of that time, has the lowest.
+std::set<std::int64_t> Curve::StalePlans() const {
+  std::set<std::int64_t> ids;
+  for (const CurvePlan& plan : plans_) ids.insert(plan.id);
+  const std::size_t ladder = expected_baseline_ ? kMostHeldLadderPlans : kLadderPlans;
+  const std::size_t kept = ladder + kMostTargetPlans;
+  if (ids.size() <= kept) return {};
+  const auto first = std::next(ids.begin(), static_cast<std::ptrdiff_t>(ladder + 1));
+  return {first, std::next(first, static_cast<std::ptrdiff_t>(ids.size() - kept))};
+}
+
+store::CurveRecord Curve::Record(const std::string& job, const std::string& target,
+                                 const HeldPlan* more) const {
+  store::CurveRecord record;
+  record.job = job;
+  record.revision = revision_;
+  ExpectedOfAll expected;
+  expected.baseline = expected_baseline_;
+  const std::set<std::int64_t> stale = StalePlans();
+  for (const CurvePlan& plan : plans_) {
+    if (stale.contains(plan.id)) continue;
+    record.plans.push_back({.id = plan.id,
+                            .requested_time_seconds = plan.requested_time_seconds,
+                            .knobs = {plan.knobs.begin(), plan.knobs.end()}});
+    if (plan.expected) expected.plans[plan.id] = *plan.expected;
+  }
+  if (more != nullptr) {
+    if (more->expected) expected.plans[NextId()] = *more->expected;
+    record.plans.push_back(PlanRecordOf(more->plan, NextId()));
+  }
+  record.frontier_json = FrontierText(frontier_, target, expected);
+  return record;
+}
+
+const CurvePlan* Curve::Find(std::int64_t id) const {
+  const auto found = std::find_if(plans_.begin(), plans_.end(),
+                                  [&](const CurvePlan& plan) { return plan.id == id; });
+  return found == plans_.end() ? nullptr : &*found;
+}
+
+const CurvePlan& Curve::At(double seconds) const {
+  const double limit = seconds * (1 + kTimeTolerance);
+  const auto after = std::upper_bound(
+      plans_.begin(), plans_.end(), limit,
+      [](double time, const CurvePlan& plan) { return time < plan.requested_time_seconds; });
+  return after == plans_.begin() ? plans_.front() : *std::prev(after);
+}
+
+const CurvePlan& Curve::ForStraggler(double seconds, double target_seconds) const {
+  const double tstar = frontier_.tstar_seconds;
+  if (!expected_baseline_) return At(std::max(target_seconds, std::min(tstar, seconds)));
+  // What is accepted beyond a plan's time is against maximum clocks: nobody is to wait for it here.
+  const CurvePlan* found = &At(target_seconds);
+  for (const CurvePlan& plan : plans_) {
+    if (plan.requested_time_seconds > found->requested_time_seconds &&
+        plan.requested_time_seconds <= tstar * (1 + kTimeTolerance) &&
+        plan.iteration_time_seconds <= seconds * (1 + kTimeTolerance)) {
+      found = &plan;
+    }
+  }
+  return *found;
+}
+
+Result<double> Curve::TargetSeconds(const PlanTarget& target) const {
+  double seconds = 0;
+  switch (target.kind) {
+    case PlanTarget::Kind::kBaselineFactor:
+      seconds = target.value * planned_baseline_seconds();
+      break;
+    case PlanTarget::Kind::kSeconds:
+      seconds = target.value;
+      break;
+    case PlanTarget::Kind::kEconomic:
+      return frontier_.economic_seconds;
+    case PlanTarget::Kind::kFastest:
+      return frontier_.fastest_seconds;
+    case PlanTarget::Kind::kTStar:
+      return frontier_.tstar_seconds;
+  }
+  if (seconds < frontier_.fastest_seconds * (1 - kTimeTolerance)) {
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("the job cannot run in {:.6g} s; its fastest iteration takes "
+                                 "{:.6g} s",
+                                 seconds, frontier_.fastest_seconds));
+  }
+  return seconds;
+}
+
+double Curve::SlowedSeconds(const CurvePlan* plan, const std::vector<double>& factors) const {
+  std::vector<double> durations = DurationsOf(plan == nullptr ? baseline_ : OptionsOf(*plan));
+  const PipelineDag& dag = job_->pipeline.dag;
+  double as_run = 1;  // Under the job's conditions, times without.
+  if (expected_baseline_) {
+    as_run = (plan == nullptr ? baseline_time_seconds_ : plan->iteration_time_seconds) /
+             Replay(dag, durations).iteration_time_seconds;
+  }
+  for (int i = 0; i < dag.size(); ++i) durations[i] *= factors[dag.computations[i].rank];
+  return as_run * Replay(dag, durations).iteration_time_seconds;
+}
+
+std::shared_ptr<const std::string> Curve::ComputationsTail(const CurvePlan& plan,
+                                                           int pp_rank) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = texts_.find({plan.id, pp_rank}); found != texts_.end()) {
+    return found->second;
+  }
+  const CostedPipeline& pipeline = job_->pipeline;
+  const PipelineDag& dag = pipeline.dag;
+  const std::vector<CostOption> options = OptionsOf(plan);
+  const Timing timing = Replay(dag, DurationsOf(options));
+  if (texts_.size() + static_cast<std::size_t>(dag.num_ranks) > kMostTexts) texts_.clear();
+  // All ranks at once: whoever asks for one stage is followed by the others.
+  for (int rank = 0; rank < dag.num_ranks; ++rank) {
+    fmt::memory_buffer text;
+    for (const int i : dag.rank_order[rank]) {
+      const Computation& computation = dag.computations[i];
+      fmt::format_to(fmt::appender(text), "{}[", text.size() == 0 ? "[" : ",");
+      AppendAction(computation.action, &text);
+      fmt::format_to(fmt::appender(text), ",{:.9g},{:.9g},{:.9g}",
+                     pipeline.knobs[options[i].knob].number, timing.start_seconds[i],
+                     options[i].time_seconds);
+      if (computation.fused) {
+        text.push_back(',');
+        AppendAction(*computation.fused, &text);
+      }
+      text.push_back(']');
+    }
+    text.append(std::string_view("]}"));
+    texts_[{plan.id, rank}] = std::make_shared<const std::string>(fmt::to_string(text));
+  }
+  return texts_[{plan.id, pp_rank}];
+}
+
+PlanDocument Curve::Document(const CurvePlan& plan) const {
+  const CostedPipeline& pipeline = job_->pipeline;
+  const Plan& baseline = planned_baseline_;
+  Plan document = Realised(OptionsOf(plan), plan.requested_time_seconds);
+  document.saving_percent = 100 * (1 - document.energy_joules / baseline.energy_joules);
+  document.lower_bound_joules = std::min(
+      document.energy_joules,
+      frontier_.EnergyAt(std::max(document.iteration_time_seconds, frontier_.fastest_seconds)));
+  document.gap_percent =
+      100 * (document.energy_joules - document.lower_bound_joules) / document.lower_bound_joules;
+  document.knob_changes = CountKnobChanges(pipeline.dag, document.options).within;
+  std::vector<bool> used(pipeline.knobs.size());
+  for (const int knob : plan.knobs) used[knob] = true;
+  document.distinct_knobs = static_cast<int>(std::count(used.begin(), used.end(), true));
+
+  PlanContext context;
+  context.profile_source = job_->profile.source;
+  context.profile_sha256 = job_->profile.sha256;
+  context.data_parallel = job_->DataParallel();
+  context.constraints = job_->Constraints();
+  const BoundOrigin bound = {.slope_quantum_watts = frontier_.slope_quantum_watts,
+                             .exponential_fit = frontier_.fitted,
+                             .certified_error = frontier_.certified_error};
+  PlanDocument made = MakePlanDocument(pipeline, document, baseline, bound, context);
+  if (plan.expected) {
+    made.conditions = ConditionsOf(job_->settings);
+    made.expected = plan.expected;
+  }
+  return made;
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,99 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_RUNTIME_PLAN_BOARD_H_
+#define PERSEUS_SERVER_RUNTIME_PLAN_BOARD_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "common/comparison_blocks.h"
+#include "server/planning/curve.h"
+#include "store/facts.h"
+
+namespace perseus::server {
+
+// A version of a job's plan that is durable and may be followed.
+struct PublishedPlan {
+  store::PlanVersion version;
+  std::shared_ptr<const Curve> curve;  // Null where there is no plan.
+  double requested_time_seconds = 0;   // Of the pipelines without exception.
+  // What an iteration of the slowest straggling pipeline takes now, and would take at maximum
+  // clocks; 0: none straggles.
+  double straggler_seconds = 0;
+  double straggler_baseline_seconds = 0;
+  std::string sentence;         // Why there is no plan.
+  ComparisonBlocks comparison;  // Iterations that run at maximum clocks all the same.
+  bool gone = false;            // The job was deleted.
+  bool profile_wanted = false;  // Ranks are to measure.
+
+  // The plan of a pipeline, or nullptr: maximum clocks.
+  const CurvePlan* PlanOf(int pipeline) const;
+};
+
+// Where ranks read the current plan and wait for the next. Thread-safe; apart
+// from the job's own lock, so that no reader waits for a commit.
+class PlanBoard {
+ public:
+  // Called once, on the thread that publishes or, where there is news already,
+  // on that which waits.
+  using Waiter = std::function<void(const std::shared_ptr<const PublishedPlan>&)>;
+
+  // Null: nothing was published.
+  std::shared_ptr<const PublishedPlan> Current() const;
+
+  // Calls those that wait for this or an earlier version; all, where the job is gone.
+  // What is older than what was published is passed over: no rank goes back.
+  void Publish(const std::shared_ptr<const PublishedPlan>& plan);
+
+  // The version that is published; 0: none.
+  std::int64_t version() const;
+
+  // Calls `waiter` when the version is later than `after` and something was
+  // published; forgets it after `seconds` (somebody else answers then). Returns what
+  // Forget() takes; 0: it was called.
+  std::int64_t Wait(std::int64_t after, double seconds, Waiter waiter);
+
+  // The last one that Wait() returned.
+  std::int64_t last_ticket() const;
+
+  // What is published is what the store holds, as it was after `ticket` was given:
+  // calls those up to that who wait for a later version. They have theirs from
+  // another store, or from one that lost its last commits.
+  void Confirm(std::int64_t ticket);
+
+  // Does not call that waiter any more, where it still waits.
+  void Forget(std::int64_t ticket);
+
+  std::size_t waiting() const;
+
+ private:
+  struct Entry {
+    std::int64_t after = 0;
+    std::chrono::steady_clock::time_point until;
+    Waiter waiter;
+  };
+  using Entries = std::map<std::int64_t, Entry>;  // By ticket.
+
+  // With mutex_ held.
+  template <typename Predicate>
+  Entries Take(const Predicate& is_woken);
+  void ForgetExpired();
+  static void Call(const Entries& woken, const std::shared_ptr<const PublishedPlan>& plan);
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const PublishedPlan> current_;
+  Entries waiting_;
+  std::int64_t last_ticket_ = 0;
+  std::size_t sweep_at_ = 1024;  // Size at which expired ones are looked for.
+};
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_RUNTIME_PLAN_BOARD_H_

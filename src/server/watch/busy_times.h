@@ -1,0 +1,20 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_WATCH_BUSY_TIMES_H_
+#define PERSEUS_SERVER_WATCH_BUSY_TIMES_H_
+
+#include <vector>
+
+#include "server/planning/curve.h"
+#include "server/watch/straggler_detector.h"
+
+namespace perseus::server {
+
+// How long each rank of a pipeline is busy in one iteration, by type: [pp_rank].
+// `plan` null: at maximum clocks.
+std::vector<SecondsByType> BusyTimes(const Curve& curve, const CurvePlan* plan);
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_WATCH_BUSY_TIMES_H_

@@ -1,0 +1,112 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a job's watch tells others: the comparison with maximum clocks, events, stragglers
+// that plans should answer, and what is shown.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/watch/job_watch.h"
+
+namespace perseus::server {
+
+void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteration>& reports) {
+  ComparedIteration compared{.iteration = iteration, .is_known = !reports.empty()};
+  const bool at_maximum = state_.settings.comparison.AtMaximum(iteration);
+  if (!at_maximum && !reports.empty()) compared.plan_version = reports.front().plan_version;
+  for (const WatchedIteration& report : reports) {
+    const bool as_ordered = at_maximum ? report.clocks == ReportedClocks::kMaximum
+                                       : report.clocks == ReportedClocks::kPlan &&
+                                             report.plan_version == compared.plan_version;
+    compared.is_known = compared.is_known && as_ordered;
+    ++compared.ranks;
+    compared.seconds = std::max(compared.seconds, report.time_seconds);
+    if (!report.energy_joules) continue;
+    ++compared.energy_ranks;
+    compared.joules += *report.energy_joules;
+  }
+  if (compared.energy_ranks > 0) compared.joules /= compared.energy_ranks;
+  const auto version = savings_.Add(compared);
+  if (!version) return;
+  const std::optional<Realised> realised = savings_.Of(*version);
+  if (!realised || !realised->slowdown) return;
+  std::string sentence = fmt::format("plan {} against maximum clocks, {} pairs: time {:+.2f} %",
+                                     *version, realised->pairs, 100 * realised->slowdown->share);
+  if (realised->saving) {
+    sentence +=
+        fmt::format(", energy {:+.2f} % ({:+.2f} to {:+.2f})", -100 * realised->saving->share,
+                    -100 * realised->saving->most, -100 * realised->saving->least);
+  }
+  Announce("compared", {.iteration = iteration}, std::move(sentence));
+}
+
+std::vector<WatchEvent> JobWatch::TakeEvents() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(untold_, {});
+}
+
+std::vector<DetectedStraggler> JobWatch::Wanted() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<DetectedStraggler> wanted;
+  if (state_.settings.mode != DetectionMode::kAct) return wanted;
+  for (const auto& [rank, slow] : detector_.SlowRanks()) {
+    if (dismissed_.contains(rank)) continue;
+    DetectedStraggler& each =
+        wanted.emplace_back(DetectedStraggler{.rank = rank, .factor = slow.factor});
+    each.reference = slow.reference;
+    const auto settled = settled_.find(rank);
+    if (settled == settled_.end() || settled->second != slow.factor) continue;
+    for (const DetectedStraggler& stored : state_.detected) {
+      if (stored.rank == rank) each = stored;
+    }
+  }
+  return wanted;
+}
+
+WatchView JobWatch::View(double now_seconds) const {
+  const std::lock_guard lock(mutex_);
+  WatchView view;
+  view.settings = state_.settings;
+  view.watched_ranks = detector_.learned();
+  for (const auto& [rank, place] : places_) {
+    view.reporting_ranks += ReportsHere(rank, now_seconds) ? 1U : 0U;
+  }
+  const std::map<int, SlowRank> slow = detector_.SlowRanks();
+  for (const auto& [rank, of] : slow) {
+    ShownSlowRank shown{.rank = rank,
+                        .node = "",
+                        .factor = of.factor,
+                        .since_iteration = of.since_iteration,
+                        .dismissed = dismissed_.contains(rank)};
+    if (const auto place = places_.find(rank); place != places_.end()) {
+      shown.dp_rank = place->second.dp_rank;
+      shown.pp_rank = place->second.pp_rank;
+      shown.node = place->second.node;
+    }
+    if (const auto cause = causes_.find(rank); cause != causes_.end()) shown.cause = cause->second;
+    for (const DetectedStraggler& each : state_.detected) {
+      if (each.rank != rank) continue;
+      shown.straggler = each.straggler;
+      shown.factor = each.factor;
+    }
+    view.slow.push_back(std::move(shown));
+  }
+  view.together = Together(slow);
+  view.drift_factor = detector_.drift_factor();
+  view.slow_factor = detector_.slow_factor();
+  view.slow_cause = SlowCause();
+  view.events = last_;
+  view.counts = counts_;
+  view.realised = savings_.All();
+  view.dropped_cycles = savings_.dropped_cycles();
+  return view;
+}
+
+}  // namespace perseus::server
