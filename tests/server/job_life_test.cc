@@ -88,7 +88,7 @@ TEST_F(JobLifeTest, ARankMayRegisterAgain) {
   moved.node = "node9";
   ASSERT_TRUE(Register(*job, moved));
   EXPECT_EQ(job->View().ranks_registered, 4);
-  EXPECT_EQ(job->FindRank(2)->node, "node9");
+  EXPECT_EQ(sync::FindRank(*job, 2)->node, "node9");
 }
 
 TEST_F(JobLifeTest, RanksThatCannotBeAreToldWhy) {
@@ -130,7 +130,7 @@ TEST_F(JobLifeTest, RanksThatRaceForAPositionLeaveOne) {
   for (int rank = 0; rank < 4; ++rank) {
     store::RankRecord same = SmallRank(0);
     same.rank = rank;
-    job->Register(same, [&](const Outcome<ManagedJob::Registered>& outcome) {
+    job->Do(RegisterRank{same}, {}, [&](const Outcome<Answer>& outcome) {
       accepted += outcome ? 1 : 0;
       ++answered;
     });
@@ -208,7 +208,7 @@ TEST_F(JobLifeTest, ARankMeasuresSoManyRowsAndNoMore) {
 TEST_F(JobLifeTest, AJobOfZeusTakesNoMeasurements) {
   const auto spec = MakeJobSpec(kUnmeasured, "");
   ASSERT_TRUE(spec);
-  const auto created = service_->Create(*spec, store::JobOrigin::kZeus);
+  const auto created = sync::Create(*service_, *spec, store::JobOrigin::kZeus);
   ASSERT_TRUE(created);
   RegisterAll(*created->job);
   const auto measured = Measure(*created->job, Sweep(0));
@@ -224,7 +224,7 @@ TEST_F(JobLifeTest, BadDataGetsAReasonAndMaximumClocks) {
     measured.rows.resize(1);  // No backward at all.
     ASSERT_TRUE(Measure(*job, measured));
   }
-  EXPECT_EQ(job->View().record.state, JobState::kFailed);
+  EXPECT_TRUE(AwaitState(*job, JobState::kFailed));
   EXPECT_THAT(job->View().record.reason, HasSubstr("backward"));
   const auto plan = job->board().Current();
   ASSERT_NE(plan, nullptr);
@@ -243,7 +243,7 @@ TEST_F(JobLifeTest, ForATargetThatCannotBeMetTheFastestRuns) {
   EXPECT_EQ(view.record.state, JobState::kRunning);
   EXPECT_THAT(view.record.reason, HasSubstr("the target 0.5x cannot be met"));
   EXPECT_EQ(view.plan->requested_time_seconds, view.plan->curve->frontier().fastest_seconds);
-  ASSERT_TRUE(job->SetTarget("1.1x"));
+  ASSERT_TRUE(sync::SetTarget(*job, "1.1x"));
   EXPECT_EQ(job->View().record.reason, "");
 }
 
@@ -253,13 +253,11 @@ TEST_F(JobLifeTest, TheLastRecordOfARankThatIsAcknowledgedIsTheOneThatCounts) {
   store::RankRecord moved = SmallRank(2);
   moved.node = "node9";
   std::atomic<int> answered = 0;
-  const auto count = [&](const Outcome<ManagedJob::Registered>& outcome) {
-    answered += outcome ? 1 : 0;
-  };
-  job->Register(moved, count);
-  job->Register(SmallRank(2), count);  // Back, before the store has the other.
+  const auto count = [&](const Outcome<Answer>& outcome) { answered += outcome ? 1 : 0; };
+  job->Do(RegisterRank{moved}, {}, count);
+  job->Do(RegisterRank{SmallRank(2)}, {}, count);  // Back, before the store has the other.
   ASSERT_TRUE(Eventually([&] { return answered == 2; }));
-  EXPECT_EQ(job->FindRank(2)->node, "node1");
+  EXPECT_EQ(sync::FindRank(*job, 2)->node, "node1");
 }
 
 TEST_F(JobLifeTest, TheTargetCanBeChanged) {
@@ -268,7 +266,7 @@ TEST_F(JobLifeTest, TheTargetCanBeChanged) {
   AwaitRefined(*job);
   const std::int64_t before = job->board().Current()->version.version;
   const double energy = job->board().Current()->PlanOf(0)->energy_joules;
-  ASSERT_TRUE(job->SetTarget("1.2x"));
+  ASSERT_TRUE(sync::SetTarget(*job, "1.2x"));
   // The look-up is there at once; the plan made for it follows.
   EXPECT_GT(job->board().Current()->version.version, before);
   EXPECT_LT(job->board().Current()->PlanOf(0)->energy_joules, energy);
@@ -277,8 +275,8 @@ TEST_F(JobLifeTest, TheTargetCanBeChanged) {
   EXPECT_DOUBLE_EQ(plan->requested_time_seconds, 1.2 * plan->curve->baseline_time_seconds());
   EXPECT_EQ(job->View().target, "1.2x");
 
-  EXPECT_EQ(job->SetTarget("fast").error().field, "at");
-  EXPECT_THAT(job->SetTarget("0.5x").error().message, HasSubstr("cannot run in"));
+  EXPECT_EQ(sync::SetTarget(*job, "fast").error().field, "at");
+  EXPECT_THAT(sync::SetTarget(*job, "0.5x").error().message, HasSubstr("cannot run in"));
   EXPECT_EQ(job->View().target, "1.2x");
 }
 
@@ -295,13 +293,13 @@ TEST_F(JobLifeTest, AFinishedJobTellsItsRanks) {
   const auto job = Create();
   RegisterAll(*job);
   AwaitRefined(*job);
-  ASSERT_TRUE(job->Finish());
-  ASSERT_TRUE(job->Finish());
+  ASSERT_TRUE(sync::Finish(*job));
+  ASSERT_TRUE(sync::Finish(*job));
   EXPECT_EQ(job->View().record.state, JobState::kFinished);
   EXPECT_EQ(job->board().Current()->version.reason, "no_plan");
   EXPECT_THAT(job->board().Current()->sentence, HasSubstr("finished"));
   EXPECT_EQ(Register(*job, SmallRank(0)).error().code, FailureCode::kConflict);
-  EXPECT_EQ(job->SetTarget("1.1x").error().code, FailureCode::kConflict);
+  EXPECT_EQ(sync::SetTarget(*job, "1.1x").error().code, FailureCode::kConflict);
 }
 
 TEST_F(JobLifeTest, ADeletedJobIsGone) {
@@ -311,10 +309,10 @@ TEST_F(JobLifeTest, ADeletedJobIsGone) {
   AwaitRefined(*job);
   job->board().Wait(job->board().Current()->version.version, 60,
                     [&](const auto& plan) { told = plan->gone; });
-  ASSERT_TRUE(service_->Delete(job->id()));
+  ASSERT_TRUE(sync::Delete(*service_, job->id()));
   EXPECT_TRUE(told);
   EXPECT_EQ(Find(job), nullptr);
-  EXPECT_EQ(service_->Delete(job->id()).error().code, FailureCode::kNotFound);
+  EXPECT_EQ(sync::Delete(*service_, job->id()).error().code, FailureCode::kNotFound);
   EXPECT_EQ(Register(*job, SmallRank(0)).error().code, FailureCode::kNotFound);
   EXPECT_NE(Create()->id(), job->id());
 }
@@ -323,8 +321,9 @@ TEST_F(JobLifeTest, IterationsAreSummedByVersion) {
   const auto job = Create();
   RegisterAll(*job);
   AwaitRefined(*job);
-  ASSERT_TRUE(job->Report({{.rank = 0, .plan_version = 2, .time_seconds = 5, .energy_joules = 10},
-                           {.rank = 1, .plan_version = 2, .time_seconds = 7}}));
+  ASSERT_TRUE(
+      sync::Report(*job, {{.rank = 0, .plan_version = 2, .time_seconds = 5, .energy_joules = 10},
+                          {.rank = 1, .plan_version = 2, .time_seconds = 7}}));
   const auto iterations = job->View().iterations;
   ASSERT_EQ(iterations.size(), 1);
   EXPECT_EQ(iterations[0].reports, 2);
@@ -332,9 +331,10 @@ TEST_F(JobLifeTest, IterationsAreSummedByVersion) {
   EXPECT_EQ(iterations[0].least_seconds, 5);
   EXPECT_EQ(iterations[0].most_seconds, 7);
   EXPECT_EQ(iterations[0].total_joules, 10);
-  EXPECT_EQ(job->Report({{.rank = 9, .time_seconds = 1}}).error().field, "reports[0].rank");
-  EXPECT_EQ(job->Report({{.rank = 0, .time_seconds = 0}}).error().field, "reports[0].time_s");
-  EXPECT_EQ(job->Report({{.rank = 0, .plan_version = 99, .time_seconds = 1}}).error().field,
+  EXPECT_EQ(sync::Report(*job, {{.rank = 9, .time_seconds = 1}}).error().field, "reports[0].rank");
+  EXPECT_EQ(sync::Report(*job, {{.rank = 0, .time_seconds = 0}}).error().field,
+            "reports[0].time_s");
+  EXPECT_EQ(sync::Report(*job, {{.rank = 0, .plan_version = 99, .time_seconds = 1}}).error().field,
             "reports[0].plan_version");
 }
 
@@ -349,9 +349,9 @@ TEST_F(JobLifeTest, TheLastWordOfEachClientCounts) {
   const ClientReport first{.rank = 0, .error = "late", .counts = {{"calls", 5}}};
   const ClientReport second{.rank = 0, .counts = {{"calls", 7}}};
   const ClientReport other{.rank = 1, .error = "no agent", .counts = {{"calls", 1}, {"late", 2}}};
-  ASSERT_TRUE(job->Report({}, {first, other}));
+  ASSERT_TRUE(sync::Report(*job, {}, {first, other}));
   EXPECT_EQ(job->View().troubled_clients.size(), 2);
-  ASSERT_TRUE(job->Report({}, {second, other}));
+  ASSERT_TRUE(sync::Report(*job, {}, {second, other}));
   ASSERT_EQ(told->size(), 2);  // What is repeated is no news.
   EXPECT_NE(told->back().find("no agent"), std::string::npos) << told->back();
   const JobView view = job->View();
@@ -359,14 +359,14 @@ TEST_F(JobLifeTest, TheLastWordOfEachClientCounts) {
   EXPECT_EQ(view.client_counts.at("late"), 2);
   ASSERT_EQ(view.troubled_clients.size(), 1);
   EXPECT_EQ(view.troubled_clients[0].error, "no agent");
-  EXPECT_EQ(job->Report({}, {{.rank = 9}}).error().field, "clients[0].rank");
+  EXPECT_EQ(sync::Report(*job, {}, {{.rank = 9}}).error().field, "clients[0].rank");
 }
 
 TEST_F(JobLifeTest, JobsAreLimited) {
   Restart({.max_jobs = 1});
   Create();
   const auto spec = MakeJobSpec(kSmallSettings, kSmallProfile);
-  const auto created = service_->Create(*spec);
+  const auto created = sync::Create(*service_, *spec);
   ASSERT_FALSE(created);
   EXPECT_EQ(created.error().code, FailureCode::kTooLarge);
 }

@@ -34,15 +34,15 @@ TEST(PlanBoardTest, AWaiterIsToldOnce) {
   Heard heard;
   board.Wait(0, 60, heard.Waiter());
   EXPECT_EQ(board.waiting(), 1);
-  board.Publish(Version(1));
-  board.Publish(Version(2));
+  board.Publish(Version(1))();
+  board.Publish(Version(2))();
   EXPECT_EQ(heard.versions, (std::vector<std::int64_t>{1}));
   EXPECT_EQ(board.waiting(), 0);
 }
 
 TEST(PlanBoardTest, NewsThatAreThereAreToldAtOnce) {
   PlanBoard board;
-  board.Publish(Version(5));
+  board.Publish(Version(5))();
   Heard heard;
   board.Wait(4, 60, heard.Waiter());
   board.Wait(5, 60, heard.Waiter());
@@ -51,21 +51,21 @@ TEST(PlanBoardTest, NewsThatAreThereAreToldAtOnce) {
 
 TEST(PlanBoardTest, NobodyGoesBackToAnEarlierVersion) {
   PlanBoard board;
-  board.Publish(Version(5));
+  board.Publish(Version(5))();
   Heard heard;
   board.Wait(9, 60, heard.Waiter());
-  board.Publish(Version(4));
+  board.Publish(Version(4))();
   EXPECT_EQ(board.version(), 5);
-  board.Publish(Version(9));
+  board.Publish(Version(9))();
   EXPECT_TRUE(heard.versions.empty());
-  board.Publish(Version(10));
+  board.Publish(Version(10))();
   EXPECT_EQ(heard.versions, (std::vector<std::int64_t>{10}));
 }
 
 TEST(PlanBoardTest, WhoKnowsMoreThanThereIsHearsWhatThereIsOnceThatIsCertain) {
   PlanBoard board;
   board.Confirm(1);
-  board.Publish(Version(5));
+  board.Publish(Version(5))();
   Heard before;
   Heard same;
   Heard after;
@@ -84,7 +84,7 @@ TEST(PlanBoardTest, WhoWaitedLongEnoughIsForgotten) {
   Heard heard;
   for (int i = 0; i < 5000; ++i) board.Wait(0, 0, heard.Waiter());
   EXPECT_EQ(board.waiting(), 0);
-  board.Publish(Version(1));
+  board.Publish(Version(1))();
   EXPECT_TRUE(heard.versions.empty());
 }
 
@@ -99,7 +99,7 @@ TEST(PlanBoardTest, WhoWentAwayIsForgottenAtOnce) {
   EXPECT_EQ(kept.use_count(), 1);
   EXPECT_EQ(board.waiting(), 1);
   board.Forget(ticket);
-  board.Publish(Version(1));
+  board.Publish(Version(1))();
   EXPECT_EQ(heard.versions, (std::vector<std::int64_t>{1}));
 }
 
@@ -107,7 +107,7 @@ TEST(PlanBoardTest, AJobThatIsGoneAnswersEveryone) {
   PlanBoard board;
   auto gone = std::make_shared<PublishedPlan>();
   gone->gone = true;
-  board.Publish(gone);
+  board.Publish(gone)();
   bool told = false;
   board.Wait(0, 60, [&](const auto& plan) { told = plan->gone; });
   EXPECT_TRUE(told);
@@ -118,7 +118,7 @@ TEST(PlanBoardTest, NobodyIsForgottenWhenThreadsMeet) {
   PlanBoard board;
   std::atomic<int> told = 0;
   std::thread publisher([&] {
-    for (int version = 1; version <= 50; ++version) board.Publish(Version(version));
+    for (int version = 1; version <= 50; ++version) board.Publish(Version(version))();
   });
   for (int i = 0; i < kWaiters; ++i) board.Wait(0, 60, [&](const auto&) { ++told; });
   publisher.join();

@@ -70,7 +70,7 @@ TEST_F(ProfileLifeTest, AJobThatIsTheSameTakesTheProfileOver) {
   const auto first = Measured(kLabelled, "first");
   // Beyond the job and the process.
   const std::string id = first->id();
-  ASSERT_TRUE(service_->Delete(id));
+  ASSERT_TRUE(sync::Delete(*service_, id));
   Restart();
   const auto second = Create(kLabelled, "", "second");
   EXPECT_THAT(second->settings_json(), ::testing::Not(HasSubstr("model")));
@@ -158,7 +158,7 @@ TEST_F(ProfileLifeTest, ReprofilingKeepsThePlanUntilThereIsANewOne) {
   const auto job = Measured(kUnmeasured, "key");
   const auto before = job->board().Current();
   EXPECT_FALSE(before->profile_wanted);
-  ASSERT_TRUE(job->Reprofile());
+  ASSERT_TRUE(sync::Reprofile(*job));
   EXPECT_EQ(job->View().record.state, JobState::kProfiling);
   EXPECT_TRUE(job->View().sweeps_again);
   // The same plan, of which ranks hear that they are to measure.
@@ -166,7 +166,7 @@ TEST_F(ProfileLifeTest, ReprofilingKeepsThePlanUntilThereIsANewOne) {
   EXPECT_GT(meanwhile->version.version, before->version.version);
   EXPECT_EQ(meanwhile->version.plan, before->version.plan);
   EXPECT_TRUE(meanwhile->profile_wanted);
-  ASSERT_TRUE(job->Reprofile());
+  ASSERT_TRUE(sync::Reprofile(*job));
   EXPECT_EQ(job->board().version(), meanwhile->version.version);
   EXPECT_TRUE(job->RowsOf(0).rows.empty());
 
@@ -190,7 +190,7 @@ TEST_F(ProfileLifeTest, ReprofilingKeepsThePlanUntilThereIsANewOne) {
 TEST_F(ProfileLifeTest, ARestartInTheMiddleOfReprofilingGoesOn) {
   const auto job = Measured(kUnmeasured, "key");
   const double baseline = job->board().Current()->curve->baseline_time_seconds();
-  ASSERT_TRUE(job->Reprofile());
+  ASSERT_TRUE(sync::Reprofile(*job));
   for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(Measure(*job, SlowSweep(rank, 2)));
   Restart();
   const auto again = Find(job);
@@ -214,7 +214,7 @@ TEST_F(ProfileLifeTest, WhatIsGivenMayBeMeasuredAfterAll) {
   RegisterAll(*job);
   AwaitRefined(*job);
   ASSERT_TRUE(AwaitState(*job, JobState::kRunning));
-  ASSERT_TRUE(job->Reprofile());
+  ASSERT_TRUE(sync::Reprofile(*job));
   for (int rank = 0; rank < 4; ++rank) ASSERT_TRUE(Measure(*job, SlowSweep(rank, 3)));
   ASSERT_TRUE(AwaitState(*job, JobState::kRunning));
   EXPECT_EQ(job->View().profile_source, "measured");
@@ -223,14 +223,14 @@ TEST_F(ProfileLifeTest, WhatIsGivenMayBeMeasuredAfterAll) {
 TEST_F(ProfileLifeTest, ASweepThatMakesNoProfileOrIsCancelledLeavesTheOldOne) {
   const auto job = Measured(kUnmeasured, "key");
   const auto plan = job->board().Current()->version.plan;
-  ASSERT_TRUE(job->Reprofile());
-  ASSERT_TRUE(job->CancelReprofile());
+  ASSERT_TRUE(sync::Reprofile(*job));
+  ASSERT_TRUE(sync::CancelReprofile(*job));
   EXPECT_EQ(job->View().record.state, JobState::kRunning);
   EXPECT_FALSE(job->View().sweeps_again);
   EXPECT_FALSE(job->board().Current()->profile_wanted);
   EXPECT_EQ(job->board().Current()->version.plan, plan);
-  ASSERT_TRUE(job->CancelReprofile());
-  ASSERT_TRUE(job->Reprofile());
+  ASSERT_TRUE(sync::CancelReprofile(*job));
+  ASSERT_TRUE(sync::Reprofile(*job));
   // No rank measured stage 1.
   for (int rank = 0; rank < 4; ++rank) {
     store::Measurements measured = Sweep(rank);
@@ -246,13 +246,13 @@ TEST_F(ProfileLifeTest, ASweepThatMakesNoProfileOrIsCancelledLeavesTheOldOne) {
 
 TEST_F(ProfileLifeTest, JobsThatCannotBeProfiledAgainSayWhy) {
   const auto job = Create(kUnmeasured, "", "key");
-  EXPECT_THAT(job->Reprofile().error().message, HasSubstr("not all ranks"));
+  EXPECT_THAT(sync::Reprofile(*job).error().message, HasSubstr("not all ranks"));
   RegisterAll(*job);
   ASSERT_TRUE(AwaitState(*job, JobState::kProfiling));
-  EXPECT_TRUE(job->Reprofile());  // It is at it.
+  EXPECT_TRUE(sync::Reprofile(*job));  // It is at it.
   EXPECT_FALSE(job->View().sweeps_again);
-  ASSERT_TRUE(job->Finish());
-  EXPECT_THAT(job->Reprofile().error().message, HasSubstr("has finished"));
+  ASSERT_TRUE(sync::Finish(*job));
+  EXPECT_THAT(sync::Reprofile(*job).error().message, HasSubstr("has finished"));
 }
 
 TEST_F(ProfileLifeTest, NotesAndThrottlingAreToldAndShown) {
@@ -290,7 +290,7 @@ TEST_F(ProfileLifeTest, TimesThatLeaveTheProfileAreDrift) {
     IterationReport iteration{.rank = 0, .plan_version = job->board().version(), .time_seconds = 1};
     iteration.kinds = {
         {.key = {.stage = 0, .clock_mhz = 1400}, .count = 60, .time_seconds = seconds}};
-    ASSERT_TRUE(job->Report({iteration}));
+    ASSERT_TRUE(sync::Report(*job, {iteration}));
   };
   for (int i = 0; i < 5; ++i) report(1.0);
   EXPECT_TRUE(job->View().drifts.empty());
@@ -303,7 +303,7 @@ TEST_F(ProfileLifeTest, TimesThatLeaveTheProfileAreDrift) {
   ASSERT_EQ(told.size(), 1U);
   EXPECT_THAT(told[0], HasSubstr("perseus job reprofile"));
   service_->events().Listen("none", [](const Event*) { return false; });
-  ASSERT_TRUE(job->Reprofile());
+  ASSERT_TRUE(sync::Reprofile(*job));
   EXPECT_TRUE(job->View().drifts.empty());
 }
 

@@ -24,13 +24,13 @@ TEST_F(RestartTest, ARunningJobHasItsPlanAtOnce) {
   auto job = Create();
   RegisterAll(*job);
   AwaitRefined(*job);
-  ASSERT_TRUE(job->AddStraggler({.pipeline = 1, .factor = 1.2}));
+  ASSERT_TRUE(sync::AddStraggler(*job, {.pipeline = 1, .factor = 1.2}));
   const auto before = job->board().Current();
   const std::string text = *before->curve->ComputationsTail(*before->PlanOf(0), 1);
   const std::string id = job->id();
   job.reset();
   Restart();
-  job = service_->Find(id);
+  job = sync::Find(*service_, id);
   ASSERT_NE(job, nullptr);
   const auto after = job->board().Current();
   ASSERT_NE(after, nullptr);
@@ -43,7 +43,7 @@ TEST_F(RestartTest, ARunningJobHasItsPlanAtOnce) {
   // Nothing is computed again.
   EXPECT_TRUE(job->View().refined);
   // The next straggler gets a new id, and the key is still taken.
-  EXPECT_EQ(*job->AddStraggler({.pipeline = 0, .factor = 1.2}), 2);
+  EXPECT_EQ(*sync::AddStraggler(*job, {.pipeline = 0, .factor = 1.2}), 2);
   EXPECT_EQ(Create(), job);
 }
 
@@ -58,7 +58,7 @@ TEST_F(RestartTest, PlansUnderConditionsAreFollowedAndKept) {
   ASSERT_NE(plan, nullptr);
   ASSERT_TRUE(plan->expected);
   EXPECT_GT(plan->saving_percent, 0);
-  ASSERT_TRUE(job->AddStraggler({.pipeline = 1, .factor = 1.2}));
+  ASSERT_TRUE(sync::AddStraggler(*job, {.pipeline = 1, .factor = 1.2}));
   const auto before = job->board().Current();
   EXPECT_EQ(before->version.reason, "straggler");
   EXPECT_GT(before->PlanOf(0)->saving_percent, plan->saving_percent);
@@ -68,7 +68,7 @@ TEST_F(RestartTest, PlansUnderConditionsAreFollowedAndKept) {
   const std::string id = job->id();
   job.reset();
   Restart();
-  job = service_->Find(id);
+  job = sync::Find(*service_, id);
   const auto after = job->board().Current();
   ASSERT_NE(after, nullptr);
   EXPECT_EQ(after->version.version, before->version.version);
@@ -89,22 +89,22 @@ TEST_F(RestartTest, EveryStateGoesOn) {
       .done = true};
   ASSERT_TRUE(Measure(*profiling, measured));
   auto finished = Create(kSmallSettings, kSmallProfile, "finished");
-  ASSERT_TRUE(finished->Finish());
+  ASSERT_TRUE(sync::Finish(*finished));
   auto deleted = Create(kSmallSettings, kSmallProfile, "deleted");
-  ASSERT_TRUE(service_->Delete(deleted->id()));
+  ASSERT_TRUE(sync::Delete(*service_, deleted->id()));
 
   const std::string ids[] = {registering->id(), profiling->id(), finished->id()};
   registering = profiling = finished = deleted = nullptr;
   Restart();
   EXPECT_EQ(service_->Jobs().size(), 3);
-  registering = service_->Find(ids[0]);
+  registering = sync::Find(*service_, ids[0]);
   EXPECT_EQ(registering->View().ranks_registered, 1);
   RegisterAll(*registering);
   EXPECT_TRUE(AwaitState(*registering, JobState::kRunning));
-  profiling = service_->Find(ids[1]);
+  profiling = sync::Find(*service_, ids[1]);
   EXPECT_EQ(profiling->View().record.state, JobState::kProfiling);
   EXPECT_EQ(profiling->View().ranks_measured, 1);
-  finished = service_->Find(ids[2]);
+  finished = sync::Find(*service_, ids[2]);
   EXPECT_EQ(finished->View().record.state, JobState::kFinished);
   ASSERT_NE(finished->board().Current(), nullptr);
   EXPECT_EQ(finished->board().Current()->version.reason, "no_plan");
@@ -120,7 +120,7 @@ TEST_F(RestartTest, ACurveThatIsLostIsComputedAgain) {
   service_.reset();
   soci::session(soci::sqlite3, "dbname=" + directory_.Path("store.sqlite")) << "DELETE FROM curves";
   Start();
-  job = service_->Find(id);
+  job = sync::Find(*service_, id);
   AwaitRefined(*job);
   // Ranks that hold the old version hear of a later one.
   EXPECT_GT(job->board().Current()->version.version, version);
@@ -130,27 +130,27 @@ TEST_F(RestartTest, ACurveThatIsLostIsComputedAgain) {
 TEST_F(RestartTest, SummariesOfIterationsArePartOfIt) {
   auto job = Create();
   RegisterAll(*job);
-  ASSERT_TRUE(job->Report({{.rank = 0, .plan_version = 0, .time_seconds = 5}}));
+  ASSERT_TRUE(sync::Report(*job, {{.rank = 0, .plan_version = 0, .time_seconds = 5}}));
   const std::string id = job->id();
-  job->Tick();
+  sync::Tick(*job);
   job.reset();
   Restart();
-  ASSERT_EQ(service_->Find(id)->View().iterations.size(), 1);
-  EXPECT_EQ(service_->Find(id)->View().iterations[0].total_seconds, 5);
+  ASSERT_EQ(sync::Find(*service_, id)->View().iterations.size(), 1);
+  EXPECT_EQ(sync::Find(*service_, id)->View().iterations[0].total_seconds, 5);
 }
 
 TEST_F(RestartTest, WhatWasReportedLastIsWrittenAtTheEnd) {
   auto job = Create();
   RegisterAll(*job);
-  ASSERT_TRUE(job->Report({{.rank = 0, .plan_version = 0, .time_seconds = 5}}));
-  job->Tick();
+  ASSERT_TRUE(sync::Report(*job, {{.rank = 0, .plan_version = 0, .time_seconds = 5}}));
+  sync::Tick(*job);
   // Within the second that the next write waits for.
-  ASSERT_TRUE(job->Report({{.rank = 0, .plan_version = 0, .time_seconds = 7}}));
+  ASSERT_TRUE(sync::Report(*job, {{.rank = 0, .plan_version = 0, .time_seconds = 7}}));
   const std::string id = job->id();
   job.reset();
   Restart();
-  ASSERT_EQ(service_->Find(id)->View().iterations.size(), 1);
-  EXPECT_EQ(service_->Find(id)->View().iterations[0].total_seconds, 12);
+  ASSERT_EQ(sync::Find(*service_, id)->View().iterations.size(), 1);
+  EXPECT_EQ(sync::Find(*service_, id)->View().iterations[0].total_seconds, 12);
 }
 
 TEST_F(RestartTest, ATargetThatNothingMeetsKeepsItsReason) {
@@ -164,7 +164,7 @@ TEST_F(RestartTest, ATargetThatNothingMeetsKeepsItsReason) {
   const std::string id = job->id();
   job.reset();
   Restart();
-  job = service_->Find(id);
+  job = sync::Find(*service_, id);
   EXPECT_EQ(job->View().record.state, JobState::kRunning);
   EXPECT_EQ(job->View().record.reason, reason);
 }
@@ -173,12 +173,12 @@ TEST_F(RestartTest, AStragglerThatExpiredMeanwhileIsGone) {
   auto job = Create();
   RegisterAll(*job);
   AwaitRefined(*job);
-  ASSERT_TRUE(job->AddStraggler({.pipeline = 1, .factor = 1.2, .expires_in_seconds = 10}));
+  ASSERT_TRUE(sync::AddStraggler(*job, {.pipeline = 1, .factor = 1.2, .expires_in_seconds = 10}));
   const std::string id = job->id();
   job.reset();
   now_ = now_ + 20;
   Restart();
-  job = service_->Find(id);
+  job = sync::Find(*service_, id);
   EXPECT_TRUE(Eventually([&] { return job->View().stragglers.empty(); }));
   EXPECT_TRUE(Eventually([&] { return job->board().Current()->version.reason == "target"; }));
 }

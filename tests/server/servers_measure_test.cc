@@ -44,7 +44,7 @@ TEST_F(ServersMeasureTest, TheProfileHoldsTheRowsOfAllServers) {
   for (const auto& one : {job, other}) {
     AwaitRefined(*one);
     EXPECT_EQ(one->View().record.state, JobState::kRunning);
-    ASSERT_TRUE(one->Refresh());
+    ASSERT_TRUE(sync::Refresh(*one));
     EXPECT_EQ(one->View().ranks_measured, 4);
   }
   const std::string profile =
@@ -61,7 +61,7 @@ TEST_F(ServersMeasureTest, OneServerEndsWhatRanksToldAnother) {
   RegisterAll(*job);
   for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(Measure(*job, Sweep(rank)));
   services_[0].reset();
-  const auto other = services_[1]->Find(id);
+  const auto other = sync::Find(*services_[1], id);
   ASSERT_TRUE(Measure(*other, Sweep(3)));
   EXPECT_TRUE(AwaitState(*other, JobState::kRunning));
 }
@@ -81,13 +81,13 @@ TEST_F(ServersMeasureTest, ALongPauseEndsTheSweepOnlyIfNoServerHeardOfOne) {
   RegisterAll(*job);
   ASSERT_TRUE(Measure(*job, Sweep(0)));
   ASSERT_TRUE(Measure(*job, Sweep(1)));
-  ASSERT_TRUE(other->Refresh());
+  ASSERT_TRUE(sync::Refresh(*other));
   EXPECT_EQ(other->View().record.state, JobState::kProfiling);
   now_[0] = now_[1] = 1000 + kProfileGraceSeconds - 1;
   ASSERT_TRUE(Measure(*job, Sweep(2, false)));
-  ASSERT_TRUE(other->Refresh());
+  ASSERT_TRUE(sync::Refresh(*other));
   now_[1] = 1000 + kProfileGraceSeconds + 1;
-  other->Tick();
+  sync::Tick(*other);
   EXPECT_EQ(other->View().record.state, JobState::kProfiling);
   now_[0] = now_[1] = 1000 + 2 * kProfileGraceSeconds;
   EXPECT_TRUE(AwaitState(*other, JobState::kRunning));

@@ -31,8 +31,8 @@ TEST_F(ServersProfileTest, AJobIsProfiledAgainByRanksOfBothServers) {
   MakeRunning();
   const double baseline = jobs_[0]->board().Current()->curve->baseline_time_seconds();
   // Both are asked at once: one sweep.
-  std::thread other([&] { EXPECT_TRUE(jobs_[1]->Reprofile()); });
-  EXPECT_TRUE(jobs_[0]->Reprofile());
+  std::thread other([&] { EXPECT_TRUE(sync::Reprofile(*jobs_[1])); });
+  EXPECT_TRUE(sync::Reprofile(*jobs_[0]));
   other.join();
   for (const auto& job : jobs_) {
     ASSERT_TRUE(Eventually([&] { return job->board().Current()->profile_wanted; }));
@@ -59,27 +59,27 @@ TEST_F(ServersProfileTest, AJobIsProfiledAgainByRanksOfBothServers) {
 
 TEST_F(ServersProfileTest, WhatAnotherServerBeganIsKnownToWhoMeasuresHere) {
   MakeRunning();
-  ASSERT_TRUE(jobs_[0]->Reprofile());
+  ASSERT_TRUE(sync::Reprofile(*jobs_[0]));
   ASSERT_TRUE(Measure(*jobs_[1], SlowSweep(0)));
-  ASSERT_TRUE(jobs_[0]->Refresh());
+  ASSERT_TRUE(sync::Refresh(*jobs_[0]));
   EXPECT_TRUE(jobs_[0]->RowsOf(0).done);
-  ASSERT_TRUE(jobs_[0]->CancelReprofile());
+  ASSERT_TRUE(sync::CancelReprofile(*jobs_[0]));
   // Late, at a server that has not heard of the end: kept, and of no effect.
   EXPECT_TRUE(Measure(*jobs_[1], SlowSweep(1)));
-  ASSERT_TRUE(jobs_[1]->Refresh());
+  ASSERT_TRUE(sync::Refresh(*jobs_[1]));
   EXPECT_EQ(Measure(*jobs_[1], SlowSweep(1)).error().code, FailureCode::kConflict);
   EXPECT_FALSE(jobs_[1]->View().sweeps_again);
   // What was measured then is none of the next sweep.
-  ASSERT_TRUE(jobs_[1]->Reprofile());
+  ASSERT_TRUE(sync::Reprofile(*jobs_[1]));
   EXPECT_TRUE(jobs_[1]->RowsOf(0).rows.empty());
-  ASSERT_TRUE(jobs_[0]->Refresh());
+  ASSERT_TRUE(sync::Refresh(*jobs_[0]));
   EXPECT_TRUE(jobs_[0]->RowsOf(0).rows.empty());
 }
 
 TEST_F(ServersProfileTest, OneServerEndsTheSweepThatAnotherBegan) {
   MakeRunning();
   const std::string id = jobs_[0]->id();
-  ASSERT_TRUE(jobs_[0]->Reprofile());
+  ASSERT_TRUE(sync::Reprofile(*jobs_[0]));
   for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(Measure(*jobs_[0], SlowSweep(rank)));
   jobs_[0].reset();
   services_[0].reset();
@@ -101,7 +101,7 @@ TEST_F(ServersProfileTest, TheLibraryIsOneForAll) {
   RegisterAll(*second->job);
   ASSERT_TRUE(AwaitState(*second->job, JobState::kRunning));
   EXPECT_THAT(second->job->View().profile_source, HasSubstr("reused from " + first->id()));
-  const auto other = services_[0]->GetFresh(second->job->id());
+  const auto other = sync::GetFresh(*services_[0], second->job->id());
   ASSERT_TRUE(other);
   EXPECT_EQ((*other)->View().profile_source, second->job->View().profile_source);
 }

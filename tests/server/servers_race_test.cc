@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/runtime/plan_work.h"
 #include "server/servers_testing.h"
 
 namespace perseus::server {
@@ -53,7 +54,7 @@ TEST_F(ServersRaceTest, RanksThatRaceForAPositionLeaveOne) {
   for (int rank = 0; rank < 4; ++rank) {
     store::RankRecord same = SmallRank(0);
     same.rank = rank;
-    (rank % 2 == 0 ? job : other)->Register(same, [&, rank](const auto& outcome) {
+    (rank % 2 == 0 ? job : other)->Do(RegisterRank{same}, {}, [&, rank](const auto& outcome) {
       if (outcome) {
         winner = rank;
         ++accepted;
@@ -65,7 +66,7 @@ TEST_F(ServersRaceTest, RanksThatRaceForAPositionLeaveOne) {
   }
   ASSERT_TRUE(Eventually([&] { return answered == 4; }));
   EXPECT_EQ(accepted, 1);
-  ASSERT_TRUE(other->Refresh());
+  ASSERT_TRUE(sync::Refresh(*other));
   ASSERT_EQ(other->Ranks().size(), 1);
   EXPECT_EQ(other->Ranks()[0].rank, winner);
 }
@@ -79,12 +80,12 @@ TEST_F(ServersRaceTest, ARefusedRankLeavesNoPositionTaken) {
     store::RankRecord moved = SmallRank(1);
     moved.rank = 0;
     std::promise<FailureCode> refused;
-    other->Register(moved, [&](const auto& outcome) {
+    other->Do(RegisterRank{moved}, {}, [&](const auto& outcome) {
       refused.set_value(outcome ? FailureCode::kInternal : outcome.error().code);
     });
     std::future<FailureCode> answer = refused.get_future();
     do {
-      ASSERT_TRUE(other->Refresh());
+      ASSERT_TRUE(sync::Refresh(*other));
     } while (answer.wait_for(std::chrono::seconds(0)) != std::future_status::ready);
     EXPECT_EQ(answer.get(), FailureCode::kConflict);
     const auto still_free = Register(*other, SmallRank(1));
@@ -121,12 +122,12 @@ TEST_F(ServersRaceTest, NoChangeOfTwoServersIsLost) {
   for (int server = 0; server < 2; ++server) {
     threads.emplace_back([&, server] {
       for (int i = 0; i < kEach; ++i) {
-        const auto id = jobs_[server]->AddStraggler(
-            {.pipeline = (server + i) % 2, .factor = 1 + 0.01 * (i + 1)});
+        const auto id = sync::AddStraggler(
+            *jobs_[server], {.pipeline = (server + i) % 2, .factor = 1 + 0.01 * (i + 1)});
         EXPECT_TRUE(id) << id.error().message;
         if (id) added[server].push_back(*id);
         if (i % 3 == 2 && id) {
-          EXPECT_TRUE(jobs_[server]->ClearStraggler(*id));
+          EXPECT_TRUE(sync::ClearStraggler(*jobs_[server], *id));
           added[server].pop_back();
         }
       }
@@ -137,7 +138,7 @@ TEST_F(ServersRaceTest, NoChangeOfTwoServersIsLost) {
   all.insert(added[1].begin(), added[1].end());
   EXPECT_EQ(all.size(), 2 * (kEach - kEach / 3));
   for (const auto& job : jobs_) {
-    ASSERT_TRUE(job->Refresh());
+    ASSERT_TRUE(sync::Refresh(*job));
     std::set<std::int64_t> there;
     for (const auto& straggler : job->View().stragglers) there.insert(straggler.id);
     EXPECT_EQ(there, all);
@@ -147,7 +148,8 @@ TEST_F(ServersRaceTest, NoChangeOfTwoServersIsLost) {
 
 TEST_F(ServersRaceTest, AStragglerBeginsAndExpiresOnceForAll) {
   MakeRunning();
-  ASSERT_TRUE(jobs_[0]->AddStraggler(
+  ASSERT_TRUE(sync::AddStraggler(
+      *jobs_[0],
       {.pipeline = 1, .factor = 1.2, .expires_in_seconds = 100, .starts_in_seconds = 50}));
   EXPECT_TRUE(AgreesOn(2));
   now_[0] = now_[1] = 1050;
@@ -160,12 +162,13 @@ TEST_F(ServersRaceTest, AStragglerBeginsAndExpiresOnceForAll) {
 TEST_F(ServersRaceTest, ClocksThatDifferMakeNoPlanFlap) {
   MakeRunning();
   now_[1] = 998;  // Two seconds behind.
-  ASSERT_TRUE(jobs_[1]->AddStraggler({.pipeline = 1, .factor = 1.2, .starts_in_seconds = 50}));
+  ASSERT_TRUE(
+      sync::AddStraggler(*jobs_[1], {.pipeline = 1, .factor = 1.2, .starts_in_seconds = 50}));
   now_[0] = 1051;
   now_[1] = 1049;
   EXPECT_TRUE(AgreesOn(3));
   // The slower one changes the job while it has not begun by its own clock.
-  ASSERT_TRUE(jobs_[1]->AddStraggler({.pipeline = 1, .factor = 1.1}));
+  ASSERT_TRUE(sync::AddStraggler(*jobs_[1], {.pipeline = 1, .factor = 1.1}));
   EXPECT_TRUE(AgreesOn(3));
   EXPECT_EQ(jobs_[1]->board().Current()->version.reason, "straggler");
   now_[1] = 1060;
@@ -175,8 +178,9 @@ TEST_F(ServersRaceTest, ClocksThatDifferMakeNoPlanFlap) {
 
 TEST_F(ServersRaceTest, AStragglerBeginsAlsoWhereTheServerThatWasToldIsGone) {
   MakeRunning();
-  ASSERT_TRUE(jobs_[0]->AddStraggler({.pipeline = 1, .factor = 1.2, .starts_in_seconds = 50}));
-  ASSERT_TRUE(jobs_[1]->Refresh());
+  ASSERT_TRUE(
+      sync::AddStraggler(*jobs_[0], {.pipeline = 1, .factor = 1.2, .starts_in_seconds = 50}));
+  ASSERT_TRUE(sync::Refresh(*jobs_[1]));
   jobs_[0].reset();
   services_[0].reset();
   now_[1] = 1050;
@@ -195,11 +199,12 @@ TEST_F(ServersRaceTest, WorkOfAServerThatDiedIsTakenOver) {
                                 .pipeline_parallel = 2,
                                 .data_parallel = 2,
                                 .settings_json = spec->settings_json,
-                                .profile_csv = spec->profile_csv};
+                                .profile_csv = spec->profile_csv,
+                                .profile_source = "given"};
   ASSERT_TRUE(dead->Write({record, store::WorkWanted{.job = record.id, .urgent = true}}));
   ASSERT_EQ(dead->ClaimWork(1).value(), record.id);
   Start(1);
-  const auto job = services_[1]->Find(record.id);
+  const auto job = sync::Find(*services_[1], record.id);
   ASSERT_NE(job, nullptr);
   AwaitRefined(*job);
   EXPECT_FALSE(dead->RenewWork(record.id, 1).value_or(false));
@@ -207,11 +212,13 @@ TEST_F(ServersRaceTest, WorkOfAServerThatDiedIsTakenOver) {
 
 TEST_F(ServersRaceTest, WhatTwoServersComputedIsKeptOnce) {
   MakeRunning();
-  ASSERT_TRUE(jobs_[0]->SetTarget("1.2x"));
+  ASSERT_TRUE(sync::SetTarget(*jobs_[0], "1.2x"));
+  const auto store = OpenStore();
   std::vector<std::thread> threads;
   std::atomic<int> settled = 0;
   for (const auto& job : jobs_) {
-    threads.emplace_back([&] { settled += job->Work([] { return true; }) ? 1 : 0; });
+    threads.emplace_back(
+        [&] { settled += WorkOnPlans(*job, *store, [] { return true; }) ? 1 : 0; });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(settled, 2);
@@ -230,7 +237,7 @@ TEST_F(ServersRaceTest, WhatTwoServersComputedIsKeptOnce) {
 TEST_F(ServersRaceTest, WhatTheStoreLostIsLostAndNoVersionGoesBack) {
   MakeRunning();
   const std::string id = jobs_[0]->id();
-  ASSERT_TRUE(jobs_[0]->AddStraggler({.pipeline = 1, .factor = 1.2}));
+  ASSERT_TRUE(sync::AddStraggler(*jobs_[0], {.pipeline = 1, .factor = 1.2}));
   ASSERT_TRUE(AgreesOn(3));
   const auto with = [&](const std::string& sql) {
     postgres_->Run(fmt::format(fmt::runtime(sql), id), database_);
@@ -244,7 +251,7 @@ TEST_F(ServersRaceTest, WhatTheStoreLostIsLostAndNoVersionGoesBack) {
     EXPECT_TRUE(job->View().stragglers.empty());
     EXPECT_EQ(job->board().Current()->version.reason, "target");
   }
-  EXPECT_TRUE(jobs_[1]->SetTarget("1.1x"));
+  EXPECT_TRUE(sync::SetTarget(*jobs_[1], "1.1x"));
 }
 
 TEST_F(ServersRaceTest, WhatIsShownWithoutTheDatabaseIsMarked) {
@@ -253,8 +260,8 @@ TEST_F(ServersRaceTest, WhatIsShownWithoutTheDatabaseIsMarked) {
   const auto is_stale = [&] {
     bool of_job = false;
     bool of_list = false;
-    EXPECT_TRUE(services_[0]->GetFresh(id, &of_job));
-    EXPECT_EQ(services_[0]->FreshJobs(&of_list).size(), 1);
+    EXPECT_TRUE(sync::GetFresh(*services_[0], id, &of_job));
+    EXPECT_EQ(sync::FreshJobs(*services_[0], &of_list).size(), 1);
     EXPECT_EQ(of_job, of_list);
     return of_job;
   };
@@ -264,7 +271,7 @@ TEST_F(ServersRaceTest, WhatIsShownWithoutTheDatabaseIsMarked) {
   postgres_->Start();
   EXPECT_TRUE(Eventually([&] {
     bool is_again = true;
-    return services_[0]->GetFresh(id, &is_again) && !is_again;
+    return sync::GetFresh(*services_[0], id, &is_again) && !is_again;
   }));
 }
 
@@ -276,7 +283,7 @@ TEST_F(ServersRaceTest, ADatabaseThatIsKilledLosesNothingAndComesBack) {
   for (int server = 0; server < 2; ++server) {
     threads.emplace_back([&, server] {
       while (!stopping) {
-        const auto id = jobs_[server]->AddStraggler({.pipeline = server, .factor = 1.2});
+        const auto id = sync::AddStraggler(*jobs_[server], {.pipeline = server, .factor = 1.2});
         if (id) {
           acknowledged[server].insert(*id);
         } else {
@@ -299,14 +306,14 @@ TEST_F(ServersRaceTest, ADatabaseThatIsKilledLosesNothingAndComesBack) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_GT(acknowledged[0].size() + acknowledged[1].size(), 5);
   for (const auto& job : jobs_) {
-    ASSERT_TRUE(Eventually([&] { return job->Refresh().has_value(); }));
+    ASSERT_TRUE(Eventually([&] { return sync::Refresh(*job).has_value(); }));
     std::set<std::int64_t> there;
     for (const auto& straggler : job->View().stragglers) there.insert(straggler.id);
     for (const auto& ids : acknowledged) {
       for (const std::int64_t id : ids) EXPECT_TRUE(there.contains(id)) << id;
     }
   }
-  EXPECT_TRUE(Eventually([&] { return jobs_[0]->ClearStragglers().has_value(); }));
+  EXPECT_TRUE(Eventually([&] { return sync::ClearStragglers(*jobs_[0]).has_value(); }));
   ASSERT_TRUE(Eventually([&] { return VersionOf(*jobs_[0]) == VersionOf(*jobs_[1]); }));
   EXPECT_TRUE(AgreesOn(VersionOf(*jobs_[0])));
 }

@@ -25,7 +25,7 @@ TEST_F(ServersTest, AJobIsFoundAtTheOtherServerAtOnce) {
   const auto other = Other(job);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(other->client_key(), "key");
-  EXPECT_EQ(services_[1]->GetByKey("key").value(), other);
+  EXPECT_EQ(sync::GetByKey(*services_[1], "key").value(), other);
   const auto again = CreateAt(1, kSmallSettings, kSmallProfile, "key");
   ASSERT_TRUE(again);
   EXPECT_FALSE(again->is_new);
@@ -41,10 +41,10 @@ TEST_F(ServersTest, AKeyThatTheOtherServerHasMeansItsJob) {
 }
 
 TEST_F(ServersTest, JobsThatNobodyMadeAreNotFound) {
-  EXPECT_EQ(services_[0]->Get("j-0123456789abcdef").error().code, FailureCode::kNotFound);
-  EXPECT_EQ(services_[0]->Get("j-0123456789abcdef").error().code, FailureCode::kNotFound);
-  EXPECT_EQ(services_[0]->Get("").error().code, FailureCode::kNotFound);
-  EXPECT_EQ(services_[0]->GetByKey("none").error().code, FailureCode::kNotFound);
+  EXPECT_EQ(sync::Get(*services_[0], "j-0123456789abcdef").error().code, FailureCode::kNotFound);
+  EXPECT_EQ(sync::Get(*services_[0], "j-0123456789abcdef").error().code, FailureCode::kNotFound);
+  EXPECT_EQ(sync::Get(*services_[0], "").error().code, FailureCode::kNotFound);
+  EXPECT_EQ(sync::GetByKey(*services_[0], "none").error().code, FailureCode::kNotFound);
 }
 
 TEST_F(ServersTest, RanksJoinAtEitherServer) {
@@ -60,10 +60,10 @@ TEST_F(ServersTest, ARankThatJoinedAtTheOtherServerIsKnownAtOnce) {
   const auto job = Create();
   const auto other = Other(job);
   ASSERT_TRUE(Register(*job, SmallRank(2)));
-  const auto rank = other->FindRank(2);
+  const auto rank = sync::FindRank(*other, 2);
   ASSERT_TRUE(rank);
   EXPECT_EQ(rank->node, "node1");
-  EXPECT_FALSE(other->FindRank(3));
+  EXPECT_FALSE(sync::FindRank(*other, 3));
 }
 
 TEST_F(ServersTest, APositionThatTheOtherServerGaveIsTaken) {
@@ -79,7 +79,7 @@ TEST_F(ServersTest, APositionThatTheOtherServerGaveIsTaken) {
             "dp_rank 0, pp_rank 0, tp_rank 0 is the position of rank 0, and cannot be that of rank "
             "3 too");
   const auto unheard = Other(Create(kSmallSettings, kSmallProfile, "second"));
-  ASSERT_TRUE(Register(*services_[0]->Find(unheard->id()), SmallRank(0)));
+  ASSERT_TRUE(Register(*sync::Find(*services_[0], unheard->id()), SmallRank(0)));
   rank = SmallRank(1);
   rank.rank = 0;
   const auto moved = Register(*unheard, rank);
@@ -93,22 +93,22 @@ TEST_F(ServersTest, APositionThatTheOtherServerGaveIsTaken) {
 TEST_F(ServersTest, AStragglerIsHeardOfAndClearedAtEither) {
   MakeRunning();
   const std::int64_t before = VersionOf(*jobs_[0]);
-  const auto id = jobs_[0]->AddStraggler({.pipeline = 1, .factor = 1.2});
+  const auto id = sync::AddStraggler(*jobs_[0], {.pipeline = 1, .factor = 1.2});
   ASSERT_TRUE(id) << id.error().message;
   // Before the other server can have heard of it.
-  ASSERT_TRUE(jobs_[1]->ClearStraggler(*id));
+  ASSERT_TRUE(sync::ClearStraggler(*jobs_[1], *id));
   EXPECT_TRUE(AgreesOn(before + 2));
-  EXPECT_EQ(jobs_[0]->ClearStraggler(*id).error().code, FailureCode::kNotFound);
-  ASSERT_TRUE(jobs_[0]->AddStraggler({.rank = 1, .factor = 1.2}));
-  ASSERT_TRUE(jobs_[1]->ClearStragglers());
+  EXPECT_EQ(sync::ClearStraggler(*jobs_[0], *id).error().code, FailureCode::kNotFound);
+  ASSERT_TRUE(sync::AddStraggler(*jobs_[0], {.rank = 1, .factor = 1.2}));
+  ASSERT_TRUE(sync::ClearStragglers(*jobs_[1]));
   EXPECT_TRUE(AgreesOn(before + 4));
   EXPECT_TRUE(jobs_[0]->View().stragglers.empty());
-  EXPECT_EQ(*jobs_[1]->AddStraggler({.node = "node0", .factor = 1.2}), 3);
+  EXPECT_EQ(*sync::AddStraggler(*jobs_[1], {.node = "node0", .factor = 1.2}), 3);
 }
 
 TEST_F(ServersTest, BothServeTheSamePlan) {
   MakeRunning();
-  ASSERT_TRUE(jobs_[0]->AddStraggler({.pipeline = 1, .factor = 1.2}));
+  ASSERT_TRUE(sync::AddStraggler(*jobs_[0], {.pipeline = 1, .factor = 1.2}));
   ASSERT_TRUE(AgreesOn(3));
   const auto here = jobs_[0]->board().Current();
   const auto there = jobs_[1]->board().Current();
@@ -127,11 +127,11 @@ TEST_F(ServersTest, WhoKnowsALaterVersionIsNeverToldAnEarlierOne) {
   std::atomic<std::int64_t> told = 0;
   const auto hear = [&](const auto& plan) { told = plan->version.version; };
   for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(jobs_[0]->AddStraggler({.pipeline = i % 2, .factor = 1.2}));
+    ASSERT_TRUE(sync::AddStraggler(*jobs_[0], {.pipeline = i % 2, .factor = 1.2}));
     const std::int64_t version = VersionOf(*jobs_[0]);
     told = 0;
     jobs_[1]->AwaitPlan(version, 60, hear);
-    ASSERT_TRUE(jobs_[0]->ClearStragglers());
+    ASSERT_TRUE(sync::ClearStragglers(*jobs_[0]));
     ASSERT_TRUE(Eventually([&] { return told > 0; }));
     EXPECT_EQ(told, version + 1);
   }
@@ -146,15 +146,15 @@ TEST_F(ServersTest, AVersionThatTheStoreNeverHadDoesNotKeepAnybodyWaiting) {
 
 TEST_F(ServersTest, AFinishedOrDeletedJobIsSoEverywhere) {
   MakeRunning();
-  ASSERT_TRUE(jobs_[0]->Finish());
-  EXPECT_EQ(jobs_[1]->SetTarget("1.1x").error().code, FailureCode::kConflict);
+  ASSERT_TRUE(sync::Finish(*jobs_[0]));
+  EXPECT_EQ(sync::SetTarget(*jobs_[1], "1.1x").error().code, FailureCode::kConflict);
   EXPECT_EQ(jobs_[1]->View().record.state, JobState::kFinished);
   EXPECT_EQ(jobs_[1]->board().Current()->version.reason, "no_plan");
   std::atomic<bool> told = false;
   jobs_[1]->AwaitPlan(VersionOf(*jobs_[1]), 60, [&](const auto& plan) { told = plan->gone; });
   const std::string id = jobs_[0]->id();
-  ASSERT_TRUE(services_[0]->Delete(id));
-  EXPECT_EQ(services_[1]->GetFresh(id).error().code, FailureCode::kNotFound);
+  ASSERT_TRUE(sync::Delete(*services_[0], id));
+  EXPECT_EQ(sync::GetFresh(*services_[1], id).error().code, FailureCode::kNotFound);
   EXPECT_TRUE(Eventually([&] { return told.load(); }));
   EXPECT_TRUE(Eventually([&] { return services_[1]->Jobs().empty(); }));
   // Its key is free, everywhere.
@@ -165,36 +165,37 @@ TEST_F(ServersTest, AFinishedOrDeletedJobIsSoEverywhere) {
 
 TEST_F(ServersTest, IterationsAreSummedOverServers) {
   MakeRunning();
-  ASSERT_TRUE(jobs_[0]->Report({{.rank = 0, .plan_version = 2, .time_seconds = 5}}));
-  ASSERT_TRUE(jobs_[1]->Report({{.rank = 1, .plan_version = 2, .time_seconds = 7}}));
+  ASSERT_TRUE(sync::Report(*jobs_[0], {{.rank = 0, .plan_version = 2, .time_seconds = 5}}));
+  ASSERT_TRUE(sync::Report(*jobs_[1], {{.rank = 1, .plan_version = 2, .time_seconds = 7}}));
   for (const auto& service : services_) {
     EXPECT_TRUE(Eventually([&] {
       now_[0] = now_[0] + 2;
       now_[1] = now_[1] + 2;
-      const auto iterations = service->GetFresh(jobs_[0]->id()).value()->View().iterations;
+      const auto iterations = sync::GetFresh(*service, jobs_[0]->id()).value()->View().iterations;
       return iterations.size() == 1 && iterations[0].reports == 2 &&
              iterations[0].total_seconds == 12 && iterations[0].least_seconds == 5 &&
              iterations[0].most_seconds == 7;
     }));
   }
   // A version that only the other server has heard of so far.
-  ASSERT_TRUE(jobs_[0]->AddStraggler({.pipeline = 1, .factor = 1.2}));
-  EXPECT_TRUE(jobs_[1]->Report({{.rank = 1, .plan_version = 3, .time_seconds = 7}}));
-  EXPECT_EQ(jobs_[1]->Report({{.rank = 1, .plan_version = 9, .time_seconds = 7}}).error().field,
-            "reports[0].plan_version");
+  ASSERT_TRUE(sync::AddStraggler(*jobs_[0], {.pipeline = 1, .factor = 1.2}));
+  EXPECT_TRUE(sync::Report(*jobs_[1], {{.rank = 1, .plan_version = 3, .time_seconds = 7}}));
+  EXPECT_EQ(
+      sync::Report(*jobs_[1], {{.rank = 1, .plan_version = 9, .time_seconds = 7}}).error().field,
+      "reports[0].plan_version");
 }
 
 TEST_F(ServersTest, ANewServerKnowsWhatTheOthersKnow) {
   MakeRunning();
-  ASSERT_TRUE(jobs_[0]->AddStraggler({.pipeline = 1, .factor = 1.2}));
+  ASSERT_TRUE(sync::AddStraggler(*jobs_[0], {.pipeline = 1, .factor = 1.2}));
   services_[1].reset();
-  ASSERT_TRUE(jobs_[0]->SetTarget("1.1x"));
+  ASSERT_TRUE(sync::SetTarget(*jobs_[0], "1.1x"));
   Start(1);
-  jobs_[1] = services_[1]->Find(jobs_[0]->id());
+  jobs_[1] = sync::Find(*services_[1], jobs_[0]->id());
   EXPECT_EQ(jobs_[1]->View().target, "1.1x");
   EXPECT_EQ(jobs_[1]->View().stragglers.size(), 1);
   services_[0].reset();
-  ASSERT_TRUE(jobs_[1]->ClearStragglers());
+  ASSERT_TRUE(sync::ClearStragglers(*jobs_[1]));
   AwaitRefined(*jobs_[1]);
 }
 

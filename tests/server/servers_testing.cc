@@ -36,6 +36,7 @@ std::unique_ptr<store::Store> ServersTest::OpenStore() const {
 void ServersTest::Start(int server) {
   ServiceOptions options;
   options.now_seconds = [&now = now_[server]] { return now.load(); };
+  options.steady_seconds = options.now_seconds;
   options.tick_seconds = 0.005;
   options.on_problem = [](const std::string& sentence) { ADD_FAILURE() << sentence; };
   Result<std::unique_ptr<JobService>> service = JobService::Start(OpenStore(), std::move(options));
@@ -49,7 +50,7 @@ Outcome<JobService::Created> ServersTest::CreateAt(int server, const std::string
   Outcome<JobSpec> spec = MakeJobSpec(settings, profile);
   if (!spec) throw std::runtime_error(spec.error().message);
   spec->client_key = client_key;
-  return services_[server]->Create(*spec);
+  return sync::Create(*services_[server], *spec);
 }
 
 std::shared_ptr<ManagedJob> ServersTest::Create(const std::string& settings,
@@ -61,7 +62,7 @@ std::shared_ptr<ManagedJob> ServersTest::Create(const std::string& settings,
 }
 
 std::shared_ptr<ManagedJob> ServersTest::Other(const std::shared_ptr<ManagedJob>& job) {
-  return services_[1]->Find(job->id());
+  return sync::Find(*services_[1], job->id());
 }
 
 void ServersTest::MakeRunning() {

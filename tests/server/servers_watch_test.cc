@@ -27,12 +27,12 @@ class ServersWatchTest : public ServersTest {
   void SetUp() override {
     ServersTest::SetUp();
     MakeRunning();
-    const auto set = jobs_[0]->SetWatch([](WatchSettings* settings) {
+    const auto set = sync::SetWatch(*jobs_[0], [](WatchSettings* settings) {
       settings->mode = DetectionMode::kAct;
       settings->shift = {.threshold = 0.05, .window = 8};
     });
     ASSERT_TRUE(set) << set.error().message;
-    ASSERT_TRUE(jobs_[1]->Refresh());
+    ASSERT_TRUE(sync::Refresh(*jobs_[1]));
   }
 
   // Iterations of all ranks as their plans say, but that rank 1 takes `factor` times as long;
@@ -40,8 +40,8 @@ class ServersWatchTest : public ServersTest {
   void Iterate(int times, double factor, const std::function<int(int rank)>& server_of) {
     for (int i = 0; i < times; ++i, ++iteration_) {
       // Whoever is told of a version has heard of it.
-      ASSERT_TRUE(jobs_[0]->Refresh());
-      ASSERT_TRUE(jobs_[1]->Refresh());
+      ASSERT_TRUE(sync::Refresh(*jobs_[0]));
+      ASSERT_TRUE(sync::Refresh(*jobs_[1]));
       const auto plan = jobs_[0]->board().Current();
       std::array<std::vector<IterationReport>, 2> reports;
       for (int rank = 0; rank < 4; ++rank) {
@@ -60,13 +60,13 @@ class ServersWatchTest : public ServersTest {
       }
       for (std::size_t server = 0; server < 2; ++server) {
         now_[server] = now_[server] + 1;
-        const auto reported = jobs_[server]->Report(reports[server]);
+        const auto reported = sync::Report(*jobs_[server], reports[server]);
         ASSERT_TRUE(reported) << reported.error().message;
-        jobs_[server]->Tick();
+        sync::Tick(*jobs_[server]);
       }
     }
-    ASSERT_TRUE(jobs_[0]->Refresh());
-    ASSERT_TRUE(jobs_[1]->Refresh());
+    ASSERT_TRUE(sync::Refresh(*jobs_[0]));
+    ASSERT_TRUE(sync::Refresh(*jobs_[1]));
   }
 
   std::vector<store::StragglerRecord> Stragglers(int server) const {

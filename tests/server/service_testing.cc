@@ -41,6 +41,7 @@ void ServiceTest::Start(ServiceOptions options) {
       store::Store::Open("sqlite:" + directory_.Path("store.sqlite"));
   if (!store) throw std::runtime_error(store.error().message);
   if (!options.now_seconds) options.now_seconds = [this] { return now_.load(); };
+  if (!options.steady_seconds) options.steady_seconds = options.now_seconds;
   options.tick_seconds = 0.005;
   Result<std::unique_ptr<JobService>> service =
       JobService::Start(*std::move(store), std::move(options));
@@ -60,13 +61,13 @@ std::shared_ptr<ManagedJob> ServiceTest::Create(const std::string& settings,
   if (!spec) throw std::runtime_error(spec.error().message);
   spec->client_key = client_key;
   spec->name = "small";
-  const Outcome<JobService::Created> created = service_->Create(*spec);
+  const Outcome<JobService::Created> created = sync::Create(*service_, *spec);
   if (!created) throw std::runtime_error(created.error().message);
   return created->job;
 }
 
 std::shared_ptr<ManagedJob> ServiceTest::Find(const std::shared_ptr<ManagedJob>& job) const {
-  return service_->Find(job->id());
+  return sync::Find(*service_, job->id());
 }
 
 store::RankRecord SmallRank(int rank) {
@@ -103,7 +104,7 @@ store::Measurements Sweep(int rank, bool done) {
 
 Outcome<std::int64_t> Register(ManagedJob& job, const store::RankRecord& rank) {
   std::promise<Outcome<std::int64_t>> answer;
-  job.Register(rank, [&](const Outcome<ManagedJob::Registered>& met) {
+  job.Do(RegisterRank{rank}, {}, [&](const Outcome<Answer>& met) {
     answer.set_value(met ? Outcome<std::int64_t>(met->plan_version) : tl::unexpected(met.error()));
   });
   return answer.get_future().get();
@@ -117,9 +118,9 @@ void RegisterAll(ManagedJob& job) {
 }
 
 Outcome<void> Measure(ManagedJob& job, const store::Measurements& measured) {
-  std::promise<Outcome<void>> answer;
-  job.Measure(measured, [&](const Outcome<void>& outcome) { answer.set_value(outcome); });
-  return answer.get_future().get();
+  const auto taken = DoAndWait(job, TakeMeasurements{measured});
+  if (!taken) return tl::unexpected(taken.error());
+  return {};
 }
 
 void AwaitRefined(const ManagedJob& job) {

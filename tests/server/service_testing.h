@@ -14,6 +14,7 @@
 
 #include "common/temporary_directory.h"
 #include "server/runtime/job_service.h"
+#include "server/sync.h"
 
 namespace perseus::server {
 

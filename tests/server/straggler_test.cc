@@ -42,7 +42,7 @@ class StragglerTest : public ServiceTest {
 TEST_F(StragglerTest, TheOthersSlowDownAndTheStragglerRunsAtItsFastest) {
   const double target = Requested(0);
   const std::int64_t before = Version();
-  const auto id = job_->AddStraggler({.pipeline = 1, .factor = 1.15});
+  const auto id = sync::AddStraggler(*job_, {.pipeline = 1, .factor = 1.15});
   ASSERT_TRUE(id) << id.error().message;
   EXPECT_EQ(Version(), before + 1);
   EXPECT_EQ(Plan()->version.reason, "straggler");
@@ -57,12 +57,12 @@ TEST_F(StragglerTest, TheOthersSlowDownAndTheStragglerRunsAtItsFastest) {
   ASSERT_NE(after, plans.end());
   EXPECT_GT(after->requested_time_seconds, 1.15 * Fastest());
 
-  ASSERT_TRUE(job_->ClearStraggler(*id));
+  ASSERT_TRUE(sync::ClearStraggler(*job_, *id));
   EXPECT_EQ(Version(), before + 2);
   EXPECT_EQ(Plan()->version.reason, "target");
   EXPECT_EQ(Requested(0), target);
   EXPECT_EQ(Requested(1), target);
-  EXPECT_EQ(job_->ClearStraggler(*id).error().code, FailureCode::kNotFound);
+  EXPECT_EQ(sync::ClearStraggler(*job_, *id).error().code, FailureCode::kNotFound);
 }
 
 // What is shown of the job is what all its pipelines do, waiting included.
@@ -71,7 +71,7 @@ TEST_F(StragglerTest, TheWholeJobWaitsForTheStraggler) {
   EXPECT_EQ(whole()["straggling"], false);
   EXPECT_EQ(whole()["iteration_time_s"], Plan()->PlanOf(0)->iteration_time_seconds);
   EXPECT_NEAR(whole()["saving_percent"].get<double>(), Plan()->PlanOf(0)->saving_percent, 1e-9);
-  ASSERT_TRUE(job_->AddStraggler({.pipeline = 1, .delay_seconds = 100}));
+  ASSERT_TRUE(sync::AddStraggler(*job_, {.pipeline = 1, .delay_seconds = 100}));
   const double slowed = Fastest() + 100;
   EXPECT_EQ(whole()["straggling"], true);
   EXPECT_NEAR(whole()["iteration_time_s"].get<double>(), slowed, 1e-9);
@@ -88,19 +88,20 @@ TEST_F(StragglerTest, TheWholeJobWaitsForTheStraggler) {
 }
 
 TEST_F(StragglerTest, NobodyIsSlowerThanTStar) {
-  ASSERT_TRUE(job_->AddStraggler({.pipeline = 0, .factor = 50}));
+  ASSERT_TRUE(sync::AddStraggler(*job_, {.pipeline = 0, .factor = 50}));
   EXPECT_EQ(Requested(1), TStar());
   EXPECT_EQ(Requested(0), Fastest());
 }
 
 TEST_F(StragglerTest, ARankSlowsItsPipelineAsItsReplaySays) {
-  ASSERT_TRUE(job_->AddStraggler({.rank = 1, .factor = 1.15}));  // Pipeline 0, the longer stage.
+  ASSERT_TRUE(
+      sync::AddStraggler(*job_, {.rank = 1, .factor = 1.15}));  // Pipeline 0, the longer stage.
   EXPECT_EQ(Requested(0), Fastest());
   const double slowed = Plan()->curve->SlowedSeconds(&Plan()->curve->fastest(), {1, 1.15});
   EXPECT_LE(Requested(1), slowed);
   EXPECT_GT(Requested(1), Fastest());
-  ASSERT_TRUE(job_->ClearStragglers());
-  ASSERT_TRUE(job_->AddStraggler({.node = "node1", .delay_seconds = 1}));
+  ASSERT_TRUE(sync::ClearStragglers(*job_));
+  ASSERT_TRUE(sync::AddStraggler(*job_, {.node = "node1", .delay_seconds = 1}));
   EXPECT_EQ(Requested(1), Fastest());
   EXPECT_LE(Requested(0), Fastest() + 1);
 }
@@ -112,9 +113,9 @@ TEST_F(StragglerTest, TheStragglerIsAsEarlyAsItCanBe) {
   int at_maximum_clocks = 0;
   for (int round = 0; round < 40; ++round) {
     const std::vector<double> factors = {slow(random), slow(random)};
-    ASSERT_TRUE(job_->ClearStragglers());
-    ASSERT_TRUE(job_->AddStraggler({.rank = 0, .factor = factors[0]}));
-    ASSERT_TRUE(job_->AddStraggler({.rank = 1, .factor = factors[1]}));
+    ASSERT_TRUE(sync::ClearStragglers(*job_));
+    ASSERT_TRUE(sync::AddStraggler(*job_, {.rank = 0, .factor = factors[0]}));
+    ASSERT_TRUE(sync::AddStraggler(*job_, {.rank = 1, .factor = factors[1]}));
     const auto plan = Plan();
     const Curve& curve = *plan->curve;
     const double by_plan = curve.SlowedSeconds(&curve.fastest(), factors);
@@ -129,9 +130,9 @@ TEST_F(StragglerTest, TheStragglerIsAsEarlyAsItCanBe) {
 }
 
 TEST_F(StragglerTest, TheSlowestOfSeveralCounts) {
-  ASSERT_TRUE(job_->AddStraggler({.rank = 2, .factor = 1.01}));
-  ASSERT_TRUE(job_->AddStraggler({.rank = 2, .factor = 1.2}));
-  ASSERT_TRUE(job_->AddStraggler({.rank = 3, .factor = 1.05}));
+  ASSERT_TRUE(sync::AddStraggler(*job_, {.rank = 2, .factor = 1.01}));
+  ASSERT_TRUE(sync::AddStraggler(*job_, {.rank = 2, .factor = 1.2}));
+  ASSERT_TRUE(sync::AddStraggler(*job_, {.rank = 3, .factor = 1.05}));
   // The first stage was not critical, and is now: the fastest plan has slowed it for nothing.
   EXPECT_EQ(Plan()->PlanOf(1), nullptr);
   const double slowed = Plan()->curve->SlowedSeconds(nullptr, {1.2, 1.05});
@@ -140,16 +141,16 @@ TEST_F(StragglerTest, TheSlowestOfSeveralCounts) {
 }
 
 TEST_F(StragglerTest, AStragglerInEachPipelineLeavesBothAtTheirFastest) {
-  ASSERT_TRUE(job_->AddStraggler({.pipeline = 0, .factor = 1.1}));
-  ASSERT_TRUE(job_->AddStraggler({.pipeline = 1, .factor = 1.3}));
+  ASSERT_TRUE(sync::AddStraggler(*job_, {.pipeline = 0, .factor = 1.1}));
+  ASSERT_TRUE(sync::AddStraggler(*job_, {.pipeline = 1, .factor = 1.3}));
   EXPECT_EQ(Requested(0), Fastest());
   EXPECT_EQ(Requested(1), Fastest());
 }
 
 TEST_F(StragglerTest, ATargetBeyondTheStragglerStays) {
-  ASSERT_TRUE(job_->SetTarget("tstar"));
+  ASSERT_TRUE(sync::SetTarget(*job_, "tstar"));
   AwaitRefined(*job_);
-  ASSERT_TRUE(job_->AddStraggler({.pipeline = 1, .factor = 1.01}));
+  ASSERT_TRUE(sync::AddStraggler(*job_, {.pipeline = 1, .factor = 1.01}));
   EXPECT_EQ(Plan()->version.reason, "target");
   EXPECT_EQ(Requested(0), TStar());
 }
@@ -157,8 +158,8 @@ TEST_F(StragglerTest, ATargetBeyondTheStragglerStays) {
 TEST_F(StragglerTest, OneThatBeginsLaterAndExpires) {
   const std::int64_t before = Version();
   const double target = Requested(0);
-  ASSERT_TRUE(job_->AddStraggler(
-      {.pipeline = 1, .factor = 1.2, .expires_in_seconds = 100, .starts_in_seconds = 50}));
+  ASSERT_TRUE(sync::AddStraggler(
+      *job_, {.pipeline = 1, .factor = 1.2, .expires_in_seconds = 100, .starts_in_seconds = 50}));
   EXPECT_EQ(Version(), before);
   now_ = now_ + 50;
   ASSERT_TRUE(Eventually([&] { return Version() == before + 1; }));
@@ -170,7 +171,7 @@ TEST_F(StragglerTest, OneThatBeginsLaterAndExpires) {
 }
 
 TEST_F(StragglerTest, ARankThatMovesToASlowNodeStraggles) {
-  ASSERT_TRUE(job_->AddStraggler({.node = "node1", .factor = 1.15}));
+  ASSERT_TRUE(sync::AddStraggler(*job_, {.node = "node1", .factor = 1.15}));
   EXPECT_GT(Requested(0), Fastest());
   store::RankRecord moved = SmallRank(0);
   moved.node = "node1";
@@ -184,7 +185,7 @@ TEST_F(StragglerTest, BeforeThereIsACurveItIsRemembered) {
   const auto job = Create(R"({"schedule":"1f1b","microbatches":4,"data_parallel":2,)"
                           R"("blocking_power":20,"at":"fastest","effort":0.05})",
                           kSmallProfile, "second");
-  ASSERT_TRUE(job->AddStraggler({.pipeline = 1, .factor = 1.2}));
+  ASSERT_TRUE(sync::AddStraggler(*job, {.pipeline = 1, .factor = 1.2}));
   RegisterAll(*job);
   AwaitRefined(*job);
   EXPECT_EQ(job->board().Current()->version.reason, "straggler");
@@ -192,7 +193,7 @@ TEST_F(StragglerTest, BeforeThereIsACurveItIsRemembered) {
 
 TEST_F(StragglerTest, WhatCannotBeIsSaid) {
   const auto failure = [&](const StragglerRequest& request) {
-    const auto added = job_->AddStraggler(request);
+    const auto added = sync::AddStraggler(*job_, request);
     return added ? "accepted" : added.error().message;
   };
   EXPECT_THAT(failure({.factor = 1.2}), HasSubstr("exactly one"));

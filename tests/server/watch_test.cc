@@ -32,7 +32,7 @@ class WatchTest : public ServiceTest {
   }
 
   void SetMode(DetectionMode mode, int window = 8) {
-    const auto set = job_->SetWatch([&](WatchSettings* settings) {
+    const auto set = sync::SetWatch(*job_, [&](WatchSettings* settings) {
       settings->mode = mode;
       settings->shift = {.threshold = 0.05, .window = window};
     });
@@ -66,9 +66,9 @@ class WatchTest : public ServiceTest {
       reports.push_back(report);
       clients.push_back({.rank = rank, .shadow = shadow});
     }
-    const auto reported = job_->Report(reports, clients);
+    const auto reported = sync::Report(*job_, reports, clients);
     ASSERT_TRUE(reported) << reported.error().message;
-    job_->Tick();
+    sync::Tick(*job_);
     ++iteration_;
   }
   void IterateTimes(int times, const std::map<int, double>& factors = {}) {
@@ -142,12 +142,12 @@ TEST_F(WatchTest, ActAnswersAndClears) {
 
 TEST_F(WatchTest, AnOperatorsStragglersStayAndTheirWordHolds) {
   SetMode(DetectionMode::kAct);
-  ASSERT_TRUE(job_->AddStraggler({.pipeline = 0, .factor = 1.1}));
+  ASSERT_TRUE(sync::AddStraggler(*job_, {.pipeline = 0, .factor = 1.1}));
   IterateTimes(16);
   IterateTimes(12, {{3, 1.3}});
   ASSERT_EQ(job_->View().stragglers.size(), 2U);
   // Cleared by hand: left alone until it has recovered.
-  ASSERT_TRUE(job_->ClearStraggler(job_->View().stragglers[1].id));
+  ASSERT_TRUE(sync::ClearStraggler(*job_, job_->View().stragglers[1].id));
   IterateTimes(24, {{3, 1.3}});
   ASSERT_EQ(job_->View().stragglers.size(), 1U);
   EXPECT_EQ(job_->View().stragglers[0].pipeline, 0);
@@ -157,7 +157,7 @@ TEST_F(WatchTest, AnOperatorsStragglersStayAndTheirWordHolds) {
   EXPECT_EQ(job_->View().stragglers.size(), 2U);
   // Off: what it found goes, what others said stays.
   SetMode(DetectionMode::kOff);
-  job_->Tick();
+  sync::Tick(*job_);
   ASSERT_EQ(job_->View().stragglers.size(), 1U);
   EXPECT_EQ(job_->View().stragglers[0].pipeline, 0);
 }
@@ -170,7 +170,7 @@ TEST_F(WatchTest, ARestartForgetsNeitherSettingsNorStragglers) {
   const std::string id = job_->id();
   job_.reset();
   Restart();
-  job_ = service_->Find(id);
+  job_ = sync::Find(*service_, id);
   ASSERT_NE(job_, nullptr);
   AwaitRefined(*job_);
   EXPECT_EQ(job_->View().watch.settings.mode, DetectionMode::kAct);
@@ -191,8 +191,9 @@ TEST_F(WatchTest, SlowIterationsAreExplainedOrNot) {
 
 TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
   const auto version = Plan()->version.version;
-  ASSERT_TRUE(job_->SetWatch(
-      [](WatchSettings* settings) { settings->comparison = {.every = 10, .iterations = 4}; }));
+  ASSERT_TRUE(sync::SetWatch(*job_, [](WatchSettings* settings) {
+    settings->comparison = {.every = 10, .iterations = 4};
+  }));
   EXPECT_EQ(Plan()->version.version, version + 1);
   const RankPlanText text = RankPlanJson("j", *Plan(), 0, 0, "\"rank\":0");
   EXPECT_THAT(text.own, HasSubstr(R"("comparison":{"every":10,"iterations":4},)"));
@@ -212,7 +213,7 @@ TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
   for (const auto& summary : job_->View().iterations) {
     EXPECT_TRUE(summary.plan_version == 0 || summary.plan_version == version + 1);
   }
-  ASSERT_TRUE(job_->SetWatch([](WatchSettings* settings) { settings->comparison = {}; }));
+  ASSERT_TRUE(sync::SetWatch(*job_, [](WatchSettings* settings) { settings->comparison = {}; }));
   EXPECT_EQ(Plan()->version.version, version + 2);
   EXPECT_FALSE(Plan()->comparison.is_on());
   // Detection alone is no news for ranks.
@@ -221,7 +222,7 @@ TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
 }
 
 TEST_F(WatchTest, DetectionGoesOnWhileThePlanIsCompared) {
-  ASSERT_TRUE(job_->SetWatch([](WatchSettings* settings) {
+  ASSERT_TRUE(sync::SetWatch(*job_, [](WatchSettings* settings) {
     settings->mode = DetectionMode::kAdvisory;
     settings->shift.window = 8;
     settings->comparison = {.every = 10, .iterations = 4};
@@ -236,7 +237,8 @@ TEST_F(WatchTest, DetectionGoesOnWhileThePlanIsCompared) {
 // A trainer that plans its steps itself follows no version, and is not at maximum clocks.
 TEST_F(WatchTest, IterationsWithAPlanOfTheirOwnAreNotAmongThoseAtMaximumClocks) {
   const auto report = [&](ReportedClocks clocks, double seconds) {
-    return job_->Report({{.rank = 0,
+    return sync::Report(*job_,
+                        {{.rank = 0,
                           .iteration = iteration_++,
                           .plan_version = 0,
                           .time_seconds = seconds,

@@ -14,6 +14,7 @@
 #include "http/server.h"
 #include "server/api/api_text.h"
 #include "server/runtime/job_service.h"
+#include "server/runtime/waiting.h"
 
 // Handlers about one job, which the first parameter of the route names.
 namespace perseus::server {
@@ -35,12 +36,13 @@ inline http::Handler OnJob(JobService& service, JobAnswer answer) {
   return [&service, answer = std::move(answer)](const http::Request& request,
                                                 const std::vector<std::string>& parameters,
                                                 const http::Responder& responder) {
-    bool is_stale = false;
-    const auto job = request.method == "GET" ? service.GetFresh(parameters[0], &is_stale)
-                                             : service.Get(parameters[0]);
-    http::Response response = job ? answer(**job, request) : FailureResponse(job.error());
-    if (job && is_stale) response.headers.emplace_back(kStaleHeader, kStaleSentence);
-    responder.Send(std::move(response));
+    const auto send = [request, responder, answer](const auto& job, bool is_stale) {
+      http::Response response = job ? answer(**job, request) : FailureResponse(job.error());
+      if (job && is_stale) response.headers.emplace_back(kStaleHeader, kStaleSentence);
+      responder.Send(std::move(response));
+    };
+    if (request.method == "GET") return service.GetFresh(parameters[0], send);
+    service.Get(parameters[0], [send](const auto& job) { send(job, false); });
   };
 }
 
@@ -53,12 +55,10 @@ inline http::Handler OnJobLater(JobService& service, JobHandler handle) {
   return [&service, handle = std::move(handle)](const http::Request& request,
                                                 const std::vector<std::string>& parameters,
                                                 const http::Responder& responder) {
-    const auto job = service.Get(parameters[0]);
-    if (job) {
-      handle(*job, request, responder);
-    } else {
+    service.Get(parameters[0], [request, responder, handle](const auto& job) {
+      if (job) return handle(*job, request, responder);
       responder.Send(FailureResponse(job.error()));
-    }
+    });
   };
 }
 

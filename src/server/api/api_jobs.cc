@@ -66,7 +66,8 @@ Response CreateJob(JobService& service, const Request& request) {
   if (!spec) return FailureResponse(spec.error());
   spec->client_key = job->client_key;
   spec->name = job->name;
-  const Outcome<JobService::Created> created = service.Create(*spec);
+  const auto created = Await<Outcome<JobService::Created>>(
+      [&](auto&& done) { service.Create(*spec, store::JobOrigin::kApi, {}, done); });
   if (!created) return FailureResponse(created.error());
   Response response = JsonAnswer(created->is_new ? 201 : 200, JobJson(created->job->View()));
   response.headers.emplace_back("Location", "/api/v1/jobs/" + created->job->id());
@@ -76,7 +77,7 @@ Response CreateJob(JobService& service, const Request& request) {
 Response ListJobs(JobService& service) {
   nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
   bool is_stale = false;
-  for (const auto& job : service.FreshJobs(&is_stale)) jobs.push_back(JobSummaryJson(job->View()));
+  for (const auto& job : service.Jobs()) jobs.push_back(JobSummaryJson(job->View()));
   Response response = JsonAnswer(200, {{"jobs", std::move(jobs)}});
   if (is_stale) response.headers.emplace_back(kStaleHeader, kStaleSentence);
   return response;
@@ -91,7 +92,7 @@ Response SetPoint(ManagedJob& job, const Request& request) {
     at = value.IsNumber() ? fmt::format("{}", value.Number(kPositive)) : value.String();
   });
   if (!read) return FailureResponse(read.error());
-  const Outcome<void> set = job.SetTarget(at);
+  const auto set = DoAndWait(job, SetTarget{at});
   return set ? JsonAnswer(200, JobJson(job.View())) : FailureResponse(set.error());
 }
 
@@ -160,11 +161,12 @@ void AddJobRoutes(JobService& service, std::vector<http::Route>* routes) {
   add("GET", "/api/v1/jobs/{id}", Role::kRead,
       [](ManagedJob& job, const Request&) { return JsonAnswer(200, JobJson(job.View())); });
   add("DELETE", "/api/v1/jobs/{id}", Role::kOperate, [&service](ManagedJob& job, const Request&) {
-    const Outcome<void> deleted = service.Delete(job.id());
+    const auto deleted = DoAndWait(job, DeleteJob{});
+    service.Forget(job.id());
     return deleted ? NoContent() : FailureResponse(deleted.error());
   });
   add("POST", "/api/v1/jobs/{id}/finish", Role::kTrain, [](ManagedJob& job, const Request&) {
-    const Outcome<void> finished = job.Finish();
+    const auto finished = DoAndWait(job, FinishJob{});
     return finished ? JsonAnswer(200, JobJson(job.View())) : FailureResponse(finished.error());
   });
   add("PUT", "/api/v1/jobs/{id}/point", Role::kOperate, SetPoint);

@@ -119,14 +119,14 @@ Outcome<store::Measurements> ReadMeasurements(const std::string& body) {
   return measured;
 }
 
-void TakeMeasurements(const JobPointer& job, const Request& request, const Responder& responder) {
+void TakeRows(const JobPointer& job, const Request& request, const Responder& responder) {
   Outcome<store::Measurements> measured = ReadMeasurements(request.body);
   if (!measured) {
     responder.Send(FailureResponse(measured.error()));
     return;
   }
   const std::size_t rows = measured->rows.size();
-  job->Measure(*std::move(measured), [responder, rows](const Outcome<void>& done) {
+  job->Do(TakeMeasurements{*std::move(measured)}, {}, [responder, rows](const auto& done) {
     responder.Send(done ? JsonAnswer(200, {{"rows", rows}}) : FailureResponse(done.error()));
   });
 }
@@ -141,7 +141,8 @@ http::Response ShowMeasurements(ManagedJob& job, const Request& request) {
   }
   const std::int64_t number = **rank;
   const bool is_possible = number >= 0 && number < job.shape().world_size();
-  if (!is_possible || !job.FindRank(static_cast<int>(number))) {
+  if (!is_possible || !Await<Outcome<store::RankRecord>>(
+                          [&](auto&& found) { job.FindRank(static_cast<int>(number), found); })) {
     return FailureResponse({FailureCode::kNotFound,
                             fmt::format("rank {} is not registered; register it first", number),
                             "rank"});
@@ -157,7 +158,7 @@ http::Response ShowMeasurements(ManagedJob& job, const Request& request) {
 void AddMeasurementRoutes(JobService& service, std::vector<http::Route>* routes) {
   constexpr const char* kPattern = "/api/v1/jobs/{id}/measurements";
   routes->push_back({"POST", kPattern, Role::kTrain, kMostMeasurementBytes, false,
-                     OnJobLater(service, TakeMeasurements)});
+                     OnJobLater(service, TakeRows)});
   // Of trainers, too: who may report may ask what was.
   routes->push_back({"GET", kPattern, Role::kRead, {}, false, OnJob(service, ShowMeasurements)});
 }

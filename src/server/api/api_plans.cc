@@ -85,7 +85,10 @@ void GetPlan(const JobPointer& job, const Request& request, const Responder& res
   }
   const std::int64_t number = **rank;
   const bool is_possible = number >= 0 && number < job->shape().world_size();
-  const auto record = is_possible ? job->FindRank(static_cast<int>(number)) : std::nullopt;
+  const auto record = is_possible ? Await<Outcome<store::RankRecord>>([&](auto&& found) {
+    job->FindRank(static_cast<int>(number), found);
+  })
+                                  : Fail(FailureCode::kNotFound, "");
   if (!record) {
     responder.Send(FailureResponse(NotRegistered(number, "rank")));
     return;
@@ -133,7 +136,8 @@ void GetPlans(const JobPointer& job, const Request& request, const Responder& re
   // One plan for all ranks that run the same.
   std::map<std::pair<int, int>, std::vector<int>> groups;
   for (const int rank : *ranks) {
-    const auto record = job->FindRank(rank);
+    const auto record =
+        Await<Outcome<store::RankRecord>>([&](auto&& found) { job->FindRank(rank, found); });
     if (!record) {
       responder.Send(FailureResponse(NotRegistered(rank, "ranks")));
       return;

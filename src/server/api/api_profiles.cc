@@ -44,7 +44,7 @@ Response DeleteProfile(JobService& service, const std::string& id) {
   return deleted ? NoContent() : FailureResponse(deleted.error());
 }
 
-Response ShowJob(ManagedJob& job, const Outcome<void>& done) {
+Response ShowJob(ManagedJob& job, const Outcome<Answer>& done) {
   return done ? JsonAnswer(200, JobJson(job.View())) : FailureResponse(done.error());
 }
 
@@ -83,9 +83,11 @@ void AddProfileRoutes(JobService& service, std::vector<http::Route>* routes) {
     routes->push_back(
         {method, kAgain, Role::kOperate, {}, false, OnJob(service, std::move(answer))});
   };
-  add("POST", [](ManagedJob& job, const Request&) { return ShowJob(job, job.Reprofile()); });
-  add("DELETE",
-      [](ManagedJob& job, const Request&) { return ShowJob(job, job.CancelReprofile()); });
+  add("POST",
+      [](ManagedJob& job, const Request&) { return ShowJob(job, DoAndWait(job, Reprofile{})); });
+  add("DELETE", [](ManagedJob& job, const Request&) {
+    return ShowJob(job, DoAndWait(job, CancelReprofile{}));
+  });
 }
 
 }  // namespace perseus::server

@@ -58,13 +58,13 @@ Outcome<store::RankRecord> ReadRank(const std::string& body) {
   return rank;
 }
 
-void RegisterRank(const JobPointer& job, const Request& request, const Responder& responder) {
+void TakeRank(const JobPointer& job, const Request& request, const Responder& responder) {
   Outcome<store::RankRecord> rank = ReadRank(request.body);
   if (!rank) {
     responder.Send(FailureResponse(rank.error()));
     return;
   }
-  job->Register(*std::move(rank), [responder](const Outcome<ManagedJob::Registered>& met) {
+  job->Do(RegisterRank{*std::move(rank)}, {}, [responder](const Outcome<Answer>& met) {
     responder.Send(met ? JsonAnswer(200, {{"plan_version", met->plan_version},
                                           {"state", store::JobStateName(met->state)}})
                        : FailureResponse(met.error()));
@@ -159,7 +159,8 @@ Outcome<Reports> ReadReports(const std::string& body) {
 http::Response TakeReports(ManagedJob& job, const Request& request) {
   const auto reports = ReadReports(request.body);
   if (!reports) return FailureResponse(reports.error());
-  const Outcome<void> reported = job.Report(reports->iterations, reports->clients);
+  const auto reported = Await<Outcome<void>>(
+      [&](auto&& done) { job.Report(reports->iterations, reports->clients, done); });
   return reported ? JsonAnswer(202, {{"reports", reports->iterations.size()}})
                   : FailureResponse(reported.error());
 }
@@ -173,12 +174,8 @@ http::Response ListRanks(ManagedJob& job, const Request& /*request*/) {
 }  // namespace
 
 void AddRankRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back({"POST",
-                     "/api/v1/jobs/{id}/ranks",
-                     Role::kTrain,
-                     {},
-                     false,
-                     OnJobLater(service, RegisterRank)});
+  routes->push_back(
+      {"POST", "/api/v1/jobs/{id}/ranks", Role::kTrain, {}, false, OnJobLater(service, TakeRank)});
   routes->push_back(
       {"GET", "/api/v1/jobs/{id}/ranks", Role::kRead, {}, false, OnJob(service, ListRanks)});
   routes->push_back({"POST",

@@ -44,11 +44,11 @@ Outcome<StragglerRequest> ReadStraggler(const std::string& body) {
 http::Response SetStraggler(ManagedJob& job, const Request& request) {
   const auto straggler = ReadStraggler(request.body);
   if (!straggler) return FailureResponse(straggler.error());
-  const auto id = job.AddStraggler(*straggler);
+  const auto id = DoAndWait(job, AddStraggler{*straggler});
   if (!id) return FailureResponse(id.error());
   const auto plan = job.board().Current();
-  return JsonAnswer(
-      201, {{"straggler_id", *id}, {"plan_version", plan == nullptr ? 0 : plan->version.version}});
+  return JsonAnswer(201, {{"straggler_id", id->straggler},
+                          {"plan_version", plan == nullptr ? 0 : plan->version.version}});
 }
 
 http::Response ListStragglers(ManagedJob& job, const Request& /*request*/) {
@@ -60,7 +60,7 @@ http::Response ListStragglers(ManagedJob& job, const Request& /*request*/) {
 }
 
 http::Response ClearAll(ManagedJob& job, const Request& /*request*/) {
-  const Outcome<void> cleared = job.ClearStragglers();
+  const auto cleared = DoAndWait(job, ClearStragglers{});
   return cleared ? NoContent() : FailureResponse(cleared.error());
 }
 
@@ -70,7 +70,7 @@ http::Response ClearOne(ManagedJob& job, const std::string& text) {
   if (fault != std::errc() || end != text.data() + text.size()) {
     return FailureResponse({FailureCode::kNotFound, "there is no straggler " + text});
   }
-  const Outcome<void> cleared = job.ClearStraggler(id);
+  const auto cleared = DoAndWait(job, ClearStraggler{id});
   return cleared ? NoContent() : FailureResponse(cleared.error());
 }
 
@@ -88,9 +88,10 @@ void AddStragglerRoutes(JobService& service, std::vector<http::Route>* routes) {
                      false,
                      [&service](const Request&, const std::vector<std::string>& parameters,
                                 const Responder& responder) {
-                       const auto job = service.Get(parameters[0]);
-                       responder.Send(job ? ClearOne(**job, parameters[1])
-                                          : FailureResponse(job.error()));
+                       service.Get(parameters[0], [=](const auto& job) {
+                         responder.Send(job ? ClearOne(**job, parameters[1])
+                                            : FailureResponse(job.error()));
+                       });
                      }});
 }
 

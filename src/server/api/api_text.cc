@@ -37,6 +37,8 @@ int StatusOf(FailureCode code) {
       return 409;
     case FailureCode::kTooLarge:
       return 413;
+    case FailureCode::kPast:
+      return 412;
     case FailureCode::kUnavailable:
     case FailureCode::kStale:
       return 503;
@@ -56,6 +58,8 @@ std::string_view CodeName(FailureCode code) {
       return "conflict";
     case FailureCode::kTooLarge:
       return "too_large";
+    case FailureCode::kPast:
+      return "past";
     case FailureCode::kUnavailable:
     case FailureCode::kStale:
       return "unavailable";

@@ -51,12 +51,10 @@ Outcome<DetectionRequest> ReadDetection(const std::string& body) {
 http::Response SetDetection(ManagedJob& job, const Request& request) {
   const auto detection = ReadDetection(request.body);
   if (!detection) return FailureResponse(detection.error());
-  const auto settings = job.SetWatch([&](WatchSettings* to) {
-    to->mode = detection->mode.value_or(to->mode);
-    to->shift.threshold = detection->threshold.value_or(to->shift.threshold);
-    to->shift.window = detection->window.value_or(to->shift.window);
-  });
-  return settings ? JsonAnswer(200, DetectionSettingsJson(*settings))
+  const auto settings = DoAndWait(job, SetWatch{.mode = detection->mode,
+                                                .threshold = detection->threshold,
+                                                .window = detection->window});
+  return settings ? JsonAnswer(200, DetectionSettingsJson(settings->settings))
                   : FailureResponse(settings.error());
 }
 
@@ -87,8 +85,8 @@ Outcome<ComparisonBlocks> ReadComparison(const std::string& body) {
 }
 
 http::Response SetComparison(ManagedJob& job, const ComparisonBlocks& blocks) {
-  const auto settings = job.SetWatch([&](WatchSettings* to) { to->comparison = blocks; });
-  return settings ? JsonAnswer(200, {{"comparison", ComparisonJson(settings->comparison)}})
+  const auto settings = DoAndWait(job, SetWatch{.comparison = blocks});
+  return settings ? JsonAnswer(200, {{"comparison", ComparisonJson(settings->settings.comparison)}})
                   : FailureResponse(settings.error());
 }
 

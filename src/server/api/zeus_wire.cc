@@ -77,7 +77,8 @@ Response RegisterZeusJob(JobService& service, const Request& request) {
   if (!job) return FailureResponse(job.error());
   if (job->metadata.starts_with(kJobOfKey)) {
     const std::string key = job->metadata.substr(kJobOfKey.size());
-    const auto known = service.GetByKey(key);
+    const auto known =
+        Await<Outcome<JobService::JobPointer>>([&](auto&& found) { service.GetByKey(key, found); });
     if (!known) {
       Failure failure = known.error();
       if (failure.code == FailureCode::kNotFound) failure.field = "job_metadata";
@@ -95,7 +96,8 @@ Response RegisterZeusJob(JobService& service, const Request& request) {
   spec.shape = job->shape;
   spec.settings_json = Json{{"job_metadata", job->metadata}}.dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
-  const auto created = service.Create(spec, store::JobOrigin::kZeus);
+  const auto created = Await<Outcome<JobService::Created>>(
+      [&](auto&& done) { service.Create(spec, store::JobOrigin::kZeus, {}, done); });
   return created ? JsonAnswer(200, created->job->id()) : FailureResponse(created.error());
 }
 
@@ -117,7 +119,7 @@ void RegisterZeusRank(const JobPointer& job, const Request& request, const Respo
     responder.Send(FailureResponse(read.error()));
     return;
   }
-  job->Register(std::move(rank), [responder](const Outcome<ManagedJob::Registered>& registered) {
+  job->Do(RegisterRank{std::move(rank)}, {}, [responder](const Outcome<Answer>& registered) {
     responder.Send(registered ? JsonAnswer(200, nullptr) : FailureResponse(registered.error()));
   });
 }
@@ -228,7 +230,8 @@ void GetSchedule(JobService& service, const JobPointer& job, const Request& requ
                          "rank"}));
     return;
   }
-  const auto rank = job->FindRank(static_cast<int>(**number));
+  const auto rank = Await<Outcome<store::RankRecord>>(
+      [&](auto&& found) { job->FindRank(static_cast<int>(**number), found); });
   if (!rank) {
     responder.Send(FailureResponse(
         {FailureCode::kNotFound, fmt::format("rank {} is not registered", **number), "rank"}));
@@ -269,7 +272,7 @@ Response TakeResult(ManagedJob& job, const Request& request) {
   if (const auto plan = job.board().Current()) {
     for (IterationReport& report : reports) report.plan_version = plan->version.version;
   }
-  const Outcome<void> reported = job.Report(reports);
+  const auto reported = Await<Outcome<void>>([&](auto&& done) { job.Report(reports, {}, done); });
   return reported ? JsonAnswer(200, nullptr) : FailureResponse(reported.error());
 }
 

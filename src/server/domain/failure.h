@@ -21,6 +21,7 @@ enum class FailureCode : std::uint8_t {
   kTooLarge,     // 413: over a limit.
   kUnavailable,  // 503: the store cannot take it now.
   kStale,        // 503: another server was first. Tried again before anybody hears of it.
+  kPast,         // 412: the job is no longer as the request expects it.
   kInternal,     // 500: a bug of ours.
 };
 

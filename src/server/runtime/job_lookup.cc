@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -16,8 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/planning/job_spec.h"
 #include "server/runtime/job_service.h"
+#include "server/runtime/plan_work.h"
+#include "server/runtime/waiting.h"
 
 namespace perseus::server {
 namespace {
@@ -44,24 +46,25 @@ std::shared_ptr<ManagedJob> JobService::Known(const std::string& id) const {
   return found == jobs_.end() ? nullptr : found->second;
 }
 
+// One that was deleted is made anew.
+std::shared_ptr<ManagedJob> JobService::KnownKey(const std::string& client_key) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = ids_.find(client_key);
+  if (found == ids_.end()) return nullptr;
+  const JobPointer& job = jobs_.at(found->second);
+  return job->is_gone() ? nullptr : job;
+}
+
 // The job of this row; the one that is known already, where another thread was first.
-std::shared_ptr<ManagedJob> JobService::Add(store::StoredJob stored, bool ask_for_work,
-                                            std::shared_ptr<const Job> built) {
-  const bool is_over = stored.job.state == store::JobState::kFinished;
-  if (built == nullptr && !stored.job.profile_csv.empty() && !is_over) {
-    // What can no longer be built has no plan; the job says so (Resume).
-    if (auto made = BuildJob(stored.job)) built = *std::move(made);
-  }
-  const std::string id = stored.job.id;
-  const std::string client_key = stored.job.client_key;
-  auto job = std::make_shared<ManagedJob>(&context_, std::move(stored), std::move(built));
+std::shared_ptr<ManagedJob> JobService::Add(LoadedJob loaded, bool ask_for_work) {
+  auto job = std::make_shared<ManagedJob>(&context_, std::move(loaded.life));
   {
     const std::unique_lock lock(mutex_);
-    const auto [known, is_new] = jobs_.try_emplace(id, job);
+    const auto [known, is_new] = jobs_.try_emplace(job->id(), job);
     if (!is_new) return known->second;
-    ids_[client_key] = id;
+    ids_[job->client_key()] = job->id();
   }
-  job->Resume(ask_for_work);
+  job->Resume(loaded.iterations, ask_for_work);
   return job;
 }
 
@@ -85,87 +88,106 @@ bool JobService::MayLookUp(const std::string& id) {
   return !absent_.contains(id) && ++lookups_ <= kMostLookupsPerSecond;
 }
 
-// From the store, whatever is known here.
-Outcome<std::shared_ptr<ManagedJob>> JobService::Read(const std::string& id) {
-  auto stored = store_->LoadJob(id);
-  if (!stored) return Unavailable(stored.error());
-  if (stored->has_value()) return Add(**std::move(stored), /*ask_for_work=*/false);
-  const std::lock_guard lock(lookup_mutex_);
-  if (absent_.size() >= kMostAbsent) absent_.clear();
-  absent_.insert(id);
-  return NoJob(id);
-}
-
-Outcome<std::shared_ptr<ManagedJob>> JobService::Get(const std::string& id) {
-  if (JobPointer job = Known(id); job != nullptr) {
-    if (!job->is_gone()) return job;
-    return NoJob(id);
-  }
-  if (!store_->is_shared() || !IsId(id, kIdPrefix)) return NoJob(id);
-  if (MayLookUp(id)) return Read(id);
-  const std::lock_guard lock(lookup_mutex_);
-  if (absent_.contains(id)) return NoJob(id);
-  return Fail(FailureCode::kUnavailable,
-              "too many jobs that this server does not know are asked for; try again in a second");
-}
-
-Outcome<std::shared_ptr<ManagedJob>> JobService::GetFresh(const std::string& id, bool* is_stale) {
-  auto job = Get(id);
-  if (!job || !store_->is_shared()) return job;
-  // What a store that is away has last said is shown meanwhile.
-  const bool is_read = (*job)->Refresh().has_value();
-  if (is_stale != nullptr) *is_stale = !is_read;
-  (*job)->RefreshIterations();
-  if ((*job)->is_gone()) return NoJob(id);
-  return job;
-}
-
-Outcome<std::shared_ptr<ManagedJob>> JobService::GetByKey(const std::string& client_key) {
+// From the store, whatever is known here. Who asks at the same time shares one reading.
+void JobService::Load(const std::string& id, const FoundCallback& found) {
   {
-    const std::shared_lock lock(mutex_);
-    const auto found = ids_.find(client_key);
-    if (found != ids_.end() && !jobs_.at(found->second)->is_gone()) return jobs_.at(found->second);
+    const std::lock_guard lock(lookup_mutex_);
+    std::vector<FoundCallback>& waiting = loading_[id];
+    waiting.push_back(found);
+    if (waiting.size() > 1) return;
   }
-  const auto none = [&] {
-    return Fail(FailureCode::kNotFound,
-                fmt::format("there is no job with the client key '{}'", client_key));
-  };
-  if (!store_->is_shared()) return none();
-  const auto id = store_->FindKey(client_key);
-  if (!id) return Unavailable(id.error());
-  if (!id->has_value()) return none();
-  if (JobPointer job = Known(**id); job != nullptr) return job;
-  return Read(**id);
-}
-
-std::vector<std::shared_ptr<ManagedJob>> JobService::FreshJobs(bool* is_stale) {
-  if (store_->is_shared()) {
-    const auto marks = store_->ListMarks();
-    if (is_stale != nullptr) *is_stale = !marks;
-    if (marks) {
-      std::set<std::string> ids;
-      for (const store::JobMarks& mark : *marks) {
-        ids.insert(mark.id);
-        const JobPointer job = Known(mark.id);
-        if (job == nullptr || job->IsBehind(mark)) RefreshJob(mark.id);
-      }
-      for (const JobPointer& job : Jobs()) {
-        if (!ids.contains(job->id())) RefreshJob(job->id());
-      }
+  readers_.Post([this, id] {
+    auto loaded = LoadJobLife(*store_, id);
+    Outcome<JobPointer> job = NoJob(id);
+    if (!loaded) {
+      job = Unavailable(loaded.error());
+    } else if (loaded->has_value()) {
+      job = Add(**std::move(loaded), /*ask_for_work=*/false);
     }
-  }
-  return Jobs();
+    std::vector<FoundCallback> waiting;
+    {
+      const std::lock_guard lock(lookup_mutex_);
+      if (absent_.size() >= kMostAbsent) absent_.clear();
+      if (!job && job.error().code == FailureCode::kNotFound) absent_.insert(id);
+      waiting = std::exchange(loading_[id], {});
+      loading_.erase(id);
+    }
+    for (const FoundCallback& each : waiting) each(job);
+  });
 }
 
-void JobService::RefreshJob(const std::string& id) {
+void JobService::Get(const std::string& id, FoundCallback found) {
+  if (JobPointer job = Known(id); job != nullptr) {
+    return found(job->is_gone() ? Outcome<JobPointer>(NoJob(id)) : job);
+  }
+  if (!IsId(id, kIdPrefix)) return found(NoJob(id));
+  if (MayLookUp(id)) return Load(id, found);
+  const std::lock_guard lock(lookup_mutex_);
+  if (absent_.contains(id)) return found(NoJob(id));
+  found(Fail(FailureCode::kUnavailable,
+             "too many jobs that this server does not know are asked for; try again in a second"));
+}
+
+void JobService::GetFresh(const std::string& id, FreshCallback found) {
+  Get(id, [this, found = std::move(found)](const Outcome<JobPointer>& job) {
+    if (!job || !store_->is_shared()) return found(job, false);
+    // What a store that is away has last said is shown meanwhile.
+    (*job)->RefreshAll([job, found](const Result<void>& read) {
+      if ((*job)->is_gone()) return found(NoJob((*job)->id()), false);
+      found(job, !read);
+    });
+  });
+}
+
+void JobService::GetByKey(const std::string& client_key, FoundCallback found) {
+  if (const JobPointer known = KnownKey(client_key)) return found(known);
+  readers_.Post([this, client_key, found = std::move(found)] {
+    const auto id = store_->FindKey(client_key);
+    if (!id) return found(Unavailable(id.error()));
+    if (!id->has_value()) {
+      return found(Fail(FailureCode::kNotFound,
+                        fmt::format("there is no job with the client key '{}'", client_key)));
+    }
+    if (JobPointer job = Known(**id); job != nullptr) return found(job);
+    Load(**id, found);
+  });
+}
+
+void JobService::FreshJobs(ListCallback list) {
+  if (!store_->is_shared()) return list(Jobs(), false);
+  readers_.Post([this, list = std::move(list)] {
+    const auto marks = store_->ListMarks();
+    if (!marks) return list(Jobs(), true);
+    std::set<std::string> ids;
+    std::vector<std::string> behind;
+    for (const store::JobMarks& mark : *marks) {
+      ids.insert(mark.id);
+      const JobPointer job = Known(mark.id);
+      if (job == nullptr || job->IsBehind(mark)) behind.push_back(mark.id);
+    }
+    for (const JobPointer& job : Jobs()) {
+      if (!ids.contains(job->id())) behind.push_back(job->id());
+    }
+    if (behind.empty()) return list(Jobs(), false);
+    const auto left = std::make_shared<std::atomic<std::size_t>>(behind.size());
+    for (const std::string& id : behind) {
+      RefreshNow(id, [this, left, list] {
+        if (--*left == 0) list(Jobs(), false);
+      });
+    }
+  });
+}
+
+// Tried again with the next look at all marks where the store cannot be asked.
+void JobService::RefreshNow(const std::string& id, const std::function<void()>& done) {
   const JobPointer job = Known(id);
   if (job == nullptr) {
-    static_cast<void>(Read(id));
-    return;
+    return Load(id, [done](const Outcome<JobPointer>&) { done(); });
   }
-  // Tried again with the next look at all marks where the store cannot be asked.
-  static_cast<void>(job->Refresh());
-  if (job->is_gone()) Forget(id);
+  job->Refresh([this, job, done](const Result<void>&) {
+    if (job->is_gone()) Forget(job->id());
+    done();
+  });
 }
 
 void JobService::OnChanged(const std::vector<store::JobMarks>& marks, bool are_all) {
@@ -204,13 +226,8 @@ Outcome<void> JobService::DeleteProfile(const std::string& id) {
 }
 
 bool JobService::PerformWork(const std::string& id, const std::function<bool()>& keep_going) {
-  Outcome<JobPointer> job = Get(id);
-  if (!job && job.error().code == FailureCode::kNotFound) {
-    // It may be durable already, and its creator about to tell us of it.
-    { const std::lock_guard creation(creation_mutex_); }
-    job = Get(id);
-  }
-  if (job) return (*job)->Work(keep_going);
+  const auto job = Await<Outcome<JobPointer>>([&](auto&& found) { Get(id, found); });
+  if (job) return WorkOnPlans(**job, *store_, keep_going);
   return job.error().code == FailureCode::kNotFound;
 }
 

@@ -18,12 +18,17 @@
 #include <vector>
 
 #include "common/json_text.h"
+#include "server/runtime/waiting.h"
 
 namespace perseus::server {
 namespace {
 
 double SystemSeconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+double SteadySeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 // Between two looks at the store's clock: quartz drifts by some milliseconds meanwhile.
@@ -35,15 +40,32 @@ std::string RandomName() {
   return fmt::format("{:08x}{:08x}", random(), random());
 }
 
+store::JobRecord RecordOf(const JobSpec& spec, store::JobOrigin origin, double created_at) {
+  return {.id = JobService::kIdPrefix + RandomName(),
+          .client_key = spec.client_key.empty() ? "-" + RandomName() : spec.client_key,
+          .name = spec.name,
+          .origin = origin,
+          .pipeline_parallel = spec.shape.pipeline_parallel,
+          .data_parallel = spec.shape.data_parallel,
+          .tensor_parallel = spec.shape.tensor_parallel,
+          .settings_json = spec.settings_json,
+          .profile_csv = spec.profile_csv,
+          .library_json = spec.library_json,
+          .profile_source = spec.profile_csv.empty() ? "" : "given",
+          .created_at_seconds = created_at};
+}
+
 }  // namespace
 
 JobService::JobService(std::unique_ptr<store::Store> store, ServiceOptions options)
     : options_(std::move(options)),
       store_(std::move(store)),
       clock_(options_.now_seconds ? options_.now_seconds : SystemSeconds),
-      context_{.store = *store_,
+      readers_(options_.on_problem),
+      gate_(*store_, readers_),
+      context_{.store = gate_,
                .events = events_,
-               .now_seconds = [this] { return clock_.Now(); },
+               .now = [this] { return Now(); },
                .has_given_plan =
                    [this](const Shape& shape) {
                      return options_.given_plan && options_.given_plan->Fits(shape);
@@ -52,9 +74,15 @@ JobService::JobService(std::unique_ptr<store::Store> store, ServiceOptions optio
                .refresh_soon =
                    [this](const std::string& id) {
                      if (store_->is_shared()) refresher_->Ask(id);
-                   }} {
-  refresher_ = std::make_unique<Refresher>([this](const std::string& id) { RefreshJob(id); },
-                                           options_.on_problem);
+                   },
+               .on_change = options_.on_change,
+               .on_problem = options_.on_problem} {
+  if (!options_.steady_seconds) options_.steady_seconds = SteadySeconds;
+  refresher_ = std::make_unique<Refresher>(
+      [this](const std::string& id) {
+        Await<bool>([&](auto&& done) { RefreshNow(id, [done] { done(true); }); });
+      },
+      options_.on_problem);
   MeasureClock();
 }
 
@@ -89,16 +117,25 @@ JobService::~JobService() {
     worker_->Wait();
   }
   refresher_->Stop();
-  for (const auto& job : Jobs()) job->FlushIterations();
+  readers_.Stop();
+  for (const JobPointer& job : Jobs()) {
+    std::vector<store::Fact> facts = job->TakeIterations();
+    // There is no next time for what the store refuses.
+    if (!facts.empty() && !job->is_gone()) static_cast<void>(store_->Write(std::move(facts)));
+  }
   // Its last callbacks use what is destroyed after it.
   store_.reset();
+}
+
+Moment JobService::Now() const {
+  return {.day_seconds = clock_.Now(), .seconds = options_.steady_seconds()};
 }
 
 Result<void> JobService::Restore() {
   Result<std::vector<store::StoredJob>> stored = store_->LoadJobs();
   if (!stored) return tl::unexpected(stored.error());
   // What this process or the one before gave up is tried again.
-  for (store::StoredJob& job : *stored) Add(std::move(job), /*ask_for_work=*/true);
+  for (const store::StoredJob& job : *stored) Add(LifeOf(job), /*ask_for_work=*/true);
   return {};
 }
 
@@ -116,7 +153,7 @@ void JobService::TickAll() {
     lock.unlock();
     TickOnce();
     if (std::chrono::steady_clock::now() - measured > kClockPeriod) {
-      MeasureClock();
+      readers_.Post([this] { MeasureClock(); });
       measured = std::chrono::steady_clock::now();
     }
     lock.lock();
@@ -124,7 +161,7 @@ void JobService::TickAll() {
 }
 
 void JobService::TickOnce() {
-  for (const auto& job : Jobs()) {
+  for (const JobPointer& job : Jobs()) {
     try {
       job->Tick();
       if (job->is_gone()) Forget(job->id());
@@ -137,65 +174,53 @@ void JobService::TickOnce() {
   }
 }
 
-Outcome<JobService::Created> JobService::Create(const JobSpec& spec, store::JobOrigin origin) {
-  const std::lock_guard creation(creation_mutex_);
-  store::JobRecord record;
-  record.client_key = spec.client_key.empty() ? "-" + RandomName() : spec.client_key;
-  {
-    const std::shared_lock lock(mutex_);
-    const auto known = ids_.find(record.client_key);
-    // One that another server deleted meanwhile is made anew.
-    if (known != ids_.end() && !jobs_.at(known->second)->is_gone()) {
-      return Created{jobs_.at(known->second), false};
-    }
-    if (jobs_.size() >= options_.max_jobs) {
-      return Fail(FailureCode::kTooLarge,
-                  fmt::format("the server has {} jobs, its limit; delete some", jobs_.size()));
-    }
+void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Caller& caller,
+                        CreatedCallback created) {
+  if (const JobPointer known = KnownKey(spec.client_key)) return created(Created{known, false});
+  if (unfinished_jobs() >= options_.max_jobs) {
+    return created(
+        Fail(FailureCode::kTooLarge,
+             fmt::format("the server has {} jobs that have not finished, its limit; finish or "
+                         "delete some, or start it with a higher --max-jobs",
+                         options_.max_jobs)));
   }
-  record.id = kIdPrefix + RandomName();
-  record.name = spec.name;
-  record.origin = origin;
-  record.pipeline_parallel = spec.shape.pipeline_parallel;
-  record.data_parallel = spec.shape.data_parallel;
-  record.tensor_parallel = spec.shape.tensor_parallel;
-  record.settings_json = spec.settings_json;
-  record.profile_csv = spec.profile_csv;
-  record.profile_source = spec.profile_csv.empty() ? "" : "given";
-  record.library_json = spec.library_json;
-  record.created_at_seconds = context_.now_seconds();
+  const store::JobRecord record = RecordOf(spec, origin, context_.now().day_seconds);
   std::vector<store::Fact> facts = {record};
-  std::shared_ptr<const Job> built;
+  Built built;
   if (!record.profile_csv.empty()) {
     auto made = BuildJob(record);
-    if (!made) return Invalid(made.error());
-    built = *std::move(made);
+    if (!made) return created(Invalid(made.error()));
+    built.job = *std::move(made);
     facts.emplace_back(store::WorkWanted{.job = record.id, .urgent = true});
   }
-  const auto written = store_->Write(std::move(facts));
-  if (!written && written.error().code == ErrorCode::kConflict) {
-    return CreatedElsewhere(record.client_key);
-  }
-  if (!written) return Unavailable(written.error());
-  store::StoredJob stored;
-  stored.job = record;
-  stored.marks = *written;
-  auto job = Add(std::move(stored), /*ask_for_work=*/false, std::move(built));
-  worker_->Wake();
-  events_.Emit({"job", record.id, FormatCompact({{"job", record.id}, {"name", record.name}})});
-  return Created{std::move(job), true};
-}
-
-// The store has a job of this key, which another server made.
-Outcome<JobService::Created> JobService::CreatedElsewhere(const std::string& client_key) {
-  auto job = GetByKey(client_key);
-  if (job) return Created{*std::move(job), false};
-  if (job.error().code == FailureCode::kUnavailable) return tl::unexpected(job.error());
-  return Fail(FailureCode::kUnavailable, "another server deletes this job; try again");
+  store_->Add(std::move(facts), [this, record, built, caller,
+                                 created = std::move(created)](const auto& written) {
+    if (!written && written.error().code == ErrorCode::kConflict) {
+      // The store has a job of this key, which another request or server made.
+      return GetByKey(record.client_key, [created](const Outcome<JobPointer>& job) {
+        if (job) return created(Created{*job, false});
+        if (job.error().code == FailureCode::kUnavailable) {
+          return created(tl::unexpected(job.error()));
+        }
+        created(Fail(FailureCode::kUnavailable, "somebody deletes this job; try again"));
+      });
+    }
+    if (!written) return created(Unavailable(written.error()));
+    store::StoredJob stored;
+    stored.job = record;
+    stored.marks = *written;
+    JobPointer job = Add({.life = Replay(stored, built), .iterations = {}}, /*ask_for_work=*/false);
+    worker_->Wake();
+    events_.Emit({"job", record.id, FormatCompact({{"job", record.id}, {"name", record.name}})});
+    if (context_.on_change) {
+      context_.on_change({record.id, "job", "", "created", caller.token_name, caller.peer});
+    }
+    created(Created{std::move(job), true});
+  });
 }
 
 std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
-  std::vector<std::shared_ptr<ManagedJob>> jobs;
+  std::vector<JobPointer> jobs;
   {
     const std::shared_lock lock(mutex_);
     for (const auto& [id, job] : jobs_) jobs.push_back(job);
@@ -206,19 +231,16 @@ std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
   return jobs;
 }
 
+std::size_t JobService::unfinished_jobs() const {
+  const auto jobs = Jobs();
+  return static_cast<std::size_t>(
+      std::count_if(jobs.begin(), jobs.end(), [](const auto& job) { return !job->is_finished(); }));
+}
+
 std::size_t JobService::jobs_that_want_work() const {
   const auto jobs = Jobs();
   return static_cast<std::size_t>(
       std::count_if(jobs.begin(), jobs.end(), [](const auto& job) { return job->WantsWork(); }));
-}
-
-Outcome<void> JobService::Delete(const std::string& id) {
-  const std::lock_guard creation(creation_mutex_);
-  const auto job = Get(id);
-  if (!job) return tl::unexpected(job.error());
-  if (auto deleted = (*job)->Delete(); !deleted) return deleted;
-  Forget(id);
-  return {};
 }
 
 }  // namespace perseus::server

@@ -24,8 +24,10 @@
 #include "server/planning/job_spec.h"
 #include "server/runtime/events.h"
 #include "server/runtime/managed_job.h"
+#include "server/runtime/readers.h"
 #include "server/runtime/refresher.h"
 #include "server/runtime/shared_clock.h"
+#include "server/runtime/store_gate.h"
 #include "server/runtime/worker.h"
 #include "store/store.h"
 
@@ -33,18 +35,27 @@ namespace perseus::server {
 
 struct ServiceOptions {
   std::optional<GivenPlan> given_plan = {};
-  std::size_t max_jobs = 10'000;
-  std::function<double()> now_seconds = {};  // Time of day; empty: the store's.
-  double tick_seconds = 0.1;                 // How late a straggler may begin.
+  std::size_t max_jobs = 10'000;             // That have not finished.
+  std::function<double()> now_seconds = {};  // Time of day. Empty: the store's.
+  // Time that passes, never set. Empty: the machine's.
+  std::function<double()> steady_seconds = {};
+  double tick_seconds = 0.1;  // How late a straggler may begin.
+  // Finished jobs are deleted so long after their end. None: never.
+  std::optional<double> keep_finished_seconds = {};
   WorkerOptions worker = {};
-  // For the log: one sentence on what threw. From any thread.
+  // For the log, from any thread: one sentence on what threw, and each change that was asked for.
   std::function<void(const std::string& sentence)> on_problem = {};
+  std::function<void(const AuditRecord&)> on_change = {};
 };
 
-// All jobs of a server, without HTTP. Where the store is shared, also those that
-// other servers made: each is read when it is first asked for, or heard of. Thread-safe.
+// All jobs of a server, without HTTP. Where the store is shared, also those that other servers
+// made: each is read when it is first asked for, or heard of. No call waits for the store but
+// Start(), the destructor and the library of profiles; each callback comes once, perhaps before
+// the call returns. Thread-safe.
 class JobService {
  public:
+  using JobPointer = std::shared_ptr<ManagedJob>;
+
   // Goes on where the jobs of the store were.
   static Result<std::unique_ptr<JobService>> Start(std::unique_ptr<store::Store> store,
                                                    ServiceOptions options);
@@ -54,26 +65,31 @@ class JobService {
   JobService& operator=(const JobService&) = delete;
 
   struct Created {
-    std::shared_ptr<ManagedJob> job;
+    JobPointer job;
     bool is_new = false;  // False: there is one of this client key.
   };
-  Outcome<Created> Create(const JobSpec& spec, store::JobOrigin origin = store::JobOrigin::kApi);
+  using CreatedCallback = std::function<void(const Outcome<Created>&)>;
+  void Create(const JobSpec& spec, store::JobOrigin origin, const Caller& caller,
+              CreatedCallback created);
 
+  using FoundCallback = std::function<void(const Outcome<JobPointer>&)>;
   // kUnavailable: it is not known here, and the store cannot be asked.
-  Outcome<std::shared_ptr<ManagedJob>> Get(const std::string& id);
-  // The same, as it is at this moment, as far as the store can say: for those who look at
-  // what another server may have been told just now. `is_stale`: the store did not answer,
-  // so that it is what was known before.
-  Outcome<std::shared_ptr<ManagedJob>> GetFresh(const std::string& id, bool* is_stale = nullptr);
-  Outcome<std::shared_ptr<ManagedJob>> GetByKey(const std::string& client_key);
-  // Null: there is none, or the store cannot be asked.
-  std::shared_ptr<ManagedJob> Find(const std::string& id) { return Get(id).value_or(nullptr); }
+  void Get(const std::string& id, FoundCallback found);
+  void GetByKey(const std::string& client_key, FoundCallback found);
+  // As it is at this moment, as far as the store can say: for those who look at what another
+  // server may have been told just now. `is_stale`: the store did not answer, so that it is what
+  // was known before.
+  using FreshCallback = std::function<void(const Outcome<JobPointer>&, bool is_stale)>;
+  void GetFresh(const std::string& id, FreshCallback found);
 
   // Those that are known here, by the time of creation.
-  std::vector<std::shared_ptr<ManagedJob>> Jobs() const;
+  std::vector<JobPointer> Jobs() const;
   // The same after a look at what other servers did.
-  std::vector<std::shared_ptr<ManagedJob>> FreshJobs(bool* is_stale = nullptr);
-  Outcome<void> Delete(const std::string& id);
+  using ListCallback = std::function<void(const std::vector<JobPointer>&, bool is_stale)>;
+  void FreshJobs(ListCallback list);
+
+  // Has a job forgotten that is gone.
+  void Forget(const std::string& id);
 
   // The library of profiles, the newest first, without their CSV.
   Outcome<std::vector<store::ProfileRecord>> ListProfiles();
@@ -85,6 +101,7 @@ class JobService {
   store::StoreCounters store_counters() const { return store_->counters(); }
   // Whether other servers may be at work on the same jobs.
   bool is_shared() const { return store_->is_shared(); }
+  std::size_t max_jobs() const { return options_.max_jobs; }
   // Jobs whose plans are being made or are to be, here or elsewhere.
   std::size_t jobs_that_want_work() const;
 
@@ -96,23 +113,21 @@ class JobService {
   static constexpr const char* kIdPrefix = "j-";
 
  private:
-  using JobPointer = std::shared_ptr<ManagedJob>;
-
   JobService(std::unique_ptr<store::Store> store, ServiceOptions options);
   Result<void> Restore();
+  Moment Now() const;
   void TickAll();
   void TickOnce();
   void MeasureClock();
-  Outcome<Created> CreatedElsewhere(const std::string& client_key);
+  JobPointer KnownKey(const std::string& client_key) const;
+  std::size_t unfinished_jobs() const;
 
   // job_lookup.cc: what other servers made and deleted.
   JobPointer Known(const std::string& id) const;
-  JobPointer Add(store::StoredJob stored, bool ask_for_work,
-                 std::shared_ptr<const Job> built = nullptr);
-  void Forget(const std::string& id);
-  Outcome<JobPointer> Read(const std::string& id);
+  JobPointer Add(LoadedJob loaded, bool ask_for_work);
+  void Load(const std::string& id, const FoundCallback& found);
   bool MayLookUp(const std::string& id);
-  void RefreshJob(const std::string& id);
+  void RefreshNow(const std::string& id, const std::function<void()>& done);
   void OnChanged(const std::vector<store::JobMarks>& marks, bool are_all);
   bool PerformWork(const std::string& id, const std::function<bool()>& keep_going);
 
@@ -120,15 +135,17 @@ class JobService {
   EventHub events_;
   std::unique_ptr<store::Store> store_;
   SharedClock clock_;
+  Readers readers_;
+  StoreGate gate_;
   JobContext context_;
 
-  std::mutex creation_mutex_;        // One creation at a time.
   mutable std::shared_mutex mutex_;  // Of the two below.
   std::map<std::string, JobPointer> jobs_;
   std::map<std::string, std::string> ids_;  // By client key.
 
-  std::mutex lookup_mutex_;       // Of the three below.
+  std::mutex lookup_mutex_;       // Of the four below.
   std::set<std::string> absent_;  // Ids that the store did not have. None is ever used again.
+  std::map<std::string, std::vector<FoundCallback>> loading_;  // Who waits for it.
   std::chrono::steady_clock::time_point lookups_since_;
   int lookups_ = 0;  // Since then.
 

@@ -3,397 +3,371 @@
 
 #include "server/runtime/managed_job.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
-#include <mutex>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
-
-#include "common/json_text.h"
-#include "server/planning/job_spec.h"
 
 namespace perseus::server {
 namespace {
 
 using store::Fact;
-using store::JobState;
 
-// Shown of one job; more of them say the same.
-constexpr std::size_t kMostTroubledClients = 100;
-// By which one server's clock may be behind another's; more is a clock that was set.
-constexpr double kMostSkewSeconds = 5;
+// Of changes that another server was always faster than.
+constexpr double kPatienceSeconds = 5;
+constexpr double kRetrySeconds = 5;
 
-store::JobRecord WithoutProfile(const store::JobRecord& record) {
-  store::JobRecord copy = record;
-  copy.profile_csv.clear();
-  return copy;
+// What holds whatever else changes; see Decision::on_any_revision.
+bool IsOnAnyRevision(const Command& command) {
+  return std::holds_alternative<RegisterRank>(command) ||
+         std::holds_alternative<TakeMeasurements>(command) ||
+         std::holds_alternative<DeleteJob>(command) || std::holds_alternative<AskForPlans>(command);
+}
+
+template <typename T>
+bool Holds(const std::vector<Fact>& facts) {
+  return std::any_of(facts.begin(), facts.end(),
+                     [](const Fact& fact) { return std::holds_alternative<T>(fact); });
+}
+
+std::set<std::int64_t> IdsOf(const std::vector<store::StragglerRecord>& stragglers) {
+  std::set<std::int64_t> ids;
+  for (const store::StragglerRecord& straggler : stragglers) ids.insert(straggler.id);
+  return ids;
 }
 
 }  // namespace
 
-ManagedJob::ManagedJob(JobContext* context, store::StoredJob stored,
-                       std::shared_ptr<const Job> built)
+ManagedJob::ManagedJob(JobContext* context, JobLife life)
     : context_(context),
-      record_(WithoutProfile(stored.job)),
-      shape_{stored.job.pipeline_parallel, stored.job.data_parallel, stored.job.tensor_parallel},
-      job_(std::move(built)) {
-  phase_ = PhaseOf(stored);
-  for (store::RankRecord& rank : stored.ranks) {
-    positions_[{rank.dp_rank, rank.pp_rank, rank.tp_rank}] = rank.rank;
-    ranks_[rank.rank] = std::move(rank);
-  }
-  for (const store::Measurements& measured : stored.measurements) {
-    if (measured.sweep_round != phase_.sweep_round) continue;
-    measured_rows_[measured.rank] += measured.rows.size();
-    table_.Add(measured, ranks_.contains(measured.rank) ? ranks_[measured.rank].pp_rank : 0);
-  }
-  for (const store::IterationSummary& summary : stored.iterations_elsewhere) {
-    iterations_elsewhere_[summary.plan_version] = summary;
-  }
-  seen_revision_ = phase_.revision;
-  seen_rows_ = known_rows_ = read_rows_ = own_rows_ = stored.marks.rows;
-  last_measured_seconds_ = context_->now_seconds();
-  if (IsPending(phase_)) {
-    // What can no longer be built is given up (Resume).
-    store::JobRecord next = record_;
-    next.profile_csv = stored.job.next_profile_csv;
-    next.blocking_power_watts = stored.job.next_blocking_power_watts;
-    next_job_ = BuildJob(next).value_or(nullptr);
-  }
-  if (job_ == nullptr || !stored.curve) return;
-  // A curve that cannot be read back is computed again.
-  if (auto curve = Curve::Make(job_, *stored.curve)) phase_.curve = *std::move(curve);
-  if (phase_.curve != nullptr && !IsOver()) phase_.reason = TargetReason(phase_);
+      record_(life.record),
+      shape_(life.shape),
+      strand_(context->on_problem),
+      life_(std::move(life)),
+      sums_(record_.id) {
+  const Moment now = context_->now();
+  last_measured_seconds_ = now.seconds;
+  iterations_read_at_seconds_ = now.seconds;
+  checked_rows_ = life_.marks.rows;
+  highest_version_ = life_.phase.version.version;
+  SeeMarks();
 }
 
-ManagedJob::Phase ManagedJob::PhaseOf(const store::StoredJob& stored) {
-  Phase phase;
-  phase.state = stored.job.state;
-  phase.reason = stored.job.reason;
-  phase.target = TargetOf(stored.job);
-  phase.stragglers = stored.stragglers;
-  phase.last_straggler = stored.last_straggler;
-  phase.watch_json = stored.job.detection_json;
-  phase.curve_mark = stored.marks.curve;
-  if (stored.version) phase.version = *stored.version;
-  phase.sweep_round = stored.job.sweep_round;
-  phase.settled_round = stored.job.settled_round;
-  phase.profile_source = stored.job.profile_source;
-  phase.revision = stored.marks.revision;
-  return phase;
-}
-
-void ManagedJob::Resume(bool ask_for_work) {
-  const std::lock_guard lock(mutex_);
-  ReadWatch();
-  const bool needs_job = (phase_.state == JobState::kCharacterizing && !IsPending(phase_)) ||
-                         phase_.state == JobState::kRunning;
-  if (needs_job && job_ == nullptr && record_.origin == store::JobOrigin::kApi) {
-    Phase next = phase_;
-    next.state = JobState::kFailed;
-    next.reason = "the stored profile can no longer be read";
-    static_cast<void>(Commit({}, std::move(next)));
-  }
-  if (IsPending(phase_) && next_job_ == nullptr) {
-    static_cast<void>(GiveUpSweep("the new measurements can no longer be read"));
-  }
-  if (phase_.version.version > 0) PublishNow();
-  Advance();
-  if (ask_for_work && Lacks(phase_)) AskForWork();
-}
-
-void ManagedJob::PublishNow() {
-  // A curve that could not be read back is computed again, and published then.
-  if (phase_.version.plan == 0 || phase_.curve != nullptr) board_.Publish(Published());
-}
-
-// Why another plan runs than the target asks for: it was set before anybody knew
-// what the job can do. Empty: none does.
-std::string ManagedJob::TargetReason(const Phase& next) {
-  const Result<double> seconds = next.curve->TargetSeconds(next.target);
-  if (seconds) return "";
-  return fmt::format("the target {} cannot be met, so the fastest plan runs: {}",
-                     PlanTargetText(next.target), seconds.error().message);
-}
-
-bool ManagedJob::IsOver() const {
-  return phase_.state == JobState::kFinished || phase_.state == JobState::kFailed;
-}
-
-// The servers' clocks differ a little, however well they are measured: what one of
-// them saw begin or expire when it made the last version has done so for all.
-double ManagedJob::PlanningTime() const {
-  const double now = context_->now_seconds();
-  const double at_seconds = phase_.version.at_seconds;
-  const bool is_behind = now < at_seconds && at_seconds - now < kMostSkewSeconds;
-  return is_behind ? at_seconds : now;
-}
-
-// Of a phase that has a curve.
-Assignment ManagedJob::AssignmentAt(const Phase& phase, double now_seconds) const {
-  std::vector<store::StragglerRecord> active;
-  std::copy_if(
-      phase.stragglers.begin(), phase.stragglers.end(), std::back_inserter(active),
-      [&](const store::StragglerRecord& straggler) { return IsActive(straggler, now_seconds); });
-  const Result<double> target = phase.curve->TargetSeconds(phase.target);
-  return Assign(*phase.curve, target.value_or(phase.curve->fastest().requested_time_seconds),
-                shape_, active, ranks_);
-}
-
-// The version that `next` asks for: the present one where nothing changes.
-store::PlanVersion ManagedJob::Planned(const Phase& next) const {
-  store::PlanVersion version;
-  version.job = record_.id;
-  version.at_seconds = PlanningTime();
-  // Ranks hear of a new sweep, and of its end, as of another plan.
-  const bool same_wish =
-      (next.state == JobState::kProfiling) == (phase_.state == JobState::kProfiling);
-  if (next.state == JobState::kFinished || next.state == JobState::kFailed) {
-    version.reason = "no_plan";
-  } else if (next.curve == nullptr) {
-    if (same_wish || phase_.version.version == 0) return phase_.version;
-    version.reason = "no_plan";
-  } else {
-    const Assignment assignment = AssignmentAt(next, version.at_seconds);
-    version.reason = assignment.for_straggler ? "straggler" : "target";
-    version.plan = assignment.plan;
-    version.exceptions = assignment.exceptions;
-  }
-  const store::PlanVersion& now = phase_.version;
-  // Ranks hear of another comparison as of another plan.
-  const bool same_comparison =
-      next.watch_json == phase_.watch_json || ComparisonOf(next) == ComparisonOf(phase_);
-  // Above every one that a rank may have seen, also where the store lost the last ones.
-  const std::int64_t last = std::max(now.version, board_.version());
-  const bool is_same = now.version > 0 && same_comparison && same_wish && now.version == last &&
-                       version.reason == now.reason && version.plan == now.plan &&
-                       version.exceptions == now.exceptions;
-  if (is_same) return now;
-  version.version = last + 1;
-  return version;
-}
-
-std::shared_ptr<const PublishedPlan> ManagedJob::Published() const {
-  auto plan = std::make_shared<PublishedPlan>();
-  plan->version = phase_.version;
-  plan->comparison = ComparisonOf(phase_);
-  plan->profile_wanted = phase_.state == JobState::kProfiling;
-  if (phase_.version.plan == 0) {
-    plan->sentence =
-        phase_.state == JobState::kFinished
-            ? "The job has finished; run at maximum clocks. For another run give another client "
-              "key, "
-              "or delete this job first."
-            : fmt::format("There is no plan ({}); run at maximum clocks.", phase_.reason);
-    return plan;
-  }
-  plan->curve = phase_.curve;
-  const CurvePlan* const found = phase_.curve->Find(phase_.version.plan);
-  plan->requested_time_seconds = found == nullptr ? 0 : found->requested_time_seconds;
-  if (!phase_.version.exceptions.empty()) {
-    const Assignment assignment = AssignmentAt(phase_, phase_.version.at_seconds);
-    plan->straggler_seconds = assignment.straggler_time_seconds;
-    plan->straggler_baseline_seconds = assignment.straggler_baseline_seconds;
-  }
-  return plan;
-}
-
-// Makes `facts`, which lead to `next`, durable, with the version of the plan
-// that follows; then all of it happens.
-Outcome<void> ManagedJob::Commit(std::vector<Fact> facts, Phase next) {
-  if (is_gone_) return Fail(FailureCode::kNotFound, "the job was deleted");
-  if (next.state != phase_.state) {
-    const bool is_told = std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
-      return std::holds_alternative<store::StateChange>(fact);
-    });
-    if (!is_told) {
-      facts.emplace_back(
-          store::StateChange{.job = record_.id, .state = next.state, .reason = next.reason});
-    }
-  }
-  const double planned_at = PlanningTime();
-  next.version = Planned(next);
-  if (next.version.version != phase_.version.version) facts.emplace_back(next.version);
-  if (facts.empty()) {
-    planned_at_ = planned_at;
-    return {};
-  }
-  const bool has_work = std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
-    return std::holds_alternative<store::WorkWanted>(fact);
+void ManagedJob::Resume(const std::vector<store::IterationSummary>& elsewhere, bool ask_for_work) {
+  strand_.Within([&] {
+    sums_.SetElsewhere(elsewhere);
+    watch_.SetState(life_.phase.watch, IdsOf(life_.phase.stragglers), context_->now().day_seconds);
+    Publish();
+    AdvanceJob();
+    if (ask_for_work) RunInternal(AskForPlans{});
   });
-  const auto written = context_->store.Write(std::move(facts), phase_.revision);
-  if (!written) {
-    // Also where it is not known whether it was written.
-    context_->refresh_soon(record_.id);
-    if (written.error().code != ErrorCode::kConflict) return Unavailable(written.error());
-    return Fail(FailureCode::kStale, "another server changed the job at the same time; try again");
-  }
-  next.revision = written->revision;
-  next.curve_mark = written->curve;
-  Enter(std::move(next));
-  planned_at_ = planned_at;
-  if (has_work) context_->wake_worker();
-  return {};
 }
 
-// `next` is durable.
-void ManagedJob::Enter(Phase next) {
-  const bool new_state = next.state != phase_.state;
-  const bool new_version = next.version.version != phase_.version.version;
-  phase_ = std::move(next);
-  seen_revision_ = phase_.revision;
-  if (new_version) {
-    PublishNow();
-    context_->events.Emit({"plan", record_.id,
-                           FormatCompact({{"job", record_.id},
-                                          {"version", phase_.version.version},
-                                          {"reason", phase_.version.reason}})});
-  }
-  if (new_state) EmitState();
+void ManagedJob::Do(Command command, Caller caller, Reply reply) {
+  const auto operation = std::make_shared<Operation>();
+  operation->command = std::move(command);
+  operation->caller = std::move(caller);
+  operation->reply = std::move(reply);
+  operation->until_seconds = context_->now().seconds + kPatienceSeconds;
+  Begin(operation);
 }
 
-void ManagedJob::EmitState() const {
-  context_->events.Emit({"state", record_.id,
-                         FormatCompact({{"job", record_.id},
-                                        {"state", store::JobStateName(phase_.state)},
-                                        {"reason", phase_.reason}})});
+// What nobody waits for any more is not done: whoever asked may have asked another server since.
+void ManagedJob::Begin(const OperationPointer& operation) {
+  const Caller& caller = operation->caller;
+  const bool is_wanted = !caller.is_wanted || caller.is_wanted();
+  strand_.Within([&] {
+    if (is_wanted) return Run(operation);
+    Settle(operation, Fail(FailureCode::kUnavailable,
+                           "the client no longer waits for the answer; nothing was changed"));
+    RunNext();
+  });
 }
 
-// Goes to the next state where what is known allows it. What the store refuses
-// is tried again by Tick(); what another server did first is read.
-void ManagedJob::Advance() {
-  if (IsOver() || is_gone_) return;
-  if (phase_.state == JobState::kRegistering) {
-    if (static_cast<std::int64_t>(ranks_.size()) < shape_.world_size()) return;
-    const bool is_to_measure = job_ == nullptr && record_.origin == store::JobOrigin::kApi;
-    if (is_to_measure && TakeKnownProfile()) return;
-    Phase next = phase_;
-    const bool is_given =
-        record_.origin == store::JobOrigin::kZeus && context_->has_given_plan(shape_);
-    next.state = phase_.curve != nullptr || is_given ? JobState::kRunning
-                 : job_ != nullptr                   ? JobState::kCharacterizing
-                                                     : JobState::kProfiling;
-    last_measured_seconds_ = context_->now_seconds();
-    if (!Commit({}, std::move(next))) return;
-  }
-  if (!IsProfileComplete()) return;
-  // No row of another server's is to lack: its ranks' sweeps may be among them.
-  if (context_->store.is_shared() && checked_rows_ != known_rows_) {
-    context_->refresh_soon(record_.id);
+void ManagedJob::RunLater(const OperationPointer& operation) {
+  strand_.Then([self = shared_from_this(), operation] { self->Begin(operation); });
+}
+
+void ManagedJob::RunInternal(Command command, Reply reply) {
+  const auto operation = std::make_shared<Operation>();
+  operation->command = std::move(command);
+  operation->reply = std::move(reply);
+  // What fails is tried again by Tick().
+  operation->has_looked = true;
+  Run(operation);
+}
+
+void ManagedJob::Run(const OperationPointer& operation) {
+  const bool on_any_revision = IsOnAnyRevision(operation->command);
+  if (is_changing_ && !on_any_revision) {
+    waiting_.push_back(operation);
     return;
   }
-  StartCharacterizing();
+  const Moment now = context_->now();
+  const auto decide = [&]() -> Outcome<Decision> {
+    const auto& expected = operation->caller.if_revision;
+    if (expected && *expected != life_.marks.revision && !life_.phase.is_gone) {
+      return Fail(FailureCode::kPast, "the job has changed since revision " +
+                                          std::to_string(*expected) + "; it is at revision " +
+                                          std::to_string(life_.marks.revision));
+    }
+    return Decide(life_, underway_, highest_version_, operation->command, now);
+  };
+  Outcome<Decision> decision = decide();
+  // What is refused, or needs no change, may be so only here: the store is asked first.
+  const bool is_doubtful = decision ? decision->facts.empty() && !on_any_revision
+                                    : MayRetry(*operation, decision.error());
+  if (is_doubtful && is_shared() && !operation->has_looked) return RefreshThenRun(operation);
+  if (decision) return Carry(operation, *std::move(decision), now);
+  Settle(operation, tl::unexpected(decision.error()));
+  RunNext();
 }
 
-Outcome<void> ManagedJob::SetTarget(const std::string& text) {
-  const Result<PlanTarget> target = ParsePlanTarget(text);
-  if (!target) return Fail(FailureCode::kInvalid, target.error().message, "at");
-  return OnFresh([&]() -> Outcome<void> {
-    if (phase_.state == JobState::kFinished) {
-      return Fail(FailureCode::kConflict, "the job has finished");
-    }
-    if (phase_.curve != nullptr) {
-      if (const auto seconds = phase_.curve->TargetSeconds(*target); !seconds) {
-        return Fail(FailureCode::kInvalid, seconds.error().message, "at");
-      }
-    }
-    Phase next = phase_;
-    next.target = *target;
-    if (next.curve != nullptr && !IsOver()) next.reason.clear();
-    std::vector<Fact> facts = {store::TargetChange{.job = record_.id, .target = text}};
-    AddWork(next, &facts);
-    return Commit(std::move(facts), std::move(next));
+bool ManagedJob::MayRetry(const Operation& operation, const Failure& failure) const {
+  const bool is_about_state = failure.code == FailureCode::kNotFound ||
+                              failure.code == FailureCode::kConflict ||
+                              failure.code == FailureCode::kPast;
+  return is_about_state && !operation.has_looked && !life_.phase.is_gone;
+}
+
+void ManagedJob::RefreshThenRun(const OperationPointer& operation) {
+  operation->has_looked = true;
+  WhenRead([self = shared_from_this(), operation](const Result<void>& read) {
+    if (read) return self->Begin(operation);
+    self->strand_.Within([&] {
+      self->Settle(operation, Unavailable(read.error()));
+      self->RunNext();
+    });
   });
 }
 
-Outcome<void> ManagedJob::Finish() {
-  return OnFresh([&]() -> Outcome<void> {
-    if (phase_.state == JobState::kFinished) return {};
-    Phase next = phase_;
-    next.state = JobState::kFinished;
-    next.reason.clear();
-    return Commit({}, std::move(next));
+void ManagedJob::Settle(const OperationPointer& operation, Outcome<Answer> outcome) {
+  if (!operation->reply) return;
+  strand_.Then([operation, outcome = std::move(outcome)] { operation->reply(outcome); });
+}
+
+Answer ManagedJob::AnswerOf(const Decision& decision) const {
+  return {.straggler = decision.straggler,
+          .plan_version = life_.phase.version.version,
+          .state = life_.phase.state,
+          .settings = life_.phase.watch.settings};
+}
+
+// Has what was decided made durable.
+void ManagedJob::Carry(const OperationPointer& operation, Decision decision, const Moment& now) {
+  if (!decision.ask_layout.empty() && !is_asking_library_) AskLibrary(decision.ask_layout);
+  if (decision.ask_rows) {
+    strand_.Then([context = context_, id = id()] { context->refresh_soon(id); });
+  }
+  const double looked_at = PlanningDaySeconds(life_.phase, now);
+  if (decision.facts.empty()) {
+    if (std::holds_alternative<LookAtTime>(operation->command)) looked_at_day_seconds_ = looked_at;
+    Settle(operation, AnswerOf(decision));
+    return RunNext();
+  }
+  std::optional<std::int64_t> expected;
+  if (decision.on_any_revision) {
+    MarkUnderway(decision.facts);
+  } else {
+    is_changing_ = true;
+    expected = life_.marks.revision;
+  }
+  const auto shared = std::make_shared<const Decision>(std::move(decision));
+  strand_.Then([self = shared_from_this(), operation, shared, expected, looked_at] {
+    self->context_->store.Add(
+        shared->facts, expected,
+        [self, operation, shared, looked_at](const Result<store::JobMarks>& written) {
+          self->strand_.Within([&] { self->OnWritten(operation, *shared, looked_at, written); });
+        });
   });
 }
 
-Outcome<void> ManagedJob::Delete() {
-  const std::lock_guard lock(mutex_);
-  if (is_gone_) return {};
-  if (auto written = context_->store.Write({store::JobGone{record_.id}}); !written) {
-    return Unavailable(written.error());
-  }
-  Vanish();
-  return {};
-}
-
-// It is no longer in the store.
-void ManagedJob::Vanish() {
-  is_gone_ = true;
-  auto gone = std::make_shared<PublishedPlan>();
-  gone->version = phase_.version;
-  gone->sentence = "The job was deleted; run at maximum clocks.";
-  gone->gone = true;
-  board_.Publish(gone);
-  context_->events.Emit(
-      {"job", record_.id, FormatCompact({{"job", record_.id}, {"deleted", true}})});
-}
-
-void ManagedJob::Tick() {
-  std::vector<Fact> iterations;
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_gone_) return;
-    if (context_->now_seconds() >= flush_iterations_at_) iterations = TakeIterations();
-    if (phase_.revision <= lost_revision_) PassLostRevision();
-    if (!IsOver()) Advance();
-    if (!IsOver()) ApplyWatch();
-    if (!IsOver()) LookAtStragglers();
-    if (work_again_at_ > 0 && context_->now_seconds() >= work_again_at_) AskForWork();
-  }
-  if (!iterations.empty()) WriteIterations(std::move(iterations));
-}
-
-// The numbers that the store counts again would mean other rows to a server that still holds
-// those of before: this one goes beyond them.
-void ManagedJob::PassLostRevision() {
-  Phase same = phase_;
-  static_cast<void>(Commit(
-      {store::TargetChange{.job = record_.id, .target = PlanTargetText(same.target)}}, same));
-}
-
-JobView ManagedJob::View() const {
-  const std::lock_guard lock(mutex_);
-  JobView view;
-  view.record = record_;
-  view.record.state = phase_.state;
-  view.record.reason = phase_.reason;
-  view.has_profile = job_ != nullptr;
-  view.target = PlanTargetText(phase_.target);
-  view.ranks_registered = static_cast<std::int64_t>(ranks_.size());
-  view.ranks_measured = static_cast<std::int64_t>(table_.ranks_done());
-  view.stragglers = phase_.stragglers;
-  view.plan = board_.Current();
-  view.refined = phase_.curve != nullptr && (!Lacks(phase_) || has_given_up_);
-  view.iterations = AllIterations();
-  view.progress = view.refined ? 1 : progress_.load();
-  view.profile_source = phase_.profile_source;
-  view.sweeps_again = phase_.sweep_round > phase_.settled_round;
-  view.profiling = SummaryOf(table_, shape_.pipeline_parallel);
-  view.drifts = drift_.Drifts();
-  view.watch = watch_.View(context_->now_seconds());
-  view.watch.ranks = ranks_.size();
-  for (const auto& [rank, client] : clients_) {
-    for (const auto& [name, count] : client.counts) view.client_counts[name] += count;
-    view.shadow_clients += client.shadow ? 1 : 0;
-    if (!client.error.empty() && view.troubled_clients.size() < kMostTroubledClients) {
-      view.troubled_clients.push_back(client);
+void ManagedJob::MarkUnderway(const std::vector<Fact>& facts) {
+  for (const Fact& fact : facts) {
+    if (const auto* const rank = std::get_if<store::RankRecord>(&fact)) {
+      Underway::Rank& underway = underway_.ranks[rank->rank];
+      underway.rank = *rank;
+      ++underway.requests;
+      underway_.positions[PositionOf(*rank)] = rank->rank;
+    } else if (const auto* const measured = std::get_if<store::Measurements>(&fact)) {
+      underway_.measured_rows[measured->rank] += measured->rows.size();
     }
   }
-  return view;
+}
+
+void ManagedJob::UnmarkUnderway(const std::vector<Fact>& facts) {
+  for (const Fact& fact : facts) {
+    if (const auto* const rank = std::get_if<store::RankRecord>(&fact)) {
+      const auto found = underway_.ranks.find(rank->rank);
+      if (found == underway_.ranks.end() || --found->second.requests > 0) continue;
+      underway_.positions.erase(PositionOf(found->second.rank));
+      underway_.ranks.erase(found);
+    } else if (const auto* const measured = std::get_if<store::Measurements>(&fact)) {
+      const auto found = underway_.measured_rows.find(measured->rank);
+      found->second -= std::min(found->second, measured->rows.size());
+      if (found->second == 0) underway_.measured_rows.erase(found);
+    }
+  }
+}
+
+void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& decision,
+                           double looked_at, const Result<store::JobMarks>& written) {
+  if (decision.on_any_revision) {
+    UnmarkUnderway(decision.facts);
+  } else {
+    is_changing_ = false;
+  }
+  if (!written) {
+    OnRefused(operation, decision, written.error());
+    return RunNext();
+  }
+  if (decision.on_any_revision) {
+    ApplyRows(decision, *written);
+  } else {
+    ApplyWritten(decision, *written);
+    looked_at_day_seconds_ = looked_at;
+  }
+  for (const Announcement& announcement : decision.announcements) Announce(announcement);
+  Audit(*operation, decision);
+  if (Holds<store::WorkWanted>(decision.facts)) {
+    strand_.Then([context = context_] { context->wake_worker(); });
+  }
+  if (std::holds_alternative<Advance>(operation->command) || !operation->reply) {
+    Settle(operation, AnswerOf(decision));
+    AdvanceJob();
+  } else {
+    // Who brought the last that was missing is told what came of it.
+    const std::int64_t straggler = decision.straggler;
+    const auto advanced = [self = shared_from_this(), operation, straggler](const auto& outcome) {
+      if (!operation->reply) return;
+      Outcome<Answer> answer = self->strand_.Within([&] {
+        Decision said;
+        said.straggler = straggler;
+        return Outcome<Answer>(self->AnswerOf(said));
+      });
+      static_cast<void>(outcome);
+      operation->reply(answer);
+    };
+    RunInternal(AdvanceNow(), advanced);
+  }
+  RunNext();
+}
+
+void ManagedJob::OnRefused(const OperationPointer& operation, const Decision& decision,
+                           const Error& error) {
+  // Also where it is not known whether it was written.
+  strand_.Then([context = context_, id = id()] { context->refresh_soon(id); });
+  if (std::holds_alternative<AskForPlans>(operation->command)) {
+    work_again_at_seconds_ = context_->now().seconds + kRetrySeconds;
+  }
+  if (error.code != ErrorCode::kConflict) return Settle(operation, Unavailable(error));
+  if (life_.phase.is_gone) {
+    return Settle(operation, Fail(FailureCode::kNotFound, "the job was deleted"));
+  }
+  const bool may_try = decision.on_any_revision
+                           ? !operation->has_looked
+                           : context_->now().seconds < operation->until_seconds;
+  if (is_shared() && may_try) return RefreshThenRun(operation);
+  if (decision.on_any_revision) return Settle(operation, Unavailable(error));
+  Settle(operation,
+         Fail(FailureCode::kStale, "another server changed the job at the same time; try again"));
+}
+
+// A change of the phase is durable. It may have come by reading before.
+void ManagedJob::ApplyWritten(const Decision& decision, const store::JobMarks& marks) {
+  if (marks.revision <= life_.marks.revision) return;
+  const Phase before = life_.phase;
+  for (const Fact& fact : decision.facts) Apply(fact, decision.built, &life_);
+  life_.marks.revision = marks.revision;
+  life_.marks.curve = marks.curve;
+  OnPhase(before);
+}
+
+void ManagedJob::ApplyRows(const Decision& decision, const store::JobMarks& marks) {
+  if (Holds<store::JobGone>(decision.facts)) {
+    const Phase before = life_.phase;
+    Apply(decision.facts.front(), {}, &life_);
+    return OnPhase(before);
+  }
+  const bool has_rank = Holds<store::RankRecord>(decision.facts);
+  const bool has_measured = Holds<store::Measurements>(decision.facts);
+  if (!has_rank && !has_measured) return;
+  const OwnRows own = is_shared() ? NoteOwnRows(marks, &life_) : OwnRows::kAdd;
+  if (own == OwnRows::kReadFirst) {
+    strand_.Then([context = context_, id = id()] { context->refresh_soon(id); });
+  }
+  // A rank asks for its plan next, so it is known here at once; other rows come by reading.
+  if (own == OwnRows::kAdd || (own == OwnRows::kReadFirst && has_rank)) {
+    for (const Fact& fact : decision.facts) Apply(fact, {}, &life_);
+  }
+  if (has_rank) looked_at_day_seconds_.reset();  // A straggling node may have one more.
+  if (has_measured) last_measured_seconds_ = context_->now().seconds;
+  SeeMarks();
+}
+
+// The next of those that waited for a change to end.
+void ManagedJob::RunNext() {
+  if (is_changing_ || waiting_.empty()) return;
+  const OperationPointer next = std::move(waiting_.front());
+  waiting_.pop_front();
+  RunLater(next);
+}
+
+void ManagedJob::SeeMarks() {
+  seen_revision_ = life_.marks.revision;
+  seen_rows_ = life_.marks.rows;
+  is_gone_ = life_.phase.is_gone;
+  is_finished_ = life_.phase.state == store::JobState::kFinished;
+}
+
+// The phase was `before`, and is now another.
+void ManagedJob::OnPhase(const Phase& before) {
+  const Phase& phase = life_.phase;
+  const Moment now = context_->now();
+  SeeMarks();
+  const bool has_news =
+      phase.version.version != before.version.version || phase.is_gone != before.is_gone;
+  if (has_news) Publish();
+  for (const Announcement& announcement : NewsOf(before, phase)) Announce(announcement);
+  const std::set<std::int64_t> ids = IdsOf(phase.stragglers);
+  if (phase.watch_json != before.watch_json || ids != IdsOf(before.stragglers)) {
+    watch_.SetState(phase.watch, ids, now.day_seconds);
+  }
+  if (phase.settled_round != before.settled_round || phase.sweep_round != before.sweep_round) {
+    drift_.Reset();
+  }
+  const bool profiles = phase.state == store::JobState::kProfiling;
+  if (profiles && before.state != phase.state) last_measured_seconds_ = now.seconds;
+  if (phase.target != before.target || phase.built.curve != before.built.curve) {
+    has_given_up_ = false;
+  }
+}
+
+void ManagedJob::Publish() {
+  highest_version_ = std::max(highest_version_, life_.phase.version.version);
+  if (!IsPublishable(life_.phase) && !life_.phase.is_gone) return;
+  strand_.Then(board_.Publish(std::make_shared<const PublishedPlan>(PublicationOf(life_))));
+}
+
+void ManagedJob::Announce(const Announcement& announcement) {
+  std::string data = "{\"job\":\"" + id() + "\"";
+  const std::string& members = announcement.members_json;
+  data += members.size() > 2 ? "," + members.substr(1) : "}";
+  strand_.Then([context = context_, event = Event{announcement.name, id(), std::move(data)}] {
+    context->events.Emit(event);
+  });
+}
+
+void ManagedJob::Audit(const Operation& operation, const Decision& decision) {
+  if (decision.what.empty() || !operation.reply || !context_->on_change) return;
+  strand_.Then([context = context_,
+                record = AuditRecord{id(), decision.what, decision.before, decision.after,
+                                     operation.caller.token_name, operation.caller.peer}] {
+    context->on_change(record);
+  });
 }
 
 }  // namespace perseus::server

@@ -4,89 +4,64 @@
 #ifndef PERSEUS_SERVER_RUNTIME_MANAGED_JOB_H_
 #define PERSEUS_SERVER_RUNTIME_MANAGED_JOB_H_
 
-#include <array>
 #include <atomic>
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "perseus/job.h"
 #include "server/api/profile_json.h"
+#include "server/domain/caller.h"
+#include "server/domain/commands.h"
+#include "server/domain/decide.h"
 #include "server/domain/failure.h"
-#include "server/domain/profile_table.h"
-#include "server/domain/shape.h"
-#include "server/domain/stragglers.h"
-#include "server/planning/curve.h"
-#include "server/planning/job_spec.h"
+#include "server/domain/iteration_sums.h"
+#include "server/domain/job_life.h"
+#include "server/domain/reports.h"
 #include "server/runtime/events.h"
+#include "server/runtime/job_store.h"
+#include "server/runtime/outbox.h"
 #include "server/runtime/plan_board.h"
 #include "server/watch/drift_watch.h"
 #include "server/watch/job_watch.h"
-#include "server/watch/watch_settings.h"
-#include "store/facts.h"
-#include "store/store.h"
 
 namespace perseus::server {
 
-// What a job needs of the server around it; outlives all jobs.
+// A change that somebody asked for and that is durable, for the log.
+struct AuditRecord {
+  std::string job;
+  std::string what;
+  std::string before;
+  std::string after;
+  std::string token_name;
+  std::string peer;
+};
+
+// What a job needs of the server around it; outlives all jobs. All may be called from any thread.
 struct JobContext {
-  store::Store& store;
+  JobStore& store;
   EventHub& events;
-  // Time of day; of all servers on one store the same, but for their errors of measuring it.
-  std::function<double()> now_seconds;
+  std::function<Moment()> now;
   // Whether the plan that was given for jobs over Zeus' wire fits one.
   std::function<bool(const Shape&)> has_given_plan;
   // The store has work that somebody should claim.
   std::function<void()> wake_worker;
-  // Has a job refreshed soon, on another thread. May be called with any lock held.
+  // Has a job read again soon.
   std::function<void(const std::string& id)> refresh_soon;
-};
-
-// What an operator says of a straggler; times are relative to now.
-struct StragglerRequest {
-  std::optional<int> pipeline = {};
-  std::optional<int> rank = {};
-  std::string node = {};
-  double factor = 0;         // 0: not given.
-  double delay_seconds = 0;  // 0: not given.
-  std::optional<double> expires_in_seconds = {};
-  double starts_in_seconds = 0;
-};
-
-// What the client of a rank says of itself; counts since it began.
-struct ClientReport {
-  int rank = 0;
-  std::string state = {};  // "following", ...
-  std::string error = {};  // One sentence; empty: all is well.
-  std::int64_t plan_version = 0;
-  bool shadow = false;                        // It sets no clock.
-  std::map<std::string, double> counts = {};  // "calls", "late", ...
-};
-
-struct IterationReport {
-  int rank = 0;
-  std::int64_t iteration = 0;
-  std::int64_t plan_version = 0;
-  double time_seconds = 0;
-  std::optional<double> energy_joules = {};
-  ReportedClocks clocks = ReportedClocks::kUnknown;
-  double busy_seconds = 0;             // In its own computations; 0: not said.
-  SecondsByType busy_by_type = {};     // Likewise.
-  double tokens = 0;                   // 0: not said.
-  std::vector<KindReport> kinds = {};  // Since the rank's last report.
+  std::function<void(const AuditRecord&)> on_change = {};
+  std::function<void(const std::string& sentence)> on_problem = {};
 };
 
 // A job as it is now, to show.
 struct JobView {
   store::JobRecord record;  // Without profile.
+  std::int64_t revision = 0;
   bool has_profile = false;
   std::string target;
   std::int64_t ranks_registered = 0;
@@ -106,25 +81,34 @@ struct JobView {
   std::vector<Drift> drifts = {};
 };
 
-// One job: what is known of it, and what follows from that. Every change is
-// durable before it is acknowledged or seen; a change that the store refuses did
-// not happen. Thread-safe. Calls may wait for one commit; those with a callback
-// do not.
+// What a change came to.
+struct Answer {
+  std::int64_t straggler = 0;     // The id of a new one.
+  std::int64_t plan_version = 0;  // Of the job from then on, as is:
+  store::JobState state = store::JobState::kRegistering;
+  WatchSettings settings = {};
+};
+
+// One job at work: the rules of domain/ on a strand, over a store that is never waited for. A
+// command is decided at once; what it decides is durable before it is answered, published or told;
+// what the store refuses did not happen. Facts about ranks and measurements may be under way
+// together; other changes are made one after the other. No call waits, but for those that say so.
+// Thread-safe.
 //
-// Where several servers share the store, this is a cache of its rows. A change is
-// written only if nobody else changed the job since they were read; else they are
-// read again and the change is checked anew. What is refused on what the cache
-// says is checked again on fresh rows first. docs/server.md has all rules.
+// Where several servers share the store, this is a cache of its rows. A change is written only if
+// nobody else changed the job since they were read; else they are read again and the command is
+// decided anew. What is refused on what the cache says is decided again on fresh rows first.
+// docs/server.md has all rules.
 class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
  public:
-  // Of what the store holds. `built` is the costed job where it has a profile.
-  ManagedJob(JobContext* context, store::StoredJob stored, std::shared_ptr<const Job> built);
+  ManagedJob(JobContext* context, JobLife life);
   ManagedJob(const ManagedJob&) = delete;
   ManagedJob& operator=(const ManagedJob&) = delete;
 
-  // Goes on where the job was; `ask_for_work`: also has computed what is missing,
-  // which whoever made it necessary has asked for, if the store is of this version.
-  void Resume(bool ask_for_work);
+  // Goes on where the job was; once, before anything else. `elsewhere`: what was reported of
+  // iterations before. `ask_for_work`: also has computed what is missing, which whoever made it
+  // necessary has asked for, if the store is of this version.
+  void Resume(const std::vector<store::IterationSummary>& elsewhere, bool ask_for_work);
 
   const std::string& id() const { return record_.id; }
   const std::string& client_key() const { return record_.client_key; }
@@ -134,256 +118,150 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   const Shape& shape() const { return shape_; }
   PlanBoard& board() { return board_; }
   bool is_gone() const { return is_gone_; }
+  bool is_finished() const { return is_finished_; }
 
-  // Called with what the rank meets, on a thread of the store or at once.
-  struct Registered {
-    std::int64_t plan_version = 0;
-    store::JobState state = store::JobState::kRegistering;
-  };
-  using RegisteredCallback = std::function<void(const Outcome<Registered>&)>;
-  void Register(store::RankRecord rank, const RegisteredCallback& registered);
+  // Carries out a command; `reply` is called once, perhaps before this returns.
+  using Reply = std::function<void(const Outcome<Answer>&)>;
+  void Do(Command command, Caller caller, Reply reply);
 
-  using DoneCallback = std::function<void(const Outcome<void>&)>;
-  void Measure(store::Measurements measured, DoneCallback done);
+  // Not durable one by one: sums are, within a second or two.
+  using Done = std::function<void(const Outcome<void>&)>;
+  void Report(std::vector<IterationReport> reports, std::vector<ClientReport> clients, Done done);
 
+  // As PlanBoard::Wait(), for a later version than `after`. Who names a version that this server
+  // has not heard of waits until the store was asked.
+  std::int64_t AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter);
+
+  // Does what time has brought: stragglers that begin or expire, ranks that were waited for long
+  // enough, writes that failed before.
+  void Tick();
+
+  // The sums of what Report() took that the store does not have yet, as at the end of the process.
+  std::vector<store::Fact> TakeIterations();
+
+  // Reads what others wrote since the last time; publishes it and goes on from there. All that
+  // was acknowledged anywhere before the call is known when `done` is called. Calls at the same
+  // time share one reading. Nothing to do where the store is this process's alone.
+  using Refreshed = std::function<void(const Result<void>&)>;
+  void Refresh(Refreshed done);
+  // Also what other servers were told of iterations, at most once a second.
+  void RefreshAll(Refreshed done);
+  // Whether the store has, or had, something that was not read yet. Without locks.
+  bool IsBehind(const store::JobMarks& marks) const;
+
+  // What is to be computed next of what the job lacks.
+  std::optional<PlanningStep> NextStep() const;
+  // A share of the present step is done.
+  void SetProgress(double share) { progress_ = share; }
+  // A step has no result. Whether there are plans already, so that only better ones lack.
+  bool GiveUpBetterPlans(const PlanningStep& step);
+  bool WantsWork() const;
+  // Whether ranks are to measure now.
+  bool WantsProfile() const;
+
+  JobView View() const;
+  // What is durable, as a value.
+  JobLife Life() const;
+  std::vector<store::RankRecord> Ranks() const;
+  // Asks the store where the rank is not known here and may be elsewhere. kUnavailable: nobody
+  // can say.
+  using RankFound = std::function<void(const Outcome<store::RankRecord>&)>;
+  void FindRank(int rank, RankFound found);
   // What the rank said of the sweep that it is at, or did last.
   struct ReportedRows {
     std::vector<ProfileKey> rows;
     bool done = false;
   };
   ReportedRows RowsOf(int rank) const;
-  // Whether ranks are to measure now.
-  bool WantsProfile() const;
-  // Has the ranks measure anew while they go on under the plans that there are. Nothing
-  // happens where they do so already.
-  Outcome<void> Reprofile();
-  // Ends that without a new profile.
-  Outcome<void> CancelReprofile();
-
-  // As ParsePlanTarget() reads it.
-  Outcome<void> SetTarget(const std::string& text);
-  Outcome<std::int64_t> AddStraggler(const StragglerRequest& request);
-  Outcome<void> ClearStraggler(std::int64_t id);
-  Outcome<void> ClearStragglers();
-  Outcome<void> Finish();
-  Outcome<void> Delete();
-
-  // Changes how stragglers are found and whether the plan is compared; returns
-  // what holds from now on.
-  Outcome<WatchSettings> SetWatch(const std::function<void(WatchSettings* settings)>& change);
-
-  // Not durable one by one: sums are, within a second or two.
-  Outcome<void> Report(const std::vector<IterationReport>& reports,
-                       const std::vector<ClientReport>& clients = {});
-
-  // As PlanBoard::Wait(), for a later version than `after`. Who names a version that
-  // this server has not heard of waits until the store was asked.
-  std::int64_t AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter);
-
-  // Does what time has brought: stragglers that begin or expire, ranks that
-  // were waited for long enough, writes that failed before.
-  void Tick();
-
-  // Makes the sums of what Report() took durable now, as at the end of the process.
-  void FlushIterations();
-
-  // Reads what others wrote since the last time; publishes it and goes on from there.
-  // All that was acknowledged anywhere before the call is known after it. Calls at the
-  // same time share one read. Nothing to do where the store is this process's alone.
-  Result<void> Refresh();
-  // What other servers were told of iterations, which no mark tells of; at most once a second.
-  void RefreshIterations();
-  // Whether the store has, or had, something that was not read yet. Without locks.
-  bool IsBehind(const store::JobMarks& marks) const;
-
-  // Computes one step of what the job lacks: a curve, a better one, the plan for its
-  // target. `keep_going` false: nobody wants it any more, or somebody else does it.
-  // Returns whether that is settled; false: it should be tried again soon.
-  bool Work(const std::function<bool()>& keep_going);
-  bool WantsWork() const;
-
-  JobView View() const;
-  // Asks the store where it is not known here and may be elsewhere.
-  std::optional<store::RankRecord> FindRank(int rank);
-  std::vector<store::RankRecord> Ranks() const;
 
  private:
-  // What changes as one: the rows that `revision` counts.
-  struct Phase {
-    store::JobState state = store::JobState::kRegistering;
-    std::string reason;
-    PlanTarget target;
-    std::vector<store::StragglerRecord> stragglers;
-    std::int64_t last_straggler = 0;
-    std::string watch_json;  // Of detection and comparison; empty: none.
-    std::shared_ptr<const Curve> curve;
-    std::int64_t curve_mark = 0;  // The revision with which the curve came.
-    store::PlanVersion version;   // 0: none.
-    int sweep_round = 0;          // See store::JobRecord.
-    int settled_round = 0;
-    std::string profile_source;
-    std::int64_t revision = 0;
+  // A command that was not answered yet.
+  struct Operation {
+    Command command;
+    Caller caller;
+    Reply reply;
+    double until_seconds = 0;  // Other servers that are faster all the time are borne so long.
+    bool has_looked = false;   // The store was asked since it came.
   };
+  using OperationPointer = std::shared_ptr<Operation>;
 
-  static constexpr double kNeverPlanned = -1;
-
-  // Runs `operation`, which returns an Outcome, with mutex_ held: again on fresh rows
-  // where another server was first, or where it is refused for what may be old.
-  template <typename Operation>
-  auto OnFresh(const Operation& operation) -> decltype(operation());
-
-  static Phase PhaseOf(const store::StoredJob& stored);  // But for the curve.
-  static std::array<int, 3> PositionOf(const store::RankRecord& rank) {
-    return {rank.dp_rank, rank.pp_rank, rank.tp_rank};
-  }
-
-  // All with mutex_ held unless they say otherwise.
-  Outcome<void> CheckRank(const store::RankRecord& rank) const;
-  // Whether the rank is registered at this position, or on its way to be.
-  bool IsAt(const store::RankRecord& rank) const;
-  Outcome<void> CheckMeasurements(const store::Measurements& measured) const;
-  Outcome<void> CheckStraggler(const StragglerRequest& request) const;
-  Outcome<void> CheckReports(const std::vector<IterationReport>& reports,
-                             const std::vector<ClientReport>& clients) const;
-  Outcome<void> Commit(std::vector<store::Fact> facts, Phase next);
-  store::PlanVersion Planned(const Phase& next) const;
-  Assignment AssignmentAt(const Phase& phase, double now_seconds) const;
-  double PlanningTime() const;
-  static std::string TargetReason(const Phase& next);
-  std::shared_ptr<const PublishedPlan> Published() const;
-  void Enter(Phase next);
-  void PublishNow();
-  void Advance();
-  static bool IsPending(const Phase& phase);
-  bool TakesMeasurements() const;
-  bool IsProfileComplete() const;
-  void ForgetMeasurements();
-  void StartCharacterizing();
-  bool TakeKnownProfile();
-  Outcome<void> GiveUpSweep(const std::string& reason);
-  void EmitThrottled() const;
-  void EmitProfiling(const std::string& sentence, int rank = -1) const;
-  void WatchDrift(const std::vector<KindReport>& kinds);
-  void LookAtStragglers();
-  void PassLostRevision();
-  bool HasStragglerNews(double now_seconds) const;
-  static ComparisonBlocks ComparisonOf(const Phase& phase);
-  void ReadWatch();
-  void ApplyWatch();
-  void Watch(const std::vector<IterationReport>& reports);
-  void AskForWork();
-  bool Lacks(const Phase& phase) const;
-  void AddWork(const Phase& next, std::vector<store::Fact>* facts) const;
-  void EmitState() const;
+  // All of these on the strand.
+  void Run(const OperationPointer& operation);
+  void RunInternal(Command command, Reply reply = {});
+  bool MayRetry(const Operation& operation, const Failure& failure) const;
+  void RefreshThenRun(const OperationPointer& operation);
+  void RunLater(const OperationPointer& operation);
+  void Settle(const OperationPointer& operation, Outcome<Answer> outcome);
+  void Carry(const OperationPointer& operation, Decision decision, const Moment& now);
+  void Begin(const OperationPointer& operation);  // Not on the strand.
+  void MarkUnderway(const std::vector<store::Fact>& facts);
+  void UnmarkUnderway(const std::vector<store::Fact>& facts);
+  void OnWritten(const OperationPointer& operation, const Decision& decision, double looked_at,
+                 const Result<store::JobMarks>& written);
+  void OnRefused(const OperationPointer& operation, const Decision& decision, const Error& error);
+  void ApplyWritten(const Decision& decision, const store::JobMarks& marks);
+  void ApplyRows(const Decision& decision, const store::JobMarks& marks);
+  Answer AnswerOf(const Decision& decision) const;
+  void RunNext();
+  void OnPhase(const Phase& before);
+  void Publish();
+  void SeeMarks();
+  Advance AdvanceNow() const;
+  void AdvanceJob();
+  void AskLibrary(const std::string& layout);
+  void FlushIterations();
+  void LookAtWatch();
+  void LookAtTimeNow();
+  void WhenRead(Refreshed done);
+  void StartReading();
+  void ReadOnce(std::int64_t last_waiter, int readings);
+  void OnRead(const Result<Reading>& reading, std::int64_t last_waiter, int readings);
+  void EndReading(const Result<void>& outcome, std::int64_t last_waiter);
+  struct Reports;
+  void TryReports(const std::shared_ptr<Reports>& reports);
+  void TakeReports(const Reports& reports);
   void Hear(const ClientReport& client);
-  void EmitStraggler(std::int64_t id) const;
-  void Vanish();
-  bool IsOver() const;
-  bool NoteOwnRows(const store::JobMarks& marks);
-  void AddIteration(const IterationReport& report);
-  std::vector<store::Fact> TakeIterations();
-  std::vector<store::IterationSummary> AllIterations() const;
-
-  // These take the lock.
-  void Join(const store::RankRecord& rank, const RegisteredCallback& registered,
-            bool is_second_look);
-  void OnRegistered(const store::RankRecord& rank, const RegisteredCallback& registered,
-                    bool is_second_look, const Result<store::JobMarks>& written);
-  Outcome<void> OnMeasured(const store::Measurements& measured,
-                           const Result<store::JobMarks>& written);
-  struct Step;
-  std::optional<Step> NextStep() const;
-  Result<store::CurveRecord> Compute(const Step& step,
-                                     const std::function<bool(double share)>& keep_going) const;
-  bool IsPast(const Step& step) const;  // With mutex_ held.
-  bool Accept(const Step& step, const store::CurveRecord& record);
-  bool Give(const Step& step, const Error& error);  // There is no plan, and why.
-  void WriteIterations(std::vector<store::Fact> facts);
-
-  // Of Refresh(); these take the lock but for the last two.
-  struct Reading;
-  Result<bool> ReadOnce();
-  Reading WhatIsKnown() const;
-  bool Apply(const Reading& reading);
-  bool ApplyPhase(const Reading& reading);
-  Result<void> BuildJobs(Reading* reading);
-  void ApplyRows(const Reading& reading);
+  void WatchDrift(const std::vector<KindReport>& kinds);
+  void WatchIterations(const std::vector<IterationReport>& reports);
+  void Announce(const Announcement& announcement);
+  void Audit(const Operation& operation, const Decision& decision);
+  bool is_shared() const { return context_->store.is_shared(); }
 
   JobContext* const context_;
-  const store::JobRecord record_;  // As created; state, reason, target: see phase_.
+  const store::JobRecord record_;  // As created, without profile.
   const Shape shape_;
   PlanBoard board_;
   std::atomic<bool> is_gone_ = false;
+  std::atomic<bool> is_finished_ = false;
   std::atomic<double> progress_ = 0;
-  std::atomic<std::int64_t> seen_revision_ = 0;  // As phase_.revision and known_rows_ below.
+  std::atomic<std::int64_t> seen_revision_ = 0;  // As life_.marks.
   std::atomic<std::int64_t> seen_rows_ = 0;
 
-  std::mutex refresh_mutex_;  // One reading at a time; taken before mutex_.
-  std::atomic<std::uint64_t> refreshes_asked_ = 0;
-  // With refresh_mutex_:
-  std::uint64_t refreshes_done_ = 0;  // Those that were asked for before it began.
-  Result<void> refreshed_;            // What came of the last one.
-  double iterations_read_at_ = 0;
-
-  mutable std::mutex mutex_;  // Of all below.
-  Phase phase_;
-  std::shared_ptr<const Job> job_;       // Null: not measured yet, or not ours to plan.
-  std::shared_ptr<const Job> next_job_;  // Of a new sweep, until there are plans for it.
-  std::int64_t lost_revision_ = 0;       // The last of those that the store no longer has; 0: none.
-  std::map<int, store::RankRecord> ranks_;
-  std::map<std::array<int, 3>, int> positions_;  // (dp, pp, tp) -> rank, pending ones too.
-  struct Pending {
-    store::RankRecord rank;
-    int requests = 0;
-  };
-  std::map<int, Pending> pending_;
-  ProfileTable table_;              // Exactly the measurements of this sweep, up to known_rows_.
-  std::int64_t known_rows_ = 0;     // Of the marks: all rows up to here are in.
-  std::int64_t read_rows_ = 0;      // Those that came by reading.
-  std::int64_t own_rows_ = 0;       // The last of this server's own.
-  std::int64_t checked_rows_ = -1;  // The store had no others when it was asked.
-  std::optional<Measurable> measurable_;      // None: not asked for yet, or not known.
-  std::map<int, std::size_t> measured_rows_;  // By rank; those on their way to the store, too.
+  Outbox strand_;
+  // Of the strand, all below.
+  JobLife life_;
+  Underway underway_;
+  bool is_changing_ = false;              // A change of the phase is under way.
+  std::deque<OperationPointer> waiting_;  // For that.
+  // Readings: one at a time; who asks meanwhile waits for the next.
+  bool is_reading_ = false;
+  std::vector<Refreshed> of_this_reading_;
+  std::vector<Refreshed> of_next_reading_;
+  std::int64_t checked_rows_ = -1;    // The store had no others when it was read.
+  std::int64_t highest_version_ = 0;  // That any rank can have been told by this server.
+  bool is_asking_library_ = false;
+  bool has_asked_library_ = false;
   double last_measured_seconds_ = 0;
-  std::size_t read_measurements_ = 0;
-  // By plan version: what this process was told, and others.
-  std::map<std::int64_t, store::IterationSummary> iterations_;
-  std::map<std::int64_t, store::IterationSummary> iterations_elsewhere_;
-  std::set<std::int64_t> unwritten_iterations_;
+  IterationSums sums_;
+  double flush_at_seconds_ = 0;
+  double iterations_read_at_seconds_;
   std::map<int, ClientReport> clients_;  // The last of each rank; not durable.
-  JobWatch watch_;                       // Has a lock of its own, as it has its own work.
+  JobWatch watch_;                       // Its lock is a leaf.
   DriftWatch drift_;
-  WatchState watch_state_;
-  std::string watched_json_;                   // That watch_state_ is of, ...
-  std::set<std::int64_t> watched_stragglers_;  // ... and the stragglers then.
-  double flush_iterations_at_ = 0;
-  double planned_at_ = kNeverPlanned;  // When Commit() last looked at stragglers and ranks.
-  double work_again_at_ = 0;           // After a write or a step that failed; 0: not.
-  bool has_given_up_ = false;          // No better plan is to come for long.
+  std::optional<double> looked_at_day_seconds_;  // For stragglers. None: look again.
+  double work_again_at_seconds_ = 0;             // 0: not.
+  bool has_given_up_ = false;                    // No better plan is to come for long.
 };
-
-template <typename Operation>
-auto ManagedJob::OnFresh(const Operation& operation) -> decltype(operation()) {
-  constexpr std::chrono::seconds kPatience(5);
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  bool is_second_look = false;
-  while (true) {
-    auto outcome = [&]() -> decltype(operation()) {
-      const std::lock_guard lock(mutex_);
-      if (is_gone_) return Fail(FailureCode::kNotFound, "the job was deleted");
-      return operation();
-    }();
-    if (outcome || !context_->store.is_shared() || is_gone_) return outcome;
-    const FailureCode code = outcome.error().code;
-    // What is refused may be so only here: what it names may be at another server.
-    const bool is_doubtful = !std::exchange(is_second_look, true) &&
-                             (code == FailureCode::kNotFound || code == FailureCode::kConflict);
-    if (code != FailureCode::kStale && !is_doubtful) return outcome;
-    // The others that change the job all the time are at least not kept from it.
-    if (std::chrono::steady_clock::now() > until) return outcome;
-    if (auto fresh = Refresh(); !fresh) return Unavailable(fresh.error());
-  }
-}
 
 }  // namespace perseus::server
 

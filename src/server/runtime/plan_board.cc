@@ -14,12 +14,6 @@
 
 namespace perseus::server {
 
-const CurvePlan* PublishedPlan::PlanOf(int pipeline) const {
-  if (curve == nullptr) return nullptr;
-  const auto found = version.exceptions.find(pipeline);
-  return curve->Find(found == version.exceptions.end() ? version.plan : found->second);
-}
-
 std::shared_ptr<const PublishedPlan> PlanBoard::Current() const {
   const std::lock_guard lock(mutex_);
   return current_;
@@ -42,18 +36,15 @@ void PlanBoard::Call(const Entries& woken, const std::shared_ptr<const Published
   }
 }
 
-void PlanBoard::Publish(const std::shared_ptr<const PublishedPlan>& plan) {
-  Entries woken;
-  {
-    const std::lock_guard lock(mutex_);
-    const bool is_older = current_ != nullptr && plan->version.version < current_->version.version;
-    if (is_older && !plan->gone) return;
-    current_ = plan;
-    woken = Take([&](const auto& entry) {
-      return plan->gone || entry.second.after < plan->version.version;
-    });
-  }
-  Call(woken, plan);
+std::function<void()> PlanBoard::Publish(const std::shared_ptr<const PublishedPlan>& plan) {
+  const std::lock_guard lock(mutex_);
+  const bool is_older = current_ != nullptr && plan->version.version < current_->version.version;
+  if (is_older && !plan->gone) return [] {};
+  current_ = plan;
+  auto woken = std::make_shared<const Entries>(Take([&](const auto& entry) {
+    return plan->gone || entry.second.after < plan->version.version;
+  }));
+  return [woken, plan] { Call(*woken, plan); };
 }
 
 std::int64_t PlanBoard::version() const {

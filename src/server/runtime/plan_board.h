@@ -13,29 +13,9 @@
 #include <mutex>
 #include <string>
 
-#include "common/comparison_blocks.h"
-#include "server/planning/curve.h"
-#include "store/facts.h"
+#include "server/domain/published_plan.h"
 
 namespace perseus::server {
-
-// A version of a job's plan that is durable and may be followed.
-struct PublishedPlan {
-  store::PlanVersion version;
-  std::shared_ptr<const Curve> curve;  // Null where there is no plan.
-  double requested_time_seconds = 0;   // Of the pipelines without exception.
-  // What an iteration of the slowest straggling pipeline takes now, and would take at maximum
-  // clocks; 0: none straggles.
-  double straggler_seconds = 0;
-  double straggler_baseline_seconds = 0;
-  std::string sentence;         // Why there is no plan.
-  ComparisonBlocks comparison;  // Iterations that run at maximum clocks all the same.
-  bool gone = false;            // The job was deleted.
-  bool profile_wanted = false;  // Ranks are to measure.
-
-  // The plan of a pipeline, or nullptr: maximum clocks.
-  const CurvePlan* PlanOf(int pipeline) const;
-};
 
 // Where ranks read the current plan and wait for the next. Thread-safe; apart
 // from the job's own lock, so that no reader waits for a commit.
@@ -48,9 +28,10 @@ class PlanBoard {
   // Null: nothing was published.
   std::shared_ptr<const PublishedPlan> Current() const;
 
-  // Calls those that wait for this or an earlier version; all, where the job is gone.
-  // What is older than what was published is passed over: no rank goes back.
-  void Publish(const std::shared_ptr<const PublishedPlan>& plan);
+  // Whoever looks finds this from now on. What is older than what was published is passed over:
+  // no rank goes back. Returns what calls those that wait for this or an earlier version (all,
+  // where the job is gone): for later, where no lock is held.
+  [[nodiscard]] std::function<void()> Publish(const std::shared_ptr<const PublishedPlan>& plan);
 
   // The version that is published; 0: none.
   std::int64_t version() const;

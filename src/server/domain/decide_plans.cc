@@ -1,0 +1,114 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// How a job comes by its plans, step by step. Whoever computed a step may be late: what was
+// computed is about what was.
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "server/domain/draft.h"
+#include "server/domain/profile_library.h"
+
+namespace perseus::server {
+namespace {
+
+using store::JobState;
+
+// Whether the job went on since the step was begun.
+bool IsPast(const Situation& on, const PlanningStep& step) {
+  const Phase& phase = on.phase();
+  return IsOver(phase) || on.job.marks.curve != step.curve_mark ||
+         IsPending(phase) != step.is_pending ||
+         (step.is_pending && phase.sweep_round != step.sweep_round);
+}
+
+// What the ranks measured makes plans: it is kept beyond the job.
+void KeepProfile(const Situation& on, const AdoptPlans& command, Draft* draft) {
+  const JobLife& job = on.job;
+  const bool is_measured = command.step.is_pending || job.phase.profile_source == kMeasuredSource;
+  const bool is_first = command.step.is_pending || job.phase.built.curve == nullptr;
+  if (!is_measured || !is_first || command.profile_csv.empty()) return;
+  const LibraryRequest request = ParseLibraryRequest(job.record.library_json);
+  store::ProfileRecord kept = RecordOf(
+      job.record, job.phase.sweep_round,
+      LayoutOf(request, job.record.settings_json, job.shape, job.ranks), job.table, job.ranks);
+  kept.profile_csv = command.profile_csv;
+  kept.blocking_power_watts = command.blocking_power_watts;
+  kept.created_at_seconds = on.now.day_seconds;
+  draft->decision.facts.emplace_back(std::move(kept));
+}
+
+}  // namespace
+
+std::optional<PlanningStep> NextPlanningStep(const JobLife& job) {
+  const Phase& phase = job.phase;
+  if (!LacksPlans(phase)) return std::nullopt;
+  PlanningStep step;
+  step.is_pending = IsPending(phase);
+  step.sweep_round = phase.sweep_round;
+  step.built.job = step.is_pending ? phase.built.next_job : phase.built.job;
+  if (!step.is_pending) step.built.curve = phase.built.curve;
+  step.curve_mark = job.marks.curve;
+  step.target = phase.target;
+  // Ids of a version whose curve could not be read back stay taken, too.
+  step.first_id = phase.built.curve != nullptr
+                      ? phase.built.curve->NextId()
+                      : phase.version.plan + std::int64_t{kLadderPlans} * 4;
+  return step;
+}
+
+// Nothing of a curve that another server replaced meanwhile is kept: this server's lease had run
+// out.
+Outcome<Draft> DecideOn(const Situation& on, const AdoptPlans& command) {
+  Draft draft;
+  if (IsPast(on, command.step)) return draft;
+  draft.wants_plans = true;
+  draft.decision.built = command.built;
+  store::CurveRecord record = command.record;
+  record.job = on.id();
+  draft.decision.facts.emplace_back(std::move(record));
+  if (command.step.is_pending) {
+    draft.decision.facts.emplace_back(store::StateChange{.job = on.id(),
+                                                         .state = JobState::kRunning,
+                                                         .profile_source = kMeasuredSource,
+                                                         .next = store::StateChange::Next::kAdopt});
+  } else if (on.phase().state == JobState::kCharacterizing) {
+    draft.decision.facts.emplace_back(
+        store::StateChange{.job = on.id(), .state = JobState::kRunning});
+  }
+  KeepProfile(on, command, &draft);
+  return draft;
+}
+
+Outcome<Draft> DecideOn(const Situation& on, const GiveUpPlans& command) {
+  if (IsPast(on, command.step)) return Draft();
+  if (command.step.is_pending) {
+    return GiveUpSweep(
+        on, fmt::format("the new profile has no plan, so the old one stays: {}", command.sentence));
+  }
+  // There are plans; only better ones lack.
+  if (on.phase().built.curve != nullptr) return Draft();
+  Draft draft;
+  draft.decision.facts.emplace_back(
+      store::StateChange{.job = on.id(), .state = JobState::kFailed, .reason = command.sentence});
+  return draft;
+}
+
+Outcome<Draft> DecideOn(const Situation& on, const AskForPlans& /*command*/) {
+  Draft draft;
+  draft.decision.on_any_revision = true;
+  if (LacksPlans(on.phase())) draft.decision.facts.emplace_back(WorkOn(on.id(), on.phase()));
+  return draft;
+}
+
+Outcome<Draft> DecideOn(const Situation& on, const PassLostRevision& /*command*/) {
+  Draft draft;
+  draft.decision.facts.emplace_back(
+      store::TargetChange{.job = on.id(), .target = PlanTargetText(on.phase().target)});
+  return draft;
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,113 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What ranks report of their iterations.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "common/json_text.h"
+#include "server/runtime/managed_job.h"
+
+namespace perseus::server {
+
+struct ManagedJob::Reports {
+  std::vector<IterationReport> iterations;
+  std::vector<ClientReport> clients;
+  Done done;
+  bool has_looked = false;
+};
+
+void ManagedJob::Report(std::vector<IterationReport> reports, std::vector<ClientReport> clients,
+                        Done done) {
+  const auto all = std::make_shared<Reports>();
+  all->iterations = std::move(reports);
+  all->clients = std::move(clients);
+  all->done = std::move(done);
+  strand_.Within([&] { TryReports(all); });
+}
+
+void ManagedJob::TryReports(const std::shared_ptr<Reports>& reports) {
+  const auto answer = [&](const Outcome<void>& outcome) {
+    strand_.Then([reports, outcome] { reports->done(outcome); });
+  };
+  const Outcome<void> good =
+      CheckReports(life_, highest_version_, reports->iterations, reports->clients);
+  if (good) {
+    TakeReports(*reports);
+    return answer({});
+  }
+  // Another server may know the rank, or have told it of a version that this one has not heard of.
+  if (!is_shared() || std::exchange(reports->has_looked, true)) return answer(good);
+  WhenRead([self = shared_from_this(), reports](const Result<void>& read) {
+    if (!read) return reports->done(Unavailable(read.error()));
+    self->strand_.Within([&] { self->TryReports(reports); });
+  });
+}
+
+void ManagedJob::TakeReports(const Reports& reports) {
+  for (const ClientReport& client : reports.clients) Hear(client);
+  for (const IterationReport& report : reports.iterations) {
+    sums_.Add(report);
+    WatchDrift(report.kinds);
+  }
+  WatchIterations(reports.iterations);
+}
+
+// What went wrong is news once: clients repeat it with each report.
+void ManagedJob::Hear(const ClientReport& client) {
+  ClientReport& last = clients_[client.rank];
+  if (!client.error.empty() && client.error != last.error) {
+    Announce({"trouble",
+              FormatCompact(
+                  {{"rank", client.rank}, {"state", client.state}, {"sentence", client.error}})});
+  }
+  last = client;
+}
+
+void ManagedJob::WatchDrift(const std::vector<KindReport>& kinds) {
+  const Phase& phase = life_.phase;
+  if (phase.built.job == nullptr || phase.state != store::JobState::kRunning) return;
+  for (const KindReport& kind : kinds) {
+    for (const DriftNews& news : drift_.Add(kind, phase.built.job->profile)) {
+      const std::string sentence =
+          news.is_over ? fmt::format("{} takes as long as its profile says again",
+                                     ProfileKeyText(news.drift.key))
+                       : DriftText(news.drift) + "; 'perseus job reprofile' measures again";
+      Announce({"drift", FormatCompact({{"kind", news.is_over ? "drift_over" : "drift"},
+                                        {"stage", news.drift.key.stage},
+                                        {"percent", 100 * (news.drift.ratio() - 1)},
+                                        {"sentence", sentence}})});
+    }
+  }
+}
+
+void ManagedJob::WatchIterations(const std::vector<IterationReport>& reports) {
+  const WatchSettings& settings = life_.phase.watch.settings;
+  if (settings.mode == DetectionMode::kOff && !settings.comparison.is_on()) return;
+  std::vector<WatchedIteration> watched;
+  watched.reserve(reports.size());
+  for (const IterationReport& report : reports) {
+    const store::RankRecord& rank = life_.ranks.at(report.rank);
+    watched.push_back({.rank = report.rank,
+                       .dp_rank = rank.dp_rank,
+                       .pp_rank = rank.pp_rank,
+                       .node = rank.node,
+                       .iteration = report.iteration,
+                       .plan_version = report.plan_version,
+                       .clocks = report.clocks,
+                       .time_seconds = report.time_seconds,
+                       .busy_seconds = report.busy_seconds,
+                       .busy_by_type = report.busy_by_type,
+                       .tokens = report.tokens,
+                       .energy_joules = report.energy_joules});
+  }
+  watch_.Take(watched, board_.Current(), life_.ranks.size(), context_->now().day_seconds);
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,124 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What time brings: the next state, stragglers that begin or expire, what is written again.
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "common/json_text.h"
+#include "server/runtime/managed_job.h"
+
+namespace perseus::server {
+namespace {
+
+// Between two writes of the sums.
+constexpr double kFlushSeconds = 1;
+constexpr double kMuchLaterSeconds = 3600;
+
+Announcement DetectionNews(const WatchEvent& event) {
+  nlohmann::ordered_json json = {
+      {"kind", event.kind}, {"iteration", event.finding.iteration}, {"sentence", event.sentence}};
+  if (event.finding.rank >= 0) json["rank"] = event.finding.rank;
+  if (event.kind != "compared") {
+    json["factor"] = event.finding.factor;
+    json["delay_iterations"] = event.finding.delay_iterations;
+  }
+  return {"detection", FormatCompact(json)};
+}
+
+}  // namespace
+
+void ManagedJob::Tick() {
+  strand_.Within([&] {
+    if (life_.phase.is_gone) return;
+    const double now = context_->now().seconds;
+    if (now >= flush_at_seconds_) FlushIterations();
+    if (is_changing_) return;
+    // The numbers that the store counts again would mean other rows to a server that still holds
+    // those of before: this one goes beyond them.
+    if (life_.marks.revision <= life_.lost_revision) return RunInternal(PassLostRevision{});
+    AdvanceJob();
+    LookAtWatch();
+    LookAtTimeNow();
+    if (work_again_at_seconds_ > 0 && now >= work_again_at_seconds_) {
+      work_again_at_seconds_ = 0;
+      has_given_up_ = false;
+      RunInternal(AskForPlans{});
+    }
+  });
+}
+
+Advance ManagedJob::AdvanceNow() const {
+  return {.has_given_plan = context_->has_given_plan(shape_),
+          .all_rows_known = !is_shared() || checked_rows_ == life_.marks.rows,
+          .may_reuse = !has_asked_library_,
+          .seconds_since_measured = context_->now().seconds - last_measured_seconds_};
+}
+
+void ManagedJob::AdvanceJob() {
+  if (life_.phase.is_gone || IsOver(life_.phase) || is_changing_ || is_asking_library_) return;
+  RunInternal(AdvanceNow());
+}
+
+// Instead of measuring: the newest profile of a job that is the same in all that matters.
+void ManagedJob::AskLibrary(const std::string& layout) {
+  is_asking_library_ = true;
+  strand_.Then([self = shared_from_this(), layout] {
+    self->context_->store.FindProfile(layout, self->record_,
+                                      [self](std::optional<UseProfile> found) {
+                                        self->strand_.Within([&] {
+                                          self->is_asking_library_ = false;
+                                          self->has_asked_library_ = true;
+                                          if (found) return self->RunInternal(*std::move(found));
+                                          self->AdvanceJob();
+                                        });
+                                      });
+  });
+}
+
+std::vector<store::Fact> ManagedJob::TakeIterations() {
+  return strand_.Within([&] { return sums_.Take(); });
+}
+
+void ManagedJob::FlushIterations() {
+  if (!sums_.has_news()) return;
+  flush_at_seconds_ = context_->now().seconds + kFlushSeconds;
+  strand_.Then([self = shared_from_this(), facts = sums_.Take()] {
+    self->context_->store.Add(facts, std::nullopt, [self, facts](const auto& written) {
+      // Kept for the next time where the store cannot take them now.
+      if (!written) self->strand_.Within([&] { self->sums_.Unwritten(facts); });
+    });
+  });
+}
+
+// Tells what was found, and has the plans answer it where the operator wants that.
+void ManagedJob::LookAtWatch() {
+  if (life_.phase.watch_json.empty() || IsOver(life_.phase)) return;
+  for (const WatchEvent& event : watch_.TakeEvents()) Announce(DetectionNews(event));
+  if (!is_changing_) RunInternal(AnswerDetected{watch_.Wanted()});
+}
+
+void ManagedJob::LookAtTimeNow() {
+  if (is_changing_ || IsOver(life_.phase)) return;
+  const bool is_renumbered = life_.phase.version.version < highest_version_;
+  const bool has_stragglers = !life_.phase.stragglers.empty();
+  const bool is_due =
+      has_stragglers && (!looked_at_day_seconds_ ||
+                         HasStragglerNews(life_.phase, *looked_at_day_seconds_, context_->now()));
+  if (is_renumbered || is_due) RunInternal(LookAtTime{});
+}
+
+bool ManagedJob::GiveUpBetterPlans(const PlanningStep& step) {
+  return strand_.Within([&] {
+    if (step.is_pending || life_.phase.built.curve == nullptr) return false;
+    has_given_up_ = true;
+    work_again_at_seconds_ = context_->now().seconds + kMuchLaterSeconds;
+    return true;
+  });
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,87 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What is shown of a job.
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "server/runtime/managed_job.h"
+
+namespace perseus::server {
+namespace {
+
+// Shown of one job; more of them say the same.
+constexpr std::size_t kMostTroubledClients = 100;
+
+}  // namespace
+
+JobView ManagedJob::View() const {
+  return strand_.Within([&] {
+    const Phase& phase = life_.phase;
+    JobView view;
+    view.record = record_;
+    view.record.state = phase.state;
+    view.record.reason = ReasonOf(phase);
+    view.revision = life_.marks.revision;
+    view.has_profile = !phase.profile_source.empty();
+    view.target = PlanTargetText(phase.target);
+    view.ranks_registered = static_cast<std::int64_t>(life_.ranks.size());
+    view.ranks_measured = static_cast<std::int64_t>(life_.table.ranks_done());
+    view.stragglers = phase.stragglers;
+    view.plan = board_.Current();
+    view.refined = phase.built.curve != nullptr && (!LacksPlans(phase) || has_given_up_);
+    view.iterations = sums_.All();
+    view.progress = view.refined ? 1 : progress_.load();
+    view.profile_source = phase.profile_source;
+    view.sweeps_again = phase.sweep_round > phase.settled_round;
+    view.profiling = SummaryOf(life_.table, shape_.pipeline_parallel);
+    view.drifts = drift_.Drifts();
+    view.watch = watch_.View(context_->now().day_seconds);
+    view.watch.settings = phase.watch.settings;
+    view.watch.ranks = life_.ranks.size();
+    for (const auto& [rank, client] : clients_) {
+      for (const auto& [name, count] : client.counts) view.client_counts[name] += count;
+      view.shadow_clients += client.shadow ? 1 : 0;
+      if (!client.error.empty() && view.troubled_clients.size() < kMostTroubledClients) {
+        view.troubled_clients.push_back(client);
+      }
+    }
+    return view;
+  });
+}
+
+JobLife ManagedJob::Life() const {
+  return strand_.Within([&] { return life_; });
+}
+
+std::vector<store::RankRecord> ManagedJob::Ranks() const {
+  return strand_.Within([&] {
+    std::vector<store::RankRecord> ranks;
+    ranks.reserve(life_.ranks.size());
+    for (const auto& [number, rank] : life_.ranks) ranks.push_back(rank);
+    return ranks;
+  });
+}
+
+ManagedJob::ReportedRows ManagedJob::RowsOf(int rank) const {
+  return strand_.Within([&] {
+    return ReportedRows{.rows = life_.table.RowsOf(rank), .done = life_.table.IsDone(rank)};
+  });
+}
+
+std::optional<PlanningStep> ManagedJob::NextStep() const {
+  return strand_.Within([&] { return NextPlanningStep(life_); });
+}
+
+bool ManagedJob::WantsWork() const {
+  return strand_.Within([&] { return LacksPlans(life_.phase); });
+}
+
+bool ManagedJob::WantsProfile() const {
+  return strand_.Within([&] { return life_.phase.state == store::JobState::kProfiling; });
+}
+
+}  // namespace perseus::server

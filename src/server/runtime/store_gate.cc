@@ -1,0 +1,113 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/runtime/store_gate.h"
+
+#include <memory>
+#include <utility>
+
+#include "server/planning/job_spec.h"
+
+namespace perseus::server {
+namespace {
+
+using store::Parts;
+
+// What cannot be built or read back is planned again.
+void Build(const store::StoredJob& stored, Built* built) {
+  if (built->job == nullptr) built->job = BuildJob(stored.job).value_or(nullptr);
+  if (built->job == nullptr || !stored.curve) return;
+  if (auto curve = Curve::Make(built->job, *stored.curve)) built->curve = *std::move(curve);
+}
+
+Parts PartsToRead(const store::JobMarks& now, const store::JobMarks& known) {
+  Parts parts = Parts::kNone;
+  if (now.revision != known.revision) parts = parts | Parts::kPhase;
+  if (now.curve != known.curve) parts = parts | Parts::kPhase | Parts::kCurve;
+  if (now.rows != known.rows) parts = parts | Parts::kRanks | Parts::kMeasurements;
+  return parts;
+}
+
+// Reads the parts; says so where there is no such job.
+Result<void> ReadParts(store::Store& store, const std::string& id, Reading* reading) {
+  auto stored = store.LoadJob(id, reading->parts);
+  if (!stored) return tl::unexpected(stored.error());
+  reading->is_gone = !stored->has_value();
+  if (!reading->is_gone) reading->stored = **std::move(stored);
+  return {};
+}
+
+Result<Reading> ReadNow(store::Store& store, const std::string& id, Known known) {
+  Reading reading;
+  reading.known = std::move(known);
+  if (auto read = ReadParts(store, id, &reading); !read) return tl::unexpected(read.error());
+  if (reading.is_gone) return reading;
+  reading.parts = PartsToRead(reading.stored.marks, reading.known.marks);
+  if (reading.parts == Parts::kNone) return reading;
+  if (auto read = ReadParts(store, id, &reading); !read) return tl::unexpected(read.error());
+  if (reading.is_gone || !reading.stored.curve) return reading;
+  // A sweep that was given up leaves the profile and the curve as they were.
+  const bool is_settled = reading.stored.job.settled_round != reading.known.settled_round;
+  reading.has_new_job = is_settled || reading.known.built.job == nullptr;
+  if (reading.has_new_job) {
+    reading.parts = reading.parts | Parts::kProfile;
+    if (auto read = ReadParts(store, id, &reading); !read) return tl::unexpected(read.error());
+    if (reading.is_gone) return reading;
+  } else {
+    reading.built.job = reading.known.built.job;
+  }
+  Build(reading.stored, &reading.built);
+  return reading;
+}
+
+}  // namespace
+
+LoadedJob LifeOf(const store::StoredJob& stored) {
+  Built built;
+  // Without a curve whoever plans the job builds it.
+  if (stored.curve && stored.job.state != store::JobState::kFinished) Build(stored, &built);
+  return {.life = Replay(stored, built), .iterations = stored.iterations_elsewhere};
+}
+
+Result<std::optional<LoadedJob>> LoadJobLife(store::Store& store, const std::string& id) {
+  const auto stored = store.LoadJob(id);
+  if (!stored) return tl::unexpected(stored.error());
+  if (!stored->has_value()) return std::nullopt;
+  return LifeOf(**stored);
+}
+
+void StoreGate::Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
+                    Written written) {
+  store_.Add(std::move(facts), std::move(written), expected_revision);
+}
+
+void StoreGate::ReadJob(const std::string& id, Known known, Read read) {
+  readers_.Post([this, id, known = std::move(known), read = std::move(read)] {
+    read(ReadNow(store_, id, known));
+  });
+}
+
+void StoreGate::FindProfile(const std::string& layout, const store::JobRecord& record,
+                            ProfileFound found) {
+  readers_.Post(
+      [this, layout, record = store::JobRecord(record), found = std::move(found)]() mutable {
+        auto profile = store_.FindProfileOfLayout(layout);
+        if (!profile || !profile->has_value()) return found(std::nullopt);
+        record.profile_csv = (*profile)->profile_csv;
+        record.blocking_power_watts = (*profile)->blocking_power_watts;
+        auto job = BuildJob(record);
+        if (!job) return found(std::nullopt);
+        found(UseProfile{.profile = **std::move(profile), .job = *std::move(job)});
+      });
+}
+
+void StoreGate::ReadIterations(const std::string& id, IterationsRead read) {
+  readers_.Post([this, id, read = std::move(read)] {
+    const auto stored = store_.LoadJob(id, Parts::kIterations);
+    if (!stored) return read(tl::unexpected(stored.error()));
+    if (!stored->has_value()) return read(std::vector<store::IterationSummary>());
+    read((*stored)->iterations_elsewhere);
+  });
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,34 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_RUNTIME_WAITING_H_
+#define PERSEUS_SERVER_RUNTIME_WAITING_H_
+
+#include <future>
+#include <utility>
+
+#include "server/runtime/managed_job.h"
+
+// For threads that may wait: those that plan, and tests. Never for those that answer requests.
+namespace perseus::server {
+
+// What `start` hands to the callback that it is called with.
+template <typename T, typename Start>
+T Await(const Start& start) {
+  std::promise<T> promise;
+  start([&promise](const T& value) { promise.set_value(value); });
+  return promise.get_future().get();
+}
+
+inline Outcome<Answer> DoAndWait(ManagedJob& job, Command command, Caller caller = {}) {
+  return Await<Outcome<Answer>>(
+      [&](auto&& reply) { job.Do(std::move(command), std::move(caller), reply); });
+}
+
+inline Result<void> RefreshAndWait(ManagedJob& job) {
+  return Await<Result<void>>([&](auto&& done) { job.Refresh(done); });
+}
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_RUNTIME_WAITING_H_
