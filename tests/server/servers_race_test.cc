@@ -275,6 +275,19 @@ TEST_F(ServersRaceTest, WhatIsShownWithoutTheDatabaseIsMarked) {
   }));
 }
 
+// Whether it is registered at the other server nobody can say then: not that it is not.
+TEST_F(ServersRaceTest, ARankOfTheOtherServerIsNotDeniedWhenTheDatabaseDies) {
+  jobs_[0] = Create();
+  jobs_[1] = Other(jobs_[0]);
+  ASSERT_TRUE(Register(*jobs_[0], SmallRank(2)));
+  postgres_->Kill();
+  const auto found = sync::FindRank(*jobs_[1], 2);
+  // It may have been read just before.
+  if (!found) EXPECT_EQ(found.error().code, FailureCode::kUnavailable) << found.error().message;
+  EXPECT_EQ(sync::FindRank(*jobs_[1], 3).error().code, FailureCode::kUnavailable);
+  postgres_->Start();
+}
+
 TEST_F(ServersRaceTest, ADatabaseThatIsKilledLosesNothingAndComesBack) {
   MakeRunning();
   std::atomic<bool> stopping = false;

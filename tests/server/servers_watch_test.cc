@@ -152,5 +152,25 @@ TEST_F(ServersWatchTest, EachSaysHowManyRanksReportToIt) {
   EXPECT_EQ(jobs_[1]->View().watch.reporting_ranks, 0U);
 }
 
+TEST_F(ServersWatchTest, WhatOneServerAcknowledgedTheOtherShowsAlsoOfAFinishedJob) {
+  const auto shown = [&](int server) {
+    const auto job = sync::GetFresh(*services_[server], jobs_[0]->id());
+    return (*job)->View().watch.settings;
+  };
+  ASSERT_TRUE(sync::SetWatch(*jobs_[0], [](WatchSettings* settings) {
+    settings->shift.window = 12;
+    settings->comparison = {.every = 50, .iterations = 10};
+  }));
+  EXPECT_EQ(shown(1).shift.window, 12);
+  EXPECT_EQ(shown(1).comparison.every, 50);
+  ASSERT_TRUE(sync::SetWatch(*jobs_[0], [](WatchSettings* settings) {
+    settings->shift.window = 16;
+    settings->comparison = {};
+  }));
+  ASSERT_TRUE(sync::Finish(*jobs_[0]));
+  EXPECT_EQ(shown(1).shift.window, 16);
+  EXPECT_FALSE(shown(1).comparison.is_on());
+}
+
 }  // namespace
 }  // namespace perseus::server

@@ -1,0 +1,55 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/domain/iteration_sums.h"
+
+#include <gtest/gtest.h>
+
+#include <variant>
+#include <vector>
+
+namespace perseus::server {
+namespace {
+
+const store::IterationSummary* Of(const std::vector<store::Fact>& facts, std::int64_t version) {
+  for (const store::Fact& fact : facts) {
+    const auto* const sum = std::get_if<store::IterationSummary>(&fact);
+    if (sum != nullptr && sum->plan_version == version) return sum;
+  }
+  return nullptr;
+}
+
+// What is stored of a version is replaced, so it must never begin again at nothing.
+TEST(IterationSumsTest, NoSumIsForgottenAfterThousandsOfVersions) {
+  IterationSums sums("j-1");
+  for (int i = 0; i < 500; ++i) {
+    sums.Add({.plan_version = 1, .time_seconds = 2, .clocks = ReportedClocks::kMaximum});
+    sums.Add({.plan_version = 1, .time_seconds = 3, .clocks = ReportedClocks::kPlan});
+  }
+  ASSERT_NE(Of(sums.Take(), 0), nullptr);
+  for (int version = 2; version < 3000; ++version) {
+    sums.Add({.plan_version = version, .time_seconds = 1, .clocks = ReportedClocks::kPlan});
+  }
+  static_cast<void>(sums.Take());
+  // A late report of an old version, and one of maximum clocks.
+  sums.Add({.plan_version = 1, .time_seconds = 3, .clocks = ReportedClocks::kPlan});
+  sums.Add({.plan_version = 2999, .time_seconds = 2, .clocks = ReportedClocks::kMaximum});
+  const std::vector<store::Fact> facts = sums.Take();
+  EXPECT_EQ(facts.size(), 2U);
+  EXPECT_EQ(Of(facts, 0)->reports, 501);
+  EXPECT_EQ(Of(facts, 1)->reports, 501);
+  EXPECT_EQ(Of(facts, 1)->total_seconds, 1503);
+}
+
+TEST(IterationSumsTest, WhatTheStoreRefusedIsWrittenAgain) {
+  IterationSums sums("j-1");
+  sums.Add({.plan_version = 3, .time_seconds = 2, .clocks = ReportedClocks::kPlan});
+  const std::vector<store::Fact> refused = sums.Take();
+  EXPECT_FALSE(sums.has_news());
+  sums.Unwritten(refused);
+  sums.Add({.plan_version = 3, .time_seconds = 2, .clocks = ReportedClocks::kPlan});
+  EXPECT_EQ(Of(sums.Take(), 3)->reports, 2);
+}
+
+}  // namespace
+}  // namespace perseus::server

@@ -1,0 +1,190 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Break each rule of a job's life once, and show the seed of the simulation that finds it.
+
+    python tests/server/simulation/broken_rules.py [--build build/release] [--runs 10000]
+
+For each rule the sources of src/server/domain and src/server/runtime are copied, one place is
+changed, and the simulation runs on the result. Ends with 1 where a broken rule is not found.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# What the rule is, the file, what is there, and what breaks it.
+RULES: list[tuple[str, str, str, str]] = [
+    (
+        "a change is written only on the revision that it was decided on",
+        "runtime/managed_job.cc",
+        "expected = life_.marks.revision;",
+        "",
+    ),
+    (
+        "a change is answered after it is durable",
+        "runtime/managed_job.cc",
+        "  const auto shared = std::make_shared<const Decision>(std::move(decision));",
+        "  const auto shared = std::make_shared<const Decision>(std::move(decision));\n"
+        "  Settle(operation, AnswerOf(*shared));\n  operation->reply = {};",
+    ),
+    (
+        "a plan is published after it is durable",
+        "runtime/managed_job.cc",
+        "    is_changing_ = true;\n",
+        "    is_changing_ = true;\n    JobLife early = life_;\n"
+        "    for (const Fact& fact : decision.facts) Apply(fact, decision.built, &early);\n"
+        "    if (IsPublishable(early.phase)) strand_.Then(board_.Publish(\n"
+        "        std::make_shared<const PublishedPlan>(PublicationOf(early))));\n",
+    ),
+    (
+        "what nobody waits for any more is not done",
+        "runtime/managed_job.cc",
+        "const bool is_wanted = !caller.is_wanted || caller.is_wanted();",
+        "const bool is_wanted = true;",
+    ),
+    (
+        "who waited for another's change is carried out after it",
+        "runtime/managed_job.cc",
+        "  if (is_changing_ || waiting_.empty()) return;",
+        "  if (is_changing_ || waiting_.size() < 4) return;",
+    ),
+    (
+        "what came by reading does not happen twice",
+        "runtime/managed_job.cc",
+        "  if (marks.revision <= life_.marks.revision) return;",
+        "",
+    ),
+    (
+        "what was read is older than what was written meanwhile",
+        "domain/reading.cc",
+        "  if (marks.revision <= job->marks.revision && !went_back) return true;",
+        "",
+    ),
+    (
+        "a reading that shows a curve of another revision is done again",
+        "domain/reading.cc",
+        "    if (marks.curve != job->marks.curve) return false;\n",
+        "",
+    ),
+    (
+        "a rank's newer record is not replaced by an older reading",
+        "domain/reading.cc",
+        "  if (rows <= job->marks.rows && !went_back) return;",
+        "",
+    ),
+    (
+        "rows of another server are read before one's own are counted",
+        "domain/reading.cc",
+        "  if (written.rows > job->marks.rows + 1) return OwnRows::kReadFirst;",
+        "",
+    ),
+    (
+        "a version of the plan is above each that a rank may have seen",
+        "domain/decide.cc",
+        "  version.version = last + 1;",
+        "  version.version = present.version + (present.version > 3 ? 0 : 1);",
+    ),
+    (
+        "plans of a profile that was replaced are not adopted",
+        "domain/decide_plans.cc",
+        "  return IsOver(phase) || on.job.marks.curve != step.curve_mark ||",
+        "  return IsOver(phase) ||",
+    ),
+    (
+        "the new version is part of the change that asks for it",
+        "domain/decide.cc",
+        "  if (version.version != on.phase().version.version) decision.facts.emplace_back(version);",
+        "",
+    ),
+    (
+        "who waits for news is called",
+        "runtime/plan_board.cc",
+        "plan->gone || entry.second.after < plan->version.version;",
+        "plan->gone;",
+    ),
+    (
+        "a job whose last rank came goes on",
+        "runtime/managed_job_time.cc",
+        "  RunInternal(AdvanceNow());\n}",
+        "  if (life_.ranks.size() % 2 == 1) RunInternal(AdvanceNow());\n}",
+    ),
+]
+
+
+def parts(build: Path) -> tuple[str, list[str]]:
+    """Return how ninja compiles the room's rules, and how it links the test."""
+    commands = subprocess.run(
+        ["ninja", "-C", str(build), "-t", "commands", "server_test"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    compile_one = next(c for c in commands if "perseus_server_room.dir/Unity/unity_domain" in c)
+    link = next(c for c in commands if "-o tests/server/server_test " in c)
+    return compile_one, [part for part in link.split(" && ") if "-o tests/server/server_test" in part]
+
+
+def broken(build: Path, folder: Path, rule: tuple[str, str, str, str]) -> Path:
+    """Build the test with one rule broken; return its path."""
+    _, name, there, instead = rule
+    shutil.rmtree(folder / "server", ignore_errors=True)
+    shutil.copytree(ROOT / "src/server", folder / "server")
+    path = folder / "server" / name
+    text = path.read_text()
+    if there not in text:
+        sys.exit(f"broken_rules.py: {name} no longer has: {there}")
+    path.write_text(text.replace(there, instead, 1))
+    compile_one, link = parts(build)
+    objects = []
+    for part in ("domain", "runtime"):
+        unity = folder / f"{part}.cc"
+        files = sorted((folder / "server" / part).glob("*.cc"))
+        unity.write_text("".join(f'#include "{file}"\n' for file in files))
+        command = re.sub(r" -M[DTF]+( \S+\.d| \S+\.o)?", "", compile_one)
+        command = re.sub(r" -o \S+ -c \S+", f" -o {unity}.o -c {unity}", command)
+        command = command.replace(f"-I{ROOT}/src", f"-I{folder} -I{ROOT}/src", 1)
+        subprocess.run(command + " -w", shell=True, check=True, cwd=build)
+        objects.append(f"{unity}.o")
+    command = re.sub(r"\S+unity_(domain|runtime)_cxx\S+", "", link[0])
+    command = command.replace("-o tests/server/server_test", f"{' '.join(objects)} -o {folder}/test")
+    subprocess.run(command, shell=True, check=True, cwd=build)
+    return folder / "test"
+
+
+def main() -> int:
+    """Break the rules, one after the other."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=Path, default=ROOT / "build/release")
+    parser.add_argument("--runs", type=int, default=10_000)
+    given = parser.parse_args()
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for rule in RULES:
+            test = broken(given.build.resolve(), Path(folder), rule)
+            ran = subprocess.run(
+                [str(test), "--gtest_filter=Simulation*", "--gtest_brief=1"],
+                env={**os.environ, "PERSEUS_SIMULATION_RUNS": str(given.runs)},
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd=ROOT,
+            )
+            seed = re.search(r"PERSEUS_SIMULATION_SEED=(\d+)", ran.stdout)
+            said = re.search(r'Which is: "(.*)"|broken\s+Which is: (.*)', ran.stdout)
+            found = f"seed {seed[1]}" if seed else "NOT FOUND"
+            missed += seed is None
+            print(f"{found:>12}  {rule[0]}", flush=True)
+            if said:
+                print(f"{'':>14}{(said[1] or said[2])[:150]}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

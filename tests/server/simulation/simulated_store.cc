@@ -1,0 +1,216 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/simulation/simulated_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <variant>
+
+#include "server/planning/characterize.h"
+#include "server/planning/job_spec.h"
+#include "server/service_testing.h"
+
+namespace perseus::server {
+namespace {
+
+using store::Fact;
+using store::Parts;
+
+bool CountsAsRevision(const Fact& fact) {
+  return !std::holds_alternative<store::RankRecord>(fact) &&
+         !std::holds_alternative<store::Measurements>(fact) &&
+         !std::holds_alternative<store::WorkWanted>(fact) &&
+         !std::holds_alternative<store::ProfileRecord>(fact) &&
+         !std::holds_alternative<store::IterationSummary>(fact);
+}
+
+bool CountsAsRow(const Fact& fact) {
+  return std::holds_alternative<store::RankRecord>(fact) ||
+         std::holds_alternative<store::Measurements>(fact);
+}
+
+// What the real tables do with a fact, said once more and apart from Apply().
+class RowWriter {
+ public:
+  explicit RowWriter(SimulatedRows* rows) : stored_(rows->job) {}
+
+  bool operator()(const store::JobRecord& job) const {
+    stored_.job = job;
+    return true;
+  }
+  bool operator()(const store::StateChange& change) const {
+    store::JobRecord& job = stored_.job;
+    job.state = change.state;
+    job.reason = change.reason;
+    if (change.profile_csv) job.profile_csv = *change.profile_csv;
+    if (change.blocking_power_watts) job.blocking_power_watts = *change.blocking_power_watts;
+    if (change.profile_source) job.profile_source = *change.profile_source;
+    if (change.sweep_round) job.sweep_round = *change.sweep_round;
+    if (change.next_profile_csv) job.next_profile_csv = *change.next_profile_csv;
+    if (change.next == store::StateChange::Next::kAdopt) job.profile_csv = job.next_profile_csv;
+    if (change.next != store::StateChange::Next::kKeep) {
+      job.next_profile_csv.clear();
+      job.settled_round = job.sweep_round;
+    }
+    return true;
+  }
+  bool operator()(const store::RankRecord& rank) const {
+    for (const store::RankRecord& other : stored_.ranks) {
+      const bool same_place = other.dp_rank == rank.dp_rank && other.pp_rank == rank.pp_rank &&
+                              other.tp_rank == rank.tp_rank;
+      if (same_place != (other.rank == rank.rank)) return false;
+    }
+    std::erase_if(stored_.ranks, [&](const auto& each) { return each.rank == rank.rank; });
+    stored_.ranks.push_back(rank);
+    std::sort(stored_.ranks.begin(), stored_.ranks.end(),
+              [](const auto& a, const auto& b) { return a.rank < b.rank; });
+    return true;
+  }
+  bool operator()(const store::Measurements& measured) const {
+    stored_.measurements.push_back(measured);
+    return true;
+  }
+  bool operator()(const store::CurveRecord& curve) const {
+    stored_.curve = curve;
+    return true;
+  }
+  bool operator()(const store::PlanVersion& version) const {
+    // The real table has a primary key.
+    if (stored_.version && stored_.version->version >= version.version) return false;
+    stored_.version = version;
+    return true;
+  }
+  bool operator()(const store::TargetChange& change) const {
+    stored_.job.target = change.target;
+    return true;
+  }
+  bool operator()(const store::StragglerRecord& straggler) const {
+    stored_.last_straggler = std::max(stored_.last_straggler, straggler.id);
+    for (store::StragglerRecord& known : stored_.stragglers) {
+      if (known.id != straggler.id) continue;
+      known.factor = straggler.factor;
+      return true;
+    }
+    stored_.stragglers.push_back(straggler);
+    return true;
+  }
+  bool operator()(const store::StragglerGone& gone) const {
+    std::erase_if(stored_.stragglers, [&](const auto& each) { return each.id == gone.id; });
+    return true;
+  }
+  bool operator()(const store::DetectionChange& change) const {
+    stored_.job.detection_json = change.detection_json;
+    return true;
+  }
+  template <typename T>
+  bool operator()(const T& /*fact*/) const {
+    return true;
+  }
+
+ private:
+  store::StoredJob& stored_;
+};
+
+std::string KeyOf(const store::CurveRecord& record) {
+  return fmt::format("{} {} {}", record.revision, record.plans.front().id, record.frontier_json);
+}
+
+}  // namespace
+
+bool SimulatedRows::Commit(const std::vector<Fact>& facts,
+                           std::optional<std::int64_t> expected_revision) {
+  const bool begins = std::holds_alternative<store::JobRecord>(facts.front());
+  if (is_there == begins) return false;
+  if (expected_revision && *expected_revision != job.marks.revision) return false;
+  SimulatedRows next = *this;
+  next.is_there = true;
+  for (const Fact& fact : facts) {
+    if (std::holds_alternative<store::JobGone>(fact)) next.is_there = false;
+    if (!std::visit(RowWriter(&next), fact)) return false;
+    next.log.push_back(fact);
+  }
+  store::JobMarks& marks = next.job.marks;
+  marks.id = next.job.job.id;
+  if (begins) {
+    marks.revision = marks.rows = 1;
+  } else {
+    marks.revision += std::any_of(facts.begin(), facts.end(), CountsAsRevision) ? 1 : 0;
+    marks.rows += std::any_of(facts.begin(), facts.end(), CountsAsRow) ? 1 : 0;
+  }
+  if (std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
+        return std::holds_alternative<store::CurveRecord>(fact);
+      })) {
+    marks.curve = marks.revision;
+  }
+  *this = std::move(next);
+  return true;
+}
+
+PlanMaker::PlanMaker() {
+  const Outcome<JobSpec> spec = MakeJobSpec(kSmallSettings, kSmallProfile);
+  if (!spec) throw std::runtime_error(spec.error().message);
+  record_ = {.id = "j-0000000000000001",
+             .client_key = "key",
+             .pipeline_parallel = spec->shape.pipeline_parallel,
+             .data_parallel = spec->shape.data_parallel,
+             .tensor_parallel = spec->shape.tensor_parallel,
+             .settings_json = spec->settings_json,
+             .profile_csv = spec->profile_csv,
+             .library_json = spec->library_json,
+             .profile_source = "given"};
+  job_ = *BuildJob(record_);
+  for (const int revision : {1, 2}) {
+    Characterizer characterizer(record_.id, job_, [](double) { return true; });
+    ladders_[revision - 1] = *characterizer.Ladder(PlanTarget{}, revision, 1);
+  }
+}
+
+AdoptPlans PlanMaker::Make(const PlanningStep& step) {
+  AdoptPlans made;
+  made.step = step;
+  made.step.built.job = job_;
+  const Curve* const curve = step.built.curve.get();
+  const int revision = curve == nullptr ? 0 : curve->revision();
+  if (revision >= 2) {
+    made.record = curve->Record(record_.id, PlanTargetText(step.target), nullptr);
+  } else {
+    made.record = ladders_[revision];
+    // Ids of plans are never used again.
+    for (store::PlanRecord& plan : made.record.plans) plan.id += step.first_id - 1;
+  }
+  made.built = {.job = job_, .next_job = nullptr, .curve = CurveOf(made.record)};
+  return made;
+}
+
+std::shared_ptr<const Curve> PlanMaker::CurveOf(const store::CurveRecord& record) {
+  std::shared_ptr<const Curve>& curve = curves_[KeyOf(record)];
+  if (curve == nullptr) curve = *Curve::Make(job_, record);
+  return curve;
+}
+
+Reading SimulatedGate::Find(const SimulatedRows& rows, const Known& known) const {
+  Reading reading;
+  reading.known = known;
+  reading.is_gone = !rows.is_there;
+  if (reading.is_gone) return reading;
+  const store::JobMarks& now = rows.job.marks;
+  reading.stored = rows.job;
+  if (now.revision != known.marks.revision) reading.parts = reading.parts | Parts::kPhase;
+  if (now.curve != known.marks.curve) reading.parts = reading.parts | Parts::kPhase | Parts::kCurve;
+  if (now.rows != known.marks.rows) {
+    reading.parts = reading.parts | Parts::kRanks | Parts::kMeasurements;
+  }
+  if (!Has(reading.parts, Parts::kCurve)) {
+    reading.stored.curve.reset();
+  } else if (rows.job.curve) {
+    reading.has_new_job = true;
+    reading.built.job = maker_->job();
+    reading.built.curve = maker_->CurveOf(*rows.job.curve);
+  }
+  return reading;
+}
+
+}  // namespace perseus::server

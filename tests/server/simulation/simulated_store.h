@@ -1,0 +1,94 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_TESTS_SERVER_SIMULATION_SIMULATED_STORE_H_
+#define PERSEUS_TESTS_SERVER_SIMULATION_SIMULATED_STORE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/runtime/job_store.h"
+#include "store/facts.h"
+
+// One job's rows as a database would hold them, and what servers have asked of it and not heard
+// of yet. Nothing happens by itself: the simulation decides when, and what fails.
+namespace perseus::server {
+
+// The rows, and the rules of the tables. A value, so that what was not synced can be lost.
+struct SimulatedRows {
+  store::StoredJob job;
+  bool is_there = false;
+  std::vector<store::Fact> log;  // All facts in the order of their commits.
+
+  // All of `facts` or none: false where the tables refuse them.
+  bool Commit(const std::vector<store::Fact>& facts, std::optional<std::int64_t> expected_revision);
+};
+
+// Makes plans and builds jobs and curves, each once for all runs: they cost milliseconds.
+class PlanMaker {
+ public:
+  PlanMaker();
+  const store::JobRecord& record() const { return record_; }
+  const std::shared_ptr<const Job>& job() const { return job_; }
+  // What a planner makes of a step.
+  AdoptPlans Make(const PlanningStep& step);
+  // The curve of a record that Make() made.
+  std::shared_ptr<const Curve> CurveOf(const store::CurveRecord& record);
+
+ private:
+  store::JobRecord record_;
+  std::shared_ptr<const Job> job_;
+  store::CurveRecord ladders_[2];
+  std::map<std::string, std::shared_ptr<const Curve>> curves_;
+};
+
+// What one server sees of the rows. Its calls queue; the simulation carries them out.
+class SimulatedGate : public JobStore {
+ public:
+  struct Write {
+    std::vector<store::Fact> facts;
+    std::optional<std::int64_t> expected_revision;
+    Written written;
+  };
+
+  explicit SimulatedGate(PlanMaker* maker) : maker_(maker) {}
+
+  bool is_shared() const override { return true; }
+  void Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
+           Written written) override {
+    writes.push_back({std::move(facts), expected_revision, std::move(written)});
+  }
+  void ReadJob(const std::string& /*id*/, Known known, Read read) override {
+    reads.emplace_back(std::move(known), std::move(read));
+  }
+  void FindProfile(const std::string& /*layout*/, const store::JobRecord& /*record*/,
+                   ProfileFound found) override {
+    answers.emplace_back([found = std::move(found)] { found(std::nullopt); });
+  }
+  void ReadIterations(const std::string& /*id*/, IterationsRead read) override {
+    answers.emplace_back(
+        [read = std::move(read)] { read(std::vector<store::IterationSummary>()); });
+  }
+
+  // What a reading of the rows finds, as they are.
+  Reading Find(const SimulatedRows& rows, const Known& known) const;
+
+  std::deque<Write> writes;                     // Not committed yet.
+  std::deque<std::function<void()>> answers;    // Of commits, in their order.
+  std::vector<std::pair<Known, Read>> reads;    // Not done yet.
+  std::vector<std::function<void()>> readings;  // Done, and not told of; in any order.
+
+ private:
+  PlanMaker* const maker_;
+};
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_TESTS_SERVER_SIMULATION_SIMULATED_STORE_H_

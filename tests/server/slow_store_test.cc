@@ -1,0 +1,107 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A disk that takes seconds delays those who change something, and nobody else.
+
+#include <gtest/gtest.h>
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+
+#include "server/service_testing.h"
+
+namespace perseus::server {
+namespace {
+
+using SlowStoreTest = ServiceTest;
+
+// Commits wait while it is there.
+class SlowDisk {
+ public:
+  explicit SlowDisk(const std::string& path) : sql_(soci::sqlite3, "dbname=" + path) {
+    sql_ << "BEGIN IMMEDIATE";
+  }
+  ~SlowDisk() { sql_ << "ROLLBACK"; }
+  SlowDisk(const SlowDisk&) = delete;
+  SlowDisk& operator=(const SlowDisk&) = delete;
+
+ private:
+  soci::session sql_;
+};
+
+TEST_F(SlowStoreTest, NobodyWhoReadsWaitsForACommit) {
+  const auto job = Create();
+  const auto other = Create(kSmallSettings, kSmallProfile, "other");
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  AwaitRefined(*other);
+  const std::int64_t version = job->board().version();
+  std::promise<Outcome<Answer>> answered;
+  std::atomic<bool> is_answered = false;
+  {
+    const SlowDisk disk(directory_.Path("store.sqlite"));
+    job->Do(SetTarget{"1.2x"}, {}, [&](const Outcome<Answer>& answer) {
+      is_answered = true;
+      answered.set_value(answer);
+    });
+    // All of these come back although the commit does not: a wait would never end.
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_EQ(job->board().version(), version);
+      EXPECT_EQ(job->View().target, "1.0x");
+      EXPECT_TRUE(sync::FindRank(*job, 1));
+      EXPECT_TRUE(sync::Report(*job, {{.rank = 0, .plan_version = version, .time_seconds = 1}}));
+      EXPECT_EQ(other->View().ranks_registered, 0);
+      EXPECT_EQ(service_->Jobs().size(), 2U);
+      job->Tick();
+    }
+    // Another change of the same job is taken, and waits its turn.
+    EXPECT_FALSE(is_answered);
+  }
+  const Outcome<Answer> answer = answered.get_future().get();
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(job->View().target, "1.2x");
+}
+
+// Durations go by a clock that nobody sets: what was acknowledged is written although the time of
+// day went back.
+TEST_F(SlowStoreTest, AClockThatIsSetBackDelaysNoWrite) {
+  std::atomic<double> steady = 50;
+  ServiceOptions options;
+  options.steady_seconds = [&] { return steady.load(); };
+  Restart(options);
+  const auto job = Create();
+  RegisterAll(*job);
+  ASSERT_TRUE(sync::Report(*job, {{.rank = 0, .plan_version = 0, .time_seconds = 5}}));
+  sync::Tick(*job);
+  now_ = now_ - 3600;
+  ASSERT_TRUE(sync::Report(*job, {{.rank = 0, .plan_version = 0, .time_seconds = 7}}));
+  steady = steady + 2;
+  const auto reports = [&] {
+    int sum = 0;
+    soci::session(soci::sqlite3, "dbname=" + directory_.Path("store.sqlite"))
+        << "SELECT COALESCE(SUM(reports), 0) FROM iterations",
+        soci::into(sum);
+    return sum;
+  };
+  EXPECT_TRUE(Eventually([&] { return reports() == 2; }));
+  service_.reset();
+}
+
+TEST_F(SlowStoreTest, FinishedJobsDoNotCountAgainstTheLimit) {
+  ServiceOptions options;
+  options.max_jobs = 1;
+  Restart(options);
+  const auto first = Create(kSmallSettings, kSmallProfile, "first");
+  const Outcome<JobSpec> spec = MakeJobSpec(kSmallSettings, kSmallProfile);
+  EXPECT_EQ(sync::Create(*service_, *spec).error().code, FailureCode::kTooLarge);
+  ASSERT_TRUE(sync::Finish(*first));
+  EXPECT_TRUE(sync::Create(*service_, *spec));
+}
+
+}  // namespace
+}  // namespace perseus::server
