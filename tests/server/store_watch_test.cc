@@ -19,7 +19,8 @@ TEST(StoreWatch, SaysOnceThatTheStoreIsAwayAndOnceThatItIsBack) {
   std::vector<std::string> lines;
   Log log([&](const std::string& line) { lines.push_back(line); });
   StoreWatch watch(&log);
-  store::StoreCounters now{.commits = 7};
+  store::StoreCounters now;
+  now.commits = 7;
   watch.Look(now);
   EXPECT_TRUE(watch.is_up());
   now.last_error = "the disk is full";
