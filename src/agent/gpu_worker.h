@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "agent/journal.h"
-#include "agent/log.h"
 #include "agent/mailbox.h"
 #include "agent/protocol.h"
+#include "common/log.h"
 #include "device/device.h"
 
 namespace perseus::agent {

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "agent/gpu_worker.h"
-#include "agent/log.h"
 #include "agent/mailbox.h"
 #include "agent/protocol.h"
+#include "common/log.h"
 
 namespace perseus::agent {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "agent/journal.h"
-#include "agent/log.h"
+#include "common/log.h"
 #include "device/device.h"
 #include "perseus/result.h"
 

@@ -85,8 +85,7 @@ Result<Printout> ServeAgent(const AgentFlags& flags) {
   const agent::StopSignals signals;  // Before the driver makes threads.
   Result<std::unique_ptr<device::Driver>> driver = device::OpenDriver(options->driver);
   if (!driver) return tl::unexpected(driver.error());
-  const auto log =
-      std::make_shared<agent::Log>([](const std::string& line) { WriteStandardError(line); });
+  const auto log = std::make_shared<Log>([](const std::string& line) { WriteStandardError(line); });
   const auto agent = agent::Agent::Start(*options, *std::move(driver), log);
   if (!agent) return tl::unexpected(agent.error());
   const auto relay = StartRelayBeside(flags, *options, log);

@@ -17,14 +17,13 @@ namespace perseus::cli {
 namespace {
 
 relay::RelayOptions RelayOptionsOf(const AgentFlags& flags, const agent::AccessList& access,
-                                   std::string socket, const std::shared_ptr<agent::Log>& log) {
+                                   std::string socket, const std::shared_ptr<Log>& log) {
   relay::RelayOptions options;
   options.server = {flags.server, flags.server_token_file, flags.server_ca_file};
   options.socket_path = std::move(socket);
   options.may_use = [access](const UnixPeer& peer) { return access.MayUse(peer); };
   options.log = [log](bool is_error, std::string_view event, const std::string& message) {
-    log->Write(is_error ? agent::LogLevel::kError : agent::LogLevel::kInfo, event,
-               {{"message", message}});
+    log->Write(is_error ? LogLevel::kError : LogLevel::kInfo, event, {{"message", message}});
   };
   return options;
 }
@@ -38,8 +37,7 @@ Result<Printout> ServeRelay(const AgentFlags& flags, const agent::AccessList& ac
         "'perseus agent relay --server https://perseus:7787'");
   }
   const agent::StopSignals signals;  // Before there are threads.
-  const auto log =
-      std::make_shared<agent::Log>([](const std::string& line) { WriteStandardError(line); });
+  const auto log = std::make_shared<Log>([](const std::string& line) { WriteStandardError(line); });
   const std::string socket = flags.socket.empty() ? kDefaultRelaySocket : flags.socket;
   const auto relay = relay::Relay::Start(RelayOptionsOf(flags, access, socket, log));
   if (!relay) return tl::unexpected(relay.error());
@@ -55,7 +53,7 @@ Result<Printout> ServeRelay(const AgentFlags& flags, const agent::AccessList& ac
 
 Result<std::unique_ptr<relay::Relay>> StartRelayBeside(const AgentFlags& flags,
                                                        const agent::AgentOptions& options,
-                                                       const std::shared_ptr<agent::Log>& log) {
+                                                       const std::shared_ptr<Log>& log) {
   if (flags.server.empty()) return nullptr;
   const std::string socket =
       !flags.server_socket.empty()
@@ -63,12 +61,12 @@ Result<std::unique_ptr<relay::Relay>> StartRelayBeside(const AgentFlags& flags,
           : (std::filesystem::path(options.socket_path).parent_path() / "server.sock").string();
   auto relay = relay::Relay::Start(RelayOptionsOf(flags, options.access, socket, log));
   if (relay) {
-    log->Write(agent::LogLevel::kInfo, "relay_ready",
+    log->Write(LogLevel::kInfo, "relay_ready",
                {{"url", (*relay)->url()}, {"server", flags.server}});
     return relay;
   }
   if (relay.error().code == ErrorCode::kInvalidInput) return relay;
-  log->Write(agent::LogLevel::kError, "relay_failed", {{"message", relay.error().message}});
+  log->Write(LogLevel::kError, "relay_failed", {{"message", relay.error().message}});
   return nullptr;
 }
 

@@ -25,7 +25,7 @@ Result<Printout> ServeRelay(const AgentFlags& flags, const agent::AccessList& ac
 // wrong goes to the log, as clocks are the agent's first duty.
 Result<std::unique_ptr<relay::Relay>> StartRelayBeside(const AgentFlags& flags,
                                                        const agent::AgentOptions& options,
-                                                       const std::shared_ptr<agent::Log>& log);
+                                                       const std::shared_ptr<Log>& log);
 
 }  // namespace perseus::cli
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "cli/table.h"
+#include "common/printable.h"
 
 namespace perseus::cli {
 namespace {

@@ -15,6 +15,7 @@
 #include "cli/plan_summary.h"
 #include "cli/scenario_text.h"
 #include "cli/table.h"
+#include "common/printable.h"
 #include "report/text.h"
 
 namespace perseus::cli {

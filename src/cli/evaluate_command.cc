@@ -11,6 +11,7 @@
 #include "cli/option_data.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "common/printable.h"
 #include "perseus/file.h"
 #include "sosp24/evaluation_json.h"
 #include "sosp24/evaluation_report.h"

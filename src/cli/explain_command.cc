@@ -17,6 +17,7 @@
 #include "cli/scenario_text.h"
 #include "cli/table.h"
 #include "common/json_text.h"
+#include "common/printable.h"
 #include "formats/conditions_json.h"
 #include "perseus/explain.h"
 #include "perseus/pipeline.h"

@@ -23,6 +23,7 @@
 #include "common/json_text.h"
 #include "common/nearest_name.h"
 #include "common/numbers.h"
+#include "common/printable.h"
 #include "http/client.h"
 #include "http/target.h"
 #include "perseus/file.h"

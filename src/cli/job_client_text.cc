@@ -18,6 +18,7 @@
 
 #include "cli/json_values.h"
 #include "cli/table.h"
+#include "common/printable.h"
 #include "job/job_fields.h"
 
 namespace perseus::cli {
@@ -207,13 +208,15 @@ bool HasFirstPlan(const Json& job) {
 }  // namespace
 
 std::string JobTable(const Json& jobs, const Style& style) {
+  constexpr std::size_t kWidestName = 32;
   Table table({"job", "name", "state", "ranks", "plan", "iteration", "saves", "stragglers"},
               {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight,
                Align::kRight, Align::kRight, Align::kRight});
   for (const Json& job : jobs) {
     const Json& plan = ObjectOf(job, "plan");
     table.AddRow(
-        {MemberText(job, "id"), MemberText(job, "name"), MemberText(job, "state"),
+        {MemberText(job, "id"), CutTo(kWidestName, MemberText(job, "name"), "\u2026"),
+         MemberText(job, "state"),
          fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
          MemberText(plan, "version") + (HasFirstPlan(job) ? " (first)" : ""),
          SecondsOf(WholeJobOf(plan), "iteration_time_s"), SavingOf(WholeJobOf(plan)),

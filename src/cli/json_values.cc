@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/table.h"
+#include "common/printable.h"
 
 namespace perseus::cli {
 

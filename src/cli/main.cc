@@ -15,6 +15,7 @@
 #include "cli/outputs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "common/printable.h"
 #include "demo/trainer.h"
 
 namespace {
@@ -85,7 +86,7 @@ std::string Shortened(const std::string& sentence) {
 
 int Fail(const Error& error) {
   perseus::cli::WriteStandardError(
-      fmt::format("perseus: {}\n", perseus::cli::Printable(Shortened(error.message))));
+      fmt::format("perseus: {}\n", perseus::Printable(Shortened(error.message))));
   return error.code == ErrorCode::kInternal ? kExitInternal : kExitRefused;
 }
 

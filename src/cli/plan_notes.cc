@@ -11,6 +11,7 @@
 #include "cli/job.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "common/printable.h"
 
 namespace perseus::cli {
 namespace {

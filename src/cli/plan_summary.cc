@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/table.h"
+#include "common/printable.h"
 #include "plan/named_times.h"
 #include "report/page.h"
 #include "report/plan_json.h"

@@ -20,6 +20,7 @@
 #include "cli/profile_flags.h"
 #include "cli/table.h"
 #include "common/nearest_name.h"
+#include "common/printable.h"
 #include "http/target.h"
 #include "perseus/file.h"
 #include "perseus/profile.h"

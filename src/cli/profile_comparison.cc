@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "cli/table.h"
+#include "common/printable.h"
 
 namespace perseus::cli {
 namespace {

@@ -70,7 +70,7 @@ const std::array<ServeSetting, 12> kSettings = {{
        if (text != "text" && text != "json") {
          return InvalidInput(fmt::format("expected text or json, got '{}'", text));
        }
-       options->log_format = text == "json" ? server::LogFormat::kJson : server::LogFormat::kText;
+       options->log_format = text == "json" ? LogFormat::kJson : LogFormat::kText;
        return {};
      }},
     {"log-level", "LEVEL", "debug (every request), info (default), warning or error.",
@@ -80,7 +80,7 @@ const std::array<ServeSetting, 12> kSettings = {{
        if (found == kLevels.end()) {
          return InvalidInput(fmt::format("expected debug, info, warning or error, got '{}'", text));
        }
-       options->log_level = static_cast<server::LogLevel>(found - kLevels.begin());
+       options->log_level = static_cast<LogLevel>(found - kLevels.begin());
        return {};
      }},
     {"max-connections", "N", "Connections at once (default 12000).",

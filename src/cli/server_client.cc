@@ -12,6 +12,7 @@
 
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "common/printable.h"
 
 namespace perseus::cli {
 namespace {

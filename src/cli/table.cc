@@ -9,6 +9,8 @@
 #include <cmath>
 #include <utility>
 
+#include "common/printable.h"
+
 namespace perseus::cli {
 namespace {
 
@@ -33,7 +35,7 @@ Table::Table(std::vector<std::string> header, std::vector<Align> alignment)
 }
 
 void Table::AddRow(std::vector<std::string> cells) {
-  for (std::string& cell : cells) cell = Printable(cell);
+  for (std::string& cell : cells) cell = CutTo(kWidestCell, Printable(cell), "\u2026");
   cells.resize(header_.size());
   rows_.push_back(std::move(cells));
 }
@@ -91,52 +93,16 @@ std::string Wrap(std::string_view text, int width, int indent) {
   return out;
 }
 
-namespace {
-
-// U+0080 to U+009F are controls as well, "\xc2\x80" to "\xc2\x9f".
-void AppendUnlessC1(char c, std::string* out) {
-  const auto byte = static_cast<unsigned char>(c);
-  if (byte >= 0x80 && byte <= 0x9f && out->ends_with('\xc2')) {
-    out->pop_back();
-    *out += fmt::format("\\x{:02x}", byte);
-  } else {
-    *out += c;
-  }
-}
-
-}  // namespace
-
-std::string Printable(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
-      out += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      AppendUnlessC1(c, &out);
-    }
-  }
-  return out;
-}
-
 std::string WithoutControls(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    const auto byte = static_cast<unsigned char>(c);
-    const std::string_view rest = text.substr(at);
-    const auto is_style = [&](std::string_view style) { return rest.starts_with(style); };
-    const bool is_ours = is_style("\x1b[1m") || is_style("\x1b[2m") || is_style("\x1b[0m");
-    if (c == '\n' || c == '\t' || is_style("\r\n") || is_ours) {
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      AppendUnlessC1(c, &out);
+  while (!text.empty()) {
+    std::size_t ours = 0;
+    for (const std::string_view kept : {"\n", "\t", "\r\n", "\x1b[1m", "\x1b[2m", "\x1b[0m"}) {
+      if (text.starts_with(kept)) ours = kept.size();
     }
+    out.append(text.substr(0, ours));
+    text.remove_prefix(ours > 0 ? ours : AppendPrintable(text, &out));
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_CLI_TABLE_H_
 #define PERSEUS_CLI_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,10 +19,12 @@ enum class Align : std::uint8_t { kLeft, kRight };
 // text stays aligned. A plain value.
 class Table {
  public:
+  static constexpr std::size_t kWidestCell = 60;
+
   explicit Table(std::vector<std::string> header, std::vector<Align> alignment);
 
   // `cells` may be shorter than the header; the rest stay empty. What a terminal
-  // would obey in them is made printable.
+  // would obey in them is made printable, and they are cut at kWidestCell.
   void AddRow(std::vector<std::string> cells);
   // `line` is what the rule is drawn with ("-" or a box-drawing dash).
   std::string Format(std::string_view line) const;
@@ -36,10 +39,8 @@ class Table {
 // indented by `indent` spaces; breaks at spaces only.
 std::string Wrap(std::string_view text, int width, int indent);
 
-// Text on one line that a terminal only shows: control characters as \n or \x1b.
-std::string Printable(std::string_view text);
-
-// The same for a whole output: line ends, tabs and the styles of Style stay.
+// As Printable() (common/printable.h), for a whole output: line ends, tabs and the styles
+// of Style stay.
 std::string WithoutControls(std::string_view text);
 
 // The number of terminal columns of UTF-8 text without wide characters.

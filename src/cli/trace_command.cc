@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/plan_notes.h"
 #include "cli/table.h"
+#include "common/printable.h"
 #include "perseus/file.h"
 #include "perseus/profile.h"
 #include "trace/links.h"

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <string>
 
-#include "common/utf8.h"
+#include "common/printable.h"
 
 namespace perseus {
 namespace {
@@ -70,20 +70,7 @@ std::string NearestHint(std::string_view given, const std::vector<std::string>& 
 std::string Shown(std::string_view text) {
   std::string shown = "'";
   std::size_t i = 0;
-  while (i < text.size() && i < kLongestShown) {
-    const std::size_t size = Utf8CharacterSize(text.substr(i));
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool control =
-        byte < ' ' || byte == 0x7F ||
-        (byte == 0xC2 && size == 2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
-    if (size == 0 || control) {
-      shown += fmt::format("\\x{:02X}", byte);
-      ++i;
-    } else {
-      shown += text.substr(i, size);
-      i += size;
-    }
-  }
+  while (i < text.size() && i < kLongestShown) i += AppendPrintable(text.substr(i), &shown);
   return shown + (i < text.size() ? "...'" : "'");
 }
 

@@ -22,8 +22,7 @@ std::string NearestName(std::string_view given, const std::vector<std::string>& 
 // "; did you mean 'NAME'?" for the most alike of `names`, "" if none is alike.
 std::string NearestHint(std::string_view given, const std::vector<std::string>& names);
 
-// `text` in quotes for a message: shortened, control characters and bytes that
-// are no UTF-8 written as \xNN.
+// `text` in quotes for a message: shortened, and as Printable() shows it.
 std::string Shown(std::string_view text);
 
 }  // namespace perseus

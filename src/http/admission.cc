@@ -101,7 +101,7 @@ std::optional<Response> CheckExpectation(const MessageHead& head, bool* expects_
   return std::nullopt;
 }
 
-std::optional<Response> FindRoute(const MessageHead& head, const Router& router,
+std::optional<Response> FindRoute(const MessageHead& head, const AdmissionRules& rules,
                                   Admission* admission) {
   const Result<Target> target = ParseTarget(head.target);
   if (!target) {
@@ -109,12 +109,13 @@ std::optional<Response> FindRoute(const MessageHead& head, const Router& router,
   }
   admission->request.path = PathOf(*target);
   admission->request.query = target->query;
-  RouteMatch match = router.Match(head.method, target->segments);
+  RouteMatch match = rules.router->Match(head.method, target->segments);
   if (match.route != nullptr) {
     admission->route = match.route;
     admission->parameters = std::move(match.parameters);
     return std::nullopt;
   }
+  if (match.allow.empty() && !rules.starting.empty()) return TryAgainResponse(rules.starting);
   if (match.allow.empty()) {
     return Refusal(404, fmt::format("There is nothing at {}.", Shown(admission->request.path)));
   }
@@ -130,7 +131,7 @@ std::optional<Response> Check(MessageHead* head, const AdmissionRules& rules,
   if (rules.only_local_hosts) {
     if (auto refusal = CheckHost(head->headers)) return refusal;
   }
-  if (auto refusal = FindRoute(*head, *rules.router, admission)) return refusal;
+  if (auto refusal = FindRoute(*head, rules, admission)) return refusal;
   if (auto refusal = CheckExpectation(*head, &admission->expects_continue)) return refusal;
   admission->request.headers = std::move(head->headers);
   if (auto refusal = CheckRole(rules.tokens, admission->route->at_least, &admission->request)) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "http/message.h"
@@ -25,6 +26,7 @@ struct AdmissionRules {
   // origins are refused.
   bool only_local_hosts = false;
   std::size_t max_body_bytes = 0;  // Where the route says nothing.
+  std::string_view starting;       // As ServerOptions::starting.
 };
 
 struct Admission {

@@ -27,6 +27,7 @@ struct Connection::Job {
   Request request;
   std::vector<std::string> parameters;
   const Route* route;
+  std::uint64_t stops_before;
   Responder responder;
   BodyCharge charge;
 };
@@ -46,6 +47,7 @@ Connection::Connection(ServerCore* core, IoLoop* loop, std::unique_ptr<Transport
       transport_(std::move(transport)),
       waiter_(loop->context, transport_->descriptor()),
       origin_(std::move(origin)),
+      stops_at_empty_(origin_.stops),
       charge_(core) {}
 
 Connection::~Connection() {
@@ -164,6 +166,10 @@ void Connection::BeginStop() {
   }
 }
 
+void Connection::LookAfterStop(std::uint64_t stops) {
+  if (input_.empty() && !HasInput(transport_->descriptor())) stops_at_empty_ = stops;
+}
+
 void Connection::ArmRead() {
   if (read_armed_ || state_ == State::kClosed) return;
   read_armed_ = true;
@@ -196,6 +202,7 @@ void Connection::OnReadable() {
   if (write_wants_read_) Flush();
   for (int turn = 0; turn < kReadsInTurn; ++turn) {
     if (state_ == State::kClosed || !WantsInput()) return;
+    const std::uint64_t stops = core_->stops.Count();
     const IoResult result = transport_->Read(loop_->scratch.data(), loop_->scratch.size());
     switch (result.what) {
       case IoResult::What::kDone:
@@ -203,6 +210,7 @@ void Connection::OnReadable() {
         Consume({loop_->scratch.data(), result.bytes});
         break;
       case IoResult::What::kWantRead:
+        if (input_.empty()) stops_at_empty_ = stops;
         return ArmRead();
       case IoResult::What::kWantWrite:
         return ArmWrite();
@@ -249,6 +257,7 @@ bool Connection::ReadStep(std::string_view* unread) {
   unread->remove_prefix(fed.consumed);
   if (!had_started && parser_->has_started()) {
     begun_ = SteadyClock::now();
+    stops_before_ = stops_at_empty_;
     SetDeadline(core_->options.header_seconds);
   }
   const std::string& body = parser_->body();
@@ -285,7 +294,8 @@ void Connection::OnHead() {
   if (origin_.refusal) return Respond(*origin_.refusal, /*keep_alive=*/false);
   const std::shared_ptr<const TokenSet> tokens = core_->tokens();
   AdmissionRules rules;
-  rules.router = &core_->router;
+  rules.router = &core_->router();
+  rules.starting = core_->starting();
   rules.tokens = tokens.get();
   rules.only_local_hosts = tokens == nullptr && origin_.peer != "unix";
   rules.max_body_bytes = core_->options.max_body_bytes;
@@ -317,11 +327,13 @@ void Connection::Dispatch() {
   ++serial_;
   begun_ = SteadyClock::now();
   request_bytes_ = parser_->body().size();
-  auto exchange = std::make_shared<Exchange>(core_->weak_from_this(), weak_from_this(), serial_);
+  auto exchange = std::make_shared<Exchange>(
+      core_->weak_from_this(), weak_from_this(),
+      Exchange::Origin{serial_, transport_->descriptor(), stops_before_});
   exchange_ = exchange;
-  auto job =
-      std::make_shared<Job>(Job{std::move(admission_->request), std::move(admission_->parameters),
-                                route_, Responder(std::move(exchange)), std::move(charge_)});
+  auto job = std::make_shared<Job>(Job{std::move(admission_->request),
+                                       std::move(admission_->parameters), route_, stops_before_,
+                                       Responder(std::move(exchange)), std::move(charge_)});
   job->request.body = std::move(parser_->body());
   job->request.peer = origin_.peer;
   parser_.reset();
@@ -331,6 +343,17 @@ void Connection::Dispatch() {
 }
 
 void Connection::Run(ServerCore* core, const Job& job) {
+  if (job.route->method != "GET") {
+    if (!job.responder.alive()) return;
+    if (core->stops.Count() != job.stops_before) {
+      ++core->counters.outdated;
+      job.responder.Send(TryAgainResponse(fmt::format(
+          "The server was stopped for {:.1f} s after this was sent, and did nothing of it; send "
+          "the request again.",
+          core->stops.last_seconds())));
+      return;
+    }
+  }
   std::string fault;
   try {
     return job.route->handle(job.request, job.parameters, job.responder);

@@ -36,6 +36,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::string peer;
     std::unique_ptr<Response> refusal;  // It is told so and closed. Null: it is welcome.
     std::shared_ptr<void> held;         // Until it is closed.
+    std::uint64_t stops = 0;            // That there were before it came, at least.
   };
   Connection(ServerCore* core, IoLoop* loop, std::unique_ptr<Transport> transport, Origin origin);
   Connection(const Connection&) = delete;
@@ -48,6 +49,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Start();
   void OnTick(SteadyClock::time_point now);
   void BeginStop();
+  // There were `stops` of the process until now.
+  void LookAfterStop(std::uint64_t stops);
   void Close();
 
   // Of an Exchange; without effect unless `serial` is that of the request at work.
@@ -135,6 +138,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool peer_ended_ = false;
   bool in_consume_ = false;
   SteadyClock::time_point deadline_;
+  std::uint64_t stops_at_empty_;  // There were so many when nothing waited to be read.
 
   // The request.
   std::string input_;  // Read, but not consumed.
@@ -142,6 +146,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<Admission> admission_;
   BodyCharge charge_;
   std::uint64_t serial_ = 0;
+  std::uint64_t stops_before_ = 0;  // It was sent.
   const Route* route_ = nullptr;
   bool is_head_ = false, is_http_1_1_ = true, keep_alive_ = false;
   std::string method_, path_, token_name_;  // For the log.

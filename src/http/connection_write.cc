@@ -129,6 +129,7 @@ void Connection::FinishAnswer() {
 }
 
 void Connection::NextRequest() {
+  const bool is_first = state_ == State::kHandshake;
   state_ = State::kHead;
   parser_.emplace(MessageKind::kRequest, core_->options.max_header_bytes);
   admission_.reset();
@@ -139,7 +140,8 @@ void Connection::NextRequest() {
   token_name_ = std::string();
   request_bytes_ = 0;
   const ServerOptions& options = core_->options;
-  const double patience = origin_.refusal ? options.header_seconds : options.idle_seconds;
+  const double patience =
+      is_first || origin_.refusal ? options.header_seconds : options.idle_seconds;
   SetDeadline(core_->is_stopping() ? 0 : patience);
 }
 

@@ -50,8 +50,31 @@ void PostGone(const std::weak_ptr<ServerCore>& weak_core, std::function<void()> 
 }  // namespace
 
 Exchange::Exchange(std::weak_ptr<ServerCore> core, std::weak_ptr<Connection> connection,
-                   std::uint64_t serial)
-    : core_(std::move(core)), connection_(std::move(connection)), serial_(serial) {}
+                   Origin origin)
+    : core_(std::move(core)),
+      connection_(std::move(connection)),
+      serial_(origin.serial),
+      stops_before_(origin.stops_before),
+      socket_(origin.socket) {}
+
+void Exchange::MarkGone() {
+  alive_.store(false, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  socket_ = -1;
+}
+
+void Exchange::MarkAnswered() {
+  answered_.store(true);
+  const std::lock_guard lock(mutex_);
+  socket_ = -1;
+}
+
+bool Exchange::wanted() {
+  const std::shared_ptr<ServerCore> core = core_.lock();
+  if (!core || core->stops.Count() != stops_before_) return false;
+  const std::lock_guard lock(mutex_);
+  return socket_ >= 0 && !IsClosedByPeer(socket_);
+}
 
 Exchange::~Exchange() {
   if (answered_.load()) return;
@@ -154,6 +177,7 @@ void Responder::AnswerAfter(double seconds, Response response) const {
 }
 std::shared_ptr<EventStream> Responder::StartEvents() const { return exchange_->StartEvents(); }
 bool Responder::alive() const { return exchange_->alive(); }
+bool Responder::wanted() const { return exchange_->wanted(); }
 void Responder::OnGone(std::function<void()> gone) const { exchange_->OnGone(std::move(gone)); }
 
 EventStream::EventStream(std::shared_ptr<EventStreamCore> core) : core_(std::move(core)) {}

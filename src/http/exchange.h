@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "http/message.h"
@@ -24,8 +25,12 @@ class ServerCore;
 // Thread-safe. Answers 500 when it is dropped without an answer.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
-  Exchange(std::weak_ptr<ServerCore> core, std::weak_ptr<Connection> connection,
-           std::uint64_t serial);
+  struct Origin {
+    std::uint64_t serial;  // Of the request on its connection.
+    int socket;
+    std::uint64_t stops_before;  // Of the process, before it was sent.
+  };
+  Exchange(std::weak_ptr<ServerCore> core, std::weak_ptr<Connection> connection, Origin origin);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -36,14 +41,19 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void OnGone(std::function<void()> gone);
 
   bool alive() const { return alive_.load(std::memory_order_relaxed); }
-  // Of the connection: its client went away; it answered by itself.
-  void MarkGone() { alive_.store(false, std::memory_order_relaxed); }
-  void MarkAnswered() { answered_.store(true); }
+  bool wanted();
+  // Of the connection: its client went away; it answered by itself. The socket may be closed
+  // after that.
+  void MarkGone();
+  void MarkAnswered();
 
  private:
   std::weak_ptr<ServerCore> core_;
   std::weak_ptr<Connection> connection_;
-  const std::uint64_t serial_;  // Of the request on its connection.
+  const std::uint64_t serial_;
+  const std::uint64_t stops_before_;
+  std::mutex mutex_;  // Of `socket_`, which is open while it is held.
+  int socket_;        // -1: no longer known.
   std::atomic<bool> answered_ = false;
   std::atomic<bool> alive_ = true;
 };

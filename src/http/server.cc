@@ -111,6 +111,12 @@ Result<std::unique_ptr<Server>> Server::Open(ServerOptions options, std::vector<
 }
 
 void Server::Serve() { core_->Serve(); }
+Result<void> Server::SetRoutes(std::vector<Route> routes) {
+  Result<Router> router = Router::Make(std::move(routes));
+  if (!router) return tl::unexpected(router.error());
+  core_->SetRouter(*std::move(router));
+  return {};
+}
 int Server::port() const { return core_->address.port; }
 std::string Server::url() const {
   const ListenAddress& address = core_->address;

@@ -80,6 +80,12 @@ class Responder {
   // False once it is known that the client is gone.
   bool alive() const;
 
+  // Whether a change that was asked for should still be made; to be asked right before it
+  // is. False: the client closed its connection (or just its sending side: they look the
+  // same), it was answered, or this process was stopped after the request was sent, so that
+  // the client may long have given up. Thread-safe; asks the system, which takes a microsecond.
+  bool wanted() const;
+
   // Calls `gone` once, on a worker, when the client goes away before it was answered,
   // at any time after this call; not after an answer. One function a request: a later
   // one replaces it.
@@ -89,10 +95,11 @@ class Responder {
   std::shared_ptr<Exchange> exchange_;
 };
 
-// Called on a worker; several at a time. `request` and `parameters` live until it
-// returns. `parameters` are what stands for the {names} of the pattern, in order,
-// percent-decoded: valid UTF-8, never empty, without '/' and control characters,
-// never "." or "..". An exception becomes a 500.
+// Called on a worker; several at a time. A change (any method but GET) that was sent before
+// this process was stopped for a while does not come: it is answered 503. `request` and
+// `parameters` live until it returns. `parameters` are what stands for the {names} of the pattern,
+// in order, percent-decoded: valid UTF-8, never empty, without '/' and control characters, never
+// "." or "..". An exception becomes a 500.
 using Handler = std::function<void(
     const Request& request, const std::vector<std::string>& parameters, Responder responder)>;
 
@@ -141,11 +148,16 @@ struct ServerOptions {
   std::size_t max_bodies_bytes = 128 << 20;  // Of all bodies in memory: 503 beyond.
   std::size_t max_stream_bytes = 256 << 10;  // That wait for one listener.
   double idle_seconds = 75;                  // Between requests on one connection.
-  double header_seconds = 10;  // From the first byte of a request to its headers' end; TLS too.
-  double body_seconds = 30;    // For the body.
-  double write_seconds = 30;   // For the client to take a response, or an event;
+  // For the first byte of a connection's first request; from the first byte of a request to
+  // its headers' end; for TLS' handshake.
+  double header_seconds = 10;
+  double body_seconds = 30;                       // For the body.
+  double write_seconds = 30;                      // For the client to take a response, or an event;
   double min_write_bytes_per_second = 128 << 10;  // plus its bytes at this speed.
   double heartbeat_seconds = 15;                  // Of event streams.
+
+  // Not empty: until SetRoutes(), a path without a route is answered 503 with this sentence.
+  std::string starting;
 
   int io_threads = 1;
   int worker_threads = 4;
@@ -168,6 +180,7 @@ struct Counters {
   std::uint64_t timed_out = 0;        // Closed as too slow in sending or reading.
   std::uint64_t dropped_streams = 0;  // Listeners that read too slowly.
   std::uint64_t failed_handshakes = 0;
+  std::uint64_t outdated = 0;  // Changes refused as they were asked for before a stop.
 };
 
 // Thread-safe, but for Serve() and the destructor. It raises the soft limit of open
@@ -185,6 +198,10 @@ class Server {
 
   // Starts to answer; returns at once. Call it once.
   void Serve();
+
+  // Answers with these routes from now on. A request that was found to be another route's
+  // goes there.
+  Result<void> SetRoutes(std::vector<Route> routes);
 
   int port() const;         // 0 for a Unix socket.
   std::string url() const;  // "http://127.0.0.1:40112", "unix:/run/...": for ClientOptions.

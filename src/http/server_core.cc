@@ -48,9 +48,11 @@ void AtomicCounters::CountStatus(int status) {
 ServerCore::ServerCore(ServerOptions given, Router routes, Listener listener,
                        ListenAddress listens_on)
     : options(std::move(given)),
-      router(std::move(routes)),
       address(std::move(listens_on)),
-      workers(options.worker_threads) {
+      workers(options.worker_threads),
+      is_starting_(!options.starting.empty()) {
+  routers_.push_back(std::make_unique<const Router>(std::move(routes)));
+  router_.store(routers_.back().get());
   for (int i = 0; i < options.io_threads; ++i) loops_.push_back(std::make_unique<IoLoop>());
   listener_.emplace(std::move(listener));
 }
@@ -75,6 +77,17 @@ Result<void> ServerCore::Load() {
   tokens_ = std::move(tokens);
   tls_ = std::move(tls);
   return {};
+}
+
+void ServerCore::SetRouter(Router router) {
+  const std::lock_guard lock(mutex_);
+  routers_.push_back(std::make_unique<const Router>(std::move(router)));
+  router_.store(routers_.back().get(), std::memory_order_release);
+  is_starting_.store(false, std::memory_order_release);
+}
+
+std::string_view ServerCore::starting() const {
+  return is_starting_.load(std::memory_order_acquire) ? std::string_view(options.starting) : "";
 }
 
 std::shared_ptr<const TokenSet> ServerCore::tokens() const {
@@ -102,6 +115,7 @@ void ServerCore::Serve() {
   IoLoop& first = *loops_.front();
   accepting_.emplace(first.context, listener_->descriptor());
   accept_pause_.emplace(first.context);
+  stops.Start();
   WaitToAccept();
   for (const std::unique_ptr<IoLoop>& loop : loops_) {
     Tick(loop.get());
@@ -113,6 +127,7 @@ void ServerCore::Tick(IoLoop* loop) {
   loop->tick.expires_after(kTick);
   loop->tick.async_wait([this, loop](const boost::system::error_code& error) {
     if (error) return;
+    LookAfterStop(loop);
     const SteadyClock::time_point now = SteadyClock::now();
     // Backwards: the last one takes the place of one that closes.
     for (std::size_t i = loop->connections.size(); i-- > 0;) {
@@ -121,6 +136,22 @@ void ServerCore::Tick(IoLoop* loop) {
     }
     Tick(loop);
   });
+}
+
+// What now waits in no socket was not sent before the stop: later requests are new.
+void ServerCore::LookAfterStop(IoLoop* loop) {
+  const std::uint64_t count = stops.Count();
+  if (count == loop->stops_seen) return;
+  loop->stops_seen = count;
+  for (const std::shared_ptr<Connection>& connection : loop->connections) {
+    connection->LookAfterStop(count);
+  }
+  if (loop != loops_.front().get()) return;
+  if (listener_ && !HasInput(listener_->descriptor())) stops_at_accept_ = count;
+  Report(
+      fmt::format("The process did not run for {:.1f} s; changes that were asked for before "
+                  "are answered 503.",
+                  stops.last_seconds()));
 }
 
 void ServerCore::WaitToAccept() {
@@ -133,10 +164,12 @@ void ServerCore::WaitToAccept() {
 void ServerCore::AcceptMore() {
   for (int i = 0; i < kAcceptedInTurn; ++i) {
     std::string peer;
+    const std::uint64_t stops_before = stops.Count();
     FileDescriptor socket = listener_->Accept(&peer);
     if (socket.valid()) {
       Welcome(std::move(socket), std::move(peer));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      stops_at_accept_ = stops_before;
       break;
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       return PauseAccepting(errno);
@@ -186,13 +219,13 @@ void ServerCore::Welcome(FileDescriptor socket, std::string peer) {
   IoLoop* loop = loops_[next_loop_++ % loops_.size()].get();
   boost::asio::post(loop->context, [this, loop, is_refused, socket = std::move(socket),
                                     peer = std::move(peer), refusal = std::move(refusal),
-                                    held = std::move(held)]() mutable {
+                                    held = std::move(held), stops = stops_at_accept_]() mutable {
     const std::optional<TlsContext> tls_context = tls();
     std::unique_ptr<Transport> transport =
         tls_context ? tls_context->Accept(std::move(socket)) : PlainTransport(std::move(socket));
     if (!transport || is_stopping()) return ConnectionClosed(is_refused);
     try {
-      Connection::Origin origin = {std::move(peer), std::move(refusal), std::move(held)};
+      Connection::Origin origin = {std::move(peer), std::move(refusal), std::move(held), stops};
       std::make_shared<Connection>(this, loop, std::move(transport), std::move(origin))->Start();
     } catch (const boost::system::system_error& error) {
       Report(fmt::format("A connection cannot be watched: {}.", error.what()));
@@ -230,6 +263,7 @@ void ServerCore::Stop(double grace_seconds) {
   std::call_once(stopped_, [&] {
     StopAccepting();
     stopping_.store(true, std::memory_order_release);
+    stops.Stop();
     const bool is_serving = loops_.front()->thread.joinable();
     for (const std::unique_ptr<IoLoop>& loop : loops_) {
       boost::asio::post(loop->context, [loop = loop.get()] {
@@ -279,6 +313,7 @@ Counters ServerCore::Snapshot() const {
   now.timed_out = counters.timed_out;
   now.dropped_streams = counters.dropped_streams;
   now.failed_handshakes = counters.failed_handshakes;
+  now.outdated = counters.outdated;
   return now;
 }
 

@@ -24,6 +24,7 @@
 #include "http/listener.h"
 #include "http/router.h"
 #include "http/server.h"
+#include "http/stop_detector.h"
 #include "http/tls.h"
 #include "http/tokens.h"
 #include "http/worker_pool.h"
@@ -52,6 +53,7 @@ struct IoLoop {
   std::thread thread;
   std::vector<std::shared_ptr<Connection>> connections;
   std::vector<char> scratch;  // What is read lands here: one for all connections.
+  std::uint64_t stops_seen = 0;
 
  private:
   std::string date_;
@@ -69,6 +71,7 @@ struct AtomicCounters {
   std::atomic<std::uint64_t> status_2xx = 0, status_3xx = 0, status_4xx = 0, status_5xx = 0;
   std::atomic<std::uint64_t> bytes_in = 0, bytes_out = 0;
   std::atomic<std::uint64_t> timed_out = 0, dropped_streams = 0, failed_handshakes = 0;
+  std::atomic<std::uint64_t> outdated = 0;
 
   void CountStatus(int status);
 };
@@ -88,6 +91,12 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void After(double seconds, std::function<void()> f);
   Counters Snapshot() const;
 
+  void SetRouter(Router router);
+  // Lives as long as this, also once there is another.
+  const Router& router() const { return *router_.load(std::memory_order_acquire); }
+  // What a path without a route is answered; "" once all routes are known.
+  std::string_view starting() const;
+
   std::shared_ptr<const TokenSet> tokens() const;
   std::optional<TlsContext> tls() const;
   bool is_stopping() const { return stopping_.load(std::memory_order_acquire); }
@@ -95,9 +104,9 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void ConnectionClosed(bool was_refused);
 
   ServerOptions options;
-  const Router router;
   const ListenAddress address;
   AtomicCounters counters;
+  StopDetector stops;
   WorkerPool workers;
 
  private:
@@ -108,13 +117,17 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   std::unique_ptr<Response> Judge(int socket, const std::string& peer, std::shared_ptr<void>* held);
   void Welcome(FileDescriptor socket, std::string peer);
   void Tick(IoLoop* loop);
+  void LookAfterStop(IoLoop* loop);
 
   mutable std::mutex mutex_;  // Of what follows, up to the empty line.
   std::shared_ptr<const TokenSet> tokens_;
   std::optional<TlsContext> tls_;
   std::condition_variable closed_;
   SteadyClock::time_point last_report_;
+  std::vector<std::unique_ptr<const Router>> routers_;  // The last one is in use.
 
+  std::atomic<const Router*> router_;
+  std::atomic<bool> is_starting_;
   std::atomic<bool> stopping_ = false;
   std::once_flag stopped_;
   std::vector<std::unique_ptr<IoLoop>> loops_;
@@ -123,6 +136,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   std::optional<boost::asio::posix::stream_descriptor> accepting_;
   std::optional<boost::asio::steady_timer> accept_pause_;
   std::size_t next_loop_ = 0;
+  // How many stops there had been when nobody waited to be accepted.
+  std::uint64_t stops_at_accept_ = 0;
 };
 
 }  // namespace perseus::http

@@ -3,6 +3,7 @@
 
 #include "http/transport.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -61,6 +62,16 @@ class Plain final : public Transport {
 };
 
 }  // namespace
+
+bool HasInput(int socket) {
+  pollfd poll = {socket, POLLIN, 0};
+  return ::poll(&poll, 1, 0) != 0;
+}
+
+bool IsClosedByPeer(int socket) {
+  pollfd poll = {socket, POLLRDHUP, 0};
+  return ::poll(&poll, 1, 0) == 1;
+}
 
 std::unique_ptr<Transport> PlainTransport(FileDescriptor socket) {
   return std::make_unique<Plain>(std::move(socket));

@@ -43,6 +43,11 @@ class Transport {
   virtual std::string failure() const = 0;
 };
 
+// Whether the socket can be read (or accepted from) now.
+bool HasInput(int socket);
+// Whether the other side closed its sending side, or all, also behind bytes that nobody read.
+bool IsClosedByPeer(int socket);
+
 // `socket` has to be non-blocking, and is owned.
 std::unique_ptr<Transport> PlainTransport(FileDescriptor socket);
 

@@ -20,7 +20,7 @@ using ::testing::Not;
 
 constexpr const char* kHostile =
     "x\x1b]0;title\x07\xc2\x9b"
-    "2J";
+    "2J\u202e";
 
 // A job as a hostile server tells it.
 nlohmann::ordered_json HostileJob() {
@@ -44,6 +44,7 @@ void ExpectHarmless(const std::string& text) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   EXPECT_THAT(text, Not(HasSubstr("\x07")));
   EXPECT_THAT(text, Not(HasSubstr("\xc2\x9b")));
+  EXPECT_THAT(text, Not(HasSubstr("\u202e")));
 }
 
 TEST(JobClientTextTest, NothingThatAServerNamesReachesTheTerminal) {
@@ -55,6 +56,14 @@ TEST(JobClientTextTest, NothingThatAServerNamesReachesTheTerminal) {
   ExpectHarmless(JsonText(HostileJob().dump()));
   ExpectHarmless(EventText(kHostile, HostileJob().dump()));
   ExpectHarmless(EventText("state", kHostile));
+}
+
+TEST(JobClientTextTest, ALongNameDoesNotWidenTheTable) {
+  const Style plain;
+  const nlohmann::ordered_json job = {{"id", "j-1"}, {"name", std::string(4'000, 'n') + "\u202e"}};
+  const std::string table = JobTable(nlohmann::ordered_json::array({job}), plain);
+  EXPECT_LT(table.size(), 500U) << table;
+  EXPECT_THAT(table, HasSubstr("nnn\u2026 "));
 }
 
 // What a server reads of a job file is what is in it.

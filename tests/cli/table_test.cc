@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/printable.h"
+
 namespace perseus::cli {
 namespace {
 
@@ -30,6 +32,14 @@ TEST(TableTest, NothingIsLeftThatATerminalObeys) {
   Table table({"name"}, {Align::kLeft});
   table.AddRow({"a\nb"});
   EXPECT_EQ(table.Format("-"), "name\n----\na\\nb\n");
+}
+
+TEST(TableTest, OneLongCellDoesNotWidenTheTable) {
+  Table table({"name"}, {Align::kLeft});
+  table.AddRow({std::string(5'000, 'a')});
+  const std::string text = table.Format("-");
+  EXPECT_EQ(text, "name\n" + std::string(Table::kWidestCell, '-') + "\n" +
+                      std::string(Table::kWidestCell - 1, 'a') + "\u2026\n");
 }
 
 TEST(TableTest, NumbersReadWell) {

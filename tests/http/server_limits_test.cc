@@ -46,6 +46,20 @@ TEST(Limits, IdleConnectionsAreClosed) {
   EXPECT_EQ(server->counters().timed_out, 0u);
 }
 
+TEST(Limits, AConnectionThatSaysNothingIsNotIdleButSlow) {
+  ServerOptions options;
+  options.idle_seconds = 1000;
+  options.header_seconds = 0.2;
+  const std::unique_ptr<Server> server = StartServer({Get("/", Echo())}, options);
+  RawClient silent(server->port());
+  RawClient used(server->port());
+  EXPECT_EQ(StatusOf(used.Send(kGet).ReadResponse()), 200);
+  EXPECT_EQ(silent.ReadToEnd(), "");
+  EXPECT_TRUE(silent.IsClosed());
+  // One that asked may pause.
+  EXPECT_EQ(StatusOf(used.Send(kGet).ReadResponse()), 200);
+}
+
 // A byte now and then keeps nothing open.
 TEST(Limits, SlowHeadersAndBodiesAreCutOff) {
   const std::unique_ptr<Server> server = StartServer({Post("/", Echo())}, Impatient());

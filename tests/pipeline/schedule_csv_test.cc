@@ -113,7 +113,7 @@ TEST(ScheduleCsvTest, ErrorsOfTheCsvItself) {
   EXPECT_EQ(ParseErrorOf("\"0F0\"x,0B0"),
             "s.csv:1:6: expected a comma or the end of the line after the quoted cell");
   EXPECT_THAT(ParseErrorOf("0F0,\"0B\n0\""),
-              StartsWith("s.csv:1:8: expected the number of a microbatch in '0B\\x0A0'"));
+              StartsWith("s.csv:1:8: expected the number of a microbatch in '0B\\n0'"));
   EXPECT_EQ(ParseErrorOf(std::string_view("0F0,\0B0", 7)),
             "s.csv:1:5: found a NUL byte, so this is a binary file; expected a CSV text");
   EXPECT_THAT(ParseErrorOf("0F0,\xFF"), StartsWith("s.csv:1:5: expected text in UTF-8"));

@@ -159,7 +159,7 @@ TEST(ProfileTest, ABaselineCanBeNamedAmongLabels) {
             "p.csv:4:3: stage 0 backward has no row at 'a', which is to be the baseline; expected "
             "one for every stage and instruction");
   EXPECT_EQ(error(text, "c\x1b"),
-            "p.csv:2:11: 'c\\x1B' is to be the baseline, but is no knob of the profile");
+            "p.csv:2:11: 'c\\x1b' is to be the baseline, but is no knob of the profile");
   EXPECT_EQ(error(std::string(kSmall), "1200"),
             "p.csv:2:11: '1200' is to be the baseline, but knobs are numbers here, and their "
             "highest is the baseline; name none");
@@ -255,7 +255,7 @@ TEST(ProfileTest, NamesWhatIsWrongAndWhere) {
        "p.csv:2:3: unknown instruction 'forwrad': expected forward, backward, backward_input or "
        "backward_weight; did you mean 'forward'?"},
       {header + "0,\x1b[2J,1,1,1\n",
-       "p.csv:2:3: unknown instruction '\\x1B[2J': expected forward, backward, backward_input or "
+       "p.csv:2:3: unknown instruction '\\x1b[2J': expected forward, backward, backward_input or "
        "backward_weight"},
       {header + "0,forward,1,fast,1\n",
        "p.csv:2:13: time 'fast' is not a number; expected seconds, above 0"},

@@ -207,7 +207,8 @@ Metrics::~Metrics() = default;
 
 void Metrics::Count(const http::AccessRecord& record) { impl_->Count(record); }
 
-std::string Metrics::Text(const JobService& service, const http::Counters& http) const {
+std::string Metrics::Text(const JobService& service, const http::Counters& http,
+                          const ServerFigures& figures) const {
   std::vector<MetricFamily> families = impl_->Collect();
   for (MetricFamily& family : JobFamilies(service)) families.push_back(std::move(family));
   const store::StoreCounters store = service.store_counters();
@@ -220,14 +221,22 @@ std::string Metrics::Text(const JobService& service, const http::Counters& http)
   counter("perseus_store_facts_total", "Facts made durable.", store.facts);
   counter("perseus_store_commits_total", "Commits; each takes what is waiting.", store.commits);
   counter("perseus_store_failures_total", "Requests that the store refused.", store.failures);
+  gauge("perseus_store_up", "1: the store takes facts; 0: it did not take the last ones.",
+        figures.is_store_up ? 1 : 0);
+  gauge("perseus_jobs_limit", "Jobs that may be known at once (--max-jobs).", figures.max_jobs);
   gauge("perseus_characterizations_waiting", "Jobs whose plans are being made or are to be.",
         service.jobs_that_want_work());
   gauge("perseus_http_connections", "Open connections.", http.connections_now);
+  gauge("perseus_http_connections_limit", "Connections that may be open (--max-connections).",
+        figures.max_connections);
   gauge("perseus_http_parked", "Long polls that wait.", http.parked_now);
   gauge("perseus_http_streams", "Open streams of events.", http.streams_now);
   counter("perseus_http_connections_total", "Connections that were taken.", http.accepted);
   counter("perseus_http_refused_connections_total", "Connections beyond the limit.",
           http.refused_connections);
+  counter("perseus_http_outdated_requests_total",
+          "Changes that were refused, as the server was stopped after they were sent.",
+          http.outdated);
   counter("perseus_http_timed_out_total", "Connections closed as too slow.", http.timed_out);
   return prometheus::TextSerializer().Serialize(families);
 }

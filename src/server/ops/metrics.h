@@ -4,6 +4,7 @@
 #ifndef PERSEUS_SERVER_OPS_METRICS_H_
 #define PERSEUS_SERVER_OPS_METRICS_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,13 @@
 #include "server/runtime/job_service.h"
 
 namespace perseus::server {
+
+// Beside what the service and the HTTP server count.
+struct ServerFigures {
+  std::size_t max_connections = 0;
+  std::size_t max_jobs = 0;
+  bool is_store_up = true;
+};
 
 // What /metrics shows. Thread-safe.
 class Metrics {
@@ -24,7 +32,8 @@ class Metrics {
   void Count(const http::AccessRecord& record);
 
   // The text format of Prometheus, version 0.0.4.
-  std::string Text(const JobService& service, const http::Counters& http) const;
+  std::string Text(const JobService& service, const http::Counters& http,
+                   const ServerFigures& figures) const;
 
  private:
   class Impl;

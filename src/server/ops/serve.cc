@@ -3,20 +3,28 @@
 
 #include "server/ops/serve.h"
 
-#include <signal.h>  // NOLINT(modernize-deprecated-headers): sigwait and pthread_sigmask.
+#include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
-#include "common/json_text.h"
+#include "common/log.h"
 #include "http/server.h"
 #include "server/api/api.h"
-#include "server/api/api_text.h"
+#include "server/ops/health.h"
 #include "server/ops/metrics.h"
+#include "server/ops/opening.h"
+#include "server/ops/signals.h"
+#include "server/ops/store_watch.h"
 #include "server/runtime/job_service.h"
 #include "store/store.h"
 
@@ -27,76 +35,19 @@ using http::Request;
 using http::Responder;
 using http::Response;
 using http::Role;
+using std::chrono::milliseconds;
 
 // Requests that took this long for another reason than waiting for news.
 constexpr double kSlowSeconds = 1;
+constexpr milliseconds kLook{250};
+// Between two attempts to reach a database that is starting.
+constexpr milliseconds kStorePause{1000};
+// For what is opening to see that it is to end.
+constexpr milliseconds kOpeningPatience{500};
+// For the end, beyond the grace of requests: a store may hang.
+constexpr double kEndSeconds = 10;
 
-// Blocked signals, which one thread waits for.
-class Signals {
- public:
-  Signals() {
-    ::sigemptyset(&set_);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set_, signal);
-    ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-  }
-  int Wait() const {
-    int signal = 0;
-    while (::sigwait(&set_, &signal) != 0) {
-    }
-    return signal;
-  }
-
- private:
-  sigset_t set_ = {};
-};
-
-void AddHealthRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back({"GET",
-                     "/healthz",
-                     Role::kNone,
-                     {},
-                     false,
-                     [](const Request&, const auto&, const Responder& responder) {
-                       responder.Send(JsonAnswer(200, {{"status", "ok"}}));
-                     },
-                     true});
-  // Without a token: not why, which names files.
-  routes->push_back(
-      {"GET",
-       "/readyz",
-       Role::kNone,
-       {},
-       false,
-       [&service](const Request&, const auto&, const Responder& responder) {
-         responder.Send(service.store_counters().is_failing
-                            ? JsonAnswer(503, {{"status", "store"},
-                                               {"message",
-                                                "the store did not take the last facts; requests "
-                                                "that change a job are answered with the reason"}})
-                            : JsonAnswer(200, {{"status", "ready"}}));
-       },
-       true});
-}
-
-// Metrics need the server's counters, which is made with its routes.
-void AddMetricsRoute(JobService& service, const Metrics& metrics,
-                     const std::unique_ptr<http::Server>& server,
-                     std::vector<http::Route>* routes) {
-  routes->push_back({"GET",
-                     "/metrics",
-                     Role::kRead,
-                     {},
-                     false,
-                     [&](const Request&, const auto&, const Responder& responder) {
-                       Response response;
-                       response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-                       response.body = std::make_shared<const std::string>(
-                           metrics.Text(service, server->counters()));
-                       responder.Send(std::move(response));
-                     }});
-}
-
-void LogAccess(ServerLog* log, const http::AccessRecord& record) {
+void LogAccess(Log* log, const http::AccessRecord& record) {
   const bool is_wait = record.pattern == "/api/v1/jobs/{id}/plan" ||
                        record.pattern == "/api/v1/jobs/{id}/plans" ||
                        record.pattern == "/schedule/{id}" || record.pattern.ends_with("/events");
@@ -114,14 +65,21 @@ void LogAccess(ServerLog* log, const http::AccessRecord& record) {
               {"seconds", record.seconds}});
 }
 
-void LogEvents(JobService& service, ServerLog* log) {
+void LogEvents(JobService& service, Log* log) {
   service.events().Listen("", [log](const Event* event) {
-    if (event != nullptr) {
-      log->Write(LogLevel::kInfo, event->name,
-                 nlohmann::ordered_json::parse(event->data, nullptr, false));
-    }
+    if (event == nullptr) return true;
+    std::vector<LogField> fields;
+    const auto data = nlohmann::ordered_json::parse(event->data, nullptr, false);
+    for (const auto& [name, value] : data.items()) fields.push_back({name, value});
+    log->Write(LogLevel::kInfo, event->name, fields);
     return true;
   });
+}
+
+std::function<void(const std::string&)> LogProblem(Log* log) {
+  return [log](const std::string& sentence) {
+    log->Write(LogLevel::kError, "problem", {{"message", sentence}});
+  };
 }
 
 http::ServerOptions HttpOptions(const ServeOptions& options) {
@@ -132,77 +90,190 @@ http::ServerOptions HttpOptions(const ServeOptions& options) {
   http.tls_key_file = options.tls_key_file;
   http.max_connections = static_cast<std::size_t>(options.max_connections);
   http.worker_threads = options.workers;
+  http.starting = "The server is starting; try again soon. /healthz says what it does.";
   return http;
 }
 
-std::function<void(const std::string&)> LogProblem(ServerLog* log) {
-  return [log](const std::string& sentence) {
-    log->Write(LogLevel::kError, "problem", {{"message", sentence}});
-  };
+// A database that was started with us, or is recovering, takes a while.
+bool IsStarting(const Error& error) {
+  for (const std::string_view words :
+       {"is starting", "starting up", "not yet accepting", "recovery", "Is the server running"}) {
+    if (error.message.find(words) != std::string::npos) return true;
+  }
+  return false;
 }
 
-Result<std::unique_ptr<JobService>> StartService(const ServeOptions& options, ServerLog* log) {
-  ServiceOptions service;
-  service.on_problem = LogProblem(log);
-  service.max_jobs = static_cast<std::size_t>(options.max_jobs);
-  if (!options.zeus_plan_file.empty()) {
-    Result<GivenPlan> plan = GivenPlan::Read(options.zeus_plan_file);
-    if (!plan) return tl::unexpected(plan.error());
-    service.given_plan = *std::move(plan);
+Result<std::unique_ptr<store::Store>> OpenStore(const std::string& spec, Log* log,
+                                                Opening* opening) {
+  opening->Say("the store is being opened, and brought up to date where an older server wrote it");
+  for (std::string told;;) {
+    Result<std::unique_ptr<store::Store>> store = store::Store::Open(spec, LogProblem(log));
+    if (store || !IsStarting(store.error())) return store;
+    opening->Say("the database cannot be reached or is starting; the server waits for it");
+    if (told != store.error().message) {
+      told = store.error().message;
+      log->Write(LogLevel::kWarning, "waiting_for_store", {{"message", told}});
+    }
+    if (!opening->Pause(kStorePause)) return store;
   }
-  Result<std::unique_ptr<store::Store>> store = store::Store::Open(options.store, LogProblem(log));
-  if (!store) return tl::unexpected(store.error());
-  return JobService::Start(*std::move(store), std::move(service));
 }
+
+// All parts of the server, in the order in which they depend on each other.
+class Process {
+ public:
+  Process(const ServeOptions& options, std::optional<GivenPlan> given_plan,
+          const std::function<void(const std::string&)>& ready)
+      : options_(options),
+        given_plan_(std::move(given_plan)),
+        ready_(ready),
+        log_(Log::WriteToStandardError,
+             {.format = options.log_format, .least = options.log_level, .lines_per_second = 0}),
+        store_watch_(&log_) {}
+
+  // Takes the address before it touches a file, and answers at once.
+  Result<void> Listen() {
+    http::ServerOptions http = HttpOptions(options_);
+    http.on_access = [this](const http::AccessRecord& record) {
+      metrics_.Count(record);
+      LogAccess(&log_, record);
+    };
+    http.on_problem = LogProblem(&log_);
+    Result<std::unique_ptr<http::Server>> opened =
+        http::Server::Open(http, StartingRoutes(opening_));
+    if (!opened) return tl::unexpected(opened.error());
+    server_ = *std::move(opened);
+    server_->Serve();
+    log_.Write(LogLevel::kInfo, "listening", {{"url", server_->url()}});
+    opening_.Start([this] { return OpenService(); });
+    return {};
+  }
+
+  // Until a signal says that it is enough, or the opening failed.
+  Result<void> Run(const std::shared_ptr<const Signals>& signals) {
+    int signal = 0;
+    while (signal != SIGTERM && signal != SIGINT) {
+      const std::optional<Result<void>> opened = opening_.outcome();
+      if (opened && !*opened) return *opened;
+      signal = signals->Wait(kLook, opened ? -1 : opening_.descriptor());
+      if (signal == SIGHUP) Reload();
+      if (opened) store_watch_.Look(service_->store_counters());
+    }
+    log_.Write(LogLevel::kInfo, "stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
+    opening_.Cancel();
+    if (!opening_.WaitForEnd(kOpeningPatience)) EndAtOnce();
+    EndInTime(signals);
+    if (service_) service_->StopWork();
+    server_->Stop(options_.grace_seconds);
+    service_.reset();
+    log_.Write(LogLevel::kInfo, "stopped", {});
+    return {};
+  }
+
+ private:
+  Result<void> OpenService() {
+    Result<std::unique_ptr<store::Store>> store = OpenStore(options_.store, &log_, &opening_);
+    if (!store) return tl::unexpected(store.error());
+    opening_.Say("the jobs of the store are being read");
+    ServiceOptions service;
+    service.on_problem = LogProblem(&log_);
+    service.max_jobs = static_cast<std::size_t>(options_.max_jobs);
+    service.given_plan = std::move(given_plan_);
+    auto started = JobService::Start(*std::move(store), std::move(service));
+    if (!started) return tl::unexpected(started.error());
+    service_ = *std::move(started);
+    LogEvents(*service_, &log_);
+    std::vector<http::Route> routes = ApiRoutes(*service_);
+    AddHealthRoutes(*service_, &routes);
+    AddMetricsRoute(&routes);
+    const Result<void> set = server_->SetRoutes(std::move(routes));
+    if (!set) return set;
+    log_.Write(LogLevel::kInfo, "ready",
+               {{"url", server_->url()},
+                // Not the address of a database, which may hold a password.
+                {"store", service_->is_shared() ? "postgresql" : options_.store},
+                {"jobs", service_->Jobs().size()},
+                {"max_connections", server_->max_connections()}});
+    // Nobody may be reading it.
+    std::thread([ready = ready_, url = server_->url()] { ready(url); }).detach();
+    return {};
+  }
+
+  void AddMetricsRoute(std::vector<http::Route>* routes) {
+    http::Route route;
+    route.method = "GET";
+    route.pattern = "/metrics";
+    route.at_least = Role::kRead;
+    route.handle = [this](const Request&, const auto&, const Responder& responder) {
+      const ServerFigures figures = {.max_connections = server_->max_connections(),
+                                     .max_jobs = static_cast<std::size_t>(options_.max_jobs),
+                                     .is_store_up = store_watch_.is_up()};
+      Response response;
+      response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+      response.body = std::make_shared<const std::string>(
+          metrics_.Text(*service_, server_->counters(), figures));
+      responder.Send(std::move(response));
+    };
+    routes->push_back(std::move(route));
+  }
+
+  void Reload() {
+    const Result<void> reloaded = server_->Reload();
+    log_.Write(
+        reloaded ? LogLevel::kInfo : LogLevel::kError, "reload",
+        {{"message", reloaded ? "tokens and certificate were read" : reloaded.error().message}});
+  }
+
+  // The store is still being opened, and does not answer. Nothing was acknowledged yet, and
+  // what it is in the middle of is one transaction.
+  void EndAtOnce() {
+    server_->Stop(0);
+    log_.Write(LogLevel::kWarning, "stopped", {{"while", opening_.sentence()}});
+    log_.Flush(kOpeningPatience);
+    ::_exit(0);
+  }
+
+  // On a second signal, or where something hangs, without more ado: what was acknowledged is
+  // durable.
+  void EndInTime(const std::shared_ptr<const Signals>& signals) const {
+    const auto end = std::chrono::steady_clock::now() +
+                     std::chrono::duration<double>(options_.grace_seconds + kEndSeconds);
+    std::thread([signals, end] {
+      int signal = 0;
+      while (signal != SIGTERM && signal != SIGINT && std::chrono::steady_clock::now() < end) {
+        signal = signals->Wait(kLook, -1);
+      }
+      ::_exit(0);
+    }).detach();
+  }
+
+  const ServeOptions& options_;
+  std::optional<GivenPlan> given_plan_;
+  const std::function<void(const std::string&)>& ready_;
+  Log log_;
+  Metrics metrics_;
+  StoreWatch store_watch_;
+  Opening opening_;
+  // Before the service, whose jobs its handlers use, it is stopped; after it, as listeners
+  // hold its streams, it is destroyed.
+  std::unique_ptr<http::Server> server_;
+  std::unique_ptr<JobService> service_;
+};
 
 }  // namespace
 
 Result<void> Serve(const ServeOptions& options,
                    const std::function<void(const std::string&)>& ready) {
-  const Signals signals;
-  ServerLog log(options.log_format, options.log_level);
-  Metrics metrics;
-  Result<std::unique_ptr<JobService>> service = StartService(options, &log);
-  if (!service) return tl::unexpected(service.error());
-  LogEvents(**service, &log);
-
-  // Before the service, whose jobs its handlers use, it is stopped; after it, as
-  // listeners hold its streams, it is destroyed.
-  std::unique_ptr<http::Server> server;
-  std::vector<http::Route> routes = ApiRoutes(**service);
-  AddHealthRoutes(**service, &routes);
-  AddMetricsRoute(**service, metrics, server, &routes);
-  http::ServerOptions http = HttpOptions(options);
-  http.on_access = [&](const http::AccessRecord& record) {
-    metrics.Count(record);
-    LogAccess(&log, record);
-  };
-  http.on_problem = LogProblem(&log);
-  Result<std::unique_ptr<http::Server>> opened = http::Server::Open(http, std::move(routes));
-  if (!opened) return tl::unexpected(opened.error());
-  server = *std::move(opened);
-  server->Serve();
-  log.Write(LogLevel::kInfo, "ready",
-            {{"url", server->url()},
-             // Not the address of a database, which may hold a password.
-             {"store", (*service)->is_shared() ? "postgresql" : options.store},
-             {"jobs", (*service)->Jobs().size()},
-             {"max_connections", server->max_connections()}});
-  ready(server->url());
-
-  int signal = 0;
-  while ((signal = signals.Wait()) == SIGHUP) {
-    const Result<void> reloaded = server->Reload();
-    log.Write(
-        reloaded ? LogLevel::kInfo : LogLevel::kError, "reload",
-        {{"message", reloaded ? "tokens and certificate were read" : reloaded.error().message}});
+  const auto signals = std::make_shared<const Signals>();
+  std::optional<GivenPlan> given_plan;
+  if (!options.zeus_plan_file.empty()) {
+    Result<GivenPlan> plan = GivenPlan::Read(options.zeus_plan_file);
+    if (!plan) return tl::unexpected(plan.error());
+    given_plan = *std::move(plan);
   }
-  log.Write(LogLevel::kInfo, "stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
-  (*service)->StopWork();
-  server->Stop(options.grace_seconds);
-  service->reset();
-  log.Write(LogLevel::kInfo, "stopped", nlohmann::ordered_json::object());
-  return {};
+  Process process(options, std::move(given_plan), ready);
+  const Result<void> listening = process.Listen();
+  if (!listening) return listening;
+  return process.Run(signals);
 }
 
 }  // namespace perseus::server

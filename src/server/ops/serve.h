@@ -7,8 +7,8 @@
 #include <functional>
 #include <string>
 
+#include "common/log.h"
 #include "perseus/result.h"
-#include "server/ops/server_log.h"
 
 namespace perseus::server {
 
@@ -28,8 +28,10 @@ struct ServeOptions {
 };
 
 // Runs the server until SIGTERM or SIGINT; SIGHUP reads tokens and certificate
-// again. `ready` is called once, with the address, when requests are answered. The
-// calling thread must be the only one, as signals are blocked in all that follow.
+// again. `ready` is called once, with the address, when requests are answered, on a thread
+// of its own, which may be left behind at the end. The calling thread must be the only one, as
+// signals are blocked in all that follow. Where the store hangs at the end, or after a second
+// signal, the process ends in here.
 Result<void> Serve(const ServeOptions& options,
                    const std::function<void(const std::string&)>& ready);
 

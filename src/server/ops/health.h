@@ -1,0 +1,23 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_OPS_HEALTH_H_
+#define PERSEUS_SERVER_OPS_HEALTH_H_
+
+#include <vector>
+
+#include "http/server.h"
+#include "server/ops/opening.h"
+#include "server/runtime/job_service.h"
+
+// /healthz and /readyz: without a token, and answered also where no worker is free.
+namespace perseus::server {
+
+// While the server starts.
+std::vector<http::Route> StartingRoutes(const Opening& opening);
+
+void AddHealthRoutes(const JobService& service, std::vector<http::Route>* routes);
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_OPS_HEALTH_H_

@@ -1,0 +1,82 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/ops/opening.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+
+#include <exception>
+#include <utility>
+
+namespace perseus::server {
+namespace {
+
+Result<void> WithoutThrowing(const std::function<Result<void>()>& work) {
+  try {
+    return work();
+  } catch (const std::exception& exception) {
+    return MakeError(ErrorCode::kInternal,
+                     fmt::format("The server cannot start: {}.", exception.what()));
+  }
+}
+
+}  // namespace
+
+Opening::Opening() : ended_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Opening::~Opening() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Opening::Start(std::function<Result<void>()> work) {
+  thread_ = std::thread([this, work = std::move(work)] {
+    Result<void> result = WithoutThrowing(work);
+    {
+      const std::lock_guard lock(mutex_);
+      outcome_ = std::move(result);
+    }
+    changed_.notify_all();
+    ::eventfd_write(ended_event_.get(), 1);
+  });
+}
+
+void Opening::Say(std::string sentence) {
+  const std::lock_guard lock(mutex_);
+  sentence_ = std::move(sentence);
+}
+
+std::string Opening::sentence() const {
+  const std::lock_guard lock(mutex_);
+  return sentence_;
+}
+
+bool Opening::keeps_going() const {
+  const std::lock_guard lock(mutex_);
+  return !cancelled_;
+}
+
+bool Opening::Pause(std::chrono::milliseconds pause) {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_for(lock, pause, [this] { return cancelled_; });
+}
+
+void Opening::Cancel() {
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+  }
+  changed_.notify_all();
+}
+
+std::optional<Result<void>> Opening::outcome() const {
+  const std::lock_guard lock(mutex_);
+  return outcome_;
+}
+
+bool Opening::WaitForEnd(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, patience, [this] { return outcome_.has_value(); });
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,59 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_OPS_OPENING_H_
+#define PERSEUS_SERVER_OPS_OPENING_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "common/file_descriptor.h"
+#include "perseus/result.h"
+
+namespace perseus::server {
+
+// What takes long at the start (a database that recovers, a migration), on a thread of its
+// own, so that the program answers and obeys meanwhile. Thread-safe.
+class Opening {
+ public:
+  Opening();
+  // Waits for the thread.
+  ~Opening();
+  Opening(const Opening&) = delete;
+  Opening& operator=(const Opening&) = delete;
+
+  // Starts `work`, once.
+  void Start(std::function<Result<void>()> work);
+
+  // Of `work`: what it does now, in one sentence, for those who ask.
+  void Say(std::string sentence);
+  std::string sentence() const;
+  bool keeps_going() const;
+  // Waits; false: it is to end.
+  bool Pause(std::chrono::milliseconds pause);
+
+  void Cancel();
+  // Readable once `work` ended.
+  int descriptor() const { return ended_event_.get(); }
+  // What it returned; nullopt: it is at work.
+  std::optional<Result<void>> outcome() const;
+  bool WaitForEnd(std::chrono::milliseconds patience);
+
+ private:
+  const FileDescriptor ended_event_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string sentence_ = "the server is starting";
+  bool cancelled_ = false;
+  std::optional<Result<void>> outcome_;
+  std::thread thread_;
+};
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_OPS_OPENING_H_

@@ -1,0 +1,22 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/ops/store_watch.h"
+
+namespace perseus::server {
+
+void StoreWatch::Look(const store::StoreCounters& now) {
+  if (is_up() && now.is_failing) {
+    is_up_.store(false, std::memory_order_relaxed);
+    commits_before_ = now.commits;
+    since_ = std::chrono::steady_clock::now();
+    log_->Write(LogLevel::kError, "store_away", {{"message", now.last_error}});
+  } else if (!is_up() && !now.is_failing && now.commits > commits_before_) {
+    // It stops failing by itself when nobody writes; that says nothing.
+    is_up_.store(true, std::memory_order_relaxed);
+    const std::chrono::duration<double> away = std::chrono::steady_clock::now() - since_;
+    log_->Write(LogLevel::kInfo, "store_back", {{"seconds", away.count()}});
+  }
+}
+
+}  // namespace perseus::server
