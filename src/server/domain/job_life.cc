@@ -25,6 +25,7 @@ class PhaseChange {
   void operator()(const store::JobRecord& job) const {
     phase_.state = job.state;
     phase_.reason = job.reason;
+    phase_.finished_at_seconds = job.finished_at_seconds;
     phase_.target_text = job.target;
     phase_.target = TargetOf(job);
     phase_.sweep_round = job.sweep_round;
@@ -38,6 +39,7 @@ class PhaseChange {
   void operator()(const store::StateChange& change) const {
     phase_.state = change.state;
     phase_.reason = change.reason;
+    if (change.state == JobState::kFinished) phase_.finished_at_seconds = change.at_seconds;
     if (change.profile_csv) phase_.built.job = built_.job;
     if (change.profile_source) phase_.profile_source = *change.profile_source;
     if (change.sweep_round) phase_.sweep_round = *change.sweep_round;

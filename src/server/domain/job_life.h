@@ -53,7 +53,8 @@ struct Phase {
   int settled_round = 0;
   std::string profile_source;  // Empty: the store has no profile of it yet.
   Built built;                 // Null: not made yet, or what is stored cannot be read.
-  bool is_gone = false;        // The job was deleted.
+  double finished_at_seconds = 0;  // 0: it has not, or nobody knows when.
+  bool is_gone = false;            // The job was deleted.
 };
 
 // Of one job.

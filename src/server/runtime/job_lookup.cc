@@ -43,16 +43,18 @@ bool IsId(std::string_view text, std::string_view prefix) {
 std::shared_ptr<ManagedJob> JobService::Known(const std::string& id) const {
   const std::shared_lock lock(mutex_);
   const auto found = jobs_.find(id);
-  return found == jobs_.end() ? nullptr : found->second;
+  if (found == jobs_.end()) return nullptr;
+  found->second->Touch();
+  return found->second;
 }
 
-// One that was deleted is made anew.
-std::shared_ptr<ManagedJob> JobService::KnownKey(const std::string& client_key) const {
+// The id of the job with this key; empty: none is known here. One that was deleted is made anew.
+std::string JobService::KnownKey(const std::string& client_key) const {
   const std::shared_lock lock(mutex_);
   const auto found = ids_.find(client_key);
-  if (found == ids_.end()) return nullptr;
-  const JobPointer& job = jobs_.at(found->second);
-  return job->is_gone() ? nullptr : job;
+  if (found == ids_.end()) return "";
+  const auto job = jobs_.find(found->second);
+  return job != jobs_.end() && job->second->is_gone() ? "" : found->second;
 }
 
 // The job of this row; the one that is known already, where another thread was first.
@@ -62,6 +64,7 @@ std::shared_ptr<ManagedJob> JobService::Add(LoadedJob loaded, bool ask_for_work)
     const std::unique_lock lock(mutex_);
     const auto [known, is_new] = jobs_.try_emplace(job->id(), job);
     if (!is_new) return known->second;
+    heads_.erase(job->id());
     ids_[job->client_key()] = job->id();
   }
   job->Resume(loaded.iterations, ask_for_work);
@@ -70,12 +73,10 @@ std::shared_ptr<ManagedJob> JobService::Add(LoadedJob loaded, bool ask_for_work)
 
 void JobService::Forget(const std::string& id) {
   const std::unique_lock lock(mutex_);
-  const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return;
   // The key may be another job's by now.
-  const auto key = ids_.find(found->second->client_key());
-  if (key != ids_.end() && key->second == id) ids_.erase(key);
-  jobs_.erase(found);
+  std::erase_if(ids_, [&](const auto& key) { return key.second == id; });
+  jobs_.erase(id);
+  heads_.erase(id);
 }
 
 bool JobService::MayLookUp(const std::string& id) {
@@ -89,29 +90,31 @@ bool JobService::MayLookUp(const std::string& id) {
 }
 
 // From the store, whatever is known here. Who asks at the same time shares one reading.
-void JobService::Load(const std::string& id, const FoundCallback& found) {
+void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallback& found) {
   {
     const std::lock_guard lock(lookup_mutex_);
     std::vector<FoundCallback>& waiting = loading_[id];
     waiting.push_back(found);
     if (waiting.size() > 1) return;
   }
-  readers_.Post([this, id] {
+  readers_.Post([this, id, ask_for_work] {
     auto loaded = LoadJobLife(*store_, id);
     Outcome<JobPointer> job = NoJob(id);
     if (!loaded) {
       job = Unavailable(loaded.error());
     } else if (loaded->has_value()) {
-      job = Add(**std::move(loaded), /*ask_for_work=*/false);
+      job = Add(**std::move(loaded), ask_for_work);
     }
+    const bool is_absent = !job && job.error().code == FailureCode::kNotFound;
     std::vector<FoundCallback> waiting;
     {
       const std::lock_guard lock(lookup_mutex_);
       if (absent_.size() >= kMostAbsent) absent_.clear();
-      if (!job && job.error().code == FailureCode::kNotFound) absent_.insert(id);
+      if (is_absent) absent_.insert(id);
       waiting = std::exchange(loading_[id], {});
       loading_.erase(id);
     }
+    if (is_absent) Forget(id);
     for (const FoundCallback& each : waiting) each(job);
   });
 }
@@ -121,7 +124,11 @@ void JobService::Get(const std::string& id, FoundCallback found) {
     return found(job->is_gone() ? Outcome<JobPointer>(NoJob(id)) : job);
   }
   if (!IsId(id, kIdPrefix)) return found(NoJob(id));
-  if (MayLookUp(id)) return Load(id, found);
+  const bool is_listed = [&] {
+    const std::shared_lock lock(mutex_);
+    return heads_.contains(id);
+  }();
+  if (is_listed || MayLookUp(id)) return Load(id, /*ask_for_work=*/false, found);
   const std::lock_guard lock(lookup_mutex_);
   if (absent_.contains(id)) return found(NoJob(id));
   found(Fail(FailureCode::kUnavailable,
@@ -140,7 +147,7 @@ void JobService::GetFresh(const std::string& id, FreshCallback found) {
 }
 
 void JobService::GetByKey(const std::string& client_key, FoundCallback found) {
-  if (const JobPointer known = KnownKey(client_key)) return found(known);
+  if (const std::string known = KnownKey(client_key); !known.empty()) return Get(known, found);
   readers_.Post([this, client_key, found = std::move(found)] {
     const auto id = store_->FindKey(client_key);
     if (!id) return found(Unavailable(id.error()));
@@ -149,30 +156,37 @@ void JobService::GetByKey(const std::string& client_key, FoundCallback found) {
                         fmt::format("there is no job with the client key '{}'", client_key)));
     }
     if (JobPointer job = Known(**id); job != nullptr) return found(job);
-    Load(**id, found);
+    Load(**id, /*ask_for_work=*/false, found);
   });
 }
 
-void JobService::FreshJobs(ListCallback list) {
-  if (!store_->is_shared()) return list(Jobs(), false);
+void JobService::List(ListCallback list) {
+  if (!store_->is_shared()) return list(All(), false);
   readers_.Post([this, list = std::move(list)] {
-    const auto marks = store_->ListMarks();
-    if (!marks) return list(Jobs(), true);
+    const auto heads = store_->ListHeads();
+    if (!heads) return list(All(), true);
     std::set<std::string> ids;
     std::vector<std::string> behind;
-    for (const store::JobMarks& mark : *marks) {
-      ids.insert(mark.id);
-      const JobPointer job = Known(mark.id);
-      if (job == nullptr || job->IsBehind(mark)) behind.push_back(mark.id);
+    for (const store::JobHead& head : *heads) {
+      ids.insert(head.id);
+      const JobPointer job = Known(head.id);
+      const bool is_at_rest = job == nullptr && head.state == store::JobState::kFinished;
+      if (is_at_rest) {
+        const std::unique_lock lock(mutex_);
+        heads_[head.id] = head;
+        ids_[head.client_key] = head.id;
+      } else if (job == nullptr || job->IsBehind(head.marks)) {
+        behind.push_back(head.id);
+      }
     }
-    for (const JobPointer& job : Jobs()) {
-      if (!ids.contains(job->id())) behind.push_back(job->id());
+    for (const Listed& each : All()) {
+      if (!ids.contains(each.head.id)) behind.push_back(each.head.id);
     }
-    if (behind.empty()) return list(Jobs(), false);
+    if (behind.empty()) return list(All(), false);
     const auto left = std::make_shared<std::atomic<std::size_t>>(behind.size());
     for (const std::string& id : behind) {
       RefreshNow(id, [this, left, list] {
-        if (--*left == 0) list(Jobs(), false);
+        if (--*left == 0) list(All(), false);
       });
     }
   });
@@ -182,7 +196,7 @@ void JobService::FreshJobs(ListCallback list) {
 void JobService::RefreshNow(const std::string& id, const std::function<void()>& done) {
   const JobPointer job = Known(id);
   if (job == nullptr) {
-    return Load(id, [done](const Outcome<JobPointer>&) { done(); });
+    return Load(id, /*ask_for_work=*/false, [done](const Outcome<JobPointer>&) { done(); });
   }
   job->Refresh([this, job, done](const Result<void>&) {
     if (job->is_gone()) Forget(job->id());
@@ -195,13 +209,20 @@ void JobService::OnChanged(const std::vector<store::JobMarks>& marks, bool are_a
   for (const store::JobMarks& mark : marks) {
     if (are_all) ids.insert(mark.id);
     const JobPointer job = Known(mark.id);
-    if (job == nullptr ? mark.revision > 0 : job->IsBehind(mark)) refresher_->Ask(mark.id);
+    if (job != nullptr ? job->IsBehind(mark) : IsNews(mark)) refresher_->Ask(mark.id);
   }
   if (!are_all) return;
   // Deleted, or made here after the list was.
-  for (const JobPointer& job : Jobs()) {
-    if (!ids.contains(job->id())) refresher_->Ask(job->id());
+  for (const Listed& each : All()) {
+    if (!ids.contains(each.head.id)) refresher_->Ask(each.head.id);
   }
+}
+
+// Of a job that is not at work here.
+bool JobService::IsNews(const store::JobMarks& mark) const {
+  const std::shared_lock lock(mutex_);
+  const auto head = heads_.find(mark.id);
+  return head == heads_.end() ? mark.revision > 0 : head->second.marks != mark;
 }
 
 Outcome<std::vector<store::ProfileRecord>> JobService::ListProfiles() {

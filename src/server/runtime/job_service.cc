@@ -31,8 +31,11 @@ double SteadySeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Between two looks at the store's clock: quartz drifts by some milliseconds meanwhile.
+// Between two looks at the store's clock, as quartz drifts by some milliseconds meanwhile, and at
+// jobs that have finished.
 constexpr std::chrono::seconds kClockPeriod(60);
+// A finished job that nobody asks for is no longer kept in memory.
+constexpr double kRestSeconds = 600;
 
 // 64 random bits in hexadecimal digits: not to be guessed or to collide.
 std::string RandomName() {
@@ -132,10 +135,21 @@ Moment JobService::Now() const {
 }
 
 Result<void> JobService::Restore() {
-  Result<std::vector<store::StoredJob>> stored = store_->LoadJobs();
-  if (!stored) return tl::unexpected(stored.error());
-  // What this process or the one before gave up is tried again.
-  for (const store::StoredJob& job : *stored) Add(LifeOf(job), /*ask_for_work=*/true);
+  const Result<std::vector<store::JobHead>> heads = store_->ListHeads();
+  if (!heads) return tl::unexpected(heads.error());
+  {
+    const std::unique_lock lock(mutex_);
+    for (const store::JobHead& head : *heads) {
+      heads_[head.id] = head;
+      ids_[head.client_key] = head.id;
+    }
+  }
+  // Those that have not finished go on by themselves, beside the first requests. What this process
+  // or the one before gave up is tried again.
+  for (const store::JobHead& head : *heads) {
+    if (head.state == store::JobState::kFinished) continue;
+    Load(head.id, /*ask_for_work=*/true, [](const Outcome<JobPointer>&) {});
+  }
   return {};
 }
 
@@ -153,7 +167,10 @@ void JobService::TickAll() {
     lock.unlock();
     TickOnce();
     if (std::chrono::steady_clock::now() - measured > kClockPeriod) {
-      readers_.Post([this] { MeasureClock(); });
+      readers_.Post([this] {
+        MeasureClock();
+        Rest();
+      });
       measured = std::chrono::steady_clock::now();
     }
     lock.lock();
@@ -176,7 +193,11 @@ void JobService::TickOnce() {
 
 void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Caller& caller,
                         CreatedCallback created) {
-  if (const JobPointer known = KnownKey(spec.client_key)) return created(Created{known, false});
+  if (const std::string known = KnownKey(spec.client_key); !known.empty()) {
+    return Get(known, [created](const Outcome<JobPointer>& job) {
+      created(job ? Outcome<Created>(Created{*job, false}) : tl::unexpected(job.error()));
+    });
+  }
   if (unfinished_jobs() >= options_.max_jobs) {
     return created(
         Fail(FailureCode::kTooLarge,
@@ -231,10 +252,49 @@ std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
   return jobs;
 }
 
+std::vector<JobService::Listed> JobService::All() const {
+  std::vector<Listed> all;
+  {
+    const std::shared_lock lock(mutex_);
+    for (const auto& [id, head] : heads_) all.push_back({.head = head, .job = nullptr});
+    for (const auto& [id, job] : jobs_) all.push_back({.head = job->head(), .job = job});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Listed& a, const Listed& b) {
+    return a.head.created_at_seconds < b.head.created_at_seconds;
+  });
+  return all;
+}
+
 std::size_t JobService::unfinished_jobs() const {
-  const auto jobs = Jobs();
-  return static_cast<std::size_t>(
-      std::count_if(jobs.begin(), jobs.end(), [](const auto& job) { return !job->is_finished(); }));
+  const auto all = All();
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const Listed& each) {
+    return each.head.state != store::JobState::kFinished;
+  }));
+}
+
+// Finished jobs leave the memory when nobody asks for them, and the store when they are old.
+void JobService::Rest() {
+  const Moment now = Now();
+  for (const Listed& each : All()) {
+    if (each.head.state != store::JobState::kFinished) continue;
+    const bool is_old = options_.keep_finished_seconds && each.head.finished_at_seconds > 0 &&
+                        now.day_seconds - each.head.finished_at_seconds >
+                            *options_.keep_finished_seconds;
+    if (is_old) {
+      Get(each.head.id, [this](const Outcome<JobPointer>& job) {
+        if (!job) return;
+        (*job)->Do(DeleteJob{}, {.token_name = "--keep-finished"},
+                   [this, id = (*job)->id()](const auto& deleted) {
+                     if (deleted) Forget(id);
+                   });
+      });
+    } else if (each.job != nullptr && each.job->board().waiting() == 0 &&
+               now.seconds - each.job->asked_at_seconds() > kRestSeconds) {
+      const std::unique_lock lock(mutex_);
+      jobs_.erase(each.head.id);
+      heads_[each.head.id] = each.head;
+    }
+  }
 }
 
 std::size_t JobService::jobs_that_want_work() const {

@@ -82,11 +82,16 @@ class JobService {
   using FreshCallback = std::function<void(const Outcome<JobPointer>&, bool is_stale)>;
   void GetFresh(const std::string& id, FreshCallback found);
 
-  // Those that are known here, by the time of creation.
+  // Those that are at work here, by the time of creation: all but some that have finished.
   std::vector<JobPointer> Jobs() const;
-  // The same after a look at what other servers did.
-  using ListCallback = std::function<void(const std::vector<JobPointer>&, bool is_stale)>;
-  void FreshJobs(ListCallback list);
+  // All jobs, by the time of creation, after a look at what other servers did. What is listed of a
+  // job that is not at work here is what the store says of it.
+  struct Listed {
+    store::JobHead head;
+    JobPointer job;  // Null: it is not at work here.
+  };
+  using ListCallback = std::function<void(const std::vector<Listed>&, bool is_stale)>;
+  void List(ListCallback list);
 
   // Has a job forgotten that is gone.
   void Forget(const std::string& id);
@@ -115,20 +120,23 @@ class JobService {
  private:
   JobService(std::unique_ptr<store::Store> store, ServiceOptions options);
   Result<void> Restore();
+  void Rest();
   Moment Now() const;
   void TickAll();
   void TickOnce();
   void MeasureClock();
-  JobPointer KnownKey(const std::string& client_key) const;
+  std::string KnownKey(const std::string& client_key) const;
   std::size_t unfinished_jobs() const;
+  std::vector<Listed> All() const;
 
   // job_lookup.cc: what other servers made and deleted.
   JobPointer Known(const std::string& id) const;
   JobPointer Add(LoadedJob loaded, bool ask_for_work);
-  void Load(const std::string& id, const FoundCallback& found);
+  void Load(const std::string& id, bool ask_for_work, const FoundCallback& found);
   bool MayLookUp(const std::string& id);
   void RefreshNow(const std::string& id, const std::function<void()>& done);
   void OnChanged(const std::vector<store::JobMarks>& marks, bool are_all);
+  bool IsNews(const store::JobMarks& mark) const;
   bool PerformWork(const std::string& id, const std::function<bool()>& keep_going);
 
   ServiceOptions options_;
@@ -139,9 +147,10 @@ class JobService {
   StoreGate gate_;
   JobContext context_;
 
-  mutable std::shared_mutex mutex_;  // Of the two below.
-  std::map<std::string, JobPointer> jobs_;
-  std::map<std::string, std::string> ids_;  // By client key.
+  mutable std::shared_mutex mutex_;           // Of the three below.
+  std::map<std::string, JobPointer> jobs_;    // At work.
+  std::map<std::string, store::JobHead> heads_;  // The others: they are loaded when asked for.
+  std::map<std::string, std::string> ids_;       // Of both, by client key.
 
   std::mutex lookup_mutex_;       // Of the four below.
   std::set<std::string> absent_;  // Ids that the store did not have. None is ever used again.

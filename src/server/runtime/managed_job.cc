@@ -53,6 +53,7 @@ ManagedJob::ManagedJob(JobContext* context, JobLife life)
   iterations_read_at_seconds_ = now.seconds;
   checked_rows_ = life_.marks.rows;
   highest_version_ = life_.phase.version.version;
+  asked_at_seconds_ = now.seconds;
   SeeMarks();
 }
 
@@ -320,7 +321,6 @@ void ManagedJob::SeeMarks() {
   seen_revision_ = life_.marks.revision;
   seen_rows_ = life_.marks.rows;
   is_gone_ = life_.phase.is_gone;
-  is_finished_ = life_.phase.state == store::JobState::kFinished;
 }
 
 // The phase was `before`, and is now another.

@@ -118,7 +118,11 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   const Shape& shape() const { return shape_; }
   PlanBoard& board() { return board_; }
   bool is_gone() const { return is_gone_; }
-  bool is_finished() const { return is_finished_; }
+  // What a list says of it.
+  store::JobHead head() const;
+  // Somebody asks for it, and when that was last.
+  void Touch() { asked_at_seconds_ = context_->now().seconds; }
+  double asked_at_seconds() const { return asked_at_seconds_; }
 
   // Carries out a command; `reply` is called once, perhaps before this returns.
   using Reply = std::function<void(const Outcome<Answer>&)>;
@@ -232,7 +236,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   const Shape shape_;
   PlanBoard board_;
   std::atomic<bool> is_gone_ = false;
-  std::atomic<bool> is_finished_ = false;
+  std::atomic<double> asked_at_seconds_ = 0;
   std::atomic<double> progress_ = 0;
   std::atomic<std::int64_t> seen_revision_ = 0;  // As life_.marks.
   std::atomic<std::int64_t> seen_rows_ = 0;

@@ -53,6 +53,19 @@ JobView ManagedJob::View() const {
   });
 }
 
+store::JobHead ManagedJob::head() const {
+  return strand_.Within([&] {
+    return store::JobHead{.id = record_.id,
+                          .client_key = record_.client_key,
+                          .name = record_.name,
+                          .origin = record_.origin,
+                          .state = life_.phase.state,
+                          .created_at_seconds = record_.created_at_seconds,
+                          .finished_at_seconds = life_.phase.finished_at_seconds,
+                          .marks = life_.marks};
+  });
+}
+
 JobLife ManagedJob::Life() const {
   return strand_.Within([&] { return life_; });
 }
