@@ -193,7 +193,11 @@ class DirectoryMaker {
     return {};
   }
 
-  void Keep() { made_.clear(); }
+  // Each is a new name in its parent, which a power cut must not take back.
+  void Keep() {
+    for (const std::string& made : made_) SyncDirectory(ParentOf(made));
+    made_.clear();
+  }
 
  private:
   std::vector<std::string> made_;

@@ -10,6 +10,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,8 @@ class Watcher {
   Watcher& operator=(const Watcher&) = delete;
 };
 
+inline constexpr double kStoppedSeconds = 3;
+
 // A kind of database, and where it is. Thread-safe: it does not change.
 class Backend {
  public:
@@ -56,6 +59,8 @@ class Backend {
   virtual const std::string& name() const = 0;
   // Whether other processes may write at the same time.
   virtual bool is_shared() const = 0;
+  // Why what is committed now will not be there after a restart; nullopt: it will.
+  virtual std::optional<Error> WhyLost() const { return std::nullopt; }
 
   // A connection with durability and constraints switched on. Throws what
   // FaultOf() reads.
@@ -64,7 +69,9 @@ class Backend {
   virtual int SocketOf(soci::session& session) const = 0;
 
   // Statements that begin a transaction; one to read sees one moment of the store.
-  // No statement of it takes longer than `statement_seconds`, where that can be said.
+  // No statement of it takes longer than `statement_seconds`, where that can be said. The
+  // database ends one to write by itself where this process is stopped in it for
+  // kStoppedSeconds.
   virtual std::string BeginToWrite(double statement_seconds) const = 0;
   virtual std::string BeginToRead(double statement_seconds) const = 0;
   // Ends one.
@@ -74,6 +81,9 @@ class Backend {
 
   // An expression: seconds since 1970 by the database's clock.
   virtual std::string_view now() const = 0;
+  // The same by a clock that nobody sets, where one process owns the store; its zero changes
+  // with each boot then.
+  virtual std::string lease_now() const { return std::string(now()); }
   // What makes a SELECT ... lock its rows and pass by those that others hold.
   virtual std::string_view lock_or_skip() const = 0;
   // A query of the names of all tables.

@@ -15,10 +15,17 @@
 #include <vector>
 
 #include "perseus/computation.h"
+#include "perseus/result.h"
 
 // What a server remembers, as facts: plain values, safe to copy between
 // threads. Times of day are seconds since 1970 (UTC). A job is named by its id.
 namespace perseus::store {
+
+// Codes of errors, beside those that store.h lists:
+// cells of one job hold what no writer wrote; other jobs are well;
+inline constexpr ErrorCode kDamaged = ErrorCode::kInvalidInput;
+// the deadline of a request is past: nothing was written; or Open() was told to stop.
+inline constexpr ErrorCode kTooLate = ErrorCode::kCancelled;
 
 enum class JobState : std::uint8_t {
   kRegistering,     // Not all ranks are there.
@@ -64,6 +71,7 @@ struct JobRecord {
   std::string next_profile_csv = {};
   std::vector<double> next_blocking_power_watts = {};
   double created_at_seconds = 0;
+  double finished_at_seconds = 0;  // 0: it is not, or nobody knows since when.
 };
 
 // A job enters a state. What is set goes with it, in the same transaction.
@@ -80,6 +88,7 @@ struct StateChange {
   std::vector<double> next_blocking_power_watts = {};
   enum class Next : std::uint8_t { kKeep, kAdopt, kDrop };
   Next next = Next::kKeep;  // The next profile becomes the profile, or is forgotten: settled.
+  double at_seconds = 0;    // Time of day; kept of the change to kFinished. 0: not said.
 };
 
 // A rank and its position. Registering it again replaces its GPU and node.
@@ -174,7 +183,8 @@ struct CurveRecord {
   std::vector<PlanRecord> plans = {};
 };
 
-// What every pipeline runs from a version on.
+// What every pipeline runs from a version on. Of each job the newest are kept.
+inline constexpr int kMostStoredVersions = 1000;
 struct PlanVersion {
   std::string job = {};
   std::int64_t version = 0;                     // Ascending within a job.
@@ -257,6 +267,18 @@ struct JobMarks {
   std::int64_t curve = 0;     // The revision with which the curve came; 0: there is none.
 
   friend bool operator==(const JobMarks&, const JobMarks&) = default;
+};
+
+// What a list of jobs needs: without its long texts, so that 10,000 are quickly read.
+struct JobHead {
+  std::string id = {};
+  std::string client_key = {};
+  std::string name = {};
+  JobOrigin origin = JobOrigin::kApi;
+  JobState state = JobState::kRegistering;
+  double created_at_seconds = 0;
+  double finished_at_seconds = 0;  // See JobRecord.
+  JobMarks marks = {};
 };
 
 // What to read of a job.

@@ -21,6 +21,7 @@ namespace {
 // To connect. libpq has a limit of its own for one host, but none for the look-up
 // of names or for a pooler that keeps one waiting.
 constexpr std::chrono::milliseconds kConnectPatience{4000};
+constexpr std::chrono::milliseconds kAskPeriod{50};
 
 // No connection came about.
 struct Unconnected {
@@ -34,7 +35,7 @@ struct Unconnected {
 std::unique_ptr<soci::session> Link::Connect() {
   if (!backend_->is_shared()) return backend_->Connect();
   // One that was begun long ago says nothing of now, unless it came about.
-  if (connecting_.valid() && connecting_.wait_for(kConnectPatience) == std::future_status::ready) {
+  if (connecting_.valid() && WaitForConnection()) {
     Connection connection = connecting_.get();
     if (connection.session != nullptr) return std::move(connection.session);
   }
@@ -49,7 +50,7 @@ std::unique_ptr<soci::session> Link::Connect() {
     });
     connecting_ = task.get_future();
     std::thread(std::move(task)).detach();
-    if (connecting_.wait_for(kConnectPatience) == std::future_status::ready) {
+    if (WaitForConnection()) {
       Connection connection = connecting_.get();
       if (connection.session != nullptr) return std::move(connection.session);
       throw Unconnected{std::move(connection.fault)};
@@ -60,6 +61,14 @@ std::unique_ptr<soci::session> Link::Connect() {
        {ErrorCode::kIo, fmt::format("{}: the database, or the pooler before it, does not answer; "
                                     "nothing was written",
                                     backend_->name())}}};
+}
+
+bool Link::WaitForConnection() {
+  const auto until = Clock::now() + kConnectPatience;
+  while (Clock::now() < until && (!keep_going_ || keep_going_())) {
+    if (connecting_.wait_for(kAskPeriod) == std::future_status::ready) return true;
+  }
+  return false;
 }
 
 std::optional<Failure> Link::Try(const std::string& begin, double seconds, const Work& work) {

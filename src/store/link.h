@@ -55,6 +55,9 @@ class Link {
   // that is unknown.
   Result<void> Run(const std::string& begin, double seconds, const Work& work);
 
+  // Asked while it waits for a connection; false: it gives up. Not while others use the link.
+  void SetKeepGoing(std::function<bool()> keep_going) { keep_going_ = std::move(keep_going); }
+
   // Without a connection for longer than kWaitSeconds: who comes now does not wait.
   bool IsAway();
 
@@ -69,10 +72,12 @@ class Link {
   // With mutex_ held:
   std::optional<Failure> TryOnce(const std::string& begin, double seconds, const Work& work);
   std::unique_ptr<soci::session> Connect();
+  bool WaitForConnection();
   void RollBack();
 
   const std::shared_ptr<const Backend> backend_;
   Watchdog* const watchdog_;
+  std::function<bool()> keep_going_;
   std::mutex mutex_;  // Of all below.
   std::unique_ptr<soci::session> session_;
   // A connection that took too long; it may come yet.

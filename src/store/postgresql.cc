@@ -65,10 +65,11 @@ class Postgresql : public Backend {
   // SET LOCAL: a session belongs to others between two transactions where a pooler
   // is in between.
   std::string BeginToWrite(double statement_seconds) const override {
-    return Begin("ISOLATION LEVEL READ COMMITTED READ WRITE", statement_seconds);
+    return Begin("ISOLATION LEVEL READ COMMITTED READ WRITE", statement_seconds, kStoppedSeconds);
   }
   std::string BeginToRead(double statement_seconds) const override {
-    return Begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", statement_seconds);
+    return Begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", statement_seconds,
+                 2 * statement_seconds);
   }
   // A statement_timeout that ends the wait for a synchronous standby makes the commit a
   // success, which it is not yet.
@@ -112,12 +113,12 @@ class Postgresql : public Backend {
   }
 
  private:
-  static std::string Begin(std::string_view mode, double statement_seconds) {
+  static std::string Begin(std::string_view mode, double statement_seconds, double idle_seconds) {
     return fmt::format(
         "BEGIN {}; SET LOCAL statement_timeout = {}; SET LOCAL lock_timeout = {}; "
         "SET LOCAL idle_in_transaction_session_timeout = {}",
         mode, Milliseconds(statement_seconds), Milliseconds(statement_seconds / 2),
-        Milliseconds(2 * statement_seconds));
+        Milliseconds(idle_seconds));
   }
 
   const PostgresqlAddress address_;

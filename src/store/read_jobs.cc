@@ -38,6 +38,17 @@ JobState StateOf(std::string_view name) {
   return static_cast<JobState>(found - kJobStateNames.begin());
 }
 
+JobOrigin OriginOf(int number) {
+  if (number < 0 || number > static_cast<int>(JobOrigin::kZeus)) throw OddCell{"jobs"};
+  return static_cast<JobOrigin>(number);
+}
+
+Error DamageOf(const std::string& name, const std::string& job, std::string_view table) {
+  return {kDamaged, fmt::format("{}: job {} is damaged: table {} holds what Perseus never wrote; "
+                                "delete the job, or restore a copy of the store",
+                                name, job, table)};
+}
+
 std::optional<int> NotNegative(int value) {
   return value < 0 ? std::nullopt : std::optional<int>(value);
 }
@@ -51,20 +62,7 @@ class JobReader {
   JobReader(soci::session& sql, const std::string& server_id, Parts parts)
       : sql_(sql), server_id_(server_id), parts_(parts) {}
 
-  std::vector<StoredJob> Jobs(const std::string& id) {
-    std::vector<StoredJob> jobs;
-    std::vector<std::string> ids;
-    if (!id.empty()) ids.push_back(id);
-    for (JobMarks& marks : ReadMarks(sql_, ids)) {
-      StoredJob& stored = jobs.emplace_back();
-      stored.job.id = marks.id;
-      stored.marks = std::move(marks);
-      ReadParts(&stored);
-    }
-    return jobs;
-  }
-
- private:
+  // Throws OddCell.
   void ReadParts(StoredJob* stored) {
     if (Has(parts_, Parts::kPhase)) {
       ReadRecord(stored);
@@ -80,6 +78,7 @@ class JobReader {
     }
   }
 
+ private:
   void ReadRecord(StoredJob* stored) {
     JobRecord& job = stored->job;
     int origin = 0;
@@ -95,16 +94,16 @@ class JobReader {
          << profile
          << ", blocking_power, target, state, reason, detection, created_at, "
             "last_straggler, library, profile_source, sweep_round, settled_round, "
-         << next_profile << ", next_blocking_power FROM jobs WHERE id = :i",
+         << next_profile << ", next_blocking_power, finished_at FROM jobs WHERE id = :i",
         use(job.id), into(job.client_key), into(job.name), into(origin),
         into(job.pipeline_parallel), into(job.data_parallel), into(job.tensor_parallel),
         into(job.settings_json), into(job.profile_csv), into(power), into(job.target), into(state),
         into(job.reason), into(job.detection_json), into(job.created_at_seconds),
         into(last_straggler), into(job.library_json), into(job.profile_source),
         into(job.sweep_round), into(job.settled_round), into(job.next_profile_csv),
-        into(next_power);
+        into(next_power), into(job.finished_at_seconds);
     job.next_blocking_power_watts = Checked(ParseNumbers(next_power), "jobs");
-    job.origin = static_cast<JobOrigin>(origin);
+    job.origin = OriginOf(origin);
     job.blocking_power_watts = Checked(ParseNumbers(power), "jobs");
     job.state = StateOf(state);
     stored->last_straggler = last_straggler;
@@ -241,18 +240,54 @@ class JobReader {
 
 }  // namespace
 
-Result<std::vector<StoredJob>> ReadJobs(soci::session& sql, const std::string& name,
-                                        const std::string& server_id, const std::string& id,
-                                        Parts parts) {
-  try {
-    return JobReader(sql, server_id, parts).Jobs(id);
-  } catch (const OddCell& odd) {
-    return MakeError(
-        ErrorCode::kIo,
-        fmt::format("{}: the store is damaged: table {} holds what Perseus never wrote; "
-                    "restore a copy",
-                    name, odd.table));
+ReadJobsResult ReadJobs(soci::session& sql, const std::string& name, const std::string& server_id,
+                        const std::string& id, Parts parts) {
+  ReadJobsResult read;
+  JobReader reader(sql, server_id, parts);
+  std::vector<std::string> ids;
+  if (!id.empty()) ids.push_back(id);
+  for (JobMarks& marks : ReadMarks(sql, ids)) {
+    StoredJob stored;
+    stored.job.id = marks.id;
+    stored.marks = std::move(marks);
+    try {
+      reader.ReadParts(&stored);
+      read.jobs.push_back(std::move(stored));
+    } catch (const OddCell& odd) {
+      read.damaged.push_back(DamageOf(name, stored.job.id, odd.table));
+    }
   }
+  return read;
+}
+
+std::vector<JobHead> ReadHeads(soci::session& sql, const std::string& name,
+                               std::vector<Error>* damaged) {
+  std::vector<JobHead> heads;
+  JobHead head;
+  int origin = 0;
+  std::string state;
+  long long revision = 0;
+  long long rows = 0;
+  long long curve = 0;
+  // CROSS: SQLite begins with the jobs then, whose index has them in order.
+  Query query(sql,
+              "SELECT j.id, j.client_key, j.name, j.origin, j.state, j.created_at, j.finished_at, "
+              "m.revision, m.row_revision, m.curve_revision FROM jobs j CROSS JOIN marks m "
+              "WHERE m.job = j.id ORDER BY j.created_at, j.id");
+  query.Into(head.id).Into(head.client_key).Into(head.name).Into(origin).Into(state);
+  query.Into(head.created_at_seconds).Into(head.finished_at_seconds);
+  query.Into(revision).Into(rows).Into(curve);
+  while (query.Next()) {
+    head.marks = {.id = head.id, .revision = revision, .rows = rows, .curve = curve};
+    try {
+      head.origin = OriginOf(origin);
+      head.state = StateOf(state);
+      heads.push_back(head);
+    } catch (const OddCell& odd) {
+      damaged->push_back(DamageOf(name, head.id, odd.table));
+    }
+  }
+  return heads;
 }
 
 std::vector<JobMarks> ReadMarks(soci::session& sql, const std::vector<std::string>& ids) {
@@ -262,13 +297,13 @@ std::vector<JobMarks> ReadMarks(soci::session& sql, const std::vector<std::strin
   long long rows = 0;
   long long curve = 0;
   std::string text =
-      "SELECT m.job, m.revision, m.row_revision, m.curve_revision FROM marks m "
-      "JOIN jobs j ON j.id = m.job";
+      "SELECT j.id, m.revision, m.row_revision, m.curve_revision FROM jobs j CROSS JOIN marks m "
+      "WHERE m.job = j.id";
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    text += fmt::format("{}:i{}", i == 0 ? " WHERE m.job IN (" : ", ", i);
+    text += fmt::format("{}:i{}", i == 0 ? " AND j.id IN (" : ", ", i);
   }
   text += ids.empty() ? "" : ")";
-  Query query(sql, text + " ORDER BY j.created_at, m.job");
+  Query query(sql, text + " ORDER BY j.created_at, j.id");
   for (const std::string& id : ids) query.Use(id);
   query.Into(marks.id).Into(revision).Into(rows).Into(curve);
   while (query.Next()) {

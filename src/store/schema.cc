@@ -175,8 +175,15 @@ constexpr std::array<std::string_view, 14> kVersion4 = {
     "CREATE INDEX profiles_by_layout ON profiles (layout, created_at)",
 };
 
-const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {kVersion1, kVersion2,
-                                                                              kVersion3, kVersion4};
+constexpr std::array<std::string_view, 2> kVersion5 = {
+    "ALTER TABLE jobs ADD COLUMN finished_at DOUBLE PRECISION NOT NULL DEFAULT 0",
+    // SQLite reads a long text to its end to come to the columns behind it: lists of jobs find
+    // these here.
+    "CREATE INDEX jobs_by_age ON jobs (created_at, id, state, finished_at)",
+};
+
+const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {
+    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5};
 
 // Of other programs there may be one of these names, but not all.
 constexpr std::array<std::string_view, 3> kOwnTables = {"schema_version", "jobs", "curves"};

@@ -12,7 +12,7 @@
 namespace perseus::store {
 
 // The version of the tables that this program writes.
-inline constexpr int kSchemaVersion = 4;
+inline constexpr int kSchemaVersion = 5;
 
 // Whether the tables are those of a store; false where there are none. An error
 // where they are another program's. Throws what SOCI throws.

@@ -12,15 +12,21 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "common/boot_clock.h"
 #include "common/file_descriptor.h"
 #include "store/schema.h"
 
@@ -29,31 +35,69 @@ namespace {
 
 constexpr int kBusySeconds = 5;
 
-// What the process that holds a lock wrote of itself: its id.
-std::string LockOwner(const FileDescriptor& lock) {
+// Which file a name leads to; nullopt: none.
+struct FileId {
+  dev_t device = 0;
+  ino_t number = 0;
+  friend bool operator==(const FileId&, const FileId&) = default;
+};
+
+std::optional<FileId> IdOf(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return FileId{.device = status.st_dev, .number = status.st_ino};
+}
+
+// Where a link leads, beside which SQLite puts its log.
+std::string RealPath(const std::string& file) {
+  std::error_code none;
+  const std::string real = std::filesystem::weakly_canonical(file, none).string();
+  return real.empty() ? file : real;
+}
+
+// What the process that holds a lock wrote of itself: its id. Nullopt: no process of ours
+// wrote that.
+std::optional<std::string> LockOwner(const FileDescriptor& lock) {
   std::array<char, 32> text = {};
-  const ssize_t size = ::pread(lock.get(), text.data(), text.size() - 1, 0);
+  const ssize_t size = ::pread(lock.get(), text.data(), text.size(), 0);
   std::string owner(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
   while (!owner.empty() && (owner.back() == '\n' || owner.back() == ' ')) owner.pop_back();
-  return owner;
+  const bool is_id = owner.find_first_not_of("0123456789") == std::string::npos;
+  return is_id ? std::optional(owner) : std::nullopt;
+}
+
+// Opens FILE.lock, which may have been put there by somebody else: no link is followed, and
+// nothing is written into what is not ours.
+Result<FileDescriptor> OpenLock(const std::string& path) {
+  FileDescriptor lock = OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+  struct stat status = {};
+  if (!lock.valid() && errno != ELOOP) {
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("{}: {}; the store needs a folder in which files can be made",
+                                 path, SystemMessage(errno)));
+  }
+  if (!lock.valid() || ::fstat(lock.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_nlink > 1 || !LockOwner(lock)) {
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("{}: this is a link, or a file of another program, where the "
+                                 "store keeps its lock; remove it, or name another store",
+                                 path));
+  }
+  return lock;
 }
 
 // One process keeps what it knows of jobs in memory, so that a second one must
 // not write behind its back.
 Result<FileDescriptor> TakeLock(const std::string& file) {
   const std::string path = file + ".lock";
-  FileDescriptor lock = OpenFile(path, O_RDWR | O_CREAT, 0600);
-  if (!lock.valid()) {
-    return MakeError(ErrorCode::kIo,
-                     fmt::format("{}: {}; the store needs a folder in which files can be made",
-                                 path, SystemMessage(errno)));
-  }
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  Result<FileDescriptor> lock = OpenLock(path);
+  if (!lock) return lock;
+  if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) {
       return MakeError(ErrorCode::kIo,
                        fmt::format("{}: cannot be locked: {}", path, SystemMessage(errno)));
     }
-    const std::string owner = LockOwner(lock);
+    const std::string owner = LockOwner(*lock).value_or("");
     return MakeError(ErrorCode::kIo,
                      fmt::format("{}: the store is in use by another process{}; stop that one, or "
                                  "name another file",
@@ -61,8 +105,38 @@ Result<FileDescriptor> TakeLock(const std::string& file) {
   }
   const std::string own = fmt::format("{:<16}\n", ::getpid());
   // The id is a courtesy: the lock holds without it.
-  [[maybe_unused]] const ssize_t written = ::pwrite(lock.get(), own.data(), own.size(), 0);
+  [[maybe_unused]] const ssize_t written = ::pwrite(lock->get(), own.data(), own.size(), 0);
   return lock;
+}
+
+// Who runs as root must not write where another user could have put a link meanwhile.
+Result<void> CheckOwners(const std::string& file) {
+  if (::geteuid() != 0) return {};
+  const auto refuse = [](const std::string& path, std::string_view why) {
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("{}: {}, and this process runs as root; run it as the user whose "
+                                 "store this is, or name a file in a folder of root's",
+                                 path, why));
+  };
+  std::string folder = std::filesystem::path(file).parent_path().string();
+  if (folder.empty()) folder = ".";
+  struct stat status = {};
+  if (::stat(folder.c_str(), &status) == 0) {
+    const bool is_sticky = (status.st_mode & S_ISVTX) != 0;
+    const bool may_group = (status.st_mode & S_IWGRP) != 0 && status.st_gid != 0;
+    const bool may_others = (status.st_mode & S_IWOTH) != 0;
+    if (status.st_uid != 0) return refuse(folder, "the folder belongs to another user");
+    if (!is_sticky && (may_group || may_others)) {
+      return refuse(folder, "other users may write in the folder");
+    }
+  }
+  for (const std::string_view end : {"", "-wal", "-shm", ".lock"}) {
+    const std::string path = fmt::format("{}{}", file, end);
+    if (::lstat(path.c_str(), &status) == 0 && status.st_uid != 0) {
+      return refuse(path, "the file belongs to another user");
+    }
+  }
+  return {};
 }
 
 std::string SqliteSentence(const std::string& name, int code, const std::string& detail) {
@@ -119,12 +193,30 @@ int CodeOfText(std::string_view text) {
 
 class Sqlite : public Backend {
  public:
-  Sqlite(std::string file, FileDescriptor lock) : file_(std::move(file)), lock_(std::move(lock)) {}
+  Sqlite(std::string file, FileDescriptor lock) : file_(std::move(file)), lock_(std::move(lock)) {
+    const std::string real = RealPath(file_);
+    watched_ = {real, real + "-wal", file_ + ".lock"};
+  }
 
   const std::string& name() const override { return file_; }
   bool is_shared() const override { return false; }
 
+  std::optional<Error> WhyLost() const override {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < watched_.size(); ++i) {
+      if (!ids_[i] || IdOf(watched_[i]) == ids_[i]) continue;
+      return Error{ErrorCode::kIo,
+                   fmt::format("{}: the file was deleted or replaced while the store was open; "
+                               "nothing is written any more, as a restart would lose it; restore "
+                               "a copy of the store, then start Perseus again",
+                               watched_[i])};
+    }
+    return std::nullopt;
+  }
+
   std::unique_ptr<soci::session> Connect() const override {
+    // It would make a new, empty file.
+    if (const std::optional<Error> lost = WhyLost()) throw soci::soci_error(lost->message);
     auto session = std::make_unique<soci::session>(
         soci::sqlite3, fmt::format("dbname=\"{}\" timeout={}", file_, kBusySeconds));
     std::string mode;
@@ -136,6 +228,10 @@ class Sqlite : public Backend {
     }
     *session << "PRAGMA synchronous=FULL";
     *session << "PRAGMA foreign_keys=ON";
+    // Reading makes the log where there is none.
+    int tables = 0;
+    *session << "SELECT COUNT(*) FROM sqlite_master", soci::into(tables);
+    RememberFiles();
     return session;
   }
 
@@ -148,6 +244,10 @@ class Sqlite : public Backend {
   std::string BeginToMigrate() const override { return "BEGIN IMMEDIATE"; }
 
   std::string_view now() const override { return "((julianday('now') - 2440587.5) * 86400.0)"; }
+  std::string lease_now() const override {
+    const std::chrono::duration<double> since = BootClock::now().time_since_epoch();
+    return fmt::format("{:.6f}", since.count());
+  }
   std::string_view lock_or_skip() const override { return ""; }
   std::string_view tables() const override {
     return "SELECT name FROM sqlite_master WHERE type = 'table'";
@@ -175,8 +275,20 @@ class Sqlite : public Backend {
   }
 
  private:
+  // As the first connection finds them.
+  void RememberFiles() const {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < watched_.size(); ++i) {
+      if (!ids_[i]) ids_[i] = IdOf(watched_[i]);
+    }
+  }
+
   const std::string file_;
   const FileDescriptor lock_;  // Of FILE.lock; given back by the kernel, however we end.
+  // Whose loss loses the store: the database, its log and the lock.
+  std::array<std::string, 3> watched_;
+  mutable std::mutex mutex_;
+  mutable std::array<std::optional<FileId>, 3> ids_;
 };
 
 // A file that another program made must stay as it is, without even a lock beside
@@ -207,6 +319,9 @@ Result<std::shared_ptr<const Backend>> OpenSqlite(const std::string& file) {
   }
   if (auto own = CheckNotAStranger(Sqlite(file, FileDescriptor())); !own) {
     return tl::unexpected(own.error());
+  }
+  for (const std::string& path : {file, RealPath(file)}) {
+    if (auto ours = CheckOwners(path); !ours) return tl::unexpected(ours.error());
   }
   Result<FileDescriptor> lock = TakeLock(file);
   if (!lock) return tl::unexpected(lock.error());

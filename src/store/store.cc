@@ -6,10 +6,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,6 +32,8 @@ constexpr double kMigrateSeconds = 120;
 constexpr double kReadAllSeconds = 60;
 constexpr double kReadSeconds = 5;
 constexpr double kNotifySeconds = 1;
+// Between two questions whether to go on waiting.
+constexpr std::chrono::milliseconds kLookPeriod{50};
 
 std::string RandomId() {
   std::random_device random;
@@ -43,25 +48,66 @@ class Store::Impl {
       : backend_(std::move(backend)),
         link_(backend_, &watchdog_),
         second_link_(backend_, &watchdog_),
-        writer_(backend_, &link_, server_id_, std::move(on_problem),
+        on_problem_(std::move(on_problem)),
+        writer_(backend_, &link_, server_id_, on_problem_,
                 [this](const std::vector<JobMarks>& marks) { Notify(marks); }) {}
 
-  Result<void> Migrate() {
+  // `keep_going` empty: without waiting for longer than a read would.
+  Result<void> Migrate(const std::function<bool()>& keep_going) {
     Result<void> migrated;
-    auto run = link_.Run(backend_->BeginToMigrate(), kMigrateSeconds, [&](soci::session& sql) {
+    const auto migrate = [&](soci::session& sql) {
       migrated = store::Migrate(sql, *backend_);
       if (migrated && !backend_->is_shared()) ForgetLeases(sql);
-    });
-    return run ? migrated : run;
+    };
+    const std::string begin = backend_->BeginToMigrate();
+    if (!keep_going) {
+      auto run = link_.Run(begin, kMigrateSeconds, migrate);
+      return run ? migrated : run;
+    }
+    link_.SetKeepGoing(keep_going);
+    std::string told;
+    Backoff backoff;
+    while (const std::optional<Failure> failure = link_.Try(begin, kMigrateSeconds, migrate)) {
+      const std::string& why = failure->error.message;
+      if (!keep_going()) return MakeError(kTooLate, why + "; the start was ended");
+      const bool helps = failure->kind == FaultKind::kLost || failure->kind == FaultKind::kInTheWay;
+      if (!helps) return tl::unexpected(failure->error);
+      if (told != why) Tell(why + "; Perseus waits for it");
+      told = why;
+      for (auto left = backoff.Next(); left.count() > 0 && keep_going(); left -= kLookPeriod) {
+        std::this_thread::sleep_for(kLookPeriod);
+      }
+    }
+    link_.SetKeepGoing({});
+    return migrated;
   }
 
-  Result<std::vector<StoredJob>> Load(const std::string& id, Parts parts) {
-    Result<std::vector<StoredJob>> jobs;
+  Result<ReadJobsResult> Load(const std::string& id, Parts parts) {
+    ReadJobsResult jobs;
     auto read = Read(id.empty() ? kReadAllSeconds : kReadSeconds, [&](soci::session& sql) {
       jobs = ReadJobs(sql, backend_->name(), server_id_, id, parts);
     });
     if (!read) return tl::unexpected(read.error());
     return jobs;
+  }
+
+  Result<std::vector<JobHead>> Heads() {
+    std::vector<JobHead> heads;
+    std::vector<Error> damaged;
+    auto read = Read(kReadAllSeconds, [&](soci::session& sql) {
+      damaged.clear();
+      heads = ReadHeads(sql, backend_->name(), &damaged);
+    });
+    if (!read) return tl::unexpected(read.error());
+    TellAll(damaged);
+    return heads;
+  }
+
+  void Tell(const std::string& sentence) const {
+    if (on_problem_) on_problem_(sentence);
+  }
+  void TellAll(const std::vector<Error>& errors) const {
+    for (const Error& error : errors) Tell(error.message);
   }
 
   Result<std::vector<JobMarks>> Marks(const std::vector<std::string>& ids) {
@@ -80,11 +126,14 @@ class Store::Impl {
   }
 
   Result<void> Read(double seconds, const Link::Work& work) {
-    return reader().Run(backend_->BeginToRead(seconds), seconds, work);
+    return second_link_.Run(backend_->BeginToRead(seconds), seconds, work);
   }
   // What does no harm when it is done twice.
   Result<void> Change(const Link::Work& work) {
-    return reader().Run(backend_->BeginToWrite(kReadSeconds), kReadSeconds, work);
+    if (std::optional<Error> lost = backend_->WhyLost()) return tl::unexpected(*std::move(lost));
+    // SQLite has one writer at a time: those of one link take turns.
+    Link& link = backend_->is_shared() ? second_link_ : link_;
+    return link.Run(backend_->BeginToWrite(kReadSeconds), kReadSeconds, work);
   }
 
   void Watch(WatchCallback changed) {
@@ -109,9 +158,6 @@ class Store::Impl {
   const std::string& server_id() const { return server_id_; }
 
  private:
-  // Nobody who reads waits for a writer, where the database lets both.
-  Link& reader() { return backend_->is_shared() ? second_link_ : link_; }
-
   // A message that is lost costs the others a second.
   void Notify(const std::vector<JobMarks>& marks) {
     if (!backend_->is_shared()) return;
@@ -124,7 +170,8 @@ class Store::Impl {
   const std::shared_ptr<const Backend> backend_;
   Watchdog watchdog_;
   Link link_;
-  Link second_link_;
+  Link second_link_;  // Nobody who reads waits for a commit.
+  const Writer::ProblemCallback on_problem_;
   // The last, as their threads use the others.
   Writer writer_;
   std::unique_ptr<Watcher> watcher_;
@@ -134,33 +181,51 @@ Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::Open(
-    const std::string& spec, std::function<void(const std::string& sentence)> on_problem) {
+    const std::string& spec, std::function<void(const std::string& sentence)> on_problem,
+    const std::function<bool()>& keep_going) {
   Result<std::shared_ptr<const Backend>> backend = OpenBackend(spec);
   if (!backend) return tl::unexpected(backend.error());
   auto impl = std::make_unique<Impl>(*std::move(backend), std::move(on_problem));
-  if (auto migrated = impl->Migrate(); !migrated) return tl::unexpected(migrated.error());
-  return std::unique_ptr<Store>(new Store(std::move(impl)));
+  if (auto migrated = impl->Migrate(keep_going); !migrated) return tl::unexpected(migrated.error());
+  std::unique_ptr<Store> store(new Store(std::move(impl)));
+  // Both connections of SQLite hold the file that was found, whatever becomes of its name.
+  if (!store->is_shared()) {
+    if (auto read = store->NowSeconds(); !read) return tl::unexpected(read.error());
+  }
+  return store;
 }
 
 Result<JobMarks> Store::Write(std::vector<Fact> facts,
-                              std::optional<std::int64_t> expected_revision) {
-  return impl_->writer().Write({.facts = std::move(facts), .expected_revision = expected_revision});
+                              std::optional<std::int64_t> expected_revision,
+                              std::optional<BootClock::time_point> deadline) {
+  return impl_->writer().Write(
+      {.facts = std::move(facts), .expected_revision = expected_revision, .deadline = deadline});
 }
 
 void Store::Add(std::vector<Fact> facts, WrittenCallback written,
-                std::optional<std::int64_t> expected_revision) {
-  impl_->writer().Add({.facts = std::move(facts), .expected_revision = expected_revision},
-                      std::move(written));
+                std::optional<std::int64_t> expected_revision,
+                std::optional<BootClock::time_point> deadline) {
+  impl_->writer().Add(
+      {.facts = std::move(facts), .expected_revision = expected_revision, .deadline = deadline},
+      std::move(written));
 }
 
-Result<std::vector<StoredJob>> Store::LoadJobs() { return impl_->Load("", Parts::kAll); }
+Result<std::vector<StoredJob>> Store::LoadJobs() {
+  Result<ReadJobsResult> read = impl_->Load("", Parts::kAll);
+  if (!read) return tl::unexpected(read.error());
+  impl_->TellAll(read->damaged);
+  return std::move(read->jobs);
+}
+
+Result<std::vector<JobHead>> Store::ListHeads() { return impl_->Heads(); }
 
 Result<std::optional<StoredJob>> Store::LoadJob(const std::string& id, Parts parts) {
   if (id.empty()) return std::nullopt;
-  Result<std::vector<StoredJob>> jobs = impl_->Load(id, parts);
-  if (!jobs) return tl::unexpected(jobs.error());
-  if (jobs->empty()) return std::nullopt;
-  return std::move(jobs->front());
+  Result<ReadJobsResult> read = impl_->Load(id, parts);
+  if (!read) return tl::unexpected(read.error());
+  if (!read->damaged.empty()) return tl::unexpected(read->damaged.front());
+  if (read->jobs.empty()) return std::nullopt;
+  return std::move(read->jobs.front());
 }
 
 Result<std::optional<std::string>> Store::FindKey(const std::string& client_key) {

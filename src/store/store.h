@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/boot_clock.h"
 #include "perseus/result.h"
 #include "store/facts.h"
 
@@ -36,7 +37,8 @@ struct StoreCounters {
   std::uint64_t conflicts = 0;  // but for these: another server was faster.
   std::string last_error;       // Empty where the last commit went well.
   // The last attempt failed on the database or the disk, not on what was written, and that
-  // was less than kFailingSeconds ago: without new facts nobody knows better afterwards.
+  // was less than kFailingSeconds ago: without new facts nobody knows better afterwards. Or the
+  // files of the store were deleted under it.
   bool is_failing = false;
 };
 
@@ -55,6 +57,8 @@ struct StoreCounters {
 //   kConflict      the tables refused the facts: there is no such job, a rank's
 //                  position or a job's client_key is taken, or the job's revision is
 //                  not the expected one. Nothing was written; read again;
+//   kTooLate       a request's deadline is past. Nothing was written; read again;
+//   kDamaged       of LoadJob(): this one job cannot be read; others are well;
 //   kIo            the database or the disk. Nothing was written, or, as the sentence
 //                  then says, it is not known whether it was: read again.
 class Store {
@@ -62,9 +66,14 @@ class Store {
   // "sqlite:FILE", which is made where there is none, or "postgresql://..." (a URI
   // of libpq), which names a database. Makes the tables, and migrates what an older
   // Perseus wrote, in one transaction.
-  // `on_problem` is told, from a thread of the store, of callbacks that threw.
+  // `on_problem` is told, from a thread of the store or of its caller, of callbacks that
+  // threw, of jobs that are damaged, and of what Open() waits for.
+  // With `keep_going`, a database that cannot be reached yet, as it starts or recovers, is
+  // waited for until that returns false (asked some 20 times a second); what no waiting
+  // mends, as a wrong password, still is an error at once.
   static Result<std::unique_ptr<Store>> Open(
-      const std::string& spec, std::function<void(const std::string& sentence)> on_problem = {});
+      const std::string& spec, std::function<void(const std::string& sentence)> on_problem = {},
+      const std::function<bool()>& keep_going = {});
 
   // Ends what was added (acknowledging it), then closes.
   ~Store();
@@ -75,18 +84,26 @@ class Store {
   // when they are durable. With `expected_revision` only if the job still has that
   // one (JobMarks::revision), which goes on by one; two servers that try at once
   // take turns, and the second has a conflict.
+  // Where the transaction has not begun by `deadline` (none given: 10 s after the call),
+  // nothing is written (kTooLate): a process that was stopped meanwhile does not write
+  // over what others wrote since.
   // Not to be called with a lock held that a WrittenCallback takes: it is safe,
   // as callbacks have their own thread, but they wait as long.
   Result<JobMarks> Write(std::vector<Fact> facts,
-                         std::optional<std::int64_t> expected_revision = std::nullopt);
+                         std::optional<std::int64_t> expected_revision = std::nullopt,
+                         std::optional<BootClock::time_point> deadline = std::nullopt);
 
   // The same without waiting. The callback is called after those of facts
   // that were added before.
   void Add(std::vector<Fact> facts, WrittenCallback written,
-           std::optional<std::int64_t> expected_revision = std::nullopt);
+           std::optional<std::int64_t> expected_revision = std::nullopt,
+           std::optional<BootClock::time_point> deadline = std::nullopt);
 
-  // Every job, by the time of its creation.
+  // Every job, by the time of its creation. One that is damaged is left out, and
+  // `on_problem` is told.
   Result<std::vector<StoredJob>> LoadJobs();
+  // The same of what a list needs: one query without the long texts.
+  Result<std::vector<JobHead>> ListHeads();
   // One job as it is at one moment, or nullopt where there is none.
   Result<std::optional<StoredJob>> LoadJob(const std::string& id, Parts parts = Parts::kAll);
   // The id of the job with this client_key.
@@ -108,7 +125,8 @@ class Store {
   void Watch(WatchCallback changed);
 
   // Work that WorkWanted asked for: the job that has waited longest and that nobody
-  // has, leased to this process for `lease_seconds` by the database's clock. Nullopt: none.
+  // has, leased to this process for `lease_seconds` by the database's clock (of SQLite: by
+  // one that nobody sets). Nullopt: none.
   Result<std::optional<std::string>> ClaimWork(double lease_seconds);
   // For another `lease_seconds` from now. False: the lease ended, and another
   // process took it.
@@ -125,6 +143,7 @@ class Store {
   // Whether other processes may write at the same time.
   bool is_shared() const;
 
+  // Waits for no commit.
   StoreCounters counters() const;
 
  private:

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/boot_clock.h"
 #include "perseus/result.h"
 #include "store/backend.h"
 #include "store/facts.h"
@@ -25,6 +26,7 @@ namespace perseus::store {
 struct Request {
   std::vector<Fact> facts;
   std::optional<std::int64_t> expected_revision = {};
+  std::optional<BootClock::time_point> deadline = {};
 };
 
 // The job that a fact is about.
@@ -46,11 +48,17 @@ void WriteFact(soci::session& sql, const Backend& backend, std::string_view serv
 // As many in one statement as go. Of one rank the last record counts.
 void WriteRanks(soci::session& sql, const std::vector<const RankRecord*>& ranks);
 
-// All jobs by the time of their creation, or the one with this id. An error
-// where a cell holds what no writer wrote.
-Result<std::vector<StoredJob>> ReadJobs(soci::session& sql, const std::string& name,
-                                        const std::string& server_id, const std::string& id,
-                                        Parts parts);
+// All jobs by the time of their creation, or the one with this id. `damaged` has a
+// sentence (kDamaged) for each that is left out.
+struct ReadJobsResult {
+  std::vector<StoredJob> jobs = {};
+  std::vector<Error> damaged = {};
+};
+ReadJobsResult ReadJobs(soci::session& sql, const std::string& name, const std::string& server_id,
+                        const std::string& id, Parts parts);
+// The same of their heads, in one query.
+std::vector<JobHead> ReadHeads(soci::session& sql, const std::string& name,
+                               std::vector<Error>* damaged);
 // Of all jobs, or of those of `ids`, where it has any; those that are not there are left out.
 std::vector<JobMarks> ReadMarks(soci::session& sql, const std::vector<std::string>& ids = {});
 // The newest first; at most one, with its CSV, where either is set.

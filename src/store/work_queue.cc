@@ -20,12 +20,12 @@ std::optional<std::string> ClaimWork(soci::session& sql, const Backend& backend,
   std::string job;
   sql << fmt::format(
       "SELECT job FROM work WHERE leased_until <= {} ORDER BY urgent DESC, wanted_at LIMIT 1 {}",
-      backend.now(), backend.lock_or_skip()),
+      backend.lease_now(), backend.lock_or_skip()),
       into(job);
   if (!sql.got_data()) return std::nullopt;
   sql << fmt::format(
       "UPDATE work SET server = :s, leased_until = {} + :l, claimed = wanted WHERE job = :j",
-      backend.now()),
+      backend.lease_now()),
       use(server_id), use(lease_seconds), use(job);
   return job;
 }
@@ -36,7 +36,7 @@ bool RenewWork(soci::session& sql, const Backend& backend, const std::string& se
   // Also one that has ended, as long as nobody else took it.
   Query query(sql, fmt::format("UPDATE work SET leased_until = {} + :l WHERE job = :j AND "
                                "server = :s RETURNING job",
-                               backend.now()));
+                               backend.lease_now()));
   query.Use(lease_seconds).Use(job).Use(server_id).Into(renewed);
   return query.Next();
 }
@@ -48,10 +48,14 @@ void FinishWork(soci::session& sql, const Backend& backend, const std::string& s
   sql << fmt::format(
       "UPDATE work SET server = '', leased_until = 0, wanted_at = {} WHERE job = :j AND server = "
       ":s",
-      backend.now()),
+      backend.lease_now()),
       use(job), use(server_id);
 }
 
-void ForgetLeases(soci::session& sql) { sql << "UPDATE work SET server = '', leased_until = 0"; }
+void ForgetLeases(soci::session& sql) {
+  // What waits keeps its order, before all that will be wanted.
+  sql << "UPDATE work SET server = '', leased_until = 0, wanted_at = wanted_at - (SELECT "
+         "MAX(wanted_at) FROM work)";
+}
 
 }  // namespace perseus::store

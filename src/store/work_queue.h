@@ -12,8 +12,8 @@
 #include "store/backend.h"
 
 // Who computes what: rows that WorkWanted made, each leased to one server until a
-// time by the database's clock. All within a transaction that the caller began;
-// all throw what SOCI throws.
+// time by the database's clock (of SQLite, by one that nobody sets). All within a transaction that
+// the caller began; all throw what SOCI throws.
 namespace perseus::store {
 
 // The job that has waited longest of those that nobody holds; nullopt: none does.
@@ -28,7 +28,8 @@ bool RenewWork(soci::session& sql, const Backend& backend, const std::string& se
 void FinishWork(soci::session& sql, const Backend& backend, const std::string& server_id,
                 const std::string& job);
 
-// Ends all leases, as where the only process that had them is dead.
+// Ends all leases, as where the only process that had them is dead, or the zero of their
+// clock is another one.
 void ForgetLeases(soci::session& sql);
 
 }  // namespace perseus::store

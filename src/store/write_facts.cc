@@ -42,8 +42,11 @@ class FactWriter {
 
   void operator()(const StateChange& change) const {
     const std::string state(JobStateName(change.state));
-    sql_ << "UPDATE jobs SET state = :s, reason = :r WHERE id = :i", use(state), use(change.reason),
-        use(change.job);
+    const double finished_at = change.state == JobState::kFinished ? change.at_seconds : 0;
+    // The first time counts.
+    sql_ << "UPDATE jobs SET finished_at = CASE WHEN state = 'finished' AND finished_at > 0 AND "
+            "state = :s THEN finished_at ELSE :f END, state = :t, reason = :r WHERE id = :i",
+        use(state), use(finished_at), use(state), use(change.reason), use(change.job);
     if (change.profile_csv) {
       sql_ << "UPDATE jobs SET profile = :p WHERE id = :i", use(*change.profile_csv),
           use(change.job);
@@ -117,6 +120,9 @@ class FactWriter {
             "VALUES (:j, :v, :r, :a, :p, :e)",
         use(version.job), use(number), use(version.reason), use(version.at_seconds), use(plan),
         use(exceptions);
+    sql_ << "DELETE FROM versions WHERE job = :j AND version <= (SELECT version FROM versions "
+            "WHERE job = :k ORDER BY version DESC LIMIT 1 OFFSET :n)",
+        use(version.job), use(version.job), use(kMostStoredVersions);
   }
 
   void operator()(const TargetChange& change) const {
@@ -171,7 +177,7 @@ class FactWriter {
         "INSERT INTO work (job, server, leased_until, wanted_at, urgent, wanted, claimed) "
         "VALUES (:j, '', 0, {}, :u, 1, 0) ON CONFLICT (job) DO UPDATE SET wanted = work.wanted + "
         "1, urgent = excluded.urgent",
-        backend_.now()),
+        backend_.lease_now()),
         use(wanted.job), use(urgent);
   }
 

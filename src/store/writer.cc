@@ -3,7 +3,10 @@
 
 #include "store/writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <future>
 #include <iterator>
@@ -28,6 +31,8 @@ constexpr int kMostTries = 5;
 // one of plans may take its time.
 constexpr double kTransactionSeconds = 5;
 constexpr double kBytesPerSecond = 2e6;
+// Who asked for a change has given up after these: it must not come over newer ones.
+constexpr std::chrono::seconds kRequestPatience{10};
 
 bool HasOnlyRows(const Request& request) {
   return !request.expected_revision &&
@@ -90,6 +95,7 @@ void Writer::AddEntry(Entry entry) {
   if (auto good = CheckRequest(*backend_, entry.request); !good) {
     entry.result = tl::unexpected(std::move(good.error()));
   }
+  if (!entry.request.deadline) entry.request.deadline = BootClock::now() + kRequestPatience;
   {
     const std::lock_guard lock(mutex_);
     entries_.push_back(std::move(entry));
@@ -112,10 +118,12 @@ Result<JobMarks> Writer::Write(Request request) {
 }
 
 StoreCounters Writer::counters() const {
+  const std::optional<Error> lost = backend_->WhyLost();
   const std::lock_guard lock(mutex_);
   StoreCounters counters = counters_;
-  counters.is_failing =
-      failed_at_ && Clock::now() - *failed_at_ < std::chrono::duration<double>(kFailingSeconds);
+  counters.is_failing = lost || (failed_at_ && Clock::now() - *failed_at_ <
+                                                   std::chrono::duration<double>(kFailingSeconds));
+  if (lost) counters.last_error = lost->message;
   return counters;
 }
 
@@ -207,15 +215,17 @@ double Writer::SecondsFor(std::span<Entry* const> entries) {
   return kTransactionSeconds + bytes / kBytesPerSecond;
 }
 
-std::optional<Failure> Writer::Commit(std::span<Entry* const> entries) {
-  std::size_t facts = 0;
+std::optional<Failure> Writer::TryToCommit(std::span<Entry* const> entries, std::size_t* facts) {
   const auto write = [&](soci::session& sql) {
-    facts = 0;
-    for (auto begin = entries.begin(); begin != entries.end();) {
+    *facts = 0;
+    // Not before the transaction has begun: where this process is stopped from here on, the
+    // database ends it.
+    const std::vector<Entry*> punctual = Punctual(entries);
+    for (auto begin = punctual.begin(); begin != punctual.end();) {
       auto end = begin + 1;
       const std::string& job = JobOf((*begin)->request.facts.front());
       if (HasOnlyRows((*begin)->request)) {
-        while (end != entries.end() && JobOf((*end)->request.facts.front()) == job &&
+        while (end != punctual.end() && JobOf((*end)->request.facts.front()) == job &&
                HasOnlyRows((*end)->request)) {
           ++end;
         }
@@ -226,12 +236,42 @@ std::optional<Failure> Writer::Commit(std::span<Entry* const> entries) {
       const Result<JobMarks> marks = WriteRequests(sql, *backend_, server_id_, requests);
       for (; begin != end; ++begin) {
         (*begin)->result = marks;
-        if (marks) facts += (*begin)->request.facts.size();
+        if (marks) *facts += (*begin)->request.facts.size();
       }
     }
   };
+  const auto lost = [this]() -> std::optional<Failure> {
+    std::optional<Error> why = backend_->WhyLost();
+    if (!why) return std::nullopt;
+    return Failure{.kind = FaultKind::kFailed, .error = *std::move(why)};
+  };
+  if (std::optional<Failure> failure = lost()) return failure;
   const double seconds = SecondsFor(entries);
   std::optional<Failure> failure = link_->Try(backend_->BeginToWrite(seconds), seconds, write);
+  return failure ? failure : lost();
+}
+
+// Those whose deadline is not past; the others are answered.
+std::vector<Writer::Entry*> Writer::Punctual(std::span<Entry* const> entries) const {
+  std::vector<Entry*> punctual;
+  const BootClock::time_point now = BootClock::now();
+  for (Entry* const entry : entries) {
+    if (now < *entry->request.deadline) {
+      punctual.push_back(entry);
+      continue;
+    }
+    entry->result = MakeError(
+        kTooLate, fmt::format("{}: the change of job {} came too late to the store, as its server "
+                              "was stopped or the store was slow; nothing was written, so read "
+                              "again and decide anew",
+                              backend_->name(), JobOf(entry->request.facts.front())));
+  }
+  return punctual;
+}
+
+std::optional<Failure> Writer::Commit(std::span<Entry* const> entries) {
+  std::size_t facts = 0;
+  std::optional<Failure> failure = TryToCommit(entries, &facts);
   const std::lock_guard lock(mutex_);
   if (!failure) {
     counters_.facts += facts;

@@ -88,15 +88,6 @@ TEST_F(StoreFailuresTest, WhatIsNoDatabaseIsCalledDamaged) {
   EXPECT_THAT(OpenError("sqlite:" + file_), HasSubstr("damaged, or is no store of Perseus"));
 }
 
-TEST_F(StoreFailuresTest, ACellThatNobodyWroteIsCalledDamaged) {
-  const auto store = OpenOrThrow(file_);
-  ASSERT_TRUE(store->Write(SampleFacts("a")));
-  soci::session(soci::sqlite3, "dbname=" + file_) << "UPDATE plans SET knobs = '!!'";
-  const auto jobs = store->LoadJobs();
-  ASSERT_FALSE(jobs);
-  EXPECT_THAT(jobs.error().message, HasSubstr("damaged: table plans"));
-}
-
 TEST_F(StoreFailuresTest, AReadOnlyFileSaysSo) {
   { ASSERT_TRUE(OpenOrThrow(file_)->Write({SampleJob("a")})); }
   ASSERT_EQ(::chmod(directory_.Path().c_str(), 0777), 0);

@@ -120,6 +120,28 @@ TEST_F(SchemaTest, AFileOfVersion3IsMigratedWithAllItHolds) {
   EXPECT_EQ(JobOrThrow(*store, "c").job.next_profile_csv, "x");
 }
 
+TEST_F(SchemaTest, AFileOfVersion4IsMigratedWithAllItHolds) {
+  Restore("version4.sql");
+  const auto store = OpenOrThrow(file_);
+  const auto heads = store->ListHeads();
+  ASSERT_TRUE(heads);
+  ASSERT_EQ(heads->size(), 3);
+  EXPECT_EQ((*heads)[2].id, "b");
+  EXPECT_EQ((*heads)[2].state, JobState::kFinished);
+  EXPECT_EQ((*heads)[2].finished_at_seconds, 0);  // Nobody wrote it down.
+  const StoredJob a = JobOrThrow(*store, "a");
+  EXPECT_EQ(a.job.finished_at_seconds, 0);
+  EXPECT_EQ(a.measurements[0].sweep_round, 2);
+  EXPECT_EQ(store->ListProfiles()->size(), 1);
+  EXPECT_EQ(JobOrThrow(*store, "b").iterations.size(), 3);
+  // Work that was wanted by the wall clock keeps its order.
+  EXPECT_EQ(store->ClaimWork(100).value(), "c");
+  EXPECT_EQ(store->ClaimWork(100).value(), "a");
+  ASSERT_TRUE(
+      store->Write({StateChange{.job = "c", .state = JobState::kFinished, .at_seconds = 1.8e9}}));
+  EXPECT_EQ(JobOrThrow(*store, "c").job.finished_at_seconds, 1.8e9);
+}
+
 TEST_F(SchemaTest, MigratingTwiceChangesNothing) {
   { EXPECT_TRUE(OpenOrThrow(file_)->Write(SampleFacts("a"))); }
   const std::string before = Described(*OpenOrThrow(file_));

@@ -1,0 +1,31 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_COMMON_BOOT_CLOCK_H_
+#define PERSEUS_COMMON_BOOT_CLOCK_H_
+
+#include <time.h>
+
+#include <chrono>
+
+namespace perseus {
+
+// Time since the machine was booted. Nobody sets it, and it goes on while this
+// process is stopped or the machine sleeps, where steady_clock stands still.
+struct BootClock {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<BootClock>;
+  static constexpr bool is_steady = true;
+
+  static time_point now() noexcept {
+    timespec time{};
+    ::clock_gettime(CLOCK_BOOTTIME, &time);
+    return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+  }
+};
+
+}  // namespace perseus
+
+#endif  // PERSEUS_COMMON_BOOT_CLOCK_H_

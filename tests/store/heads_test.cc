@@ -1,0 +1,176 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a server reads when it starts, also where a job is damaged; and what of a
+// job is kept.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/boot_clock.h"
+#include "common/temporary_directory.h"
+#include "store/facts_testing.h"
+#include "store/store.h"
+#include "store/testing_stores.h"
+
+namespace perseus::store {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class HeadsTest : public AnyStoreTest {};
+INSTANTIATE_TEST_SUITE_P(On, HeadsTest, ::testing::Values(Kind::kSqlite, Kind::kPostgresql),
+                         KindName);
+
+TEST_P(HeadsTest, AHeadSaysWhatTheJobSays) {
+  const auto store = Open();
+  JobRecord later = SampleJob("a");
+  later.created_at_seconds += 1;
+  later.name = "the later one";
+  ASSERT_TRUE(store->Write({later}));
+  ASSERT_TRUE(store->Write({SampleJob("b")}));
+  ASSERT_TRUE(
+      store->Write({StateChange{.job = "a", .state = JobState::kFinished, .at_seconds = 1.8e9}}));
+  const auto heads = store->ListHeads();
+  ASSERT_TRUE(heads) << heads.error().message;
+  ASSERT_EQ(heads->size(), 2);
+  EXPECT_EQ((*heads)[0].id, "b");
+  EXPECT_EQ((*heads)[0].state, JobState::kRegistering);
+  EXPECT_EQ((*heads)[0].finished_at_seconds, 0);
+  const JobHead& head = (*heads)[1];
+  const StoredJob job = JobOrThrow(*store, "a");
+  EXPECT_EQ(head.client_key, job.job.client_key);
+  EXPECT_EQ(head.name, "the later one");
+  EXPECT_EQ(head.origin, JobOrigin::kZeus);
+  EXPECT_EQ(head.state, JobState::kFinished);
+  EXPECT_EQ(head.created_at_seconds, 1.7e9 + 1);
+  EXPECT_EQ(head.finished_at_seconds, 1.8e9);
+  EXPECT_EQ(head.marks, job.marks);
+  EXPECT_EQ(job.job.finished_at_seconds, 1.8e9);
+}
+
+TEST_P(HeadsTest, AJobIsFinishedSinceItFirstWas) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  const auto change = [&](JobState state, double at) {
+    ASSERT_TRUE(store->Write({StateChange{.job = "a", .state = state, .at_seconds = at}}));
+  };
+  change(JobState::kRunning, 5);
+  EXPECT_EQ(JobOrThrow(*store, "a").job.finished_at_seconds, 0);
+  change(JobState::kFinished, 6);
+  change(JobState::kFinished, 7);
+  EXPECT_EQ(JobOrThrow(*store, "a").job.finished_at_seconds, 6);
+  change(JobState::kRunning, 8);
+  EXPECT_EQ(JobOrThrow(*store, "a").job.finished_at_seconds, 0);
+}
+
+TEST_P(HeadsTest, OfAllVersionsTheNewestAreKeptAndOfIterationsAllSums) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  ASSERT_TRUE(store->Write({SampleJob("b"), PlanVersion{.job = "b", .version = 1}}));
+  // Not every number is given.
+  std::vector<Fact> facts;
+  for (int version = 1; version <= kMostStoredVersions + 5; ++version) {
+    facts.push_back(PlanVersion{.job = "a", .version = 2 * version});
+    facts.push_back(IterationSummary{.job = "a", .plan_version = 2 * version, .reports = 1});
+  }
+  ASSERT_TRUE(store->Write(std::move(facts)));
+  const StoredJob job = JobOrThrow(*store, "a");
+  EXPECT_EQ(job.version->version, 2 * (kMostStoredVersions + 5));
+  EXPECT_EQ(job.iterations.size(), kMostStoredVersions + 5);
+  EXPECT_TRUE(JobOrThrow(*store, "b").version);
+  const std::string query = "SELECT COUNT(*) || ' ' || MIN(version) FROM versions WHERE job = 'a'";
+  std::string counted;
+  if (GetParam() == Kind::kSqlite) {
+    soci::session(soci::sqlite3, "dbname=\"" + spec_.substr(7) + "\"") << query,
+        soci::into(counted);
+  } else {
+    counted = SharedPostgres().Ask(query, DatabaseName());
+  }
+  EXPECT_EQ(counted, fmt::format("{} 12", kMostStoredVersions));
+}
+
+TEST_P(HeadsTest, AChangeWhoseDeadlineIsPastIsRefused) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  const auto late = store->Write({TargetChange{"a", "late"}}, std::nullopt, BootClock::now());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, kTooLate);
+  EXPECT_THAT(late.error().message,
+              AllOf(HasSubstr("job a came too late"), HasSubstr("nothing was written")));
+  EXPECT_FALSE(store->counters().is_failing);
+  EXPECT_TRUE(store->Write({TargetChange{"a", "punctual"}}, std::nullopt,
+                           BootClock::now() + std::chrono::minutes(1)));
+  EXPECT_EQ(JobOrThrow(*store, "a").job.target, "punctual");
+  EXPECT_EQ(JobOrThrow(*store, "a").marks.revision, 2);
+}
+
+class DamageTest : public ::testing::Test {
+ protected:
+  void Damage(const std::string& sql) const {
+    soci::session(soci::sqlite3, "dbname=" + file_) << sql;
+  }
+
+  TemporaryDirectory directory_;
+  std::string file_ = directory_.Path("store.sqlite");
+  std::vector<std::string> told_;
+  std::unique_ptr<Store> store_ = *Store::Open(
+      "sqlite:" + file_, [this](const std::string& sentence) { told_.push_back(sentence); });
+};
+
+TEST_F(DamageTest, OneDamagedCellSetsOneJobAside) {
+  for (const char* const job : {"a", "b", "c"}) ASSERT_TRUE(store_->Write(SampleFacts(job)));
+  Damage("UPDATE plans SET knobs = '!!' WHERE job = 'b'");
+  const auto jobs = store_->LoadJobs();
+  ASSERT_TRUE(jobs) << jobs.error().message;
+  ASSERT_EQ(jobs->size(), 2);
+  EXPECT_EQ((*jobs)[1].job.id, "c");
+  EXPECT_THAT(told_, ElementsAre(HasSubstr("job b is damaged: table plans")));
+  const auto b = store_->LoadJob("b");
+  ASSERT_FALSE(b);
+  EXPECT_EQ(b.error().code, kDamaged);
+  EXPECT_THAT(b.error().message, HasSubstr("delete the job, or restore a copy"));
+  EXPECT_TRUE(store_->LoadJob("b", Parts::kPhase));
+  EXPECT_TRUE(store_->LoadJob("c"));
+  // It can still be deleted.
+  EXPECT_TRUE(store_->Write({JobGone{"b"}}));
+  EXPECT_EQ(store_->LoadJobs()->size(), 2);
+}
+
+TEST_F(DamageTest, ADamagedHeadIsLeftOutAndTold) {
+  for (const char* const job : {"a", "b", "c"}) ASSERT_TRUE(store_->Write(SampleFacts(job)));
+  Damage("UPDATE jobs SET state = 'dancing' WHERE id = 'a'");
+  Damage("UPDATE jobs SET origin = 7 WHERE id = 'c'");
+  const auto heads = store_->ListHeads();
+  ASSERT_TRUE(heads);
+  ASSERT_EQ(heads->size(), 1);
+  EXPECT_EQ(heads->front().id, "b");
+  EXPECT_THAT(told_, ElementsAre(HasSubstr("job a is damaged"), HasSubstr("job c is damaged")));
+  EXPECT_EQ(store_->LoadJob("c").error().code, kDamaged);
+}
+
+// What is behind a long text in a row is found without reading the text.
+TEST_F(DamageTest, ListsAreReadByAnIndexInOrder) {
+  std::string plan;
+  soci::session sql(soci::sqlite3, "dbname=" + file_);
+  const soci::rowset<soci::row> rows =
+      (sql.prepare << "EXPLAIN QUERY PLAN SELECT j.id, j.name, j.state, j.created_at, "
+                      "j.finished_at, m.revision FROM jobs j CROSS JOIN marks m "
+                      "WHERE m.job = j.id ORDER BY j.created_at, j.id");
+  for (const soci::row& row : rows) plan += row.get<std::string>(3) + "\n";
+  EXPECT_THAT(plan, HasSubstr("SCAN j USING INDEX jobs_by_age"));
+}
+
+}  // namespace
+}  // namespace perseus::store
