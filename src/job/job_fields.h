@@ -31,7 +31,7 @@ using Member =
 
 enum class Unit : std::uint8_t {
   kNone,
-  kPath,
+  kPath,  // Of a file. Nothing else is read as one; servers, which read none, refuse it.
   kLabel,
   kScheduleName,
   kWatts,

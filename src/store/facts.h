@@ -249,6 +249,9 @@ struct WorkWanted {
   bool urgent = false;  // Before all that is not.
 };
 
+// What of it a server claims; of any, what is urgent first.
+enum class WorkKind : std::uint8_t { kAny, kUrgent, kOther };
+
 struct JobGone {
   std::string job = {};
 };

@@ -272,10 +272,10 @@ Result<double> Store::NowSeconds() {
   return seconds;
 }
 
-Result<std::optional<std::string>> Store::ClaimWork(double lease_seconds) {
+Result<std::optional<std::string>> Store::ClaimWork(double lease_seconds, WorkKind kind) {
   std::optional<std::string> job;
   auto changed = impl_->Change([&](soci::session& sql) {
-    job = store::ClaimWork(sql, impl_->backend(), impl_->server_id(), lease_seconds);
+    job = store::ClaimWork(sql, impl_->backend(), impl_->server_id(), lease_seconds, kind);
   });
   if (!changed) return tl::unexpected(changed.error());
   return job;

@@ -127,7 +127,8 @@ class Store {
   // Work that WorkWanted asked for: the job that has waited longest and that nobody
   // has, leased to this process for `lease_seconds` by the database's clock (of SQLite: by
   // one that nobody sets). Nullopt: none.
-  Result<std::optional<std::string>> ClaimWork(double lease_seconds);
+  Result<std::optional<std::string>> ClaimWork(double lease_seconds,
+                                               WorkKind kind = WorkKind::kAny);
   // For another `lease_seconds` from now. False: the lease ended, and another
   // process took it.
   Result<bool> RenewWork(const std::string& job, double lease_seconds);

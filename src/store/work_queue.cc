@@ -16,11 +16,15 @@ using soci::into;
 using soci::use;
 
 std::optional<std::string> ClaimWork(soci::session& sql, const Backend& backend,
-                                     const std::string& server_id, double lease_seconds) {
+                                     const std::string& server_id, double lease_seconds,
+                                     WorkKind kind) {
   std::string job;
+  const char* const which = kind == WorkKind::kUrgent  ? "urgent = 1 AND"
+                            : kind == WorkKind::kOther ? "urgent = 0 AND"
+                                                       : "";
   sql << fmt::format(
-      "SELECT job FROM work WHERE leased_until <= {} ORDER BY urgent DESC, wanted_at LIMIT 1 {}",
-      backend.lease_now(), backend.lock_or_skip()),
+      "SELECT job FROM work WHERE {} leased_until <= {} ORDER BY urgent DESC, wanted_at LIMIT 1 {}",
+      which, backend.lease_now(), backend.lock_or_skip()),
       into(job);
   if (!sql.got_data()) return std::nullopt;
   sql << fmt::format(

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "store/backend.h"
+#include "store/facts.h"
 
 // Who computes what: rows that WorkWanted made, each leased to one server until a
 // time by the database's clock (of SQLite, by one that nobody sets). All within a transaction that
@@ -18,7 +19,8 @@ namespace perseus::store {
 
 // The job that has waited longest of those that nobody holds; nullopt: none does.
 std::optional<std::string> ClaimWork(soci::session& sql, const Backend& backend,
-                                     const std::string& server_id, double lease_seconds);
+                                     const std::string& server_id, double lease_seconds,
+                                     WorkKind kind);
 
 // False: the lease ended, and another server may have it.
 bool RenewWork(soci::session& sql, const Backend& backend, const std::string& server_id,

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -248,6 +249,34 @@ TEST(HeldPlanTest, WhatIsSlowerAndSavesLessForItsOwnWaitStays) {
 }
 
 // A search that is told to end ends soon, whatever it is at: how often it is asked is bounded.
+// A job's first plans: soon, and hardly worse than the later ones.
+TEST(CharacterizerTest, TheFirstPlansAreNearlyAsGoodAsTheLaterOnes) {
+  const auto job = JobOf(kSmallSettings);
+  const auto keep_going = [](double) { return true; };
+  const auto first =
+      Curve::Make(job, *Characterizer("j", job, keep_going).Ladder(PlanTarget{}, 1, 1));
+  const auto later = Curve::Make(job, RecordOf(job));
+  ASSERT_TRUE(first && later);
+  ASSERT_EQ((*first)->plans().size(), (*later)->plans().size());
+  for (const CurvePlan& plan : (*first)->plans()) {
+    const double seconds = plan.requested_time_seconds;
+    EXPECT_LE(plan.energy_joules, 1.02 * (*later)->At(seconds).energy_joules) << seconds;
+  }
+}
+
+// Each plan with few clocks takes several searches.
+TEST(CharacterizerTest, OfFewClocksTheFirstPlansAreFew) {
+  const auto job = JobOf(R"({"schedule":"1f1b","microbatches":4,"stages":2,"blocking_power":20,)"
+                         R"("max_clocks":2,"effort":0.05})");
+  const auto keep_going = [](double) { return true; };
+  for (const auto& [revision, most] : {std::pair(1, 9), std::pair(2, kLadderPlans + 1)}) {
+    const auto record = Characterizer("j", job, keep_going).Ladder(PlanTarget{}, revision, 1);
+    ASSERT_TRUE(record) << record.error().message;
+    EXPECT_LE(record->plans.size(), static_cast<std::size_t>(most));
+    EXPECT_GT(record->plans.size(), static_cast<std::size_t>(most / 2));
+  }
+}
+
 TEST(CharacterizerTest, EndsWhereverItIsToldTo) {
   const auto job = JobOf(UnderConditions());
   int asked = 0;

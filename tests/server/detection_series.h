@@ -39,7 +39,7 @@ struct SimulatedJob {
       const double tokens = 1 + token_spread * (2 * uniform(random) - 1);
       double factor = std::exp(noise * own) * slowed(rank, iteration) * tokens;
       if (uniform(random) < outliers) factor *= outlier_size;
-      RankIteration report{.rank = rank, .pp_rank = rank % stages};
+      RankIteration report{.rank = rank, .pp_rank = rank % stages, .pipeline = rank / stages};
       report.expected_by_type = {0.4, 0.6, 0, 0};
       report.expected_busy_seconds = 1;
       report.expected_time_seconds = 2;

@@ -7,14 +7,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <variant>
 
+#include "common/temporary_directory.h"
+#include "job/job_fields.h"
+#include "perseus/job_file.h"
 #include "server/service_testing.h"
 
 namespace perseus::server {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Failure FailureOf(const std::string& settings, const std::string& profile = "") {
   const Outcome<JobSpec> spec = MakeJobSpec(settings, profile);
@@ -39,12 +47,59 @@ TEST(JobSpecTest, WithAProfileTheStagesMayBeLeftOut) {
   EXPECT_EQ(spec->shape.pipeline_parallel, 2);
 }
 
+// Every field that there is, so that one that comes later is not forgotten here.
 TEST(JobSpecTest, NoRequestNamesAFile) {
-  for (const std::string key : {"profile", "schedule_file", "output"}) {
-    const Failure failure = FailureOf("{\"" + key + R"(":"/etc/passwd","microbatches":4})");
-    EXPECT_EQ(failure.code, FailureCode::kInvalid);
-    EXPECT_EQ(failure.field, "job." + key);
-    EXPECT_THAT(failure.message, HasSubstr("the server reads none"));
+  TemporaryDirectory directory;
+  directory.Put("marked.csv", "secret\n");
+  const std::string file = directory.Path("marked.csv");
+  int paths = 0;
+  for (const job::Field& field : job::Fields()) {
+    nlohmann::json settings = {{"schedule", "1f1b"}, {"microbatches", 4}, {"stages", 2}};
+    (field.condition ? settings["conditions"] : settings)[std::string(field.key)] = file;
+    for (const char* const profile : {"", kSmallProfile}) {
+      const Failure failure = FailureOf(settings.dump(), profile);
+      if (failure.message == "accepted") {
+        // A text that nobody reads as a path: what knob or clock it names.
+        EXPECT_EQ(field.unit, job::Unit::kLabel) << field.key;
+        continue;
+      }
+      EXPECT_EQ(failure.code, FailureCode::kInvalid) << field.key;
+      EXPECT_THAT(failure.message, Not(HasSubstr("secret"))) << field.key;
+      const bool is_path = field.unit == job::Unit::kPath;
+      EXPECT_EQ(failure.message.find("the server reads none") != std::string::npos, is_path)
+          << field.key << ": " << failure.message;
+      if (is_path) {
+        EXPECT_EQ(failure.field, fmt::format("job.{}", field.key));
+      }
+      paths += is_path ? 1 : 0;
+    }
+  }
+  EXPECT_GE(paths, 2 * 5);
+}
+
+// What a job file reads from its own directory is a path here: the two say the same.
+TEST(JobSpecTest, WhatTheReaderTakesForAPathIsRefused) {
+  for (const job::Field& field : job::Fields()) {
+    if (field.condition) continue;
+    const nlohmann::json settings = {{std::string(field.key), "marked.csv"}};
+    const auto read = ParseJobFile(settings.dump(), "/some/where/job.json", JobFileFormat::kJson);
+    if (!read) continue;
+    const bool is_resolved = std::visit(
+        [&](auto member) {
+          const auto& value = (*read).*member;
+          if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::optional<std::string>>) {
+            return value.value_or("").starts_with("/some/where");
+          } else if constexpr (std::is_same_v<std::decay_t<decltype(value)>,
+                                              std::optional<WorkSetting>>) {
+            return value && value->file.starts_with("/some/where");
+          } else {
+            return false;
+          }
+        },
+        field.member);
+    const bool is_refused =
+        FailureOf(settings.dump()).message.find("the server reads none") != std::string::npos;
+    EXPECT_EQ(is_resolved, is_refused) << field.key;
   }
 }
 

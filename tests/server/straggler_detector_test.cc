@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "server/detection_series.h"
@@ -113,6 +114,89 @@ TEST(StragglerDetectorRules, AtTheThresholdItDoesNotFlap) {
     // In 2,400 iterations around the threshold it may change its mind once.
     EXPECT_TRUE(FindIn(&detector, &job, 0, 5 * kLast).size() <= 3U) << number;
   }
+}
+
+// A shift of just the threshold, which the window's median is above half the time only.
+TEST(StragglerDetectorRules, AShiftOfTheThresholdIsFoundSoonOnAQuietJob) {
+  Choices choices;
+  for (int number = 0; number < kJobs; ++number) {
+    SimulatedJob job(choices.Seed());
+    job.noise = choices.Of({0.003, 0.006});
+    job.slowed = Slow(choices.Of({0, 3, 7}), 1.05);
+    StragglerDetector detector;
+    const auto slow = Of(FindIn(&detector, &job, 0, kEnd), Kind::kStraggler);
+    ASSERT_EQ(slow.size(), 1U) << number;
+    EXPECT_LT(slow[0].iteration, kBegin + 24) << number;
+  }
+}
+
+// All ranks of a pipeline, not two of four, and as one cause.
+TEST(StragglerDetectorRules, APipelineThatIsSlowIsFoundWhole) {
+  Choices choices;
+  int late = 0;
+  for (int number = 0; number < kJobs; ++number) {
+    SimulatedJob job(choices.Seed());
+    job.noise = choices.Of({0.003, 0.01, 0.015});
+    job.outliers = choices.Of({0.0, 0.05});
+    const double factor = choices.Of({1.05, 1.07, 1.2});
+    job.slowed = [&](int rank, int iteration) {
+      return rank >= job.stages && iteration >= kBegin ? factor : 1.0;
+    };
+    StragglerDetector detector;
+    const auto slow = Of(FindIn(&detector, &job, 0, kLast), Kind::kStraggler);
+    EXPECT_EQ(slow.size(), 4U) << number;
+    std::set<int> ranks;
+    int told = 0;
+    for (const Finding& finding : slow) {
+      EXPECT_GE(finding.rank, job.stages) << number;
+      ranks.insert(finding.rank);
+      told += finding.is_of_told_cause ? 0 : 1;
+    }
+    EXPECT_EQ(ranks.size(), 4U) << number;
+    EXPECT_EQ(told, 1) << number;
+    if (!slow.empty() && slow[0].iteration >= kBegin + 32) ++late;
+  }
+  EXPECT_LE(late, kJobs / 50);
+}
+
+TEST(StragglerDetectorRules, OneSlowRankDoesNotMakeItsPipelineSlow) {
+  Choices choices;
+  for (int number = 0; number < kJobs; ++number) {
+    SimulatedJob job(choices.Seed());
+    job.noise = choices.Of({0.003, 0.01, 0.02});
+    const int rank = choices.Of({4, 5, 6, 7});
+    job.slowed = Slow(rank, choices.Of({1.2, 2.0, 10.0}));
+    StragglerDetector detector;
+    for (const Finding& finding : Of(FindIn(&detector, &job, 0, kLast), Kind::kStraggler)) {
+      EXPECT_EQ(finding.rank, rank) << number;
+      EXPECT_EQ(finding.together, 0) << number;
+    }
+  }
+}
+
+// Ten iterations slow, ten as usual, and so on.
+TEST(StragglerDetectorRules, WhatComesAndGoesIsToldTwiceAtMost) {
+  Choices choices;
+  int told_in_all = 0;
+  for (int number = 0; number < kJobs; ++number) {
+    SimulatedJob job(choices.Seed());
+    job.noise = choices.Of({0.003, 0.01, 0.02, 0.03});
+    job.outliers = choices.Of({0.0, 0.05});
+    const int first = choices.Of({4, 5, 7});  // A pipeline, a part of it or one rank.
+    const double factor = choices.Of({1.1, 1.2, 1.5});
+    job.slowed = [&](int rank, int iteration) {
+      return rank >= first && iteration >= kBegin && iteration / 10 % 2 == 1 ? factor : 1.0;
+    };
+    StragglerDetector detector;
+    int told = 0;
+    for (const Finding& finding : Of(FindIn(&detector, &job, 0, 2 * kLast), Kind::kStraggler)) {
+      EXPECT_GE(finding.rank, first) << number;
+      told += finding.is_of_told_cause ? 0 : 1;
+    }
+    EXPECT_LE(told, 3) << number;
+    told_in_all += told;
+  }
+  EXPECT_LE(told_in_all, 2 * kJobs);
 }
 
 TEST(StragglerDetectorTest, VariableWorkHidesNoStraggler) {

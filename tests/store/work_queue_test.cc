@@ -52,6 +52,14 @@ TEST_P(WorkQueueTest, WhatIsUrgentComesFirst) {
   EXPECT_EQ(Claimed(), "b");
 }
 
+TEST_P(WorkQueueTest, EachKindIsClaimedAlone) {
+  EXPECT_EQ(store_->ClaimWork(kLongSeconds, WorkKind::kUrgent).value(), std::nullopt);
+  ASSERT_TRUE(store_->Write({WorkWanted{.job = "a", .urgent = true}}));
+  EXPECT_EQ(store_->ClaimWork(kLongSeconds, WorkKind::kOther).value(), "b");
+  EXPECT_EQ(store_->ClaimWork(kLongSeconds, WorkKind::kOther).value(), std::nullopt);
+  EXPECT_EQ(store_->ClaimWork(kLongSeconds, WorkKind::kUrgent).value(), "a");
+}
+
 TEST_P(WorkQueueTest, WhatIsDoneIsGone) {
   EXPECT_EQ(Claimed(), "a");
   ASSERT_TRUE(store_->FinishWork("a"));

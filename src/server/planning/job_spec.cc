@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "common/json_text.h"
+#include "job/job_fields.h"
 #include "perseus/job.h"
 #include "perseus/job_file.h"
 #include "perseus/profile.h"
@@ -37,15 +38,17 @@ constexpr std::size_t kMostModelBytes = 256;
 Outcome<std::string> WithJobFileKeys(const std::string& settings_json) {
   auto settings = nlohmann::ordered_json::parse(settings_json, nullptr, false);
   if (!settings.is_object()) return Fail(FailureCode::kInvalid, "'job' is no object", "job");
-  for (const char* const path : {"profile", "schedule_file", "work", "work_fit", "output"}) {
-    // Of these only `work` may be something else than a path: factors.
-    if (!settings.contains(path) || settings[path].is_array()) continue;
+  for (const job::Field& field : job::Fields()) {
+    if (field.unit != job::Unit::kPath) continue;
+    // A list is no path: the factors of `work`. The reader refuses one for the others.
+    const auto value = settings.find(field.key);
+    if (value == settings.end() || value->is_array()) continue;
     return Fail(
         FailureCode::kInvalid,
         fmt::format("'{}' names a file, and the server reads none; send 'schedule' by name, "
                     "the profile's text as 'profile_csv' and 'work' as factors",
-                    path),
-        fmt::format("job.{}", path));
+                    field.key),
+        fmt::format("job.{}", field.key));
   }
   constexpr std::array<std::array<const char*, 2>, 2> kSpellings = {
       {{"tensor_parallel", "tp"}, {"data_parallel", "dp"}}};

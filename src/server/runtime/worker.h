@@ -7,15 +7,23 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "store/store.h"
 
 namespace perseus::server {
 
 struct WorkerOptions {
+  // Threads for first plans. 0: one for each core, and two at least.
+  int urgent_threads = 0;
+  // Threads for better plans. 0: half as many as there are cores, and one at least.
+  int other_threads = 0;
   // How soon after a server's death another one takes over what it was at.
   double lease_seconds = 2;
   double renew_seconds = 0.5;
@@ -23,16 +31,23 @@ struct WorkerOptions {
   double poll_seconds = 0.25;
 };
 
-// Claims work from the store and has it done, one after the other, off the
-// threads that answer. The lease keeps two servers from computing the same; that
-// both may do so, where one is slow to hear that its lease ran out, is for
-// `perform` to bear. Thread-safe.
+// Claims work from the store and has it done, off the threads that answer. Urgent work, a job's
+// first plan, has threads of its own, so that it waits for no better plan of another job. Better
+// plans are made by threads of a lower priority: first plans take the processor from them at any
+// moment, and nothing that they found is lost. The kernel leaves them a share all the same, so
+// that each comes to its end, however many first plans come meanwhile; the oldest one is first.
+//
+// A job is in the hand of one thread at a time. The lease keeps two servers from computing the
+// same; that both may do so, where one is slow to hear that its lease ran out, is for `perform`
+// to bear. Thread-safe.
 class Worker {
  public:
-  // Looks at `keep_going` now and then and ends when it is false: the server stops, or
-  // the lease is lost. Returns whether the work is settled; false: try again soon.
+  // Called by several threads, each for another job. Looks at `keep_going` now and then and ends
+  // when it is false: the server stops, or the lease is lost. Returns whether the work is settled;
+  // false: try again soon.
   using Perform =
       std::function<bool(const std::string& job, const std::function<bool()>& keep_going)>;
+  // Called by several threads.
   using OnProblem = std::function<void(const std::string& sentence)>;
 
   // `store` outlives it. `on_problem` is told of work that threw; the next goes on.
@@ -51,10 +66,27 @@ class Worker {
   void Wait();
 
  private:
-  void Run();
-  void RunOne(const std::string& job);
-  bool PerformOne(const std::string& job);
+  struct Pool {
+    explicit Pool(store::WorkKind its_kind) : kind(its_kind) {}
+    const store::WorkKind kind;
+    std::mutex turn;        // One thread asks for work; the others wait behind it.
+    bool is_woken = false;  // With mutex_.
+    std::vector<std::thread> threads;
+  };
+  struct InHand {
+    std::string job;
+    std::atomic<bool> is_lost = false;  // Its lease.
+    bool is_claimed_again = false;      // With mutex_.
+  };
+
+  void Start(Pool* pool, int threads);
+  // Waits for work; null: there is to be no more.
+  std::shared_ptr<InHand> Next(Pool* pool);
+  void RunOne(InHand* work);
+  bool PerformOne(const InHand& work);
   void Renew();
+  // So many times longer where nobody else can take over.
+  double Lasting(double seconds) const;
 
   store::Store& store_;
   const Perform perform_;
@@ -62,12 +94,11 @@ class Worker {
   const WorkerOptions options_;
 
   std::atomic<bool> stopping_ = false;
-  std::atomic<bool> is_lost_ = false;  // The lease of what is being done.
-  std::mutex mutex_;                   // Of all below.
+  std::mutex mutex_;  // Of all below, but for the threads; taken after Pool::turn.
   std::condition_variable changed_;
-  bool is_woken_ = false;
-  std::string job_;  // That is being worked on; empty: none.
-  std::thread worker_;
+  std::map<std::string, std::shared_ptr<InHand>> in_hand_;
+  Pool urgent_{store::WorkKind::kUrgent};
+  Pool other_{store::WorkKind::kOther};
   std::thread renewer_;
 };
 

@@ -152,6 +152,7 @@ const std::vector<SecondsByType>& JobWatch::BusyOf(const std::shared_ptr<const C
 std::optional<RankIteration> JobWatch::Expected(const WatchedIteration& report) {
   RankIteration seen{.rank = report.rank,
                      .pp_rank = report.pp_rank,
+                     .pipeline = report.dp_rank,
                      .time_seconds = report.time_seconds,
                      .busy_seconds = report.busy_seconds,
                      .busy_by_type = report.busy_by_type,
@@ -205,9 +206,15 @@ void JobWatch::Detect(std::int64_t iteration, const std::vector<WatchedIteration
 void JobWatch::Tell(std::int64_t iteration, const Finding& finding) {
   const std::string kind(KindName(finding.kind));
   switch (finding.kind) {
-    case Finding::Kind::kStraggler:
+    case Finding::Kind::kStraggler: {
       causes_[finding.rank] = CauseText(finding);
-      return Announce(kind, finding, causes_[finding.rank]);
+      if (finding.is_of_told_cause) return;
+      std::string sentence = causes_[finding.rank];
+      if (finding.together > 0) {
+        sentence += fmt::format("; {} ranks of its pipeline are slow together", finding.together);
+      }
+      return Announce(kind, finding, std::move(sentence));
+    }
     case Finding::Kind::kFactor:
       return Announce(kind, finding,
                       fmt::format("{} now computes {} as before", PlaceText(finding.rank),
@@ -215,6 +222,7 @@ void JobWatch::Tell(std::int64_t iteration, const Finding& finding) {
     case Finding::Kind::kRecovered:
       causes_.erase(finding.rank);
       dismissed_.erase(finding.rank);
+      if (finding.is_of_told_cause) return;  // Other ranks of its pipeline are slow still.
       return Announce(kind, finding,
                       fmt::format("{} computes as before again", PlaceText(finding.rank)));
     case Finding::Kind::kDrift:

@@ -15,6 +15,11 @@ constexpr double kLeastNoise = 0.003;  // Clocks of a processor and its operatin
 constexpr double kFalseAlarmEvery = 1e10;
 constexpr double kMostDeviations = 3;  // That one value counts for.
 constexpr double kMostShare = 0.75;    // "Most" of a window.
+constexpr double kLeastTold = 0.75;    // Of the threshold.
+constexpr double kOfMedian = 1.25;     // A median's error, of a mean's.
+constexpr double kSureDeviations = 3;
+constexpr int kRelapseWindows = 8;  // In which what was over is slow again.
+constexpr int kMostHoldWindows = 8;
 constexpr int kEstimateEvery = 8;
 constexpr double kMostCorrelation = 0.9;
 constexpr double kMadToDeviation = 1.4826;
@@ -121,6 +126,27 @@ double ShiftDetector::Threshold(const ShiftSettings& settings) const {
   return std::max(std::log1p(settings.threshold), lasting_noise_ / 2);
 }
 
+// Three quarters of the threshold where a window's median is known well enough; of a noisy
+// series all of it.
+double ShiftDetector::LeastTold(const ShiftSettings& settings) const {
+  const double threshold = Threshold(settings);
+  const double error = kOfMedian * lasting_noise_ / std::sqrt(static_cast<double>(settings.window));
+  return std::clamp(threshold / 2 + kSureDeviations * error, kLeastTold * threshold, threshold);
+}
+
+bool ShiftDetector::LooksShifted(const ShiftSettings& settings) const {
+  const double threshold = Threshold(settings);
+  const bool is_noise = threshold > std::log1p(settings.threshold);
+  return WindowIsAbove(is_noise ? threshold : kLeastTold * threshold, settings);
+}
+
+bool ShiftDetector::WindowIsAbove(double least, const ShiftSettings& settings) const {
+  if (window_.size() < static_cast<std::size_t>(settings.window)) return false;
+  std::vector<float> values(window_);
+  return MostAre(true, Threshold(settings) / 2) &&
+         std::min(MedianOf(values), NewestMedian()) > least;
+}
+
 bool ShiftDetector::MostAre(bool above, double than) const {
   const auto count = std::count_if(window_.begin(), window_.end(), [&](float value) {
     return above ? value > than : value < than;
@@ -152,13 +178,23 @@ ShiftDetector::Change ShiftDetector::WhileWell(double deviation, const ShiftSett
     sure = sure || up_[i] > limit;
   }
   since_ = up_[0] > 0 ? since_ + 1 : 0;
-  const bool full = window_.size() >= static_cast<std::size_t>(settings.window);
-  if (!sure || !full || !MostAre(true, threshold / 2)) return Change::kNone;
-  std::vector<float> values(window_);
-  const double level = NewestMedian();
-  if (std::min(MedianOf(values), level) <= threshold) return Change::kNone;
-  SetShifted(level);
+  if (well_for_ < kNoShift) ++well_for_;
+  if (!sure || !WindowIsAbove(LeastTold(settings), settings)) return Change::kNone;
+  TellShift(settings);
   return Change::kShifted;
+}
+
+// What comes and goes must be well for longer each time.
+void ShiftDetector::TellShift(const ShiftSettings& settings) {
+  SetShifted(NewestMedian());
+  const bool is_relapse = well_for_ < std::int64_t{kRelapseWindows} * settings.window;
+  hold_ =
+      is_relapse ? std::clamp(2 * hold_, settings.window, kMostHoldWindows * settings.window) : 0;
+}
+
+void ShiftDetector::ShareHold(const ShiftDetector& other) {
+  hold_ = std::max(hold_, other.hold_);
+  well_for_ = std::min(well_for_, other.well_for_);
 }
 
 bool ShiftDetector::NewestAreBelow(double than) const {
@@ -182,7 +218,17 @@ void ShiftDetector::SetShifted(double level) {
   level_ = level;
   at_level_ = 0;
   down_ = 0;
+  down_since_ = 0;
   up_ = {};
+}
+
+void ShiftDetector::EndShift() {
+  shifted_ = false;
+  well_for_ = 0;
+  down_ = 0;
+  since_ = 0;
+  window_.clear();  // What is slow in it is over, and proves nothing any more.
+  next_ = 0;
 }
 
 ShiftDetector::Change ShiftDetector::WhileShifted(double deviation, const ShiftSettings& settings) {
@@ -194,18 +240,16 @@ ShiftDetector::Change ShiftDetector::WhileShifted(double deviation, const ShiftS
       std::clamp(middle - deviation, -kMostDeviations * noise_, kMostDeviations * noise_) /
       lasting_noise_;
   down_ = std::clamp(down_ + step, 0.0, 2 * limit);
+  down_since_ = down_ > 0 ? down_since_ + 1 : 0;
   if (window_.size() < static_cast<std::size_t>(settings.window)) return Change::kNone;
   std::vector<float> values(window_);
   const double median = MedianOf(values);
-  if (down_ > limit && NewestAreBelow(threshold / 2)) {
-    shifted_ = false;
-    down_ = 0;
-    since_ = 0;
-    window_.clear();  // What is slow in it is over, and proves nothing any more.
-    next_ = 0;
+  if (down_ > limit && down_since_ >= hold_ && NewestAreBelow(threshold / 2)) {
+    EndShift();
     return Change::kRecovered;
   }
-  const double spread = 3 * 1.25 * lasting_noise_ / std::sqrt(static_cast<double>(settings.window));
+  const double spread =
+      3 * kOfMedian * lasting_noise_ / std::sqrt(static_cast<double>(settings.window));
   const bool moved = at_level_ >= settings.window && median > threshold / 2 &&
                      std::abs(median - level_) > threshold / 2 + spread &&
                      (median > level_ ? MostAre(true, level_ + threshold / 2)

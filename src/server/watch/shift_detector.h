@@ -20,7 +20,7 @@ double MedianOf(std::span<float> values);
 double NormalQuantile(double p);
 
 struct ShiftSettings {
-  double threshold = 0.05;  // A shift smaller than this share is none.
+  double threshold = 0.05;  // Shifts from this share on are told, those below 3/4 of it never.
   int window = 16;          // Iterations that are looked at together.
 
   friend bool operator==(const ShiftSettings&, const ShiftSettings&) = default;
@@ -30,10 +30,11 @@ struct ShiftSettings {
 // it is back. The values are logarithms of ratios: 0.18 is 20 % slower.
 //
 // A shift is told when three things hold:
-//   - the median of the last `window` values is above the threshold, and that of the
-//     newest three quarters of them;
-//   - three quarters of them are above half of it (a sign test: what comes now
-//     and then, however large, is no shift);
+//   - the median of the last `window` values is above three quarters of the threshold, and that
+//     of the newest three quarters of them (a shift of just the threshold is above it half the
+//     time only);
+//   - three quarters of them are above half the threshold (a sign test: what comes
+//     now and then, however large, is no shift);
 //   - a CUSUM test is sure. One value counts for three standard deviations at
 //     most; the limit is set by Siegmund's approximation of the mean time between
 //     false alarms of a series without shift (10^10 values), with a standard
@@ -41,7 +42,9 @@ struct ShiftSettings {
 //     for shifts of about one, four and sixteen times the threshold.
 // It is over when the same CUSUM finds it nearer to 0 than to its level, and the
 // newest quarter of the window is below half the threshold, all of it: what is
-// slow is not fast by chance, and a job that waits for nobody wastes time. In
+// slow is not fast by chance, and a job that waits for nobody wastes time. What is
+// slow again within eight windows must be well for a window before it is over, then for
+// two, four and eight: what comes and goes is told twice, not each time. In
 // between nothing changes but the level, once it is off by half the threshold.
 // Where noise is large, half of its deviation stands for the threshold: a smaller
 // shift is not to be told from it.
@@ -65,6 +68,15 @@ class ShiftDetector {
 
   bool shifted() const { return shifted_; }
   double level() const { return shifted_ ? level_ : 0; }
+  // Whether the window alone shows a shift, for who has other evidence of it: three quarters of
+  // the threshold, unless noise stands for that.
+  bool LooksShifted(const ShiftSettings& settings) const;
+  // Tells it, by such evidence.
+  void TellShift(const ShiftSettings& settings);
+  // It is over, by other evidence.
+  void EndShift();
+  // The shift of another series with the same cause is over: one here is slow again, too.
+  void ShareHold(const ShiftDetector& other);
   // Values since the shift seems to have begun, this one included.
   int since() const { return since_; }
   // Standard deviation of one value, robustly.
@@ -76,12 +88,15 @@ class ShiftDetector {
   static constexpr std::size_t kNoiseValues = 64;
   static constexpr std::size_t kLeastNoiseValues = 16;  // Or a window: nothing is told before.
   static constexpr int kTests = 3;
+  static constexpr std::int64_t kNoShift = std::int64_t{1} << 62;
 
   void Push(float value, std::size_t window);
   void Older(float value);
   void EstimateNoise();
   double Limit(double reference) const;
   double Threshold(const ShiftSettings& settings) const;
+  double LeastTold(const ShiftSettings& settings) const;
+  bool WindowIsAbove(double least, const ShiftSettings& settings) const;
   Change WhileWell(double deviation, const ShiftSettings& settings);
   Change WhileShifted(double deviation, const ShiftSettings& settings);
   bool MostAre(bool above, double than) const;
@@ -99,6 +114,9 @@ class ShiftDetector {
   std::array<double, kTests> up_ = {};
   int since_ = 0;
   double down_ = 0;
+  int down_since_ = 0;                // Values since down_ was 0.
+  int hold_ = 0;                      // So many it takes to be over.
+  std::int64_t well_for_ = kNoShift;  // Values since the last shift was over.
   bool shifted_ = false;
   double level_ = 0;
   int at_level_ = 0;  // Values since the level was set.

@@ -86,6 +86,7 @@ std::optional<StragglerDetector::Deviation> StragglerDetector::Read(const RankIt
   if (!(seen.busy_seconds > 0) || !(seen.expected_busy_seconds > 0)) return std::nullopt;
   Rank& rank = ranks_[seen.rank];
   rank.pp_rank = seen.pp_rank;
+  rank.pipeline = seen.pipeline;
   double ratio = LogRatio(seen.busy_seconds, seen.expected_busy_seconds);
   const bool has_tokens = seen.tokens > 0;
   if (has_tokens) {
@@ -99,6 +100,7 @@ std::optional<StragglerDetector::Deviation> StragglerDetector::Read(const RankIt
     rank = Rank();
     rank.has_tokens = has_tokens;
     rank.pp_rank = seen.pp_rank;
+    rank.pipeline = seen.pipeline;
   }
   Remember(&rank, seen);
   if (!rank.learned) {
@@ -107,11 +109,11 @@ std::optional<StragglerDetector::Deviation> StragglerDetector::Read(const RankIt
     return std::nullopt;
   }
   const auto bias = rank.biases.find(seen.regime);
-  return Deviation{
-      .rank = &rank,
-      .number = seen.rank,
-      .regime = seen.regime,
-      .value = ratio - rank.reference - (bias == rank.biases.end() ? 0 : bias->second)};
+  return Deviation{.rank = &rank,
+                   .number = seen.rank,
+                   .regime = seen.regime,
+                   .value = ratio - rank.reference - (bias == rank.biases.end() ? 0 : bias->second),
+                   .seen = &seen};
 }
 
 void StragglerDetector::Remember(Rank* rank, const RankIteration& seen) {
@@ -223,13 +225,9 @@ std::vector<Finding> StragglerDetector::Add(std::int64_t iteration,
                                             const std::vector<RankIteration>& ranks) {
   std::vector<Finding> findings;
   std::vector<Deviation> deviations;
-  std::vector<const RankIteration*> seen_of;
   deviations.reserve(ranks.size());
   for (const RankIteration& seen : ranks) {
-    if (const auto deviation = Read(seen)) {
-      deviations.push_back(*deviation);
-      seen_of.push_back(&seen);
-    }
+    if (const auto deviation = Read(seen)) deviations.push_back(*deviation);
   }
   const double shared = Shared(deviations);
   if (!deviations.empty()) {
@@ -243,31 +241,91 @@ std::vector<Finding> StragglerDetector::Add(std::int64_t iteration,
                           .delay_iterations = drift_.since()});
     }
   }
-  for (std::size_t i = 0; i < deviations.size(); ++i) {
-    Rank& rank = *deviations[i].rank;
-    const double own = deviations[i].value - std::max(0.0, shared);
+  for (Deviation& deviation : deviations) {
+    Rank& rank = *deviation.rank;
+    const double own = deviation.value -= std::max(0.0, shared);
     const ShiftDetector::Change change = rank.shift.Add(own, settings_);
-    LearnRegime(&rank, deviations[i].regime, own);
+    LearnRegime(&rank, deviation.regime, own);
     if (!rank.shift.shifted() && shared < Threshold(settings_)) Relearn(&rank, own);
     if (change == ShiftDetector::Change::kNone) continue;
-    Finding finding{
-        .rank = deviations[i].number,
-        .factor = std::exp(rank.shift.level()),
-        .iteration = iteration,
-        .delay_iterations = change == ShiftDetector::Change::kShifted ? rank.shift.since() : 0};
     if (change == ShiftDetector::Change::kShifted) {
-      rank.slow_since = iteration - rank.shift.since() + 1;
-      NameType(rank, *seen_of[i], &finding);
-    } else {
-      finding.kind = change == ShiftDetector::Change::kMoved ? Finding::Kind::kFactor
-                                                             : Finding::Kind::kRecovered;
+      findings.push_back(Straggler(deviation, iteration));
+      continue;
     }
+    findings.push_back({.kind = change == ShiftDetector::Change::kMoved ? Finding::Kind::kFactor
+                                                                        : Finding::Kind::kRecovered,
+                        .rank = deviation.number,
+                        .factor = std::exp(rank.shift.level()),
+                        .iteration = iteration});
     if (change == ShiftDetector::Change::kRecovered) rank.adopted = false;
-    findings.push_back(finding);
   }
+  WatchPipelines(iteration, deviations, &findings);
+  NameCauses(&findings);
   FinishLearning();
   WatchIterations(iteration, ranks, &findings);
   return findings;
+}
+
+Finding StragglerDetector::Straggler(const Deviation& deviation, std::int64_t iteration) const {
+  Rank& rank = *deviation.rank;
+  const int since = std::max(rank.shift.since(), 1);
+  rank.slow_since = iteration - since + 1;
+  Finding finding{.rank = deviation.number,
+                  .factor = std::exp(rank.shift.level()),
+                  .iteration = iteration,
+                  .delay_iterations = rank.shift.since()};
+  NameType(rank, *deviation.seen, &finding);
+  return finding;
+}
+
+// The median over a pipeline's ranks has less noise than any of them, and one slow rank alone
+// does not move it; those that were told are not in it.
+void StragglerDetector::WatchPipelines(std::int64_t iteration, const std::vector<Deviation>& own,
+                                       std::vector<Finding>* findings) {
+  std::map<int, std::vector<float>> values;
+  for (const Deviation& deviation : own) {
+    if (deviation.rank->pipeline < 0 || deviation.rank->shift.shifted()) continue;
+    values[deviation.rank->pipeline].push_back(static_cast<float>(deviation.value));
+  }
+  for (auto& [number, of_ranks] : values) {
+    if (of_ranks.size() > 1) pipelines_[number].shift.Add(MedianOf(of_ranks), settings_);
+  }
+  for (const Deviation& deviation : own) {
+    const auto pipeline = pipelines_.find(deviation.rank->pipeline);
+    if (pipeline == pipelines_.end() || !pipeline->second.shift.shifted()) continue;
+    ShiftDetector& shift = deviation.rank->shift;
+    if (shift.shifted() || !shift.LooksShifted(settings_)) continue;
+    shift.TellShift(settings_);
+    findings->push_back(Straggler(deviation, iteration));
+  }
+}
+
+// Slow ranks of one pipeline are one cause, which is told when the first is found and over when
+// the last has recovered.
+void StragglerDetector::NameCauses(std::vector<Finding>* findings) {
+  if (findings->empty()) return;
+  std::map<int, int> slow;
+  for (const auto& [number, rank] : ranks_) {
+    if (rank.shift.shifted()) ++slow[rank.pipeline];
+  }
+  for (Finding& finding : *findings) {
+    const auto rank = ranks_.find(finding.rank);
+    if (rank == ranks_.end() || rank->second.pipeline < 0) continue;
+    const int pipeline = rank->second.pipeline;
+    if (finding.kind == Finding::Kind::kStraggler) {
+      finding.together = slow[pipeline] > 1 ? slow[pipeline] : 0;
+      finding.is_of_told_cause = std::exchange(pipelines_[pipeline].is_told, true);
+    } else if (finding.kind == Finding::Kind::kRecovered) {
+      finding.is_of_told_cause = slow[pipeline] > 0;
+      if (pipelines_[pipeline].shift.shifted()) pipelines_[pipeline].shift.EndShift();
+      for (auto& [number, other] : ranks_) {
+        if (other.pipeline == pipeline) other.shift.ShareHold(rank->second.shift);
+      }
+    }
+  }
+  for (auto& [number, pipeline] : pipelines_) {
+    if (slow[number] == 0) pipeline.is_told = false;
+  }
 }
 
 // Which type's time grew, by the medians of the window.

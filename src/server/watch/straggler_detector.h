@@ -22,6 +22,7 @@ using SecondsByType = std::array<double, kNumComputationTypes>;
 struct RankIteration {
   int rank = 0;
   int pp_rank = 0;
+  int pipeline = -1;  // -1: not known.
   double time_seconds = 0;
   double busy_seconds = 0;           // In its own computations; 0: not said.
   double expected_busy_seconds = 0;  // By its plan; 0: not known, so no data.
@@ -51,6 +52,9 @@ struct Finding {
   // slow alike (`all_types`) or nobody knows.
   std::optional<ComputationType> type = {};
   bool all_types = false;
+  // The ranks of its pipeline that are slow now, where they are several: they are one cause.
+  int together = 0;
+  bool is_of_told_cause = false;  // That was told of another of them, at this iteration or before.
   // Of slow iterations: the share of them that is spent outside of computations.
   double waiting_share = 0;
 };
@@ -72,6 +76,10 @@ struct SlowRank {
 // not in it: a rank that waits for a straggler is no straggler.) From that goes what nearly all
 // ranks share at that iteration (the lower quartile over ranks, where it is above 0): a power cap
 // or a driver slows all, which is drift. A ShiftDetector watches the rest.
+//
+// What slows a whole pipeline (its node, its network) slows each of its ranks too little to be
+// told from noise soon: another ShiftDetector watches the median over each pipeline's ranks.
+// When that one is sure, its ranks that look slow by their windows are told, and together.
 //
 // References are learned again, but never so fast that a slow drift hides: up by a
 // threshold in 5,000 iterations, and by one threshold in all; down ten times as fast
@@ -116,13 +124,19 @@ class StragglerDetector {
     std::int64_t new_regime = kNoRegime;    // Being learned.
     std::int64_t slow_since = 0;
     int pp_rank = 0;
+    int pipeline = -1;
     ShiftDetector shift;
+  };
+  struct Pipeline {
+    ShiftDetector shift;
+    bool is_told = false;  // Some of its ranks are slow, and that was told.
   };
   struct Deviation {
     Rank* rank = nullptr;
     int number = 0;
     std::int64_t regime = 0;
     double value = 0;
+    const RankIteration* seen = nullptr;
   };
   static constexpr std::int64_t kNoRegime = -1;
 
@@ -131,6 +145,10 @@ class StragglerDetector {
   void FinishLearning();
   bool IsLearned(std::vector<float> seen) const;
   double Shared(const std::vector<Deviation>& deviations) const;
+  void WatchPipelines(std::int64_t iteration, const std::vector<Deviation>& own,
+                      std::vector<Finding>* findings);
+  Finding Straggler(const Deviation& deviation, std::int64_t iteration) const;
+  void NameCauses(std::vector<Finding>* findings);
   void LearnRegime(Rank* rank, std::int64_t regime, double deviation);
   void Relearn(Rank* rank, double deviation) const;
   void NameType(const Rank& rank, const RankIteration& seen, Finding* finding) const;
@@ -139,6 +157,7 @@ class StragglerDetector {
 
   ShiftSettings settings_;
   std::map<int, Rank> ranks_;
+  std::map<int, Pipeline> pipelines_;
   std::size_t learned_ = 0;
   double token_scale_ = 0;  // Tokens of the first iteration that had any; only a unit.
   ShiftDetector drift_;
