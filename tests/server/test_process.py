@@ -86,6 +86,14 @@ def ask(port: int, method: str, path: str, body: object = None) -> tuple[int, An
             connection.close()
 
 
+def wait_until_ready(port: int) -> None:
+    """Return once the server takes work."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while ask(port, "GET", "/readyz")[0] != 200:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 def end_of(process: subprocess.Popen[str], number: signal.Signals = signal.SIGTERM) -> float:
     """Send a signal; return how long the process took to end, with status 0."""
     begin = time.monotonic()
@@ -101,8 +109,7 @@ def test_a_blocked_standard_error_stops_nothing(tmp_path: Path) -> None:
         store = f"sqlite:{tmp_path / 'jobs.db'}"
         server = start(port, store, "--log-level", "debug", error=error)
         try:
-            assert server.stdout is not None
-            assert "ready at" in server.stdout.readline()
+            wait_until_ready(port)
             created = ask(port, "POST", "/api/v1/jobs", {"job": SETTINGS, "profile_csv": PROFILE})
             assert created[0] == 201
             # More lines than wait for a reader.
@@ -133,10 +140,7 @@ def test_a_blocked_standard_output_stops_nothing(tmp_path: Path) -> None:
             text=True,
         )
         try:
-            end = time.monotonic() + PATIENCE_SECONDS
-            while ask(port, "GET", "/readyz")[0] != 200:
-                assert time.monotonic() < end
-                time.sleep(0.02)
+            wait_until_ready(port)
             assert end_of(server) < 5
         finally:
             server.kill()
