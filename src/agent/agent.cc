@@ -13,8 +13,6 @@
 #include <limits>
 #include <utility>
 
-#include "agent/takeover.h"
-
 namespace perseus::agent {
 namespace {
 
@@ -73,9 +71,10 @@ Result<std::unique_ptr<Agent>> Agent::Start(AgentOptions options,
   }
   Takeover takeover;
   takeover.is_dirty.resize(driver->gpus().size());
+  takeover.claims.resize(driver->gpus().size());
   if (!options.observe) {
     Result<Takeover> taken = TakeOver(
-        options.journal_path, driver,
+        options.journal_path, options.gpu_locks, driver,
         std::chrono::duration_cast<std::chrono::milliseconds>(options.stop_patience), log.get());
     if (!taken) {
       log->Flush(std::chrono::seconds(1));
@@ -87,26 +86,26 @@ Result<std::unique_ptr<Agent>> Agent::Start(AgentOptions options,
   if (!listening) return tl::unexpected(listening.error());
   std::unique_ptr<Agent> agent(
       new Agent(std::move(options), std::move(log), *std::move(listening)));
-  if (auto set_up = agent->SetUp(std::move(driver), std::move(takeover.journal), takeover.is_dirty);
-      !set_up) {
+  if (auto set_up = agent->SetUp(std::move(driver), std::move(takeover)); !set_up) {
     return tl::unexpected(set_up.error());
   }
   return agent;
 }
 
-Result<void> Agent::SetUp(std::shared_ptr<device::Driver> driver, std::shared_ptr<Journal> journal,
-                          const std::vector<bool>& is_dirty) {
+Result<void> Agent::SetUp(std::shared_ptr<device::Driver> driver, Takeover takeover) {
   if (!epoll_.valid() || !AddToEpoll(listening_->descriptor(), kListenKey, EPOLLIN) ||
       !AddToEpoll(mailbox_->descriptor(), kMailKey, EPOLLIN)) {
     return MakeError(ErrorCode::kIo,
                      fmt::format("cannot watch the agent's socket: {}", SystemMessage(errno)));
   }
   const std::vector<std::unique_ptr<device::Gpu>>& gpus = driver->gpus();
-  WorkerContext context = {std::move(driver), std::move(journal), log_, mailbox_, options_.worker};
+  WorkerContext context = {std::move(driver), std::move(takeover.journal), log_, mailbox_,
+                           options_.worker};
   context.settings.observe = options_.observe;
   std::vector<std::unique_ptr<GpuWorker>> workers;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    workers.push_back(std::make_unique<GpuWorker>(context, gpus[i].get(), is_dirty[i]));
+    context.claim = std::move(takeover.claims[i]);
+    workers.push_back(std::make_unique<GpuWorker>(context, gpus[i].get(), takeover.is_dirty[i]));
   }
   ServiceSettings settings;
   settings.driver = options_.driver;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/connection.h"
+#include "agent/gpu_claim.h"
 #include "agent/gpu_worker.h"
 #include "agent/journal.h"
 #include "agent/mailbox.h"
@@ -22,6 +23,7 @@
 #include "agent/service.h"
 #include "agent/socket.h"
 #include "common/log.h"
+#include "agent/takeover.h"
 #include "device/device.h"
 #include "perseus/result.h"
 
@@ -31,7 +33,8 @@ struct AgentOptions {
   std::string driver = "nvml";  // As it was named, for messages.
   std::string socket_path = kDefaultSocketPath;
   std::string journal_path = kDefaultJournalPath;
-  bool observe = false;  // Sets no clock, and needs no right to.
+  std::string gpu_locks = kDefaultGpuLocks;  // The folder of GpuClaim.
+  bool observe = false;                      // Sets no clock, and needs no right to.
   AccessList access;
   WorkerSettings worker;  // `observe` is taken from above.
   std::chrono::nanoseconds max_silence = std::chrono::seconds(5);
@@ -73,8 +76,7 @@ class Agent {
 
   Agent(AgentOptions options, std::shared_ptr<Log> log, ListeningSocket listening);
 
-  Result<void> SetUp(std::shared_ptr<device::Driver> driver, std::shared_ptr<Journal> journal,
-                     const std::vector<bool>& is_dirty);
+  Result<void> SetUp(std::shared_ptr<device::Driver> driver, Takeover takeover);
   bool ServeOnce();
   bool TakeSocketEvents(std::uint64_t id, std::uint32_t events, Session* session);
   bool IsBusy(std::uint64_t id) const;

@@ -206,6 +206,7 @@ void GpuLoop::ReleaseFailed(const Error& error, const Tickets& tickets) {
 void GpuLoop::Forget(Guard* guard) {
   is_dirty_ = false;
   guard->unlock();
+  if (context_.claim) context_.claim->Mark(false);
   const Result<void> removed = context_.journal->Remove(gpu_->info().uuid);
   guard->lock();
   if (removed) return;
@@ -227,6 +228,7 @@ void GpuLoop::DoLock(Guard* guard) {
   if (!was_dirty) {
     guard->unlock();
     const Result<void> added = context_.journal->Add(gpu_->info().uuid);
+    if (added && context_.claim) context_.claim->Mark(true);
     guard->lock();
     if (!added) {
       ++failures_;

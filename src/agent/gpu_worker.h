@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "agent/gpu_claim.h"
 #include "agent/journal.h"
 #include "agent/mailbox.h"
 #include "agent/protocol.h"
@@ -34,6 +35,7 @@ struct WorkerContext {
   std::shared_ptr<Log> log;
   std::shared_ptr<Mailbox> mailbox;
   WorkerSettings settings;
+  std::shared_ptr<GpuClaim> claim = nullptr;  // Of this GPU; null where none is locked.
 };
 
 class GpuLoop;

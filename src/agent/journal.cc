@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "agent/safe_place.h"
 #include "common/numbers.h"
 #include "perseus/file.h"
 
@@ -96,17 +97,15 @@ Journal::Journal(Journal&& other) noexcept
       gpus_(std::move(other.gpus_)) {}
 
 Result<Journal> Journal::Open(const std::string& path) {
-  namespace fs = std::filesystem;
   Journal journal;
   journal.path_ = path;
   journal.boot_ = ReadBootId();
-  std::error_code error;
-  if (const fs::path folder = fs::path(path).parent_path(); !folder.empty()) {
-    fs::create_directories(folder, error);
-    if (error) return tl::unexpected(NoJournal(path, error.message()));
+  if (auto made = MakeFolderFor(path); !made) {
+    return tl::unexpected(NoJournal(path, made.error().message));
   }
-  if (auto locked = journal.Lock(); !locked) return tl::unexpected(locked.error());
-  journal.Read();
+  const Result<bool> was_here = journal.Lock();
+  if (!was_here) return tl::unexpected(was_here.error());
+  journal.Read(*was_here);
   journal.gpus_ = journal.found_;
   // A corrupt one stays as it is until Replace. One that names GPUs stays, too: their clocks
   // wait to be given back, and should not wait for a disk.
@@ -116,19 +115,24 @@ Result<Journal> Journal::Open(const std::string& path) {
   return journal;
 }
 
-Result<void> Journal::Lock() {
+// True: there was a lock, so an agent has been here before.
+Result<bool> Journal::Lock() {
   const std::string lock_path = path_ + ".lock";
-  lock_ = OpenFile(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  lock_ = OpenFile(lock_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  const bool was_here = !lock_.valid() && errno == EEXIST;
+  if (was_here) lock_ = OpenFile(lock_path, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
   if (!lock_.valid()) {
     unwritable_ = NoJournal(lock_path, SystemMessage(errno));
     // To give clocks back, a lock that can only be read is as good.
-    lock_ = OpenFile(lock_path, O_RDONLY | O_NOFOLLOW);
+    lock_ = OpenFile(lock_path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  } else if (const std::string fault = WhyNotOurs(lock_); !fault.empty()) {
+    unwritable_ = NoJournal(lock_path, fault);
   }
-  if (!lock_.valid()) lock_ = OpenFile(path_, O_RDONLY);
-  if (!lock_.valid() || ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return {};
+  if (!lock_.valid()) lock_ = OpenFile(path_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (!lock_.valid() || ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return was_here;
   if (errno != EWOULDBLOCK) {
     unwritable_ = NoJournal(lock_path, SystemMessage(errno));
-    return {};
+    return was_here;
   }
   return MakeError(ErrorCode::kIo,
                    fmt::format("{}: another agent has this journal; stop it first ('perseus agent "
@@ -136,9 +140,18 @@ Result<void> Journal::Lock() {
                                path_));
 }
 
-void Journal::Read() {
+void Journal::Read(bool was_here) {
   std::error_code error;
-  if (!std::filesystem::exists(path_, error) && !error) return;
+  const std::filesystem::file_status status = std::filesystem::symlink_status(path_, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    // Its lock stays for ever, and so does the journal: somebody took it away.
+    if (was_here) corruption_ = fmt::format("{}: is gone, though its lock is there", path_);
+    return;
+  }
+  if (std::filesystem::is_symlink(status)) {
+    corruption_ = fmt::format("{}: is a symbolic link, which no agent makes", path_);
+    return;
+  }
   // One that the disk does not give names any GPU, as a torn one does.
   const Result<std::string> text = ReadWholeFile(path_, kMaxJournalBytes);
   const Result<JournalText> parsed =

@@ -46,8 +46,8 @@ class Journal {
   // What was in the file when it was opened, unless the machine has been booted
   // since, which unlocks all clocks.
   const std::set<std::string>& found() const { return found_; }
-  // Why the file is not what an agent wrote, where it is not: any GPU may have a
-  // locked clock.
+  // Why the file is not what an agent wrote, where it is not (it is gone, but its lock is there;
+  // it is a link): any GPU may have a locked clock.
   const std::optional<std::string>& corruption() const { return corruption_; }
   // Why it cannot be written, where that is known already (a file system that is read-only):
   // the clocks that it names can be given back, none may be locked.
@@ -65,8 +65,8 @@ class Journal {
 
  private:
   Journal() = default;
-  Result<void> Lock();
-  void Read();
+  Result<bool> Lock();
+  void Read(bool was_here);
   Result<void> Write(const std::set<std::string>& gpus) const;
 
   std::string path_;

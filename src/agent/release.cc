@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "agent/control.h"
+#include "agent/gpu_claim.h"
 #include "agent/gpu_worker.h"
 #include "agent/journal.h"
 #include "agent/mailbox.h"
@@ -119,8 +121,13 @@ Result<ReleaseAllAnswer> ReleaseThroughAgent(const std::string& socket_path,
 }
 
 Result<bool> JournalNamesGpus(const std::string& journal_path) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(journal_path, ignored)) return false;
+  const auto is_missing = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::symlink_status(path, ignored).type() ==
+           std::filesystem::file_type::not_found;
+  };
+  // A lock without its journal is a journal that was lost.
+  if (is_missing(journal_path) && is_missing(journal_path + ".lock")) return false;
   const Result<Journal> journal = Journal::Open(journal_path);
   if (!journal) return tl::unexpected(journal.error());
   return journal->corruption() || !journal->found().empty();
@@ -144,7 +151,16 @@ Result<ReleaseAllAnswer> ReleaseDirectly(const std::shared_ptr<device::Driver>& 
   const auto log = std::make_shared<Log>([](const std::string&) {});
   std::vector<std::unique_ptr<GpuWorker>> workers;
   std::set<std::string> waiting;
+  std::map<std::string, GpuClaim> claims;
   for (device::Gpu* gpu : *chosen) {
+    if (!scope.gpu_locks.empty()) {
+      auto claim = GpuClaim::Take(scope.gpu_locks, gpu->info().uuid);
+      if (claim) {
+        claims.emplace(gpu->info().uuid, *std::move(claim));
+      } else if (scope.journaled && claim.error().code == ErrorCode::kConflict) {
+        continue;
+      }
+    }
     workers.push_back(std::make_unique<GpuWorker>(WorkerContext{driver, nullptr, log, mailbox, {}},
                                                   gpu, /*is_dirty=*/false));
     workers.back()->Release({1, 1, Operation::kReleaseAll}, /*force=*/true);
@@ -152,7 +168,7 @@ Result<ReleaseAllAnswer> ReleaseDirectly(const std::shared_ptr<device::Driver>& 
   }
   ReleaseAllAnswer answer;
   std::set<std::string> released;
-  for (const Outcome& outcome : Collect(mailbox.get(), chosen->size(), patience)) {
+  for (const Outcome& outcome : Collect(mailbox.get(), workers.size(), patience)) {
     waiting.erase(outcome.gpu);
     if (const auto* refused = std::get_if<Refused>(&outcome.body)) {
       answer.failed.push_back(refused->message);
@@ -160,6 +176,9 @@ Result<ReleaseAllAnswer> ReleaseDirectly(const std::shared_ptr<device::Driver>& 
     }
     ++answer.released;
     released.insert(outcome.gpu);
+    if (const auto claim = claims.find(outcome.gpu); claim != claims.end()) {
+      claim->second.Mark(false);
+    }
   }
   for (const std::string& uuid : waiting) {
     answer.failed.push_back(fmt::format("GPU {}: the driver does not answer", uuid));

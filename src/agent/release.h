@@ -16,8 +16,9 @@ namespace perseus::agent {
 
 // Which clocks are to be given back.
 struct ReleaseScope {
-  std::string gpu;         // A UUID, or an index of the driver; empty: all GPUs of the node.
-  bool journaled = false;  // Only those that the journal of a dead agent names.
+  std::string gpu;             // A UUID, or an index of the driver; empty: all GPUs of the node.
+  bool journaled = false;      // Only those that the journal of a dead agent names.
+  std::string gpu_locks = {};  // The folder of GpuClaim; empty: nobody is looked for.
 };
 
 // Over the socket of a running agent, which itself waits 5 s for its drivers: `patience`
@@ -32,7 +33,8 @@ Result<ReleaseAllAnswer> ReleaseThroughAgent(const std::string& socket_path,
 Result<bool> JournalNamesGpus(const std::string& journal_path);
 
 // On the driver, all GPUs at once; those that answer in time are struck from the
-// journal, if no agent has it. Errors: no right to set clocks (kDenied), no such GPU.
+// journal, if no agent has it. `journaled` leaves alone what another agent has. Errors: no
+// right to set clocks (kDenied), no such GPU.
 Result<ReleaseAllAnswer> ReleaseDirectly(const std::shared_ptr<device::Driver>& driver,
                                          const std::string& journal_path, const ReleaseScope& scope,
                                          std::chrono::milliseconds patience);

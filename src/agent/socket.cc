@@ -11,10 +11,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
+#include "agent/safe_place.h"
 #include "common/unix_socket.h"
 
 namespace perseus::agent {
@@ -68,10 +67,8 @@ Result<void> RemoveStale(const std::string& path, const sockaddr_un& address) {
 Result<ListeningSocket> ListeningSocket::Listen(const std::string& path) {
   const Result<sockaddr_un> address = AddressOf(path);
   if (!address) return tl::unexpected(address.error());
-  std::error_code error;
-  if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
-    std::filesystem::create_directories(folder, error);
-    if (error) return Fault(path, error.message());
+  if (auto made = MakeFolderFor(path); !made) {
+    return Fault(path, made.error().message + "; choose another place (--socket)");
   }
   if (auto removed = RemoveStale(path, *address); !removed) return tl::unexpected(removed.error());
   FileDescriptor socket = NewSocket(SOCK_NONBLOCK);

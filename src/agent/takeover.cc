@@ -16,7 +16,9 @@ namespace perseus::agent {
 namespace {
 
 // Says what an earlier agent may have left locked; replaces a corrupt journal.
-Result<std::vector<bool>> FindDirty(const device::Driver& driver, Journal* journal, Log* log) {
+Result<std::vector<bool>> FindDirty(const device::Driver& driver, const Takeover& takeover,
+                                    Log* log) {
+  Journal* const journal = takeover.journal.get();
   std::vector<bool> is_dirty(driver.gpus().size());
   std::set<std::string> all;
   for (std::size_t i = 0; i < is_dirty.size(); ++i) {
@@ -25,6 +27,10 @@ Result<std::vector<bool>> FindDirty(const device::Driver& driver, Journal* journ
     all.insert(uuid);
     if (is_dirty[i]) {
       log->Write(LogLevel::kWarning, "restore_from_journal", {{"gpu", uuid}});
+    } else if (takeover.claims[i]->marked()) {
+      is_dirty[i] = true;
+      log->Write(LogLevel::kWarning, "restore_from_gpu_lock",
+                 {{"gpu", uuid}, {"why", "an agent locked its clock and wrote another journal"}});
     }
   }
   for (const std::string& uuid : journal->found()) {
@@ -46,7 +52,7 @@ Result<std::vector<bool>> FindDirty(const device::Driver& driver, Journal* journ
 
 }  // namespace
 
-Result<Takeover> TakeOver(const std::string& journal_path,
+Result<Takeover> TakeOver(const std::string& journal_path, const std::string& gpu_locks,
                           const std::shared_ptr<device::Driver>& driver,
                           std::chrono::milliseconds patience, Log* log) {
   Takeover takeover;
@@ -55,13 +61,19 @@ Result<Takeover> TakeOver(const std::string& journal_path,
     if (!journal) return tl::unexpected(journal.error());
     takeover.journal = std::make_unique<Journal>(*std::move(journal));
   }
-  Result<std::vector<bool>> is_dirty = FindDirty(*driver, takeover.journal.get(), log);
+  for (const auto& gpu : driver->gpus()) {
+    Result<GpuClaim> claim = GpuClaim::Take(gpu_locks, gpu->info().uuid);
+    if (!claim) return tl::unexpected(claim.error());
+    takeover.claims.push_back(std::make_shared<GpuClaim>(*std::move(claim)));
+  }
+  Result<std::vector<bool>> is_dirty = FindDirty(*driver, takeover, log);
   if (is_dirty) {
     takeover.is_dirty = *std::move(is_dirty);
     return takeover;
   }
-  takeover.journal.reset();  // ReleaseDirectly opens it anew.
-  const ReleaseScope scope = {.gpu = "", .journaled = true};
+  takeover.journal.reset();  // ReleaseDirectly opens it anew, and claims anew.
+  takeover.claims.clear();
+  const ReleaseScope scope = {.gpu = "", .journaled = true, .gpu_locks = gpu_locks};
   const auto released = ReleaseDirectly(driver, journal_path, scope, patience);
   if (!released) {
     log->Write(LogLevel::kError, "not_restored", {{"error", released.error().message}});

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/gpu_claim.h"
 #include "agent/journal.h"
 #include "common/log.h"
 #include "device/device.h"
@@ -19,12 +20,15 @@ namespace perseus::agent {
 // What an agent has from the one before it.
 struct Takeover {
   std::unique_ptr<Journal> journal;
-  std::vector<bool> is_dirty;  // Of each GPU of the driver: its clock may be locked.
+  // Of each GPU of the driver.
+  std::vector<std::shared_ptr<GpuClaim>> claims;
+  std::vector<bool> is_dirty;  // Its clock may be locked.
 };
 
-// Opens the journal, and makes it fit to be written. Where it cannot be written (kIo) no agent
-// can start, so the clocks that it names are given back first, within `patience`.
-Result<Takeover> TakeOver(const std::string& journal_path,
+// Opens the journal, makes it fit to be written, and claims all GPUs (GpuClaim; kConflict: another
+// agent has one). Where the journal cannot be written (kIo) no agent can start, so the clocks that
+// it names are given back first, within `patience`.
+Result<Takeover> TakeOver(const std::string& journal_path, const std::string& gpu_locks,
                           const std::shared_ptr<device::Driver>& driver,
                           std::chrono::milliseconds patience, Log* log);
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -62,11 +63,20 @@ Result<agent::AccessList> AccessListOf(const AgentFlags& flags) {
   return access;
 }
 
+// Simulated GPUs belong to their file, and whoever can write that.
+std::string GpuLocksOf(const AgentFlags& flags) {
+  constexpr std::string_view kSimulated = "simulated:";
+  if (!flags.gpu_locks.empty()) return flags.gpu_locks;
+  if (!flags.driver.starts_with(kSimulated)) return agent::kDefaultGpuLocks;
+  return flags.driver.substr(kSimulated.size()) + ".locks";
+}
+
 Result<agent::AgentOptions> AgentOptionsOf(const AgentFlags& flags) {
   agent::AgentOptions options;
   options.driver = GivenOr(flags.driver, options.driver);
   options.socket_path = GivenOr(flags.socket, options.socket_path);
   options.journal_path = GivenOr(flags.journal, options.journal_path);
+  options.gpu_locks = GpuLocksOf(flags);
   options.observe = flags.observe;
   if (flags.min_interval_seconds) {
     options.worker.min_interval = Nanoseconds(*flags.min_interval_seconds);
@@ -80,6 +90,12 @@ Result<agent::AgentOptions> AgentOptionsOf(const AgentFlags& flags) {
 }
 
 Result<Printout> ServeAgent(const AgentFlags& flags) {
+  if (!flags.server.empty() || !flags.server_token_file.empty() || !flags.server_ca_file.empty()) {
+    return InvalidInput(
+        "the agent no longer leads ranks to a server, so that nothing from a network meets what "
+        "may "
+        "set clocks; run 'perseus agent relay' with --server beside it (docs/relay.md)");
+  }
   const Result<agent::AgentOptions> options = AgentOptionsOf(flags);
   if (!options) return tl::unexpected(options.error());
   const agent::StopSignals signals;  // Before the driver makes threads.
@@ -88,8 +104,6 @@ Result<Printout> ServeAgent(const AgentFlags& flags) {
   const auto log = std::make_shared<Log>([](const std::string& line) { WriteStandardError(line); });
   const auto agent = agent::Agent::Start(*options, *std::move(driver), log);
   if (!agent) return tl::unexpected(agent.error());
-  const auto relay = StartRelayBeside(flags, *options, log);
-  if (!relay) return tl::unexpected(relay.error());
   if (auto ended = (*agent)->Run(signals.descriptor()); !ended) {
     return tl::unexpected(ended.error());
   }
@@ -130,7 +144,7 @@ Result<Printout> ReleaseClocks(const AgentFlags& flags) {
         "which clocks? Give one of --all and --gpu, as in 'perseus agent release --all'");
   }
   const agent::AgentOptions defaults;
-  const agent::ReleaseScope scope = {flags.gpu, flags.journaled};
+  const agent::ReleaseScope scope = {flags.gpu, flags.journaled, GpuLocksOf(flags)};
   if (flags.journaled) {
     const auto named = agent::JournalNamesGpus(GivenOr(flags.journal, defaults.journal_path));
     if (!named) return tl::unexpected(named.error());

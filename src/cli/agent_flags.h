@@ -17,6 +17,7 @@ struct AgentFlags {
   std::string driver;
   std::string socket;
   std::string journal;
+  std::string gpu_locks;
 
   // run
   bool observe = false;
@@ -27,11 +28,10 @@ struct AgentFlags {
   std::optional<double> max_silence_seconds;
   std::optional<double> poll_seconds;
 
-  // run, relay
+  // relay
   std::string server;
   std::string server_token_file;
   std::string server_ca_file;
-  std::string server_socket;  // Of run; of relay it is `socket`.
 
   // release
   bool all = false;

@@ -6,12 +6,14 @@
 #include <fmt/format.h>
 #include <poll.h>
 
-#include <filesystem>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "agent/stop_signals.h"
 #include "cli/terminal.h"
+#include "relay/relay.h"
 
 namespace perseus::cli {
 namespace {
@@ -49,25 +51,6 @@ Result<Printout> ServeRelay(const AgentFlags& flags, const agent::AccessList& ac
   }
   (*relay)->Stop();
   return Printout("");
-}
-
-Result<std::unique_ptr<relay::Relay>> StartRelayBeside(const AgentFlags& flags,
-                                                       const agent::AgentOptions& options,
-                                                       const std::shared_ptr<Log>& log) {
-  if (flags.server.empty()) return nullptr;
-  const std::string socket =
-      !flags.server_socket.empty()
-          ? flags.server_socket
-          : (std::filesystem::path(options.socket_path).parent_path() / "server.sock").string();
-  auto relay = relay::Relay::Start(RelayOptionsOf(flags, options.access, socket, log));
-  if (relay) {
-    log->Write(LogLevel::kInfo, "relay_ready",
-               {{"url", (*relay)->url()}, {"server", flags.server}});
-    return relay;
-  }
-  if (relay.error().code == ErrorCode::kInvalidInput) return relay;
-  log->Write(LogLevel::kError, "relay_failed", {{"message", relay.error().message}});
-  return nullptr;
 }
 
 }  // namespace perseus::cli

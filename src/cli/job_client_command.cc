@@ -18,6 +18,7 @@
 #include "cli/job_client_flags.h"
 #include "cli/job_client_text.h"
 #include "cli/server_client.h"
+#include "cli/server_events.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "common/json_text.h"
@@ -35,7 +36,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostProfileBytes = std::size_t{256} << 20;
-constexpr double kEventSeconds = 3600;
 
 double SecondsNow() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -71,6 +71,10 @@ class JobClient {
   Result<Printout> Delete(const std::string& job) {
     const Result<std::string> path = Path(job);
     if (!path) return tl::unexpected(path.error());
+    if (!flags_.yes && !Confirm(fmt::format("Delete {}, with its plans and all that was measured?",
+                                            Printable(job)))) {
+      return Printout("Nothing is deleted.\n");
+    }
     const Result<std::string> text = Text("DELETE", *path);
     if (!text) return tl::unexpected(text.error());
     return fmt::format("{} is deleted.\n", job);
@@ -194,8 +198,8 @@ class JobClient {
     return Printout(fmt::format("Written to {}.\n", flags_.output_file), flags_.output_file);
   }
 
-  // Prints what happens until the stream ends: on a terminal the state anew each time, elsewhere a
-  // line of text, with --json the events as they came.
+  // Prints what happens until the job is deleted: on a terminal the state anew each time, elsewhere
+  // a line of text, with --json the events as they came.
   Result<Printout> Watch(const std::string& job) {
     std::string path = "/api/v1";
     if (!job.empty()) {
@@ -203,18 +207,20 @@ class JobClient {
       if (!found) return tl::unexpected(found.error());
       path = *found;
     }
-    Result<http::EventReader> events = client_.http().OpenEvents(path + "/events", kEventSeconds);
+    Result<ServerEvents> events =
+        ServerEvents::Open(&client_, path + "/events", job.empty() ? "/healthz" : path);
     if (!events) return tl::unexpected(events.error());
     while (true) {
-      const Result<std::optional<http::Event>> event = events->Next(kEventSeconds);
+      const Result<http::Event> event = events->Next();
       if (!event) return tl::unexpected(event.error());
-      if (!*event) continue;
-      const Result<std::string> text = WatchText(**event, path, job.empty());
+      const Result<std::string> text = WatchText(*event, path, job.empty());
+      if (!text && text.error().code == ErrorCode::kIo)
+        continue;  // It will be said that it is gone.
       if (!text) return tl::unexpected(text.error());
       if (const auto shown = WriteStandardOutput(*text); !shown) {
         return tl::unexpected(shown.error());
       }
-      const Json data = Parsed((*event)->data);
+      const Json data = Parsed(event->data);
       if (!job.empty() && data.value("deleted", false)) return Printout{};
     }
   }

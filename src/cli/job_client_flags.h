@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/server_client.h"
+#include "cli/server_flags.h"
 
 namespace perseus::cli {
 
@@ -18,6 +18,7 @@ struct JobClientFlags {
   std::vector<std::string> words = std::vector<std::string>(4);
   ServerFlags server;
   bool json = false;
+  bool yes = false;  // delete: without a question.
 
   // create
   std::string name;

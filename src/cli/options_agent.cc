@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/gpu_claim.h"
 #include "agent/journal.h"
 #include "agent/protocol.h"
 #include "cli/agent_flags.h"
@@ -79,20 +80,20 @@ void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
       "--journal", "FILE",
       fmt::format("Where it is written what was changed (default {}).", agent::kDefaultJournalPath),
       NotEmpty(&flags->journal), {ValueKind::kFile, {}});
-  parser->SetGroup("run and relay");
-  parser->AddText("--server", "URL",
-                  "The server to which ranks are led: https://HOST:PORT. run does that too where "
-                  "it is given; relay needs it.",
+  parser->AddText("--gpu-locks", "DIR",
+                  fmt::format("Where the agents of a machine keep each other from GPUs (default "
+                              "{}; of simulated GPUs FILE.locks).",
+                              agent::kDefaultGpuLocks),
+                  NotEmpty(&flags->gpu_locks), {ValueKind::kDirectory, {}});
+  parser->SetGroup("relay");
+  parser->AddText("--server", "URL", "The server to which ranks are led: https://HOST:PORT.",
                   NotEmpty(&flags->server), {});
   parser->AddText("--server-token-file", "FILE",
                   "A file with one token of the role train. Ranks never see it.",
                   NotEmpty(&flags->server_token_file), {ValueKind::kFile, {}});
   parser->AddText("--server-ca", "FILE", "Certificates to trust (PEM; default: the system's).",
                   NotEmpty(&flags->server_ca_file), {ValueKind::kFile, {}});
-  parser->AddText("--server-socket", "PATH",
-                  "run: where ranks reach the server (default: server.sock beside the agent's "
-                  "socket).",
-                  NotEmpty(&flags->server_socket), {ValueKind::kFile, {}});
+  parser->SetGroup("run and relay");
   parser->AddRepeated("--allow-user", "NAME",
                       "Who may lease GPUs (relay: reach the server), beside root and the agent's "
                       "own user; a name or a "

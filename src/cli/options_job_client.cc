@@ -111,6 +111,9 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
                    kMostPlaces);
   parser->AddFlag(&flags->off, "--off",
                   "Compare no more; reprofile: measure no more, the old profile stays.");
+  parser->SetGroup("delete");
+  parser->AddFlag(&flags->yes, "--yes",
+                  "Delete without a question; one is asked only on a terminal.");
   parser->SetGroup("Output");
   parser->AddFlag(&flags->json, "--json", "Print the server's JSON.");
   parser->AddFlag(&flags->frontier, "--frontier",

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/server_client.h"
+#include "cli/server_flags.h"
 
 namespace perseus::cli {
 

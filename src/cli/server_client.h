@@ -11,17 +11,11 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/server_flags.h"
 #include "http/client.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {
-
-// Which server, and as whom; what is empty comes from the environment.
-struct ServerFlags {
-  std::string server;      // URL; or PERSEUS_SERVER, or this machine.
-  std::string token_file;  // Holds one token; or PERSEUS_TOKEN_FILE, or none.
-  std::string ca_file;
-};
 
 // Of `words`, which begin with an action, those from `taken` on are not given: else an error,
 // before anything is asked of a server. `command` as it is typed.

@@ -100,6 +100,15 @@ Result<void> WriteStandardOutput(std::string_view text) {
 
 void WriteStandardError(std::string_view text) { static_cast<void>(WriteAll(STDERR_FILENO, text)); }
 
+bool Confirm(std::string_view question) {
+  if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) return true;
+  WriteStandardError(std::string(question) + " [y/N] ");
+  std::string answer;
+  char c = 0;
+  while (::read(STDIN_FILENO, &c, 1) == 1 && c != '\n') answer += c;
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
 ProgressLine::ProgressLine(std::string_view what)
     : what_(what), is_terminal_(isatty(STDERR_FILENO) == 1), start_(Clock::now()), last_(start_) {}
 

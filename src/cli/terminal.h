@@ -40,6 +40,9 @@ Result<void> WriteStandardOutput(std::string_view text);
 // Writes `text` to standard error; a failure has nobody to be told to.
 void WriteStandardError(std::string_view text);
 
+// Asks whoever sits at the terminal; without one nobody is asked, and it is true.
+bool Confirm(std::string_view question);
+
 // One line on standard error, only if that is a terminal and the work takes
 // longer than a second. The line is erased at destruction. Not thread-safe.
 class ProgressLine {

@@ -40,8 +40,9 @@ struct Event {
 // oldest events when it falls behind by more than kCapacity, and counts them.
 //
 // Each slot carries the number of its event, odd while it is being written, so
-// that the reader sees whether what it copied was whole. (A writer that is
-// suspended inside Push() for a whole lap of the ring could tear one event; the
+// that the reader sees whether what it copied was whole. It waits for a writer that
+// is suspended inside Push() until kPatience later events are there, then counts that
+// event as lost. (Suspended for a whole lap of the ring it could also tear one event; the
 // follower then sees a wrong order, and lets go of the clocks for an iteration.)
 //
 // All zeros is a valid, empty ring: it lives in memory that the kernel clears in
@@ -49,9 +50,13 @@ struct Event {
 class EventRing {
  public:
   static constexpr std::uint64_t kCapacity = 4096;
+  static constexpr std::uint64_t kPatience = 64;
 
-  void Push(const Event& event) {
-    const std::uint64_t number = head_.fetch_add(1, std::memory_order_relaxed);
+  void Push(const Event& event) { Write(Reserve(), event); }
+
+  // The two halves of Push(), between which a writer may be suspended.
+  std::uint64_t Reserve() { return head_.fetch_add(1, std::memory_order_relaxed); }
+  void Write(std::uint64_t number, const Event& event) {
     Slot& slot = slots_[number % kCapacity];
     slot.sequence.store(2 * number + 1, std::memory_order_relaxed);
     // Release, so that none of these is seen before the odd number is.
@@ -81,7 +86,12 @@ class EventRing {
       const Slot& slot = slots_[reader->next % kCapacity];
       const std::uint64_t expected = 2 * reader->next + 2;
       const std::uint64_t before = slot.sequence.load(std::memory_order_acquire);
-      if (before < expected) return false;  // Its writer has not finished.
+      if (before < expected) {  // Its writer has not finished, or an older one came in between.
+        if (head - reader->next <= kPatience) return false;
+        ++reader->lost;
+        ++reader->next;
+        continue;
+      }
       Unpack(slot.action.load(std::memory_order_acquire), event);
       event->value = slot.value.load(std::memory_order_acquire);
       event->ticks = slot.ticks.load(std::memory_order_acquire);

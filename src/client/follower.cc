@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "switching/look_ahead.h"
+
 namespace perseus::client {
 namespace {
 
@@ -342,7 +344,7 @@ void Follower::JudgeChange(std::size_t row, std::int64_t begin_ns, std::int64_t 
 
 // Half of the old, half of the new; the new alone where there is no old.
 void Follower::Learn(double measured, double* value, bool* is_measured) {
-  *value = *is_measured ? (*value + measured) / 2 : measured;
+  *value = switching::Learned(*value, measured, *is_measured);
   *is_measured = true;
 }
 

@@ -208,6 +208,7 @@ class Follower {
   int ClockBefore(std::size_t row) const;
   std::int64_t PatienceNs() const;
   int NextFirstClock() const;
+  struct Ahead;
   Target TargetNow() const;
   Target LookAhead(Target target, std::int64_t now_ns, const LatencyRecord& latency,
                    std::int64_t* wake_at_ns) const;

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <cmath>
 
 #include "client/follower.h"
 #include "client/ticks.h"
+#include "switching/look_ahead.h"
 
 namespace perseus::client {
 namespace {
@@ -52,46 +54,44 @@ Follower::Target Follower::TargetNow() const {
   return {size, first != 0 ? first : clock_mhz_};
 }
 
+// What is expected of this iteration, nanoseconds, as LookAhead() asks for it.
+struct Follower::Ahead {
+  const Follower& self;
+
+  static constexpr bool looks_far() { return true; }
+  static bool NothingIsDue(int, double, double) { return false; }
+  int size() const { return static_cast<int>(self.clocks_.size()); }
+  int Clock(int row) const {
+    return row == size() ? self.NextFirstClock() : self.clocks_[static_cast<std::size_t>(row)];
+  }
+  double Gap(int row) const { return row == size() ? self.wrap_gap_ns_ : RowAt(row).gap_ns; }
+  double Duration(int row) const { return RowAt(row).duration_ns; }
+  const Row& RowAt(int row) const { return self.rows_[static_cast<std::size_t>(row)]; }
+  static bool Changes(int from, int to) { return to != from && to != 0; }
+  static bool Lowers(int from, int to) { return from == 0 || to < from; }
+};
+
 // The row whose clock must be called for by now; and when the next call is due.
 Follower::Target Follower::LookAhead(Target target, std::int64_t now_ns,
                                      const LatencyRecord& latency, std::int64_t* wake_at_ns) const {
-  const auto size = std::ssize(clocks_);
-  if (!settings_.ahead || !in_iteration_ || target.row >= size) return target;
-  const auto now = static_cast<double>(now_ns);
-  const auto high = static_cast<double>(latency.HighNs());
-  const auto least = static_cast<double>(latency.LeastNs());
-  const Row& first = rows_[static_cast<std::size_t>(target.row)];
+  if (!settings_.ahead || !in_iteration_ || target.row >= std::ssize(clocks_)) return target;
+  const bool running = target.row == row_;
   // Gaps of first rows count from the iteration's begin.
-  const std::int64_t since_ns = target.row == 0 ? iteration_begin_ns_ : row_end_ns_;
-  const double begin = target.row == row_
-                           ? static_cast<double>(row_begin_ns_)
-                           : std::max(now, static_cast<double>(since_ns) + first.gap_ns);
-  double lasts = first.duration_ns;
-  double end = std::max(now, begin + lasts);
-  for (std::ptrdiff_t next = target.row + 1; next <= size; ++next) {
-    const bool wraps = next == size;
-    const int mhz = wraps ? NextFirstClock() : clocks_[static_cast<std::size_t>(next)];
-    const double gap = wraps ? wrap_gap_ns_ : rows_[static_cast<std::size_t>(next)].gap_ns;
-    const double starts = end + gap;
-    if (mhz != target.mhz && mhz != 0) {
-      const double soonest = end - least - settings_.max_early_loss * lasts;
-      const bool lowers = target.mhz == 0 || mhz < target.mhz;
-      const double fire = std::min(end, lowers ? std::max(starts - high, soonest) : starts - high);
-      // What was called for once is not taken back when predictions shift.
-      if (fire > now && first_row_ + next > called_row_) {
-        *wake_at_ns = std::min(*wake_at_ns, static_cast<std::int64_t>(fire) + 1);
-        break;
-      }
-      target = {next, mhz};
-      // No change is passed over before it was called for: a latency that was once
-      // measured too long could otherwise jump from low clock to low clock for good.
-      if (first_row_ + next > called_row_) break;
-    }
-    if (wraps) break;
-    lasts = rows_[static_cast<std::size_t>(next)].duration_ns;
-    end = starts + lasts;
+  const std::int64_t before_ns = target.row == 0 ? iteration_begin_ns_ : row_end_ns_;
+  const switching::RankPlace place = {
+      .now = static_cast<double>(now_ns),
+      .row = static_cast<int>(target.row),
+      .running = running,
+      .since = static_cast<double>(running ? row_begin_ns_ : before_ns),
+      .called_row = static_cast<int>(std::max<std::int64_t>(-1, called_row_ - first_row_))};
+  const switching::CallRule rule = {.high = static_cast<double>(latency.HighNs()),
+                                    .least = static_cast<double>(latency.LeastNs()),
+                                    .max_early_loss = settings_.max_early_loss};
+  const switching::ClockChoice choice = switching::LookAhead(Ahead{*this}, rule, place);
+  if (std::isfinite(choice.due)) {
+    *wake_at_ns = std::min(*wake_at_ns, static_cast<std::int64_t>(choice.due) + 1);
   }
-  return target;
+  return {choice.row, choice.clock};
 }
 
 // Planned changes since the last call that a call for row `number` overtakes.

@@ -115,7 +115,7 @@ void RankCaller::Decide(double now) {
   }
 }
 
-// Whether the walk of DecideAhead() over the rows after `row`, which ends at `end`, would find no
+// Whether the walk of LookAhead() over the rows after `row`, which ends at `end`, would find no
 // call to make or wait for: it would stop before the next row with another knob. Certain rows
 // only; without it every decision would walk as far as a latency reaches.
 bool RankCaller::NothingIsDue(int row, double end, double soon) {
@@ -140,53 +140,44 @@ bool RankCaller::NothingIsDue(int row, double end, double soon) {
   return surely - rules_->high_seconds() > soon;
 }
 
-// As the client's follower decides: see docs/emulation.md.
-void RankCaller::DecideAhead(double now) {
-  wake_seconds_ = kNever;
-  const int size = static_cast<int>(knobs_.size());
-  int row = running_ ? row_ : row_ + 1;
-  int knob = knobs_[row];
-  double lasts = rows_[row].duration_seconds;
-  const double expected = running_ ? begin_seconds_ + lasts : end_seconds_ + rows_[row].gap_seconds;
-  const double soon = std::max(now, expected);
-  double end = running_ ? soon : soon + lasts;
-  const double high = rules_->high_seconds();
-  const int last = NothingIsDue(row, end, soon) ? row : size;
-  for (int next = row + 1; next <= last; ++next) {
-    const bool wraps = next == size;
-    const bool fresh = next > called_row_;
-    // No call for this one or for a later one is due before `soon`.
-    if (fresh && end - high > soon) break;
-    const int wanted = wraps ? knobs_.front() : knobs_[next];
-    const double gap = wraps ? forecast_->wrap_gap_seconds[rank_] : rows_[next].gap_seconds;
-    const double starts = end + gap;
-    if (wanted != knob) {
-      double due = starts - high;
-      if (rules_->Lowers(knob, wanted)) {
-        due =
-            std::max(due, end - rules_->least_seconds() - rules_->switching.max_early_loss * lasts);
-      }
-      due = std::min(end, due);
-      if (fresh && due > now) {
-        // Later ones shift with what is waited for.
-        if (due <= expected) wake_seconds_ = due;
-        break;
-      }
-      row = next;
-      knob = wanted;
-      if (fresh) break;
-    }
-    if (wraps) break;
-    lasts = rows_[next].duration_seconds;
-    end = starts + lasts;
+// What is expected of this iteration, seconds, as LookAhead() asks for it.
+struct RankCaller::Ahead {
+  RankCaller* self;
+
+  // Later calls shift with what is waited for.
+  static constexpr bool looks_far() { return false; }
+  bool NothingIsDue(int row, double end, double soon) const {
+    return self->NothingIsDue(row, end, soon);
   }
-  if (knob == clock_->in_effect) return;
+  int size() const { return static_cast<int>(self->knobs_.size()); }
+  int Clock(int row) const { return row == size() ? self->knobs_.front() : self->knobs_[row]; }
+  double Gap(int row) const {
+    return row == size() ? self->forecast_->wrap_gap_seconds[self->rank_]
+                         : self->rows_[row].gap_seconds;
+  }
+  double Duration(int row) const { return self->rows_[row].duration_seconds; }
+  static bool Changes(int from, int to) { return to != from; }
+  bool Lowers(int from, int to) const { return self->rules_->Lowers(from, to); }
+};
+
+void RankCaller::DecideAhead(double now) {
+  const CallRule rule = {.high = rules_->high_seconds(),
+                         .least = rules_->least_seconds(),
+                         .max_early_loss = rules_->switching.max_early_loss};
+  const ClockChoice choice = LookAhead(Ahead{this}, rule,
+                                       {.now = now,
+                                        .row = running_ ? row_ : row_ + 1,
+                                        .running = running_,
+                                        .since = running_ ? begin_seconds_ : end_seconds_,
+                                        .called_row = called_row_});
+  wake_seconds_ = choice.due <= choice.expected ? choice.due : kNever;
+  if (choice.clock == clock_->in_effect) return;
   if (now < clock_->allowed_seconds) {
     wake_seconds_ = std::min(wake_seconds_, clock_->allowed_seconds);
     return;
   }
-  Begin(knob, now);
-  called_row_ = row;
+  Begin(choice.clock, now);
+  called_row_ = choice.row;
 }
 
 void RankCaller::Begin(int knob, double now) {

@@ -12,6 +12,7 @@
 #include "common/word_hash.h"
 #include "switching/clock_state.h"
 #include "switching/forecast.h"
+#include "switching/look_ahead.h"
 
 namespace perseus::switching {
 
@@ -71,12 +72,13 @@ class RankCaller {
   void Advance(double seconds);
   void Step();
   void Ask(int knob, double seconds);
+  struct Ahead;
   void Decide(double now);
   void DecideAhead(double now);
   bool NothingIsDue(int row, double end, double soon);
   void Begin(int knob, double now);
   void Learn(double measured, double* value) const {
-    *value = forecast_->measured ? (*value + measured) / 2 : measured;
+    *value = Learned(*value, measured, forecast_->measured);
   }
 
   const SwitchingRules* rules_;

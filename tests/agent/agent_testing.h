@@ -99,6 +99,7 @@ class TestAgent {
     options_.driver = "fake";
     options_.socket_path = folder_.Path("agent.sock");
     options_.journal_path = folder_.Path("agent.journal");
+    options_.gpu_locks = folder_.Path("gpus");
     options_.stop_patience = std::chrono::seconds(20);
   }
   ~TestAgent() { EXPECT_TRUE(Stop().has_value()); }

@@ -120,7 +120,8 @@ std::vector<std::string> Drill::PlaceArguments() const {
   const std::string driver = options_.driver == "nvml"
                                  ? fmt::format("nvml:{}", PERSEUS_FAKE_NVML_LIBRARY)
                                  : "simulated:" + folder_.Path("gpus");
-  return {"--driver", driver, "--socket", Socket(), "--journal", JournalPath()};
+  return {"--driver",  driver,        "--socket",    Socket(),
+          "--journal", JournalPath(), "--gpu-locks", folder_.Path("locks")};
 }
 
 // Which GPUs the fake library shows.

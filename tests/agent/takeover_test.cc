@@ -7,11 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "agent/agent_testing.h"
+#include "agent/gpu_claim.h"
 #include "agent/release.h"
 #include "perseus/file.h"
 
@@ -82,6 +84,57 @@ TEST(Takeover, ReleasesWhatAnUnwritableJournalNames) {
   ASSERT_TRUE(released) << released.error().message;
   EXPECT_EQ(released->released, 1);
   EXPECT_THAT(driver->gpu(1).changes(), ElementsAre("release"));
+}
+
+// Somebody took the journal away while no agent ran.
+class LostJournal : public ::testing::TestWithParam<bool> {
+ protected:
+  LostJournal() {
+    const std::string& path = agent_.options().journal_path;
+    EXPECT_TRUE(Journal::Open(path)->Add(kSecondHolder));
+    std::filesystem::remove(path);
+    if (GetParam()) std::filesystem::create_symlink("/nonexistent/journal", path);
+  }
+
+  TestAgent agent_;
+};
+
+TEST_P(LostJournal, HasAllGpusRestored) {
+  ASSERT_TRUE(agent_.gpu(1).LockClock(600));
+  ASSERT_TRUE(agent_.Start());
+  EXPECT_TRUE(agent_.gpu(0).WaitForCalls(1));
+  EXPECT_TRUE(agent_.gpu(1).WaitForLocked(std::nullopt));
+  EXPECT_EQ(agent_.log().Count("event=journal_corrupt"), 1);
+}
+
+// `perseus agent release --journaled`, as the unit runs it.
+TEST_P(LostJournal, IsToldToTheServiceManager) {
+  const std::string& path = agent_.options().journal_path;
+  const auto named = JournalNamesGpus(path);
+  ASSERT_TRUE(named) << named.error().message;
+  EXPECT_TRUE(*named);
+  const auto driver = std::make_shared<FakeDriver>(2);
+  const ReleaseScope scope = {.gpu = "", .journaled = true};
+  const auto released = ReleaseDirectly(driver, path, scope, std::chrono::seconds(20));
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_EQ(released->released, 2);
+  EXPECT_FALSE(JournalNamesGpus(path).value_or(true));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, LostJournal, ::testing::Bool(), [](const auto& way) {
+  return std::string(way.param ? "ADanglingLink" : "Deleted");
+});
+
+// Its whole folder is gone, or the next agent writes another one.
+TEST(Takeover, RestoresWhatAGpuLockNames) {
+  TestAgent agent;
+  GpuClaim::Take(agent.options().gpu_locks, kSecondHolder)->Mark(true);
+  ASSERT_TRUE(agent.gpu(1).LockClock(600));
+  ASSERT_TRUE(agent.Start());
+  EXPECT_TRUE(agent.gpu(1).WaitForLocked(std::nullopt));
+  EXPECT_EQ(agent.log().Count("event=restore_from_gpu_lock"), 1);
+  EXPECT_THAT(agent.gpu(0).changes(), IsEmpty());
+  ASSERT_TRUE(agent.Stop());
 }
 
 TEST(Takeover, KeepsAGpuInTheJournalThatIsNotThere) {

@@ -68,6 +68,44 @@ TEST(EventRing, LosesTheOldestAndCountsThem) {
   EXPECT_EQ(read + reader.lost, static_cast<std::uint64_t>(kPushed));
 }
 
+// What others say in the meantime is not held up: only the one event is lost.
+TEST(EventRing, GivesUpOnAWriterThatIsSuspended) {
+  const HotPagePointer page = Page();
+  EventRing& ring = page->ring;
+  EventRing::Reader reader;
+  Event event;
+  const std::uint64_t suspended = ring.Reserve();
+  for (std::uint64_t i = 1; i < EventRing::kPatience; ++i) ring.Push({.value = 1});
+  EXPECT_FALSE(ring.Pop(&reader, &event));  // It may come yet.
+  ring.Push({.value = 1});
+  std::uint64_t read = 0;
+  while (ring.Pop(&reader, &event)) ++read;
+  EXPECT_EQ(read, EventRing::kPatience);
+  EXPECT_EQ(reader.lost, 1U);
+  ring.Write(suspended, {.value = 2});
+  EXPECT_FALSE(ring.Pop(&reader, &event));  // Too late.
+}
+
+// It puts its old event where a newer one was, for which the reader would wait another lap.
+TEST(EventRing, GivesUpOnAnEventThatALapOldWriterReplaced) {
+  const HotPagePointer page = Page();
+  EventRing& ring = page->ring;
+  EventRing::Reader reader;
+  Event event;
+  const std::uint64_t suspended = ring.Reserve();
+  for (std::uint64_t i = 0; i < EventRing::kCapacity; ++i) ring.Push({.value = 1});
+  ring.Write(suspended, {.value = 2});
+  for (std::uint64_t i = 0; i < EventRing::kPatience; ++i) ring.Push({.value = 1});
+  std::uint64_t read = 0;
+  while (ring.Pop(&reader, &event)) {
+    EXPECT_EQ(event.value, 1);
+    ++read;
+  }
+  const std::uint64_t pushed = 1 + EventRing::kCapacity + EventRing::kPatience;
+  EXPECT_EQ(read + reader.lost, pushed);
+  EXPECT_EQ(reader.next, pushed);
+}
+
 // Under ThreadSanitizer, too: forward and backward run on different threads.
 TEST(EventRing, ReadsWholeEventsWhileThreadsWrite) {
   const HotPagePointer page = Page();

@@ -1,6 +1,6 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""The real binary: server, agent with a relay, ranks as processes of their own.
+"""The real binary: server, agent and relay, ranks as processes of their own.
 
 `PERSEUS_BINARY`, `PERSEUS_CLIENT_LIBRARY` and `PERSEUS_MAKE_GPUS` name what was built.
 """
@@ -70,9 +70,9 @@ def eventually(holds: Callable[[], bool]) -> bool:
 
 
 class Node:
-    """An agent with a relay, on simulated GPUs."""
+    """An agent on simulated GPUs, and a relay beside it."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, server: str) -> None:
         self.gpus = folder / "gpus"
         if not self.gpus.exists():
             gpu = f"[[gpus]]\nclocks_mhz = [{LOW}, 1200, {HIGH}]\ncall_ms = 0.2\nsettle_ms = 0\n"
@@ -85,10 +85,11 @@ class Node:
                 [
                     *(str(BINARY), "agent", "--driver", f"simulated:{self.gpus}"),
                     *("--socket", str(self.agent), "--journal", str(folder / "journal")),
-                    *options,
                 ],
                 stderr=log,
             )
+            command = [str(BINARY), "agent", "relay", "--server", server]
+            self.relay = subprocess.Popen([*command, "--socket", str(self.server)], stderr=log)
 
     def status(self) -> Any:
         """Return what `perseus agent status --json` says."""
@@ -203,7 +204,7 @@ def test_answers_are_the_servers(server: Server, relay: Path) -> None:
 @pytest.mark.skipif(not LIBRARY or not MAKE_GPUS, reason="no client library was built")
 def test_a_node_of_real_clients(server: Server, tmp_path: Path) -> None:
     """Four ranks train through one agent: leases beside the relay, one poll, the server's end."""
-    node = Node(tmp_path, "--server", server.url)
+    node = Node(tmp_path, server.url)
     ranks: list[Rank] = []
     try:
         assert eventually(node.server.exists), node.log.read_text()
@@ -217,7 +218,7 @@ def test_a_node_of_real_clients(server: Server, tmp_path: Path) -> None:
         assert eventually(lambda: bool(server.call("GET", path)[1]["refined"]))
         version = server.call("GET", path)[1]["plan"]["version"]
         assert eventually(lambda: all_follow(version)), [r.says for r in ranks]
-        # Clocks are set through the same agent: the first stage has two in its plan.
+        # Clocks are set through the agent: the first stage has two in its plan.
         assert eventually(lambda: all({LOW, HIGH} <= set(ranks[i].says["clocks"]) for i in (0, 2)))
         status = node.status()
         owners = {gpu["owner"]["pid"] for gpu in status["gpus"] if gpu["owner"]}
@@ -247,9 +248,10 @@ def test_a_node_of_real_clients(server: Server, tmp_path: Path) -> None:
         assert eventually(lambda: all(r.says["iteration"] > enough for r in ranks))
         assert ask(node.server, "GET", "/healthz")[0] == 200
 
-        # So does the agent: its clocks are back, its sockets gone, in time.
-        node.process.send_signal(signal.SIGTERM)
-        assert node.process.wait(PATIENCE) == 0, node.log.read_text()
+        # So do relay and agent: clocks are back, sockets gone, in time.
+        for process in (node.relay, node.process):
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) == 0, node.log.read_text()
         assert not node.server.exists()
         assert not node.agent.exists()
         for rank in ranks:
@@ -258,24 +260,23 @@ def test_a_node_of_real_clients(server: Server, tmp_path: Path) -> None:
         for rank in ranks:
             rank.process.kill()
             rank.process.wait()
-        node.process.kill()
-        node.process.wait()
+        for process in (node.relay, node.process):
+            process.kill()
+            process.wait()
 
 
-@pytest.mark.skipif(not MAKE_GPUS, reason="no simulated GPUs were built")
-def test_an_agent_leases_though_its_relay_cannot_start(tmp_path: Path) -> None:
-    """Clocks are its first duty; but an address that is none is a mistake to be told."""
-    node = Node(tmp_path, "--server", "http://127.0.0.1:9", "--server-token-file", "/nonexistent")
-    try:
-        assert eventually(lambda: node.status() is not None)
-        assert eventually(lambda: "event=relay_failed" in node.log.read_text())
-        assert not node.server.exists()
-    finally:
-        node.process.terminate()
-        assert node.process.wait(PATIENCE) == 0
-    wrong = Node(tmp_path, "--server", "perseus")
-    assert wrong.process.wait(PATIENCE) == 2
-    assert "no server's address" in wrong.log.read_text()
+def test_the_agent_itself_reaches_no_server() -> None:
+    """What may set clocks meets nothing from a network; the sentence says what does."""
+    for flag in ("--server", "--server-token-file", "--server-ca"):
+        done = subprocess.run(
+            [str(BINARY), "agent", flag, "x", "--driver", "simulated:/nonexistent"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 2
+        assert "'perseus agent relay'" in done.stderr
 
 
 def test_what_a_relay_needs(tmp_path: Path) -> None:

@@ -7,8 +7,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import pty
+import signal
 import subprocess
 import sys
 import threading
@@ -326,6 +329,80 @@ def job_command(server: Server, *words: str, fails: bool = False) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == (2 if fails else 0), done.stderr
     return done.stderr if fails else done.stdout
+
+
+def test_deletion_asks_on_a_terminal(server: Server) -> None:
+    """Only there, and not with --yes."""
+    made = server.call("POST", "/api/v1/jobs", {"name": "llama", "job": SETTINGS})[1]
+
+    def delete(answer: str, *words: str) -> str:
+        ours, theirs = pty.openpty()
+        os.write(ours, answer.encode())
+        done = subprocess.run(
+            [str(BINARY), "job", "delete", made["id"], *words, "--server", server.url],
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            text=True,
+            timeout=60,
+        )
+        os.close(theirs)
+        os.close(ours)
+        assert done.returncode == 0
+        return done.stdout
+
+    assert delete("\n") == "Nothing is deleted.\n"
+    assert delete("n\n") == "Nothing is deleted.\n"
+    assert server.call("GET", f"/api/v1/jobs/{made['id']}")[0] == 200
+    assert "is deleted" in delete("", "--yes")
+    made = server.call("POST", "/api/v1/jobs", {"name": "llama", "job": SETTINGS})[1]
+    assert "is deleted" in delete("y\n")
+
+
+def test_a_watcher_learns_that_the_server_is_gone(tmp_path: Path) -> None:
+    """A server that is stopped sends no end of its stream; one that is killed does."""
+    server = Server(BINARY, tmp_path / "jobs.db")
+    made = server.call("POST", "/api/v1/jobs", {"name": "llama", "job": SETTINGS})[1]
+    path = f"/api/v1/jobs/{made['id']}"
+    watcher = subprocess.Popen(
+        [str(BINARY), "job", "watch", "llama", "--server", server.url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert watcher.stdout is not None
+    assert watcher.stderr is not None
+    points = itertools.count(1)
+
+    def hears() -> None:
+        """See a change; the first ones may come before it listens."""
+        ended = threading.Event()
+
+        def change() -> None:
+            while not ended.wait(0.1):
+                server.call("PUT", path + "/point", {"at": f"1.{next(points):04}x"})
+
+        changing = threading.Thread(target=change)
+        changing.start()
+        assert watcher.stdout is not None
+        line = watcher.stdout.readline()
+        ended.set()
+        changing.join()
+        assert made["id"] in line or "llama" in line
+
+    try:
+        hears()
+        os.kill(server.pid, signal.SIGSTOP)
+        assert "The server is gone since" in watcher.stderr.readline()
+        os.kill(server.pid, signal.SIGCONT)
+        assert "The server is back" in watcher.stderr.readline()
+        hears()
+        server.kill()
+        assert "The server is gone since" in watcher.stderr.readline()
+    finally:
+        watcher.kill()
+        watcher.wait()
+        server.kill()
 
 
 def test_the_job_command(server: Server, tmp_path: Path) -> None:
