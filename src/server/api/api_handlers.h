@@ -7,15 +7,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "http/server.h"
 #include "server/api/api_text.h"
+#include "server/api/routes.h"
+#include "server/domain/caller.h"
 #include "server/runtime/job_service.h"
 
-// Handlers about one job, which the first parameter of the route names.
+// What stands between a route and its handler: the query, the token's jobs, the condition.
 namespace perseus::server {
 
 inline Failure NoSuchJob(const std::string& id) {
@@ -27,56 +30,69 @@ inline constexpr const char* kStaleHeader = "Perseus-Stale";
 inline constexpr const char* kStaleSentence =
     "the store does not answer; this is what was known before";
 
-// That answer at once.
-using JobAnswer = std::function<http::Response(ManagedJob& job, const http::Request& request)>;
+// One request, as its handler sees it: as long as the handler runs.
+struct Call {
+  JobService& service;
+  const http::Request& request;
+  const std::vector<std::string>& parameters;
+  const http::Responder& responder;
+  Caller caller;
+};
 
-// Whoever looks at a job sees what any server was told before, or is told that he does not.
-inline http::Handler OnJob(JobService& service, JobAnswer answer) {
-  return [&service, answer = std::move(answer)](const http::Request& request,
-                                                const std::vector<std::string>& parameters,
-                                                const http::Responder& responder) {
-    bool is_stale = false;
-    const auto job = request.method == "GET" ? service.GetFresh(parameters[0], &is_stale)
-                                             : service.Get(parameters[0]);
-    http::Response response = job ? answer(**job, request) : FailureResponse(job.error());
-    if (job && is_stale) response.headers.emplace_back(kStaleHeader, kStaleSentence);
-    responder.Send(std::move(response));
-  };
-}
+// Whether the token may see the job, and change it as far as its role goes.
+bool Sees(const http::TokenBinding& binding, const ManagedJob& job);
+// The refusal of a new job with this client key; none: the token may create it, or sees the one
+// that there is.
+std::optional<http::Response> CheckMayCreate(const Call& call, const std::string& client_key);
 
-// That answer later; ranks, which wait for what comes and do not look.
-using JobHandler =
-    std::function<void(const std::shared_ptr<ManagedJob>& job, const http::Request& request,
-                       const http::Responder& responder)>;
+// Makes routes of rows and handlers. The query fits the row before a handler is called.
+class RouteMaker {
+ public:
+  RouteMaker(JobService& service, std::vector<http::Route>* routes)
+      : service_(service), routes_(routes) {}
 
-inline http::Handler OnJobLater(JobService& service, JobHandler handle) {
-  return [&service, handle = std::move(handle)](const http::Request& request,
-                                                const std::vector<std::string>& parameters,
-                                                const http::Responder& responder) {
-    const auto job = service.Get(parameters[0]);
-    if (job) {
-      handle(*job, request, responder);
-    } else {
-      responder.Send(FailureResponse(job.error()));
-    }
-  };
-}
+  // Answers at once, or later.
+  using Answer = std::function<http::Response(const Call& call)>;
+  using Handler = std::function<void(const Call& call)>;
+  void On(const RouteRow& row, Answer answer);
+  void OnLater(const RouteRow& row, Handler handler);
+
+  // The same about the job that the first parameter of the path names. Whoever looks at a job
+  // sees what any server was told before, or is told that he does not. A change is not made
+  // where nobody waits for its answer any more, or where the job is past its revision.
+  using JobAnswer = std::function<http::Response(ManagedJob& job, const Call& call)>;
+  using JobHandler = std::function<void(const std::shared_ptr<ManagedJob>& job, const Call& call)>;
+  void OnJob(const RouteRow& row, JobAnswer answer);
+  // Ranks, which wait for what comes and do not look.
+  void OnJobLater(const RouteRow& row, JobHandler handler);
+
+ private:
+  JobService& service_;
+  std::vector<http::Route>* const routes_;
+};
+
+void AddJobRoutes(RouteMaker* routes);
+void AddJobListRoute(RouteMaker* routes);
+void AddRankRoutes(RouteMaker* routes);
+void AddMeasurementRoutes(RouteMaker* routes);
+void AddProfileRoutes(RouteMaker* routes);
+void AddPlanRoutes(RouteMaker* routes);
+void AddStragglerRoutes(RouteMaker* routes);
+void AddWatchRoutes(RouteMaker* routes);
+void AddEventRoutes(RouteMaker* routes);
+// The wire of Zeus' pipeline frequency optimizer, as its 0.16 client speaks it.
+void AddZeusRoutes(RouteMaker* routes);
 
 // Sends what `answer` makes of the first version after `after`; to nobody,
 // once the client is gone.
-inline void AnswerWhenNew(
+void AnswerWhenNew(
     const std::shared_ptr<ManagedJob>& job, std::int64_t after, double seconds,
     const http::Responder& responder,
-    std::function<http::Response(const std::shared_ptr<const PublishedPlan>&)> answer) {
-  const std::int64_t ticket = job->AwaitPlan(
-      after, seconds,
-      [responder, answer = std::move(answer)](const std::shared_ptr<const PublishedPlan>& plan) {
-        if (responder.alive()) responder.Send(answer(plan));
-      });
-  responder.OnGone([weak = std::weak_ptr(job), ticket] {
-    if (const auto waited = weak.lock()) waited->board().Forget(ticket);
-  });
-}
+    std::function<http::Response(const std::shared_ptr<const PublishedPlan>&)> answer);
+
+// The job as it is now, with its revision as ETag; or why it was not done.
+http::Response ShowJob(const ManagedJob& job, int status = 200);
+http::Response ShowJob(const ManagedJob& job, const Outcome<void>& done);
 
 }  // namespace perseus::server
 

@@ -1,11 +1,10 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Jobs: create, list, show, point, export, finish, delete.
+// One job: create, show, point, export, finish, delete.
 
 #include <fmt/format.h>
 
-#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,8 +13,8 @@
 #include <vector>
 
 #include "perseus/plan_file.h"
-#include "server/api/api.h"
 #include "server/api/api_handlers.h"
+#include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
 #include "server/api/job_json.h"
 #include "server/planning/job_spec.h"
@@ -23,16 +22,36 @@
 namespace perseus::server {
 namespace {
 
-using http::Request;
-using http::Responder;
 using http::Response;
-using http::Role;
 
-// A profile of 250,000 rows; it takes twenty times its text while it is read.
-constexpr std::size_t kMostJobBytes = std::size_t{8} << 20;
 // The profile is one text. The settings are copied to an object whose keys are looked
 // for one by one.
 constexpr int kMostJobValues = 20'000;
+
+constexpr Member kNewJobMembers[] = {
+    Text("client_key").Most(256).Sometimes(), Text("name").Most(256).Sometimes(),
+    Object("job", "JobSettings"),
+    Text("profile_csv").Most(rows::kMostJobBytes).Sometimes().Says("Missing: the ranks measure.")};
+constexpr ObjectSchema kNewJobSchema = {
+    .name = "NewJob", .members = kNewJobMembers, .is_closed = true};
+constexpr Member kPointMembers[] = {NumberOrText("at").Says(
+    "1.05x (of the time at maximum clocks), seconds, fastest, economic or tstar")};
+constexpr ObjectSchema kPointSchema = {
+    .name = "Point", .members = kPointMembers, .is_closed = true};
+constexpr ObjectSchema kNewJobSchemas[] = {kNewJobSchema, kPointSchema};
+// Beside the fields of job files.
+constexpr Member kJobSettingsMembers[] = {
+    Text("model").Most(256).Optional().Says(
+        "A label: the job takes over the profile of an earlier one with the same label, layout "
+        "(stages, schedule, tensor parallelism, `microbatch_size` where given) and GPUs, if there "
+        "is one."),
+    Number("microbatch_size").In(kPositive).Optional(),
+    Boolean("reuse_profile").Optional().Says("false: the ranks measure all the same.")};
+constexpr ObjectSchema kJobSettings = {
+    .name = "JobSettings",
+    .members = kJobSettingsMembers,
+    .about = "The fields of job files (docs/files.md) but those that name files.",
+    .is_closed = true};
 
 struct NewJob {
   std::string client_key;
@@ -44,11 +63,10 @@ struct NewJob {
 Outcome<NewJob> ReadNewJob(const std::string& body) {
   NewJob job;
   const auto read_job = [&](const TreeCursor& root) {
-    constexpr std::array<std::string_view, 4> kKeys = {"client_key", "name", "job", "profile_csv"};
-    root.AllowOnly(kKeys);
+    AllowOnly(kNewJobSchema, root);
     job.client_key = FindText(root, "client_key", 256);
     job.name = FindText(root, "name", 256);
-    job.profile_csv = FindText(root, "profile_csv", kMostJobBytes);
+    job.profile_csv = FindText(root, "profile_csv", rows::kMostJobBytes);
     root.Get("job");
   };
   const Outcome<void> read = ReadBody(body, read_job, kMostJobValues);
@@ -59,40 +77,30 @@ Outcome<NewJob> ReadNewJob(const std::string& body) {
   return job;
 }
 
-Response CreateJob(JobService& service, const Request& request) {
-  Outcome<NewJob> job = ReadNewJob(request.body);
+Response CreateJob(const Call& call) {
+  Outcome<NewJob> job = ReadNewJob(call.request.body);
   if (!job) return FailureResponse(job.error());
+  if (auto refusal = CheckMayCreate(call, job->client_key)) return *std::move(refusal);
   Outcome<JobSpec> spec = MakeJobSpec(job->settings_json, job->profile_csv);
   if (!spec) return FailureResponse(spec.error());
   spec->client_key = job->client_key;
   spec->name = job->name;
-  const Outcome<JobService::Created> created = service.Create(*spec);
+  const Outcome<JobService::Created> created = call.service.Create(*spec);
   if (!created) return FailureResponse(created.error());
-  Response response = JsonAnswer(created->is_new ? 201 : 200, JobJson(created->job->View()));
+  Response response = ShowJob(*created->job, created->is_new ? 201 : 200);
   response.headers.emplace_back("Location", "/api/v1/jobs/" + created->job->id());
   return response;
 }
 
-Response ListJobs(JobService& service) {
-  nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
-  bool is_stale = false;
-  for (const auto& job : service.FreshJobs(&is_stale)) jobs.push_back(JobSummaryJson(job->View()));
-  Response response = JsonAnswer(200, {{"jobs", std::move(jobs)}});
-  if (is_stale) response.headers.emplace_back(kStaleHeader, kStaleSentence);
-  return response;
-}
-
-Response SetPoint(ManagedJob& job, const Request& request) {
+Response SetPoint(ManagedJob& job, const Call& call) {
   std::string at;
-  const Outcome<void> read = ReadBody(request.body, [&](const TreeCursor& root) {
-    constexpr std::array<std::string_view, 1> kKeys = {"at"};
-    root.AllowOnly(kKeys);
+  const Outcome<void> read = ReadBody(call.request.body, [&](const TreeCursor& root) {
+    AllowOnly(kPointSchema, root);
     const TreeCursor value = root.Get("at");
     at = value.IsNumber() ? fmt::format("{}", value.Number(kPositive)) : value.String();
   });
   if (!read) return FailureResponse(read.error());
-  const Outcome<void> set = job.SetTarget(at);
-  return set ? JsonAnswer(200, JobJson(job.View())) : FailureResponse(set.error());
+  return ShowJob(job, job.SetTarget(at));
 }
 
 // The published plan with a curve, or a failure that says what is missing.
@@ -103,7 +111,7 @@ Outcome<std::shared_ptr<const PublishedPlan>> PlanWithCurve(ManagedJob& job) {
               plan != nullptr ? plan->sentence : "the job has no frontier yet; ask again later");
 }
 
-Response GetFrontier(ManagedJob& job) {
+Response GetFrontier(ManagedJob& job, const Call& /*call*/) {
   const auto plan = PlanWithCurve(job);
   if (!plan) return FailureResponse(plan.error());
   Response response;
@@ -113,10 +121,8 @@ Response GetFrontier(ManagedJob& job) {
   return response;
 }
 
-Response GetPlanFile(ManagedJob& job, const Request& request) {
-  const auto pipeline = QueryInteger(request, "pipeline");
-  if (!pipeline) return FailureResponse(pipeline.error());
-  const std::int64_t number = pipeline->value_or(0);
+Response GetPlanFile(ManagedJob& job, const Call& call) {
+  const std::int64_t number = QueryInteger(call.request, "pipeline").value_or(0);
   if (number < 0 || number >= job.shape().data_parallel) {
     return FailureResponse(
         {FailureCode::kNotFound,
@@ -135,42 +141,26 @@ Response GetPlanFile(ManagedJob& job, const Request& request) {
   }
   PlanDocument document = (*plan)->curve->Document(*found);
   document.generator_name = "perseus serve";
-  document.generator_version = "1";
   return http::JsonResponse(200, FormatPlanJson(document));
 }
 
 }  // namespace
 
-void AddJobRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back({"POST", "/api/v1/jobs", Role::kTrain, kMostJobBytes, false,
-                     [&service](const Request& request, const auto&, const Responder& responder) {
-                       responder.Send(CreateJob(service, request));
-                     }});
-  routes->push_back({"GET",
-                     "/api/v1/jobs",
-                     Role::kRead,
-                     {},
-                     false,
-                     [&service](const Request&, const auto&, const Responder& responder) {
-                       responder.Send(ListJobs(service));
-                     }});
-  const auto add = [&](const char* method, const char* pattern, Role role, JobAnswer answer) {
-    routes->push_back({method, pattern, role, {}, false, OnJob(service, std::move(answer))});
-  };
-  add("GET", "/api/v1/jobs/{id}", Role::kRead,
-      [](ManagedJob& job, const Request&) { return JsonAnswer(200, JobJson(job.View())); });
-  add("DELETE", "/api/v1/jobs/{id}", Role::kOperate, [&service](ManagedJob& job, const Request&) {
-    const Outcome<void> deleted = service.Delete(job.id());
+Schemas NewJobSchemas() { return kNewJobSchemas; }
+const ObjectSchema& JobSettingsSchema() { return kJobSettings; }
+
+void AddJobRoutes(RouteMaker* routes) {
+  routes->On(RowOf("createJob"), CreateJob);
+  routes->OnJob(RowOf("getJob"), [](ManagedJob& job, const Call&) { return ShowJob(job); });
+  routes->OnJob(RowOf("deleteJob"), [](ManagedJob& job, const Call& call) {
+    const Outcome<void> deleted = call.service.Delete(job.id());
     return deleted ? NoContent() : FailureResponse(deleted.error());
   });
-  add("POST", "/api/v1/jobs/{id}/finish", Role::kTrain, [](ManagedJob& job, const Request&) {
-    const Outcome<void> finished = job.Finish();
-    return finished ? JsonAnswer(200, JobJson(job.View())) : FailureResponse(finished.error());
-  });
-  add("PUT", "/api/v1/jobs/{id}/point", Role::kOperate, SetPoint);
-  add("GET", "/api/v1/jobs/{id}/frontier", Role::kRead,
-      [](ManagedJob& job, const Request&) { return GetFrontier(job); });
-  add("GET", "/api/v1/jobs/{id}/plan.json", Role::kRead, GetPlanFile);
+  routes->OnJob(RowOf("finishJob"),
+                [](ManagedJob& job, const Call&) { return ShowJob(job, job.Finish()); });
+  routes->OnJob(RowOf("setPoint"), SetPoint);
+  routes->OnJob(RowOf("getFrontier"), GetFrontier);
+  routes->OnJob(RowOf("getPlanFile"), GetPlanFile);
 }
 
 }  // namespace perseus::server

@@ -5,22 +5,16 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 
-#include "server/api/api.h"
 #include "server/api/api_handlers.h"
 #include "server/api/api_text.h"
 #include "server/api/watch_json.h"
 
 namespace perseus::server {
 namespace {
-
-using http::Request;
-using http::Role;
 
 struct DetectionRequest {
   std::optional<DetectionMode> mode;
@@ -31,14 +25,12 @@ struct DetectionRequest {
 Outcome<DetectionRequest> ReadDetection(const std::string& body) {
   DetectionRequest detection;
   const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
-    constexpr std::array<std::string_view, 3> kKeys = {"mode", "threshold", "window"};
-    root.AllowOnly(kKeys);
+    AllowOnly(kNewDetectionSchema, root);
     if (const auto mode = FindSet(root, "mode")) {
       detection.mode = ParseDetectionMode(mode->String());
       if (!detection.mode) mode->FailExpected("off, advisory or act");
     }
-    detection.threshold =
-        FindNumber(root, "threshold", {.least = kLeastThreshold, .most = kMostThreshold});
+    detection.threshold = FindNumber(root, "threshold", kThresholds);
     if (const auto window = FindSet(root, "window")) {
       detection.window = window->Integer(kLeastWindow, kMostWindow);
     }
@@ -48,8 +40,8 @@ Outcome<DetectionRequest> ReadDetection(const std::string& body) {
 }
 
 // What is not named stays as it is.
-http::Response SetDetection(ManagedJob& job, const Request& request) {
-  const auto detection = ReadDetection(request.body);
+http::Response SetDetection(ManagedJob& job, const Call& call) {
+  const auto detection = ReadDetection(call.request.body);
   if (!detection) return FailureResponse(detection.error());
   const auto settings = job.SetWatch([&](WatchSettings* to) {
     to->mode = detection->mode.value_or(to->mode);
@@ -60,15 +52,14 @@ http::Response SetDetection(ManagedJob& job, const Request& request) {
                   : FailureResponse(settings.error());
 }
 
-http::Response ShowDetection(ManagedJob& job, const Request& /*request*/) {
+http::Response ShowDetection(ManagedJob& job, const Call& /*call*/) {
   return JsonAnswer(200, DetectionJson(job.View().watch));
 }
 
 Outcome<ComparisonBlocks> ReadComparison(const std::string& body) {
   ComparisonBlocks blocks;
   const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
-    constexpr std::array<std::string_view, 2> kKeys = {"every", "iterations"};
-    root.AllowOnly(kKeys);
+    AllowOnly(kNewComparisonSchema, root);
     blocks.every = root.Get("every").Integer(0, ComparisonBlocks::kMostEvery);
     if (const auto iterations = FindSet(root, "iterations")) {
       blocks.iterations = iterations->Integer(0, ComparisonBlocks::kMostEvery);
@@ -92,26 +83,22 @@ http::Response SetComparison(ManagedJob& job, const ComparisonBlocks& blocks) {
                   : FailureResponse(settings.error());
 }
 
-http::Response ShowSavings(ManagedJob& job, const Request& /*request*/) {
+http::Response ShowSavings(ManagedJob& job, const Call& /*call*/) {
   return JsonAnswer(200, SavingsJson(job.View()));
 }
 
 }  // namespace
 
-void AddWatchRoutes(JobService& service, std::vector<http::Route>* routes) {
-  const auto add = [&](const char* method, const char* pattern, Role role, JobAnswer answer) {
-    routes->push_back({method, pattern, role, {}, false, OnJob(service, std::move(answer))});
-  };
-  add("PUT", "/api/v1/jobs/{id}/detection", Role::kOperate, SetDetection);
-  add("GET", "/api/v1/jobs/{id}/detection", Role::kRead, ShowDetection);
-  add("PUT", "/api/v1/jobs/{id}/comparison", Role::kOperate,
-      [](ManagedJob& job, const Request& request) {
-        const auto blocks = ReadComparison(request.body);
-        return blocks ? SetComparison(job, *blocks) : FailureResponse(blocks.error());
-      });
-  add("DELETE", "/api/v1/jobs/{id}/comparison", Role::kOperate,
-      [](ManagedJob& job, const Request&) { return SetComparison(job, {}); });
-  add("GET", "/api/v1/jobs/{id}/savings", Role::kRead, ShowSavings);
+void AddWatchRoutes(RouteMaker* routes) {
+  routes->OnJob(RowOf("setDetection"), SetDetection);
+  routes->OnJob(RowOf("showDetection"), ShowDetection);
+  routes->OnJob(RowOf("setComparison"), [](ManagedJob& job, const Call& call) {
+    const auto blocks = ReadComparison(call.request.body);
+    return blocks ? SetComparison(job, *blocks) : FailureResponse(blocks.error());
+  });
+  routes->OnJob(RowOf("endComparison"),
+                [](ManagedJob& job, const Call&) { return SetComparison(job, {}); });
+  routes->OnJob(RowOf("showSavings"), ShowSavings);
 }
 
 }  // namespace perseus::server

@@ -20,18 +20,15 @@
 #include <vector>
 
 #include "perseus/schedule.h"
-#include "server/api/api.h"
 #include "server/api/api_handlers.h"
+#include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
 #include "server/planning/given_plan.h"
 
 namespace perseus::server {
 namespace {
 
-using http::Request;
-using http::Responder;
 using http::Response;
-using http::Role;
 using Json = nlohmann::ordered_json;
 using JobPointer = std::shared_ptr<ManagedJob>;
 
@@ -40,6 +37,21 @@ constexpr double kPlanSeconds = 60;
 constexpr int kMostDegree = 131'072;
 // job_metadata="perseus:KEY": the job that was created with this client key.
 constexpr std::string_view kJobOfKey = "perseus:";
+
+constexpr Member kZeusJobMembers[] = {Text("job_id").Sometimes(), Integer("pp_degree"),
+                                      Integer("dp_degree"),       Integer("tp_degree"),
+                                      Integer("world_size"),      Text("job_metadata").Optional()};
+constexpr Member kZeusRankMembers[] = {Integer("rank"), Integer("dp_rank"), Integer("pp_rank"),
+                                       Integer("tp_rank"), Integer("available_frequencies").List()};
+constexpr Member kZeusResultMembers[] = {
+    Integer("rank"), Number("iter_time").List(), Number("iter_energy").List(),
+    Object("time_breakdown").Sometimes(), Object("energy_breakdown").Sometimes()};
+constexpr Member kZeusScheduleMembers[] = {
+    Integer("rank"), Array("frequencies").List().Says("The name of an instruction and MHz.")};
+constexpr ObjectSchema kZeusSchemas[] = {{"ZeusJob", kZeusJobMembers},
+                                         {"ZeusRank", kZeusRankMembers},
+                                         {"ZeusResult", kZeusResultMembers},
+                                         {"ZeusSchedule", kZeusScheduleMembers}};
 
 struct ZeusJob {
   Shape shape;
@@ -72,12 +84,15 @@ bool SameShape(const Shape& a, const Shape& b) {
          a.tensor_parallel == b.tensor_parallel;
 }
 
-Response RegisterZeusJob(JobService& service, const Request& request) {
-  const Outcome<ZeusJob> job = ReadZeusJob(request.body);
+Response RegisterZeusJob(const Call& call) {
+  const Outcome<ZeusJob> job = ReadZeusJob(call.request.body);
   if (!job) return FailureResponse(job.error());
   if (job->metadata.starts_with(kJobOfKey)) {
     const std::string key = job->metadata.substr(kJobOfKey.size());
-    const auto known = service.GetByKey(key);
+    auto known = call.service.GetByKey(key);
+    if (known && !Sees(call.request.binding, **known)) {
+      known = tl::unexpected(Failure{FailureCode::kNotFound, "there is no job of this client key"});
+    }
     if (!known) {
       Failure failure = known.error();
       if (failure.code == FailureCode::kNotFound) failure.field = "job_metadata";
@@ -90,18 +105,20 @@ Response RegisterZeusJob(JobService& service, const Request& request) {
     }
     return JsonAnswer(200, (*known)->id());
   }
+  // A token that is bound to client keys may not: these jobs have none.
+  if (auto refusal = CheckMayCreate(call, "")) return *std::move(refusal);
   JobSpec spec;
   spec.name = job->metadata;
   spec.shape = job->shape;
   spec.settings_json = Json{{"job_metadata", job->metadata}}.dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
-  const auto created = service.Create(spec, store::JobOrigin::kZeus);
+  const auto created = call.service.Create(spec, store::JobOrigin::kZeus);
   return created ? JsonAnswer(200, created->job->id()) : FailureResponse(created.error());
 }
 
-void RegisterZeusRank(const JobPointer& job, const Request& request, const Responder& responder) {
+void RegisterZeusRank(const JobPointer& job, const Call& call) {
   store::RankRecord rank;
-  const Outcome<void> read = ReadBody(request.body, [&](const TreeCursor& root) {
+  const Outcome<void> read = ReadBody(call.request.body, [&](const TreeCursor& root) {
     const auto number = [&](std::string_view key) {
       return root.Get(key).Integer(-1'000'000, 1'000'000);
     };
@@ -114,10 +131,11 @@ void RegisterZeusRank(const JobPointer& job, const Request& request, const Respo
     for (std::size_t i = 0; i < count; ++i) rank.clocks_mhz.push_back(clocks.At(i).Integer(0));
   });
   if (!read) {
-    responder.Send(FailureResponse(read.error()));
+    call.responder.Send(FailureResponse(read.error()));
     return;
   }
-  job->Register(std::move(rank), [responder](const Outcome<ManagedJob::Registered>& registered) {
+  job->Register(std::move(rank), [responder = call.responder](
+                                     const Outcome<ManagedJob::Registered>& registered) {
     responder.Send(registered ? JsonAnswer(200, nullptr) : FailureResponse(registered.error()));
   });
 }
@@ -212,30 +230,25 @@ Response PublishedSchedule(const PublishedPlan& plan, const store::RankRecord& r
   return ScheduleResponse(rank.rank, steps);
 }
 
-void GetSchedule(JobService& service, const JobPointer& job, const Request& request,
-                 const Responder& responder) {
-  const auto number = QueryInteger(request, "rank");
-  if (!number || !number->has_value()) {
-    responder.Send(
-        FailureResponse({FailureCode::kInvalid, "'rank' must be a whole number", "rank"}));
-    return;
-  }
-  if (**number < 0 || **number >= job->shape().world_size()) {
+void GetSchedule(const JobPointer& job, const Call& call) {
+  const http::Responder& responder = call.responder;
+  const std::int64_t number = *QueryInteger(call.request, "rank");
+  if (number < 0 || number >= job->shape().world_size()) {
     responder.Send(
         FailureResponse({FailureCode::kInvalid,
-                         fmt::format("rank is {}, but the job has {} ranks, counted from 0",
-                                     **number, job->shape().world_size()),
+                         fmt::format("rank is {}, but the job has {} ranks, counted from 0", number,
+                                     job->shape().world_size()),
                          "rank"}));
     return;
   }
-  const auto rank = job->FindRank(static_cast<int>(**number));
+  const auto rank = job->FindRank(static_cast<int>(number));
   if (!rank) {
     responder.Send(FailureResponse(
-        {FailureCode::kNotFound, fmt::format("rank {} is not registered", **number), "rank"}));
+        {FailureCode::kNotFound, fmt::format("rank {} is not registered", number), "rank"}));
     return;
   }
   if (job->origin() == store::JobOrigin::kZeus) {
-    const auto& given = service.given_plan();
+    const auto& given = call.service.given_plan();
     responder.Send(
         given && given->Fits(job->shape())
             ? ScheduleResponse(rank->rank, given->StepsOf(job->shape(), rank->rank, rank->pp_rank))
@@ -250,9 +263,9 @@ void GetSchedule(JobService& service, const JobPointer& job, const Request& requ
                 });
 }
 
-Response TakeResult(ManagedJob& job, const Request& request) {
+Response TakeResult(ManagedJob& job, const Call& call) {
   std::vector<IterationReport> reports;
-  const Outcome<void> read = ReadBody(request.body, [&](const TreeCursor& root) {
+  const Outcome<void> read = ReadBody(call.request.body, [&](const TreeCursor& root) {
     const int rank = root.Get("rank").Integer(0);
     const TreeCursor times = root.Get("iter_time");
     const TreeCursor energies = root.Get("iter_energy");
@@ -275,31 +288,13 @@ Response TakeResult(ManagedJob& job, const Request& request) {
 
 }  // namespace
 
-void AddZeusRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back({"POST",
-                     "/register_job",
-                     Role::kTrain,
-                     {},
-                     false,
-                     [&service](const Request& request, const auto&, const Responder& responder) {
-                       responder.Send(RegisterZeusJob(service, request));
-                     }});
-  routes->push_back({"POST",
-                     "/register_rank/{id}",
-                     Role::kTrain,
-                     {},
-                     false,
-                     OnJobLater(service, RegisterZeusRank)});
-  routes->push_back({"GET",
-                     "/schedule/{id}",
-                     Role::kTrain,
-                     {},
-                     true,
-                     OnJobLater(service, [&service](const JobPointer& job, const Request& request,
-                                                    const Responder& responder) {
-                       GetSchedule(service, job, request, responder);
-                     })});
-  routes->push_back({"POST", "/result/{id}", Role::kTrain, {}, false, OnJob(service, TakeResult)});
+Schemas ZeusSchemas() { return kZeusSchemas; }
+
+void AddZeusRoutes(RouteMaker* routes) {
+  routes->On(RowOf("zeusRegisterJob"), RegisterZeusJob);
+  routes->OnJobLater(RowOf("zeusRegisterRank"), RegisterZeusRank);
+  routes->OnJobLater(RowOf("zeusSchedule"), GetSchedule);
+  routes->OnJob(RowOf("zeusResult"), TakeResult);
 }
 
 }  // namespace perseus::server

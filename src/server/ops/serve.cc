@@ -115,13 +115,16 @@ void LogAccess(ServerLog* log, const http::AccessRecord& record) {
 }
 
 void LogEvents(JobService& service, ServerLog* log) {
-  service.events().Listen("", [log](const Event* event) {
-    if (event != nullptr) {
-      log->Write(LogLevel::kInfo, event->name,
-                 nlohmann::ordered_json::parse(event->data, nullptr, false));
-    }
-    return true;
-  });
+  service.events().Listen(
+      "",
+      [log](const Event* event) {
+        if (event != nullptr) {
+          log->Write(LogLevel::kInfo, event->name(),
+                     nlohmann::ordered_json::parse(event->data, nullptr, false));
+        }
+        return true;
+      },
+      EventHub::Pace::kMayBlock);
 }
 
 http::ServerOptions HttpOptions(const ServeOptions& options) {

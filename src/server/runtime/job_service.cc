@@ -182,7 +182,8 @@ Outcome<JobService::Created> JobService::Create(const JobSpec& spec, store::JobO
   stored.marks = *written;
   auto job = Add(std::move(stored), /*ask_for_work=*/false, std::move(built));
   worker_->Wake();
-  events_.Emit({"job", record.id, FormatCompact({{"job", record.id}, {"name", record.name}})});
+  events_.Emit(
+      {EventKind::kJob, record.id, FormatCompact({{"job", record.id}, {"name", record.name}})});
   return Created{std::move(job), true};
 }
 

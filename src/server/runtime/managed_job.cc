@@ -248,19 +248,21 @@ void ManagedJob::Enter(Phase next) {
   seen_revision_ = phase_.revision;
   if (new_version) {
     PublishNow();
-    context_->events.Emit({"plan", record_.id,
+    context_->events.Emit({EventKind::kPlan, record_.id,
                            FormatCompact({{"job", record_.id},
                                           {"version", phase_.version.version},
-                                          {"reason", phase_.version.reason}})});
+                                          {"reason", phase_.version.reason}}),
+                           phase_.revision});
   }
   if (new_state) EmitState();
 }
 
 void ManagedJob::EmitState() const {
-  context_->events.Emit({"state", record_.id,
+  context_->events.Emit({EventKind::kState, record_.id,
                          FormatCompact({{"job", record_.id},
                                         {"state", store::JobStateName(phase_.state)},
-                                        {"reason", phase_.reason}})});
+                                        {"reason", phase_.reason}}),
+                         phase_.revision});
 }
 
 // Goes to the next state where what is known allows it. What the store refuses
@@ -339,7 +341,7 @@ void ManagedJob::Vanish() {
   gone->gone = true;
   board_.Publish(gone);
   context_->events.Emit(
-      {"job", record_.id, FormatCompact({{"job", record_.id}, {"deleted", true}})});
+      {EventKind::kJob, record_.id, FormatCompact({{"job", record_.id}, {"deleted", true}})});
 }
 
 void ManagedJob::Tick() {
@@ -372,6 +374,7 @@ JobView ManagedJob::View() const {
   view.record.state = phase_.state;
   view.record.reason = phase_.reason;
   view.has_profile = job_ != nullptr;
+  view.revision = phase_.revision;
   view.target = PlanTargetText(phase_.target);
   view.ranks_registered = static_cast<std::int64_t>(ranks_.size());
   view.ranks_measured = static_cast<std::int64_t>(table_.ranks_done());

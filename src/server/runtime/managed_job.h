@@ -86,7 +86,8 @@ struct IterationReport {
 
 // A job as it is now, to show.
 struct JobView {
-  store::JobRecord record;  // Without profile.
+  store::JobRecord record;    // Without profile.
+  std::int64_t revision = 0;  // That others may see.
   bool has_profile = false;
   std::string target;
   std::int64_t ranks_registered = 0;
@@ -134,6 +135,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   const Shape& shape() const { return shape_; }
   PlanBoard& board() { return board_; }
   bool is_gone() const { return is_gone_; }
+  // Of the rows that change as one: grows with every change of them.
+  std::int64_t revision() const { return seen_revision_; }
 
   // Called with what the rank meets, on a thread of the store or at once.
   struct Registered {

@@ -81,7 +81,7 @@ Outcome<void> ManagedJob::Report(const std::vector<IterationReport>& reports,
 void ManagedJob::Hear(const ClientReport& client) {
   ClientReport& last = clients_[client.rank];
   if (!client.error.empty() && client.error != last.error) {
-    context_->events.Emit({"trouble", record_.id,
+    context_->events.Emit({EventKind::kTrouble, record_.id,
                            FormatCompact({{"job", record_.id},
                                           {"rank", client.rank},
                                           {"state", client.state},

@@ -117,7 +117,7 @@ void ManagedJob::EmitThrottled() const {
 void ManagedJob::EmitProfiling(const std::string& sentence, int rank) const {
   nlohmann::ordered_json json = {{"job", record_.id}, {"sentence", sentence}};
   if (rank >= 0) json["rank"] = rank;
-  context_->events.Emit({"profiling", record_.id, FormatCompact(json)});
+  context_->events.Emit({EventKind::kProfiling, record_.id, FormatCompact(json)});
 }
 
 // Instead of measuring: the newest profile of a job that is the same in all that matters.
@@ -221,7 +221,7 @@ void ManagedJob::WatchDrift(const std::vector<KindReport>& kinds) {
           news.is_over ? fmt::format("{} takes as long as its profile says again",
                                      ProfileKeyText(news.drift.key))
                        : DriftText(news.drift) + "; 'perseus job reprofile' measures again";
-      context_->events.Emit({"drift", record_.id,
+      context_->events.Emit({EventKind::kDrift, record_.id,
                              FormatCompact({{"job", record_.id},
                                             {"kind", news.is_over ? "drift_over" : "drift"},
                                             {"stage", news.drift.key.stage},

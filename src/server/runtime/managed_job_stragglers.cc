@@ -118,8 +118,9 @@ Outcome<std::int64_t> ManagedJob::AddStraggler(const StragglerRequest& request) 
 }
 
 void ManagedJob::EmitStraggler(std::int64_t id) const {
-  context_->events.Emit(
-      {"straggler", record_.id, FormatCompact({{"job", record_.id}, {"straggler_id", id}})});
+  context_->events.Emit({EventKind::kStraggler, record_.id,
+                         FormatCompact({{"job", record_.id}, {"straggler_id", id}}),
+                         phase_.revision});
 }
 
 Outcome<void> ManagedJob::ClearStraggler(std::int64_t id) {

@@ -81,7 +81,7 @@ void ManagedJob::ApplyWatch() {
   ReadWatch();
   for (const WatchEvent& event : watch_.TakeEvents()) {
     context_->events.Emit(
-        {"detection", record_.id, FormatCompact(WatchEventJson(record_.id, event))});
+        {EventKind::kDetection, record_.id, FormatCompact(WatchEventJson(record_.id, event))});
   }
   std::vector<DetectedStraggler> wanted = watch_.Wanted();
   const std::vector<DetectedStraggler>& known = watch_state_.detected;
