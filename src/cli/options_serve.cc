@@ -38,6 +38,8 @@ void AddServeCommand(CommandParser* parser, Invocation* invocation) {
                     },
                     {is_file ? ValueKind::kFile : ValueKind::kText, {}});
   }
+  parser->AddFlag(&flags->openapi, "--openapi",
+                  "Print the OpenAPI document of the server's API and end.");
   parser->AddText("--config", "FILE", "A TOML file of these options.",
                   [flags](const std::string& text) -> Result<void> {
                     if (text.empty()) return InvalidInput("the name of the file is empty");

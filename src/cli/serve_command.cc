@@ -10,11 +10,13 @@
 #include "cli/commands.h"
 #include "cli/serve_flags.h"
 #include "cli/terminal.h"
+#include "server/api/api.h"
 #include "server/ops/serve.h"
 
 namespace perseus::cli {
 
 Result<Printout> RunServe(const ServeFlags& flags) {
+  if (flags.openapi) return Printout(server::OpenapiJson());
   const auto environment = [](const std::string& name) -> std::optional<std::string> {
     const char* const value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
     if (value == nullptr) return std::nullopt;

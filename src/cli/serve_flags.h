@@ -18,6 +18,7 @@ namespace perseus::cli {
 
 // What was given to `serve` as flags: values by the name of the setting.
 struct ServeFlags {
+  bool openapi = false;  // Print the description of the API, and serve nothing.
   std::string config_file;
   std::map<std::string, std::string, std::less<>> values;
 };

@@ -67,7 +67,8 @@ std::optional<std::string_view> BearerToken(const Headers& headers) {
   return text.substr(std::min(text.find_first_not_of(' ', kScheme.size()), text.size()));
 }
 
-std::optional<Response> CheckRole(const TokenSet* tokens, Role at_least, Request* request) {
+std::optional<Response> CheckRole(const TokenSet* tokens, const Route& route, Request* request) {
+  const Role at_least = route.at_least;
   if (tokens == nullptr) {
     request->role = Role::kOperate;
     return std::nullopt;
@@ -77,6 +78,12 @@ std::optional<Response> CheckRole(const TokenSet* tokens, Role at_least, Request
   if (holder) {
     request->role = holder->role;
     request->token_name = holder->name;
+    request->binding = holder->binding;
+  }
+  const bool is_bound_elsewhere = !request->binding.is_free() && !route.takes_bound_tokens;
+  if (is_bound_elsewhere && at_least > Role::kNone) {
+    return Refusal(403, fmt::format("This is about all jobs, but the token of {} is bound to some.",
+                                    Shown(holder->name)));
   }
   if (request->role >= at_least) return std::nullopt;
   if (!holder) {
@@ -134,7 +141,7 @@ std::optional<Response> Check(MessageHead* head, const AdmissionRules& rules,
   if (auto refusal = FindRoute(*head, rules, admission)) return refusal;
   if (auto refusal = CheckExpectation(*head, &admission->expects_continue)) return refusal;
   admission->request.headers = std::move(head->headers);
-  if (auto refusal = CheckRole(rules.tokens, admission->route->at_least, &admission->request)) {
+  if (auto refusal = CheckRole(rules.tokens, *admission->route, &admission->request)) {
     return refusal;
   }
   admission->max_body_bytes = admission->route->max_body_bytes.value_or(rules.max_body_bytes);

@@ -336,6 +336,7 @@ void Connection::Dispatch() {
                                        Responder(std::move(exchange)), std::move(charge_)});
   job->request.body = std::move(parser_->body());
   job->request.peer = origin_.peer;
+  job->request.peer_uid = origin_.peer_uid;
   parser_.reset();
   admission_.reset();
   if (route_->is_instant) return Run(core_, *job);

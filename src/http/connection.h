@@ -37,6 +37,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::unique_ptr<Response> refusal;  // It is told so and closed. Null: it is welcome.
     std::shared_ptr<void> held;         // Until it is closed.
     std::uint64_t stops = 0;            // That there were before it came, at least.
+    std::optional<std::uint32_t> peer_uid;
   };
   Connection(ServerCore* core, IoLoop* loop, std::unique_ptr<Transport> transport, Origin origin);
   Connection(const Connection&) = delete;

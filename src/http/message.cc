@@ -3,6 +3,7 @@
 
 #include "http/message.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -33,6 +34,7 @@ constexpr std::array kStatuses = {
     Status{408, "Request Timeout", "timeout"},
     Status{409, "Conflict", "conflict"},
     Status{410, "Gone", "not_found"},
+    Status{412, "Precondition Failed", "changed"},
     Status{413, "Content Too Large", "too_large"},
     Status{414, "URI Too Long", "too_large"},
     Status{415, "Unsupported Media Type", "invalid"},
@@ -68,6 +70,11 @@ std::string_view RoleName(Role role) {
       return "operate";
   }
   return "none";
+}
+
+bool TokenBinding::HasPrefixOf(std::string_view client_key) const {
+  return std::any_of(key_prefixes.begin(), key_prefixes.end(),
+                     [&](const std::string& prefix) { return client_key.starts_with(prefix); });
 }
 
 const std::string* FindHeader(const Headers& headers, std::string_view name) {

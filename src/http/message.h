@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,15 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 // The first value of that name in any case of letters; null: there is none.
 const std::string* FindHeader(const Headers& headers, std::string_view name);
 
+// The jobs that the holder of a token is bound to.
+struct TokenBinding {
+  std::vector<std::string> key_prefixes;  // Of client keys.
+  std::vector<std::string> jobs;          // Ids.
+
+  bool is_free() const { return key_prefixes.empty() && jobs.empty(); }  // Of all jobs.
+  bool HasPrefixOf(std::string_view client_key) const;
+};
+
 struct Request {
   std::string method;  // "GET"; a HEAD request comes as "GET".
   std::string path;    // Percent-decoded, without the query: "/api/v1/jobs/j-1".
@@ -38,7 +48,9 @@ struct Request {
   std::string body;
   Role role = Role::kNone;  // kOperate for everyone where the server has no tokens.
   std::string token_name;   // Who: the name beside the token in the token file; "" without one.
+  TokenBinding binding;     // Of that token.
   std::string peer;         // "127.0.0.1:40112", "[::1]:40112" or "unix".
+  std::optional<std::uint32_t> peer_uid;  // Whose process connected; of Unix sockets.
 };
 
 struct Response {

@@ -114,6 +114,8 @@ struct Route {
   // Runs on the IO thread instead, ahead of requests that wait for a worker; must not
   // block at all. For a health check: a busy server is alive.
   bool is_instant = false;
+  // The handler keeps tokens that are bound to jobs to theirs; others are not let in.
+  bool takes_bound_tokens = false;
 };
 
 // One answered request, for a log. `path` is as it was asked (percent-encoded, cut to

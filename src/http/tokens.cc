@@ -21,6 +21,7 @@ constexpr std::size_t kMaxTokenFileBytes = 1 << 20;
 constexpr std::size_t kMinTokenBytes = 16;
 constexpr std::size_t kMaxTokenBytes = 256;
 constexpr std::size_t kMaxTokens = 1000;
+constexpr std::size_t kMaxBindingBytes = 256;
 
 bool IsAlphanumeric(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -51,6 +52,18 @@ std::optional<Role> RoleOf(std::string_view name) {
   return std::nullopt;
 }
 
+// Reads one of the words after the name. False: it is none.
+bool ReadBinding(std::string_view word, TokenBinding* binding) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string_view::npos) return false;
+  const std::string_view value = word.substr(equals + 1);
+  if (value.empty() || value.size() > kMaxBindingBytes) return false;
+  const std::string_view kind = word.substr(0, equals);
+  if (kind == "key") binding->key_prefixes.emplace_back(value);
+  if (kind == "job") binding->jobs.emplace_back(value);
+  return kind == "key" || kind == "job";
+}
+
 }  // namespace
 
 TokenSet::Digest TokenSet::DigestOf(std::string_view token) {
@@ -69,7 +82,7 @@ Result<TokenSet> TokenSet::Parse(std::string_view text, const std::string& sourc
     const auto problem = [&](const std::string& what) {
       return InvalidInput(fmt::format("{}:{}: {}", source, number, what));
     };
-    if (words.size() != 3) {
+    if (words.size() < 3) {
       return problem(fmt::format("a line has to be \"ROLE TOKEN NAME\", but this has {} words.",
                                  words.size()));
     }
@@ -90,6 +103,14 @@ Result<TokenSet> TokenSet::Parse(std::string_view text, const std::string& sourc
       return problem(
           "a name has to have up to 64 letters, digits and - . _ @ (it is written to the log).");
     }
+    TokenBinding binding;
+    for (std::size_t i = 3; i < words.size(); ++i) {
+      if (ReadBinding(words[i], &binding)) continue;
+      return problem(fmt::format(
+          "behind the name may be key=PREFIX and job=ID, which bind the token to jobs; word {} is "
+          "neither.",
+          i + 1));
+    }
     const Digest digest = DigestOf(token);
     for (const Entry& other : tokens.entries_) {
       if (other.digest == digest) {
@@ -100,7 +121,8 @@ Result<TokenSet> TokenSet::Parse(std::string_view text, const std::string& sourc
     if (tokens.entries_.size() == kMaxTokens) {
       return problem(fmt::format("there are more than {} tokens.", kMaxTokens));
     }
-    tokens.entries_.push_back(Entry{digest, Holder{*role, std::string(words[2])}});
+    tokens.entries_.push_back(
+        Entry{digest, Holder{*role, std::string(words[2]), std::move(binding)}});
   }
   if (tokens.entries_.empty()) {
     return InvalidInput(

@@ -22,12 +22,15 @@ class TokenSet {
   struct Holder {
     Role role = Role::kNone;
     std::string name;
+    TokenBinding binding;
   };
 
-  // One token a line: "ROLE TOKEN NAME", separated by spaces or tabs; empty lines and
-  // those that begin with '#' are skipped. ROLE is read, train or operate; TOKEN 16 to
-  // 256 characters of A-Z a-z 0-9 - . _ ~ + / and '=' (RFC 6750); NAME letters, digits
-  // and - . _ @. `source` begins errors ("tokens.txt:3: ..."), which never show a token.
+  // One token a line: "ROLE TOKEN NAME [key=PREFIX]... [job=ID]...", separated by spaces or tabs;
+  // empty lines and those that begin with '#' are skipped. With key= or job= the token is bound
+  // to jobs whose client key begins with PREFIX, and to those of these ids. ROLE is read, train or
+  // operate; TOKEN 16 to 256 characters of A-Z a-z 0-9 - . _ ~ + / and '=' (RFC 6750); NAME
+  // letters, digits and - . _ @. `source` begins errors ("tokens.txt:3: ..."), which never show a
+  // token.
   static Result<TokenSet> Parse(std::string_view text, const std::string& source);
   static Result<TokenSet> Load(const std::string& path);
 

@@ -88,7 +88,7 @@ Result<http::Response> Forwarder::Ask(Worker* worker, const Item& item) {
   if (health_->fails_fast()) return MakeError(ErrorCode::kIo, health_->why());
   const Request& request = item.request;
   try {
-    return worker->line.Call(request.method, request.target, request.body, left);
+    return worker->line.Call(request.method, request.target, request.body, left, request.headers);
   } catch (const std::exception& exception) {  // No memory, or no thread to look a name up.
     return MakeError(ErrorCode::kIo, exception.what());
   }

@@ -40,6 +40,7 @@ class Forwarder {
     std::string method;
     std::string target;
     std::string body;
+    http::Headers headers = {};
   };
   // Called once, on a thread of the forwarder, with the answer or (kIo, kCancelled) why
   // there is none.

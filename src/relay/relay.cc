@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -17,63 +17,40 @@
 #include "common/numbers.h"
 #include "http/client.h"
 #include "http/target.h"
+#include "server/api/query_check.h"
+#include "server/api/routes.h"
 
 namespace perseus::relay {
 namespace {
 
 using http::Request;
 using http::Responder;
-using http::Role;
 using Parameters = std::vector<std::string>;
 
-// As the server takes them.
-constexpr std::size_t kMostJobBytes = std::size_t{32} << 20;
-constexpr std::size_t kMostMeasurementBytes = std::size_t{8} << 20;
 constexpr std::size_t kMostBodiesBytes = std::size_t{48} << 20;
 constexpr double kMostWaitSeconds = 60;
 constexpr double kStopSeconds = 1;
-constexpr int kMostRank = 2'000'000'000;
 
-constexpr const char* kJobs = "/api/v1/jobs";
-constexpr const char* kJob = "/api/v1/jobs/{id}";
-constexpr const char* kStragglers = "/api/v1/jobs/{id}/stragglers";
-
-http::Response BadQuery(const char* name, std::string_view what) {
-  return http::ErrorResponse(400, "invalid", fmt::format("'{}' must be {}", name, what), name);
-}
-
-// The parameter in the query, or `missing`; nullopt where it is no number.
-template <typename T, typename Parse>
-std::optional<T> QueryNumber(const Request& request, const char* name, T missing,
-                             const Parse& parse) {
-  const auto found = request.query.find(name);
-  if (found == request.query.end()) return missing;
-  return parse(found->second);
+http::Response NotTheirs(const std::string& id) {
+  return http::ErrorResponse(404, http::ErrorCodeOf(404),
+                             "there is no job " + id + " of yours at this relay");
 }
 
 void AskForPlan(PlanHub* hub, const Request& request, const Parameters& parameters,
                 const Responder& responder) {
-  const auto rank = QueryNumber<int>(request, "rank", -1, ParseInteger<int>);
-  if (!rank || *rank < 0 || *rank > kMostRank) {
-    responder.Send(BadQuery("rank", "the number of a rank"));
-    return;
-  }
+  const auto text = [&](const char* name) {
+    const auto found = request.query.find(name);
+    return found == request.query.end() ? std::string() : found->second;
+  };
+  const int rank = ParseInteger<int>(text("rank")).value_or(0);
   // Without it, the first version is waited for, which is not 0.
-  const auto after = QueryNumber<std::int64_t>(request, "after", 0, ParseInteger<std::int64_t>);
-  if (!after) {
-    responder.Send(BadQuery("after", "the version that the rank has, or -1"));
-    return;
-  }
-  const auto wait = QueryNumber<double>(request, "wait", 0, ParseFinite);
-  if (!wait || *wait < 0) {
-    responder.Send(BadQuery("wait", "seconds, 0 to 60"));
-    return;
-  }
-  hub->Ask({parameters[0], *rank, *after, std::min(*wait, kMostWaitSeconds)}, responder);
+  const std::int64_t after = ParseInteger<std::int64_t>(text("after")).value_or(0);
+  const double wait = ParseFinite(text("wait")).value_or(0);
+  hub->Ask({parameters[0], rank, after, std::min(wait, kMostWaitSeconds)}, responder);
 }
 
 // Where the server has it: the same method, the same path.
-std::string TargetOf(const std::string& pattern, const Parameters& parameters) {
+std::string TargetOf(std::string_view pattern, const Parameters& parameters) {
   std::string target;
   std::size_t next = 0;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -87,19 +64,46 @@ std::string TargetOf(const std::string& pattern, const Parameters& parameters) {
   return target;
 }
 
-http::Route Forwarded(Forwarder* forwarder, const char* method, std::string pattern,
-                      std::optional<std::size_t> max_body_bytes = {}) {
+// A route of the server's list, with an answer of the relay's. What the server would refuse at
+// first sight it does not hear of.
+http::Route RouteOf(const server::RouteRow& row, http::Handler handle) {
   http::Route route;
-  route.method = method;
-  route.pattern = pattern;
-  route.at_least = Role::kTrain;
-  route.max_body_bytes = max_body_bytes;
-  route.handle = [forwarder, method, pattern = std::move(pattern)](const Request& request,
-                                                                   const Parameters& parameters,
-                                                                   const Responder& responder) {
-    Forward(forwarder, {method, TargetOf(pattern, parameters), request.body}, responder);
+  route.method = row.method;
+  route.pattern = row.path;
+  route.at_least = row.role;
+  if (row.max_body_bytes > 0) route.max_body_bytes = row.max_body_bytes;
+  route.long_poll = row.waits;
+  route.handle = [&row, handle = std::move(handle)](const Request& request,
+                                                    const Parameters& parameters,
+                                                    const Responder& responder) {
+    if (auto refusal = server::CheckQuery(row, request)) {
+      responder.Send(*std::move(refusal));
+    } else {
+      handle(request, parameters, responder);
+    }
   };
   return route;
+}
+
+http::Route InstantRoute(const server::RouteRow& row, http::Handler handle) {
+  http::Route route = RouteOf(row, std::move(handle));
+  route.is_instant = true;
+  return route;
+}
+
+// The condition goes with the request, or the server would do it unconditionally.
+http::Headers HeadersFor(const Request& request) {
+  const std::string* const condition = http::FindHeader(request.headers, "If-Match");
+  if (condition == nullptr) return {};
+  return {{"If-Match", *condition}};
+}
+
+// Of the answer to a new job; empty: it is none.
+std::string JobIdOf(const Result<http::Response>& answer) {
+  if (!answer || answer->status >= 300 || answer->body == nullptr) return "";
+  const auto job = nlohmann::json::parse(*answer->body, nullptr, false);
+  const auto id = job.is_object() ? job.find("id") : job.end();
+  return id != job.end() && id->is_string() ? id->get<std::string>() : "";
 }
 
 Result<void> CheckAddress(const ServerAddress& address) {
@@ -178,57 +182,75 @@ void Relay::Probe() {
   server_->After(options_.probe_seconds, [this] { Probe(); });
 }
 
-std::vector<http::Route> Relay::Routes() {
-  Forwarder* const forwarder = forwarder_.get();
-  std::vector<http::Route> routes = {
-      Forwarded(forwarder, "POST", kJobs, kMostJobBytes),
-      Forwarded(forwarder, "GET", kJob),
-      Forwarded(forwarder, "POST", std::string(kJob) + "/ranks"),
-      Forwarded(forwarder, "POST", std::string(kJob) + "/measurements", kMostMeasurementBytes),
-      Forwarded(forwarder, "GET", kStragglers),
-      Forwarded(forwarder, "POST", kStragglers),
-      Forwarded(forwarder, "DELETE", kStragglers),
-      Forwarded(forwarder, "DELETE", std::string(kStragglers) + "/{straggler_id}"),
+// What is not its user's does not exist for it.
+http::Handler Relay::OfOwner(http::Handler handle) {
+  return [this, handle = std::move(handle)](const Request& request, const Parameters& parameters,
+                                            const Responder& responder) {
+    if (owners_.MayUse(parameters[0], request.peer_uid)) {
+      handle(request, parameters, responder);
+    } else {
+      responder.Send(NotTheirs(parameters[0]));
+    }
   };
-  const std::string iterations = std::string(kJob) + "/iterations";
-  routes.push_back({"POST",
-                    iterations,
-                    Role::kTrain,
-                    {},
-                    false,
-                    [this, iterations](const Request& request, const Parameters& parameters,
-                                       const Responder& responder) {
-                      reports_->Add(TargetOf(iterations, parameters), request.body, responder);
-                    }});
+}
+
+void Relay::CreateJob(const Request& request, const Responder& responder) {
+  Forwarder::Request forwarded = {"POST", std::string(server::RowOf("createJob").path),
+                                  request.body, HeadersFor(request)};
+  const bool is_sent = forwarder_->Send(
+      std::move(forwarded),
+      [this, user = request.peer_uid, responder](const Result<http::Response>& answer) {
+        const std::string id = JobIdOf(answer);
+        if (!answer) {
+          responder.Send(UnavailableResponse(answer.error()));
+        } else if (!id.empty() && !owners_.MayUse(id, user)) {
+          responder.Send(NotTheirs(id));
+        } else {
+          responder.Send(*answer);
+        }
+      });
+  if (!is_sent) responder.Send(TooManyRequests());
+}
+
+std::vector<http::Route> Relay::Routes() {
+  std::vector<http::Route> routes;
+  for (const server::RouteRow& row : server::kRoutes) {
+    if (row.relaying != server::Relaying::kForwarded) continue;
+    if (row.id == server::RowOf("createJob").id) {
+      routes.push_back(
+          RouteOf(row, [this](const Request& request, const Parameters&,
+                              const Responder& responder) { CreateJob(request, responder); }));
+      continue;
+    }
+    routes.push_back(
+        RouteOf(row, OfOwner([this, &row](const Request& request, const Parameters& parameters,
+                                          const Responder& responder) {
+                  Forward(forwarder_.get(),
+                          {std::string(row.method), TargetOf(row.path, parameters), request.body,
+                           HeadersFor(request)},
+                          responder);
+                })));
+  }
+  constexpr const server::RouteRow& kIterations = server::RowOf("reportIterations");
   routes.push_back(
-      {"GET",
-       std::string(kJob) + "/plan",
-       Role::kRead,
-       {},
-       true,
-       [this](const Request& request, const Parameters& parameters, const Responder& responder) {
-         AskForPlan(hub_.get(), request, parameters, responder);
-       }});
-  routes.push_back({"GET",
-                    "/healthz",
-                    Role::kNone,
-                    {},
-                    false,
-                    [](const Request&, const Parameters&, const Responder& responder) {
-                      responder.Send(http::JsonResponse(200, "{\"status\":\"ok\"}"));
-                    },
-                    true});
-  routes.push_back({"GET",
-                    "/readyz",
-                    Role::kNone,
-                    {},
-                    false,
-                    [this](const Request&, const Parameters&, const Responder& responder) {
-                      responder.Send(health_.is_away()
-                                         ? UnavailableResponse({ErrorCode::kIo, health_.why()})
-                                         : http::JsonResponse(200, "{\"status\":\"ready\"}"));
-                    },
-                    true});
+      RouteOf(kIterations, OfOwner([this](const Request& request, const Parameters& parameters,
+                                          const Responder& responder) {
+                reports_->Add(TargetOf(kIterations.path, parameters), request.body, responder);
+              })));
+  routes.push_back(RouteOf(server::RowOf("getPlan"),
+                           OfOwner([this](const Request& request, const Parameters& parameters,
+                                          const Responder& responder) {
+                             AskForPlan(hub_.get(), request, parameters, responder);
+                           })));
+  routes.push_back(InstantRoute(server::RowOf("healthz"),
+                                [](const Request&, const Parameters&, const Responder& responder) {
+                                  responder.Send(http::JsonResponse(200, "{\"status\":\"ok\"}"));
+                                }));
+  routes.push_back(InstantRoute(server::RowOf("readyz"), [this](const Request&, const Parameters&,
+                                                                const Responder& responder) {
+    responder.Send(health_.is_away() ? UnavailableResponse({ErrorCode::kIo, health_.why()})
+                                     : http::JsonResponse(200, "{\"status\":\"ready\"}"));
+  }));
   return routes;
 }
 

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "http/server.h"
 #include "perseus/result.h"
 #include "relay/forwarder.h"
+#include "relay/job_owners.h"
 #include "relay/peer_places.h"
 #include "relay/plan_hub.h"
 #include "relay/report_batches.h"
@@ -62,11 +64,14 @@ class Relay {
   explicit Relay(RelayOptions options);
   Result<void> Open();
   std::vector<http::Route> Routes();
+  http::Handler OfOwner(http::Handler handle);
+  void CreateJob(const http::Request& request, const http::Responder& responder);
   void Probe();
 
   const RelayOptions options_;
   ServerHealth health_;
   PeerPlaces places_;
+  JobOwners owners_;
   std::unique_ptr<PlanHub> hub_;
   std::unique_ptr<Forwarder> forwarder_;
   std::unique_ptr<ReportBatches> reports_;

@@ -21,7 +21,8 @@ constexpr int kFailuresForFast = 2;
 
 bool IsForRanks(const std::pair<std::string, std::string>& header) {
   return http::FindHeader({header}, "Retry-After") != nullptr ||
-         http::FindHeader({header}, "Location") != nullptr;
+         http::FindHeader({header}, "Location") != nullptr ||
+         http::FindHeader({header}, "ETag") != nullptr;
 }
 
 }  // namespace
@@ -92,10 +93,12 @@ Result<std::shared_ptr<http::Client>> ServerLine::Open() {
 }
 
 Result<http::Response> ServerLine::Call(std::string_view method, std::string_view target,
-                                        std::string_view body, double deadline_seconds) {
+                                        std::string_view body, double deadline_seconds,
+                                        http::Headers headers) {
   const Result<std::shared_ptr<http::Client>> client = Open();
   http::CallOptions options;
   options.deadline_seconds = deadline_seconds;
+  options.headers = std::move(headers);
   Result<http::Response> response =
       client ? (*client)->Call(method, target, body, options) : tl::unexpected(client.error());
   if (!response) {

@@ -68,7 +68,8 @@ class ServerLine {
   // answer, or the server refuses the relay's token, which is no answer for a rank),
   // kCancelled.
   Result<http::Response> Call(std::string_view method, std::string_view target,
-                              std::string_view body, double deadline_seconds);
+                              std::string_view body, double deadline_seconds,
+                              http::Headers headers = {});
 
   // The next call connects anew, with the token that the file then holds.
   void Close();

@@ -34,6 +34,21 @@ TEST(Tokens, ReadsRolesAndNames) {
   }
 }
 
+TEST(Tokens, MayBeBoundToJobs) {
+  const Result<TokenSet> tokens = TokenSet::Parse(
+      "train aaaaaaaaaaaaaaaa alice key=alice- key=team-a/ job=j-0123456789abcdef\n"
+      "train bbbbbbbbbbbbbbbb node\n",
+      "t");
+  ASSERT_TRUE(tokens) << tokens.error().message;
+  const TokenBinding binding = tokens->Find("aaaaaaaaaaaaaaaa")->binding;
+  EXPECT_FALSE(binding.is_free());
+  EXPECT_THAT(binding.key_prefixes, ::testing::ElementsAre("alice-", "team-a/"));
+  EXPECT_THAT(binding.jobs, ::testing::ElementsAre("j-0123456789abcdef"));
+  EXPECT_TRUE(binding.HasPrefixOf("alice-llama"));
+  EXPECT_FALSE(binding.HasPrefixOf("alic"));
+  EXPECT_TRUE(tokens->Find("bbbbbbbbbbbbbbbb")->binding.is_free());
+}
+
 TEST(Tokens, SayWhereALineIsWrongAndNeverShowTokens) {
   const struct {
     const char* text;
@@ -45,6 +60,10 @@ TEST(Tokens, SayWhereALineIsWrongAndNeverShowTokens) {
       {"read aaaaaaaaaaaaaaaa:secret x\n", "t:1: a token has to have"},
       {"read aaaaaaaaaaaaaaaa x;y\n", "t:1: a name has to have"},
       {"read aaaaaaaaaaaaaaaa x\ntrain aaaaaaaaaaaaaaaa y\n", "t:2: this token is 'x''s already"},
+      {"read aaaaaaaaaaaaaaaa x key=a secret\n",
+       "t:1: behind the name may be key=PREFIX and job=ID"},
+      {"read aaaaaaaaaaaaaaaa x key=\n", "t:1: behind the name"},
+      {"read aaaaaaaaaaaaaaaa x label=a\n", "t:1: behind the name"},
       {"# nothing\n", "t holds no token"},
   };
   for (const auto& [text, message] : cases) {

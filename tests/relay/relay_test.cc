@@ -3,6 +3,7 @@
 
 #include "relay/relay.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -16,12 +17,14 @@
 #include <cstdio>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "common/unix_socket.h"
+#include "relay/job_owners.h"
 #include "relay/relay_testing.h"
 
 // What is not a plan: forwarding, tokens, who may connect, the end.
@@ -87,7 +90,7 @@ TEST_F(RelayTest, BadQuestionsGetASentence) {
   for (const char* const query : {"", "?rank=-1", "?rank=x", "?rank=3&after=x", "?rank=3&wait=-1",
                                   "?rank=3&wait=x", "?rank=99999999999"}) {
     const Answer answer = Call("GET", std::string("/api/v1/jobs/j/plan") + query);
-    EXPECT_EQ(answer.status, 400) << query;
+    EXPECT_EQ(answer.status, 422) << query;
     EXPECT_THAT(answer.body, HasSubstr("\"code\":\"invalid\""));
   }
   EXPECT_EQ(server.CountOf("GET", ""), 0U);
@@ -320,6 +323,74 @@ TEST_F(RelayTest, WhoIsNotOnTheListIsRefused) {
   EXPECT_EQ(answer.status, 403);
   EXPECT_THAT(answer.body, AllOf(HasSubstr("--allow-user " + std::to_string(::geteuid())),
                                  HasSubstr("--allow-group")));
+}
+
+// As the server would, which cannot tell who asks.
+TEST(JobOwnersTest, AJobIsItsFirstUsersUntilHeHasTooMany) {
+  JobOwners owners(2);
+  EXPECT_TRUE(owners.MayUse("a", 1000));
+  EXPECT_FALSE(owners.MayUse("a", 1001));
+  EXPECT_TRUE(owners.MayUse("a", 0));  // Root may do anything, and it stays his.
+  EXPECT_FALSE(owners.MayUse("a", 1001));
+  EXPECT_FALSE(owners.MayUse("b", std::nullopt));
+  EXPECT_TRUE(owners.MayUse("b", 1001));
+  EXPECT_TRUE(owners.MayUse("c", 1001));
+  EXPECT_TRUE(owners.MayUse("d", 1001));  // His oldest is forgotten, not that of another.
+  EXPECT_FALSE(owners.MayUse("a", 1001));
+  EXPECT_TRUE(owners.MayUse("b", 1002));
+}
+
+TEST_F(RelayTest, AJobOfAnotherUserIsNotThere) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ScriptedServer server;
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  StartRelay(server.url(), [&](RelayOptions* options) {
+    options->may_use = [](const UnixPeer&) { return true; };
+  });
+  server.SetScript([](const http::Request& request) -> std::optional<http::Response> {
+    if (request.method == "POST" && request.path == "/api/v1/jobs") {
+      return http::JsonResponse(201, R"({"id":"j-1"})");
+    }
+    return http::JsonResponse(200, "{}");
+  });
+  const auto ask = [&](int user, const std::string& method, const std::string& path) {
+    const std::string command = fmt::format(
+        "setpriv --reuid={0} --regid={0} --clear-groups -- curl -s -o /dev/null -w "
+        "'%{{http_code}}' -X {1} -d '{{}}' --unix-socket {2}/relay/server.sock "
+        "http://localhost/api/v1/jobs{3}",
+        user, method, folder_.path(), path);
+    std::FILE* const pipe = ::popen(command.c_str(), "r");
+    std::array<char, 16> code{};
+    const std::size_t size = std::fread(code.data(), 1, code.size(), pipe);
+    EXPECT_EQ(::pclose(pipe), 0) << "curl and setpriv are needed";
+    return std::string(code.data(), size);
+  };
+  EXPECT_EQ(ask(65533, "POST", ""), "201");
+  EXPECT_EQ(ask(65534, "POST", ""), "404");  // With the same client key.
+  EXPECT_EQ(ask(65534, "POST", "/j-1/stragglers"), "404");
+  EXPECT_EQ(ask(65534, "POST", "/j-1/iterations"), "404");
+  EXPECT_EQ(ask(65534, "POST", "/j-1/measurements"), "404");
+  EXPECT_EQ(ask(65534, "GET", "/j-1/plan?rank=0&after=-1"), "404");
+  EXPECT_EQ(ask(65533, "POST", "/j-1/stragglers"), "200");
+  EXPECT_EQ(server.CountOf("POST", "stragglers"), 1U);
+}
+
+TEST_F(RelayTest, AConditionGoesWithTheRequest) {
+  ScriptedServer server;
+  StartRelay(server.url());
+  server.SetScript([](const http::Request& request) -> std::optional<http::Response> {
+    const std::string* const condition = http::FindHeader(request.headers, "If-Match");
+    http::Response response = http::JsonResponse(condition == nullptr ? 500 : 412, "{}");
+    if (condition != nullptr) response.headers.emplace_back("ETag", *condition);
+    return response;
+  });
+  http::Client rank = Rank();
+  http::CallOptions options;
+  options.headers = {{"If-Match", "\"17\""}};
+  const auto answer = rank.Call("DELETE", "/api/v1/jobs/j/stragglers", "", options);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->status, 412);
+  ASSERT_NE(http::FindHeader(answer->headers, "ETag"), nullptr);
 }
 
 // As the kernel says it: a process of another user.

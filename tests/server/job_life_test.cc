@@ -343,7 +343,7 @@ TEST_F(JobLifeTest, TheLastWordOfEachClientCounts) {
   RegisterAll(*job);
   const auto told = std::make_shared<std::vector<std::string>>();
   service_->events().Listen(job->id(), [told](const Event* event) {
-    if (event != nullptr && event->name == "trouble") told->push_back(event->data);
+    if (event != nullptr && event->name() == "trouble") told->push_back(event->data);
     return true;
   });
   const ClientReport first{.rank = 0, .error = "late", .counts = {{"calls", 5}}};
@@ -352,6 +352,7 @@ TEST_F(JobLifeTest, TheLastWordOfEachClientCounts) {
   ASSERT_TRUE(sync::Report(*job, {}, {first, other}));
   EXPECT_EQ(job->View().troubled_clients.size(), 2);
   ASSERT_TRUE(sync::Report(*job, {}, {second, other}));
+  service_->events().Settle();
   ASSERT_EQ(told->size(), 2);  // What is repeated is no news.
   EXPECT_NE(told->back().find("no agent"), std::string::npos) << told->back();
   const JobView view = job->View();

@@ -48,7 +48,7 @@ class ProfileLifeTest : public ServiceTest {
   std::vector<std::string> Listen(const std::shared_ptr<ManagedJob>& job, const std::string& name,
                                   std::vector<std::string>* told) {
     service_->events().Listen(job->id(), [name, told](const Event* event) {
-      if (event != nullptr && event->name == name) told->push_back(event->data);
+      if (event != nullptr && event->name() == name) told->push_back(event->data);
       return true;
     });
     return {};
@@ -81,9 +81,9 @@ TEST_F(ProfileLifeTest, AJobThatIsTheSameTakesTheProfileOver) {
   const JobView view = second->View();
   EXPECT_EQ(view.record.state, JobState::kRunning);
   EXPECT_THAT(view.profile_source, HasSubstr("reused from " + id + " (p-"));
+  service_->events().Settle();
   ASSERT_EQ(told.size(), 1U);
   EXPECT_THAT(told[0], HasSubstr("same model, layout and GPUs"));
-  service_->events().Listen("none", [](const Event*) { return false; });
   Restart();
   EXPECT_EQ(Find(second)->View().profile_source, view.profile_source);
   EXPECT_EQ(Find(second)->View().record.state, JobState::kRunning);
@@ -269,7 +269,7 @@ TEST_F(ProfileLifeTest, NotesAndThrottlingAreToldAndShown) {
     ASSERT_TRUE(Measure(*job, measured));
   }
   AwaitRefined(*job);
-  service_->events().Listen("none", [](const Event*) { return false; });
+  service_->events().Settle();
   // Four notes; stages 0 and 1, forward and backward at 1000 MHz.
   EXPECT_EQ(told.size(), 8U);
   EXPECT_THAT(told[0], HasSubstr("clock 1200 did not take"));
@@ -300,9 +300,9 @@ TEST_F(ProfileLifeTest, TimesThatLeaveTheProfileAreDrift) {
   EXPECT_EQ(json["stage"], 0);
   EXPECT_EQ(json["frequency"], 1400);
   EXPECT_NEAR(json["percent"].get<double>(), 10, 1e-6);
+  service_->events().Settle();
   ASSERT_EQ(told.size(), 1U);
   EXPECT_THAT(told[0], HasSubstr("perseus job reprofile"));
-  service_->events().Listen("none", [](const Event*) { return false; });
   ASSERT_TRUE(sync::Reprofile(*job));
   EXPECT_TRUE(job->View().drifts.empty());
 }

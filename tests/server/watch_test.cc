@@ -91,7 +91,7 @@ TEST_F(WatchTest, OffByDefaultNothingIsFound) {
 TEST_F(WatchTest, AdvisoryOnlySaysSo) {
   std::vector<std::string> told;
   service_->events().Listen(job_->id(), [&](const Event* event) {
-    if (event != nullptr && event->name == "detection") told.push_back(event->data);
+    if (event != nullptr && event->name() == "detection") told.push_back(event->data);
     return true;
   });
   SetMode(DetectionMode::kAdvisory);
@@ -108,6 +108,7 @@ TEST_F(WatchTest, AdvisoryOnlySaysSo) {
   EXPECT_THAT(view.slow[0].cause, HasSubstr("all its computations alike"));
   EXPECT_TRUE(job_->View().stragglers.empty());
   EXPECT_EQ(Plan()->version.version, version);
+  service_->events().Settle();
   ASSERT_FALSE(told.empty());
   const auto event = nlohmann::json::parse(told[0]);
   EXPECT_EQ(event["kind"], "straggler");
@@ -116,7 +117,7 @@ TEST_F(WatchTest, AdvisoryOnlySaysSo) {
   IterateTimes(20);
   EXPECT_TRUE(job_->View().watch.slow.empty());
   EXPECT_EQ(job_->View().watch.counts.at("recovered"), 1);
-  service_->events().Listen("none", [](const Event*) { return false; });
+  service_->events().Settle();
 }
 
 TEST_F(WatchTest, ActAnswersAndClears) {

@@ -8,32 +8,29 @@
 #include <vector>
 
 #include "http/message.h"
+#include "server/api/api_handlers.h"
 
 namespace perseus::server {
 
 std::vector<http::Route> ApiRoutes(JobService& service) {
   std::vector<http::Route> routes;
-  AddJobRoutes(service, &routes);
-  AddRankRoutes(service, &routes);
-  AddMeasurementRoutes(service, &routes);
-  AddProfileRoutes(service, &routes);
-  AddPlanRoutes(service, &routes);
-  AddStragglerRoutes(service, &routes);
-  AddWatchRoutes(service, &routes);
-  AddEventRoutes(service, &routes);
-  AddZeusRoutes(service, &routes);
-  const auto document = std::make_shared<const std::string>(OpenapiJson());
-  routes.push_back(
-      {"GET",
-       "/openapi.json",
-       http::Role::kNone,
-       {},
-       false,
-       [document](const http::Request&, const auto&, const http::Responder& responder) {
-         http::Response response;
-         response.body = document;
-         responder.Send(std::move(response));
-       }});
+  RouteMaker maker(service, &routes);
+  AddJobRoutes(&maker);
+  AddJobListRoute(&maker);
+  AddRankRoutes(&maker);
+  AddMeasurementRoutes(&maker);
+  AddProfileRoutes(&maker);
+  AddPlanRoutes(&maker);
+  AddStragglerRoutes(&maker);
+  AddWatchRoutes(&maker);
+  AddEventRoutes(&maker);
+  AddZeusRoutes(&maker);
+  maker.On(RowOf("openapi"),
+           [document = std::make_shared<const std::string>(OpenapiJson())](const Call&) {
+             http::Response response;
+             response.body = document;
+             return response;
+           });
   return routes;
 }
 

@@ -4,34 +4,21 @@
 #ifndef PERSEUS_SERVER_API_API_H_
 #define PERSEUS_SERVER_API_API_H_
 
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "http/server.h"
 #include "server/runtime/job_service.h"
 
-// The routes of the server, on http/server.h. `service` outlives the server that
-// has them.
+// The routes of the server, on http/server.h: those of routes.h, but /metrics, /healthz and
+// /readyz, which are the process'.
 namespace perseus::server {
 
-// /api/v1/...; docs/server.md.
-void AddJobRoutes(JobService& service, std::vector<http::Route>* routes);
-void AddRankRoutes(JobService& service, std::vector<http::Route>* routes);
-void AddMeasurementRoutes(JobService& service, std::vector<http::Route>* routes);
-void AddProfileRoutes(JobService& service, std::vector<http::Route>* routes);
-void AddPlanRoutes(JobService& service, std::vector<http::Route>* routes);
-void AddStragglerRoutes(JobService& service, std::vector<http::Route>* routes);
-void AddWatchRoutes(JobService& service, std::vector<http::Route>* routes);
-void AddEventRoutes(JobService& service, std::vector<http::Route>* routes);
-
-// The wire of Zeus' pipeline frequency optimizer, as its 0.16 client speaks it.
-void AddZeusRoutes(JobService& service, std::vector<http::Route>* routes);
-
-// All of them, and /openapi.json.
+// `service` outlives the server that has them.
 std::vector<http::Route> ApiRoutes(JobService& service);
 
-// The OpenAPI 3.1 document, embedded at build time.
-std::string_view OpenapiJson();
+// The OpenAPI 3.1 document.
+std::string OpenapiJson();
 
 }  // namespace perseus::server
 

@@ -1,62 +1,58 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Server-sent events, for dashboards: what happens to one job, or to all.
+// Server-sent events, for dashboards: what happens to one job, or to all. A stream begins with
+// the state of each job, or goes on where the client was.
 
+#include <cstdint>
+#include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
-#include "common/json_text.h"
-#include "server/api/api.h"
 #include "server/api/api_handlers.h"
-#include "server/api/job_json.h"
+#include "server/api/event_sender.h"
 
 namespace perseus::server {
 namespace {
 
-using http::Request;
-using http::Responder;
-using http::Role;
-
-// The listener holds the stream until a Send() says that the client is gone.
-void Follow(JobService& service, const std::string& job,
-            const std::shared_ptr<http::EventStream>& stream) {
-  service.events().Listen(job, [stream](const Event* event) {
-    return event == nullptr ? stream->alive() : stream->Send(event->name, event->data);
-  });
+// `job`: of which; empty: of all. `jobs` are those whose states are sent, where that is needed.
+void Follow(const CallPointer& call, const std::string& job,
+            const std::function<std::vector<std::shared_ptr<ManagedJob>>()>& jobs) {
+  EventHub& hub = call->service.events();
+  const std::string* const header = http::FindHeader(call->request.headers, "Last-Event-ID");
+  const std::string seen = header != nullptr ? *header : QueryText(call->request, "after");
+  const auto stream = call->responder.StartEvents();
+  if (stream == nullptr) return;
+  const auto sender = std::make_shared<EventSender>(
+      call->service, call->request.binding,
+      EventSender::Sink{[stream](std::string_view name, std::string_view data,
+                                 std::string_view id) { return stream->Send(name, data, id); },
+                        [stream] { return stream->alive(); }});
+  const auto listener = [sender](const Event* event) { return (*sender)(event); };
+  const auto last = ParseEventId(hub, seen);
+  if (last && hub.ListenAfter(*last, job, listener)) return;
+  // First the number, then the states: what comes in between is sent, or is older than those.
+  const std::int64_t now = hub.last();
+  if (!seen.empty()) {
+    sender->SendReset("what came after this event is not known any more; the states follow");
+  }
+  for (const auto& each : jobs()) sender->SendState(*each, now);
+  if (!hub.ListenAfter(now, job, listener)) {
+    sender->SendReset("events were missed, as there were too many at once; connect again");
+  }
 }
 
 }  // namespace
 
-void AddEventRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back({"GET",
-                     "/api/v1/events",
-                     Role::kRead,
-                     {},
-                     true,
-                     [&service](const Request&, const auto&, const Responder& responder) {
-                       const auto stream = responder.StartEvents();
-                       if (stream == nullptr) return;
-                       Follow(service, "", stream);
-                       for (const auto& job : service.Jobs()) {
-                         stream->Send("state", FormatCompact(JobSummaryJson(job->View())));
-                       }
-                     }});
-  routes->push_back({"GET",
-                     "/api/v1/jobs/{id}/events",
-                     Role::kRead,
-                     {},
-                     true,
-                     OnJobLater(service, [&service](const std::shared_ptr<ManagedJob>& job,
-                                                    const Request&, const Responder& responder) {
-                       const auto stream = responder.StartEvents();
-                       if (stream == nullptr) return;
-                       Follow(service, job->id(), stream);
-                       stream->Send("state", FormatCompact(JobSummaryJson(job->View())));
-                     })});
+void AddEventRoutes(RouteMaker* routes) {
+  routes->On(RowOf("follow"), [](const CallPointer& call) {
+    Follow(call, "", [&] { return call->service.Jobs(); });
+  });
+  routes->OnJob(RowOf("followJob"), [](const JobPointer& job, const CallPointer& call) {
+    Follow(call, job->id(), [&] { return std::vector{job}; });
+  });
 }
 
 }  // namespace perseus::server

@@ -7,16 +7,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "http/server.h"
 #include "server/api/api_text.h"
+#include "server/api/routes.h"
+#include "server/domain/caller.h"
 #include "server/runtime/job_service.h"
-#include "server/runtime/waiting.h"
 
-// Handlers about one job, which the first parameter of the route names.
+// What stands between a route and its handler: the query, the token's jobs, the condition.
 namespace perseus::server {
 
 inline Failure NoSuchJob(const std::string& id) {
@@ -28,55 +30,86 @@ inline constexpr const char* kStaleHeader = "Perseus-Stale";
 inline constexpr const char* kStaleSentence =
     "the store does not answer; this is what was known before";
 
-// That answer at once.
-using JobAnswer = std::function<http::Response(ManagedJob& job, const http::Request& request)>;
-
-// Whoever looks at a job sees what any server was told before, or is told that he does not.
-inline http::Handler OnJob(JobService& service, JobAnswer answer) {
-  return [&service, answer = std::move(answer)](const http::Request& request,
-                                                const std::vector<std::string>& parameters,
-                                                const http::Responder& responder) {
-    const auto send = [request, responder, answer](const auto& job, bool is_stale) {
-      http::Response response = job ? answer(**job, request) : FailureResponse(job.error());
-      if (job && is_stale) response.headers.emplace_back(kStaleHeader, kStaleSentence);
-      responder.Send(std::move(response));
-    };
-    if (request.method == "GET") return service.GetFresh(parameters[0], send);
-    service.Get(parameters[0], [send](const auto& job) { send(job, false); });
-  };
+// One request. Its answer may come later, from any thread.
+struct Call {
+  JobService& service;
+  const http::Request request;
+  const std::vector<std::string> parameters;
+  const http::Responder responder;
+  const Caller caller;
+};
+inline void Send(const Call& call, http::Response response) {
+  call.responder.Send(std::move(response));
 }
+using CallPointer = std::shared_ptr<const Call>;
+using JobPointer = std::shared_ptr<ManagedJob>;
 
-// That answer later; ranks, which wait for what comes and do not look.
-using JobHandler =
-    std::function<void(const std::shared_ptr<ManagedJob>& job, const http::Request& request,
-                       const http::Responder& responder)>;
-
-inline http::Handler OnJobLater(JobService& service, JobHandler handle) {
-  return [&service, handle = std::move(handle)](const http::Request& request,
-                                                const std::vector<std::string>& parameters,
-                                                const http::Responder& responder) {
-    service.Get(parameters[0], [request, responder, handle](const auto& job) {
-      if (job) return handle(*job, request, responder);
-      responder.Send(FailureResponse(job.error()));
-    });
-  };
+// Whether the token may see the job, and change it as far as its role goes.
+bool Sees(const http::TokenBinding& binding, const std::string& id, const std::string& client_key);
+inline bool Sees(const http::TokenBinding& binding, const ManagedJob& job) {
+  return Sees(binding, job.id(), job.client_key());
 }
+// The refusal of a new job with this client key; none: the token may create it.
+std::optional<http::Response> CheckMayCreate(const Call& call, const std::string& client_key);
+
+// Makes routes of rows and handlers. The query fits the row before a handler is called.
+class RouteMaker {
+ public:
+  RouteMaker(JobService& service, std::vector<http::Route>* routes)
+      : service_(service), routes_(routes) {}
+
+  // Answers when it likes.
+  using Handler = std::function<void(const CallPointer& call)>;
+  void On(const RouteRow& row, Handler handler);
+  // Answers at once, on a thread that may wait for the store.
+  using Answer = std::function<http::Response(const Call& call)>;
+  void OnStore(const RouteRow& row, Answer answer);
+
+  // The same about the job that the first parameter of the path names.
+  using JobHandler = std::function<void(const JobPointer& job, const CallPointer& call)>;
+  void OnJob(const RouteRow& row, JobHandler handler);
+  // Whoever looks at a job sees what any server was told before, or is told that he does not.
+  using JobAnswer = std::function<http::Response(ManagedJob& job, const Call& call)>;
+  void OnLook(const RouteRow& row, JobAnswer answer);
+
+ private:
+  JobService& service_;
+  std::vector<http::Route>* const routes_;
+};
+
+void AddJobRoutes(RouteMaker* routes);
+void AddJobListRoute(RouteMaker* routes);
+void AddRankRoutes(RouteMaker* routes);
+void AddMeasurementRoutes(RouteMaker* routes);
+void AddProfileRoutes(RouteMaker* routes);
+void AddPlanRoutes(RouteMaker* routes);
+void AddStragglerRoutes(RouteMaker* routes);
+void AddWatchRoutes(RouteMaker* routes);
+void AddEventRoutes(RouteMaker* routes);
+// The wire of Zeus' pipeline frequency optimizer, as its 0.16 client speaks it.
+void AddZeusRoutes(RouteMaker* routes);
 
 // Sends what `answer` makes of the first version after `after`; to nobody,
 // once the client is gone.
-inline void AnswerWhenNew(
+void AnswerWhenNew(
     const std::shared_ptr<ManagedJob>& job, std::int64_t after, double seconds,
     const http::Responder& responder,
-    std::function<http::Response(const std::shared_ptr<const PublishedPlan>&)> answer) {
-  const std::int64_t ticket = job->AwaitPlan(
-      after, seconds,
-      [responder, answer = std::move(answer)](const std::shared_ptr<const PublishedPlan>& plan) {
-        if (responder.alive()) responder.Send(answer(plan));
-      });
-  responder.OnGone([weak = std::weak_ptr(job), ticket] {
-    if (const auto waited = weak.lock()) waited->board().Forget(ticket);
-  });
-}
+    std::function<http::Response(const std::shared_ptr<const PublishedPlan>&)> answer);
+
+// The job as it is now, with its revision as ETag.
+http::Response ShowJob(const ManagedJob& job, int status = 200);
+
+// Has the job do it, and answers with what `answer` makes of the outcome, or why it was not done.
+// A change is not made where nobody waits for its answer any more, or where the job is past the
+// revision that the request names.
+void Change(const JobPointer& job, const CallPointer& call, Command command,
+            std::function<http::Response(const Answer& answer)> answer);
+// The same, answered with the job as it then is.
+void ChangeAndShow(const JobPointer& job, const CallPointer& call, Command command);
+
+// The rank's record to `next`, or the answer that there is none.
+void WithRank(const JobPointer& job, const CallPointer& call, std::int64_t rank,
+              std::function<void(const store::RankRecord&)> next);
 
 }  // namespace perseus::server
 

@@ -1,11 +1,10 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Jobs: create, list, show, point, export, finish, delete.
+// One job: create, show, point, export, finish, delete.
 
 #include <fmt/format.h>
 
-#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,8 +13,8 @@
 #include <vector>
 
 #include "perseus/plan_file.h"
-#include "server/api/api.h"
 #include "server/api/api_handlers.h"
+#include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
 #include "server/api/job_json.h"
 #include "server/planning/job_spec.h"
@@ -23,16 +22,36 @@
 namespace perseus::server {
 namespace {
 
-using http::Request;
-using http::Responder;
 using http::Response;
-using http::Role;
 
-// A profile of 250,000 rows; it takes twenty times its text while it is read.
-constexpr std::size_t kMostJobBytes = std::size_t{8} << 20;
 // The profile is one text. The settings are copied to an object whose keys are looked
 // for one by one.
 constexpr int kMostJobValues = 20'000;
+
+constexpr Member kNewJobMembers[] = {
+    Text("client_key").Most(256).Sometimes(), Text("name").Most(256).Sometimes(),
+    Object("job", "JobSettings"),
+    Text("profile_csv").Most(rows::kMostJobBytes).Sometimes().Says("Missing: the ranks measure.")};
+constexpr ObjectSchema kNewJobSchema = {
+    .name = "NewJob", .members = kNewJobMembers, .is_closed = true};
+constexpr Member kPointMembers[] = {NumberOrText("at").Says(
+    "1.05x (of the time at maximum clocks), seconds, fastest, economic or tstar")};
+constexpr ObjectSchema kPointSchema = {
+    .name = "Point", .members = kPointMembers, .is_closed = true};
+constexpr ObjectSchema kNewJobSchemas[] = {kNewJobSchema, kPointSchema};
+// Beside the fields of job files.
+constexpr Member kJobSettingsMembers[] = {
+    Text("model").Most(256).Optional().Says(
+        "A label: the job takes over the profile of an earlier one with the same label, layout "
+        "(stages, schedule, tensor parallelism, `microbatch_size` where given) and GPUs, if there "
+        "is one."),
+    Number("microbatch_size").In(kPositive).Optional(),
+    Boolean("reuse_profile").Optional().Says("false: the ranks measure all the same.")};
+constexpr ObjectSchema kJobSettings = {
+    .name = "JobSettings",
+    .members = kJobSettingsMembers,
+    .about = "The fields of job files (docs/files.md) but those that name files.",
+    .is_closed = true};
 
 struct NewJob {
   std::string client_key;
@@ -44,11 +63,10 @@ struct NewJob {
 Outcome<NewJob> ReadNewJob(const std::string& body) {
   NewJob job;
   const auto read_job = [&](const TreeCursor& root) {
-    constexpr std::array<std::string_view, 4> kKeys = {"client_key", "name", "job", "profile_csv"};
-    root.AllowOnly(kKeys);
+    AllowOnly(kNewJobSchema, root);
     job.client_key = FindText(root, "client_key", 256);
     job.name = FindText(root, "name", 256);
-    job.profile_csv = FindText(root, "profile_csv", kMostJobBytes);
+    job.profile_csv = FindText(root, "profile_csv", rows::kMostJobBytes);
     root.Get("job");
   };
   const Outcome<void> read = ReadBody(body, read_job, kMostJobValues);
@@ -59,41 +77,50 @@ Outcome<NewJob> ReadNewJob(const std::string& body) {
   return job;
 }
 
-Response CreateJob(JobService& service, const Request& request) {
-  Outcome<NewJob> job = ReadNewJob(request.body);
-  if (!job) return FailureResponse(job.error());
-  Outcome<JobSpec> spec = MakeJobSpec(job->settings_json, job->profile_csv);
-  if (!spec) return FailureResponse(spec.error());
-  spec->client_key = job->client_key;
-  spec->name = job->name;
-  const auto created = Await<Outcome<JobService::Created>>(
-      [&](auto&& done) { service.Create(*spec, store::JobOrigin::kApi, {}, done); });
-  if (!created) return FailureResponse(created.error());
-  Response response = JsonAnswer(created->is_new ? 201 : 200, JobJson(created->job->View()));
+void ShowCreated(const Call& call, const Outcome<JobService::Created>& created) {
+  if (!created) return Send(call, FailureResponse(created.error()));
+  Response response = ShowJob(*created->job, created->is_new ? 201 : 200);
   response.headers.emplace_back("Location", "/api/v1/jobs/" + created->job->id());
-  return response;
+  call.responder.Send(std::move(response));
 }
 
-Response ListJobs(JobService& service) {
-  nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
-  bool is_stale = false;
-  for (const auto& job : service.Jobs()) jobs.push_back(JobSummaryJson(job->View()));
-  Response response = JsonAnswer(200, {{"jobs", std::move(jobs)}});
-  if (is_stale) response.headers.emplace_back(kStaleHeader, kStaleSentence);
-  return response;
+void CreateNew(const CallPointer& call, const NewJob& job) {
+  if (auto refusal = CheckMayCreate(*call, job.client_key)) {
+    return Send(*call, *std::move(refusal));
+  }
+  Outcome<JobSpec> spec = MakeJobSpec(job.settings_json, job.profile_csv);
+  if (!spec) return Send(*call, FailureResponse(spec.error()));
+  spec->client_key = job.client_key;
+  spec->name = job.name;
+  call->service.Create(*spec, store::JobOrigin::kApi, call->caller,
+                       [call](const auto& created) { ShowCreated(*call, created); });
 }
 
-Response SetPoint(ManagedJob& job, const Request& request) {
+// Every rank may ask for the job: the key is looked up before anything is built.
+void CreateJob(const CallPointer& call) {
+  const Outcome<NewJob> job = ReadNewJob(call->request.body);
+  if (!job) return Send(*call, FailureResponse(job.error()));
+  if (job->client_key.empty()) return CreateNew(call, *job);
+  call->service.GetByKey(job->client_key, [call, job = *job](const Outcome<JobPointer>& known) {
+    if (known && Sees(call->request.binding, **known)) {
+      return ShowCreated(*call, JobService::Created{*known, false});
+    }
+    if (!known && known.error().code == FailureCode::kUnavailable) {
+      return Send(*call, FailureResponse(known.error()));
+    }
+    CreateNew(call, job);
+  });
+}
+
+void SetPoint(const JobPointer& job, const CallPointer& call) {
   std::string at;
-  const Outcome<void> read = ReadBody(request.body, [&](const TreeCursor& root) {
-    constexpr std::array<std::string_view, 1> kKeys = {"at"};
-    root.AllowOnly(kKeys);
+  const Outcome<void> read = ReadBody(call->request.body, [&](const TreeCursor& root) {
+    AllowOnly(kPointSchema, root);
     const TreeCursor value = root.Get("at");
     at = value.IsNumber() ? fmt::format("{}", value.Number(kPositive)) : value.String();
   });
-  if (!read) return FailureResponse(read.error());
-  const auto set = DoAndWait(job, SetTarget{at});
-  return set ? JsonAnswer(200, JobJson(job.View())) : FailureResponse(set.error());
+  if (!read) return Send(*call, FailureResponse(read.error()));
+  ChangeAndShow(job, call, SetTarget{at});
 }
 
 // The published plan with a curve, or a failure that says what is missing.
@@ -104,7 +131,7 @@ Outcome<std::shared_ptr<const PublishedPlan>> PlanWithCurve(ManagedJob& job) {
               plan != nullptr ? plan->sentence : "the job has no frontier yet; ask again later");
 }
 
-Response GetFrontier(ManagedJob& job) {
+Response GetFrontier(ManagedJob& job, const Call& /*call*/) {
   const auto plan = PlanWithCurve(job);
   if (!plan) return FailureResponse(plan.error());
   Response response;
@@ -114,10 +141,8 @@ Response GetFrontier(ManagedJob& job) {
   return response;
 }
 
-Response GetPlanFile(ManagedJob& job, const Request& request) {
-  const auto pipeline = QueryInteger(request, "pipeline");
-  if (!pipeline) return FailureResponse(pipeline.error());
-  const std::int64_t number = pipeline->value_or(0);
+Response GetPlanFile(ManagedJob& job, const Call& call) {
+  const std::int64_t number = QueryInteger(call.request, "pipeline").value_or(0);
   if (number < 0 || number >= job.shape().data_parallel) {
     return FailureResponse(
         {FailureCode::kNotFound,
@@ -136,43 +161,29 @@ Response GetPlanFile(ManagedJob& job, const Request& request) {
   }
   PlanDocument document = (*plan)->curve->Document(*found);
   document.generator_name = "perseus serve";
-  document.generator_version = "1";
   return http::JsonResponse(200, FormatPlanJson(document));
 }
 
 }  // namespace
 
-void AddJobRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back({"POST", "/api/v1/jobs", Role::kTrain, kMostJobBytes, false,
-                     [&service](const Request& request, const auto&, const Responder& responder) {
-                       responder.Send(CreateJob(service, request));
-                     }});
-  routes->push_back({"GET",
-                     "/api/v1/jobs",
-                     Role::kRead,
-                     {},
-                     false,
-                     [&service](const Request&, const auto&, const Responder& responder) {
-                       responder.Send(ListJobs(service));
-                     }});
-  const auto add = [&](const char* method, const char* pattern, Role role, JobAnswer answer) {
-    routes->push_back({method, pattern, role, {}, false, OnJob(service, std::move(answer))});
-  };
-  add("GET", "/api/v1/jobs/{id}", Role::kRead,
-      [](ManagedJob& job, const Request&) { return JsonAnswer(200, JobJson(job.View())); });
-  add("DELETE", "/api/v1/jobs/{id}", Role::kOperate, [&service](ManagedJob& job, const Request&) {
-    const auto deleted = DoAndWait(job, DeleteJob{});
-    service.Forget(job.id());
-    return deleted ? NoContent() : FailureResponse(deleted.error());
+Schemas NewJobSchemas() { return kNewJobSchemas; }
+const ObjectSchema& JobSettingsSchema() { return kJobSettings; }
+
+void AddJobRoutes(RouteMaker* routes) {
+  routes->On(RowOf("createJob"), CreateJob);
+  routes->OnLook(RowOf("getJob"), [](ManagedJob& job, const Call&) { return ShowJob(job); });
+  routes->OnJob(RowOf("deleteJob"), [](const JobPointer& job, const CallPointer& call) {
+    Change(job, call, DeleteJob{}, [job, call](const Answer&) {
+      call->service.Forget(job->id());
+      return NoContent();
+    });
   });
-  add("POST", "/api/v1/jobs/{id}/finish", Role::kTrain, [](ManagedJob& job, const Request&) {
-    const auto finished = DoAndWait(job, FinishJob{});
-    return finished ? JsonAnswer(200, JobJson(job.View())) : FailureResponse(finished.error());
+  routes->OnJob(RowOf("finishJob"), [](const JobPointer& job, const CallPointer& call) {
+    ChangeAndShow(job, call, FinishJob{});
   });
-  add("PUT", "/api/v1/jobs/{id}/point", Role::kOperate, SetPoint);
-  add("GET", "/api/v1/jobs/{id}/frontier", Role::kRead,
-      [](ManagedJob& job, const Request&) { return GetFrontier(job); });
-  add("GET", "/api/v1/jobs/{id}/plan.json", Role::kRead, GetPlanFile);
+  routes->OnJob(RowOf("setPoint"), SetPoint);
+  routes->OnLook(RowOf("getFrontier"), GetFrontier);
+  routes->OnLook(RowOf("getPlanFile"), GetPlanFile);
 }
 
 }  // namespace perseus::server

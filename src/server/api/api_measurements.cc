@@ -14,20 +14,14 @@
 #include <utility>
 
 #include "perseus/computation.h"
-#include "server/api/api.h"
 #include "server/api/api_handlers.h"
+#include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
 #include "server/api/profile_json.h"
 
 namespace perseus::server {
 namespace {
 
-using http::Request;
-using http::Responder;
-using http::Role;
-using JobPointer = std::shared_ptr<ManagedJob>;
-
-constexpr std::size_t kMostMeasurementBytes = std::size_t{8} << 20;
 // Of one request; a note is one sentence.
 constexpr std::size_t kMostNotes = 32;
 constexpr std::size_t kMostNoteBytes = 300;
@@ -41,6 +35,67 @@ constexpr NumberRange kSignedJoules = {.least = -kMostJoules, .most = kMostJoule
 constexpr NumberRange kCelsius = {.least = -100, .most = 200};
 constexpr NumberRange kWork = {.least = 0, .most = 1e15};
 constexpr NumberRange kWatts = {.least = 0, .most = 1e6};
+
+constexpr Member kMeasuredRowMembers[] = {
+    Integer("stage"),
+    Choice("instruction", "forward backward backward_input backward_weight"),
+    Integer("frequency").Says("MHz"),
+    Number("time").In(kPositive),
+    Number("energy").In({.least = 0}).Says("Of one GPU"),
+    Integer("samples").In({.least = 1}).Sometimes().Says("Computations that the row is of."),
+    Number("time_std").In(kSomeSeconds).Optional().Says("Standard error of `time`, seconds."),
+    Number("energy_std").In(kSomeJoules).Optional().Says("Standard error of `energy`, joules."),
+    Number("temperature_c").In(kCelsius).Optional().Says("Mean temperature of the GPU meanwhile."),
+    Boolean("throttled")
+        .Optional()
+        .Says("The GPU slowed itself down while this was measured. Such rows count only where no "
+              "other rank measured the same without."),
+    Number("work").In(kWork).Optional().Says(
+        "Mean work of the computations (tokens, or any unit)."),
+    Number("time_per_work")
+        .In(kSignedSeconds)
+        .Optional()
+        .Says("Seconds that one more unit of work takes, where work varied."),
+    Number("energy_per_work").In(kSignedJoules).Optional().Says("Joules of one more unit of work."),
+    Number("time_residual_std")
+        .In(kSomeSeconds)
+        .Optional()
+        .Says("Standard deviation that is left unexplained, seconds."),
+    Number("energy_residual_std").In(kSomeJoules).Optional().Says("The same, joules.")};
+constexpr Member kSweepCostMembers[] = {Integer("iterations").In({.least = 0}).Optional(),
+                                        Number("seconds").In(kSomeSeconds).Optional(),
+                                        Number("joules").In(kSomeJoules).Optional(),
+                                        Number("extra_seconds").In(kSignedSeconds).Optional(),
+                                        Number("extra_joules").In(kSignedJoules).Optional()};
+constexpr Member kMeasurementsMembers[] = {
+    Integer("rank"),
+    Object("rows", "MeasuredRow").List().Sometimes(),
+    Number("blocking_power_w").Optional(),
+    Boolean("done").Optional().Says("The rank's sweep has ended."),
+    Number("blocking_power_std_w")
+        .In(kWatts)
+        .Optional()
+        .Says("Standard error of `blocking_power_w`."),
+    Number("counter_period_s")
+        .In(kSomeSeconds)
+        .Optional()
+        .Says("How often the GPU's energy counter is updated."),
+    Object("sweep", "SweepCost")
+        .Optional()
+        .Says("What the sweep cost this rank so far; `extra_` against the highest clock, negative "
+              "where it saved."),
+    Text("notes")
+        .Most(kMostNoteBytes)
+        .List(kMostNotes)
+        .Optional()
+        .Says("Sentences on what was odd; each becomes an event of the job.")};
+constexpr Member kMeasuredMembers[] = {Integer("rows")};
+constexpr Member kReportedMembers[] = {Object("rows", "ProfileCell").List(), Boolean("done")};
+constexpr ObjectSchema kMeasurementSchemas[] = {{"MeasuredRow", kMeasuredRowMembers},
+                                                {"SweepCost", kSweepCostMembers},
+                                                {"Measurements", kMeasurementsMembers},
+                                                {"Measured", kMeasuredMembers},
+                                                {"Reported", kReportedMembers}};
 
 store::MeasuredRow ReadRow(const TreeCursor& row) {
   store::MeasuredRow measured;
@@ -119,48 +174,34 @@ Outcome<store::Measurements> ReadMeasurements(const std::string& body) {
   return measured;
 }
 
-void TakeRows(const JobPointer& job, const Request& request, const Responder& responder) {
-  Outcome<store::Measurements> measured = ReadMeasurements(request.body);
-  if (!measured) {
-    responder.Send(FailureResponse(measured.error()));
-    return;
-  }
+void TakeRows(const JobPointer& job, const CallPointer& call) {
+  Outcome<store::Measurements> measured = ReadMeasurements(call->request.body);
+  if (!measured) return Send(*call, FailureResponse(measured.error()));
   const std::size_t rows = measured->rows.size();
-  job->Do(TakeMeasurements{*std::move(measured)}, {}, [responder, rows](const auto& done) {
-    responder.Send(done ? JsonAnswer(200, {{"rows", rows}}) : FailureResponse(done.error()));
+  Change(job, call, TakeMeasurements{*std::move(measured)}, [rows](const Answer&) {
+    return JsonAnswer(200, {{"rows", rows}});
   });
 }
 
 // For a rank that goes on with a sweep: what it need not measure again.
-http::Response ShowMeasurements(ManagedJob& job, const Request& request) {
-  const auto rank = QueryInteger(request, "rank");
-  if (!rank) return FailureResponse(rank.error());
-  if (!rank->has_value()) {
-    return FailureResponse(
-        {FailureCode::kInvalid, "'rank' is missing: whose measurements?", "rank"});
-  }
-  const std::int64_t number = **rank;
-  const bool is_possible = number >= 0 && number < job.shape().world_size();
-  if (!is_possible || !Await<Outcome<store::RankRecord>>(
-                          [&](auto&& found) { job.FindRank(static_cast<int>(number), found); })) {
-    return FailureResponse({FailureCode::kNotFound,
-                            fmt::format("rank {} is not registered; register it first", number),
-                            "rank"});
-  }
-  const ManagedJob::ReportedRows reported = job.RowsOf(static_cast<int>(number));
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const ProfileKey& key : reported.rows) rows.push_back(ProfileKeyJson(key));
-  return JsonAnswer(200, {{"rows", std::move(rows)}, {"done", reported.done}});
+void ShowMeasurements(const JobPointer& job, const CallPointer& call) {
+  const std::int64_t number = *QueryInteger(call->request, "rank");
+  WithRank(job, call, number, [job, call](const store::RankRecord& rank) {
+    const ManagedJob::ReportedRows reported = job->RowsOf(rank.rank);
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const ProfileKey& key : reported.rows) rows.push_back(ProfileKeyJson(key));
+    call->responder.Send(JsonAnswer(200, {{"rows", std::move(rows)}, {"done", reported.done}}));
+  });
 }
 
 }  // namespace
 
-void AddMeasurementRoutes(JobService& service, std::vector<http::Route>* routes) {
-  constexpr const char* kPattern = "/api/v1/jobs/{id}/measurements";
-  routes->push_back({"POST", kPattern, Role::kTrain, kMostMeasurementBytes, false,
-                     OnJobLater(service, TakeRows)});
+Schemas MeasurementSchemas() { return kMeasurementSchemas; }
+
+void AddMeasurementRoutes(RouteMaker* routes) {
+  routes->OnJob(RowOf("measure"), TakeRows);
   // Of trainers, too: who may report may ask what was.
-  routes->push_back({"GET", kPattern, Role::kRead, {}, false, OnJob(service, ShowMeasurements)});
+  routes->OnJob(RowOf("showMeasurements"), ShowMeasurements);
 }
 
 }  // namespace perseus::server

@@ -18,19 +18,15 @@
 #include <utility>
 #include <vector>
 
-#include "server/api/api.h"
 #include "server/api/api_handlers.h"
+#include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
 #include "server/api/job_json.h"
 
 namespace perseus::server {
 namespace {
 
-using http::Request;
-using http::Responder;
 using http::Response;
-using http::Role;
-using JobPointer = std::shared_ptr<ManagedJob>;
 using PlanPointer = std::shared_ptr<const PublishedPlan>;
 
 // Of one request for a node: more GPUs than any node has.
@@ -41,63 +37,68 @@ constexpr double kWaiterGraceSeconds = 1;
 // The `after` of a client that knows no version.
 constexpr std::int64_t kNow = -1;
 
+constexpr Member kSharedPlanMembers[] = {
+    Text("job"),
+    Integer("version"),
+    Integer("pipeline"),
+    Integer("pp_rank"),
+    Choice("reason", "target straggler no_plan"),
+    Text("sentence").Sometimes(),
+    Number("iteration_time_s").Sometimes(),
+    Number("requested_time_s").Sometimes(),
+    Number("baseline_iteration_time_s").Sometimes(),
+    Number("saving_percent").Sometimes(),
+    Array("computations")
+        .List()
+        .Says("In execution order: [type, stage, microbatch, MHz, start_s, duration_s], and of "
+              "fused ones the type, stage and microbatch of the other."),
+    Object("comparison", "Comparison").Sometimes(),
+    Boolean("profile_wanted")
+        .Sometimes()
+        .Says("The ranks are to measure (PERSEUS_PROFILE), while they follow this plan.")};
+constexpr Member kRankPlanMembers[] = {Integer("rank")};
+constexpr Member kNodePlanMembers[] = {Integer("ranks").List()};
+constexpr Member kNodePlansMembers[] = {Text("job"), Integer("version"),
+                                        Object("plans", "NodePlan").List()};
+constexpr ObjectSchema kPlanSchemas[] = {
+    {"PlanOfRanks", kSharedPlanMembers},
+    {.name = "RankPlan", .members = kRankPlanMembers, .base = "PlanOfRanks"},
+    {.name = "NodePlan", .members = kNodePlanMembers, .base = "PlanOfRanks"},
+    {"NodePlans", kNodePlansMembers}};
+
 Response PlanAnswer(RankPlanText text) {
   return http::JsonResponse(200, std::move(text.own), std::move(text.shared));
 }
 
 // Sends what `render` makes of the first version after `after`.
-void SendWhenNew(const JobPointer& job, const Request& request, const Responder& responder,
+void SendWhenNew(const JobPointer& job, const CallPointer& call,
                  std::function<RankPlanText(const PublishedPlan&)> render) {
-  const auto after = QueryInteger(request, "after");
-  const auto wait = QueryWait(request);
-  if (!after || !wait) {
-    responder.Send(FailureResponse(after ? wait.error() : after.error()));
-    return;
-  }
+  const auto after = QueryInteger(call->request, "after");
+  const double wait = QueryWait(call->request);
   // after=-1: whatever there is, at once; also that there is no plan yet.
-  if (*after == kNow && job->board().Current() == nullptr) {
+  if (after == kNow && job->board().Current() == nullptr) {
     PublishedPlan none;
     none.sentence = "There is no plan yet; run at maximum clocks.";
     none.profile_wanted = job->WantsProfile();
-    responder.Send(PlanAnswer(render(none)));
+    call->responder.Send(PlanAnswer(render(none)));
     return;
   }
-  AnswerWhenNew(job, after->value_or(kNow), *wait + kWaiterGraceSeconds, responder,
+  AnswerWhenNew(job, after.value_or(kNow), wait + kWaiterGraceSeconds, call->responder,
                 [id = job->id(), render = std::move(render)](const PlanPointer& plan) {
                   return plan->gone ? FailureResponse(NoSuchJob(id)) : PlanAnswer(render(*plan));
                 });
   // After that, lest 204 overtakes the answer of one who does not wait.
-  responder.AnswerAfter(*wait, NoContent());
+  call->responder.AnswerAfter(wait, NoContent());
 }
 
-Failure NotRegistered(std::int64_t rank, const std::string& field) {
-  return {FailureCode::kNotFound, fmt::format("rank {} is not registered; register it first", rank),
-          field};
-}
-
-void GetPlan(const JobPointer& job, const Request& request, const Responder& responder) {
-  const auto rank = QueryInteger(request, "rank");
-  if (!rank || !rank->has_value()) {
-    responder.Send(FailureResponse(
-        rank ? Failure{FailureCode::kInvalid, "'rank' is missing: whose plan?", "rank"}
-             : rank.error()));
-    return;
-  }
-  const std::int64_t number = **rank;
-  const bool is_possible = number >= 0 && number < job->shape().world_size();
-  const auto record = is_possible ? Await<Outcome<store::RankRecord>>([&](auto&& found) {
-    job->FindRank(static_cast<int>(number), found);
-  })
-                                  : Fail(FailureCode::kNotFound, "");
-  if (!record) {
-    responder.Send(FailureResponse(NotRegistered(number, "rank")));
-    return;
-  }
-  SendWhenNew(job, request, responder,
-              [id = job->id(), record = *record](const PublishedPlan& plan) {
-                return RankPlanJson(id, plan, record.dp_rank, record.pp_rank,
-                                    fmt::format("\"rank\":{}", record.rank));
-              });
+void GetPlan(const JobPointer& job, const CallPointer& call) {
+  const std::int64_t number = *QueryInteger(call->request, "rank");
+  WithRank(job, call, number, [job, call](const store::RankRecord& record) {
+    SendWhenNew(job, call, [id = job->id(), record](const PublishedPlan& plan) {
+      return RankPlanJson(id, plan, record.dp_rank, record.pp_rank,
+                          fmt::format("\"rank\":{}", record.rank));
+    });
+  });
 }
 
 // "0-7,12" in order; nullopt where it is no such list.
@@ -123,51 +124,57 @@ std::optional<std::vector<int>> ParseRanks(std::string_view text) {
   return ranks;
 }
 
-void GetPlans(const JobPointer& job, const Request& request, const Responder& responder) {
-  const auto found = request.query.find("ranks");
-  const auto ranks = found == request.query.end() ? std::nullopt : ParseRanks(found->second);
+// By pipeline and pipeline rank: one plan for all ranks that run the same.
+using Groups = std::map<std::pair<int, int>, std::vector<int>>;
+
+RankPlanText NodePlansJson(const std::string& id, const Groups& groups, const PublishedPlan& plan) {
+  std::string text =
+      fmt::format("{{\"job\":\"{}\",\"version\":{},\"plans\":[", id, plan.version.version);
+  bool first = true;
+  for (const auto& [position, members] : groups) {
+    if (!std::exchange(first, false)) text += ',';
+    const RankPlanText one = RankPlanJson(id, plan, position.first, position.second,
+                                          fmt::format("\"ranks\":[{}]", fmt::join(members, ",")));
+    text += one.own;
+    if (one.shared) text += *one.shared;
+  }
+  return RankPlanText{text + "]}", nullptr};
+}
+
+// Looks the ranks up, one after the other: all but the first ones of another server are known.
+void GroupRanks(const JobPointer& job, const CallPointer& call,
+                const std::shared_ptr<const std::vector<int>>& ranks, std::size_t next,
+                const std::shared_ptr<Groups>& groups) {
+  if (next == ranks->size()) {
+    return SendWhenNew(job, call, [id = job->id(), groups](const PublishedPlan& plan) {
+      return NodePlansJson(id, *groups, plan);
+    });
+  }
+  WithRank(job, call, (*ranks)[next], [=](const store::RankRecord& record) {
+    (*groups)[{record.dp_rank, record.pp_rank}].push_back(record.rank);
+    GroupRanks(job, call, ranks, next + 1, groups);
+  });
+}
+
+void GetPlans(const JobPointer& job, const CallPointer& call) {
+  auto ranks = ParseRanks(call->request.query.at("ranks"));
   if (!ranks) {
-    responder.Send(FailureResponse(
+    return Send(*call, FailureResponse(
         {FailureCode::kInvalid,
          fmt::format("'ranks' must be a list such as 0-7,12 of at most {}", kMostRanksAtOnce),
          "ranks"}));
-    return;
   }
-  // One plan for all ranks that run the same.
-  std::map<std::pair<int, int>, std::vector<int>> groups;
-  for (const int rank : *ranks) {
-    const auto record =
-        Await<Outcome<store::RankRecord>>([&](auto&& found) { job->FindRank(rank, found); });
-    if (!record) {
-      responder.Send(FailureResponse(NotRegistered(rank, "ranks")));
-      return;
-    }
-    groups[{record->dp_rank, record->pp_rank}].push_back(rank);
-  }
-  SendWhenNew(job, request, responder,
-              [id = job->id(), groups = std::move(groups)](const PublishedPlan& plan) {
-                std::string text = fmt::format("{{\"job\":\"{}\",\"version\":{},\"plans\":[", id,
-                                               plan.version.version);
-                bool first = true;
-                for (const auto& [position, members] : groups) {
-                  if (!std::exchange(first, false)) text += ',';
-                  const RankPlanText one =
-                      RankPlanJson(id, plan, position.first, position.second,
-                                   fmt::format("\"ranks\":[{}]", fmt::join(members, ",")));
-                  text += one.own;
-                  if (one.shared) text += *one.shared;
-                }
-                return RankPlanText{text + "]}", nullptr};
-              });
+  GroupRanks(job, call, std::make_shared<const std::vector<int>>(*std::move(ranks)), 0,
+             std::make_shared<Groups>());
 }
 
 }  // namespace
 
-void AddPlanRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back(
-      {"GET", "/api/v1/jobs/{id}/plan", Role::kRead, {}, true, OnJobLater(service, GetPlan)});
-  routes->push_back(
-      {"GET", "/api/v1/jobs/{id}/plans", Role::kRead, {}, true, OnJobLater(service, GetPlans)});
+Schemas PlanSchemas() { return kPlanSchemas; }
+
+void AddPlanRoutes(RouteMaker* routes) {
+  routes->OnJob(RowOf("getPlan"), GetPlan);
+  routes->OnJob(RowOf("getPlans"), GetPlans);
 }
 
 }  // namespace perseus::server

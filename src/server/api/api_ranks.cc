@@ -14,21 +14,83 @@
 #include <vector>
 
 #include "perseus/computation.h"
-#include "server/api/api.h"
 #include "server/api/api_handlers.h"
+#include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
 #include "server/api/job_json.h"
 
 namespace perseus::server {
 namespace {
 
-using http::Request;
-using http::Responder;
-using http::Role;
-using JobPointer = std::shared_ptr<ManagedJob>;
-
 constexpr int kMostClocks = 4096;
 constexpr std::size_t kMostKinds = 4096;  // Of a report.
+
+constexpr Member kGpuMembers[] = {Text("uuid").Sometimes(), Text("name").Sometimes()};
+constexpr Member kRankMembers[] = {
+    Integer("rank"),
+    Integer("dp_rank"),
+    Integer("pp_rank"),
+    Integer("tp_rank").Sometimes(),
+    Text("node").Most(256).Optional(),
+    Object("gpu", "Gpu").Optional(),
+    Integer("clocks_mhz").In({.least = 0}).List(kMostClocks).Optional()};
+constexpr Member kBusyByTypeMembers[] = {Number("forward").In({.least = 0}).Optional(),
+                                         Number("backward").In({.least = 0}).Optional(),
+                                         Number("backward_input").In({.least = 0}).Optional(),
+                                         Number("backward_weight").In({.least = 0}).Optional()};
+constexpr Member kKindMembers[] = {Integer("stage"), Text("instruction"), Integer("frequency"),
+                                   Integer("count").In({.least = 0}), Number("time").In(kPositive)};
+constexpr Member kIterationReportMembers[] = {
+    Integer("rank"),
+    Integer("iteration").Optional(),
+    Integer("plan_version").Optional(),
+    Number("time_s").In(kPositive),
+    Number("energy_j").In({.least = 0}).Optional(),
+    Number("tokens")
+        .In({.least = 0})
+        .Optional()
+        .Says("Of the iteration on this rank: work that differs is no straggler"),
+    Number("busy_s").In({.least = 0}).Optional().Says("In its own computations"),
+    Object("busy_by_type_s", "BusyByType").Optional(),
+    Text("clocks").Most(64).Optional().Says("plan: as planned; coarse: followed less finely; "
+                                            "maximum: the driver's own; else not known"),
+    Object("kinds", "KindReport")
+        .List(kMostKinds)
+        .Optional()
+        .Says("Means since the rank's last report, of computations whose clock was in effect all "
+              "through.")};
+constexpr Member kClientReportMembers[] = {Integer("rank"),
+                                           Text("state").Optional(),
+                                           Text("error").Optional(),
+                                           Integer("plan_version").Optional(),
+                                           Number("calls").Optional(),
+                                           Number("coalesced").Optional(),
+                                           Number("refused").Optional(),
+                                           Number("early").Optional(),
+                                           Number("on_time").Optional(),
+                                           Number("late").Optional(),
+                                           Number("missed").Optional(),
+                                           Number("order_mismatches").Optional(),
+                                           Number("lost_events").Optional(),
+                                           Boolean("shadow").Optional().Says("It sets no clock")};
+constexpr Member kReportsMembers[] = {Object("reports", "IterationReport").List().Optional(),
+                                      Object("clients", "ClientReport").List().Optional()};
+constexpr Member kReportsTakenMembers[] = {Integer("reports")};
+constexpr Member kRankListMembers[] = {Object("ranks", "Rank").List()};
+constexpr Member kJoinedMembers[] = {Integer("plan_version"),
+                                     Choice("state", store::kJobStateNames)};
+constexpr ObjectSchema kRankSchemas[] = {
+    {"Gpu", kGpuMembers},
+    {"Rank", kRankMembers},
+    {"RankList", kRankListMembers},
+    {"Joined", kJoinedMembers},
+    {"BusyByType", kBusyByTypeMembers},
+    {"KindReport", kKindMembers},
+    {"IterationReport", kIterationReportMembers},
+    {"ClientReport", kClientReportMembers,
+     "Counts since the client began; the last word of each rank counts."},
+    {"Reports", kReportsMembers},
+    {"ReportsTaken", kReportsTakenMembers}};
 
 std::vector<int> ReadClocks(const TreeCursor& list) {
   std::vector<int> clocks;
@@ -58,16 +120,12 @@ Outcome<store::RankRecord> ReadRank(const std::string& body) {
   return rank;
 }
 
-void TakeRank(const JobPointer& job, const Request& request, const Responder& responder) {
-  Outcome<store::RankRecord> rank = ReadRank(request.body);
-  if (!rank) {
-    responder.Send(FailureResponse(rank.error()));
-    return;
-  }
-  job->Do(RegisterRank{*std::move(rank)}, {}, [responder](const Outcome<Answer>& met) {
-    responder.Send(met ? JsonAnswer(200, {{"plan_version", met->plan_version},
-                                          {"state", store::JobStateName(met->state)}})
-                       : FailureResponse(met.error()));
+void TakeRank(const JobPointer& job, const CallPointer& call) {
+  Outcome<store::RankRecord> rank = ReadRank(call->request.body);
+  if (!rank) return Send(*call, FailureResponse(rank.error()));
+  Change(job, call, RegisterRank{*std::move(rank)}, [](const Answer& met) {
+    return JsonAnswer(
+        200, {{"plan_version", met.plan_version}, {"state", store::JobStateName(met.state)}});
   });
 }
 
@@ -156,16 +214,17 @@ Outcome<Reports> ReadReports(const std::string& body) {
   return reports;
 }
 
-http::Response TakeReports(ManagedJob& job, const Request& request) {
-  const auto reports = ReadReports(request.body);
-  if (!reports) return FailureResponse(reports.error());
-  const auto reported = Await<Outcome<void>>(
-      [&](auto&& done) { job.Report(reports->iterations, reports->clients, done); });
-  return reported ? JsonAnswer(202, {{"reports", reports->iterations.size()}})
-                  : FailureResponse(reported.error());
+void TakeReports(const JobPointer& job, const CallPointer& call) {
+  const auto reports = ReadReports(call->request.body);
+  if (!reports) return Send(*call, FailureResponse(reports.error()));
+  job->Report(reports->iterations, reports->clients,
+              [call, count = reports->iterations.size()](const Outcome<void>& reported) {
+                call->responder.Send(reported ? JsonAnswer(202, {{"reports", count}})
+                                              : FailureResponse(reported.error()));
+              });
 }
 
-http::Response ListRanks(ManagedJob& job, const Request& /*request*/) {
+http::Response ListRanks(ManagedJob& job, const Call& /*call*/) {
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
   for (const store::RankRecord& rank : job.Ranks()) ranks.push_back(RankJson(rank));
   return JsonAnswer(200, {{"ranks", std::move(ranks)}});
@@ -173,17 +232,12 @@ http::Response ListRanks(ManagedJob& job, const Request& /*request*/) {
 
 }  // namespace
 
-void AddRankRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back(
-      {"POST", "/api/v1/jobs/{id}/ranks", Role::kTrain, {}, false, OnJobLater(service, TakeRank)});
-  routes->push_back(
-      {"GET", "/api/v1/jobs/{id}/ranks", Role::kRead, {}, false, OnJob(service, ListRanks)});
-  routes->push_back({"POST",
-                     "/api/v1/jobs/{id}/iterations",
-                     Role::kTrain,
-                     {},
-                     false,
-                     OnJob(service, TakeReports)});
+Schemas RankSchemas() { return kRankSchemas; }
+
+void AddRankRoutes(RouteMaker* routes) {
+  routes->OnJob(RowOf("registerRank"), TakeRank);
+  routes->OnLook(RowOf("listRanks"), ListRanks);
+  routes->OnJob(RowOf("reportIterations"), TakeReports);
 }
 
 }  // namespace perseus::server

@@ -1,34 +1,47 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <array>
-#include <charconv>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
-#include <system_error>
-#include <vector>
 
-#include "server/api/api.h"
+#include "common/numbers.h"
 #include "server/api/api_handlers.h"
+#include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
 #include "server/api/job_json.h"
 
 namespace perseus::server {
 namespace {
 
-using http::Request;
-using http::Responder;
-using http::Role;
+constexpr Member kNewStragglerMembers[] = {Integer("pipeline").Optional(),
+                                           Integer("rank").Optional(),
+                                           Text("node").Optional(),
+                                           Number("factor").In({.least = 1}).Optional(),
+                                           Number("delay_s").In(kPositive).Optional(),
+                                           Number("expires_s").Optional().Says("Seconds from now"),
+                                           Number("starts_s").Optional().Says("Seconds from now")};
+constexpr Member kStragglerMembers[] = {
+    Integer("straggler_id"),  Integer("pipeline").Sometimes(), Integer("rank").Sometimes(),
+    Text("node").Sometimes(), Number("factor").Sometimes(),    Number("delay_s").Sometimes(),
+    Number("starts_at"),      Number("expires_at").Optional()};
+constexpr Member kStragglerListMembers[] = {Object("stragglers", "Straggler").List()};
+constexpr Member kStragglerSetMembers[] = {Integer("straggler_id"), Integer("plan_version")};
+constexpr ObjectSchema kNewStragglerSchema = {
+    .name = "NewStraggler",
+    .members = kNewStragglerMembers,
+    .about = "Exactly one of pipeline, rank and node, and one of factor and delay_s.",
+    .is_closed = true};
+constexpr ObjectSchema kStragglerSchemas[] = {kNewStragglerSchema,
+                                              {"Straggler", kStragglerMembers},
+                                              {"StragglerList", kStragglerListMembers},
+                                              {"StragglerSet", kStragglerSetMembers}};
 
 Outcome<StragglerRequest> ReadStraggler(const std::string& body) {
   StragglerRequest straggler;
   const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
-    constexpr std::array<std::string_view, 7> kKeys = {"pipeline", "rank",      "node",    "factor",
-                                                       "delay_s",  "expires_s", "starts_s"};
-    root.AllowOnly(kKeys);
+    AllowOnly(kNewStragglerSchema, root);
     if (const auto pipeline = FindSet(root, "pipeline")) straggler.pipeline = pipeline->Integer(0);
     if (const auto rank = FindSet(root, "rank")) straggler.rank = rank->Integer(0);
     straggler.node = FindText(root, "node", 256);
@@ -41,17 +54,16 @@ Outcome<StragglerRequest> ReadStraggler(const std::string& body) {
   return straggler;
 }
 
-http::Response SetStraggler(ManagedJob& job, const Request& request) {
-  const auto straggler = ReadStraggler(request.body);
-  if (!straggler) return FailureResponse(straggler.error());
-  const auto id = DoAndWait(job, AddStraggler{*straggler});
-  if (!id) return FailureResponse(id.error());
-  const auto plan = job.board().Current();
-  return JsonAnswer(201, {{"straggler_id", id->straggler},
-                          {"plan_version", plan == nullptr ? 0 : plan->version.version}});
+void SetStraggler(const JobPointer& job, const CallPointer& call) {
+  const auto straggler = ReadStraggler(call->request.body);
+  if (!straggler) return Send(*call, FailureResponse(straggler.error()));
+  Change(job, call, AddStraggler{*straggler}, [](const Answer& added) {
+    return JsonAnswer(201,
+                      {{"straggler_id", added.straggler}, {"plan_version", added.plan_version}});
+  });
 }
 
-http::Response ListStragglers(ManagedJob& job, const Request& /*request*/) {
+http::Response ListStragglers(ManagedJob& job, const Call& /*call*/) {
   nlohmann::ordered_json stragglers = nlohmann::ordered_json::array();
   for (const auto& straggler : job.View().stragglers) {
     stragglers.push_back(StragglerJson(straggler));
@@ -59,40 +71,29 @@ http::Response ListStragglers(ManagedJob& job, const Request& /*request*/) {
   return JsonAnswer(200, {{"stragglers", std::move(stragglers)}});
 }
 
-http::Response ClearAll(ManagedJob& job, const Request& /*request*/) {
-  const auto cleared = DoAndWait(job, ClearStragglers{});
-  return cleared ? NoContent() : FailureResponse(cleared.error());
+void ClearAll(const JobPointer& job, const CallPointer& call) {
+  Change(job, call, ClearStragglers{}, [](const Answer&) { return NoContent(); });
 }
 
-http::Response ClearOne(ManagedJob& job, const std::string& text) {
-  std::int64_t id = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (fault != std::errc() || end != text.data() + text.size()) {
-    return FailureResponse({FailureCode::kNotFound, "there is no straggler " + text});
+void ClearOne(const JobPointer& job, const CallPointer& call) {
+  const std::string& text = call->parameters[1];
+  const auto id = ParseInteger<std::int64_t>(text);
+  if (!id) {
+    return Send(*call, 
+        FailureResponse({FailureCode::kNotFound, "there is no straggler " + text}));
   }
-  const auto cleared = DoAndWait(job, ClearStraggler{id});
-  return cleared ? NoContent() : FailureResponse(cleared.error());
+  Change(job, call, ClearStraggler{*id}, [](const Answer&) { return NoContent(); });
 }
 
 }  // namespace
 
-void AddStragglerRoutes(JobService& service, std::vector<http::Route>* routes) {
-  constexpr const char* kPattern = "/api/v1/jobs/{id}/stragglers";
-  routes->push_back({"POST", kPattern, Role::kTrain, {}, false, OnJob(service, SetStraggler)});
-  routes->push_back({"GET", kPattern, Role::kRead, {}, false, OnJob(service, ListStragglers)});
-  routes->push_back({"DELETE", kPattern, Role::kTrain, {}, false, OnJob(service, ClearAll)});
-  routes->push_back({"DELETE",
-                     "/api/v1/jobs/{id}/stragglers/{straggler_id}",
-                     Role::kTrain,
-                     {},
-                     false,
-                     [&service](const Request&, const std::vector<std::string>& parameters,
-                                const Responder& responder) {
-                       service.Get(parameters[0], [=](const auto& job) {
-                         responder.Send(job ? ClearOne(**job, parameters[1])
-                                            : FailureResponse(job.error()));
-                       });
-                     }});
+Schemas StragglerSchemas() { return kStragglerSchemas; }
+
+void AddStragglerRoutes(RouteMaker* routes) {
+  routes->OnJob(RowOf("setStraggler"), SetStraggler);
+  routes->OnLook(RowOf("listStragglers"), ListStragglers);
+  routes->OnJob(RowOf("clearStragglers"), ClearAll);
+  routes->OnJob(RowOf("clearStraggler"), ClearOne);
 }
 
 }  // namespace perseus::server

@@ -6,16 +6,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "common/json_text.h"
 #include "common/numbers.h"
@@ -127,6 +126,12 @@ Outcome<void> ReadBody(const std::string& body, const std::function<void(const T
   return {};
 }
 
+void AllowOnly(const ObjectSchema& schema, const TreeCursor& object) {
+  std::vector<std::string_view> names;
+  for (const Member& member : schema.members) names.push_back(member.name);
+  object.AllowOnly(names);
+}
+
 std::optional<TreeCursor> FindSet(const TreeCursor& object, std::string_view key) {
   const std::optional<TreeCursor> found = object.Find(key);
   if (!found || std::holds_alternative<std::monostate>(found->node().value)) return std::nullopt;
@@ -168,27 +173,17 @@ std::string FindText(const TreeCursor& object, std::string_view key, std::size_t
   return text;
 }
 
-Outcome<std::optional<std::int64_t>> QueryInteger(const http::Request& request,
-                                                  const std::string& name) {
+std::string QueryText(const http::Request& request, const std::string& name) {
   const auto found = request.query.find(name);
-  if (found == request.query.end()) return std::nullopt;
-  const std::string& text = found->second;
-  std::int64_t value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size()) {
-    return Fail(FailureCode::kInvalid, fmt::format("'{}' must be a whole number", name), name);
-  }
-  return value;
+  return found == request.query.end() ? "" : found->second;
 }
 
-Outcome<double> QueryWait(const http::Request& request) {
-  const auto found = request.query.find("wait");
-  if (found == request.query.end()) return 0;
-  const std::optional<double> seconds = ParseFinite(found->second);
-  if (!seconds || *seconds < 0) {
-    return Fail(FailureCode::kInvalid, "'wait' must be seconds, 0 to 60", "wait");
-  }
-  return std::min(*seconds, kMostWaitSeconds);
+std::optional<std::int64_t> QueryInteger(const http::Request& request, const std::string& name) {
+  return ParseInteger<std::int64_t>(QueryText(request, name));
+}
+
+double QueryWait(const http::Request& request) {
+  return std::min(ParseFinite(QueryText(request, "wait")).value_or(0), kMostWaitSeconds);
 }
 
 }  // namespace perseus::server

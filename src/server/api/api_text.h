@@ -14,6 +14,7 @@
 #include "common/tree_reader.h"
 #include "http/message.h"
 #include "server/domain/failure.h"
+#include "server/domain/schema.h"
 
 // What the handlers of the API share: reading bodies and queries, answering.
 namespace perseus::server {
@@ -30,6 +31,8 @@ inline constexpr int kMostBodyValues = 700'000;
 Outcome<void> ReadBody(const std::string& body, const std::function<void(const TreeCursor&)>& read,
                        int most_values = kMostBodyValues);
 
+// Refuses members that the schema does not have.
+void AllowOnly(const ObjectSchema& schema, const TreeCursor& object);
 // The member of an object, unless it is missing or null.
 std::optional<TreeCursor> FindSet(const TreeCursor& object, std::string_view key);
 std::optional<double> FindNumber(const TreeCursor& object, std::string_view key,
@@ -44,11 +47,12 @@ std::int64_t Whole(const TreeCursor& number);
 inline constexpr int kMostNumber = 2'000'000'000;
 int RankNumber(const TreeCursor& root, std::string_view key);
 
-// A query parameter that is a whole number; nullopt where it is missing.
-Outcome<std::optional<std::int64_t>> QueryInteger(const http::Request& request,
-                                                  const std::string& name);
+// Of a query that fits its row. A whole number; nullopt where it is missing.
+std::optional<std::int64_t> QueryInteger(const http::Request& request, const std::string& name);
+// Empty where it is missing.
+std::string QueryText(const http::Request& request, const std::string& name);
 // "wait": seconds, 0 where missing, 60 at most.
-Outcome<double> QueryWait(const http::Request& request);
+double QueryWait(const http::Request& request);
 
 }  // namespace perseus::server
 

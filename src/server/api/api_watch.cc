@@ -5,13 +5,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 
-#include "server/api/api.h"
 #include "server/api/api_handlers.h"
 #include "server/api/api_text.h"
 #include "server/api/watch_json.h"
@@ -19,26 +16,15 @@
 namespace perseus::server {
 namespace {
 
-using http::Request;
-using http::Role;
-
-struct DetectionRequest {
-  std::optional<DetectionMode> mode;
-  std::optional<double> threshold;
-  std::optional<int> window;
-};
-
-Outcome<DetectionRequest> ReadDetection(const std::string& body) {
-  DetectionRequest detection;
+Outcome<SetWatch> ReadDetection(const std::string& body) {
+  SetWatch detection;
   const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
-    constexpr std::array<std::string_view, 3> kKeys = {"mode", "threshold", "window"};
-    root.AllowOnly(kKeys);
+    AllowOnly(kNewDetectionSchema, root);
     if (const auto mode = FindSet(root, "mode")) {
       detection.mode = ParseDetectionMode(mode->String());
       if (!detection.mode) mode->FailExpected("off, advisory or act");
     }
-    detection.threshold =
-        FindNumber(root, "threshold", {.least = kLeastThreshold, .most = kMostThreshold});
+    detection.threshold = FindNumber(root, "threshold", kThresholds);
     if (const auto window = FindSet(root, "window")) {
       detection.window = window->Integer(kLeastWindow, kMostWindow);
     }
@@ -48,25 +34,21 @@ Outcome<DetectionRequest> ReadDetection(const std::string& body) {
 }
 
 // What is not named stays as it is.
-http::Response SetDetection(ManagedJob& job, const Request& request) {
-  const auto detection = ReadDetection(request.body);
-  if (!detection) return FailureResponse(detection.error());
-  const auto settings = DoAndWait(job, SetWatch{.mode = detection->mode,
-                                                .threshold = detection->threshold,
-                                                .window = detection->window});
-  return settings ? JsonAnswer(200, DetectionSettingsJson(settings->settings))
-                  : FailureResponse(settings.error());
+void SetDetection(const JobPointer& job, const CallPointer& call) {
+  const auto detection = ReadDetection(call->request.body);
+  if (!detection) return Send(*call, FailureResponse(detection.error()));
+  Change(job, call, *detection,
+         [](const Answer& set) { return JsonAnswer(200, DetectionSettingsJson(set.settings)); });
 }
 
-http::Response ShowDetection(ManagedJob& job, const Request& /*request*/) {
+http::Response ShowDetection(ManagedJob& job, const Call& /*call*/) {
   return JsonAnswer(200, DetectionJson(job.View().watch));
 }
 
 Outcome<ComparisonBlocks> ReadComparison(const std::string& body) {
   ComparisonBlocks blocks;
   const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
-    constexpr std::array<std::string_view, 2> kKeys = {"every", "iterations"};
-    root.AllowOnly(kKeys);
+    AllowOnly(kNewComparisonSchema, root);
     blocks.every = root.Get("every").Integer(0, ComparisonBlocks::kMostEvery);
     if (const auto iterations = FindSet(root, "iterations")) {
       blocks.iterations = iterations->Integer(0, ComparisonBlocks::kMostEvery);
@@ -84,32 +66,30 @@ Outcome<ComparisonBlocks> ReadComparison(const std::string& body) {
   return blocks;
 }
 
-http::Response SetComparison(ManagedJob& job, const ComparisonBlocks& blocks) {
-  const auto settings = DoAndWait(job, SetWatch{.comparison = blocks});
-  return settings ? JsonAnswer(200, {{"comparison", ComparisonJson(settings->settings.comparison)}})
-                  : FailureResponse(settings.error());
+void SetComparison(const JobPointer& job, const CallPointer& call,
+                   const Outcome<ComparisonBlocks>& blocks) {
+  if (!blocks) return Send(*call, FailureResponse(blocks.error()));
+  Change(job, call, SetWatch{.comparison = *blocks}, [](const Answer& set) {
+    return JsonAnswer(200, {{"comparison", ComparisonJson(set.settings.comparison)}});
+  });
 }
 
-http::Response ShowSavings(ManagedJob& job, const Request& /*request*/) {
+http::Response ShowSavings(ManagedJob& job, const Call& /*call*/) {
   return JsonAnswer(200, SavingsJson(job.View()));
 }
 
 }  // namespace
 
-void AddWatchRoutes(JobService& service, std::vector<http::Route>* routes) {
-  const auto add = [&](const char* method, const char* pattern, Role role, JobAnswer answer) {
-    routes->push_back({method, pattern, role, {}, false, OnJob(service, std::move(answer))});
-  };
-  add("PUT", "/api/v1/jobs/{id}/detection", Role::kOperate, SetDetection);
-  add("GET", "/api/v1/jobs/{id}/detection", Role::kRead, ShowDetection);
-  add("PUT", "/api/v1/jobs/{id}/comparison", Role::kOperate,
-      [](ManagedJob& job, const Request& request) {
-        const auto blocks = ReadComparison(request.body);
-        return blocks ? SetComparison(job, *blocks) : FailureResponse(blocks.error());
-      });
-  add("DELETE", "/api/v1/jobs/{id}/comparison", Role::kOperate,
-      [](ManagedJob& job, const Request&) { return SetComparison(job, {}); });
-  add("GET", "/api/v1/jobs/{id}/savings", Role::kRead, ShowSavings);
+void AddWatchRoutes(RouteMaker* routes) {
+  routes->OnJob(RowOf("setDetection"), SetDetection);
+  routes->OnLook(RowOf("showDetection"), ShowDetection);
+  routes->OnJob(RowOf("setComparison"), [](const JobPointer& job, const CallPointer& call) {
+    SetComparison(job, call, ReadComparison(call->request.body));
+  });
+  routes->OnJob(RowOf("endComparison"), [](const JobPointer& job, const CallPointer& call) {
+    SetComparison(job, call, ComparisonBlocks{});
+  });
+  routes->OnLook(RowOf("showSavings"), ShowSavings);
 }
 
 }  // namespace perseus::server

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "common/json_text.h"
+#include "server/api/api_schemas.h"
 #include "server/api/profile_json.h"
 #include "server/api/watch_json.h"
 #include "server/domain/profile_library.h"
@@ -20,6 +21,96 @@ namespace perseus::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr Member kWholeJobMembers[] = {
+    Number("iteration_time_s").Sometimes().Says("Until the slowest pipeline has ended"),
+    Number("energy_j")
+        .Sometimes()
+        .Says("Of all pipelines, with waiting for the slowest at blocking power"),
+    Number("saving_percent").Sometimes().Says("Against maximum clocks with the same stragglers"),
+    Boolean("straggling").Sometimes()};
+constexpr Member kPipelinePlanMembers[] = {Number("requested_time_s"), Number("iteration_time_s"),
+                                           Number("energy_j"), Number("saving_percent")};
+constexpr Member kPlanShownMembers[] = {
+    Integer("version"),
+    Text("reason"),
+    Number("at").Says("Since when, seconds since 1970."),
+    Text("sentence").Sometimes(),
+    Number("requested_time_s").Sometimes(),
+    Number("iteration_time_s").Sometimes(),
+    Number("energy_j").Sometimes(),
+    Number("saving_percent").Sometimes(),
+    Object("whole_job", "WholeJob").Sometimes(),
+    Object("pipelines")
+        .Sometimes()
+        .Says("By number: a PipelinePlan of each that runs another one.")};
+constexpr Member kFrontierFiguresMembers[] = {Number("fastest_s"), Number("economic_s"),
+                                              Number("tstar_s"), Number("baseline_s"),
+                                              Integer("plans")};
+constexpr Member kIterationSummaryMembers[] = {Integer("plan_version"), Integer("reports"),
+                                               Number("mean_s"),        Number("least_s"),
+                                               Number("most_s"),        Number("energy_j")};
+constexpr Member kTroubledMembers[] = {Integer("rank"), Text("error")};
+constexpr Member kClientsShownMembers[] = {Object("counts").Says("Sums over ranks."),
+                                           Object("troubled", "TroubledClient").List()};
+constexpr Member kJobSummaryMembers[] = {
+    Text("id"),
+    Integer("revision").Says("Grows with every change; see If-Match."),
+    Text("name").Sometimes(),
+    Text("client_key").Sometimes().Says("As given at creation; begins with - where none was"),
+    Choice("state", store::kJobStateNames),
+    Text("reason"),
+    Choice("origin", "api zeus").Sometimes(),
+    Number("created_at").Sometimes(),
+    Integer("world_size"),
+    Integer("pipeline_parallel").Sometimes(),
+    Integer("data_parallel").Sometimes(),
+    Integer("tensor_parallel").Sometimes(),
+    Integer("ranks_registered").Sometimes(),
+    Integer("ranks_measured").Sometimes(),
+    Text("at").Sometimes(),
+    Number("progress").Sometimes(),
+    Boolean("refined").Sometimes(),
+    Object("plan", "PlanShown")
+        .Optional()
+        .Says("Its figures are those of the pipelines that do not straggle, an iteration of one "
+              "pipeline each; 'pipelines' has those that run another plan, 'whole_job' what all do "
+              "together"),
+    Integer("stragglers").Sometimes(),
+    Text("profile_source")
+        .Optional()
+        .Says("given, measured, or \"reused from JOB (PROFILE)\"; null: there is no profile yet.")};
+constexpr Member kJobMembers[] = {
+    Object("settings").Optional(),
+    Object("clients", "ClientsShown").Sometimes(),
+    Object("frontier", "FrontierFigures").Optional(),
+    Object("stragglers", "Straggler").List(),
+    Object("iterations", "IterationSummary").List().Sometimes(),
+    Object("detection", "Detection").Sometimes(),
+    Object("savings", "Savings").Sometimes(),
+    Text("model").Sometimes().Says("The label that the profile library goes by."),
+    Object("profiling", "Profiling").Sometimes(),
+    Object("drift", "Drift")
+        .List()
+        .Sometimes()
+        .Says("Kinds of computations that take another time than the profile says, as far as they "
+              "report to this server.")};
+constexpr Member kJobListMembers[] = {
+    Object("jobs", "JobSummary").List(),
+    Text("next").Nullable().Says("`after` of the next page; null: this was the last.")};
+constexpr ObjectSchema kJobSchemas[] = {
+    {"WholeJob", kWholeJobMembers},
+    {"PipelinePlan", kPipelinePlanMembers},
+    {"PlanShown", kPlanShownMembers,
+     "Its figures are those of the pipelines that do not straggle, an iteration of one pipeline "
+     "each; 'pipelines' has those that run another plan, 'whole_job' what all do together."},
+    {"FrontierFigures", kFrontierFiguresMembers},
+    {"IterationSummary", kIterationSummaryMembers},
+    {"TroubledClient", kTroubledMembers},
+    {"ClientsShown", kClientsShownMembers},
+    {"JobSummary", kJobSummaryMembers},
+    {.name = "Job", .members = kJobMembers, .base = "JobSummary"},
+    {"JobList", kJobListMembers}};
 
 Json CurvePlanJson(const CurvePlan& plan) {
   return {{"requested_time_s", plan.requested_time_seconds},
@@ -104,10 +195,13 @@ Json IterationsJson(const store::IterationSummary& summary) {
 
 }  // namespace
 
+Schemas JobSchemas() { return kJobSchemas; }
+
 Json JobSummaryJson(const JobView& view) {
   const store::JobRecord& record = view.record;
   Json json = {
       {"id", record.id},
+      {"revision", view.revision},
       {"name", record.name},
       {"client_key", record.client_key},
       {"state", store::JobStateName(record.state)},

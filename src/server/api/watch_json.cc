@@ -12,6 +12,82 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr Member kDetectionSettingsMembers[] = {Choice("mode", "off advisory act"),
+                                                Number("threshold"), Integer("window")};
+constexpr Member kSlowRankMembers[] = {
+    Integer("rank"),
+    Integer("pipeline").Sometimes(),
+    Integer("stage").Sometimes(),
+    Text("node").Sometimes(),
+    Number("factor"),
+    Integer("since_iteration").Sometimes(),
+    Integer("straggler_id").Optional(),
+    Boolean("dismissed")
+        .Sometimes()
+        .Says("An operator cleared its straggler; left alone until it has recovered"),
+    Text("cause").Sometimes()};
+constexpr Member kFindingMembers[] = {
+    Choice("kind", "straggler factor recovered drift drift_over slow slow_over compared"),
+    Integer("iteration").Sometimes(), Integer("delay_iterations").Sometimes(), Text("sentence")};
+constexpr Member kDetectionMembers[] = {
+    Integer("watched_ranks").Sometimes().Says("Ranks whose usual pace this server knows."),
+    Integer("reporting_ranks")
+        .Sometimes()
+        .Says("Ranks that told this server of iterations within the last minute (of longer "
+              "iterations: the last ten). Others report to other servers, or do not report."),
+    Integer("ranks").Sometimes().Says("Ranks that are registered."),
+    Object("slow", "SlowRank").List(),
+    Text("together").Sometimes().Says("A place that holds all slow ranks and no other"),
+    Number("drift_factor").Sometimes().Says("By which nearly all ranks are slow together; 1: none"),
+    Number("iteration_factor")
+        .Sometimes()
+        .Says("By which iterations are longer than planned; 1: none"),
+    Text("iteration_cause").Sometimes(),
+    Object("findings", "Finding").List()};
+constexpr Member kComparisonMembers[] = {Integer("every"), Integer("iterations")};
+constexpr Member kComparisonNowMembers[] = {Object("comparison", "Comparison").Nullable()};
+constexpr Member kEstimateMembers[] = {Number("mean"), Number("least"), Number("most")};
+constexpr Member kPromiseMembers[] = {Integer("plan_version").Sometimes(),
+                                      Number("time_percent").Sometimes(),
+                                      Number("saving_percent").Sometimes()};
+constexpr Member kRealisedMembers[] = {Integer("plan_version"),
+                                       Integer("pairs"),
+                                       Number("with_plan_s").Sometimes(),
+                                       Number("without_plan_s").Sometimes(),
+                                       Object("time_percent", "Estimate").Optional(),
+                                       Integer("energy_pairs").Sometimes(),
+                                       Number("with_plan_j_per_gpu").Optional(),
+                                       Number("without_plan_j_per_gpu").Optional(),
+                                       Object("saving_percent", "Estimate").Optional()};
+constexpr Member kSavingsMembers[] = {
+    Choice("kind", "promised realised estimated")
+        .Says(
+            "estimated: in shadow mode nothing is saved; what is promised is what would have been"),
+    Object("promised", "Promise").Nullable(),
+    Object("comparison", "Comparison").Optional(),
+    Object("realised", "Realised").List(),
+    Integer("dropped_cycles")
+        .Sometimes()
+        .Says("In which the plan changed, or something is missing"),
+    Integer("shadow_ranks").Sometimes(),
+    Number("measured_at_maximum_s").Optional()};
+constexpr ObjectSchema kWatchSchemas[] = {
+    kNewDetectionSchema,
+    kNewComparisonSchema,
+    {"DetectionSettings", kDetectionSettingsMembers},
+    {"SlowRank", kSlowRankMembers},
+    {"Finding", kFindingMembers},
+    {.name = "Detection", .members = kDetectionMembers, .base = "DetectionSettings"},
+    {"Comparison", kComparisonMembers,
+     "Of every so many iterations, so many in one stretch run at maximum clocks; docs/savings.md "
+     "says which."},
+    {"ComparisonNow", kComparisonNowMembers},
+    {"Estimate", kEstimateMembers,
+     "Percent, with the ends of its 95 % confidence interval; null: too few pairs."},
+    {"Promise", kPromiseMembers},
+    {"Realised", kRealisedMembers},
+    {"Savings", kSavingsMembers}};
+
 Json EstimateJson(const std::optional<ShareEstimate>& estimate) {
   if (!estimate) return nullptr;
   return {{"mean", 100 * estimate->share},
@@ -58,6 +134,8 @@ Json SlowRankJson(const ShownSlowRank& slow) {
 }
 
 }  // namespace
+
+Schemas WatchSchemas() { return kWatchSchemas; }
 
 Json DetectionSettingsJson(const WatchSettings& settings) {
   return {{"mode", DetectionModeName(settings.mode)},

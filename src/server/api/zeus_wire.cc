@@ -20,26 +20,37 @@
 #include <vector>
 
 #include "perseus/schedule.h"
-#include "server/api/api.h"
 #include "server/api/api_handlers.h"
+#include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
 #include "server/planning/given_plan.h"
 
 namespace perseus::server {
 namespace {
 
-using http::Request;
-using http::Responder;
 using http::Response;
-using http::Role;
 using Json = nlohmann::ordered_json;
-using JobPointer = std::shared_ptr<ManagedJob>;
 
 // How long a rank is let wait for the plan of a job that is being computed.
 constexpr double kPlanSeconds = 60;
 constexpr int kMostDegree = 131'072;
 // job_metadata="perseus:KEY": the job that was created with this client key.
 constexpr std::string_view kJobOfKey = "perseus:";
+
+constexpr Member kZeusJobMembers[] = {Text("job_id").Sometimes(), Integer("pp_degree"),
+                                      Integer("dp_degree"),       Integer("tp_degree"),
+                                      Integer("world_size"),      Text("job_metadata").Optional()};
+constexpr Member kZeusRankMembers[] = {Integer("rank"), Integer("dp_rank"), Integer("pp_rank"),
+                                       Integer("tp_rank"), Integer("available_frequencies").List()};
+constexpr Member kZeusResultMembers[] = {
+    Integer("rank"), Number("iter_time").List(), Number("iter_energy").List(),
+    Object("time_breakdown").Sometimes(), Object("energy_breakdown").Sometimes()};
+constexpr Member kZeusScheduleMembers[] = {
+    Integer("rank"), Array("frequencies").List().Says("The name of an instruction and MHz.")};
+constexpr ObjectSchema kZeusSchemas[] = {{"ZeusJob", kZeusJobMembers},
+                                         {"ZeusRank", kZeusRankMembers},
+                                         {"ZeusResult", kZeusResultMembers},
+                                         {"ZeusSchedule", kZeusScheduleMembers}};
 
 struct ZeusJob {
   Shape shape;
@@ -72,38 +83,50 @@ bool SameShape(const Shape& a, const Shape& b) {
          a.tensor_parallel == b.tensor_parallel;
 }
 
-Response RegisterZeusJob(JobService& service, const Request& request) {
-  const Outcome<ZeusJob> job = ReadZeusJob(request.body);
-  if (!job) return FailureResponse(job.error());
-  if (job->metadata.starts_with(kJobOfKey)) {
-    const std::string key = job->metadata.substr(kJobOfKey.size());
-    const auto known =
-        Await<Outcome<JobService::JobPointer>>([&](auto&& found) { service.GetByKey(key, found); });
-    if (!known) {
-      Failure failure = known.error();
-      if (failure.code == FailureCode::kNotFound) failure.field = "job_metadata";
-      return FailureResponse(failure);
-    }
-    if (!SameShape((*known)->shape(), job->shape)) {
-      return FailureResponse({FailureCode::kConflict,
-                              fmt::format("job {} has another shape than this one", (*known)->id()),
-                              "job_metadata"});
-    }
-    return JsonAnswer(200, (*known)->id());
+// The job that was created with the client key, if it has the shape.
+Response KnownZeusJob(const Call& call, const Shape& shape, const Outcome<JobPointer>& known) {
+  if (known && !Sees(call.request.binding, **known)) {
+    return FailureResponse(
+        {FailureCode::kNotFound, "there is no job of this client key", "job_metadata"});
   }
+  if (!known) {
+    Failure failure = known.error();
+    if (failure.code == FailureCode::kNotFound) failure.field = "job_metadata";
+    return FailureResponse(failure);
+  }
+  if (!SameShape((*known)->shape(), shape)) {
+    return FailureResponse({FailureCode::kConflict,
+                            fmt::format("job {} has another shape than this one", (*known)->id()),
+                            "job_metadata"});
+  }
+  return JsonAnswer(200, (*known)->id());
+}
+
+void RegisterZeusJob(const CallPointer& call) {
+  const Outcome<ZeusJob> job = ReadZeusJob(call->request.body);
+  if (!job) return Send(*call, FailureResponse(job.error()));
+  if (job->metadata.starts_with(kJobOfKey)) {
+    return call->service.GetByKey(job->metadata.substr(kJobOfKey.size()),
+                                  [call, shape = job->shape](const auto& known) {
+                                    call->responder.Send(KnownZeusJob(*call, shape, known));
+                                  });
+  }
+  // A token that is bound to client keys may not: these jobs have none.
+  if (auto refusal = CheckMayCreate(*call, "")) return Send(*call, *std::move(refusal));
   JobSpec spec;
   spec.name = job->metadata;
   spec.shape = job->shape;
   spec.settings_json = Json{{"job_metadata", job->metadata}}.dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
-  const auto created = Await<Outcome<JobService::Created>>(
-      [&](auto&& done) { service.Create(spec, store::JobOrigin::kZeus, {}, done); });
-  return created ? JsonAnswer(200, created->job->id()) : FailureResponse(created.error());
+  call->service.Create(spec, store::JobOrigin::kZeus, call->caller, [call](const auto& created) {
+    call->responder.Send(created ? JsonAnswer(200, created->job->id())
+                                 : FailureResponse(created.error()));
+  });
 }
 
-void RegisterZeusRank(const JobPointer& job, const Request& request, const Responder& responder) {
+void RegisterZeusRank(const JobPointer& job, const CallPointer& call) {
   store::RankRecord rank;
-  const Outcome<void> read = ReadBody(request.body, [&](const TreeCursor& root) {
+  const Outcome<void> read = ReadBody(call->request.body, [&](const TreeCursor& root) {
     const auto number = [&](std::string_view key) {
       return root.Get(key).Integer(-1'000'000, 1'000'000);
     };
@@ -115,13 +138,9 @@ void RegisterZeusRank(const JobPointer& job, const Request& request, const Respo
     const std::size_t count = std::min<std::size_t>(clocks.Size(), 4096);
     for (std::size_t i = 0; i < count; ++i) rank.clocks_mhz.push_back(clocks.At(i).Integer(0));
   });
-  if (!read) {
-    responder.Send(FailureResponse(read.error()));
-    return;
-  }
-  job->Do(RegisterRank{std::move(rank)}, {}, [responder](const Outcome<Answer>& registered) {
-    responder.Send(registered ? JsonAnswer(200, nullptr) : FailureResponse(registered.error()));
-  });
+  if (!read) return Send(*call, FailureResponse(read.error()));
+  Change(job, call, RegisterRank{std::move(rank)},
+         [](const Answer&) { return JsonAnswer(200, nullptr); });
 }
 
 Response ScheduleResponse(int rank, const std::vector<ZeusStep>& steps) {
@@ -214,48 +233,39 @@ Response PublishedSchedule(const PublishedPlan& plan, const store::RankRecord& r
   return ScheduleResponse(rank.rank, steps);
 }
 
-void GetSchedule(JobService& service, const JobPointer& job, const Request& request,
-                 const Responder& responder) {
-  const auto number = QueryInteger(request, "rank");
-  if (!number || !number->has_value()) {
-    responder.Send(
-        FailureResponse({FailureCode::kInvalid, "'rank' must be a whole number", "rank"}));
-    return;
-  }
-  if (**number < 0 || **number >= job->shape().world_size()) {
-    responder.Send(
-        FailureResponse({FailureCode::kInvalid,
-                         fmt::format("rank is {}, but the job has {} ranks, counted from 0",
-                                     **number, job->shape().world_size()),
-                         "rank"}));
-    return;
-  }
-  const auto rank = Await<Outcome<store::RankRecord>>(
-      [&](auto&& found) { job->FindRank(static_cast<int>(**number), found); });
-  if (!rank) {
-    responder.Send(FailureResponse(
-        {FailureCode::kNotFound, fmt::format("rank {} is not registered", **number), "rank"}));
-    return;
-  }
+void SendSchedule(const JobPointer& job, const CallPointer& call, const store::RankRecord& rank) {
+  const http::Responder& responder = call->responder;
   if (job->origin() == store::JobOrigin::kZeus) {
-    const auto& given = service.given_plan();
-    responder.Send(
+    const auto& given = call->service.given_plan();
+    return Send(*call, 
         given && given->Fits(job->shape())
-            ? ScheduleResponse(rank->rank, given->StepsOf(job->shape(), rank->rank, rank->pp_rank))
-            : MaximumClocks(*job, *rank));
-    return;
+            ? ScheduleResponse(rank.rank, given->StepsOf(job->shape(), rank.rank, rank.pp_rank))
+            : MaximumClocks(*job, rank));
   }
-  const Response without_plan = MaximumClocks(*job, *rank);
+  const Response without_plan = MaximumClocks(*job, rank);
   responder.AnswerAfter(kPlanSeconds, without_plan);
   AnswerWhenNew(job, -1, kPlanSeconds + 1, responder,
-                [without_plan, rank = *rank](const std::shared_ptr<const PublishedPlan>& plan) {
+                [without_plan, rank](const std::shared_ptr<const PublishedPlan>& plan) {
                   return plan->curve == nullptr ? without_plan : PublishedSchedule(*plan, rank);
                 });
 }
 
-Response TakeResult(ManagedJob& job, const Request& request) {
+void GetSchedule(const JobPointer& job, const CallPointer& call) {
+  const std::int64_t number = *QueryInteger(call->request, "rank");
+  if (number < 0 || number >= job->shape().world_size()) {
+    return Send(*call, 
+        FailureResponse({FailureCode::kInvalid,
+                         fmt::format("rank is {}, but the job has {} ranks, counted from 0", number,
+                                     job->shape().world_size()),
+                         "rank"}));
+  }
+  WithRank(job, call, number,
+           [job, call](const store::RankRecord& rank) { SendSchedule(job, call, rank); });
+}
+
+void TakeResult(const JobPointer& job, const CallPointer& call) {
   std::vector<IterationReport> reports;
-  const Outcome<void> read = ReadBody(request.body, [&](const TreeCursor& root) {
+  const Outcome<void> read = ReadBody(call->request.body, [&](const TreeCursor& root) {
     const int rank = root.Get("rank").Integer(0);
     const TreeCursor times = root.Get("iter_time");
     const TreeCursor energies = root.Get("iter_energy");
@@ -268,41 +278,24 @@ Response TakeResult(ManagedJob& job, const Request& request) {
       if (i < energy_count) report.energy_joules = energies.At(i).Number(kNotNegative);
     }
   });
-  if (!read) return FailureResponse(read.error());
-  if (const auto plan = job.board().Current()) {
+  if (!read) return Send(*call, FailureResponse(read.error()));
+  if (const auto plan = job->board().Current()) {
     for (IterationReport& report : reports) report.plan_version = plan->version.version;
   }
-  const auto reported = Await<Outcome<void>>([&](auto&& done) { job.Report(reports, {}, done); });
-  return reported ? JsonAnswer(200, nullptr) : FailureResponse(reported.error());
+  job->Report(std::move(reports), {}, [call](const Outcome<void>& reported) {
+    call->responder.Send(reported ? JsonAnswer(200, nullptr) : FailureResponse(reported.error()));
+  });
 }
 
 }  // namespace
 
-void AddZeusRoutes(JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back({"POST",
-                     "/register_job",
-                     Role::kTrain,
-                     {},
-                     false,
-                     [&service](const Request& request, const auto&, const Responder& responder) {
-                       responder.Send(RegisterZeusJob(service, request));
-                     }});
-  routes->push_back({"POST",
-                     "/register_rank/{id}",
-                     Role::kTrain,
-                     {},
-                     false,
-                     OnJobLater(service, RegisterZeusRank)});
-  routes->push_back({"GET",
-                     "/schedule/{id}",
-                     Role::kTrain,
-                     {},
-                     true,
-                     OnJobLater(service, [&service](const JobPointer& job, const Request& request,
-                                                    const Responder& responder) {
-                       GetSchedule(service, job, request, responder);
-                     })});
-  routes->push_back({"POST", "/result/{id}", Role::kTrain, {}, false, OnJob(service, TakeResult)});
+Schemas ZeusSchemas() { return kZeusSchemas; }
+
+void AddZeusRoutes(RouteMaker* routes) {
+  routes->On(RowOf("zeusRegisterJob"), RegisterZeusJob);
+  routes->OnJob(RowOf("zeusRegisterRank"), RegisterZeusRank);
+  routes->OnJob(RowOf("zeusSchedule"), GetSchedule);
+  routes->OnJob(RowOf("zeusResult"), TakeResult);
 }
 
 }  // namespace perseus::server

@@ -11,14 +11,12 @@
 
 namespace perseus::server {
 
-// Who asks for a change.
+// Who asks for a change, and under which condition.
 struct Caller {
-  std::string token_name = {};                   // Empty: no token was asked for.
-  std::string peer = {};                         // The address.
-  std::optional<std::int64_t> if_revision = {};  // Only if the job still has this revision.
-  // Whether somebody still waits for the answer. Empty: always. A change that nobody waits for any
-  // more is not made: its client may have asked another server since.
-  std::function<bool()> is_wanted = {};
+  std::string token_name;                   // Empty: the server has no tokens.
+  std::string peer;                         // "127.0.0.1:40112", "unix".
+  std::optional<std::int64_t> if_revision;  // Only if the job is still at this revision.
+  std::function<bool()> is_wanted;          // False: nobody waits for the answer any more.
 };
 
 }  // namespace perseus::server

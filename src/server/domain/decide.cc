@@ -76,19 +76,19 @@ store::WorkWanted WorkOn(const std::string& id, const Phase& phase) {
 std::vector<Announcement> NewsOf(const Phase& before, const Phase& after) {
   std::vector<Announcement> news;
   if (after.version.version != before.version.version) {
-    news.push_back({"plan", FormatCompact({{"version", after.version.version},
-                                           {"reason", after.version.reason}})});
+    news.push_back({EventKind::kPlan, FormatCompact({{"version", after.version.version},
+                                                     {"reason", after.version.reason}})});
   }
   if (after.is_gone && !before.is_gone) {
-    news.push_back({"job", FormatCompact({{"deleted", true}})});
+    news.push_back({EventKind::kJob, FormatCompact({{"deleted", true}})});
   }
   if (after.state != before.state) {
-    news.push_back({"state", FormatCompact({{"state", store::JobStateName(after.state)},
-                                            {"reason", ReasonOf(after)}})});
+    news.push_back({EventKind::kState, FormatCompact({{"state", store::JobStateName(after.state)},
+                                                      {"reason", ReasonOf(after)}})});
   }
   for (const store::StragglerRecord& straggler : after.stragglers) {
     if (straggler.id <= before.last_straggler) continue;
-    news.push_back({"straggler", FormatCompact({{"straggler_id", straggler.id}})});
+    news.push_back({EventKind::kStraggler, FormatCompact({{"straggler_id", straggler.id}})});
   }
   return news;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/domain/commands.h"
+#include "server/domain/event_kind.h"
 #include "server/domain/failure.h"
 #include "server/domain/job_life.h"
 
@@ -21,10 +22,10 @@
 // and Apply() is called with them.
 namespace perseus::server {
 
-// Something to tell the world once the facts are durable: an event's name and its members but for
-// the job, as JSON text ("" : none).
+// Something to tell the world once the facts are durable: an event, and its members but for the
+// job as JSON text.
 struct Announcement {
-  std::string name;
+  EventKind kind;
   std::string members_json;
 };
 

@@ -50,10 +50,8 @@ Outcome<Draft> DecideOn(const Situation& on, const SetWatch& command) {
 Outcome<Draft> DecideOn(const Situation& on, const FinishJob& /*command*/) {
   Draft draft;
   if (on.phase().state == store::JobState::kFinished) return draft;
-  draft.decision.facts.emplace_back(
-      store::StateChange{.job = on.id(),
-                         .state = store::JobState::kFinished,
-                         .at_seconds = on.now.day_seconds});
+  draft.decision.facts.emplace_back(store::StateChange{
+      .job = on.id(), .state = store::JobState::kFinished, .at_seconds = on.now.day_seconds});
   Note(&draft, "state", std::string(store::JobStateName(on.phase().state)), "finished");
   return draft;
 }

@@ -73,7 +73,7 @@ Draft Begin(const Situation& on, const Advance& command) {
 Announcement ProfilingNews(const std::string& sentence, int rank) {
   nlohmann::ordered_json json = {{"sentence", sentence}};
   if (rank >= 0) json["rank"] = rank;
-  return {"profiling", FormatCompact(json)};
+  return {EventKind::kProfiling, FormatCompact(json)};
 }
 
 Outcome<Draft> DecideOn(const Situation& on, const Advance& command) {

@@ -51,8 +51,8 @@ struct Phase {
   store::PlanVersion version;  // 0: none.
   int sweep_round = 0;         // See store::JobRecord.
   int settled_round = 0;
-  std::string profile_source;  // Empty: the store has no profile of it yet.
-  Built built;                 // Null: not made yet, or what is stored cannot be read.
+  std::string profile_source;      // Empty: the store has no profile of it yet.
+  Built built;                     // Null: not made yet, or what is stored cannot be read.
   double finished_at_seconds = 0;  // 0: it has not, or nobody knows when.
   bool is_gone = false;            // The job was deleted.
 };

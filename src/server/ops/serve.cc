@@ -71,7 +71,7 @@ void LogEvents(JobService& service, Log* log) {
     std::vector<LogField> fields;
     const auto data = nlohmann::ordered_json::parse(event->data, nullptr, false);
     for (const auto& [name, value] : data.items()) fields.push_back({name, value});
-    log->Write(LogLevel::kInfo, event->name, fields);
+    log->Write(LogLevel::kInfo, event->name(), fields);
     return true;
   });
 }

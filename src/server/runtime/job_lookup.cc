@@ -79,6 +79,14 @@ void JobService::Forget(const std::string& id) {
   heads_.erase(id);
 }
 
+std::optional<store::JobHead> JobService::HeadOf(const std::string& id) const {
+  const std::shared_lock lock(mutex_);
+  if (const auto job = jobs_.find(id); job != jobs_.end()) return job->second->head();
+  const auto head = heads_.find(id);
+  if (head == heads_.end()) return std::nullopt;
+  return head->second;
+}
+
 bool JobService::MayLookUp(const std::string& id) {
   const std::lock_guard lock(lookup_mutex_);
   const auto now = std::chrono::steady_clock::now();

@@ -232,7 +232,9 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
     stored.marks = *written;
     JobPointer job = Add({.life = Replay(stored, built), .iterations = {}}, /*ask_for_work=*/false);
     worker_->Wake();
-    events_.Emit({"job", record.id, FormatCompact({{"job", record.id}, {"name", record.name}})});
+    events_.Emit({.kind = EventKind::kJob,
+                  .job = record.id,
+                  .data = FormatCompact({{"job", record.id}, {"name", record.name}})});
     if (context_.on_change) {
       context_.on_change({record.id, "job", "", "created", caller.token_name, caller.peer});
     }
@@ -277,13 +279,13 @@ void JobService::Rest() {
   const Moment now = Now();
   for (const Listed& each : All()) {
     if (each.head.state != store::JobState::kFinished) continue;
-    const bool is_old = options_.keep_finished_seconds && each.head.finished_at_seconds > 0 &&
-                        now.day_seconds - each.head.finished_at_seconds >
-                            *options_.keep_finished_seconds;
+    const bool is_old =
+        options_.keep_finished_seconds && each.head.finished_at_seconds > 0 &&
+        now.day_seconds - each.head.finished_at_seconds > *options_.keep_finished_seconds;
     if (is_old) {
       Get(each.head.id, [this](const Outcome<JobPointer>& job) {
         if (!job) return;
-        (*job)->Do(DeleteJob{}, {.token_name = "--keep-finished"},
+        (*job)->Do(DeleteJob{}, Caller{"--keep-finished", "", std::nullopt, {}},
                    [this, id = (*job)->id()](const auto& deleted) {
                      if (deleted) Forget(id);
                    });

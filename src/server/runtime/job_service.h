@@ -90,8 +90,13 @@ class JobService {
     store::JobHead head;
     JobPointer job;  // Null: it is not at work here.
   };
-  using ListCallback = std::function<void(const std::vector<Listed>&, bool is_stale)>;
+  using ListCallback = std::function<void(std::vector<Listed>, bool is_stale)>;
   void List(ListCallback list);
+
+  // What is known of a job without asking the store; nullopt: nothing.
+  std::optional<store::JobHead> HeadOf(const std::string& id) const;
+  // Has it done on a thread that may wait for the store.
+  void OnReader(std::function<void()> task) { readers_.Post(std::move(task)); }
 
   // Has a job forgotten that is gone.
   void Forget(const std::string& id);
@@ -147,8 +152,8 @@ class JobService {
   StoreGate gate_;
   JobContext context_;
 
-  mutable std::shared_mutex mutex_;           // Of the three below.
-  std::map<std::string, JobPointer> jobs_;    // At work.
+  mutable std::shared_mutex mutex_;              // Of the three below.
+  std::map<std::string, JobPointer> jobs_;       // At work.
   std::map<std::string, store::JobHead> heads_;  // The others: they are loaded when asked for.
   std::map<std::string, std::string> ids_;       // Of both, by client key.
 

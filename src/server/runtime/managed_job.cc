@@ -356,7 +356,10 @@ void ManagedJob::Announce(const Announcement& announcement) {
   std::string data = "{\"job\":\"" + id() + "\"";
   const std::string& members = announcement.members_json;
   data += members.size() > 2 ? "," + members.substr(1) : "}";
-  strand_.Then([context = context_, event = Event{announcement.name, id(), std::move(data)}] {
+  strand_.Then([context = context_, event = Event{.kind = announcement.kind,
+                                                  .job = id(),
+                                                  .data = std::move(data),
+                                                  .revision = life_.marks.revision}] {
     context->events.Emit(event);
   });
 }

@@ -116,6 +116,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   store::JobOrigin origin() const { return record_.origin; }
   const std::string& settings_json() const { return record_.settings_json; }
   const Shape& shape() const { return shape_; }
+  // Of the rows that change as one: grows with every change of them.
+  std::int64_t revision() const { return seen_revision_; }
   PlanBoard& board() { return board_; }
   bool is_gone() const { return is_gone_; }
   // What a list says of it.

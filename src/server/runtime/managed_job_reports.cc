@@ -63,7 +63,7 @@ void ManagedJob::TakeReports(const Reports& reports) {
 void ManagedJob::Hear(const ClientReport& client) {
   ClientReport& last = clients_[client.rank];
   if (!client.error.empty() && client.error != last.error) {
-    Announce({"trouble",
+    Announce({EventKind::kTrouble,
               FormatCompact(
                   {{"rank", client.rank}, {"state", client.state}, {"sentence", client.error}})});
   }
@@ -79,10 +79,10 @@ void ManagedJob::WatchDrift(const std::vector<KindReport>& kinds) {
           news.is_over ? fmt::format("{} takes as long as its profile says again",
                                      ProfileKeyText(news.drift.key))
                        : DriftText(news.drift) + "; 'perseus job reprofile' measures again";
-      Announce({"drift", FormatCompact({{"kind", news.is_over ? "drift_over" : "drift"},
-                                        {"stage", news.drift.key.stage},
-                                        {"percent", 100 * (news.drift.ratio() - 1)},
-                                        {"sentence", sentence}})});
+      Announce({EventKind::kDrift, FormatCompact({{"kind", news.is_over ? "drift_over" : "drift"},
+                                                  {"stage", news.drift.key.stage},
+                                                  {"percent", 100 * (news.drift.ratio() - 1)},
+                                                  {"sentence", sentence}})});
     }
   }
 }

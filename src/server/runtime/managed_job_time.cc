@@ -27,7 +27,7 @@ Announcement DetectionNews(const WatchEvent& event) {
     json["factor"] = event.finding.factor;
     json["delay_iterations"] = event.finding.delay_iterations;
   }
-  return {"detection", FormatCompact(json)};
+  return {EventKind::kDetection, FormatCompact(json)};
 }
 
 }  // namespace

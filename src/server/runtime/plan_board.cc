@@ -41,9 +41,8 @@ std::function<void()> PlanBoard::Publish(const std::shared_ptr<const PublishedPl
   const bool is_older = current_ != nullptr && plan->version.version < current_->version.version;
   if (is_older && !plan->gone) return [] {};
   current_ = plan;
-  auto woken = std::make_shared<const Entries>(Take([&](const auto& entry) {
-    return plan->gone || entry.second.after < plan->version.version;
-  }));
+  auto woken = std::make_shared<const Entries>(Take(
+      [&](const auto& entry) { return plan->gone || entry.second.after < plan->version.version; }));
   return [woken, plan] { Call(*woken, plan); };
 }
 

@@ -1,0 +1,43 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_RELAY_JOB_OWNERS_H_
+#define PERSEUS_RELAY_JOB_OWNERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace perseus::relay {
+
+// Which local user a job belongs to, as far as this relay knows: the first who created it here or
+// spoke of it. All users share the relay's token, so that the server cannot tell them apart.
+// Thread-safe.
+class JobOwners {
+ public:
+  explicit JobOwners(std::size_t most_of_a_user = 256) : most_of_a_user_(most_of_a_user) {}
+
+  // Whether the user may speak of the job, which is his from now on if it was nobody's. Root may
+  // always. None: the user is not known, and may not.
+  bool MayUse(const std::string& job, std::optional<std::uint32_t> user);
+
+ private:
+  struct Owner {
+    std::uint32_t user = 0;
+    std::uint64_t used = 0;  // When, by `uses_`.
+  };
+  void ForgetOldest(std::uint32_t user);
+
+  const std::size_t most_of_a_user_;
+  std::mutex mutex_;  // Of all below.
+  std::uint64_t uses_ = 0;
+  std::map<std::string, Owner> owners_;          // By job.
+  std::map<std::uint32_t, std::size_t> counts_;  // Of jobs, by user.
+};
+
+}  // namespace perseus::relay
+
+#endif  // PERSEUS_RELAY_JOB_OWNERS_H_

@@ -1,0 +1,179 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/api/api_handlers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/numbers.h"
+#include "server/api/job_json.h"
+#include "server/api/query_check.h"
+
+namespace perseus::server {
+namespace {
+
+std::string EntityTag(std::int64_t revision) { return fmt::format("\"{}\"", revision); }
+
+// Of the header If-Match; none: there is none, or it takes any.
+Outcome<std::optional<std::int64_t>> ConditionOf(const RouteRow& row,
+                                                 const http::Request& request) {
+  const std::string* const text = http::FindHeader(request.headers, "If-Match");
+  if (text == nullptr || request.method == "GET") return std::nullopt;
+  if (!row.takes_condition) {
+    return Fail(FailureCode::kInvalid, "this takes no If-Match; send it without", "If-Match");
+  }
+  if (*text == "*") return std::nullopt;
+  const bool is_quoted = text->size() > 2 && text->front() == '"' && text->back() == '"';
+  const auto revision =
+      is_quoted ? ParseInteger<std::int64_t>(std::string_view(*text).substr(1, text->size() - 2))
+                : std::nullopt;
+  if (revision) return revision;
+  return Fail(FailureCode::kInvalid,
+              "If-Match must be the ETag of the job, such as \"17\", quotes included", "If-Match");
+}
+
+http::Response HasChanged(const ManagedJob& job, const Failure& failure) {
+  http::Response response = http::ErrorResponse(
+      412, "changed", failure.message + "; look at it again and decide anew", "If-Match");
+  response.headers.emplace_back("ETag", EntityTag(job.revision()));
+  return response;
+}
+
+// Whether the token sees the job; else its answer is sent.
+bool MaySee(const Call& call, const Outcome<JobPointer>& job) {
+  if (job && Sees(call.request.binding, **job)) return true;
+  call.responder.Send(FailureResponse(job ? NoSuchJob(call.parameters[0]) : job.error()));
+  return false;
+}
+
+}  // namespace
+
+bool Sees(const http::TokenBinding& binding, const std::string& id, const std::string& client_key) {
+  if (binding.is_free()) return true;
+  return std::find(binding.jobs.begin(), binding.jobs.end(), id) != binding.jobs.end() ||
+         binding.HasPrefixOf(client_key);
+}
+
+std::optional<http::Response> CheckMayCreate(const Call& call, const std::string& client_key) {
+  const http::TokenBinding& binding = call.request.binding;
+  if (binding.is_free() || binding.HasPrefixOf(client_key)) return std::nullopt;
+  const std::string allowed = binding.key_prefixes.empty()
+                                  ? "none"
+                                  : fmt::format("only jobs whose client_key begins with {}",
+                                                fmt::join(binding.key_prefixes, " or "));
+  return FailureResponse({FailureCode::kInvalid,
+                          "this token is bound to jobs, and may create " + allowed, "client_key"});
+}
+
+void RouteMaker::On(const RouteRow& row, Handler handler) {
+  http::Route route;
+  route.method = row.method;
+  route.pattern = row.path;
+  route.at_least = row.role;
+  if (row.max_body_bytes > 0) route.max_body_bytes = row.max_body_bytes;
+  route.long_poll = row.waits;
+  route.takes_bound_tokens = true;
+  route.handle = [&row, &service = service_, handler = std::move(handler)](
+                     const http::Request& request, const std::vector<std::string>& parameters,
+                     const http::Responder& responder) {
+    if (auto refusal = CheckQuery(row, request)) {
+      responder.Send(*std::move(refusal));
+      return;
+    }
+    const auto condition = ConditionOf(row, request);
+    if (!condition) {
+      responder.Send(FailureResponse(condition.error()));
+      return;
+    }
+    Caller caller{request.token_name, request.peer, *condition,
+                  [responder] { return responder.wanted(); }};
+    handler(std::make_shared<const Call>(
+        Call{service, request, parameters, responder, std::move(caller)}));
+  };
+  routes_->push_back(std::move(route));
+}
+
+void RouteMaker::OnStore(const RouteRow& row, Answer answer) {
+  On(row, [answer = std::move(answer)](const CallPointer& call) {
+    call->service.OnReader([answer, call] { call->responder.Send(answer(*call)); });
+  });
+}
+
+void RouteMaker::OnJob(const RouteRow& row, JobHandler handler) {
+  On(row, [handler = std::move(handler)](const CallPointer& call) {
+    call->service.Get(call->parameters[0], [handler, call](const Outcome<JobPointer>& job) {
+      if (MaySee(*call, job)) handler(*job, call);
+    });
+  });
+}
+
+void RouteMaker::OnLook(const RouteRow& row, JobAnswer answer) {
+  On(row, [answer = std::move(answer)](const CallPointer& call) {
+    call->service.GetFresh(call->parameters[0],
+                           [answer, call](const Outcome<JobPointer>& job, bool is_stale) {
+                             if (!MaySee(*call, job)) return;
+                             http::Response response = answer(**job, *call);
+                             if (is_stale)
+                               response.headers.emplace_back(kStaleHeader, kStaleSentence);
+                             call->responder.Send(std::move(response));
+                           });
+  });
+}
+
+void AnswerWhenNew(
+    const JobPointer& job, std::int64_t after, double seconds, const http::Responder& responder,
+    std::function<http::Response(const std::shared_ptr<const PublishedPlan>&)> answer) {
+  const std::int64_t ticket = job->AwaitPlan(
+      after, seconds,
+      [responder, answer = std::move(answer)](const std::shared_ptr<const PublishedPlan>& plan) {
+        if (responder.alive()) responder.Send(answer(plan));
+      });
+  responder.OnGone([weak = std::weak_ptr(job), ticket] {
+    if (const auto waited = weak.lock()) waited->board().Forget(ticket);
+  });
+}
+
+http::Response ShowJob(const ManagedJob& job, int status) {
+  const JobView view = job.View();
+  http::Response response = JsonAnswer(status, JobJson(view));
+  response.headers.emplace_back("ETag", EntityTag(view.revision));
+  return response;
+}
+
+void Change(const JobPointer& job, const CallPointer& call, Command command,
+            std::function<http::Response(const Answer& answer)> answer) {
+  job->Do(std::move(command), call->caller,
+          [job, call, answer = std::move(answer)](const Outcome<Answer>& outcome) {
+            if (outcome) {
+              call->responder.Send(answer(*outcome));
+            } else if (outcome.error().code == FailureCode::kPast) {
+              call->responder.Send(HasChanged(*job, outcome.error()));
+            } else {
+              call->responder.Send(FailureResponse(outcome.error()));
+            }
+          });
+}
+
+void ChangeAndShow(const JobPointer& job, const CallPointer& call, Command command) {
+  Change(job, call, std::move(command), [job](const Answer&) { return ShowJob(*job); });
+}
+
+void WithRank(const JobPointer& job, const CallPointer& call, std::int64_t rank,
+              std::function<void(const store::RankRecord&)> next) {
+  // One that cannot be is no rank of the job, either.
+  const int number = rank >= 0 && rank < job->shape().world_size() ? static_cast<int>(rank) : -1;
+  job->FindRank(number, [call, rank, next = std::move(next)](const auto& record) {
+    if (record) return next(*record);
+    Failure failure = record.error();
+    if (failure.code == FailureCode::kNotFound) {
+      failure.message = fmt::format("rank {} is not registered; register it first", rank);
+    }
+    call->responder.Send(FailureResponse(failure));
+  });
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,435 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The OpenAPI document: of the routes, the events, and the schemas beside readers and writers.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "job/job_fields.h"
+#include "server/api/api.h"
+#include "server/api/api_schemas.h"
+#include "server/api/routes.h"
+#include "server/domain/schema.h"
+#include "server/runtime/events.h"
+
+namespace perseus::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kInSchemas = "#/components/schemas/";
+
+constexpr Member kErrorParts[] = {
+    Text("code"), Text("message").Says("One sentence"),
+    Text("field").Sometimes().Says("What it is about: \"ranks[3].gpu\", or a query parameter.")};
+constexpr Member kErrorMembers[] = {Object("error", "ErrorParts")};
+constexpr Member kHealthMembers[] = {Text("status"), Text("message").Sometimes()};
+constexpr ObjectSchema kOwnSchemas[] = {
+    {"ErrorParts", kErrorParts}, {"Error", kErrorMembers}, {"Health", kHealthMembers}};
+
+Json RefTo(std::string_view schema) {
+  return {{"$ref", std::string(kInSchemas) + std::string(schema)}};
+}
+
+std::vector<std::string> WordsOf(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t size = std::min(text.find(' '), text.size());
+    words.emplace_back(text.substr(0, size));
+    text.remove_prefix(std::min(size + 1, text.size()));
+  }
+  return words;
+}
+
+void AddRange(const NumberRange& range, Json* json) {
+  const auto whole = [](double bound) {
+    const auto integer = static_cast<std::int64_t>(bound);
+    return static_cast<double>(integer) == bound ? Json(integer) : Json(bound);
+  };
+  if (range.least > kAnyNumber.least) {
+    (*json)[range.above_least ? "exclusiveMinimum" : "minimum"] = whole(range.least);
+  }
+  if (range.most < kAnyNumber.most) {
+    (*json)[range.below_most ? "exclusiveMaximum" : "maximum"] = whole(range.most);
+  }
+}
+
+// Of one value, before lists and null.
+Json ValueJson(const Member& member) {
+  Json json;
+  switch (member.kind) {
+    case MemberKind::kInteger:
+      json["type"] = "integer";
+      break;
+    case MemberKind::kNumber:
+      json["type"] = "number";
+      break;
+    case MemberKind::kNumberOrText:
+      json["type"] = {"number", "string"};
+      break;
+    case MemberKind::kText:
+      json["type"] = "string";
+      break;
+    case MemberKind::kBoolean:
+      json["type"] = "boolean";
+      break;
+    case MemberKind::kChoice:
+      json["enum"] = WordsOf(member.of);
+      for (const std::string_view word : member.words) json["enum"].push_back(word);
+      break;
+    case MemberKind::kObject:
+      return member.of.empty() ? Json{{"type", "object"}} : RefTo(member.of);
+    case MemberKind::kArray:
+      json["type"] = "array";
+      break;
+  }
+  AddRange(member.range, &json);
+  if (member.most_bytes > 0) json["maxLength"] = member.most_bytes;
+  return json;
+}
+
+Json MemberJson(const Member& member) {
+  Json json = ValueJson(member);
+  if (member.is_list) {
+    json = {{"type", "array"}, {"items", std::move(json)}};
+    if (member.most_elements > 0) json["maxItems"] = member.most_elements;
+  }
+  if (member.presence == Presence::kNullable || member.presence == Presence::kOptional) {
+    if (json.contains("$ref")) {
+      json = {{"anyOf", {std::move(json), {{"type", "null"}}}}};
+    } else if (json.contains("enum")) {
+      json["enum"].push_back(nullptr);
+    } else {
+      if (!json["type"].is_array()) json["type"] = Json::array({json["type"]});
+      json["type"].push_back("null");
+    }
+  }
+  if (!member.about.empty()) json["description"] = member.about;
+  return json;
+}
+
+// Of ordered objects: a reference to a member does not outlive the next member that is added.
+void AddMembers(std::span<const Member> members, Json* json) {
+  Json required = json->value("required", Json::array());
+  json->erase("required");
+  for (const Member& member : members) {
+    (*json)["properties"][std::string(member.name)] = MemberJson(member);
+    const bool is_there =
+        member.presence == Presence::kAlways || member.presence == Presence::kNullable;
+    const auto known = std::find(required.begin(), required.end(), member.name);
+    if (is_there && known == required.end()) required.push_back(member.name);
+  }
+  if (!required.empty()) (*json)["required"] = std::move(required);
+}
+
+// `earlier`: those of the base.
+Json ObjectJson(const ObjectSchema& schema, const Json& earlier) {
+  Json json = {{"type", "object"}};
+  if (!schema.about.empty()) json["description"] = schema.about;
+  if (!schema.base.empty()) {
+    const Json& base = earlier.at(std::string(schema.base));
+    json["properties"] = base.at("properties");
+    if (base.contains("required")) json["required"] = base.at("required");
+  }
+  AddMembers(schema.members, &json);
+  if (schema.is_closed) json["additionalProperties"] = false;
+  return json;
+}
+
+// What a field of a job file may be in JSON. A quantity may be text with its unit.
+struct FieldSchema {
+  const job::Field& field;
+
+  Json operator()(std::optional<std::string> JobFile::* /*member*/) const { return Of("string"); }
+  Json operator()(std::optional<bool> JobFile::* /*member*/) const { return Of("boolean"); }
+  Json operator()(std::optional<int> JobFile::* /*member*/) const { return Ranged("integer"); }
+  Json operator()(std::optional<double> JobFile::* /*member*/) const {
+    return Ranged(Json::array({"number", "string"}));
+  }
+  Json operator()(std::vector<double> JobFile::* /*member*/) const {
+    return {{"anyOf",
+             {Ranged(Json::array({"number", "string"})),
+              {{"type", "array"},
+               {"minItems", 1},
+               {"items", Ranged(Json::array({"number", "string"}))}}}}};
+  }
+  Json operator()(std::optional<PlanTarget> JobFile::* /*member*/) const {
+    return Of(Json::array({"number", "string"}));
+  }
+  Json operator()(std::optional<Granularity> JobFile::* /*member*/) const {
+    return {{"enum", {"computation", "phase", "stage-type", "stage"}}};
+  }
+  Json operator()(std::optional<TimeMargin> JobFile::* /*member*/) const { return Of("string"); }
+  Json operator()(std::optional<CallAhead> JobFile::* /*member*/) const {
+    return {{"enum", {"none", "end", "predicted"}}};
+  }
+  Json operator()(std::optional<WorkSetting> JobFile::* /*member*/) const {
+    return {{"type", "array"}, {"minItems", 1}, {"items", Ranged("number")}};
+  }
+
+ private:
+  static Json Of(Json type) { return {{"type", std::move(type)}}; }
+  Json Ranged(Json type) const {
+    Json json = Of(std::move(type));
+    AddRange(field.range, &json);
+    return json;
+  }
+};
+
+bool IsPathAlone(const job::Field& field) {
+  return field.unit == job::Unit::kPath &&
+         std::holds_alternative<std::optional<std::string> JobFile::*>(field.member);
+}
+
+// Of NewJob's `job`: the fields of job files, but those that name files.
+Json JobSettingsJson() {
+  Json json = ObjectJson(JobSettingsSchema(), {});
+  Json conditions = {{"type", "object"}, {"additionalProperties", false}};
+  for (const job::Field& field : job::Fields()) {
+    if (IsPathAlone(field)) continue;
+    Json& table = field.condition ? conditions : json;
+    table["properties"][std::string(field.key)] = std::visit(FieldSchema{field}, field.member);
+  }
+  for (const auto& [also, key] : {std::pair("tensor_parallel", "tp"), {"data_parallel", "dp"}}) {
+    Json same = json["properties"][key];
+    same["description"] = fmt::format("The same as {}; give one.", key);
+    json["properties"][also] = std::move(same);
+  }
+  json["properties"][std::string(job::kConditionsTable)] = std::move(conditions);
+  return json;
+}
+
+Json SchemasJson() {
+  Json schemas = Json::object();
+  const auto add = [&](std::span<const ObjectSchema> list) {
+    for (const ObjectSchema& schema : list) {
+      schemas[std::string(schema.name)] = ObjectJson(schema, schemas);
+    }
+  };
+  add(kOwnSchemas);
+  schemas[std::string(JobSettingsSchema().name)] = JobSettingsJson();
+  for (const auto& list : AllSchemas()) add(list);
+  for (const EventType& type : EventTypes()) {
+    schemas[std::string(type.schema)] =
+        ObjectJson({.name = type.schema, .members = type.members, .about = type.when}, schemas);
+  }
+  schemas["Nothing"] = {{"type", "null"}};
+  schemas["PlanFile"] = {{"type", "object"}, {"description", "docs/files.md"}};
+  schemas["Document"] = {{"type", "object"}};
+  schemas["ZeusJobId"] = {{"type", "string"}};
+  return schemas;
+}
+
+Json ParametersJson(const RouteRow& row) {
+  Json parameters = Json::array();
+  for (std::size_t at = row.path.find('{'); at != std::string_view::npos;
+       at = row.path.find('{', at + 1)) {
+    const std::string_view name = row.path.substr(at + 1, row.path.find('}', at) - at - 1);
+    const char* const type = name == "straggler_id" ? "integer" : "string";
+    parameters.push_back(
+        {{"name", name}, {"in", "path"}, {"required", true}, {"schema", {{"type", type}}}});
+  }
+  constexpr std::array<const char*, 3> kTypes = {"integer", "number", "string"};
+  for (const QueryParameter& query : row.query) {
+    Json schema = {{"type", kTypes[static_cast<std::size_t>(query.kind)]}};
+    if (!query.schema_words.empty()) schema["enum"] = WordsOf(query.schema_words);
+    AddRange(query.range, &schema);
+    parameters.push_back({{"name", query.name},
+                          {"in", "query"},
+                          {"required", query.is_required},
+                          {"schema", std::move(schema)},
+                          {"description", query.about}});
+  }
+  if (row.takes_condition) {
+    parameters.push_back({{"$ref", "#/components/parameters/IfMatch"}});
+  }
+  if (row.tag == "events") parameters.push_back({{"$ref", "#/components/parameters/LastEventId"}});
+  return parameters;
+}
+
+Json AnswerJson(const RouteRow& row, const RouteAnswer& answer) {
+  Json json = {{"description", answer.about}};
+  const bool has_body = !answer.schema.empty() || answer.content_type != "application/json";
+  if (answer.schema == "Job") json["headers"]["ETag"] = {{"$ref", "#/components/headers/ETag"}};
+  if (row.method == "GET" && answer.schema == "Job") {
+    json["headers"]["Perseus-Stale"] = {{"$ref", "#/components/headers/Stale"}};
+  }
+  if (!has_body) return json;
+  Json& content = json["content"][std::string(answer.content_type)];
+  content["schema"] = answer.schema.empty() ? Json{{"type", "string"}} : RefTo(answer.schema);
+  if (row.tag != "events") return json;
+  for (const EventType& type : EventTypes()) {
+    content["x-perseus-events"][std::string(type.name)] = {{"when", type.when},
+                                                           {"data", RefTo(type.schema)}};
+  }
+  return json;
+}
+
+struct Refusal {
+  int status;
+  const char* name;
+  const char* about;
+};
+constexpr std::array kRefusals = {
+    Refusal{400, "BadRequest", "Not to be read as a request"},
+    Refusal{401, "NoToken", "No token, or one that nobody has"},
+    Refusal{403, "Denied", "A token of another role, or one that is bound to other jobs"},
+    Refusal{404, "NotFound", "There is no such thing, or the token is bound to others"},
+    Refusal{409, "Conflict", "It contradicts what is known"},
+    Refusal{412, "Changed",
+            "The job has changed since the revision of If-Match; ETag has the "
+            "present one"},
+    Refusal{413, "TooLarge", "Over a limit"},
+    Refusal{422, "Invalid", "It cannot be"},
+    Refusal{503, "Unavailable", "The store cannot take it now; try again"},
+};
+
+bool CanRefuse(const RouteRow& row, int status) {
+  const bool is_of_one = row.path.find('{') != std::string_view::npos;
+  const bool changes = row.method != "GET";
+  const bool has_body = !row.body.empty();
+  const bool is_guarded = row.role != http::Role::kNone;
+  switch (status) {
+    case 400:
+      return true;
+    case 401:
+    case 403:
+      return is_guarded;
+    case 404:
+      return is_of_one || (row.refusals & kNotFound) != 0;
+    case 409:
+      return (changes && is_of_one) || (row.refusals & kConflict) != 0;
+    case 412:
+      return row.takes_condition;
+    case 413:
+      return has_body;
+    case 422:  // Of a query that names what nobody knows, too.
+      return row.tag != "server";
+    case 503:
+      return is_of_one || (row.refusals & kUnavailable) != 0;
+    default:
+      return false;
+  }
+}
+
+Json OperationJson(const RouteRow& row) {
+  Json json = {{"operationId", row.id}, {"summary", row.summary}, {"tags", {row.tag}}};
+  if (row.role == http::Role::kNone) {
+    json["security"] = Json::array();
+  } else {
+    json["x-perseus-role"] = http::RoleName(row.role);
+  }
+  if (row.waits) json["x-perseus-waits"] = true;
+  if (row.relaying != Relaying::kNo) json["x-perseus-relayed"] = true;
+  if (Json parameters = ParametersJson(row); !parameters.empty()) {
+    json["parameters"] = std::move(parameters);
+  }
+  if (!row.body.empty()) {
+    json["requestBody"] = {{"required", true},
+                           {"content", {{"application/json", {{"schema", RefTo(row.body)}}}}}};
+    if (row.max_body_bytes > 0) json["requestBody"]["x-perseus-max-bytes"] = row.max_body_bytes;
+  }
+  Json& responses = json["responses"];
+  for (const RouteAnswer& answer : row.answers) {
+    if (answer.status != 0) responses[std::to_string(answer.status)] = AnswerJson(row, answer);
+  }
+  for (const Refusal& refusal : kRefusals) {
+    if (!CanRefuse(row, refusal.status)) continue;
+    responses[std::to_string(refusal.status)] = {
+        {"$ref", fmt::format("#/components/responses/{}", refusal.name)}};
+  }
+  if ((row.refusals & kNotReady) != 0) {
+    responses["503"] = AnswerJson(row, {503, "They cannot", "Health"});
+  }
+  return json;
+}
+
+Json TagsJson() {
+  return {{{"name", "jobs"}},
+          {{"name", "events"}, {"description", "Server-sent events, with numbers to resume at."}},
+          {{"name", "ranks"}},
+          {{"name", "plans"}},
+          {{"name", "stragglers"}},
+          {{"name", "profiles"}, {"description", "What jobs measured, for those that come after."}},
+          {{"name", "zeus"}, {"description", "The wire of Zeus' pipeline frequency optimizer."}},
+          {{"name", "server"}}};
+}
+
+Json HeaderParameter(const char* name, const char* about) {
+  return {{"name", name},
+          {"in", "header"},
+          {"required", false},
+          {"schema", {{"type", "string"}}},
+          {"description", about}};
+}
+
+Json ComponentsJson() {
+  Json json;
+  json["securitySchemes"]["token"] = {
+      {"type", "http"},
+      {"scheme", "bearer"},
+      {"description",
+       "Roles: read, train, operate; each may do what those before it may (x-perseus-role). Not "
+       "asked for where the server has no token file."}};
+  json["parameters"] = {
+      {"IfMatch",
+       HeaderParameter("If-Match",
+                       "Only if the job is still at this revision: its ETag, or * for any.")},
+      {"LastEventId",
+       HeaderParameter("Last-Event-ID", "Goes on after this event, as far as it is known.")}};
+  json["headers"] = {
+      {"ETag",
+       {{"description", "The revision of the job in quotes, for If-Match."},
+        {"schema", {{"type", "string"}}}}},
+      {"Stale",
+       {{"description",
+         "Only where the store does not answer: a sentence; the answer is what was known before. "
+         "Also of the other GETs of what people look at."},
+        {"schema", {{"type", "string"}}}}}};
+  for (const Refusal& refusal : kRefusals) {
+    json["responses"][refusal.name] = {
+        {"description", refusal.about},
+        {"content", {{"application/json", {{"schema", RefTo("Error")}}}}}};
+  }
+  json["schemas"] = SchemasJson();
+  return json;
+}
+
+}  // namespace
+
+std::string OpenapiJson() {
+  Json document = {
+      {"openapi", "3.1.0"},
+      {"info",
+       {{"title", "Perseus server"},
+        {"version", PERSEUS_VERSION},
+        {"summary", "Jobs, plans and stragglers of pipeline-parallel training"},
+        {"license", {{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}},
+        {"description",
+         "Times are seconds, energies joules, powers watts, clocks MHz. Facts are durable before "
+         "they are acknowledged. A query parameter that is not named here is refused. "
+         "docs/server.md has examples."}}},
+      {"security", Json::array({{{"token", Json::array()}}})},
+      {"tags", TagsJson()}};
+  for (const RouteRow& row : kRoutes) {
+    std::string method(row.method);
+    std::transform(method.begin(), method.end(), method.begin(),
+                   [](unsigned char letter) { return std::tolower(letter); });
+    document["paths"][std::string(row.path)][method] = OperationJson(row);
+  }
+  document["components"] = ComponentsJson();
+  return document.dump(1) + "\n";
+}
+
+}  // namespace perseus::server

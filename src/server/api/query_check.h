@@ -1,0 +1,78 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_API_QUERY_CHECK_H_
+#define PERSEUS_SERVER_API_QUERY_CHECK_H_
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/nearest_name.h"
+#include "common/numbers.h"
+#include "http/message.h"
+#include "server/api/routes.h"
+
+// Queries against the rows of routes. Inline, as the relay links nothing of the server.
+namespace perseus::server {
+
+// What is wrong with the text of a parameter; empty: nothing.
+inline std::string QueryFault(const QueryParameter& parameter, const std::string& text) {
+  const NumberRange& range = parameter.range;
+  if (parameter.kind == QueryKind::kText) {
+    const std::string words = fmt::format(" {} ", parameter.schema_words);
+    const bool is_known = words.find(fmt::format(" {} ", text)) != std::string::npos;
+    if (parameter.schema_words.empty() || (is_known && text.find(' ') == std::string::npos)) {
+      return "";
+    }
+    return fmt::format("'{}' must be one of: {}", parameter.name, parameter.schema_words);
+  }
+  const bool is_integer = parameter.kind == QueryKind::kInteger;
+  const std::optional<std::int64_t> integer = ParseInteger<std::int64_t>(text);
+  const std::optional<double> number =
+      is_integer && integer ? static_cast<double>(*integer) : ParseFinite(text);
+  const bool is_number = is_integer ? integer.has_value() : number.has_value();
+  if (is_number && *number >= range.least && *number <= range.most) return "";
+  std::string fault =
+      fmt::format("'{}' must be {}", parameter.name, is_integer ? "a whole number" : "a number");
+  if (range.least > kAnyNumber.least) fault += fmt::format(", {} or more", range.least);
+  if (range.most < kAnyNumber.most) fault += fmt::format(", {} or less", range.most);
+  return fault;
+}
+
+// The refusal of a query that does not fit the row; none: it does.
+inline std::optional<http::Response> CheckQuery(const RouteRow& row, const http::Request& request) {
+  const auto refuse = [](const std::string& message, std::string_view field) {
+    return http::ErrorResponse(422, "invalid", message, field);
+  };
+  for (const auto& [name, text] : request.query) {
+    const auto known = std::find_if(row.query.begin(), row.query.end(),
+                                    [&](const auto& each) { return each.name == name; });
+    if (known != row.query.end()) {
+      const std::string fault = QueryFault(*known, text);
+      if (!fault.empty()) return refuse(fault, name);
+      continue;
+    }
+    std::string names;
+    for (const QueryParameter& each : row.query) {
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", each.name);
+    }
+    return refuse(fmt::format("The query has {}, which is not known here; {}.", Shown(name),
+                              names.empty() ? "this takes no parameters" : "known are: " + names),
+                  "query");
+  }
+  for (const QueryParameter& each : row.query) {
+    if (each.is_required && !request.query.contains(std::string(each.name))) {
+      return refuse(fmt::format("'{}' is missing in the query.", each.name), each.name);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_API_QUERY_CHECK_H_

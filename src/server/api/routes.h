@@ -1,0 +1,239 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_API_ROUTES_H_
+#define PERSEUS_SERVER_API_ROUTES_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "common/tree_reader.h"
+#include "http/message.h"
+
+// The one list of what the server answers. The router, the OpenAPI document, docs/api.md and
+// what the relay lets pass come from it. Constants only: the relay links nothing of the server.
+namespace perseus::server {
+
+enum class QueryKind : std::uint8_t { kInteger, kNumber, kText };
+
+struct QueryParameter {
+  std::string_view name;
+  QueryKind kind = QueryKind::kText;
+  std::string_view about = {};
+  bool is_required = false;
+  NumberRange range = {};
+  std::string_view schema_words = {};  // Of a text: the words that it may be, between spaces.
+};
+
+struct RouteAnswer {
+  int status = 0;  // 0: none.
+  std::string_view about = {};
+  std::string_view schema = {};  // Empty: no body, or one of another type than JSON.
+  std::string_view content_type = "application/json";
+};
+
+enum class Relaying : std::uint8_t {
+  kNo,
+  kForwarded,  // As it is.
+  kAnswered,   // The relay has an answer of its own: of what it knows, or for many at once.
+};
+
+struct RouteRow {
+  std::string_view id;
+  std::string_view method;
+  std::string_view path;
+  http::Role role = http::Role::kOperate;
+  std::string_view tag;
+  std::string_view summary;
+  std::array<RouteAnswer, 2> answers;
+  std::span<const QueryParameter> query = {};
+  std::string_view body = {};      // The schema; empty: it takes none.
+  std::size_t max_body_bytes = 0;  // 0: the server's.
+  bool waits = false;              // A long poll, or a stream.
+  Relaying relaying = Relaying::kNo;
+  bool takes_condition = false;  // If-Match.
+  int refusals = 0;              // Of kConflict and so on: besides those that all have.
+};
+
+// What a route may answer beside what follows from the rest of its row.
+inline constexpr int kNotFound = 1;
+inline constexpr int kConflict = 2;
+inline constexpr int kUnavailable = 4;
+inline constexpr int kNotReady = 8;  // 503, but with the body of readyz.
+
+namespace rows {
+
+using http::Role;
+
+// A profile of 250,000 rows; it takes twenty times its text while it is read.
+inline constexpr std::size_t kMostJobBytes = std::size_t{8} << 20;
+inline constexpr std::size_t kMostMeasurementBytes = std::size_t{8} << 20;
+inline constexpr NumberRange kFromZero = {.least = 0};
+inline constexpr int kMostListed = 1000;
+
+inline constexpr QueryParameter kListQuery[] = {
+    {"state",
+     QueryKind::kText,
+     "Only jobs in this state.",
+     false,
+     {},
+     "registering profiling characterizing running failed finished"},
+    {"name", QueryKind::kText, "Only jobs of this name."},
+    {"client_key", QueryKind::kText, "Only the job of this client key."},
+    {"limit",
+     QueryKind::kInteger,
+     "At most so many; `next` then says where to go on.",
+     false,
+     {.least = 1, .most = kMostListed}},
+    {"after", QueryKind::kText, "`next` of the answer before."}};
+inline constexpr QueryParameter kEventsQuery[] = {
+    {"after", QueryKind::kText,
+     "As the header Last-Event-ID, for those who cannot send one: the id of the last event that "
+     "was seen."}};
+inline constexpr QueryParameter kPipelineQuery[] = {
+    {"pipeline", QueryKind::kInteger, "0 where it is missing."}};
+inline constexpr QueryParameter kRankQuery[] = {
+    {"rank", QueryKind::kInteger, "Which.", true, {.least = 0, .most = 2e9}}};
+inline constexpr QueryParameter kAfterVersion = {
+    "after", QueryKind::kInteger,
+    "Answer when the version is another than this one. -1: at once, also that there is no plan "
+    "yet. Missing: the first version."};
+inline constexpr QueryParameter kWait = {
+    "wait", QueryKind::kNumber, "Seconds to wait for news, then 204. More than 60 count as 60.",
+    false, kFromZero};
+inline constexpr QueryParameter kPlanQuery[] = {kRankQuery[0], kAfterVersion, kWait};
+inline constexpr QueryParameter kPlansQuery[] = {
+    {"ranks", QueryKind::kText, "A list such as 0-7,12.", true}, kAfterVersion, kWait};
+
+// One route after the other, as densely as it fits.
+// clang-format off
+inline constexpr RouteRow kAll[] = {
+    {"createJob", "POST", "/api/v1/jobs", Role::kTrain, "jobs",
+     "Create a job. The same client_key means the same job, however often it is sent", {{{201,
+     "Created", "Job"}, {200, "The job of this client key", "Job"}}}, {}, "NewJob", kMostJobBytes,
+     false, Relaying::kForwarded, false, kConflict | kUnavailable},
+    {"listJobs", "GET", "/api/v1/jobs", Role::kRead, "jobs", "List jobs", {{{200,
+     "Jobs by the time of their creation", "JobList"}}}, kListQuery},
+    {"getJob", "GET", "/api/v1/jobs/{id}", Role::kRead, "jobs", "Show a job", {{{200, "The job",
+     "Job"}}}, {}, {}, 0, false, Relaying::kForwarded},
+    {"deleteJob", "DELETE", "/api/v1/jobs/{id}", Role::kOperate, "jobs",
+     "Delete a job and all that is known of it", {{{204, "Deleted"}}}, {}, {}, 0, false,
+     Relaying::kNo, true},
+    {"finishJob", "POST", "/api/v1/jobs/{id}/finish", Role::kTrain, "jobs",
+     "Say that training has ended", {{{200, "The job", "Job"}}}, {}, {}, 0, false, Relaying::kNo,
+     true},
+    {"setPoint", "PUT", "/api/v1/jobs/{id}/point", Role::kOperate, "jobs",
+     "Choose the point on the frontier", {{{200, "The job", "Job"}}}, {}, "Point", 0, false,
+     Relaying::kNo, true},
+    {"getFrontier", "GET", "/api/v1/jobs/{id}/frontier", Role::kRead, "jobs",
+     "The frontier as CSV", {{{200, "iteration_time_s,energy_j,slope_w", {}, "text/csv"}}}, {}, {},
+     0, false, Relaying::kNo, false, kConflict},
+    {"getPlanFile", "GET", "/api/v1/jobs/{id}/plan.json", Role::kRead, "jobs",
+     "The plan of a pipeline as plan.json", {{{200, "docs/files.md", "PlanFile"}}}, kPipelineQuery,
+     {}, 0, false, Relaying::kNo, false, kConflict},
+    {"reprofile", "POST", "/api/v1/jobs/{id}/reprofile", Role::kOperate, "jobs",
+     "Have the ranks measure anew; plans stay in force until there are new ones", {{{200,
+     "Under way, also where it was before", "Job"}}}, {}, {}, 0, false, Relaying::kNo, true},
+    {"cancelReprofile", "DELETE", "/api/v1/jobs/{id}/reprofile", Role::kOperate, "jobs",
+     "End that without a new profile", {{{200, "The old profile stays", "Job"}}}, {}, {}, 0, false,
+     Relaying::kNo, true},
+    {"setComparison", "PUT", "/api/v1/jobs/{id}/comparison", Role::kOperate, "jobs",
+     "Run some iterations at maximum clocks, to learn what the plan saves", {{{200,
+     "What holds now", "ComparisonNow"}}}, {}, "NewComparison", 0, false, Relaying::kNo, true},
+    {"endComparison", "DELETE", "/api/v1/jobs/{id}/comparison", Role::kOperate, "jobs",
+     "Run all iterations with the plan", {{{200, "What holds now", "ComparisonNow"}}}, {}, {}, 0,
+     false, Relaying::kNo, true},
+    {"showSavings", "GET", "/api/v1/jobs/{id}/savings", Role::kRead, "jobs",
+     "What the plan promises, and what was measured of it", {{{200, "In percent of maximum clocks",
+     "Savings"}}}},
+    {"follow", "GET", "/api/v1/events", Role::kRead, "events", "What happens to all jobs", {{{200,
+     "Server-sent events", {}, "text/event-stream"}}}, kEventsQuery, {}, 0, true},
+    {"followJob", "GET", "/api/v1/jobs/{id}/events", Role::kRead, "events",
+     "What happens to a job", {{{200, "Server-sent events", {}, "text/event-stream"}}},
+     kEventsQuery, {}, 0, true},
+    {"registerRank", "POST", "/api/v1/jobs/{id}/ranks", Role::kTrain, "ranks",
+     "Join a job as a rank. Once more with the same position: the rank has restarted", {{{200,
+     "Joined", "Joined"}}}, {}, "Rank", 0, false, Relaying::kForwarded},
+    {"listRanks", "GET", "/api/v1/jobs/{id}/ranks", Role::kRead, "ranks", "The ranks that joined",
+     {{{200, "Ranks", "RankList"}}}},
+    {"measure", "POST", "/api/v1/jobs/{id}/measurements", Role::kTrain, "ranks",
+     "Report what a rank measured", {{{200, "Durable", "Measured"}}}, {}, "Measurements",
+     kMostMeasurementBytes, false, Relaying::kForwarded},
+    {"showMeasurements", "GET", "/api/v1/jobs/{id}/measurements", Role::kRead, "ranks",
+     "What a rank has reported of the present sweep, for one that goes on after a restart", {{{200,
+     "What need not be measured again", "Reported"}}}, kRankQuery},
+    {"reportIterations", "POST", "/api/v1/jobs/{id}/iterations", Role::kTrain, "ranks",
+     "Report how long iterations took", {{{202, "Taken; sums are durable within seconds",
+     "ReportsTaken"}}}, {}, "Reports", 0, false, Relaying::kAnswered},
+    {"getPlan", "GET", "/api/v1/jobs/{id}/plan", Role::kRead, "plans", "The plan of a rank",
+     {{{200, "The plan", "RankPlan"}, {204, "Nothing new"}}}, kPlanQuery, {}, 0, true,
+     Relaying::kAnswered, false, kUnavailable},
+    {"getPlans", "GET", "/api/v1/jobs/{id}/plans", Role::kRead, "plans",
+     "The plans of several ranks", {{{200, "One plan for all ranks that run the same",
+     "NodePlans"}, {204, "Nothing new"}}}, kPlansQuery, {}, 0, true, Relaying::kNo, false,
+     kUnavailable},
+    {"setStraggler", "POST", "/api/v1/jobs/{id}/stragglers", Role::kTrain, "stragglers",
+     "Say that something is slow", {{{201, "In effect, or will be", "StragglerSet"}}}, {},
+     "NewStraggler", 0, false, Relaying::kForwarded, true},
+    {"listStragglers", "GET", "/api/v1/jobs/{id}/stragglers", Role::kRead, "stragglers",
+     "What is slow", {{{200, "Stragglers", "StragglerList"}}}, {}, {}, 0, false,
+     Relaying::kForwarded},
+    {"clearStragglers", "DELETE", "/api/v1/jobs/{id}/stragglers", Role::kTrain, "stragglers",
+     "Nothing is slow any more", {{{204, "Cleared"}}}, {}, {}, 0, false, Relaying::kForwarded,
+     true},
+    {"clearStraggler", "DELETE", "/api/v1/jobs/{id}/stragglers/{straggler_id}", Role::kTrain,
+     "stragglers", "One is not slow any more", {{{204, "Cleared"}}}, {}, {}, 0, false,
+     Relaying::kForwarded, true},
+    {"showDetection", "GET", "/api/v1/jobs/{id}/detection", Role::kRead, "stragglers",
+     "Stragglers that the server finds by itself", {{{200, "What is found, and how",
+     "Detection"}}}},
+    {"setDetection", "PUT", "/api/v1/jobs/{id}/detection", Role::kOperate, "stragglers",
+     "Choose how stragglers are found; what is not named stays", {{{200, "What holds now",
+     "DetectionSettings"}}}, {}, "NewDetection", 0, false, Relaying::kNo, true},
+    {"listProfiles", "GET", "/api/v1/profiles", Role::kRead, "profiles",
+     "The library of profiles, the newest first", {{{200, "Without their CSV", "ProfileList"}}},
+     {}, {}, 0, false, Relaying::kNo, false, kUnavailable},
+    {"showProfile", "GET", "/api/v1/profiles/{id}", Role::kRead, "profiles",
+     "One profile with its CSV", {{{200, "The profile", "Profile"}}}, {}, {}, 0, false,
+     Relaying::kNo, false, kUnavailable},
+    {"deleteProfile", "DELETE", "/api/v1/profiles/{id}", Role::kOperate, "profiles",
+     "Forget a profile", {{{204, "Forgotten"}}}},
+    {"zeusRegisterJob", "POST", "/register_job", Role::kTrain, "zeus", "Register a job", {{{200,
+     "Its id", "ZeusJobId"}}}, {}, "ZeusJob", 0, false, Relaying::kNo, false,
+     kNotFound | kConflict | kUnavailable},
+    {"zeusRegisterRank", "POST", "/register_rank/{id}", Role::kTrain, "zeus", "Register a rank",
+     {{{200, "Nothing", "Nothing"}}}, {}, "ZeusRank"},
+    {"zeusSchedule", "GET", "/schedule/{id}", Role::kTrain, "zeus", "The clocks of a rank", {{{200,
+     "Clocks in the order of its instructions", "ZeusSchedule"}}}, kRankQuery, {}, 0, true,
+     Relaying::kNo, false, kConflict | kUnavailable},
+    {"zeusResult", "POST", "/result/{id}", Role::kTrain, "zeus", "Report iterations", {{{200,
+     "Nothing", "Nothing"}}}, {}, "ZeusResult"},
+    {"openapi", "GET", "/openapi.json", Role::kNone, "server", "This document", {{{200,
+     "OpenAPI 3.1", "Document"}}}},
+    {"metrics", "GET", "/metrics", Role::kRead, "server", "Metrics for Prometheus", {{{200,
+     "Text format 0.0.4", {}, "text/plain"}}}},
+    {"healthz", "GET", "/healthz", Role::kNone, "server", "Whether the process answers", {{{200,
+     "It does", "Health"}}}, {}, {}, 0, false, Relaying::kAnswered},
+    {"readyz", "GET", "/readyz", Role::kNone, "server", "Whether facts can be taken", {{{200,
+     "They can", "Health"}}}, {}, {}, 0, false, Relaying::kAnswered, false, kNotReady},
+};
+// clang-format on
+
+}  // namespace rows
+
+inline constexpr std::span<const RouteRow> kRoutes = rows::kAll;
+
+// The row of this id. A wrong id does not compile.
+consteval const RouteRow& RowOf(std::string_view id) {
+  for (const RouteRow& row : rows::kAll) {
+    if (row.id == id) return row;
+  }
+  throw "there is no such route";
+}
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_API_ROUTES_H_
