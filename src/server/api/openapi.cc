@@ -410,7 +410,8 @@ std::string OpenapiJson() {
          "Times are seconds, energies joules, powers watts, clocks MHz. Facts are durable before "
          "they are acknowledged. A query parameter that is not named here is refused. "
          "docs/server.md has examples."}}},
-      {"security", Json::array({{{"token", Json::array()}}})},
+      // None: of a server without tokens.
+      {"security", Json::array({Json::object(), {{"token", Json::array()}}})},
       {"tags", TagsJson()}};
   for (const RouteRow& row : kRoutes) {
     std::string method(row.method);
