@@ -251,10 +251,6 @@ Json ParametersJson(const RouteRow& row) {
                           {"schema", std::move(schema)},
                           {"description", query.about}});
   }
-  if (row.takes_condition) {
-    parameters.push_back({{"$ref", "#/components/parameters/IfMatch"}});
-  }
-  if (row.tag == "events") parameters.push_back({{"$ref", "#/components/parameters/LastEventId"}});
   return parameters;
 }
 
@@ -335,6 +331,14 @@ Json OperationJson(const RouteRow& row) {
   if (Json parameters = ParametersJson(row); !parameters.empty()) {
     json["parameters"] = std::move(parameters);
   }
+  // Not as parameters: who makes requests of the document would take any text for a condition.
+  if (row.takes_condition) {
+    json["x-perseus-headers"]["If-Match"] =
+        "Only if the job is still at this revision: its ETag, or * for any.";
+  }
+  if (row.tag == "events") {
+    json["x-perseus-headers"]["Last-Event-ID"] = "Goes on after this event, if it is known.";
+  }
   if (!row.body.empty()) {
     json["requestBody"] = {{"required", true},
                            {"content", {{"application/json", {{"schema", RefTo(row.body)}}}}}};
@@ -366,14 +370,6 @@ Json TagsJson() {
           {{"name", "server"}}};
 }
 
-Json HeaderParameter(const char* name, const char* about) {
-  return {{"name", name},
-          {"in", "header"},
-          {"required", false},
-          {"schema", {{"type", "string"}}},
-          {"description", about}};
-}
-
 Json ComponentsJson() {
   Json json;
   json["securitySchemes"]["token"] = {
@@ -382,12 +378,6 @@ Json ComponentsJson() {
       {"description",
        "Roles: read, train, operate; each may do what those before it may (x-perseus-role). Not "
        "asked for where the server has no token file."}};
-  json["parameters"] = {
-      {"IfMatch",
-       HeaderParameter("If-Match",
-                       "Only if the job is still at this revision: its ETag, or * for any.")},
-      {"LastEventId",
-       HeaderParameter("Last-Event-ID", "Goes on after this event, as far as it is known.")}};
   json["headers"] = {
       {"ETag",
        {{"description", "The revision of the job in quotes, for If-Match."},
@@ -420,7 +410,8 @@ std::string OpenapiJson() {
          "Times are seconds, energies joules, powers watts, clocks MHz. Facts are durable before "
          "they are acknowledged. A query parameter that is not named here is refused. "
          "docs/server.md has examples."}}},
-      {"security", Json::array({{{"token", Json::array()}}})},
+      // None: of a server without tokens.
+      {"security", Json::array({Json::object(), {{"token", Json::array()}}})},
       {"tags", TagsJson()}};
   for (const RouteRow& row : kRoutes) {
     std::string method(row.method);
