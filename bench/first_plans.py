@@ -47,16 +47,16 @@ def create(server: Server, stages: int, microbatches: int, profile: str) -> str:
 def profile_of(perseus: Path, stages: int) -> str:
     """Return a modelled profile of so many stages."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "profile.csv"
+        job = Path(folder) / "job"
         subprocess.run(
             [
                 *(str(perseus), "synth", "--model", "gpt3-1.3b", "--gpu", "a100-sxm"),
-                *("--stages", str(stages), "--microbatch-size", "4", "-o", str(file)),
+                *("--stages", str(stages), "--microbatch-size", "4", "-o", str(job)),
             ],
             check=True,
             capture_output=True,
         )
-        return file.read_text()
+        return (job / "profile.csv").read_text()
 
 
 def has_plan(server: Server, path: str) -> bool:
@@ -87,7 +87,7 @@ def main() -> None:
         last = create(server, 8, 96, profile_of(options.perseus, 8)) if options.behind else None
         created = time.perf_counter() - began
         cpu_created = cpu_seconds(server.pid) - cpu
-        while waiting and time.perf_counter() - began < LIMIT_SECONDS:
+        while (waiting or last) and time.perf_counter() - began < LIMIT_SECONDS:
             if last and has_plan(server, last):
                 print(f"8 x 96: first plan after {time.perf_counter() - began - created:.1f} s")
                 last = None
