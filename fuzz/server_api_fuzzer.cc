@@ -24,6 +24,7 @@
 #include "server/api/api.h"
 #include "server/planning/job_spec.h"
 #include "server/runtime/job_service.h"
+#include "server/runtime/waiting.h"
 #include "store/store.h"
 
 namespace perseus::server {
@@ -110,15 +111,20 @@ class Target {
   void MakeJob() {
     JobSpec spec = *Must(MakeJobSpec(kSettings, kProfile));
     spec.client_key = "llama";
-    job_id_ = Must(sync::Create(*service_, spec))->job->id();
+    job_id_ = Must(Await<Outcome<JobService::Created>>([&](auto&& created) {
+                service_->Create(spec, store::JobOrigin::kApi, {}, created);
+              }))->job->id();
   }
 
   // Deletes what was made, and a job of which too much is known by now.
   void Tidy() {
     const bool worn = ++served_ % 500 == 0;
     const auto jobs = service_->Jobs();
-    if (!worn && jobs.size() < kMostJobs && sync::Find(*service_, job_id_) != nullptr) return;
-    for (const auto& job : jobs) (void)sync::Delete(*service_, job->id());
+    if (!worn && jobs.size() < kMostJobs && service_->HeadOf(job_id_)) return;
+    for (const auto& job : jobs) {
+      (void)DoAndWait(*job, DeleteJob{});
+      service_->Forget(job->id());
+    }
     MakeJob();
   }
 

@@ -16,6 +16,7 @@
 
 #include "cli/serve_flags.h"
 #include "cli/value_parsers.h"
+#include "common/numbers.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
 #include "perseus/file.h"
@@ -44,7 +45,19 @@ Result<void> SetText(const std::string& text, ServeOptions* options) {
   return {};
 }
 
-const std::array<ServeSetting, 12> kSettings = {{
+// "30d", "12h" or "90s", above 0.
+std::optional<double> ParseKeep(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  const double unit = text.back() == 'd'   ? 86'400
+                      : text.back() == 'h' ? 3'600
+                      : text.back() == 's' ? 1
+                                           : 0;
+  const auto number = ParseFinite(text.substr(0, text.size() - 1));
+  if (unit == 0 || !number || *number <= 0) return std::nullopt;
+  return *number * unit;
+}
+
+const std::array<ServeSetting, 13> kSettings = {{
     {"listen", "ADDRESS",
      "Where to listen: HOST:PORT (default 127.0.0.1:7787), port 0 for one that the system chooses, "
      "or unix:PATH. An address that others can reach needs --token-file and TLS.",
@@ -87,9 +100,19 @@ const std::array<ServeSetting, 12> kSettings = {{
      [](const std::string& text, ServeOptions* options) {
        return SetCount(text, kMostConnections, &options->max_connections);
      }},
-    {"max-jobs", "N", "Jobs that are known at once (default 10000).",
+    {"max-jobs", "N", "Jobs at once that have not finished (default 10000).",
      [](const std::string& text, ServeOptions* options) {
        return SetCount(text, kMostJobs, &options->max_jobs);
+     }},
+    {"keep-finished", "TIME",
+     "Delete a job so long after it has finished: 30d, 12h. Without it finished jobs are kept.",
+     [](const std::string& text, ServeOptions* options) -> Result<void> {
+       const auto keep = ParseKeep(text);
+       if (!keep) {
+         return InvalidInput(fmt::format("expected a time such as 30d or 12h, got '{}'", text));
+       }
+       options->keep_finished_seconds = *keep;
+       return {};
      }},
     {"workers", "N", "Threads that answer requests (default 4).",
      [](const std::string& text, ServeOptions* options) {

@@ -154,15 +154,15 @@ TEST_F(EventsTest, EachIsAsItsSchemaSays) {
   const auto job = Create();
   RegisterAll(*job);
   AwaitRefined(*job);
-  ASSERT_TRUE(job->AddStraggler({.pipeline = 1, .factor = 1.2}));
-  ASSERT_TRUE(job->Report({}, {{.rank = 0, .error = "late"}}));
+  ASSERT_TRUE(sync::AddStraggler(*job, {.pipeline = 1, .factor = 1.2}));
+  ASSERT_TRUE(sync::Report(*job, {}, {{.rank = 0, .error = "late"}}));
   const auto unmeasured = Create(kUnmeasured, "", "unmeasured");
   RegisterAll(*unmeasured);
   store::Measurements measured = Sweep(0);
   measured.notes = {"odd"};
   ASSERT_TRUE(Measure(*unmeasured, measured));
-  ASSERT_TRUE(job->Finish());
-  ASSERT_TRUE(service_->Delete(job->id()));
+  ASSERT_TRUE(sync::Finish(*job));
+  ASSERT_TRUE(sync::Delete(*service_, job->id()));
   service_->events().Settle();
   std::vector<bool> seen(EventTypes().size(), false);
   for (const Event& event : *events) {
@@ -201,9 +201,9 @@ TEST_F(EventsTest, NoStreamShowsAnOlderStateAfterANewerOne) {
                       [] { return true; }});
   // Two changes come after the number was asked for: the state shows both of them already.
   const std::int64_t now = service_->events().last();
-  ASSERT_TRUE(job->AddStraggler({.pipeline = 1, .factor = 1.2}));
+  ASSERT_TRUE(sync::AddStraggler(*job, {.pipeline = 1, .factor = 1.2}));
   const std::int64_t first = job->revision();
-  ASSERT_TRUE(job->ClearStragglers());
+  ASSERT_TRUE(sync::ClearStragglers(*job));
   const std::int64_t second = job->revision();
   ASSERT_GT(second, first);
   sender.SendState(*job, now);

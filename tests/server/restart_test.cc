@@ -96,7 +96,7 @@ TEST_F(RestartTest, EveryStateGoesOn) {
   const std::string ids[] = {registering->id(), profiling->id(), finished->id()};
   registering = profiling = finished = deleted = nullptr;
   Restart();
-  EXPECT_EQ(service_->Jobs().size(), 3);
+  EXPECT_EQ(sync::List(*service_).size(), 3U);
   registering = sync::Find(*service_, ids[0]);
   EXPECT_EQ(registering->View().ranks_registered, 1);
   RegisterAll(*registering);

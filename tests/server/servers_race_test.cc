@@ -261,7 +261,7 @@ TEST_F(ServersRaceTest, WhatIsShownWithoutTheDatabaseIsMarked) {
     bool of_job = false;
     bool of_list = false;
     EXPECT_TRUE(sync::GetFresh(*services_[0], id, &of_job));
-    EXPECT_EQ(sync::FreshJobs(*services_[0], &of_list).size(), 1);
+    EXPECT_EQ(sync::List(*services_[0], &of_list).size(), 1);
     EXPECT_EQ(of_job, of_list);
     return of_job;
   };
@@ -283,7 +283,9 @@ TEST_F(ServersRaceTest, ARankOfTheOtherServerIsNotDeniedWhenTheDatabaseDies) {
   postgres_->Kill();
   const auto found = sync::FindRank(*jobs_[1], 2);
   // It may have been read just before.
-  if (!found) EXPECT_EQ(found.error().code, FailureCode::kUnavailable) << found.error().message;
+  if (!found) {
+    EXPECT_EQ(found.error().code, FailureCode::kUnavailable) << found.error().message;
+  }
   EXPECT_EQ(sync::FindRank(*jobs_[1], 3).error().code, FailureCode::kUnavailable);
   postgres_->Start();
 }

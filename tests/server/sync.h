@@ -85,9 +85,9 @@ inline Outcome<JobPointer> GetFresh(JobService& service, const std::string& id,
     });
   });
 }
-inline std::vector<JobPointer> FreshJobs(JobService& service, bool* is_stale = nullptr) {
-  return Await<std::vector<JobPointer>>([&](auto&& list) {
-    service.FreshJobs([list, is_stale](const std::vector<JobPointer>& jobs, bool stale) {
+inline std::vector<JobService::Listed> List(JobService& service, bool* is_stale = nullptr) {
+  return Await<std::vector<JobService::Listed>>([&](auto&& list) {
+    service.List([list, is_stale](const std::vector<JobService::Listed>& jobs, bool stale) {
       if (is_stale != nullptr) *is_stale = stale;
       list(jobs);
     });

@@ -25,12 +25,12 @@ std::vector<http::Route> ApiRoutes(JobService& service) {
   AddWatchRoutes(&maker);
   AddEventRoutes(&maker);
   AddZeusRoutes(&maker);
-  maker.On(RowOf("openapi"),
-           [document = std::make_shared<const std::string>(OpenapiJson())](const Call&) {
-             http::Response response;
-             response.body = document;
-             return response;
-           });
+  maker.On(RowOf("openapi"), [document = std::make_shared<const std::string>(OpenapiJson())](
+                                 const CallPointer& call) {
+    http::Response response;
+    response.body = document;
+    Send(*call, std::move(response));
+  });
   return routes;
 }
 

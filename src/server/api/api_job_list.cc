@@ -104,8 +104,9 @@ void ListJobs(const CallPointer& call) {
                   .limit = QueryInteger(call->request, "limit"),
                   .from = ParseListPlace(QueryText(call->request, "after"))};
   if (!QueryText(call->request, "after").empty() && !query.from) {
-    return Send(*call, FailureResponse(
-        {FailureCode::kInvalid, "'after' must be what `next` of an earlier answer says", "after"}));
+    return Send(
+        *call, FailureResponse({FailureCode::kInvalid,
+                                "'after' must be what `next` of an earlier answer says", "after"}));
   }
   call->service.List([call, query](std::vector<JobService::Listed> jobs, bool is_stale) {
     std::sort(jobs.begin(), jobs.end(),

@@ -159,10 +159,11 @@ void GroupRanks(const JobPointer& job, const CallPointer& call,
 void GetPlans(const JobPointer& job, const CallPointer& call) {
   auto ranks = ParseRanks(call->request.query.at("ranks"));
   if (!ranks) {
-    return Send(*call, FailureResponse(
-        {FailureCode::kInvalid,
-         fmt::format("'ranks' must be a list such as 0-7,12 of at most {}", kMostRanksAtOnce),
-         "ranks"}));
+    return Send(*call,
+                FailureResponse({FailureCode::kInvalid,
+                                 fmt::format("'ranks' must be a list such as 0-7,12 of at most {}",
+                                             kMostRanksAtOnce),
+                                 "ranks"}));
   }
   GroupRanks(job, call, std::make_shared<const std::vector<int>>(*std::move(ranks)), 0,
              std::make_shared<Groups>());

@@ -237,10 +237,10 @@ void SendSchedule(const JobPointer& job, const CallPointer& call, const store::R
   const http::Responder& responder = call->responder;
   if (job->origin() == store::JobOrigin::kZeus) {
     const auto& given = call->service.given_plan();
-    return Send(*call, 
-        given && given->Fits(job->shape())
-            ? ScheduleResponse(rank.rank, given->StepsOf(job->shape(), rank.rank, rank.pp_rank))
-            : MaximumClocks(*job, rank));
+    return Send(*call, given && given->Fits(job->shape())
+                           ? ScheduleResponse(rank.rank,
+                                              given->StepsOf(job->shape(), rank.rank, rank.pp_rank))
+                           : MaximumClocks(*job, rank));
   }
   const Response without_plan = MaximumClocks(*job, rank);
   responder.AnswerAfter(kPlanSeconds, without_plan);
@@ -253,11 +253,11 @@ void SendSchedule(const JobPointer& job, const CallPointer& call, const store::R
 void GetSchedule(const JobPointer& job, const CallPointer& call) {
   const std::int64_t number = *QueryInteger(call->request, "rank");
   if (number < 0 || number >= job->shape().world_size()) {
-    return Send(*call, 
-        FailureResponse({FailureCode::kInvalid,
-                         fmt::format("rank is {}, but the job has {} ranks, counted from 0", number,
-                                     job->shape().world_size()),
-                         "rank"}));
+    return Send(*call,
+                FailureResponse({FailureCode::kInvalid,
+                                 fmt::format("rank is {}, but the job has {} ranks, counted from 0",
+                                             number, job->shape().world_size()),
+                                 "rank"}));
   }
   WithRank(job, call, number,
            [job, call](const store::RankRecord& rank) { SendSchedule(job, call, rank); });

@@ -56,11 +56,6 @@ bool Opening::keeps_going() const {
   return !cancelled_;
 }
 
-bool Opening::Pause(std::chrono::milliseconds pause) {
-  std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, pause, [this] { return cancelled_; });
-}
-
 void Opening::Cancel() {
   {
     const std::lock_guard lock(mutex_);

@@ -34,8 +34,6 @@ class Opening {
   void Say(std::string sentence);
   std::string sentence() const;
   bool keeps_going() const;
-  // Waits; false: it is to end.
-  bool Pause(std::chrono::milliseconds pause);
 
   void Cancel();
   // Readable once `work` ended.

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <functional>
@@ -12,7 +13,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -40,8 +40,6 @@ using std::chrono::milliseconds;
 // Requests that took this long for another reason than waiting for news.
 constexpr double kSlowSeconds = 1;
 constexpr milliseconds kLook{250};
-// Between two attempts to reach a database that is starting.
-constexpr milliseconds kStorePause{1000};
 // For what is opening to see that it is to end.
 constexpr milliseconds kOpeningPatience{500};
 // For the end, beyond the grace of requests: a store may hang.
@@ -94,28 +92,34 @@ http::ServerOptions HttpOptions(const ServeOptions& options) {
   return http;
 }
 
-// A database that was started with us, or is recovering, takes a while.
-bool IsStarting(const Error& error) {
-  for (const std::string_view words :
-       {"is starting", "starting up", "not yet accepting", "recovery", "Is the server running"}) {
-    if (error.message.find(words) != std::string::npos) return true;
-  }
-  return false;
-}
-
 Result<std::unique_ptr<store::Store>> OpenStore(const std::string& spec, Log* log,
                                                 Opening* opening) {
-  opening->Say("the store is being opened, and brought up to date where an older server wrote it");
-  for (std::string told;;) {
-    Result<std::unique_ptr<store::Store>> store = store::Store::Open(spec, LogProblem(log));
-    if (store || !IsStarting(store.error())) return store;
-    opening->Say("the database cannot be reached or is starting; the server waits for it");
-    if (told != store.error().message) {
-      told = store.error().message;
-      log->Write(LogLevel::kWarning, "waiting_for_store", {{"message", told}});
-    }
-    if (!opening->Pause(kStorePause)) return store;
-  }
+  opening->Say(
+      "the store is being opened, and brought up to date where an older server wrote it; a "
+      "database that starts is waited for");
+  const auto is_open = std::make_shared<std::atomic<bool>>(false);
+  auto store = store::Store::Open(
+      spec,
+      [log, is_open](const std::string& sentence) {
+        if (*is_open) return LogProblem(log)(sentence);
+        log->Write(LogLevel::kWarning, "waiting_for_store", {{"message", sentence}});
+      },
+      [opening] { return opening->keeps_going(); });
+  *is_open = true;
+  return store;
+}
+
+// One line for each change that somebody asked for.
+std::function<void(const AuditRecord&)> LogChange(Log* log) {
+  return [log](const AuditRecord& record) {
+    log->Write(LogLevel::kInfo, "change",
+               {{"job", record.job},
+                {"what", record.what},
+                {"before", record.before},
+                {"after", record.after},
+                {"token", record.token_name},
+                {"peer", record.peer}});
+  };
 }
 
 // All parts of the server, in the order in which they depend on each other.
@@ -176,6 +180,8 @@ class Process {
     opening_.Say("the jobs of the store are being read");
     ServiceOptions service;
     service.on_problem = LogProblem(&log_);
+    service.on_change = LogChange(&log_);
+    service.keep_finished_seconds = options_.keep_finished_seconds;
     service.max_jobs = static_cast<std::size_t>(options_.max_jobs);
     service.given_plan = std::move(given_plan_);
     auto started = JobService::Start(*std::move(store), std::move(service));

@@ -5,6 +5,7 @@
 #define PERSEUS_SERVER_OPS_SERVE_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "common/log.h"
@@ -22,7 +23,8 @@ struct ServeOptions {
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
   int max_connections = 12'000;
-  int max_jobs = 10'000;
+  int max_jobs = 10'000;                             // That have not finished.
+  std::optional<double> keep_finished_seconds = {};  // None: for ever.
   int workers = 4;
   double grace_seconds = 5;  // For requests under way, at the end.
 };

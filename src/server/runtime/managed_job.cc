@@ -356,12 +356,14 @@ void ManagedJob::Announce(const Announcement& announcement) {
   std::string data = "{\"job\":\"" + id() + "\"";
   const std::string& members = announcement.members_json;
   data += members.size() > 2 ? "," + members.substr(1) : "}";
-  strand_.Then([context = context_, event = Event{.kind = announcement.kind,
-                                                  .job = id(),
-                                                  .data = std::move(data),
-                                                  .revision = life_.marks.revision}] {
-    context->events.Emit(event);
-  });
+  const bool has_revision = TypeOf(announcement.kind).shows_state;
+  const std::int64_t revision = has_revision ? life_.marks.revision : 0;
+  strand_.Then(
+      [context = context_,
+       event = Event{
+           .kind = announcement.kind, .job = id(), .data = std::move(data), .revision = revision}] {
+        context->events.Emit(event);
+      });
 }
 
 void ManagedJob::Audit(const Operation& operation, const Decision& decision) {
