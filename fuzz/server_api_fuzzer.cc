@@ -88,9 +88,9 @@ class Target {
     admission.request.body = std::move(body);
     const std::weak_ptr<http::ServerCore> no_core;
     const std::weak_ptr<http::Connection> no_connection;
-    admission.route->handle(
-        admission.request, admission.parameters,
-        http::Responder(std::make_shared<http::Exchange>(no_core, no_connection, 1)));
+    admission.route->handle(admission.request, admission.parameters,
+                            http::Responder(std::make_shared<http::Exchange>(
+                                no_core, no_connection, http::Exchange::Origin{1, -1, 0})));
     Tidy();
   }
 

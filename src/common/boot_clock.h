@@ -4,20 +4,21 @@
 #ifndef PERSEUS_COMMON_BOOT_CLOCK_H_
 #define PERSEUS_COMMON_BOOT_CLOCK_H_
 
-#include <time.h>
-
 #include <chrono>
+#include <ctime>
 
 namespace perseus {
 
 // Time since the machine was booted. Nobody sets it, and it goes on while this
 // process is stopped or the machine sleeps, where steady_clock stands still.
 struct BootClock {
+  // NOLINTBEGIN(readability-identifier-naming): names of the standard library.
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
   using period = duration::period;
   using time_point = std::chrono::time_point<BootClock>;
   static constexpr bool is_steady = true;
+  // NOLINTEND(readability-identifier-naming)
 
   static time_point now() noexcept {
     timespec time{};

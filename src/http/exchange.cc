@@ -71,6 +71,9 @@ void Exchange::MarkAnswered() {
 
 bool Exchange::wanted() {
   const std::shared_ptr<ServerCore> core = core_.lock();
+  // One that never had a server, as in a fuzzer, has nobody who could leave.
+  const std::weak_ptr<ServerCore> none;
+  if (!core_.owner_before(none) && !none.owner_before(core_)) return alive();
   if (!core || core->stops.Count() != stops_before_) return false;
   const std::lock_guard lock(mutex_);
   return socket_ >= 0 && !IsClosedByPeer(socket_);

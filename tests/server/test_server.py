@@ -539,7 +539,7 @@ def test_streams_go_on_where_they_were(server: Server) -> None:
         ids.append(server.call("POST", path + "/stragglers", body)[1]["straggler_id"])
     epoch, number = seen[-1]["id"].split("-")
     stream = Stream(server, path + "/events", seen[-1]["id"])
-    told = []
+    told: list[dict[str, str]] = []
     while len(told) < 2:
         event = stream.next()
         assert event["id"].split("-")[0] == epoch

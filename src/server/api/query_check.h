@@ -50,8 +50,9 @@ inline std::optional<http::Response> CheckQuery(const RouteRow& row, const http:
     return http::ErrorResponse(422, "invalid", message, field);
   };
   for (const auto& [name, text] : request.query) {
-    const auto known = std::find_if(row.query.begin(), row.query.end(),
-                                    [&](const auto& each) { return each.name == name; });
+    const auto known =
+        std::find_if(row.query.begin(), row.query.end(),
+                     [&wanted = name](const auto& each) { return each.name == wanted; });
     if (known != row.query.end()) {
       const std::string fault = QueryFault(*known, text);
       if (!fault.empty()) return refuse(fault, name);

@@ -191,7 +191,7 @@ class Process {
     std::vector<http::Route> routes = ApiRoutes(*service_);
     AddHealthRoutes(*service_, &routes);
     AddMetricsRoute(&routes);
-    const Result<void> set = server_->SetRoutes(std::move(routes));
+    Result<void> set = server_->SetRoutes(std::move(routes));
     if (!set) return set;
     log_.Write(LogLevel::kInfo, "ready",
                {{"url", server_->url()},
@@ -277,7 +277,7 @@ Result<void> Serve(const ServeOptions& options,
     given_plan = *std::move(plan);
   }
   Process process(options, std::move(given_plan), ready);
-  const Result<void> listening = process.Listen();
+  Result<void> listening = process.Listen();
   if (!listening) return listening;
   return process.Run(signals);
 }

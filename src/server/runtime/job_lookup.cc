@@ -127,7 +127,7 @@ void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallb
   });
 }
 
-void JobService::Get(const std::string& id, FoundCallback found) {
+void JobService::Get(const std::string& id, const FoundCallback& found) {
   if (JobPointer job = Known(id); job != nullptr) {
     return found(job->is_gone() ? Outcome<JobPointer>(NoJob(id)) : job);
   }

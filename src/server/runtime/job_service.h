@@ -74,7 +74,7 @@ class JobService {
 
   using FoundCallback = std::function<void(const Outcome<JobPointer>&)>;
   // kUnavailable: it is not known here, and the store cannot be asked.
-  void Get(const std::string& id, FoundCallback found);
+  void Get(const std::string& id, const FoundCallback& found);
   void GetByKey(const std::string& client_key, FoundCallback found);
   // As it is at this moment, as far as the store can say: for those who look at what another
   // server may have been told just now. `is_stale`: the store did not answer, so that it is what

@@ -100,7 +100,8 @@ RULES: list[tuple[str, str, str, str]] = [
     (
         "the new version is part of the change that asks for it",
         "domain/decide.cc",
-        "  if (version.version != on.phase().version.version) decision.facts.emplace_back(version);",
+        "  if (version.version != on.phase().version.version) "
+        "decision.facts.emplace_back(version);",
         "",
     ),
     (
@@ -128,7 +129,9 @@ def parts(build: Path) -> tuple[str, list[str]]:
     ).stdout.splitlines()
     compile_one = next(c for c in commands if "perseus_server_room.dir/Unity/unity_domain" in c)
     link = next(c for c in commands if "-o tests/server/server_test " in c)
-    return compile_one, [part for part in link.split(" && ") if "-o tests/server/server_test" in part]
+    return compile_one, [
+        part for part in link.split(" && ") if "-o tests/server/server_test" in part
+    ]
 
 
 def broken(build: Path, folder: Path, rule: tuple[str, str, str, str]) -> Path:
@@ -153,7 +156,9 @@ def broken(build: Path, folder: Path, rule: tuple[str, str, str, str]) -> Path:
         subprocess.run(command + " -w", shell=True, check=True, cwd=build)
         objects.append(f"{unity}.o")
     command = re.sub(r"\S+unity_(domain|runtime)_cxx\S+", "", link[0])
-    command = command.replace("-o tests/server/server_test", f"{' '.join(objects)} -o {folder}/test")
+    command = command.replace(
+        "-o tests/server/server_test", f"{' '.join(objects)} -o {folder}/test"
+    )
     subprocess.run(command, shell=True, check=True, cwd=build)
     return folder / "test"
 
