@@ -243,6 +243,15 @@ def keys(server: Server) -> set[str]:
     return {str(job.get("client_key")) for job in server.call("GET", "/api/v1/jobs")[1]["jobs"]}
 
 
+def await_stop(pid: int) -> None:
+    """Wait until every thread of a process has stopped: kill() returns before that."""
+    while any(
+        (task / "stat").read_text().rpartition(")")[2].split()[0] != "T"
+        for task in Path(f"/proc/{pid}/task").iterdir()
+    ):
+        time.sleep(0.01)
+
+
 def test_changes_from_before_a_stop_are_not_made(tmp_path: Path) -> None:
     """A server that was stopped does not act on requests that clients gave up on."""
     server = Server(BINARY, tmp_path / "jobs.db")
@@ -252,6 +261,7 @@ def test_changes_from_before_a_stop_are_not_made(tmp_path: Path) -> None:
         client.sendall(get)
         assert read_answer(client)[0] == 200
     os.kill(server.pid, signal.SIGSTOP)
+    await_stop(server.pid)
     # On a connection that was there, and on one that nobody accepted yet; given up, and not.
     before.sendall(new_job("open-before"))
     gone, waiting, reading = connect(server), connect(server), connect(server)
