@@ -613,7 +613,9 @@ def test_deletion_asks_on_a_terminal(server: Server) -> None:
 def test_a_watcher_learns_that_the_server_is_gone(tmp_path: Path) -> None:
     """A server that is stopped sends no end of its stream; one that is killed does."""
     server = Server(BINARY, tmp_path / "jobs.db")
-    made = server.call("POST", "/api/v1/jobs", {"name": "llama", "job": SETTINGS})[1]
+    made = server.call(
+        "POST", "/api/v1/jobs", {"name": "llama", "job": SETTINGS, "profile_csv": PROFILE}
+    )[1]
     path = f"/api/v1/jobs/{made['id']}"
     watcher = subprocess.Popen(
         [str(BINARY), "job", "watch", "llama", "--server", server.url],

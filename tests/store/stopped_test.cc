@@ -55,8 +55,9 @@ class PostgresqlFailuresStoppedTest : public ::testing::Test {
 // "second" waits behind it.
 [[noreturn]] void ChangeTwice(const std::string& uri, int out) {
   {
-    const auto store = OpenOrThrow(uri);
+    // The store calls back until it is closed.
     const auto answer = [out](char name, const Result<JobMarks>& written) {
+      const auto store = OpenOrThrow(uri);
       const std::array<char, 2> said = {name, written                            ? 'w'
                                               : written.error().code == kTooLate ? 'l'
                                                                                  : 'f'};
