@@ -55,14 +55,14 @@ class PostgresqlFailuresStoppedTest : public ::testing::Test {
 // "second" waits behind it.
 [[noreturn]] void ChangeTwice(const std::string& uri, int out) {
   {
-    // The store calls back until it is closed.
+    // The store, which calls it, is closed before it ends.
     const auto answer = [out](char name, const Result<JobMarks>& written) {
-      const auto store = OpenOrThrow(uri);
       const std::array<char, 2> said = {name, written                            ? 'w'
                                               : written.error().code == kTooLate ? 'l'
                                                                                  : 'f'};
       if (::write(out, said.data(), said.size()) != 2) ::_exit(1);
     };
+    const auto store = OpenOrThrow(uri);
     store->Add({TargetChange{"a", "first"}}, [&](const auto& written) { answer('1', written); });
     // The writer has taken the first one alone.
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
