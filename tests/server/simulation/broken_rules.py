@@ -168,10 +168,13 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
     parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--only", default="", help="rules with these words")
     given = parser.parse_args()
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         for rule in RULES:
+            if given.only not in rule[0]:
+                continue
             test = broken(given.build.resolve(), Path(folder), rule)
             ran = subprocess.run(
                 [str(test), "--gtest_filter=Simulation*", "--gtest_brief=1"],
