@@ -22,8 +22,8 @@
 #include "agent/protocol.h"
 #include "agent/service.h"
 #include "agent/socket.h"
-#include "common/log.h"
 #include "agent/takeover.h"
+#include "common/log.h"
 #include "device/device.h"
 #include "perseus/result.h"
 

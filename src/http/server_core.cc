@@ -226,14 +226,15 @@ void ServerCore::Welcome(FileDescriptor socket, std::string peer) {
   IoLoop* loop = loops_[next_loop_++ % loops_.size()].get();
   boost::asio::post(loop->context, [this, loop, is_refused, socket = std::move(socket),
                                     peer = std::move(peer), refusal = std::move(refusal),
-                                    held = std::move(held), stops = stops_at_accept_, peer_uid]() mutable {
+                                    held = std::move(held), stops = stops_at_accept_,
+                                    peer_uid]() mutable {
     const std::optional<TlsContext> tls_context = tls();
     std::unique_ptr<Transport> transport =
         tls_context ? tls_context->Accept(std::move(socket)) : PlainTransport(std::move(socket));
     if (!transport || is_stopping()) return ConnectionClosed(is_refused);
     try {
-      Connection::Origin origin = {std::move(peer), std::move(refusal), std::move(held),
-                                       stops, peer_uid};
+      Connection::Origin origin = {std::move(peer), std::move(refusal), std::move(held), stops,
+                                   peer_uid};
       std::make_shared<Connection>(this, loop, std::move(transport), std::move(origin))->Start();
     } catch (const boost::system::system_error& error) {
       Report(fmt::format("A connection cannot be watched: {}.", error.what()));
