@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How soon the detector finds a straggler, how soon it knows that it is over, and
-// how often it is wrong, on simulated jobs: the table of docs/stragglers.md.
+// how often it is wrong, on simulated jobs: the table of docs/how-to/stragglers.md.
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs the proofs and comparisons and puts what they print into docs/evidence.md.
+"""Runs the proofs and comparisons and puts what they print into docs/evidence/evidence.md.
 
 Usage: python bench/evidence.py [SECTION ...] [--paste SECTION=FILE ...]
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from measure import print_header
 from oracle.binary import REPOSITORY, perseus_binary, shared_data
 
-DOCUMENT = REPOSITORY / "docs/evidence.md"
+DOCUMENT = REPOSITORY / "docs/evidence/evidence.md"
 PROOF = [sys.executable, "-u", "-m", "oracle.full"]
 BENCH = REPOSITORY / "bench"
 DATA = shared_data() / "sosp24"

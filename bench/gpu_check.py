@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watch a real NVIDIA GPU that trains a transformer stage. Never sets a clock.
 
-Needs PyTorch with CUDA and libperseus_client. What it does, and docs/gpu-check.md has what it
-found:
+Needs PyTorch with CUDA and libperseus_client. docs/how-to/gpu-check.md has what it does and
+what it found:
 
 1. NVML by dlopen: what each query that Perseus makes answers on this card, with its error code.
 2. The period of the energy counter.

@@ -20,7 +20,7 @@
 
 // What a user asks about a job beyond its plan: what imbalance costs, what
 // another shape would save, what a run costs, and which plan keeps to a
-// deadline or a power budget. docs/analysis.md states every assumption. Pure
+// deadline or a power budget. docs/explanation/analysis.md states every assumption. Pure
 // functions, safe to call from several threads.
 PERSEUS_EXPORT_BEGIN
 namespace perseus {

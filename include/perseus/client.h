@@ -5,7 +5,7 @@
 #define PERSEUS_CLIENT_H_
 
 /* The client of Perseus, for the process that trains: libperseus_client. Plain C, so that every
- * language can call it; docs/client.md has examples in C and Python.
+ * language can call it; docs/reference/client.md has examples in C and Python.
  *
  * Nothing here may slow, hang or crash training. Once a client is open its functions never fail:
  * what goes wrong (server away, clock calls refused, another order than the plan's) gives the

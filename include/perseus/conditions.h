@@ -11,7 +11,7 @@
 #include "perseus/export.h"
 
 // What real GPUs do to a plan: times that vary, clocks that come late, changes
-// that cost. docs/emulation.md defines every quantity.
+// that cost. docs/explanation/emulation.md defines every quantity.
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
 

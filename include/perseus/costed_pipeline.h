@@ -64,7 +64,7 @@ struct CostTable {
 
 // Energy less what the rank would use if it waited for as long: what an
 // option really costs, since a rank that computes longer waits less
-// (docs/planning.md).
+// (docs/explanation/planning.md).
 double EffectiveEnergy(const CostTable& table, const CostOption& option);
 
 // A DAG with what each computation costs at each knob, for one pipeline. A

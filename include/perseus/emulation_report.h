@@ -90,7 +90,7 @@ struct EmulationReportInput {
   std::vector<std::string> files;  // Names of what is written beside emulation.json.
 };
 
-// emulation.json (fields: docs/files.md): every figure of the job, one iteration
+// emulation.json (fields: docs/reference/files.md): every figure of the job, one iteration
 // a line. The same input gives the same bytes. Never fails.
 std::string FormatEmulationJson(const EmulationReportInput& input);
 
@@ -107,7 +107,7 @@ std::string FormatEmulationTimelineJson(const EmulationReportInput& input);
 // for timelines of any size.
 std::string FormatEmulationTimelineTrace(const EmulationReportInput& input);
 
-// iterations.csv and power.csv (columns: docs/files.md).
+// iterations.csv and power.csv (columns: docs/reference/files.md).
 std::string FormatIterationsCsv(const Emulation& emulation);
 std::string FormatPowerCsv(const Emulation& emulation);
 

@@ -21,7 +21,7 @@
 
 // Replays a training job on paper: data-parallel pipelines that run plans,
 // with noisy times, clocks that settle late, stragglers, and a control plane
-// that reacts to them. docs/emulation.md defines every quantity, so that
+// that reacts to them. docs/explanation/emulation.md defines every quantity, so that
 // another program gets the same numbers (tests/oracle/emulation.py does).
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
@@ -85,7 +85,7 @@ struct EmulationSpec {
   int timeline_pipelines = 4;
 };
 
-// Where energy went, in joules (definitions: docs/emulation.md). The four add
+// Where energy went, in joules (definitions: docs/explanation/emulation.md). The four add
 // up to all of it.
 struct EnergySplit {
   double useful_joules = 0;

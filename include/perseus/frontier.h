@@ -26,7 +26,7 @@
 //   auto frontier = SolveFrontier(house, {});
 //   for (const auto& p : frontier->breakpoints) { p.time, p.cost, p.slope }
 //
-// The algorithm and its guarantees are described in docs/solver.md and at the
+// The algorithm and its guarantees are described in docs/explanation/solver.md and at the
 // top of src/frontier/walk.cc.
 
 PERSEUS_EXPORT_BEGIN
@@ -143,7 +143,7 @@ struct FrontierEstimate {
 FrontierSize SizeOf(const TimeCostProblem& problem, double slope_quantum);
 
 // What SolveFrontier() will take for a whole frontier, so that a caller can say
-// so, coarsen or refuse before it starts. Fitted to pipelines (docs/solver.md):
+// so, coarsen or refuse before it starts. Fitted to pipelines (docs/explanation/solver.md):
 // there the work is within a factor of 3. Other graphs may be far off.
 FrontierEstimate EstimateFrontier(const FrontierSize& size);
 

@@ -91,7 +91,7 @@ struct SharedKnobBound {
 };
 
 // What no plan of the same time undercuts, proven with one option for every
-// computation instead of the relaxation's mixtures (docs/planning.md).
+// computation instead of the relaxation's mixtures (docs/explanation/planning.md).
 struct DiscreteBound {
   double lower_bound_joules = 0;
   double gap_percent = 0;  // 100 (energy - lower bound) / lower bound

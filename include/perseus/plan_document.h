@@ -80,7 +80,7 @@ struct ExpectedFigures {
   friend bool operator==(const ExpectedFigures&, const ExpectedFigures&) = default;
 };
 
-// Everything that plan.json holds (docs/files.md). Energies and powers are of
+// Everything that plan.json holds (docs/reference/files.md). Energies and powers are of
 // one pipeline unless said otherwise. A plain value, safe to copy between threads.
 struct PlanDocument {
   std::string generator_name;

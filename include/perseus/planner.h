@@ -25,7 +25,7 @@ namespace perseus {
 Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, const CostSpec& spec);
 
 // Energy of one pipeline over an iteration: computations + blocking power
-// while ranks wait (docs/planning.md). Summed in the order of dag.computations.
+// while ranks wait (docs/explanation/planning.md). Summed in the order of dag.computations.
 double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
                        double iteration_time_seconds);
 
@@ -97,7 +97,7 @@ class Planner {
   // second of CPU up to 8 stages x 96 microbatches, in proportion to the
   // computations beyond), 0.2 for a row of a table. The search itself does not
   // depend on it, so that more effort never gives a worse plan: one with more
-  // energy over an iteration of `seconds`. docs/planning.md says what holds where
+  // energy over an iteration of `seconds`. docs/explanation/planning.md says what holds where
   // computations share knobs. Errors: kInfeasible below T_min or when the constraints cannot be met
   // in that time; kInvalidInput for numbers out of range, or a margin in
   // standard deviations where the profile states none.

@@ -5,7 +5,7 @@
 #define PERSEUS_PLANNER_C_H_
 
 /* The planner of Perseus in plain C, for every language: libperseus_planner. (In C++,
- * perseus/job.h and perseus/planner.h say more.) docs/python.md has examples.
+ * perseus/job.h and perseus/planner.h say more.) docs/reference/python.md has examples.
  *
  * Two things can be planned: a pipeline of a training job (perseus_planner_create, then
  * perseus_planner_plan) and any graph of operations, each with some options of time and cost
@@ -67,7 +67,7 @@ typedef struct perseus_planner perseus_planner; /* A job with its frontier. */
 typedef struct perseus_plan perseus_plan;       /* One option for each computation. */
 typedef struct perseus_dag_solution perseus_dag_solution;
 
-/* The rows of a profile as arrays of `rows` elements each (docs/profile-format.md). */
+/* The rows of a profile as arrays of `rows` elements each (docs/reference/profile-format.md). */
 typedef struct perseus_profile_arrays {
   uint32_t struct_size; /* sizeof(perseus_profile_arrays) */
   uint32_t reserved;    /* 0 */
@@ -93,8 +93,8 @@ typedef struct perseus_planner_input {
   size_t profile_csv_size;
   const perseus_profile_arrays* profile_arrays;
   const char* profile_name; /* Of a profile in memory, for messages and plans; NULL: "profile". */
-  /* A JSON object with the keys of a job file (docs/files.md); what it says wins over a job file.
-   * NULL: none. Paths in it are as they stand. */
+  /* A JSON object with the keys of a job file (docs/reference/files.md); what it says wins over a
+   * job file. NULL: none. Paths in it are as they stand. */
   const char* settings_json;
   size_t settings_json_size;
   const char* schedule_csv; /* A schedule in PyTorch's CSV, instead of "schedule". NULL: none. */
@@ -210,7 +210,7 @@ PERSEUS_PLANNER_API void perseus_planner_free(perseus_planner* planner);
 PERSEUS_PLANNER_API perseus_planner_status perseus_planner_frontier(const perseus_planner* planner,
                                                                     perseus_frontier* frontier);
 
-/* The bytes of frontier.csv (docs/files.md). */
+/* The bytes of frontier.csv (docs/reference/files.md). */
 PERSEUS_PLANNER_API perseus_planner_status
 perseus_planner_frontier_csv(const perseus_planner* planner, char** text);
 

@@ -11,7 +11,7 @@
 #include "perseus/export.h"
 
 // The power of a whole job as the grid sees it: how fast it rises and falls,
-// and at which frequencies it swings. docs/emulation.md ("Shape of the power")
+// and at which frequencies it swings. docs/explanation/emulation.md ("Shape of the power")
 // defines every quantity; tests/oracle computes them again with numpy.
 PERSEUS_EXPORT_BEGIN
 namespace perseus {

@@ -82,7 +82,7 @@ struct ReportInput {
 };
 
 // The plan and its table for other programs: what `perseus plan --json` prints
-// (fields: docs/cli.md). The same input gives the same bytes. Never fails.
+// (fields: docs/reference/cli.md). The same input gives the same bytes. Never fails.
 std::string FormatPlanSummaryJson(const ReportInput& input);
 
 // The frontier with all its breakpoints: what `perseus frontier --json` prints.

@@ -14,7 +14,7 @@
 #include "perseus/result.h"
 
 // The plan that holds under conditions: clocks that come late, times that
-// vary, changes that cost or are limited. docs/planning.md ("Plans that hold
+// vary, changes that cost or are limited. docs/explanation/planning.md ("Plans that hold
 // under real clocks") says how it is found and what is proven of it.
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
@@ -80,7 +80,7 @@ struct RobustPlan {
 struct RobustPlanSpec {
   Conditions conditions;
   // The plan keeps them, too: the time margin within the accepted time. Where any() of them is
-  // set the search is another one (docs/planning.md).
+  // set the search is another one (docs/explanation/planning.md).
   PlanConstraints constraints;
   // Of the search, as for PlanFor(): 1 for a plan that will be used.
   double effort = 1;

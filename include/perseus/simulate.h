@@ -6,7 +6,7 @@
 
 /* GPUs that are not there, in libperseus_client: to try a trainer and Perseus on any machine. They
  * live in a file that every process maps; "simulated:FILE" names them to clients and agents.
- * docs/simulated-gpus.md describes them and the configuration.
+ * docs/how-to/simulated-gpus.md describes them and the configuration.
  *
  * Units: seconds (of simulated time, as perseus_simulated_now() has it), joules, MHz. Ownership:
  * what is given is copied before a function returns. Threads: every function may be called from any

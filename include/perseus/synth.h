@@ -15,7 +15,7 @@
 
 // Profiles without a GPU hour: the time and energy of every pipeline stage at
 // every clock, from a model's numbers and an analytic GPU model. What it
-// makes is modelled, not measured, and says so; docs/synth.md states the
+// makes is modelled, not measured, and says so; docs/evidence/synth.md states the
 // model, the source of every constant and the error against measured tables.
 // Pure functions of their arguments: the same bytes on every machine.
 PERSEUS_EXPORT_BEGIN
@@ -121,7 +121,7 @@ struct SynthResult {
 Result<SynthResult> Synthesize(const SynthSpec& spec);
 
 // Names of the built-in models and of the GPUs that can be modelled, in the
-// order of docs/synth.md.
+// order of docs/evidence/synth.md.
 std::vector<std::string> SynthModelNames();
 std::vector<std::string> SynthGpuNames();
 

@@ -10,7 +10,7 @@
 ...         with client.instruction("forward", stage=3, microbatch=0):
 ...             ...
 
-Or one line for a framework (`docs/hooks.md`, `docs/frameworks.md`):
+Or one line for a framework (`docs/how-to/hooks.md`, `docs/how-to/frameworks.md`):
 
 >>> perseus.attach(schedule)  # attach_megatron(), attach_deepspeed(engine)
 
@@ -19,8 +19,8 @@ The planner, for what is done before and besides:
 >>> plan = perseus.plan("profile.csv", schedule="1f1b", microbatches=96, blocking_power=83.64)
 >>> plan.saving_percent, plan.at(1.05).clocks(stage=0)
 
-All of it is `libperseus_client` and `libperseus_planner` through ctypes; `docs/python.md` and
-`docs/client.md` describe it. What is not a client is loaded when it is first used.
+All of it is `libperseus_client` and `libperseus_planner` through ctypes;
+`docs/reference/python.md` and `docs/reference/client.md` describe it. What is not a client is loaded when it is first used.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Frontier:
         return self.energy_joules[k] + share * (self.energy_joules[k + 1] - self.energy_joules[k])
 
     def csv(self) -> str:
-        """Return the text of `frontier.csv` (docs/files.md)."""
+        """Return the text of `frontier.csv` (docs/reference/files.md)."""
         return self._csv
 
     def to_frame(self) -> Any:

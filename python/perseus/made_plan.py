@@ -227,11 +227,11 @@ class Plan:
         )
 
     def json(self) -> str:
-        """Return the text of `plan.json` (docs/files.md)."""
+        """Return the text of `plan.json` (docs/reference/files.md)."""
         return self._text("perseus_plan_json")
 
     def zeus(self) -> str:
-        """Return the text of `zeus_plan.py`, for Zeus' client (docs/applying.md)."""
+        """Return the text of `zeus_plan.py`, for Zeus' client (docs/how-to/applying.md)."""
         return self._text("perseus_plan_zeus")
 
     def to_frame(self) -> Any:

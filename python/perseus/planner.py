@@ -9,7 +9,7 @@
 >>> open("plan.json", "w").write(slower.json())
 
 All of it is `libperseus_planner` through ctypes: the same bytes as the command line's, and no other
-package is needed. `docs/python.md` describes it.
+package is needed. `docs/reference/python.md` describes it.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ class Planner:
             without slowdown.
         work
             Of one iteration whose microbatches differ: how many times as long as in the profile
-            each lasts. It gets a frontier and a quick plan of its own (docs/planning.md); the same
-            lengths give the same plan, on every rank.
+            each lasts. It gets a frontier and a quick plan of its own
+            (docs/explanation/planning.md); the same lengths give the same plan, on every rank.
         others
             With `work`: the same of the other data-parallel pipelines. An iteration lasts as long
             as that of the slowest of all, each at the target's time, so the others need not hurry.

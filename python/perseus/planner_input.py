@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perseus import planner_library as abi
 
     Progress = Optional[Callable[[float], object]]
-    # Of a job: docs/files.md has the keys.
+    # Of a job: docs/reference/files.md has the keys.
     Setting = Union[
         str, int, float, bool, Sequence[float], Mapping[str, object], "os.PathLike[str]", None
     ]

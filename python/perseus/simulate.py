@@ -15,7 +15,7 @@ They live in a file that every process maps: clients, agents and `perseus doctor
 >>> gpus.run(0, forward).joules
 3.2
 
-`docs/simulated-gpus.md` describes the configuration.
+`docs/how-to/simulated-gpus.md` describes the configuration.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def create(path: str | os.PathLike[str], config: str = "[[gpus]]\n") -> None:
     path
         Of the file.
     config
-        TOML, as docs/simulated-gpus.md describes it.
+        TOML, as docs/how-to/simulated-gpus.md describes it.
 
     Raises
     ------
@@ -304,7 +304,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     make = commands.add_parser("create", help="make the file, or replace it")
     make.add_argument("file")
     make.add_argument("--gpus", type=int, default=1, help="so many, all alike (default 1)")
-    make.add_argument("--config", help="a file of TOML instead (docs/simulated-gpus.md); -: stdin")
+    make.add_argument(
+        "--config", help="a file of TOML instead (docs/how-to/simulated-gpus.md); -: stdin"
+    )
     make.set_defaults(run=_create_command)
     show = commands.add_parser("show", help="say what each GPU does now")
     show.add_argument("file")

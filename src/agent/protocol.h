@@ -16,7 +16,7 @@
 #include "perseus/result.h"
 
 // What is said over the agent's Unix socket, version 1: each message is one
-// line of JSON. docs/agent.md describes it for other languages. Plain values and
+// line of JSON. docs/explanation/agent.md describes it for other languages. Plain values and
 // pure functions: safe from any thread.
 namespace perseus::agent {
 
@@ -87,7 +87,7 @@ struct GpuSummary {
 struct HelloAnswer {
   int version = kProtocolVersion;
   bool observe = false;  // The agent sets no clock: every `set` is refused.
-  // A client that says nothing for so long loses its clocks (docs/agent.md).
+  // A client that says nothing for so long loses its clocks (docs/explanation/agent.md).
   double max_silence_seconds = 0;
   std::vector<GpuSummary> gpus;
 };

@@ -94,7 +94,8 @@ Result<Printout> ServeAgent(const AgentFlags& flags) {
     return InvalidInput(
         "the agent no longer leads ranks to a server, so that nothing from a network meets what "
         "may "
-        "set clocks; run 'perseus agent relay' with --server beside it (docs/relay.md)");
+        "set clocks; run 'perseus agent relay' with --server beside it "
+        "(docs/explanation/relay.md)");
   }
   const Result<agent::AgentOptions> options = AgentOptionsOf(flags);
   if (!options) return tl::unexpected(options.error());

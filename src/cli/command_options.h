@@ -11,7 +11,7 @@
 
 namespace perseus::cli {
 
-// The limits of flags (docs/files.md).
+// The limits of flags (docs/reference/files.md).
 // Each adds one command with its options, which are kept in `invocation`.
 void AddPlanCommand(CommandParser* parser, Invocation* invocation);
 void AddFrontierCommand(CommandParser* parser, Invocation* invocation);

@@ -155,7 +155,8 @@ std::string DemoSummary(const DemoResult& result) {
       "            {} not at all.\n",
       calls, latency * 1e3, coalesced, early, on_time, late, missed);
   text +=
-      "SIMULATED   GPUs, times and joules are modelled (gpt3-1.3b on A100, docs/demo.md); server,\n"
+      "SIMULATED   GPUs, times and joules are modelled (gpt3-1.3b on A100, docs/tutorial/demo.md); "
+      "server,\n"
       "            agent, client library, sockets and processes are the real ones.\n";
   return text;
 }

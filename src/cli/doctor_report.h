@@ -14,7 +14,7 @@ namespace perseus::cli {
 // For people: a table of the GPUs, the findings, and the answer.
 std::string FormatExamination(const Examination& examination, const Style& style);
 
-// For programs (docs/doctor.md).
+// For programs (docs/how-to/doctor.md).
 std::string ExaminationJson(const Examination& examination);
 
 }  // namespace perseus::cli

@@ -14,7 +14,8 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kTrace, "trace",
       "Say what stragglers cost a job that was recorded, and what plans would have saved.\n\n"
-      "Reads the operations of every rank in a few steps (CSV or CSV.gz, docs/traces.md), rebuilds "
+      "Reads the operations of every rank in a few steps (CSV or CSV.gz, "
+      "docs/explanation/traces.md), rebuilds "
       "what waits for what, replays the steps, and replays them without stragglers: by stage, "
       "pipeline, rank and kind of operation. With a profile, also energies.",
       {{"what did stragglers cost?", "perseus trace trace.csv.gz"},

@@ -24,7 +24,8 @@ namespace {
 
 // Two windows of the ramp over a second.
 constexpr double kRampSeconds = 2;
-// Of the power's shape (docs/emulation.md): its values, and the longest job that has one.
+// Of the power's shape (docs/explanation/emulation.md): its values, and the longest job that has
+// one.
 constexpr double kLongestInterval = 0.02;
 constexpr double kLongestShapeSeconds = 41943;
 

@@ -49,7 +49,7 @@ struct RankPlan {
 // Whether they have the same computations in the same order.
 bool SameOrder(const RankPlan& left, const RankPlan& right);
 
-// Reads the server's answer (docs/server.md). Errors name the field.
+// Reads the server's answer (docs/explanation/server.md). Errors name the field.
 Result<RankPlan> ParseRankPlan(std::string_view json);
 
 // How finely clocks follow a plan: perseus_level of perseus/client.h.

@@ -15,7 +15,7 @@
 #include "perseus/client.h"
 #include "perseus/result.h"
 
-// What a client says to the server's /api/v1 (docs/server.md) and understands
+// What a client says to the server's /api/v1 (docs/explanation/server.md) and understands
 // of its answers. Pure functions; any bytes of the server are safe.
 namespace perseus::client {
 

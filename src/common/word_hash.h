@@ -9,7 +9,7 @@
 
 namespace perseus {
 
-// A hash of a seed and a list of words (docs/emulation.md): the same on every
+// A hash of a seed and a list of words (docs/explanation/emulation.md): the same on every
 // machine, and cheap to continue from a prefix.
 class WordHash {
  public:

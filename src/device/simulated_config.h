@@ -61,7 +61,7 @@ struct SimulatedConfig {
   std::vector<SimulatedGpuConfig> gpus;
 };
 
-// Reads a configuration (docs/simulated-gpus.md). `uuid_stem` goes into the uuids
+// Reads a configuration (docs/how-to/simulated-gpus.md). `uuid_stem` goes into the uuids
 // that it does not give. Errors: kInvalidInput, with the place.
 Result<SimulatedConfig> ParseSimulatedConfig(std::string_view text, const std::string& name,
                                              std::string_view uuid_stem);

@@ -205,7 +205,7 @@ Result<std::unique_ptr<SimulatedFile>> SimulatedFile::Open(const std::string& pa
   }
   return InvalidInput(
       fmt::format("{} {}; make it anew from its configuration "
-                  "(docs/simulated-gpus.md)",
+                  "(docs/how-to/simulated-gpus.md)",
                   Shown(path), fault));
 }
 

@@ -22,7 +22,7 @@ class SimulatedFile;
 struct SharedGpu;
 
 // GPUs that are not there: their whole state is in one file, and every process
-// that opens it sees the same GPUs, as with a real driver. Docs: docs/simulated-gpus.md.
+// that opens it sees the same GPUs, as with a real driver. Docs: docs/how-to/simulated-gpus.md.
 // Times are in simulated seconds: `time_scale` of them pass in a real one.
 
 // Makes the file `path` (or replaces it; who has the old one open keeps that) from

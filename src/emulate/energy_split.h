@@ -13,7 +13,7 @@
 namespace perseus::emulate {
 
 // Says where the energy of one pipeline in one iteration went
-// (docs/emulation.md, "Energy").
+// (docs/explanation/emulation.md, "Energy").
 class EnergySplitter {
  public:
   // `planner` must outlive it.

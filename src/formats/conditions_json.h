@@ -12,7 +12,7 @@
 
 namespace perseus::formats {
 
-// `conditions` and `expected` of plan.json, one line each (docs/files.md), and
+// `conditions` and `expected` of plan.json, one line each (docs/reference/files.md), and
 // back. What is absent reads as the default.
 std::string ConditionsJson(const Conditions& conditions);
 std::string ExpectedJson(const ExpectedFigures& expected);

@@ -26,7 +26,7 @@
 namespace perseus {
 namespace {
 
-// Fitted: see docs/solver.md.
+// Fitted: see docs/explanation/solver.md.
 constexpr double kBreakpointsPerSegment = 0.95;
 constexpr double kBreakpointsPerSlopePair = 0.09;
 constexpr double kStepsPerActivity = 1.2;

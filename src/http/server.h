@@ -19,7 +19,7 @@
 // An HTTP/1.1 server that knows nothing of jobs: routes, roles, TLS, limits, long
 // polls, server-sent events. Reading and writing is done by a few threads and never
 // blocks; handlers run on a pool of workers and may block for a short while (a
-// database). A request that waits for news holds no thread. docs/http.md has the
+// database). A request that waits for news holds no thread. docs/reference/http.md has the
 // limits and what they defend against.
 namespace perseus::http {
 
@@ -69,7 +69,7 @@ class Responder {
 
   // Parks the request: this is the answer if none comes within `seconds` (to a
   // quarter of a second), and at once when the server stops. A parked request costs
-  // no thread and no timer; see docs/http.md for its memory. Called again, the last
+  // no thread and no timer; see docs/reference/http.md for its memory. Called again, the last
   // call counts. Keep a copy of the responder, or the request is not parked but dropped.
   void AnswerAfter(double seconds, Response response) const;
 

@@ -49,7 +49,7 @@ struct Field {
 };
 inline constexpr std::string_view kConditionsTable = "conditions";
 
-// In the order of docs/files.md.
+// In the order of docs/reference/files.md.
 std::span<const Field> Fields();
 
 // nullptr: there is none.

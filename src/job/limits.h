@@ -5,7 +5,7 @@
 #define PERSEUS_JOB_LIMITS_H_
 
 // The one table of what a number of a job may be, in a job file and as a flag
-// alike (docs/files.md). Beyond them a typing error is likelier than a wish.
+// alike (docs/reference/files.md). Beyond them a typing error is likelier than a wish.
 // What a whole schedule may have is in pipeline/limits.h, what an emulation
 // may have in perseus/emulator.h.
 namespace perseus::job {

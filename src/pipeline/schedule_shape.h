@@ -26,7 +26,7 @@ inline ScheduleStep Step(ComputationType type, int stage, int microbatch) {
   return {Action{type, stage, microbatch}, std::nullopt};
 }
 
-// The order of one rank under each schedule (spec: docs/schedules.md).
+// The order of one rank under each schedule (spec: docs/reference/schedules.md).
 // Precondition: the shape is one that the schedule accepts.
 RankOrder GPipeOrder(const ScheduleShape& shape, int rank);
 RankOrder OneForwardOneBackwardOrder(const ScheduleShape& shape, int rank);

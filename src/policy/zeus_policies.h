@@ -10,7 +10,7 @@
 #include "policy/table_choice.h"
 
 // The two baselines of Chung et al., SOSP'24, section 6.1, that go back to Zeus
-// (You et al., NSDI'23). docs/policies.md says how they are meant here.
+// (You et al., NSDI'23). docs/explanation/policies.md says how they are meant here.
 namespace perseus::policy {
 
 // One member for each knob that every computation can be given.

@@ -20,7 +20,7 @@
 #include "relay/server_line.h"
 
 // Stands between the ranks of a node and the server, so that a node has two connections
-// and not two for each rank, and ranks need no token (docs/relay.md).
+// and not two for each rank, and ranks need no token (docs/explanation/relay.md).
 namespace perseus::relay {
 
 struct RelayOptions {

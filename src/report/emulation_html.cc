@@ -199,7 +199,8 @@ class Page {
     document_.Facts(std::move(facts));
     std::vector<std::string> items = {
         "Emulated, not measured: times and energies of single computations come from the profile "
-        "and are replayed on the schedule, as docs/emulation.md defines. Contention between GPUs "
+        "and are replayed on the schedule, as docs/explanation/emulation.md defines. Contention "
+        "between GPUs "
         "is not in it.",
         "Intrinsic and extrinsic bloat follow Chung et al. 2024, counted in effective energy: a "
         "computation that runs longer waits less."};

@@ -13,7 +13,7 @@
 
 namespace perseus::report {
 
-// The power of a job as the grid sees it (docs/emulation.md, "Shape of the
+// The power of a job as the grid sees it (docs/explanation/emulation.md, "Shape of the
 // power"), for emulation.json and report.html.
 
 nlohmann::ordered_json ShapeToJson(const PowerShape& shape);             // null where not stated.

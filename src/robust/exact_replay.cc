@@ -18,7 +18,7 @@
 namespace perseus::robust {
 namespace {
 
-// The first word of a hash says what is drawn (docs/emulation.md).
+// The first word of a hash says what is drawn (docs/explanation/emulation.md).
 constexpr std::uint64_t kComputationWord = 1;
 constexpr std::uint64_t kStageWord = 2;
 constexpr std::uint64_t kGpuWord = 3;

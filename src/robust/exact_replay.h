@@ -21,7 +21,7 @@ struct ReplayedRun {
 };
 
 // Iterations of a job whose pipelines all run the same options, one after the
-// other, exactly as docs/emulation.md says: what perseus::Emulate() would find for a
+// other, exactly as docs/explanation/emulation.md says: what perseus::Emulate() would find for a
 // job without stragglers, to rounding.
 ReplayedRun ReplayJob(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
                       const Conditions& conditions, int pipelines, std::int64_t iterations,

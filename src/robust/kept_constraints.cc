@@ -22,7 +22,7 @@ KeptConstraints::KeptConstraints(const CostedPipeline& pipeline, const PlanConst
   }
 }
 
-// As docs/planning.md has it: computations at one knob last so long together, even with
+// As docs/explanation/planning.md has it: computations at one knob last so long together, even with
 // everything at its fastest; or the whole rank keeps one.
 bool KeptConstraints::KeepsDwell(std::span<const int> knobs, const std::vector<int>& order) const {
   // A plan that was made to just last so long does, whatever order its parts were added in.

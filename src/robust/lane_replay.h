@@ -30,7 +30,7 @@ struct LaneFigures {
 
 // Replays iterations of a pipeline in lanes side by side, and again where a few
 // knobs change: what a search asks a hundred thousand times. Late clocks are
-// modelled (docs/planning.md): a clock comes at once (`kPredicted`), or a latency
+// modelled (docs/explanation/planning.md): a clock comes at once (`kPredicted`), or a latency
 // after it was called for, while the rank goes on at the knob planned before;
 // one call at a time. The search's verdicts are those of the exact replay.
 class LaneReplay {

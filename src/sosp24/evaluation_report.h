@@ -10,7 +10,7 @@
 
 namespace perseus::sosp24 {
 
-// The paper's evaluation as Markdown (docs/evaluation.md) and as one
+// The paper's evaluation as Markdown (docs/evidence/evaluation.md) and as one
 // self-contained HTML file with plots. `command` is what made it.
 std::string FormatEvaluationMarkdown(const Sosp24Evaluation& evaluation,
                                      const std::string& command);

@@ -15,7 +15,7 @@
 
 // The evaluation of the Perseus paper (Chung et al., SOSP'24), recomputed from
 // its public artifact (ml-energy/zeus, branch kronos, folder sosp24_data), with
-// our plans on the same data beside it. docs/evaluation.md is made from this.
+// our plans on the same data beside it. docs/evidence/evaluation.md is made from this.
 namespace perseus::sosp24 {
 
 struct Sosp24Options {

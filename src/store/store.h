@@ -50,7 +50,7 @@ struct StoreCounters {
 // Thread-safe. One process owns a store of SQLite at a time; a second one is refused.
 // A store of PostgreSQL is shared by any number. While its database is away a call
 // waits for it for about kWaitSeconds (link.h), and not at all once it has been away
-// for longer. docs/store.md has the rest.
+// for longer. docs/explanation/store.md has the rest.
 //
 // Errors are sentences: in use, full, read-only, damaged, from a newer Perseus. Codes:
 //   kInvalidInput  a spec that cannot be; facts about several jobs in one request;

@@ -35,7 +35,7 @@ inline ClockState SettledAt(int knob) {
   return {.in_effect = knob, .newest = knob, .planned = knob};
 }
 
-// ClockSwitching, and what follows from it (docs/emulation.md, "Clocks").
+// ClockSwitching, and what follows from it (docs/explanation/emulation.md, "Clocks").
 struct SwitchingRules {
   SwitchingRules(const ClockSwitching& conditions, bool numbers)
       : switching(conditions), knobs_are_numbers(numbers) {}

@@ -46,7 +46,7 @@ PlannedRows MakeRows(const PipelineDag& dag, std::span<const int> knobs,
                      std::span<const double> durations_seconds);
 
 // What the clients of one pipeline's ranks expect of an iteration: what the
-// newest ones taught, at first the plan (docs/emulation.md, "Calls ahead of
+// newest ones taught, at first the plan (docs/explanation/emulation.md, "Calls ahead of
 // time"). A plain value.
 struct Forecast {
   std::shared_ptr<const PlannedRows> plan;

@@ -8,8 +8,8 @@
 #include <limits>
 
 // Which clock a rank that follows a plan calls for, and when: one rule, which the client obeys
-// and the emulation of clients predicts (docs/emulation.md, "Calls ahead of time"). A pure
-// function: no clock, no thread, no allocation. All times are in one unit, from one start.
+// and the emulation of clients predicts (docs/explanation/emulation.md, "Calls ahead of time"). A
+// pure function: no clock, no thread, no allocation. All times are in one unit, from one start.
 namespace perseus::switching {
 
 // How long calls take, and what a lower clock may cost.

@@ -17,7 +17,7 @@
 namespace perseus::switching {
 
 // Calls for the clocks of one rank during one iteration, event by event: which
-// knob is in effect when (docs/emulation.md, "Clocks" and "Calls ahead of time").
+// knob is in effect when (docs/explanation/emulation.md, "Clocks" and "Calls ahead of time").
 // For each computation in the rank's order: Start(), Run(), End(); then, when the
 // job's iteration has ended, EndIteration(). Times never go back. One thread.
 class RankCaller {

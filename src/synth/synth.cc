@@ -191,7 +191,7 @@ std::string ProfileText(const SynthSpec& spec, const GpuModel& gpu, const std::s
       "# MODELLED, not measured: an analytic model of {}.\n"
       "# Made by: {}\n"
       "# {}\n"
-      "# Seconds and joules of one GPU; the model and its error: docs/synth.md.\n"
+      "# Seconds and joules of one GPU; the model and its error: docs/evidence/synth.md.\n"
       "stage,instruction,frequency,time,energy\n",
       gpu.title, command, layers);
   // Nine digits: the same text whatever the last bits of a machine's doubles.

@@ -32,7 +32,7 @@ struct GpuConvolutions {
 
 // An analytic GPU: time(f) = t_max (1 - share + share f_max / f), and a mean
 // power of two slopes with a knee where the voltage starts to rise, cut off at
-// the power cap, where the clock stops rising too. docs/synth.md gives the
+// the power cap, where the clock stops rising too. docs/evidence/synth.md gives the
 // source and the status of every constant.
 struct GpuModel {
   std::string_view name;

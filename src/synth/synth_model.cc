@@ -91,7 +91,7 @@ TransformerShape DeepSeekV3() {
   return shape;
 }
 
-// Sources: docs/synth.md. GPT-3's vocabulary of 50,257 is padded to 51,200, as
+// Sources: docs/evidence/synth.md. GPT-3's vocabulary of 50,257 is padded to 51,200, as
 // Megatron-LM does.
 std::vector<TransformerShape> Models() {
   constexpr std::int64_t kGptVocabulary = 51200;

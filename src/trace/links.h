@@ -12,7 +12,7 @@
 
 namespace perseus::trace {
 
-// What the operations of a recording wait for (docs/traces.md). Two kinds of waiting:
+// What the operations of a recording wait for (docs/explanation/traces.md). Two kinds of waiting:
 // an operation begins once all that it `waits` for have ended; a group works
 // once all its members have begun: both sides of a transfer, all pipelines of a
 // collective. Every operation is in one group, most alone.

@@ -61,7 +61,7 @@ inline constexpr int kHighestPipeline = 65'535;
 inline constexpr int kHighestStage = 1'023;
 
 // Reads the columns dp_rank, stage, rank, step, optype, start_ts, duration,
-// seq_id, mc, mb_id and gmc (docs/traces.md), in any order. `source` is for
+// seq_id, mc, mb_id and gmc (docs/explanation/traces.md), in any order. `source` is for
 // messages, which name line and column. Errors: kInvalidInput.
 Result<Recording> ParseRecording(std::string_view text, const std::string& source);
 

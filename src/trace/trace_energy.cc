@@ -220,7 +220,7 @@ class EnergyAnalysis {
     return {};
   }
 
-  // docs/emulation.md, "Energy".
+  // docs/explanation/emulation.md, "Energy".
   void Split(const Planner& planner, double own, double job, TraceStepEnergy* split) const {
     const CostedPipeline& costs = planner.pipeline();
     const Frontier& frontier = planner.frontier();

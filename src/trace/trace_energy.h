@@ -41,7 +41,7 @@ struct TraceStepEnergy {
   double extrinsic_joules = 0;
 };
 
-// Energies of the whole job, a step in the mean; as docs/emulation.md has them.
+// Energies of the whole job, a step in the mean; as docs/explanation/emulation.md has them.
 struct TraceEnergy {
   double step_seconds = 0;   // Replayed.
   double energy_joules = 0;  // At maximum clocks: useful + intrinsic + extrinsic + blocking.

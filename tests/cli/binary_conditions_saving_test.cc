@@ -57,8 +57,9 @@ TEST_F(BinaryConditionsSavingTest, TwoChangesSaveWhatTwoByHandSave) {
   EXPECT_LE(plan["expected"]["slowdown_percent"], 0.1);
 }
 
-// Limits that are searched one by one gave 4.56, 3.33, 3.93 and 4.79 % (docs/planning.md); a walk
-// that may never pass the limit 0.98 % with 5, 2.75 % with 20.
+// Limits that are searched one by one gave 4.56, 3.33, 3.93 and 4.79 %
+// (docs/explanation/planning.md); a walk that may never pass the limit 0.98 % with 5, 2.75 %
+// with 20.
 TEST_F(BinaryConditionsSavingTest, AGranularityWithFewChangesSavesWhatFewChangesCan) {
   double before = 0;
   for (const std::string most : {"5", "10", "20", "50"}) {

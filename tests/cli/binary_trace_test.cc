@@ -56,9 +56,9 @@ TEST(BinaryTraceTest, AnswersWithTheNamesThatOthersRelyOn) {
   EXPECT_EQ(json.count("energy"), 0u);
 }
 
-// The whole file that docs/traces.md shows, and what it says of it.
+// The whole file that docs/explanation/traces.md shows, and what it says of it.
 TEST(BinaryTraceTest, TheExampleOfTheDocsWorks) {
-  std::istringstream docs(ReadText("docs/traces.md"));
+  std::istringstream docs(ReadText("docs/explanation/traces.md"));
   std::string trace;
   for (std::string line; std::getline(docs, line);) {
     if (line.starts_with("    dp_rank,")) {

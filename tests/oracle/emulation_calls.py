@@ -1,7 +1,7 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""The clock of a rank, and when calls for it are made: docs/emulation.md, "Clocks"."""
+"""The clock of a rank, and when calls for it are made: docs/explanation/emulation.md, "Clocks"."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Make up traces of pipelines, in the columns of docs/traces.md."""
+"""Make up traces of pipelines, in the columns of docs/explanation/traces.md."""
 
 from __future__ import annotations
 

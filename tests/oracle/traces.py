@@ -1,6 +1,6 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Replay recorded traces by docs/traces.md, without code of Perseus."""
+"""Replay recorded traces by docs/explanation/traces.md, without code of Perseus."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 """A trainer that dies at a low clock, with the real agent: the clock comes back.
 
 `PERSEUS_CLIENT_LIBRARY` names the library, `PERSEUS_BINARY` the command line, `PERSEUS_MAKE_GPUS`
-the program that makes simulated GPUs. docs/agent.md has the time that it takes.
+the program that makes simulated GPUs. docs/explanation/agent.md has the time that it takes.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ RobustPlanSpec Under(const Planner& planner, double latency_share) {
   return spec;
 }
 
-// By the definitions of docs/planning.md, without the planner's own code.
+// By the definitions of docs/explanation/planning.md, without the planner's own code.
 bool KeepsRuns(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
                double dwell_seconds) {
   for (const auto& order : pipeline.dag.rank_order) {

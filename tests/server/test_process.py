@@ -291,7 +291,7 @@ def test_changes_from_before_a_stop_are_not_made(tmp_path: Path) -> None:
 
 
 def test_a_connection_that_says_nothing_is_closed_after_ten_seconds(tmp_path: Path) -> None:
-    """As docs/http.md says."""
+    """As docs/reference/http.md says."""
     server = Server(BINARY, tmp_path / "jobs.db")
     silent = connect(server)
     begin = time.monotonic()

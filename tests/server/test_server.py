@@ -108,7 +108,7 @@ def test_openapi_is_valid(server: Server) -> None:
 
 
 def test_the_reference_page_is_what_the_list_of_routes_says() -> None:
-    """docs/api.md is made, not written."""
+    """docs/reference/api.md is made, not written."""
     document = subprocess.run([str(BINARY), "serve", "--openapi"], capture_output=True, check=True)
     script = subprocess.run(
         [sys.executable, "scripts/api-reference"],
@@ -116,8 +116,10 @@ def test_the_reference_page_is_what_the_list_of_routes_says() -> None:
         capture_output=True,
         check=True,
     )
-    page = Path("docs/api.md").read_text()
-    assert page == script.stdout.decode(), "write docs/api.md anew, with scripts/api-reference"
+    page = Path("docs/reference/api.md").read_text()
+    assert page == script.stdout.decode(), (
+        "write docs/reference/api.md anew, with scripts/api-reference"
+    )
 
 
 def test_every_described_route_answers(server: Server) -> None:
@@ -141,7 +143,7 @@ def test_every_described_route_answers(server: Server) -> None:
 
 
 def test_a_job_from_beginning_to_end(server: Server) -> None:
-    """Life of a job as docs/server.md tells it."""
+    """Life of a job as docs/explanation/server.md tells it."""
     path = create(server, client_key="k", name="small")
     again = server.call("POST", "/api/v1/jobs", {"client_key": "k", "job": SETTINGS})
     assert again[0] == 200

@@ -12,7 +12,7 @@ what has the same attributes will do.
 >>> Solution(dag).choose(deadline=5.3).knobs
 
 What differs: the options are used as measured, with their real times and costs, where lowtime
-rounds times down to its unit and works on an exponential fit; see docs/python.md.
+rounds times down to its unit and works on an exponential fit; see docs/reference/python.md.
 """
 
 from __future__ import annotations

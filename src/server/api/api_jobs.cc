@@ -50,7 +50,7 @@ constexpr Member kJobSettingsMembers[] = {
 constexpr ObjectSchema kJobSettings = {
     .name = "JobSettings",
     .members = kJobSettingsMembers,
-    .about = "The fields of job files (docs/files.md) but those that name files.",
+    .about = "The fields of job files (docs/reference/files.md) but those that name files.",
     .is_closed = true};
 
 struct NewJob {

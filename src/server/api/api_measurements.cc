@@ -183,14 +183,17 @@ void TakeRows(const JobPointer& job, const CallPointer& call) {
   });
 }
 
-// For a rank that goes on with a sweep: what it need not measure again.
+// For a rank that goes on with a sweep: what it need not measure again. Another server may have
+// taken the last rows; while the store is away, those known here are left out of the sweep.
 void ShowMeasurements(const JobPointer& job, const CallPointer& call) {
   const std::int64_t number = *QueryInteger(call->request, "rank");
-  WithRank(job, call, number, [job, call](const store::RankRecord& rank) {
-    const ManagedJob::ReportedRows reported = job->RowsOf(rank.rank);
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const ProfileKey& key : reported.rows) rows.push_back(ProfileKeyJson(key));
-    call->responder.Send(JsonAnswer(200, {{"rows", std::move(rows)}, {"done", reported.done}}));
+  job->Refresh([job, call, number](const Result<void>&) {
+    WithRank(job, call, number, [job, call](const store::RankRecord& rank) {
+      const ManagedJob::ReportedRows reported = job->RowsOf(rank.rank);
+      nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+      for (const ProfileKey& key : reported.rows) rows.push_back(ProfileKeyJson(key));
+      call->responder.Send(JsonAnswer(200, {{"rows", std::move(rows)}, {"done", reported.done}}));
+    });
   });
 }
 

@@ -225,7 +225,7 @@ Json SchemasJson() {
         ObjectJson({.name = type.schema, .members = type.members, .about = type.when}, schemas);
   }
   schemas["Nothing"] = {{"type", "null"}};
-  schemas["PlanFile"] = {{"type", "object"}, {"description", "docs/files.md"}};
+  schemas["PlanFile"] = {{"type", "object"}, {"description", "docs/reference/files.md"}};
   schemas["Document"] = {{"type", "object"}};
   schemas["ZeusJobId"] = {{"type", "string"}};
   return schemas;
@@ -409,7 +409,7 @@ std::string OpenapiJson() {
         {"description",
          "Times are seconds, energies joules, powers watts, clocks MHz. Facts are durable before "
          "they are acknowledged. A query parameter that is not named here is refused. "
-         "docs/server.md has examples."}}},
+         "docs/explanation/server.md has examples."}}},
       // None: of a server without tokens.
       {"security", Json::array({Json::object(), {{"token", Json::array()}}})},
       {"tags", TagsJson()}};

@@ -13,8 +13,8 @@
 #include "common/tree_reader.h"
 #include "http/message.h"
 
-// The one list of what the server answers. The router, the OpenAPI document, docs/api.md and
-// what the relay lets pass come from it. Constants only: the relay links nothing of the server.
+// The one list of what the server answers. The router, the OpenAPI document, docs/reference/api.md
+// and what the relay lets pass come from it. Constants only: the relay links nothing of the server.
 namespace perseus::server {
 
 enum class QueryKind : std::uint8_t { kInteger, kNumber, kText };
@@ -134,7 +134,7 @@ inline constexpr RouteRow kAll[] = {
      "The frontier as CSV", {{{200, "iteration_time_s,energy_j,slope_w", {}, "text/csv"}}}, {}, {},
      0, false, Relaying::kNo, false, kConflict},
     {"getPlanFile", "GET", "/api/v1/jobs/{id}/plan.json", Role::kRead, "jobs",
-     "The plan of a pipeline as plan.json", {{{200, "docs/files.md", "PlanFile"}}}, kPipelineQuery,
+     "The plan of a pipeline as plan.json", {{{200, "docs/reference/files.md", "PlanFile"}}}, kPipelineQuery,
      {}, 0, false, Relaying::kNo, false, kConflict},
     {"reprofile", "POST", "/api/v1/jobs/{id}/reprofile", Role::kOperate, "jobs",
      "Have the ranks measure anew; plans stay in force until there are new ones", {{{200,

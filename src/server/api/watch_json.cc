@@ -79,7 +79,8 @@ constexpr ObjectSchema kWatchSchemas[] = {
     {"Finding", kFindingMembers},
     {.name = "Detection", .members = kDetectionMembers, .base = "DetectionSettings"},
     {"Comparison", kComparisonMembers,
-     "Of every so many iterations, so many in one stretch run at maximum clocks; docs/savings.md "
+     "Of every so many iterations, so many in one stretch run at maximum clocks; "
+     "docs/how-to/savings.md "
      "says which."},
     {"ComparisonNow", kComparisonNowMembers},
     {"Estimate", kEstimateMembers,

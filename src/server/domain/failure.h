@@ -13,7 +13,7 @@
 
 namespace perseus::server {
 
-// Why a request was not done, in the words of the API (docs/server.md).
+// Why a request was not done, in the words of the API (docs/explanation/server.md).
 enum class FailureCode : std::uint8_t {
   kInvalid,      // 422: it cannot be, whatever else is known.
   kNotFound,     // 404

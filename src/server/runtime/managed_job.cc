@@ -150,8 +150,8 @@ void ManagedJob::Settle(const OperationPointer& operation, Outcome<Answer> outco
   strand_.Then([operation, outcome = std::move(outcome)] { operation->reply(outcome); });
 }
 
-Answer ManagedJob::AnswerOf(const Decision& decision) const {
-  return {.straggler = decision.straggler,
+Answer ManagedJob::AnswerWith(std::int64_t straggler) const {
+  return {.straggler = straggler,
           .plan_version = life_.phase.version.version,
           .state = life_.phase.state,
           .settings = life_.phase.watch.settings};
@@ -166,7 +166,7 @@ void ManagedJob::Carry(const OperationPointer& operation, Decision decision, con
   const double looked_at = PlanningDaySeconds(life_.phase, now);
   if (decision.facts.empty()) {
     if (std::holds_alternative<LookAtTime>(operation->command)) looked_at_day_seconds_ = looked_at;
-    Settle(operation, AnswerOf(decision));
+    Settle(operation, AnswerWith(decision.straggler));
     return RunNext();
   }
   std::optional<std::int64_t> expected;
@@ -237,20 +237,13 @@ void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& de
     strand_.Then([context = context_] { context->wake_worker(); });
   }
   if (std::holds_alternative<Advance>(operation->command) || !operation->reply) {
-    Settle(operation, AnswerOf(decision));
+    Settle(operation, AnswerWith(decision.straggler));
     AdvanceJob();
   } else {
     // Who brought the last that was missing is told what came of it.
-    const std::int64_t straggler = decision.straggler;
-    const auto advanced = [self = shared_from_this(), operation, straggler](const auto& outcome) {
-      if (!operation->reply) return;
-      Outcome<Answer> answer = self->strand_.Within([&] {
-        Decision said;
-        said.straggler = straggler;
-        return Outcome<Answer>(self->AnswerOf(said));
-      });
-      static_cast<void>(outcome);
-      operation->reply(answer);
+    const auto advanced = [self = shared_from_this(), operation,
+                           straggler = decision.straggler](const Outcome<Answer>&) {
+      operation->reply(self->strand_.Within([&] { return self->AnswerWith(straggler); }));
     };
     RunInternal(AdvanceNow(), advanced);
   }

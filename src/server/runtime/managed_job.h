@@ -98,7 +98,7 @@ struct Answer {
 // Where several servers share the store, this is a cache of its rows. A change is written only if
 // nobody else changed the job since they were read; else they are read again and the command is
 // decided anew. What is refused on what the cache says is decided again on fresh rows first.
-// docs/server.md has all rules.
+// docs/explanation/server.md has all rules.
 class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
  public:
   ManagedJob(JobContext* context, JobLife life);
@@ -207,7 +207,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void OnRefused(const OperationPointer& operation, const Decision& decision, const Error& error);
   void ApplyWritten(const Decision& decision, const store::JobMarks& marks);
   void ApplyRows(const Decision& decision, const store::JobMarks& marks);
-  Answer AnswerOf(const Decision& decision) const;
+  Answer AnswerWith(std::int64_t straggler) const;
   void RunNext();
   void OnPhase(const Phase& before);
   void Publish();
