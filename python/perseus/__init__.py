@@ -20,7 +20,8 @@ The planner, for what is done before and besides:
 >>> plan.saving_percent, plan.at(1.05).clocks(stage=0)
 
 All of it is `libperseus_client` and `libperseus_planner` through ctypes;
-`docs/reference/python.md` and `docs/reference/client.md` describe it. What is not a client is loaded when it is first used.
+`docs/reference/python.md` and `docs/reference/client.md` describe it.
+What is not a client is loaded when it is first used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""Ramps, spectrum and ballast of a power, from their definitions in docs/explanation/emulation.md."""
+"""Ramps, spectrum and ballast of a power, as docs/explanation/emulation.md defines them."""
 
 from __future__ import annotations
 
