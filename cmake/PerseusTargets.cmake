@@ -1,6 +1,12 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
+# Each floor is a root of includes: a room is named without its floor.
+set(PERSEUS_SOURCE_ROOTS "${PROJECT_SOURCE_DIR}/src")
+foreach(floor IN ITEMS base planner lab node training cluster cli)
+  list(APPEND PERSEUS_SOURCE_ROOTS "${PROJECT_SOURCE_DIR}/src/${floor}")
+endforeach()
+
 # What every target of ours is compiled with. -ffp-contract=off: the same bits
 # on every machine.
 add_library(perseus_options INTERFACE)
@@ -51,7 +57,7 @@ function(perseus_add_room name)
     target_compile_definitions(perseus_${name}_room PRIVATE PERSEUS_STATIC)
   endif()
   target_include_directories(perseus_${name}_room PUBLIC "${PROJECT_SOURCE_DIR}/include"
-                             PRIVATE "${PROJECT_SOURCE_DIR}/src")
+                             PRIVATE ${PERSEUS_SOURCE_ROOTS})
   target_link_libraries(perseus_${name}_room PUBLIC tl::expected
                         PRIVATE perseus_options ${ROOM_DEPENDS})
 endfunction()
@@ -130,7 +136,7 @@ function(perseus_add_test name)
   # As one file where rooms are: most of what a test's file costs is its headers.
   set_target_properties(${name}_test PROPERTIES CXX_EXTENSIONS OFF
                         UNITY_BUILD ${PERSEUS_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 0)
-  target_include_directories(${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/src"
+  target_include_directories(${name}_test PRIVATE ${PERSEUS_SOURCE_ROOTS}
                              "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name}_test PRIVATE perseus_options ${TEST_LIBRARIES} GTest::gtest_main)
   # A quarter less to compile; the rooms that are tested keep their own level.
@@ -146,7 +152,7 @@ function(perseus_add_fuzzer name)
   perseus_use_archives(FUZZER_LIBRARIES)
   add_executable(${name}_fuzzer ${FUZZER_SOURCES})
   set_target_properties(${name}_fuzzer PROPERTIES CXX_EXTENSIONS OFF)
-  target_include_directories(${name}_fuzzer PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_include_directories(${name}_fuzzer PRIVATE ${PERSEUS_SOURCE_ROOTS})
   target_link_libraries(${name}_fuzzer PRIVATE perseus_options ${FUZZER_LIBRARIES})
   target_link_options(${name}_fuzzer PRIVATE -fsanitize=fuzzer)
   add_dependencies(fuzzers ${name}_fuzzer)

@@ -27,7 +27,7 @@
 //   for (const auto& p : frontier->breakpoints) { p.time, p.cost, p.slope }
 //
 // The algorithm and its guarantees are described in docs/explanation/solver.md and at the
-// top of src/frontier/walk.cc.
+// top of src/planner/frontier/walk.cc.
 
 PERSEUS_EXPORT_BEGIN
 namespace perseus {

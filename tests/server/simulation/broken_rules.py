@@ -4,7 +4,7 @@
 
     python tests/server/simulation/broken_rules.py [--build build/release] [--runs 10000]
 
-For each rule the sources of src/server/domain and src/server/runtime are copied, one place is
+For each rule the sources of src/cluster/server/domain and src/cluster/server/runtime are copied, one place is
 changed, and the simulation runs on the result. Ends with 1 where a broken rule is not found.
 """
 
@@ -138,7 +138,7 @@ def broken(build: Path, folder: Path, rule: tuple[str, str, str, str]) -> Path:
     """Build the test with one rule broken; return its path."""
     _, name, there, instead = rule
     shutil.rmtree(folder / "server", ignore_errors=True)
-    shutil.copytree(ROOT / "src/server", folder / "server")
+    shutil.copytree(ROOT / "src/cluster/server", folder / "server")
     path = folder / "server" / name
     text = path.read_text()
     if there not in text:

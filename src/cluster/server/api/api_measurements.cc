@@ -1,0 +1,210 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What ranks measured: taken, and told again to one that restarts in the middle of a sweep.
+// Members that are not known are ignored, so that newer clients may say more.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "perseus/computation.h"
+#include "server/api/api_handlers.h"
+#include "server/api/api_schemas.h"
+#include "server/api/api_text.h"
+#include "server/domain/profiling_summary.h"
+
+namespace perseus::server {
+namespace {
+
+// Of one request; a note is one sentence.
+constexpr std::size_t kMostNotes = 32;
+constexpr std::size_t kMostNoteBytes = 300;
+// Beyond what any number of the kind can be; what is beyond is another unit, or damage.
+constexpr double kMostSeconds = 1e9;
+constexpr double kMostJoules = 1e15;
+constexpr NumberRange kSomeSeconds = {.least = 0, .most = kMostSeconds};
+constexpr NumberRange kSomeJoules = {.least = 0, .most = kMostJoules};
+constexpr NumberRange kSignedSeconds = {.least = -kMostSeconds, .most = kMostSeconds};
+constexpr NumberRange kSignedJoules = {.least = -kMostJoules, .most = kMostJoules};
+constexpr NumberRange kCelsius = {.least = -100, .most = 200};
+constexpr NumberRange kWork = {.least = 0, .most = 1e15};
+constexpr NumberRange kWatts = {.least = 0, .most = 1e6};
+
+constexpr Member kMeasuredRowMembers[] = {
+    Integer("stage"),
+    Choice("instruction", "forward backward backward_input backward_weight"),
+    Integer("frequency").Says("MHz"),
+    Number("time").In(kPositive),
+    Number("energy").In({.least = 0}).Says("Of one GPU"),
+    Integer("samples").In({.least = 1}).Sometimes().Says("Computations that the row is of."),
+    Number("time_std").In(kSomeSeconds).Optional().Says("Standard error of `time`, seconds."),
+    Number("energy_std").In(kSomeJoules).Optional().Says("Standard error of `energy`, joules."),
+    Number("temperature_c").In(kCelsius).Optional().Says("Mean temperature of the GPU meanwhile."),
+    Boolean("throttled")
+        .Optional()
+        .Says("The GPU slowed itself down while this was measured. Such rows count only where no "
+              "other rank measured the same without."),
+    Number("work").In(kWork).Optional().Says(
+        "Mean work of the computations (tokens, or any unit)."),
+    Number("time_per_work")
+        .In(kSignedSeconds)
+        .Optional()
+        .Says("Seconds that one more unit of work takes, where work varied."),
+    Number("energy_per_work").In(kSignedJoules).Optional().Says("Joules of one more unit of work."),
+    Number("time_residual_std")
+        .In(kSomeSeconds)
+        .Optional()
+        .Says("Standard deviation that is left unexplained, seconds."),
+    Number("energy_residual_std").In(kSomeJoules).Optional().Says("The same, joules.")};
+constexpr Member kSweepCostMembers[] = {Integer("iterations").In({.least = 0}).Optional(),
+                                        Number("seconds").In(kSomeSeconds).Optional(),
+                                        Number("joules").In(kSomeJoules).Optional(),
+                                        Number("extra_seconds").In(kSignedSeconds).Optional(),
+                                        Number("extra_joules").In(kSignedJoules).Optional()};
+constexpr Member kMeasurementsMembers[] = {
+    Integer("rank"),
+    Object("rows", "MeasuredRow").List().Sometimes(),
+    Number("blocking_power_w").Optional(),
+    Boolean("done").Optional().Says("The rank's sweep has ended."),
+    Number("blocking_power_std_w")
+        .In(kWatts)
+        .Optional()
+        .Says("Standard error of `blocking_power_w`."),
+    Number("counter_period_s")
+        .In(kSomeSeconds)
+        .Optional()
+        .Says("How often the GPU's energy counter is updated."),
+    Object("sweep", "SweepCost")
+        .Optional()
+        .Says("What the sweep cost this rank so far; `extra_` against the highest clock, negative "
+              "where it saved."),
+    Text("notes")
+        .Most(kMostNoteBytes)
+        .List(kMostNotes)
+        .Optional()
+        .Says("Sentences on what was odd; each becomes an event of the job.")};
+constexpr Member kMeasuredMembers[] = {Integer("rows")};
+constexpr Member kReportedMembers[] = {Object("rows", "ProfileCell").List(), Boolean("done")};
+constexpr ObjectSchema kMeasurementSchemas[] = {{"MeasuredRow", kMeasuredRowMembers},
+                                                {"SweepCost", kSweepCostMembers},
+                                                {"Measurements", kMeasurementsMembers},
+                                                {"Measured", kMeasuredMembers},
+                                                {"Reported", kReportedMembers}};
+
+store::MeasuredRow ReadRow(const TreeCursor& row) {
+  store::MeasuredRow measured;
+  measured.stage = RankNumber(row, "stage");
+  const TreeCursor instruction = row.Get("instruction");
+  if (const auto type = ParseComputationType(instruction.String())) {
+    measured.type = *type;
+  } else {
+    instruction.FailExpected("forward, backward, backward_input or backward_weight");
+  }
+  measured.clock_mhz = RankNumber(row, "frequency");
+  measured.time_seconds = row.Get("time").Number();
+  measured.energy_joules = row.Get("energy").Number();
+  if (const auto samples = FindSet(row, "samples")) {
+    measured.samples = samples->Integer(1, kMostNumber);
+  }
+  measured.time_std_seconds = FindNumber(row, "time_std", kSomeSeconds).value_or(0);
+  measured.energy_std_joules = FindNumber(row, "energy_std", kSomeJoules).value_or(0);
+  measured.temperature_celsius = FindNumber(row, "temperature_c", kCelsius);
+  if (const auto throttled = FindSet(row, "throttled")) measured.throttled = throttled->Bool();
+  measured.work = FindNumber(row, "work", kWork).value_or(0);
+  measured.seconds_per_work = FindNumber(row, "time_per_work", kSignedSeconds);
+  measured.joules_per_work = FindNumber(row, "energy_per_work", kSignedJoules);
+  measured.time_residual_std_seconds =
+      FindNumber(row, "time_residual_std", kSomeSeconds).value_or(0);
+  measured.energy_residual_std_joules =
+      FindNumber(row, "energy_residual_std", kSomeJoules).value_or(0);
+  return measured;
+}
+
+store::SweepCost ReadSweep(const TreeCursor& sweep) {
+  store::SweepCost cost;
+  if (const auto iterations = FindSet(sweep, "iterations")) {
+    cost.iterations = iterations->Integer(0, kMostNumber);
+  }
+  cost.seconds = FindNumber(sweep, "seconds", kSomeSeconds).value_or(0);
+  cost.joules = FindNumber(sweep, "joules", kSomeJoules).value_or(0);
+  cost.extra_seconds = FindNumber(sweep, "extra_seconds", kSignedSeconds).value_or(0);
+  cost.extra_joules = FindNumber(sweep, "extra_joules", kSignedJoules).value_or(0);
+  return cost;
+}
+
+// Sentences of one line; the empty ones say nothing.
+std::vector<std::string> ReadNotes(const TreeCursor& list) {
+  std::vector<std::string> notes;
+  const std::size_t count = list.Size();
+  if (count > kMostNotes) list.FailExpected("at most 32 notes");
+  for (std::size_t i = 0; i < count && i < kMostNotes; ++i) {
+    std::string note = list.At(i).String();
+    if (note.size() > kMostNoteBytes) list.At(i).FailExpected("at most 300 bytes");
+    std::replace_if(
+        note.begin(), note.end(), [](unsigned char letter) { return letter < ' '; }, ' ');
+    if (!note.empty()) notes.push_back(std::move(note));
+  }
+  return notes;
+}
+
+Outcome<store::Measurements> ReadMeasurements(const std::string& body) {
+  store::Measurements measured;
+  const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
+    measured.rank = RankNumber(root, "rank");
+    if (const auto rows = FindSet(root, "rows")) {
+      const std::size_t count = rows->Size();
+      for (std::size_t i = 0; i < count; ++i) measured.rows.push_back(ReadRow(rows->At(i)));
+    }
+    measured.blocking_power_watts = FindNumber(root, "blocking_power_w");
+    measured.blocking_power_std_watts =
+        FindNumber(root, "blocking_power_std_w", kWatts).value_or(0);
+    measured.counter_period_seconds =
+        FindNumber(root, "counter_period_s", kSomeSeconds).value_or(0);
+    if (const auto sweep = FindSet(root, "sweep")) measured.sweep = ReadSweep(*sweep);
+    if (const auto notes = FindSet(root, "notes")) measured.notes = ReadNotes(*notes);
+    if (const auto done = FindSet(root, "done")) measured.done = done->Bool();
+  });
+  if (!read) return tl::unexpected(read.error());
+  return measured;
+}
+
+void TakeRows(const JobPointer& job, const CallPointer& call) {
+  Outcome<store::Measurements> measured = ReadMeasurements(call->request.body);
+  if (!measured) return Send(*call, FailureResponse(measured.error()));
+  const std::size_t rows = measured->rows.size();
+  Change(job, call, TakeMeasurements{*std::move(measured)}, [rows](const Answer&) {
+    return JsonAnswer(200, {{"rows", rows}});
+  });
+}
+
+// For a rank that goes on with a sweep: what it need not measure again. Another server may have
+// taken the last rows; while the store is away, those known here are left out of the sweep.
+void ShowMeasurements(const JobPointer& job, const CallPointer& call) {
+  const std::int64_t number = *QueryInteger(call->request, "rank");
+  job->Refresh([job, call, number](const Result<void>&) {
+    WithRank(job, call, number, [job, call](const store::RankRecord& rank) {
+      const ManagedJob::ReportedRows reported = job->RowsOf(rank.rank);
+      nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+      for (const ProfileKey& key : reported.rows) rows.push_back(ProfileKeyJson(key));
+      call->responder.Send(JsonAnswer(200, {{"rows", std::move(rows)}, {"done", reported.done}}));
+    });
+  });
+}
+
+}  // namespace
+
+Schemas MeasurementSchemas() { return kMeasurementSchemas; }
+
+void AddMeasurementRoutes(RouteMaker* routes) {
+  routes->OnJob(RowOf("measure"), TakeRows);
+  // Of trainers, too: who may report may ask what was.
+  routes->OnJob(RowOf("showMeasurements"), ShowMeasurements);
+}
+
+}  // namespace perseus::server

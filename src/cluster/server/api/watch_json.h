@@ -1,0 +1,46 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_API_WATCH_JSON_H_
+#define PERSEUS_SERVER_API_WATCH_JSON_H_
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "server/api/api_schemas.h"
+#include "server/domain/watch_settings.h"
+#include "server/runtime/managed_job.h"
+
+// Detection and comparison as the API shows them.
+namespace perseus::server {
+
+// Bodies.
+inline constexpr NumberRange kThresholds = {.least = kLeastThreshold, .most = kMostThreshold};
+inline constexpr Member kNewDetectionMembers[] = {
+    Choice("mode", "off advisory act")
+        .Optional()
+        .Says("advisory: only says so; act: has the plans answer"),
+    Number("threshold").In(kThresholds).Optional().Says("A shift smaller than this share is none"),
+    Integer("window")
+        .In({.least = kLeastWindow, .most = kMostWindow})
+        .Optional()
+        .Says("Iterations that are looked at together")};
+inline constexpr ObjectSchema kNewDetectionSchema = {
+    .name = "NewDetection", .members = kNewDetectionMembers, .is_closed = true};
+inline constexpr NumberRange kComparisonRange = {.least = 0, .most = ComparisonBlocks::kMostEvery};
+inline constexpr Member kNewComparisonMembers[] = {
+    Integer("every").In(kComparisonRange).Says("0: no comparison"),
+    Integer("iterations").In(kComparisonRange).Optional()};
+inline constexpr ObjectSchema kNewComparisonSchema = {
+    .name = "NewComparison", .members = kNewComparisonMembers, .is_closed = true};
+
+nlohmann::ordered_json DetectionSettingsJson(const WatchSettings& settings);
+nlohmann::ordered_json ComparisonJson(const ComparisonBlocks& blocks);  // Null: none.
+
+nlohmann::ordered_json DetectionJson(const WatchView& view);
+// What the plan promises, and what was measured of it. In shadow mode nothing is saved: the
+// promise is an estimate then.
+nlohmann::ordered_json SavingsJson(const JobView& view);
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_API_WATCH_JSON_H_

@@ -1,0 +1,58 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/domain/profiling_summary.h"
+
+#include <nlohmann/json.hpp>
+
+namespace perseus::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json SweepJson(const SweepSummary& sweep) {
+  return {{"ranks", sweep.ranks},
+          {"iterations", sweep.cost.iterations},
+          {"seconds", sweep.cost.seconds},
+          {"joules", sweep.cost.joules},
+          {"extra_seconds", sweep.cost.extra_seconds},
+          {"extra_joules", sweep.cost.extra_joules},
+          {"counter_period_s",
+           sweep.counter_period_seconds > 0 ? Json(sweep.counter_period_seconds) : Json(nullptr)}};
+}
+
+}  // namespace
+
+ProfilingSummary SummaryOf(const ProfileTable& table, int pipeline_parallel) {
+  ProfilingSummary summary;
+  summary.blocking = table.Blocking(pipeline_parallel);
+  summary.sweep = table.Sweep();
+  summary.throttled = table.Throttled();
+  for (const auto& [note, ranks] : table.notes()) summary.notes.emplace_back(note, ranks.size());
+  return summary;
+}
+
+Json ProfileKeyJson(const ProfileKey& key) {
+  return {{"stage", key.stage},
+          {"instruction", ComputationTypeName(key.type)},
+          {"frequency", key.clock_mhz}};
+}
+
+Json ProfilingJson(const ProfilingSummary& summary) {
+  Json json = {{"blocking_power_w", Json::array()},
+               {"blocking_power_std_w", Json::array()},
+               {"sweep", summary.sweep ? SweepJson(*summary.sweep) : Json(nullptr)},
+               {"throttled", Json::array()},
+               {"notes", Json::array()}};
+  for (const BlockingPower& power : summary.blocking) {
+    json["blocking_power_w"].push_back(power.watts);
+    json["blocking_power_std_w"].push_back(power.std_watts);
+  }
+  for (const ProfileKey& key : summary.throttled) json["throttled"].push_back(ProfileKeyJson(key));
+  for (const auto& [note, ranks] : summary.notes) {
+    json["notes"].push_back({{"note", note}, {"ranks", ranks}});
+  }
+  return json;
+}
+
+}  // namespace perseus::server

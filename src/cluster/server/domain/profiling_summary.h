@@ -1,0 +1,32 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_DOMAIN_PROFILING_SUMMARY_H_
+#define PERSEUS_SERVER_DOMAIN_PROFILING_SUMMARY_H_
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/domain/profile_table.h"
+
+namespace perseus::server {
+
+// What is shown of the measurements of a job.
+struct ProfilingSummary {
+  std::vector<BlockingPower> blocking;
+  std::optional<SweepSummary> sweep;
+  std::vector<ProfileKey> throttled;
+  std::vector<std::pair<std::string, std::size_t>> notes;  // With the number of ranks.
+};
+ProfilingSummary SummaryOf(const ProfileTable& table, int pipeline_parallel);
+
+nlohmann::ordered_json ProfilingJson(const ProfilingSummary& summary);
+nlohmann::ordered_json ProfileKeyJson(const ProfileKey& key);
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_DOMAIN_PROFILING_SUMMARY_H_

@@ -1,0 +1,159 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_WATCH_JOB_WATCH_H_
+#define PERSEUS_SERVER_WATCH_JOB_WATCH_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/domain/published_plan.h"
+#include "server/domain/watch_settings.h"
+#include "server/watch/iteration_collector.h"
+#include "server/watch/realised_savings.h"
+#include "server/watch/straggler_detector.h"
+
+namespace perseus::server {
+
+// What the clocks of a rank were in an iteration, as its client says.
+enum class ReportedClocks : std::uint8_t { kUnknown, kPlan, kCoarse, kMaximum };
+
+// One rank's iteration, with the rank's place.
+struct WatchedIteration {
+  int rank = 0;
+  int dp_rank = 0;
+  int pp_rank = 0;
+  std::string node;
+  std::int64_t iteration = 0;
+  std::int64_t plan_version = 0;
+  ReportedClocks clocks = ReportedClocks::kUnknown;
+  double time_seconds = 0;
+  double busy_seconds = 0;  // 0: not said.
+  SecondsByType busy_by_type = {};
+  double tokens = 0;  // 0: not said.
+  std::optional<double> energy_joules = {};
+};
+
+// A rank that is slow, to show.
+struct ShownSlowRank {
+  int rank = 0;
+  int dp_rank = 0;
+  int pp_rank = 0;
+  std::string node;
+  double factor = 1;
+  std::int64_t since_iteration = 0;
+  std::optional<std::int64_t> straggler = {};  // The record that answers it.
+  bool dismissed = false;                      // An operator cleared that.
+  std::string cause = {};                      // One sentence.
+};
+
+// What was found, as an event says it.
+struct WatchEvent {
+  std::string kind;  // "straggler", "factor", "recovered", "drift", ...
+  std::string sentence;
+  Finding finding;
+};
+
+// What a job's watch shows.
+struct WatchView {
+  WatchSettings settings;
+  std::size_t watched_ranks = 0;
+  std::size_t reporting_ranks = 0;  // That told this process of iterations lately.
+  std::size_t ranks = 0;            // That told anything to any server: the registered ones.
+  std::vector<ShownSlowRank> slow;  // By rank.
+  std::string together;             // "all ranks of pipeline 1", where those are they; or empty.
+  double drift_factor = 1;
+  double slow_factor = 1;
+  std::string slow_cause;                      // A sentence where iterations are slow.
+  std::deque<WatchEvent> events;               // The last ones.
+  std::map<std::string, std::int64_t> counts;  // Of events by kind.
+  std::vector<Realised> realised;
+  std::int64_t dropped_cycles = 0;
+};
+
+// Watches one job's iterations: finds stragglers, compares the plan with maximum
+// clocks. Thread-safe; its lock is a leaf. What it knows is of the reports that
+// came to this process and is not durable, but for WatchState.
+class JobWatch {
+ public:
+  // The state as it is stored now; `stragglers`: ids of the job's stragglers. A
+  // detected one that somebody else cleared is left alone until the rank has recovered.
+  void SetState(const WatchState& state, const std::set<std::int64_t>& stragglers,
+                double now_seconds);
+
+  // `plan` is the newest that is published; `ranks` are known to the job.
+  void Take(const std::vector<WatchedIteration>& iterations,
+            const std::shared_ptr<const PublishedPlan>& plan, std::size_t ranks,
+            double now_seconds);
+
+  // What is to be announced. Each is told once.
+  std::vector<WatchEvent> TakeEvents();
+
+  // The stragglers that plans should answer now. One that the store has stays as it is there,
+  // whoever found it, until what its rank reports here says something new of it.
+  std::vector<DetectedStraggler> Wanted() const;
+
+  WatchView View(double now_seconds) const;
+
+ private:
+  struct Place {
+    int dp_rank = 0;
+    int pp_rank = 0;
+    std::string node;
+    double heard_at_seconds = 0;
+    double iteration_seconds = 0;
+  };
+  static constexpr std::size_t kMostPlans = 8;
+  static constexpr std::size_t kMostEvents = 32;
+
+  // All with mutex_ held.
+  bool ReportsHere(int rank, double now_seconds) const;
+  void Settle(const WatchState& before);
+  void Process(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
+  void Detect(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
+  void Compare(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
+  void Tell(std::int64_t iteration, const Finding& finding);
+  const PublishedPlan* PlanOfVersion(std::int64_t version) const;
+  const std::vector<SecondsByType>& BusyOf(const std::shared_ptr<const Curve>& curve,
+                                           const CurvePlan* plan);
+  std::optional<RankIteration> Expected(const WatchedIteration& report);
+  void Remember(const std::shared_ptr<const PublishedPlan>& plan);
+  void Announce(std::string kind, const Finding& finding, std::string sentence);
+  std::string Together(const std::map<int, SlowRank>& slow) const;
+  std::string PlaceText(int rank) const;
+  std::string CauseText(const Finding& finding) const;
+  std::string SlowCause() const;
+  double PredictedGrowth(const std::map<int, SlowRank>& slow) const;
+
+  mutable std::mutex mutex_;
+  WatchState state_;
+  std::set<int> dismissed_;
+  std::map<int, double> settled_;  // What the detector said of ranks when the store last did.
+  std::deque<std::shared_ptr<const PublishedPlan>> plans_;  // By version; the last ones.
+  std::map<std::pair<const Curve*, std::int64_t>, std::vector<SecondsByType>> busy_;
+  std::map<int, Place> places_;
+  IterationCollector<WatchedIteration> collector_;
+  StragglerDetector detector_;
+  std::map<int, std::string> causes_;                        // Of ranks that are slow.
+  double waiting_share_ = 0;                                 // Of the slow iterations.
+  std::shared_ptr<const PublishedPlan> slow_plan_;           // When they began to be slow.
+  std::optional<std::pair<std::int64_t, Finding>> slow_at_;  // To be announced then.
+  RealisedSavings savings_;
+  std::vector<WatchEvent> untold_;
+  std::deque<WatchEvent> last_;
+  std::map<std::string, std::int64_t> counts_;
+};
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_WATCH_JOB_WATCH_H_

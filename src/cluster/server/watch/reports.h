@@ -1,0 +1,52 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_WATCH_REPORTS_H_
+#define PERSEUS_SERVER_WATCH_REPORTS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/base/failure.h"
+#include "server/domain/job_life.h"
+#include "server/watch/drift_watch.h"
+#include "server/watch/job_watch.h"
+
+namespace perseus::server {
+
+// What the client of a rank says of itself. It counts since it began.
+struct ClientReport {
+  int rank = 0;
+  std::string state = {};  // "following", ...
+  std::string error = {};  // One sentence. Empty: all is well.
+  std::int64_t plan_version = 0;
+  bool shadow = false;                        // It sets no clock.
+  std::map<std::string, double> counts = {};  // "calls", "late", ...
+};
+
+// One iteration of one rank.
+struct IterationReport {
+  int rank = 0;
+  std::int64_t iteration = 0;
+  std::int64_t plan_version = 0;
+  double time_seconds = 0;
+  std::optional<double> energy_joules = {};
+  ReportedClocks clocks = ReportedClocks::kUnknown;
+  double busy_seconds = 0;             // In its own computations. 0: not said.
+  SecondsByType busy_by_type = {};     // Likewise.
+  double tokens = 0;                   // 0: not said.
+  std::vector<KindReport> kinds = {};  // Since the rank's last report.
+};
+
+// Whether a job can take these reports. `last_version` is the last one of its plan that any rank
+// can have been told.
+Outcome<void> CheckReports(const JobLife& job, std::int64_t last_version,
+                           const std::vector<IterationReport>& reports,
+                           const std::vector<ClientReport>& clients);
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_WATCH_REPORTS_H_
