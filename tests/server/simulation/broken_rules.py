@@ -32,7 +32,7 @@ RULES: list[tuple[str, str, str, str]] = [
         "runtime/managed_job.cc",
         "  const auto shared = std::make_shared<const Decision>(std::move(decision));",
         "  const auto shared = std::make_shared<const Decision>(std::move(decision));\n"
-        "  Settle(operation, AnswerOf(*shared));\n  operation->reply = {};",
+        "  Settle(operation, AnswerWith(shared->straggler));\n  operation->reply = {};",
     ),
     (
         "a plan is published after it is durable",

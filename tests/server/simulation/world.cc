@@ -263,6 +263,8 @@ void World::RegisterSome() {
 }
 
 void World::PollAt(Server& server, Rank* rank, const std::shared_ptr<Request>& request) {
+  request->waits_at = server.job;
+  request->after = rank->version;
   server.job->AwaitPlan(rank->version, 1e9,
                         [this, rank, request](const auto& plan) { OnPlan(rank, request, plan); });
 }
@@ -474,11 +476,14 @@ void World::CheckEnd() {
                                server->job->Life().phase.version.version));
     }
   }
+  // One that came before its server's last crash waits nowhere.
   for (const std::shared_ptr<Request>& request : requests_) {
-    const bool is_poll = request->number == 0;
-    if (is_poll || !request->is_wanted || request->is_answered) continue;
-    // Its message may have been lost with a server.
-    request->is_wanted = false;
+    const auto job = request->waits_at.lock();
+    if (job == nullptr || !request->is_wanted || request->is_answered) continue;
+    if (job->board().version() > request->after) {
+      return Break(fmt::format("a poll for what is after version {} waits where version {} is",
+                               request->after, job->board().version()));
+    }
   }
   const store::JobState state = synced_.job.job.state;
   const bool needs_ranks = state == store::JobState::kProfiling;

@@ -38,6 +38,9 @@ class World {
     int number = 0;
     bool is_wanted = true;  // The client still waits.
     bool is_answered = false;
+    // Of a poll that reached a server: where it waits, and for what is later than this.
+    std::weak_ptr<ManagedJob> waits_at;
+    std::int64_t after = 0;
   };
   struct Rank {
     store::RankRecord record;
