@@ -93,6 +93,25 @@ TEST(Events, DropListenersThatDoNotRead) {
   EXPECT_EQ(server->counters().dropped_streams, 1u);
 }
 
+TEST(Events, MayBeginWithMoreThanMayWait) {
+  Kept<StreamPointer> streams;
+  ServerOptions options;
+  options.max_stream_bytes = 64 << 10;
+  const std::unique_ptr<Server> server = StartServer({Events(&streams)}, options);
+  RawClient client(server->port(), 4096);
+  client.Send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  ASSERT_TRUE(streams.WaitFor(1));
+  const StreamPointer stream = streams.Take()[0];
+  // Far more than sockets' buffers take, to a client that reads nothing yet.
+  const std::string state(1 << 20, 'x');
+  for (int i = 0; i < 32; ++i) ASSERT_TRUE(stream->SendFirst("state", state)) << i;
+  EXPECT_TRUE(stream->Send("e", "later"));
+  stream->Close();
+  const std::string all = client.ReadToEnd();
+  EXPECT_GT(all.size(), 32u << 20);
+  EXPECT_THAT(all, HasSubstr("later"));
+}
+
 TEST(Events, LearnThatTheirListenerIsGone) {
   Kept<StreamPointer> streams;
   const std::unique_ptr<Server> server = StartServer({Events(&streams)});

@@ -193,12 +193,11 @@ TEST_F(EventsTest, NoStreamShowsAnOlderStateAfterANewerOne) {
   RegisterAll(*job);
   AwaitRefined(*job);
   std::vector<std::string> sent;
-  EventSender sender(*service_, {},
-                     {[&](std::string_view name, std::string_view /*data*/, std::string_view id) {
-                        sent.push_back(std::string(name) + std::string(id.substr(id.find('-'))));
-                        return true;
-                      },
-                      [] { return true; }});
+  const auto send = [&](std::string_view name, std::string_view /*data*/, std::string_view id) {
+    sent.push_back(std::string(name) + std::string(id.substr(id.find('-'))));
+    return true;
+  };
+  EventSender sender(*service_, {}, {send, send, [] { return true; }});
   // Two changes come after the number was asked for: the state shows both of them already.
   const std::int64_t now = service_->events().last();
   ASSERT_TRUE(sync::AddStraggler(*job, {.pipeline = 1, .factor = 1.2}));
@@ -224,12 +223,12 @@ TEST_F(EventsTest, ABoundTokenHearsOfItsJobsAlone) {
   const auto theirs = Create(kSmallSettings, kSmallProfile, "bob-1");
   const auto own = Create(kSmallSettings, kSmallProfile, "alice-1");
   int sent = 0;
+  const auto send = [&](std::string_view, std::string_view, std::string_view) {
+    ++sent;
+    return true;
+  };
   EventSender sender(*service_, {.key_prefixes = {"alice-"}, .jobs = {}},
-                     {[&](std::string_view, std::string_view, std::string_view) {
-                        ++sent;
-                        return true;
-                      },
-                      [] { return true; }});
+                     {send, send, [] { return true; }});
   sender.SendState(*theirs, 0);
   EXPECT_EQ(sent, 0);
   for (const auto& [id, count] : {std::pair(theirs->id(), 0), {own->id(), 1}}) {

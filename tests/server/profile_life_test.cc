@@ -187,6 +187,23 @@ TEST_F(ProfileLifeTest, ReprofilingKeepsThePlanUntilThereIsANewOne) {
               2 * before->curve->baseline_time_seconds(), 1e-6);
 }
 
+// What a planner is at ends when the job no longer wants it, so that what it wants can begin.
+TEST_F(ProfileLifeTest, AStepIsPastOnceTheJobWentOn) {
+  const auto job = Measured(kUnmeasured, "key");
+  AwaitRefined(*job);
+  PlanningStep step;
+  step.curve_mark = job->Life().marks.curve;
+  EXPECT_FALSE(job->IsPast(step));
+  PlanningStep of_new_sweep = step;
+  of_new_sweep.is_pending = true;
+  EXPECT_TRUE(job->IsPast(of_new_sweep));
+  PlanningStep of_old_curve = step;
+  --of_old_curve.curve_mark;
+  EXPECT_TRUE(job->IsPast(of_old_curve));
+  ASSERT_TRUE(sync::Finish(*job));
+  EXPECT_TRUE(job->IsPast(step));
+}
+
 TEST_F(ProfileLifeTest, ARestartInTheMiddleOfReprofilingGoesOn) {
   const auto job = Measured(kUnmeasured, "key");
   const double baseline = job->board().Current()->curve->baseline_time_seconds();

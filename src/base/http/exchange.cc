@@ -153,6 +153,11 @@ bool EventStreamCore::Send(std::shared_ptr<const std::string> formatted) {
                 });
 }
 
+bool EventStreamCore::SendFirst(std::shared_ptr<const std::string> formatted) {
+  max_queued_bytes_.fetch_add(formatted->size(), std::memory_order_relaxed);
+  return Send(std::move(formatted));
+}
+
 void EventStreamCore::Close() {
   if (!alive_.exchange(false)) return;
   PostTo(core_, connection_, [](Connection* connection) {
@@ -191,6 +196,10 @@ bool EventStream::Send(std::string_view event_name, std::string_view data, std::
 }
 bool EventStream::Send(std::shared_ptr<const std::string> formatted) {
   return core_->Send(std::move(formatted));
+}
+bool EventStream::SendFirst(std::string_view event_name, std::string_view data,
+                            std::string_view id) {
+  return core_->SendFirst(std::make_shared<const std::string>(Format(event_name, data, id)));
 }
 void EventStream::Close() { core_->Close(); }
 bool EventStream::alive() const { return core_->alive(); }

@@ -65,6 +65,7 @@ class EventStreamCore {
                   std::size_t max_queued_bytes);
 
   bool Send(std::shared_ptr<const std::string> formatted);
+  bool SendFirst(std::shared_ptr<const std::string> formatted);
   void Close();
   void OnGone(std::function<void()> gone);
 
@@ -76,7 +77,7 @@ class EventStreamCore {
  private:
   std::weak_ptr<ServerCore> core_;
   std::weak_ptr<Connection> connection_;
-  const std::size_t max_queued_bytes_;
+  std::atomic<std::size_t> max_queued_bytes_;
   std::atomic<std::size_t> queued_bytes_ = 0;
   std::atomic<bool> alive_ = true;
 };

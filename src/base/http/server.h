@@ -43,6 +43,9 @@ class EventStream {
 
   // Likewise, what Format() made: one text for many listeners.
   bool Send(std::shared_ptr<const std::string> formatted);
+  // Likewise, an event that the stream begins with. The client may lag behind by all of these and
+  // max_stream_bytes more: it has had no time to read them.
+  bool SendFirst(std::string_view event_name, std::string_view data, std::string_view id = {});
   // Line ends in `data` are kept; those in `event_name` and `id` become spaces.
   static std::string Format(std::string_view event_name, std::string_view data,
                             std::string_view id = {});

@@ -28,6 +28,8 @@ void Follow(const CallPointer& call, const std::string& job,
   const auto sender = std::make_shared<EventSender>(
       call->service, call->request.binding,
       EventSender::Sink{[stream](std::string_view name, std::string_view data,
+                                 std::string_view id) { return stream->SendFirst(name, data, id); },
+                        [stream](std::string_view name, std::string_view data,
                                  std::string_view id) { return stream->Send(name, data, id); },
                         [stream] { return stream->alive(); }});
   const auto listener = [sender](const Event* event) { return (*sender)(event); };

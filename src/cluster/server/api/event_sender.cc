@@ -36,8 +36,8 @@ void EventSender::SendState(const ManagedJob& job, std::int64_t sequence) {
   if (!Sees(binding_, job)) return;
   const JobView view = job.View();
   revisions_[job.id()] = view.revision;
-  sink_.send(TypeOf(EventKind::kState).name, FormatCompact(JobSummaryJson(view)),
-             EventId(service_.events(), sequence));
+  sink_.send_first(TypeOf(EventKind::kState).name, FormatCompact(JobSummaryJson(view)),
+                   EventId(service_.events(), sequence));
 }
 
 void EventSender::SendReset(std::string_view sentence) {

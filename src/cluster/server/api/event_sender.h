@@ -21,7 +21,10 @@ namespace perseus::server {
 class EventSender {
  public:
   struct Sink {
-    std::function<bool(std::string_view name, std::string_view data, std::string_view id)> send;
+    using Send =
+        std::function<bool(std::string_view name, std::string_view data, std::string_view id)>;
+    Send send_first;  // What the stream begins with, however much that is.
+    Send send;
     std::function<bool()> is_alive;
   };
 

@@ -69,6 +69,8 @@ std::vector<Announcement> NewsOf(const Phase& before, const Phase& after);
 
 // What is computed next, or nullopt where no plan is missing.
 std::optional<PlanningStep> NextPlanningStep(const JobLife& job);
+// Whether the job went on since the step was begun: what was computed for it is of no use.
+bool IsPast(const JobLife& job, const PlanningStep& step);
 
 // Time of day by which stragglers begin and expire: that of the last version, where this server's
 // clock is a little behind the one that made it.

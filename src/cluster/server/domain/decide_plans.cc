@@ -17,14 +17,6 @@ namespace {
 
 using store::JobState;
 
-// Whether the job went on since the step was begun.
-bool IsPast(const Situation& on, const PlanningStep& step) {
-  const Phase& phase = on.phase();
-  return IsOver(phase) || on.job.marks.curve != step.curve_mark ||
-         IsPending(phase) != step.is_pending ||
-         (step.is_pending && phase.sweep_round != step.sweep_round);
-}
-
 // What the ranks measured makes plans: it is kept beyond the job.
 void KeepProfile(const Situation& on, const AdoptPlans& command, Draft* draft) {
   const JobLife& job = on.job;
@@ -42,6 +34,13 @@ void KeepProfile(const Situation& on, const AdoptPlans& command, Draft* draft) {
 }
 
 }  // namespace
+
+bool IsPast(const JobLife& job, const PlanningStep& step) {
+  const Phase& phase = job.phase;
+  return phase.is_gone || IsOver(phase) || job.marks.curve != step.curve_mark ||
+         IsPending(phase) != step.is_pending ||
+         (step.is_pending && phase.sweep_round != step.sweep_round);
+}
 
 std::optional<PlanningStep> NextPlanningStep(const JobLife& job) {
   const Phase& phase = job.phase;
@@ -64,7 +63,7 @@ std::optional<PlanningStep> NextPlanningStep(const JobLife& job) {
 // out.
 Outcome<Draft> DecideOn(const Situation& on, const AdoptPlans& command) {
   Draft draft;
-  if (IsPast(on, command.step)) return draft;
+  if (IsPast(on.job, command.step)) return draft;
   draft.wants_plans = true;
   draft.decision.built = command.built;
   store::CurveRecord record = command.record;
@@ -84,7 +83,7 @@ Outcome<Draft> DecideOn(const Situation& on, const AdoptPlans& command) {
 }
 
 Outcome<Draft> DecideOn(const Situation& on, const GiveUpPlans& command) {
-  if (IsPast(on, command.step)) return Draft();
+  if (IsPast(on.job, command.step)) return Draft();
   if (command.step.is_pending) {
     return GiveUpSweep(
         on, fmt::format("the new profile has no plan, so the old one stays: {}", command.sentence));

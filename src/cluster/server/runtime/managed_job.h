@@ -157,6 +157,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
 
   // What is to be computed next of what the job lacks.
   std::optional<PlanningStep> NextStep() const;
+  // See perseus::server::IsPast().
+  bool IsPast(const PlanningStep& step) const;
   // A share of the present step is done.
   void SetProgress(double share) { progress_ = share; }
   // A step has no result. Whether there are plans already, so that only better ones lack.

@@ -89,6 +89,10 @@ std::optional<PlanningStep> ManagedJob::NextStep() const {
   return strand_.Within([&] { return NextPlanningStep(life_); });
 }
 
+bool ManagedJob::IsPast(const PlanningStep& step) const {
+  return strand_.Within([&] { return server::IsPast(life_, step); });
+}
+
 bool ManagedJob::WantsWork() const {
   return strand_.Within([&] { return LacksPlans(life_.phase); });
 }

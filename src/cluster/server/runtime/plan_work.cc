@@ -84,16 +84,17 @@ bool WorkOnPlans(ManagedJob& job, store::Store& store, const std::function<bool(
   if (!RefreshAndWait(job)) return false;
   std::optional<PlanningStep> step = job.NextStep();
   if (!step) return true;
-  const auto going_on = [&](double share) {
-    job.SetProgress(share);
-    return keep_going() && !job.is_gone();
-  };
-  if (!going_on(0)) return false;
   AdoptPlans made;
   made.step = *std::move(step);
+  // What is past ends at once: what the job wants now waits for this.
+  const auto going_on = [&](double share) {
+    job.SetProgress(share);
+    return keep_going() && !job.IsPast(made.step);
+  };
+  if (!going_on(0)) return false;
   const Result<void> done = Make(store, job.id(), going_on, &made);
   if (done) return DoAndWait(job, std::move(made)).has_value();
-  if (done.error().code == ErrorCode::kCancelled) return job.is_gone();
+  if (done.error().code == ErrorCode::kCancelled) return job.IsPast(made.step);
   if (IsOfStore(done.error())) return false;
   if (job.GiveUpBetterPlans(made.step)) return true;
   return DoAndWait(job, GiveUpPlans{made.step, done.error().message}).has_value();
