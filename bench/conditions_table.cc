@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What the plan that holds under conditions saves, beside the best that the flags
-// without conditions reach: one row of the table in docs/explanation/planning.md for each latency
+// without conditions reach: one row of the table in docs/evidence/planning.md for each latency
 // and noise on four measured pipelines.
 //
 //   PERSEUS_SHARED_DATA=DATA build/release/bench/conditions_table FILE.csv [EFFORT [FILTER]]

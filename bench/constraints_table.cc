@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What plans that hold under conditions save where other constraints are given beside
-// them: a table of docs/explanation/planning.md, on two measured pipelines. 15 ms, 1 % noise,
+// them: a table of docs/evidence/planning.md, on two measured pipelines. 15 ms, 1 % noise,
 // calls predicted, at most 0.1 % slower.
 //
 //   PERSEUS_SHARED_DATA=DATA build/release/bench/constraints_table [MICROBATCHES [EFFORT [FILTER]]]
