@@ -191,18 +191,13 @@ std::shared_ptr<const Curve> PlanMaker::CurveOf(const store::CurveRecord& record
   return curve;
 }
 
-Reading SimulatedGate::Find(const SimulatedRows& rows, const Known& known) const {
+Reading SimulatedGate::Find(const SimulatedRows& rows, const Known& known, Parts parts) const {
   Reading reading;
   reading.known = known;
+  reading.parts = parts;
   reading.is_gone = !rows.is_there;
   if (reading.is_gone) return reading;
-  const store::JobMarks& now = rows.job.marks;
   reading.stored = rows.job;
-  if (now.revision != known.marks.revision) reading.parts = reading.parts | Parts::kPhase;
-  if (now.curve != known.marks.curve) reading.parts = reading.parts | Parts::kPhase | Parts::kCurve;
-  if (now.rows != known.marks.rows) {
-    reading.parts = reading.parts | Parts::kRanks | Parts::kMeasurements;
-  }
   if (!Has(reading.parts, Parts::kCurve)) {
     reading.stored.curve.reset();
   } else if (rows.job.curve) {

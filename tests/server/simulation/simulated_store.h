@@ -58,6 +58,14 @@ class SimulatedGate : public JobStore {
     Written written;
   };
 
+  // A reading looks at the marks first, and then reads what has changed: in between, another
+  // server's commit may change it again.
+  struct PendingRead {
+    Known known;
+    Read read;
+    std::optional<store::Parts> parts;  // None: the marks were not looked at yet.
+  };
+
   explicit SimulatedGate(PlanMaker* maker) : maker_(maker) {}
 
   bool is_shared() const override { return true; }
@@ -66,7 +74,7 @@ class SimulatedGate : public JobStore {
     writes.push_back({std::move(facts), expected_revision, std::move(written)});
   }
   void ReadJob(const std::string& /*id*/, Known known, Read read) override {
-    reads.emplace_back(std::move(known), std::move(read));
+    reads.push_back({std::move(known), std::move(read), std::nullopt});
   }
   void FindProfile(const std::string& /*layout*/, const store::JobRecord& /*record*/,
                    ProfileFound found) override {
@@ -77,12 +85,12 @@ class SimulatedGate : public JobStore {
         [read = std::move(read)] { read(std::vector<store::IterationSummary>()); });
   }
 
-  // What a reading of the rows finds, as they are.
-  Reading Find(const SimulatedRows& rows, const Known& known) const;
+  // What a reading of these parts of the rows finds, as they are.
+  Reading Find(const SimulatedRows& rows, const Known& known, store::Parts parts) const;
 
   std::deque<Write> writes;                     // Not committed yet.
   std::deque<std::function<void()>> answers;    // Of commits, in their order.
-  std::vector<std::pair<Known, Read>> reads;    // Not done yet.
+  std::vector<PendingRead> reads;               // Not done yet.
   std::vector<std::function<void()>> readings;  // Done, and not told of; in any order.
 
  private:

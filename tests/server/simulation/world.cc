@@ -61,6 +61,7 @@ struct World::Server {
   bool is_asked_to_refresh = false;
   bool is_woken = false;
   std::optional<PlanningStep> step;  // That its planner is at.
+  std::int64_t revision = 0;         // The last one of the job that was seen here.
   SimulatedGate gate;
   EventHub events;
   std::unique_ptr<JobContext> context;
@@ -114,6 +115,7 @@ void World::StartServer(Server* server) {
     built.curve = maker_->CurveOf(*synced_.job.curve);
   }
   server->job = std::make_shared<ManagedJob>(server->context.get(), Replay(synced_.job, built));
+  server->revision = 0;
   server->job->Resume({}, /*ask_for_work=*/true);
 }
 
@@ -177,13 +179,19 @@ bool World::StepServer(Server* server, bool may_fail) {
     }
     case 2: {
       if (gate.reads.empty()) return false;
-      const auto [known, read] = std::move(gate.reads.back());
+      SimulatedGate::PendingRead pending = std::move(gate.reads.back());
       gate.reads.pop_back();
       if (may_fail && Chance(5)) {
-        gate.readings.emplace_back(
-            [read] { read(MakeError(ErrorCode::kIo, "the database is away")); });
+        gate.readings.emplace_back([read = std::move(pending.read)] {
+          read(MakeError(ErrorCode::kIo, "the database is away"));
+        });
+      } else if (!pending.parts) {
+        pending.parts = PartsToRead(synced_.job.marks, pending.known.marks);
+        gate.reads.insert(gate.reads.begin(), std::move(pending));
       } else {
-        gate.readings.emplace_back([read, reading = gate.Find(synced_, known)] { read(reading); });
+        gate.readings.emplace_back(
+            [read = std::move(pending.read),
+             reading = gate.Find(synced_, pending.known, *pending.parts)] { read(reading); });
       }
       return true;
     }
@@ -199,7 +207,8 @@ bool World::StepServer(Server* server, bool may_fail) {
       server->job->Tick();
       return false;
     case 5: {
-      if (!std::exchange(server->is_asked_to_refresh, false) && !Chance(10)) return false;
+      const bool is_asked = std::exchange(server->is_asked_to_refresh, false);
+      if (!is_asked && !(may_fail && Chance(10))) return false;
       server->job->Refresh([](const Result<void>&) {});
       return true;
     }
@@ -383,10 +392,16 @@ void World::StepTime() {
   if (Chance(5)) servers_[Below(2)]->skew_seconds = static_cast<double>(Below(5)) - 2;
 }
 
-// No number means two plans, whichever server says it.
+// No number means two plans, whichever server says it, and no server goes back to older rows.
 void World::SeePublished() {
   for (const std::unique_ptr<Server>& server : servers_) {
     if (!server->is_up) continue;
+    const std::int64_t revision = server->job->revision();
+    if (revision < server->revision) {
+      Break(fmt::format("server {} goes back from revision {} to {}", server->number,
+                        server->revision, revision));
+    }
+    server->revision = revision;
     const auto plan = server->job->board().Current();
     if (plan == nullptr || plan->version.version == 0) continue;
     const auto [seen, is_new] =

@@ -55,6 +55,14 @@ void AbsorbRows(const Reading& reading, JobLife* job) {
 
 }  // namespace
 
+Parts PartsToRead(const store::JobMarks& now, const store::JobMarks& known) {
+  Parts parts = Parts::kNone;
+  if (now.revision != known.revision) parts = parts | Parts::kPhase;
+  if (now.curve != known.curve) parts = parts | Parts::kPhase | Parts::kCurve;
+  if (now.rows != known.rows) parts = parts | Parts::kRanks | Parts::kMeasurements;
+  return parts;
+}
+
 Known KnownOf(const JobLife& job) {
   return {.marks = job.marks, .settled_round = job.phase.settled_round, .built = job.phase.built};
 }

@@ -20,6 +20,9 @@ struct Known {
 };
 Known KnownOf(const JobLife& job);
 
+// What a server that knows the rows as of `known` has to read, where the store has those of `now`.
+store::Parts PartsToRead(const store::JobMarks& now, const store::JobMarks& known);
+
 // What one reading found.
 struct Reading {
   Known known;           // Before it.

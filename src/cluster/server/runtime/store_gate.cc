@@ -20,14 +20,6 @@ void Build(const store::StoredJob& stored, Built* built) {
   if (auto curve = Curve::Make(built->job, *stored.curve)) built->curve = *std::move(curve);
 }
 
-Parts PartsToRead(const store::JobMarks& now, const store::JobMarks& known) {
-  Parts parts = Parts::kNone;
-  if (now.revision != known.revision) parts = parts | Parts::kPhase;
-  if (now.curve != known.curve) parts = parts | Parts::kPhase | Parts::kCurve;
-  if (now.rows != known.rows) parts = parts | Parts::kRanks | Parts::kMeasurements;
-  return parts;
-}
-
 // Reads the parts; says so where there is no such job.
 Result<void> ReadParts(store::Store& store, const std::string& id, Reading* reading) {
   auto stored = store.LoadJob(id, reading->parts);
