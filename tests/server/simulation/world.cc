@@ -61,7 +61,7 @@ struct World::Server {
   bool is_asked_to_refresh = false;
   bool is_woken = false;
   std::optional<PlanningStep> step;  // That its planner is at.
-  std::int64_t revision = 0;         // The last one of the job that was seen here.
+  store::JobMarks marks;             // The last ones of the job that were seen here.
   SimulatedGate gate;
   EventHub events;
   std::unique_ptr<JobContext> context;
@@ -115,7 +115,7 @@ void World::StartServer(Server* server) {
     built.curve = maker_->CurveOf(*synced_.job.curve);
   }
   server->job = std::make_shared<ManagedJob>(server->context.get(), Replay(synced_.job, built));
-  server->revision = 0;
+  server->marks = {};
   server->job->Resume({}, /*ask_for_work=*/true);
 }
 
@@ -396,12 +396,12 @@ void World::StepTime() {
 void World::SeePublished() {
   for (const std::unique_ptr<Server>& server : servers_) {
     if (!server->is_up) continue;
-    const std::int64_t revision = server->job->revision();
-    if (revision < server->revision) {
-      Break(fmt::format("server {} goes back from revision {} to {}", server->number,
-                        server->revision, revision));
+    const store::JobMarks marks = server->job->head().marks;
+    if (marks.revision < server->marks.revision || marks.rows < server->marks.rows) {
+      Break(fmt::format("server {} goes back from revision {}, rows {} to {}, {}", server->number,
+                        server->marks.revision, server->marks.rows, marks.revision, marks.rows));
     }
-    server->revision = revision;
+    server->marks = marks;
     const auto plan = server->job->board().Current();
     if (plan == nullptr || plan->version.version == 0) continue;
     const auto [seen, is_new] =
