@@ -477,7 +477,8 @@ void World::Settle() {
 void World::CheckEnd() {
   Built built;
   if (synced_.job.curve) built = {maker_->job(), nullptr, maker_->CurveOf(*synced_.job.curve)};
-  const std::string durable = TextOf(Replay(synced_.job, built));
+  const JobLife facts = Replay(synced_.job, built);
+  const std::string durable = TextOf(facts);
   for (const std::unique_ptr<Server>& server : servers_) {
     const std::string live = TextOf(server->job->Life());
     if (live != durable) {
@@ -502,6 +503,14 @@ void World::CheckEnd() {
   }
   const store::JobState state = synced_.job.job.state;
   const bool needs_ranks = state == store::JobState::kProfiling;
+  if (state == store::JobState::kRunning) {
+    const Assignment wanted = AssignmentAt(facts, facts.phase, day_seconds_);
+    const store::PlanVersion& there = facts.phase.version;
+    if (there.version == 0 || there.plan != wanted.plan || there.exceptions != wanted.exceptions) {
+      return Break(fmt::format("version {} is {}, and target and stragglers ask for plan {}",
+                               there.version, TextOf(there), wanted.plan));
+    }
+  }
   const std::int64_t last = synced_.job.version ? synced_.job.version->version : 0;
   for (Rank& rank : ranks_) {
     if (state == store::JobState::kFinished) break;
