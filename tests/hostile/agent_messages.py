@@ -48,10 +48,13 @@ class Agent:
         The programs.
     folder
         Where everything goes.
+    make
+        Whether the GPUs are made; else they are those of an agent before.
     """
 
-    def __init__(self, binary: Path, make_gpus: Path, folder: Path) -> None:
-        subprocess.run([make_gpus, folder / "gpus", GPUS], check=True)
+    def __init__(self, binary: Path, make_gpus: Path, folder: Path, *, make: bool = True) -> None:
+        if make:
+            subprocess.run([make_gpus, folder / "gpus", GPUS], check=True)
         self._binary = binary
         self._socket = folder / "agent.sock"
         command = [str(binary), "agent", "run", "--driver", f"simulated:{folder / 'gpus'}"]
@@ -63,6 +66,11 @@ class Agent:
             assert time.monotonic() < deadline
             assert self._process.poll() is None
             time.sleep(0.01)
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the process."""
+        return self._process.pid
 
     def connect(self) -> socket.socket:
         """Open a connection; refused is for later."""

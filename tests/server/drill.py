@@ -13,6 +13,9 @@ With --store postgresql (or pgbouncer: through that in transaction mode) the
 thread speaks to --servers servers on one PostgreSQL through a balancer that hands
 every request to the next; at a random moment one of them or PostgreSQL gets
 SIGKILL, while the thread goes on.
+
+With --stops 50 (and --store postgresql or pgbouncer) nobody is killed: one of two servers
+is stopped so often, with requests at it whose clients give up; see stops.py.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 from cluster import Cluster
 from serving import GoneError, Server
+from stops import run_stops
 
 PROFILE = "stage,instruction,frequency,time,energy\n" + "".join(
     f"{stage},{name},{clock},{base * 1400 / clock},{100 * base * (clock / 1400) ** 2}\n"
@@ -394,8 +398,17 @@ def main() -> int:
     kinds = ("sqlite", "postgresql", "pgbouncer")
     parser.add_argument("--store", choices=kinds, default="sqlite")
     parser.add_argument("--servers", type=int, default=2, help="on one PostgreSQL")
+    parser.add_argument("--stops", type=int, default=0, help="SIGSTOP instead of kills")
     arguments = parser.parse_args()
     binary = Path(arguments.perseus)
+    if arguments.stops > 0:
+        if arguments.store == "sqlite":
+            parser.error("--stops needs two servers: --store postgresql or pgbouncer")
+        job = {"job": SETTINGS, "profile_csv": PROFILE}
+        pooled = arguments.store == "pgbouncer"
+        overwritten = run_stops(binary, arguments.stops, arguments.seed, job, pooled)
+        print("\n".join([*overwritten, f"{arguments.stops} stops, {len(overwritten)} overwrote"]))
+        return 1 if overwritten else 0
     if arguments.store == "sqlite":
         drill = run(binary, arguments.kills, arguments.seed, arguments.plan_seconds)
     else:

@@ -29,6 +29,7 @@ import drill
 import postgres
 from drill import PROFILE, RANKS, SETTINGS
 from serving import Server
+from stops import run_stops
 
 BINARY = Path(os.environ.get("PERSEUS_BINARY", "build/release/src/cli/perseus"))
 ZEUS_PLAN = "[[('forward', 1410), ('backward', 1200)], [('forward', 1000), ('backward', 1410)]]\n"
@@ -75,6 +76,15 @@ def test_nothing_is_lost_of_what_servers_on_postgresql_acknowledged(
         pytest.skip(missing)
     done = drill.run_cluster(BINARY, kills, seed=5, servers=servers, pooled=pooled)
     assert done.acknowledged > 10
+
+
+@pytest.mark.xfail(reason="a rank that was registered just before a stop", strict=False)
+def test_a_stopped_server_overwrites_nothing() -> None:
+    """Three stops; 50: python tests/server/drill.py --store postgresql --stops 50."""
+    if missing := postgres.why_missing():
+        pytest.skip(missing)
+    job = {"job": SETTINGS, "profile_csv": PROFILE}
+    assert run_stops(BINARY, 3, 1, job, pooled=False) == []
 
 
 def test_a_server_stops_though_it_computes(tmp_path: Path) -> None:
