@@ -16,6 +16,10 @@ target_compile_options(perseus_options INTERFACE -Wall -Wextra -Wpedantic -ffp-c
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(perseus_options INTERFACE -Wno-restrict)
 endif()
+# Who touches a member says that it holds its lock (src/base/common/mutex.h).
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(perseus_options INTERFACE -Wthread-safety -Wthread-safety-beta)
+endif()
 if(PERSEUS_WERROR)
   target_compile_options(perseus_options INTERFACE -Werror)
 endif()

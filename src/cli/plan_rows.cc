@@ -7,11 +7,12 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "common/mutex.h"
 
 namespace perseus::cli {
 namespace {
@@ -61,6 +62,7 @@ class RowQueue {
     progress.rest();
     for (std::thread& helper : helpers_) helper.join();
     helpers_.clear();
+    const MutexLock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
   }
 
@@ -76,7 +78,7 @@ class RowQueue {
       }
     } catch (...) {
       Stop();
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!failure_) failure_ = std::current_exception();
     }
   }
@@ -86,8 +88,8 @@ class RowQueue {
   const double effort_;
   std::vector<Row>& rows_;
   std::atomic<int> next_ = 0;
-  std::mutex mutex_;
-  std::exception_ptr failure_;  // The first.
+  Mutex mutex_;
+  std::exception_ptr failure_ PERSEUS_GUARDED_BY(mutex_);  // The first.
   std::vector<std::thread> helpers_;
 };
 

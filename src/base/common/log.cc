@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <condition_variable>
 #include <ctime>
 #include <deque>
 #include <nlohmann/json.hpp>
@@ -97,17 +96,35 @@ struct Log::Queue {
       : format(options.format), most_lines(options.most_waiting), sink(std::move(to)) {}
 
   void Put(std::string line) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (lines.size() >= most_lines) {
       ++left_out;
       return;
     }
     lines.push_back(std::move(line));
-    changed.notify_all();
+    changed.NotifyAll();
+  }
+
+  // Has all lines written; waits for the last at most so long. False: the sink hangs.
+  bool Stop(std::chrono::milliseconds patience) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    const MutexLock lock(mutex);
+    stopping = true;
+    changed.NotifyAll();
+    while (!ended && changed.WaitUntil(mutex, until)) {
+    }
+    return ended;
+  }
+
+  void Flush(std::chrono::milliseconds patience) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    const MutexLock lock(mutex);
+    while ((!lines.empty() || is_writing) && changed.WaitUntil(mutex, until)) {
+    }
   }
 
   // The next line; where too many waited meanwhile, how many of them are lost comes last.
-  std::optional<std::string> TakeLine() {
+  std::optional<std::string> TakeLine() PERSEUS_REQUIRES(mutex) {
     if (!lines.empty()) {
       std::string line = std::move(lines.front());
       lines.pop_front();
@@ -119,32 +136,33 @@ struct Log::Queue {
   }
 
   void WriteAll() {
-    std::unique_lock lock(mutex);
+    const MutexLock lock(mutex);
     while (true) {
-      changed.wait(lock, [this] { return stopping || !lines.empty() || left_out > 0; });
+      while (!stopping && lines.empty() && left_out == 0) changed.Wait(mutex);
       const std::optional<std::string> line = TakeLine();
       if (!line) break;
       is_writing = true;
-      lock.unlock();
-      sink(*line);
-      lock.lock();
+      {
+        const MutexUnlock unlocked(mutex);
+        sink(*line);
+      }
       is_writing = false;
-      changed.notify_all();
+      changed.NotifyAll();
     }
     ended = true;
-    changed.notify_all();
+    changed.NotifyAll();
   }
 
   const LogFormat format;
   const std::size_t most_lines;
   const Sink sink;
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::string> lines;
-  std::int64_t left_out = 0;
-  bool is_writing = false;
-  bool stopping = false;
-  bool ended = false;
+  Mutex mutex;
+  ConditionVariable changed;
+  std::deque<std::string> lines PERSEUS_GUARDED_BY(mutex);
+  std::int64_t left_out PERSEUS_GUARDED_BY(mutex) = 0;
+  bool is_writing PERSEUS_GUARDED_BY(mutex) = false;
+  bool stopping PERSEUS_GUARDED_BY(mutex) = false;
+  bool ended PERSEUS_GUARDED_BY(mutex) = false;
 };
 
 Log::Log(Sink sink, LogOptions options)
@@ -154,24 +172,14 @@ Log::Log(Sink sink, LogOptions options)
       tokens_(options.lines_per_second * kBurstSeconds) {}
 
 Log::~Log() {
-  std::unique_lock lock(queue_->mutex);
-  queue_->stopping = true;
-  queue_->changed.notify_all();
-  const bool ended =
-      queue_->changed.wait_for(lock, kLastPatience, [this] { return queue_->ended; });
-  lock.unlock();
-  if (ended) {
+  if (queue_->Stop(kLastPatience)) {
     writer_.join();
   } else {
     writer_.detach();
   }
 }
 
-void Log::Flush(std::chrono::milliseconds patience) {
-  std::unique_lock lock(queue_->mutex);
-  queue_->changed.wait_for(lock, patience,
-                           [this] { return queue_->lines.empty() && !queue_->is_writing; });
-}
+void Log::Flush(std::chrono::milliseconds patience) { queue_->Flush(patience); }
 
 bool Log::MayWrite(LogLevel level) {
   if (options_.lines_per_second <= 0) return true;
@@ -190,7 +198,7 @@ void Log::Write(LogLevel level, std::string_view event, const std::vector<LogFie
   if (level < options_.least) return;
   std::int64_t left_out = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!MayWrite(level)) {
       ++left_out_;
       return;

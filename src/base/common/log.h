@@ -10,12 +10,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include "common/mutex.h"
 
 namespace perseus {
 
@@ -89,16 +90,17 @@ class Log {
  private:
   struct Queue;
 
-  bool MayWrite(LogLevel level);
+  bool MayWrite(LogLevel level) PERSEUS_REQUIRES(mutex_);
 
   const LogOptions options_;
   const std::shared_ptr<Queue> queue_;  // Outlives this where the sink hangs.
   std::thread writer_;
 
-  std::mutex mutex_;
-  double tokens_;
-  std::chrono::steady_clock::time_point refilled_ = std::chrono::steady_clock::now();
-  std::int64_t left_out_ = 0;
+  Mutex mutex_;
+  double tokens_ PERSEUS_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point refilled_ PERSEUS_GUARDED_BY(mutex_) =
+      std::chrono::steady_clock::now();
+  std::int64_t left_out_ PERSEUS_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace perseus

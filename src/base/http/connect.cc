@@ -15,11 +15,11 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "common/mutex.h"
 #include "http/worker_pool.h"
 
 namespace perseus::http {
@@ -61,9 +61,9 @@ Addresses Resolve(const std::string& host, int port, int flags, int* error) {
 // Shared with the thread that looks a name up.
 struct Lookup {
   FileDescriptor done;  // An eventfd.
-  std::mutex mutex;
-  Addresses addresses{nullptr, ::freeaddrinfo};
-  int error = 0;
+  Mutex mutex;
+  Addresses addresses PERSEUS_GUARDED_BY(mutex){nullptr, ::freeaddrinfo};
+  int error PERSEUS_GUARDED_BY(mutex) = 0;
 };
 
 Result<Addresses> LookUp(const Endpoint& endpoint, Deadline deadline, const CancelSignal& cancel) {
@@ -76,7 +76,7 @@ Result<Addresses> LookUp(const Endpoint& endpoint, Deadline deadline, const Canc
   QuietThread([lookup, host = endpoint.host, port = endpoint.port] {
     int outcome = 0;
     Addresses addresses = Resolve(host, port, AI_ADDRCONFIG, &outcome);
-    const std::lock_guard lock(lookup->mutex);
+    const MutexLock lock(lookup->mutex);
     lookup->addresses = std::move(addresses);
     lookup->error = outcome;
     ::eventfd_write(lookup->done.get(), 1);
@@ -89,7 +89,7 @@ Result<Addresses> LookUp(const Endpoint& endpoint, Deadline deadline, const Canc
     case Waited::kReady:
       break;
   }
-  const std::lock_guard lock(lookup->mutex);
+  const MutexLock lock(lookup->mutex);
   if (!lookup->addresses) {
     return Unreachable(endpoint,
                        fmt::format("its name is not known ({})", ::gai_strerror(lookup->error)));

@@ -59,13 +59,13 @@ Exchange::Exchange(std::weak_ptr<ServerCore> core, std::weak_ptr<Connection> con
 
 void Exchange::MarkGone() {
   alive_.store(false, std::memory_order_relaxed);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   socket_ = -1;
 }
 
 void Exchange::MarkAnswered() {
   answered_.store(true);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   socket_ = -1;
 }
 
@@ -75,7 +75,7 @@ bool Exchange::wanted() {
   const std::weak_ptr<ServerCore> none;
   if (!core_.owner_before(none) && !none.owner_before(core_)) return alive();
   if (!core || core->stops.Count() != stops_before_) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return socket_ >= 0 && !IsClosedByPeer(socket_);
 }
 

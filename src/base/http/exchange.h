@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "common/mutex.h"
 #include "http/message.h"
 
 namespace perseus::http {
@@ -52,8 +52,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::weak_ptr<Connection> connection_;
   const std::uint64_t serial_;
   const std::uint64_t stops_before_;
-  std::mutex mutex_;  // Of `socket_`, which is open while it is held.
-  int socket_;        // -1: no longer known.
+  Mutex mutex_;                            // The socket is open while it is held.
+  int socket_ PERSEUS_GUARDED_BY(mutex_);  // -1: no longer known.
   std::atomic<bool> answered_ = false;
   std::atomic<bool> alive_ = true;
 };

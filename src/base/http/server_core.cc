@@ -76,14 +76,14 @@ Result<void> ServerCore::Load() {
     if (!loaded) return tl::unexpected(loaded.error());
     tls = *std::move(loaded);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   tokens_ = std::move(tokens);
   tls_ = std::move(tls);
   return {};
 }
 
 void ServerCore::SetRouter(Router router) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   routers_.push_back(std::make_unique<const Router>(std::move(router)));
   router_.store(routers_.back().get(), std::memory_order_release);
   is_starting_.store(false, std::memory_order_release);
@@ -94,19 +94,19 @@ std::string_view ServerCore::starting() const {
 }
 
 std::shared_ptr<const TokenSet> ServerCore::tokens() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return tokens_;
 }
 
 std::optional<TlsContext> ServerCore::tls() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return tls_;
 }
 
 void ServerCore::Report(const std::string& sentence) {
   if (!options.on_problem) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const SteadyClock::time_point now = SteadyClock::now();
     if (now - last_report_ < kReportPause) return;
     last_report_ = now;
@@ -247,8 +247,8 @@ void ServerCore::ConnectionClosed(bool was_refused) {
   if (was_refused) --counters.refused_now;
   if (counters.connections_now.fetch_sub(1) != 1 || !is_stopping()) return;
   // Under the lock, or Stop() could look before and wait after.
-  const std::lock_guard lock(mutex_);
-  closed_.notify_all();
+  const MutexLock lock(mutex_);
+  closed_.NotifyAll();
 }
 
 void ServerCore::After(double seconds, std::function<void()> f) {
@@ -283,9 +283,10 @@ void ServerCore::Stop(double grace_seconds) {
       });
     }
     if (is_serving) {
-      std::unique_lock lock(mutex_);
-      closed_.wait_for(lock, ToDuration(grace_seconds),
-                       [this] { return counters.connections_now.load() == 0; });
+      const auto until = SteadyClock::now() + ToDuration(grace_seconds);
+      const MutexLock lock(mutex_);
+      while (counters.connections_now.load() != 0 && closed_.WaitUntil(mutex_, until)) {
+      }
     }
     workers.Stop();
     for (const std::unique_ptr<IoLoop>& loop : loops_) {

@@ -10,7 +10,6 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -21,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/mutex.h"
 #include "http/listener.h"
 #include "http/router.h"
 #include "http/server.h"
@@ -119,12 +119,13 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void Tick(IoLoop* loop);
   void LookAfterStop(IoLoop* loop);
 
-  mutable std::mutex mutex_;  // Of what follows, up to the empty line.
-  std::shared_ptr<const TokenSet> tokens_;
-  std::optional<TlsContext> tls_;
-  std::condition_variable closed_;
-  SteadyClock::time_point last_report_;
-  std::vector<std::unique_ptr<const Router>> routers_;  // The last one is in use.
+  mutable Mutex mutex_;
+  ConditionVariable closed_;
+  std::shared_ptr<const TokenSet> tokens_ PERSEUS_GUARDED_BY(mutex_);
+  std::optional<TlsContext> tls_ PERSEUS_GUARDED_BY(mutex_);
+  SteadyClock::time_point last_report_ PERSEUS_GUARDED_BY(mutex_);
+  // The last one is in use.
+  std::vector<std::unique_ptr<const Router>> routers_ PERSEUS_GUARDED_BY(mutex_);
 
   std::atomic<const Router*> router_;
   std::atomic<bool> is_starting_;

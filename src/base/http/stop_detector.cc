@@ -28,21 +28,21 @@ StopDetector::StopDetector(std::function<std::int64_t()> now_ns)
 void StopDetector::Start() {
   beat_ns_.store(now_ns_());
   thread_ = QuietThread([this] {
-    std::unique_lock lock(mutex_);
-    while (!stop_.wait_for(lock, kBeat, [this] { return stopping_; })) {
-      lock.unlock();
+    const MutexLock lock(mutex_);
+    while (!stopping_) {
+      if (stop_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kBeat)) continue;
+      const MutexUnlock unlocked(mutex_);
       Beat();
-      lock.lock();
     }
   });
 }
 
 void StopDetector::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  stop_.notify_all();
+  stop_.NotifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -63,7 +63,7 @@ std::uint64_t StopDetector::Count() {
 
 // Once for each gap, whoever sees it.
 void StopDetector::Note(std::int64_t now_ns) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::int64_t gap = now_ns - beat_ns_.load();
   if (gap <= kShortestNs) return;
   last_ns_.store(gap);

@@ -5,11 +5,11 @@
 #define PERSEUS_HTTP_STOP_DETECTOR_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "common/mutex.h"
 
 namespace perseus::http {
 
@@ -49,9 +49,9 @@ class StopDetector {
   std::atomic<std::int64_t> last_ns_ = 0;
   std::atomic<std::uint64_t> count_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  ConditionVariable stop_;
+  bool stopping_ PERSEUS_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -28,23 +28,23 @@ WorkerPool::~WorkerPool() { Stop(); }
 
 void WorkerPool::Post(std::function<void()> f) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopped_) return;
     queue_.push_back(std::move(f));
     waiting_.store(queue_.size(), std::memory_order_relaxed);
   }
-  filled_.notify_one();
+  filled_.NotifyOne();
 }
 
 void WorkerPool::Stop() {
   std::deque<std::function<void()>> dropped;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
     dropped.swap(queue_);
     waiting_.store(0, std::memory_order_relaxed);
   }
-  filled_.notify_all();
+  filled_.NotifyAll();
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
@@ -54,8 +54,8 @@ void WorkerPool::Run() {
   for (;;) {
     std::function<void()> f;
     {
-      std::unique_lock lock(mutex_);
-      filled_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
+      const MutexLock lock(mutex_);
+      while (!stopped_ && queue_.empty()) filled_.Wait(mutex_);
       if (stopped_) return;
       f = std::move(queue_.front());
       queue_.pop_front();

@@ -5,13 +5,13 @@
 #define PERSEUS_HTTP_WORKER_POOL_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "common/mutex.h"
 
 namespace perseus::http {
 
@@ -37,10 +37,10 @@ class WorkerPool {
  private:
   void Run();
 
-  std::mutex mutex_;
-  std::condition_variable filled_;
-  std::deque<std::function<void()>> queue_;
-  bool stopped_ = false;
+  Mutex mutex_;
+  ConditionVariable filled_;
+  std::deque<std::function<void()>> queue_ PERSEUS_GUARDED_BY(mutex_);
+  bool stopped_ PERSEUS_GUARDED_BY(mutex_) = false;
   std::atomic<std::size_t> waiting_ = 0;
   std::vector<std::thread> threads_;
 };

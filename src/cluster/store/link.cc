@@ -9,7 +9,6 @@
 #include <exception>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -72,7 +71,7 @@ bool Link::WaitForConnection() {
 }
 
 std::optional<Failure> Link::Try(const std::string& begin, double seconds, const Work& work) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::optional<Failure> failure = TryOnce(begin, seconds, work);
   const bool is_lost = failure && failure->kind == FaultKind::kLost;
   if (!is_lost) {
@@ -85,17 +84,14 @@ std::optional<Failure> Link::Try(const std::string& begin, double seconds, const
 
 std::optional<Failure> Link::TryOnce(const std::string& begin, double seconds, const Work& work) {
   bool is_ending = false;
-  const auto run = [&] {
+  Failure failure;
+  try {
     if (session_ == nullptr) session_ = Connect();
     const Watchdog::Watch watch(watchdog_, backend_->SocketOf(*session_), seconds);
     *session_ << begin;
     work(*session_);
     is_ending = true;
     *session_ << backend_->Commit();
-  };
-  Failure failure;
-  try {
-    run();
     return std::nullopt;
   } catch (Unconnected& none) {
     return Failure{.kind = none.fault.kind, .error = std::move(none.fault.error)};
@@ -131,7 +127,7 @@ void Link::RollBack() {
 }
 
 bool Link::IsAway() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return lost_since_ && Clock::now() - *lost_since_ > std::chrono::duration<double>(kWaitSeconds);
 }
 

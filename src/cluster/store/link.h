@@ -12,11 +12,11 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "common/mutex.h"
 #include "perseus/result.h"
 #include "store/backend.h"
 #include "store/watchdog.h"
@@ -69,20 +69,20 @@ class Link {
     Fault fault = {};  // Where there is none.
   };
 
-  // With mutex_ held:
-  std::optional<Failure> TryOnce(const std::string& begin, double seconds, const Work& work);
-  std::unique_ptr<soci::session> Connect();
-  bool WaitForConnection();
-  void RollBack();
+  std::optional<Failure> TryOnce(const std::string& begin, double seconds, const Work& work)
+      PERSEUS_REQUIRES(mutex_);
+  std::unique_ptr<soci::session> Connect() PERSEUS_REQUIRES(mutex_);
+  bool WaitForConnection() PERSEUS_REQUIRES(mutex_);
+  void RollBack() PERSEUS_REQUIRES(mutex_);
 
   const std::shared_ptr<const Backend> backend_;
   Watchdog* const watchdog_;
   std::function<bool()> keep_going_;
-  std::mutex mutex_;  // Of all below.
-  std::unique_ptr<soci::session> session_;
+  Mutex mutex_;
+  std::unique_ptr<soci::session> session_ PERSEUS_GUARDED_BY(mutex_);
   // A connection that took too long; it may come yet.
-  std::future<Connection> connecting_;
-  std::optional<Clock::time_point> lost_since_;
+  std::future<Connection> connecting_ PERSEUS_GUARDED_BY(mutex_);
+  std::optional<Clock::time_point> lost_since_ PERSEUS_GUARDED_BY(mutex_);
 };
 
 // How long to wait before the next try: doubles up to a limit.

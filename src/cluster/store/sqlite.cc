@@ -18,7 +18,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +27,7 @@
 
 #include "common/boot_clock.h"
 #include "common/file_descriptor.h"
+#include "common/mutex.h"
 #include "store/schema.h"
 
 namespace perseus::store {
@@ -202,7 +202,7 @@ class Sqlite : public Backend {
   bool is_shared() const override { return false; }
 
   std::optional<Error> WhyLost() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (std::size_t i = 0; i < watched_.size(); ++i) {
       if (!ids_[i] || IdOf(watched_[i]) == ids_[i]) continue;
       return Error{ErrorCode::kIo,
@@ -277,7 +277,7 @@ class Sqlite : public Backend {
  private:
   // As the first connection finds them.
   void RememberFiles() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (std::size_t i = 0; i < watched_.size(); ++i) {
       if (!ids_[i]) ids_[i] = IdOf(watched_[i]);
     }
@@ -287,8 +287,8 @@ class Sqlite : public Backend {
   const FileDescriptor lock_;  // Of FILE.lock; given back by the kernel, however we end.
   // Whose loss loses the store: the database, its log and the lock.
   std::array<std::string, 3> watched_;
-  mutable std::mutex mutex_;
-  mutable std::array<std::optional<FileId>, 3> ids_;
+  mutable Mutex mutex_;
+  mutable std::array<std::optional<FileId>, 3> ids_ PERSEUS_GUARDED_BY(mutex_);
 };
 
 // A file that another program made must stay as it is, without even a lock beside

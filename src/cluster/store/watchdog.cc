@@ -6,39 +6,38 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <mutex>
 
 namespace perseus::store {
 
 Watchdog::Watch::Watch(Watchdog* watchdog, int socket, double seconds)
     : watchdog_(watchdog), socket_(socket) {
   if (socket_ < 0) return;
-  const std::lock_guard lock(watchdog_->mutex_);
+  const MutexLock lock(watchdog_->mutex_);
   watchdog_->deadlines_[socket_] = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                       std::chrono::duration<double>(seconds));
   if (!watchdog_->thread_.joinable()) {
     watchdog_->thread_ = std::thread([watchdog = watchdog_] { watchdog->ShutDownLateOnes(); });
   }
-  watchdog_->wake_.notify_one();
+  watchdog_->wake_.NotifyOne();
 }
 
 Watchdog::Watch::~Watch() {
   if (socket_ < 0) return;
-  const std::lock_guard lock(watchdog_->mutex_);
+  const MutexLock lock(watchdog_->mutex_);
   watchdog_->deadlines_.erase(socket_);
 }
 
 Watchdog::~Watchdog() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   if (thread_.joinable()) thread_.join();
 }
 
 void Watchdog::ShutDownLateOnes() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!stopping_) {
     Clock::time_point next = Clock::time_point::max();
     for (auto entry = deadlines_.begin(); entry != deadlines_.end();) {
@@ -52,9 +51,9 @@ void Watchdog::ShutDownLateOnes() {
       entry = deadlines_.erase(entry);
     }
     if (next == Clock::time_point::max()) {
-      wake_.wait(lock);
+      wake_.Wait(mutex_);
     } else {
-      wake_.wait_until(lock, next);
+      wake_.WaitUntil(mutex_, next);
     }
   }
 }

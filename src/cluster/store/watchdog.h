@@ -5,10 +5,10 @@
 #define PERSEUS_STORE_WATCHDOG_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <thread>
+
+#include "common/mutex.h"
 
 namespace perseus::store {
 
@@ -40,11 +40,11 @@ class Watchdog {
   using Clock = std::chrono::steady_clock;
   void ShutDownLateOnes();
 
-  std::mutex mutex_;  // Of all below.
-  std::condition_variable wake_;
-  std::map<int, Clock::time_point> deadlines_;  // By socket.
-  bool stopping_ = false;
-  std::thread thread_;
+  Mutex mutex_;
+  ConditionVariable wake_;
+  std::map<int, Clock::time_point> deadlines_ PERSEUS_GUARDED_BY(mutex_);  // By socket.
+  bool stopping_ PERSEUS_GUARDED_BY(mutex_) = false;
+  std::thread thread_ PERSEUS_GUARDED_BY(mutex_);
 };
 
 }  // namespace perseus::store

@@ -12,7 +12,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
@@ -82,12 +81,12 @@ Writer::Writer(std::shared_ptr<const Backend> backend, Link* link, std::string s
 
 Writer::~Writer() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  wake_writer_.notify_all();
+  wake_writer_.NotifyAll();
   writer_.join();
-  wake_notifier_.notify_all();
+  wake_notifier_.NotifyAll();
   notifier_.join();
 }
 
@@ -97,10 +96,10 @@ void Writer::AddEntry(Entry entry) {
   }
   if (!entry.request.deadline) entry.request.deadline = BootClock::now() + kRequestPatience;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     entries_.push_back(std::move(entry));
   }
-  wake_writer_.notify_one();
+  wake_writer_.NotifyOne();
 }
 
 void Writer::Add(Request request, WrittenCallback written) {
@@ -119,7 +118,7 @@ Result<JobMarks> Writer::Write(Request request) {
 
 StoreCounters Writer::counters() const {
   const std::optional<Error> lost = backend_->WhyLost();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   StoreCounters counters = counters_;
   counters.is_failing = lost || (failed_at_ && Clock::now() - *failed_at_ <
                                                    std::chrono::duration<double>(kFailingSeconds));
@@ -128,12 +127,12 @@ StoreCounters Writer::counters() const {
 }
 
 void Writer::WriteAll() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (true) {
     // Callbacks may write, so that there is an end only after the last of them.
-    wake_writer_.wait(lock, [this] {
-      return !entries_.empty() || (stopping_ && acknowledgements_.empty() && !is_notifying_);
-    });
+    while (entries_.empty() && (!stopping_ || !acknowledgements_.empty() || is_notifying_)) {
+      wake_writer_.Wait(mutex_);
+    }
     if (entries_.empty()) {
       written_all_ = true;
       return;
@@ -142,9 +141,8 @@ void Writer::WriteAll() {
     std::vector<Entry> batch(std::make_move_iterator(entries_.begin()),
                              std::make_move_iterator(entries_.begin() + count));
     entries_.erase(entries_.begin(), entries_.begin() + count);
-    lock.unlock();
+    const MutexUnlock unlocked(mutex_);
     CommitBatch(&batch);
-    lock.lock();
   }
 }
 
@@ -203,8 +201,11 @@ bool Writer::MayTryAgain(const Failure& failure, bool is_repeatable, Clock::time
 
 // False: the store is closing.
 bool Writer::Pause(std::chrono::milliseconds time) {
-  std::unique_lock lock(mutex_);
-  return !wake_writer_.wait_for(lock, time, [this] { return stopping_; });
+  const Clock::time_point until = Clock::now() + time;
+  const MutexLock lock(mutex_);
+  while (!stopping_ && wake_writer_.WaitUntil(mutex_, until)) {
+  }
+  return !stopping_;
 }
 
 double Writer::SecondsFor(std::span<Entry* const> entries) {
@@ -272,7 +273,7 @@ std::vector<Writer::Entry*> Writer::Punctual(std::span<Entry* const> entries) co
 std::optional<Failure> Writer::Commit(std::span<Entry* const> entries) {
   std::size_t facts = 0;
   std::optional<Failure> failure = TryToCommit(entries, &facts);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!failure) {
     counters_.facts += facts;
     ++counters_.commits;
@@ -289,7 +290,7 @@ std::optional<Failure> Writer::Commit(std::span<Entry* const> entries) {
 void Writer::Acknowledge(Entry* entry) {
   const Result<JobMarks>& result = *entry->result;
   if (!result) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (result.error().code == ErrorCode::kConflict && entry->request.expected_revision) {
       ++counters_.conflicts;
     } else {
@@ -303,10 +304,10 @@ void Writer::Acknowledge(Entry* entry) {
     return;
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     acknowledgements_.push_back({std::move(entry->written), result});
   }
-  wake_notifier_.notify_one();
+  wake_notifier_.NotifyOne();
 }
 
 void Writer::TellNews(const std::vector<Entry>& batch) const {
@@ -336,19 +337,20 @@ void Writer::Notify(const Acknowledgement& next) const {
 }
 
 void Writer::NotifyAll() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (true) {
-    wake_notifier_.wait(lock, [this] { return written_all_ || !acknowledgements_.empty(); });
+    while (!written_all_ && acknowledgements_.empty()) wake_notifier_.Wait(mutex_);
     if (acknowledgements_.empty()) return;
     Acknowledgement next = std::move(acknowledgements_.front());
     acknowledgements_.pop_front();
     is_notifying_ = true;
-    lock.unlock();
-    Notify(next);
-    next = {};  // What the callback holds goes now, not with the next one.
-    lock.lock();
+    {
+      const MutexUnlock unlocked(mutex_);
+      Notify(next);
+      next = {};  // What the callback holds goes now, not with the next one.
+    }
     is_notifying_ = false;
-    if (stopping_) wake_writer_.notify_all();
+    if (stopping_) wake_writer_.NotifyAll();
   }
 }
 

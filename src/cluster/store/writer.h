@@ -5,18 +5,17 @@
 #define PERSEUS_STORE_WRITER_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/mutex.h"
 #include "perseus/result.h"
 #include "store/link.h"
 #include "store/store.h"
@@ -84,16 +83,16 @@ class Writer {
   const ProblemCallback on_problem_;
   const NewsCallback on_news_;
 
-  mutable std::mutex mutex_;  // Of all below.
-  std::condition_variable wake_writer_;
-  std::condition_variable wake_notifier_;
-  std::deque<Entry> entries_;
-  std::deque<Acknowledgement> acknowledgements_;
-  StoreCounters counters_;
-  std::optional<Clock::time_point> failed_at_;
-  bool stopping_ = false;
-  bool written_all_ = false;
-  bool is_notifying_ = false;
+  mutable Mutex mutex_;
+  ConditionVariable wake_writer_;
+  ConditionVariable wake_notifier_;
+  std::deque<Entry> entries_ PERSEUS_GUARDED_BY(mutex_);
+  std::deque<Acknowledgement> acknowledgements_ PERSEUS_GUARDED_BY(mutex_);
+  StoreCounters counters_ PERSEUS_GUARDED_BY(mutex_);
+  std::optional<Clock::time_point> failed_at_ PERSEUS_GUARDED_BY(mutex_);
+  bool stopping_ PERSEUS_GUARDED_BY(mutex_) = false;
+  bool written_all_ PERSEUS_GUARDED_BY(mutex_) = false;
+  bool is_notifying_ PERSEUS_GUARDED_BY(mutex_) = false;
 
   std::thread writer_;
   std::thread notifier_;

@@ -39,10 +39,10 @@ std::int64_t Microseconds(std::chrono::steady_clock::duration duration) {
 }  // namespace
 
 void GpuLoop::Lock(int mhz, const Ticket& ticket) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Supersede();
   wanted_ = {NearestClock(gpu_->info().clocks_mhz, mhz), ticket};
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 void GpuLoop::Supersede() {
@@ -53,7 +53,7 @@ void GpuLoop::Supersede() {
 }
 
 void GpuLoop::Release(const Ticket& ticket, bool force) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Supersede();
   // A call that is under way may be locking the clock: then is_dirty_ is set.
   if (!is_dirty_ && !force) {
@@ -63,22 +63,22 @@ void GpuLoop::Release(const Ticket& ticket, bool force) {
   must_release_ = true;
   retry_at_ = {};
   releasers_.push_back(ticket);
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 void GpuLoop::Read(Tickets GpuLoop::*readers, const Ticket& ticket) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   (this->*readers).push_back(ticket);
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 bool GpuLoop::HoldsClock() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return wanted_.has_value() || (is_dirty_ && !must_release_);
 }
 
 GpuStatus GpuLoop::Status() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   GpuStatus status;
   status.uuid = gpu_->info().uuid;
   status.name = gpu_->info().name;
@@ -100,25 +100,31 @@ GpuStatus GpuLoop::Status() const {
 }
 
 void GpuLoop::BeginStop() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stopping_ = true;
   Supersede();
   must_release_ = is_dirty_;
   retry_at_ = {};
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 bool GpuLoop::WaitForEnd(Clock::time_point deadline) {
-  Guard guard(mutex_);
-  return ended_changed_.wait_until(guard, deadline, [this] { return ended_; });
+  const MutexLock lock(mutex_);
+  while (!ended_ && ended_changed_.WaitUntil(mutex_, deadline)) {
+  }
+  return ended_;
 }
 
 template <typename Call>
-auto GpuLoop::CallDriver(Guard* guard, const Call& call) {
+auto GpuLoop::WithoutLock(const Call& call) {
+  const MutexUnlock unlocked(mutex_);
+  return call();
+}
+
+template <typename Call>
+auto GpuLoop::CallDriver(const Call& call) {
   call_began_ = Clock::now();
-  guard->unlock();
-  auto result = call();
-  guard->lock();
+  auto result = WithoutLock(call);
   call_began_.reset();
   last_error_ = result ? "" : result.error().message;
   if (!result) ++failures_;
@@ -126,25 +132,25 @@ auto GpuLoop::CallDriver(Guard* guard, const Call& call) {
 }
 
 void GpuLoop::Run() {
-  Guard guard(mutex_);
+  const MutexLock lock(mutex_);
   while (!stopping_ || must_release_) {
     const Clock::time_point now = Clock::now();
     if (must_release_ && now >= retry_at_) {
-      DoRelease(&guard);
+      DoRelease();
     } else if (wanted_ && now >= next_set_) {
-      DoLock(&guard);
+      DoLock();
     } else if (!energy_readers.empty()) {
-      DoReadEnergy(&guard);
+      DoReadEnergy();
     } else if (!condition_readers.empty() || PollIsDue(now)) {
-      DoReadConditions(&guard);
+      DoReadConditions();
     } else if (const Clock::time_point next = NextDeadline(); next == Clock::time_point::max()) {
-      changed_.wait(guard);
+      changed_.Wait(mutex_);
     } else {
-      changed_.wait_until(guard, next);
+      changed_.WaitUntil(mutex_, next);
     }
   }
   ended_ = true;
-  ended_changed_.notify_all();
+  ended_changed_.NotifyAll();
 }
 
 bool GpuLoop::PollIsDue(Clock::time_point now) const {
@@ -159,9 +165,9 @@ GpuLoop::Clock::time_point GpuLoop::NextDeadline() const {
   return next;
 }
 
-void GpuLoop::DoRelease(Guard* guard) {
+void GpuLoop::DoRelease() {
   Tickets tickets = std::exchange(releasers_, {});
-  const Result<void> released = CallDriver(guard, [this] { return gpu_->ReleaseClock(); });
+  const Result<void> released = CallDriver([this] { return gpu_->ReleaseClock(); });
   if (!released) {
     // Those that came during the call, too: a lock may come before the next attempt.
     for (const Ticket& ticket : std::exchange(releasers_, {})) tickets.push_back(ticket);
@@ -178,7 +184,7 @@ void GpuLoop::DoRelease(Guard* guard) {
   said_fights_.clear();
   must_release_ = !releasers_.empty();
   for (const Ticket& ticket : tickets) Post(ticket, Done{});
-  if (is_dirty_) Forget(guard);
+  if (is_dirty_) Forget();
 }
 
 void GpuLoop::ReleaseFailed(const Error& error, const Tickets& tickets) {
@@ -203,18 +209,17 @@ void GpuLoop::ReleaseFailed(const Error& error, const Tickets& tickets) {
 }
 
 // The clock is back: the journal need not know it any more.
-void GpuLoop::Forget(Guard* guard) {
+void GpuLoop::Forget() {
   is_dirty_ = false;
-  guard->unlock();
+  const MutexUnlock unlocked(mutex_);
   if (context_.claim) context_.claim->Mark(false);
   const Result<void> removed = context_.journal->Remove(gpu_->info().uuid);
-  guard->lock();
   if (removed) return;
   context_.log->Write(LogLevel::kWarning, "journal_not_cleared",
                       {{"gpu", gpu_->info().uuid}, {"error", removed.error().message}});
 }
 
-void GpuLoop::DoLock(Guard* guard) {
+void GpuLoop::DoLock() {
   const WantedLock wanted = *std::exchange(wanted_, std::nullopt);
   // The new clock replaces the one that could not be given back, once it is locked. Set apart,
   // to tell a Release that comes from here on.
@@ -226,10 +231,11 @@ void GpuLoop::DoLock(Guard* guard) {
   // From here on a Release, whenever it comes, gives the clock back.
   const bool was_dirty = std::exchange(is_dirty_, true);
   if (!was_dirty) {
-    guard->unlock();
-    const Result<void> added = context_.journal->Add(gpu_->info().uuid);
-    if (added && context_.claim) context_.claim->Mark(true);
-    guard->lock();
+    const Result<void> added = WithoutLock([this] {
+      Result<void> noted = context_.journal->Add(gpu_->info().uuid);
+      if (noted && context_.claim) context_.claim->Mark(true);
+      return noted;
+    });
     if (!added) {
       ++failures_;
       last_error_ = added.error().message;
@@ -250,7 +256,7 @@ void GpuLoop::DoLock(Guard* guard) {
   }
   const Clock::time_point began = Clock::now();
   next_set_ = began + context_.settings.min_interval;
-  const Result<void> locked = CallDriver(guard, [&] { return gpu_->LockClock(wanted.mhz); });
+  const Result<void> locked = CallDriver([&] { return gpu_->LockClock(wanted.mhz); });
   const std::int64_t took_us = Microseconds(Clock::now() - began);
   if (!locked) {
     locked_mhz_.reset();             // Who knows; the next set asks the driver in any case.
@@ -263,10 +269,10 @@ void GpuLoop::DoLock(Guard* guard) {
   Post(wanted.ticket, SetAnswer{.mhz = wanted.mhz, .took_us = std::max<std::int64_t>(took_us, 1)});
 }
 
-void GpuLoop::DoReadEnergy(Guard* guard) {
+void GpuLoop::DoReadEnergy() {
   const Tickets tickets = std::exchange(energy_readers, {});
   std::int64_t at_ns = 0;
-  const Result<double> joules = CallDriver(guard, [&] {
+  const Result<double> joules = CallDriver([&] {
     Result<double> read = gpu_->EnergyJoules();
     at_ns = MonotonicNanoseconds();
     return read;
@@ -280,12 +286,12 @@ void GpuLoop::DoReadEnergy(Guard* guard) {
   }
 }
 
-void GpuLoop::DoReadConditions(Guard* guard) {
+void GpuLoop::DoReadConditions() {
   const Tickets tickets = std::exchange(condition_readers, {});
   const Clock::time_point now = Clock::now();
   if (!conditions_ || now - conditions_read_ >=
                           std::min<Clock::duration>(kFreshConditions, context_.settings.poll)) {
-    Result<device::GpuConditions> read = CallDriver(guard, [this] { return gpu_->Conditions(); });
+    Result<device::GpuConditions> read = CallDriver([this] { return gpu_->Conditions(); });
     conditions_read_ = Clock::now();
     if (!read) {
       for (const Ticket& ticket : tickets) Post(ticket, DeviceRefusal(read.error()));

@@ -7,9 +7,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "agent/gpu_worker.h"
+#include "common/mutex.h"
 
 namespace perseus::agent {
 
@@ -40,31 +39,30 @@ class GpuLoop {
   void BeginStop();
   bool WaitForEnd(Clock::time_point deadline);
 
-  Tickets energy_readers;
-  Tickets condition_readers;
+  Tickets energy_readers PERSEUS_GUARDED_BY(mutex_);
+  Tickets condition_readers PERSEUS_GUARDED_BY(mutex_);
 
  private:
   struct WantedLock {
     int mhz = 0;
     Ticket ticket;
   };
-  using Guard = std::unique_lock<std::mutex>;
-
-  // Each is called with the lock held, makes its driver call without it, and
-  // returns with it held.
-  void DoRelease(Guard* guard);
-  void DoLock(Guard* guard);
-  void DoReadEnergy(Guard* guard);
-  void DoReadConditions(Guard* guard);
+  // Each makes its driver call without the lock.
+  void DoRelease() PERSEUS_REQUIRES(mutex_);
+  void DoLock() PERSEUS_REQUIRES(mutex_);
+  void DoReadEnergy() PERSEUS_REQUIRES(mutex_);
+  void DoReadConditions() PERSEUS_REQUIRES(mutex_);
 
   template <typename Call>
-  auto CallDriver(Guard* guard, const Call& call);
-  void ReleaseFailed(const Error& error, const Tickets& tickets);
-  void Forget(Guard* guard);
-  void SayNewFights();
-  void Supersede();
-  bool PollIsDue(Clock::time_point now) const;
-  Clock::time_point NextDeadline() const;
+  auto WithoutLock(const Call& call) PERSEUS_REQUIRES(mutex_);
+  template <typename Call>
+  auto CallDriver(const Call& call) PERSEUS_REQUIRES(mutex_);
+  void ReleaseFailed(const Error& error, const Tickets& tickets) PERSEUS_REQUIRES(mutex_);
+  void Forget() PERSEUS_REQUIRES(mutex_);
+  void SayNewFights() PERSEUS_REQUIRES(mutex_);
+  void Supersede() PERSEUS_REQUIRES(mutex_);
+  bool PollIsDue(Clock::time_point now) const PERSEUS_REQUIRES(mutex_);
+  Clock::time_point NextDeadline() const PERSEUS_REQUIRES(mutex_);
   void Post(const Ticket& ticket, decltype(Answer::body) body) {
     if (ticket.connection != 0)
       context_.mailbox->Post({gpu_->info().uuid, ticket, std::move(body)});
@@ -76,31 +74,33 @@ class GpuLoop {
   const WorkerContext context_;
   device::Gpu* const gpu_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::condition_variable ended_changed_;
-  bool is_dirty_;      // Its clock may be locked by us; the journal names it.
-  bool must_release_;  // Before all else.
-  Tickets releasers_;
-  std::optional<WantedLock> wanted_;
-  std::optional<int> locked_mhz_;
-  bool stopping_ = false;
-  bool ended_ = false;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  ConditionVariable ended_changed_;
+  bool is_dirty_
+      PERSEUS_GUARDED_BY(mutex_);  // Its clock may be locked by us; the journal names it.
+  bool must_release_ PERSEUS_GUARDED_BY(mutex_);  // Before all else.
+  Tickets releasers_ PERSEUS_GUARDED_BY(mutex_);
+  std::optional<WantedLock> wanted_ PERSEUS_GUARDED_BY(mutex_);
+  std::optional<int> locked_mhz_ PERSEUS_GUARDED_BY(mutex_);
+  bool stopping_ PERSEUS_GUARDED_BY(mutex_) = false;
+  bool ended_ PERSEUS_GUARDED_BY(mutex_) = false;
 
-  Clock::time_point next_set_;
-  Clock::time_point retry_at_;
-  Clock::duration retry_wait_{0};  // 0: the last restore went well.
-  std::optional<Clock::time_point> call_began_;
+  Clock::time_point next_set_ PERSEUS_GUARDED_BY(mutex_);
+  Clock::time_point retry_at_ PERSEUS_GUARDED_BY(mutex_);
+  Clock::duration retry_wait_ PERSEUS_GUARDED_BY(mutex_){0};  // 0: the last restore went well.
+  std::optional<Clock::time_point> call_began_ PERSEUS_GUARDED_BY(mutex_);
 
-  std::optional<device::GpuConditions> conditions_;
-  Clock::time_point conditions_read_;
-  std::set<std::string> said_fights_;  // Since the clock was first locked.
+  std::optional<device::GpuConditions> conditions_ PERSEUS_GUARDED_BY(mutex_);
+  Clock::time_point conditions_read_ PERSEUS_GUARDED_BY(mutex_);
+  std::set<std::string> said_fights_
+      PERSEUS_GUARDED_BY(mutex_);  // Since the clock was first locked.
 
-  std::string last_error_;
-  std::int64_t sets_ = 0;
-  std::int64_t restores_ = 0;
-  std::int64_t failures_ = 0;
-  std::int64_t superseded_ = 0;
+  std::string last_error_ PERSEUS_GUARDED_BY(mutex_);
+  std::int64_t sets_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  std::int64_t restores_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  std::int64_t failures_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  std::int64_t superseded_ PERSEUS_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace perseus::agent

@@ -168,7 +168,7 @@ Result<void> Journal::Write(const std::set<std::string>& gpus) const {
 }
 
 Result<void> Journal::Replace(const std::set<std::string>& uuids) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // A second name, or a copy where there are none: the file itself stays until the new one takes
   // its place, or an agent that starts meanwhile would find nothing locked.
   const std::string kept = path_ + ".corrupt";
@@ -182,7 +182,7 @@ Result<void> Journal::Replace(const std::set<std::string>& uuids) {
 }
 
 Result<void> Journal::Add(const std::string& uuid) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (gpus_.contains(uuid)) return {};
   std::set<std::string> gpus = gpus_;
   gpus.insert(uuid);
@@ -192,7 +192,7 @@ Result<void> Journal::Add(const std::string& uuid) {
 }
 
 Result<void> Journal::Remove(const std::string& uuid) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::set<std::string> gpus = gpus_;
   gpus.erase(uuid);
   if (auto written = Write(gpus); !written) return written;

@@ -4,13 +4,13 @@
 #ifndef PERSEUS_AGENT_JOURNAL_H_
 #define PERSEUS_AGENT_JOURNAL_H_
 
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "common/file_descriptor.h"
+#include "common/mutex.h"
 #include "perseus/result.h"
 
 namespace perseus::agent {
@@ -76,8 +76,8 @@ class Journal {
   std::optional<std::string> corruption_;
   std::optional<Error> unwritable_;
 
-  std::mutex mutex_;
-  std::set<std::string> gpus_;  // As in the file.
+  Mutex mutex_;
+  std::set<std::string> gpus_ PERSEUS_GUARDED_BY(mutex_);  // As in the file.
 };
 
 }  // namespace perseus::agent

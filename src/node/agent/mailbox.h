@@ -7,13 +7,13 @@
 #include <sys/eventfd.h>
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "agent/protocol.h"
 #include "common/file_descriptor.h"
+#include "common/mutex.h"
 
 namespace perseus::agent {
 
@@ -42,7 +42,7 @@ class Mailbox {
 
   void Post(Outcome outcome) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       outcomes_.push_back(std::move(outcome));
     }
     const std::uint64_t one = 1;
@@ -53,14 +53,14 @@ class Mailbox {
   std::vector<Outcome> TakeAll() {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t taken = ::read(event_.get(), &count, sizeof(count));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::exchange(outcomes_, {});
   }
 
  private:
   FileDescriptor event_;
-  std::mutex mutex_;
-  std::vector<Outcome> outcomes_;
+  Mutex mutex_;
+  std::vector<Outcome> outcomes_ PERSEUS_GUARDED_BY(mutex_);
 };
 
 }  // namespace perseus::agent

@@ -149,14 +149,14 @@ Result<void> NvmlGpu::LockClock(int mhz) {
                     mhz, clocks.front(), clocks.back()));
   }
   const auto clock = static_cast<unsigned>(mhz);
-  const std::scoped_lock lock(set_mutex_);
+  const MutexLock lock(set_mutex_);
   Result<void> set = Call("locking the clock", nvml().set_locked_clocks, clock, clock);
   LearnRight(set);
   return set;
 }
 
 Result<void> NvmlGpu::ReleaseClock() {
-  const std::scoped_lock lock(set_mutex_);
+  const MutexLock lock(set_mutex_);
   Result<void> reset = Call("releasing the clock", nvml().reset_locked_clocks);
   LearnRight(reset);
   return reset;

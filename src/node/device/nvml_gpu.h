@@ -7,11 +7,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "common/mutex.h"
 #include "device/device.h"
 #include "device/nvml_abi.h"
 #include "device/nvml_library.h"
@@ -64,7 +64,7 @@ class NvmlGpu : public Gpu {
   std::shared_ptr<const NvmlLibrary> library_;
   nvml::Device device_;
   GpuInfo info_;
-  std::mutex set_mutex_;  // One change of this GPU's clock at a time.
+  Mutex set_mutex_;  // One change of this GPU's clock at a time.
   std::atomic<SetRight> set_right_ = SetRight::kUntried;
   std::atomic<bool> has_instant_power_ = true;  // Until the card says otherwise.
 };

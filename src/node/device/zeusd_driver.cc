@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/mutex.h"
 #include "common/nearest_name.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
@@ -122,7 +122,7 @@ class ZeusdGpu : public Gpu {
 
  private:
   Result<void> Set(const char* doing, const std::string& request) {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     const Result<std::string> done =
         zeusd_->Ask(request, fmt::format("{} of GPU {}", doing, info().index));
     if (!done) return tl::unexpected(done.error());
@@ -131,7 +131,7 @@ class ZeusdGpu : public Gpu {
 
   const Zeusd* zeusd_;
   Gpu* reads_;
-  std::mutex mutex_;  // One change of this GPU's clock at a time.
+  Mutex mutex_;  // One change of this GPU's clock at a time.
 };
 
 class ZeusdDriver : public Driver {

@@ -32,7 +32,7 @@ Forwarder::Forwarder(const ServerAddress* address, ServerHealth* health, Forward
 Forwarder::~Forwarder() { Stop(); }
 
 bool Forwarder::Send(Request request, Callback callback) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::size_t bytes = request.body.size();
   const bool fits = queue_.size() < options_.max_waiting &&
                     (queue_.empty() || queued_bytes_ + bytes <= options_.max_waiting_bytes);
@@ -43,24 +43,28 @@ bool Forwarder::Send(Request request, Callback callback) {
   queued_bytes_ += bytes;
   if (!idle_.empty()) {
     idle_.back()->is_woken = true;
-    idle_.back()->wake.notify_one();
+    idle_.back()->wake.NotifyOne();
     idle_.pop_back();
   }
   return true;
 }
 
 bool Forwarder::Next(Worker* worker, Item* item) {
-  std::unique_lock lock(mutex_);
-  const auto is_woken = [&] { return worker->is_woken || stopped_; };
+  const MutexLock lock(mutex_);
   while (queue_.empty() && !stopped_) {
     worker->is_woken = false;
     idle_.push_back(worker);
-    if (worker->line.is_open() && !worker->wake.wait_for(lock, options_.idle, is_woken)) {
-      lock.unlock();
-      worker->line.Close();
-      lock.lock();
+    const Clock::time_point until = Clock::now() + options_.idle;
+    bool is_idle = !worker->line.is_open();
+    while (!worker->is_woken && !stopped_) {
+      if (is_idle) {
+        worker->wake.Wait(mutex_);
+      } else if (!worker->wake.WaitUntil(mutex_, until)) {
+        is_idle = true;
+        const MutexUnlock unlocked(mutex_);
+        worker->line.Close();
+      }
     }
-    worker->wake.wait(lock, is_woken);
   }
   if (stopped_) return false;
   *item = std::move(queue_.front());
@@ -97,10 +101,10 @@ Result<http::Response> Forwarder::Ask(Worker* worker, const Item& item) {
 void Forwarder::Stop() {
   std::deque<Item> left;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
     left.swap(queue_);
-    for (const std::unique_ptr<Worker>& worker : workers_) worker->wake.notify_one();
+    for (const std::unique_ptr<Worker>& worker : workers_) worker->wake.NotifyOne();
   }
   for (const std::unique_ptr<Worker>& worker : workers_) worker->line.Cancel();
   for (const std::unique_ptr<Worker>& worker : workers_) {

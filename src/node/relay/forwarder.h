@@ -5,16 +5,15 @@
 #define PERSEUS_RELAY_FORWARDER_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/mutex.h"
 #include "http/message.h"
 #include "http/server.h"
 #include "perseus/result.h"
@@ -68,8 +67,8 @@ class Forwarder {
   struct Worker {
     explicit Worker(const ServerAddress* address, ServerHealth* health) : line(address, health) {}
     ServerLine line;
-    std::condition_variable wake;
-    bool is_woken = false;
+    ConditionVariable wake;
+    bool is_woken = false;  // With mutex_.
     std::thread thread;
   };
 
@@ -79,11 +78,12 @@ class Forwarder {
 
   const ForwarderOptions options_;
   ServerHealth* const health_;
-  std::mutex mutex_;
-  std::deque<Item> queue_;
-  std::size_t queued_bytes_ = 0;
-  std::vector<Worker*> idle_;  // The one that worked last is the last.
-  bool stopped_ = false;
+  Mutex mutex_;
+  std::deque<Item> queue_ PERSEUS_GUARDED_BY(mutex_);
+  std::size_t queued_bytes_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  // The one that worked last is the last.
+  std::vector<Worker*> idle_ PERSEUS_GUARDED_BY(mutex_);
+  bool stopped_ PERSEUS_GUARDED_BY(mutex_) = false;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

@@ -7,7 +7,7 @@ namespace perseus::relay {
 
 bool JobOwners::MayUse(const std::string& job, std::optional<std::uint32_t> user) {
   if (!user) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known = owners_.find(job);
   if (known != owners_.end()) {
     const bool is_owner = known->second.user == *user;
@@ -21,7 +21,6 @@ bool JobOwners::MayUse(const std::string& job, std::optional<std::uint32_t> user
   return true;
 }
 
-// With mutex_ held.
 void JobOwners::ForgetOldest(std::uint32_t user) {
   auto oldest = owners_.end();
   for (auto each = owners_.begin(); each != owners_.end(); ++each) {

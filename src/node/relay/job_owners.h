@@ -7,9 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
+
+#include "common/mutex.h"
 
 namespace perseus::relay {
 
@@ -29,13 +30,13 @@ class JobOwners {
     std::uint32_t user = 0;
     std::uint64_t used = 0;  // When, by `uses_`.
   };
-  void ForgetOldest(std::uint32_t user);
+  void ForgetOldest(std::uint32_t user) PERSEUS_REQUIRES(mutex_);
 
   const std::size_t most_of_a_user_;
-  std::mutex mutex_;  // Of all below.
-  std::uint64_t uses_ = 0;
-  std::map<std::string, Owner> owners_;          // By job.
-  std::map<std::uint32_t, std::size_t> counts_;  // Of jobs, by user.
+  Mutex mutex_;
+  std::uint64_t uses_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Owner> owners_ PERSEUS_GUARDED_BY(mutex_);          // By job.
+  std::map<std::uint32_t, std::size_t> counts_ PERSEUS_GUARDED_BY(mutex_);  // Of jobs, by user.
 };
 
 }  // namespace perseus::relay

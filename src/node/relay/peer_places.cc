@@ -27,7 +27,7 @@ Result<std::shared_ptr<void>> PeerPlaces::Admit(int socket) {
                                  "with --allow-user {} or --allow-group {}.",
                                  user, user, peer->gid));
   }
-  const std::lock_guard lock(taken_->mutex);
+  const MutexLock lock(taken_->mutex);
   int& connections = taken_->connections[user];
   if (connections >= most_of_a_user_) {
     return MakeError(
@@ -35,7 +35,7 @@ Result<std::shared_ptr<void>> PeerPlaces::Admit(int socket) {
         fmt::format("User {} has {} connections already, which is the limit.", user, connections));
   }
   std::shared_ptr<void> place(this, [taken = taken_, user](void*) {
-    const std::lock_guard guard(taken->mutex);
+    const MutexLock guard(taken->mutex);
     const auto found = taken->connections.find(user);
     if (--found->second == 0) taken->connections.erase(found);
   });

@@ -9,8 +9,8 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "common/mutex.h"
 #include "common/unix_socket.h"
 #include "perseus/result.h"
 
@@ -31,8 +31,8 @@ class PeerPlaces {
 
  private:
   struct Taken {
-    std::mutex mutex;
-    std::map<uid_t, int> connections;
+    Mutex mutex;
+    std::map<uid_t, int> connections PERSEUS_GUARDED_BY(mutex);
   };
 
   const MayUse may_use_;

@@ -39,7 +39,7 @@ PlanHub::~PlanHub() { Stop(); }
 void PlanHub::Ask(const PlanQuestion& question, const http::Responder& responder) {
   JoinEnded();
   Answers answers;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopped_) return answers.Add(responder, http::TryAgainResponse("The relay stops."));
   const auto found = jobs_.find(question.job);
   if (found == jobs_.end() && jobs_.size() >= options_.max_jobs) {
@@ -99,7 +99,7 @@ void PlanHub::Park(const JobPointer& job, Rank* rank, const PlanQuestion& questi
 void PlanHub::Withdraw(const std::weak_ptr<Job>& job, int rank, std::int64_t ticket) {
   const JobPointer known = job.lock();
   if (known == nullptr) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = known->ranks.find(rank);
   if (found == known->ranks.end()) return;
   std::erase_if(found->second.waiters,
@@ -147,7 +147,7 @@ void PlanHub::TakeFetched(const JobPointer& job, const std::vector<int>& ranks, 
     if (!plans && log_) log_(true, "bad_answer", plans.error().message);
   }
   Answers answers;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   job->is_fetching = false;
   if (stopped_) return;
   const auto refuse = [&](int number, const http::Response& response) {
@@ -218,7 +218,7 @@ void PlanHub::RefuseWaiting(Job* job, const http::Response& response, Answers* a
 }
 
 PlanHub::Counts PlanHub::counts() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Counts counts;
   counts.jobs = jobs_.size();
   for (const auto& [id, job] : jobs_) {

@@ -5,16 +5,15 @@
 #define PERSEUS_RELAY_PLAN_HUB_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/mutex.h"
 #include "http/server.h"
 #include "relay/forwarder.h"
 #include "relay/plan_set.h"
@@ -97,21 +96,22 @@ class PlanHub {
     std::int64_t version = -1;  // That the server said last.
     bool is_fetching = false;
     ServerLine line;
-    std::condition_variable wake;
+    ConditionVariable wake;
     std::thread thread;  // Once there is something to wait for.
   };
   using JobPointer = std::shared_ptr<Job>;
 
-  // Under the lock; what they decide to answer is sent after it.
+  // What they decide to answer is sent without the lock.
   void Park(const JobPointer& job, Rank* rank, const PlanQuestion& question,
-            const http::Responder& responder);
-  void StartFetch(const JobPointer& job, Answers* answers);
+            const http::Responder& responder) PERSEUS_REQUIRES(mutex_);
+  void StartFetch(const JobPointer& job, Answers* answers) PERSEUS_REQUIRES(mutex_);
   void Accept(const JobPointer& job, const std::shared_ptr<const PlanSet>& plans,
-              std::int64_t asked_after, Answers* answers);
-  void StartThread(const JobPointer& job, Answers* answers);
-  void ForgetTheDead(Job* job);
-  void EraseIfIdle(const JobPointer& job);
-  void RefuseWaiting(Job* job, const http::Response& response, Answers* answers);
+              std::int64_t asked_after, Answers* answers) PERSEUS_REQUIRES(mutex_);
+  void StartThread(const JobPointer& job, Answers* answers) PERSEUS_REQUIRES(mutex_);
+  void ForgetTheDead(Job* job) PERSEUS_REQUIRES(mutex_);
+  void EraseIfIdle(const JobPointer& job) PERSEUS_REQUIRES(mutex_);
+  void RefuseWaiting(Job* job, const http::Response& response, Answers* answers)
+      PERSEUS_REQUIRES(mutex_);
 
   void TakeFetched(const JobPointer& job, const std::vector<int>& ranks, std::int64_t after,
                    const Result<http::Response>& result);
@@ -133,12 +133,14 @@ class PlanHub {
   const LogSink log_;
   const PlanHubOptions options_;
 
-  mutable std::mutex mutex_;  // Of all that follows, jobs included.
-  std::map<std::string, JobPointer> jobs_;
-  std::vector<std::thread> ended_;  // Threads at their end, to be joined.
-  std::int64_t last_ticket_ = 0;
-  std::uint64_t polls_ = 0, fetches_ = 0;
-  bool stopped_ = false;
+  mutable Mutex mutex_;  // Of what is in a job, too, but for its line and its thread.
+  std::map<std::string, JobPointer> jobs_ PERSEUS_GUARDED_BY(mutex_);
+  std::vector<std::thread> ended_
+      PERSEUS_GUARDED_BY(mutex_);  // Threads at their end, to be joined.
+  std::int64_t last_ticket_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  std::uint64_t polls_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  std::uint64_t fetches_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  bool stopped_ PERSEUS_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace perseus::relay

@@ -67,10 +67,11 @@ bool PlanHub::PollOnce(const JobPointer& job, Pace* pace) {
   std::vector<int> ranks;
   std::int64_t after = 0;
   {
-    std::unique_lock lock(mutex_);
-    const auto pause = std::chrono::duration_cast<Clock::duration>(
-        std::chrono::duration<double>(std::exchange(pace->pause_seconds, kHastySeconds)));
-    job->wake.wait_for(lock, pause, [this] { return stopped_; });
+    const auto until = Clock::now() + std::chrono::duration<double>(
+                                          std::exchange(pace->pause_seconds, kHastySeconds));
+    const MutexLock lock(mutex_);
+    while (!stopped_ && job->wake.WaitUntil(mutex_, until)) {
+    }
     if (stopped_) return false;
     ForgetTheDead(job.get());
     if (job->ranks.empty() && !job->is_fetching) {
@@ -107,7 +108,7 @@ double PlanHub::TakePolled(const JobPointer& job, const std::vector<int>& ranks,
     if (!plans && log_) log_(true, "bad_answer", plans.error().message);
   }
   Answers answers;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopped_) return 0;
   if (plans) {
     *failures = 0;
@@ -145,7 +146,7 @@ double PlanHub::TakePolled(const JobPointer& job, const std::vector<int>& ranks,
 void PlanHub::JoinEnded() {
   std::vector<std::thread> ended;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended.swap(ended_);
   }
   for (std::thread& thread : ended) thread.join();
@@ -154,11 +155,11 @@ void PlanHub::JoinEnded() {
 void PlanHub::Stop() {
   std::vector<JobPointer> jobs;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
     for (const auto& [id, job] : jobs_) {
       jobs.push_back(job);
-      job->wake.notify_all();
+      job->wake.NotifyAll();
     }
   }
   for (const JobPointer& job : jobs) job->line.Cancel();

@@ -64,7 +64,7 @@ void ReportBatches::Add(const std::string& target, const std::string& body,
   std::vector<std::shared_ptr<Batch>> full;
   std::shared_ptr<Batch> begun;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Pending& pending = pending_[target];
     if (pending.bytes + body.size() > kMostBatchBytes) {
       full.push_back(std::exchange(pending, {}).batch);
@@ -85,7 +85,7 @@ void ReportBatches::Add(const std::string& target, const std::string& body,
 
 void ReportBatches::FlushJob(const std::string& target, const std::shared_ptr<Batch>& batch) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = pending_.find(target);
     if (found == pending_.end() || found->second.batch != batch) return;  // It was full before.
     pending_.erase(found);
@@ -96,7 +96,7 @@ void ReportBatches::FlushJob(const std::string& target, const std::shared_ptr<Ba
 void ReportBatches::Flush() {
   std::map<std::string, Pending> pending;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     pending.swap(pending_);
   }
   for (const auto& [target, each] : pending) Send(target, each.batch);

@@ -8,11 +8,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/mutex.h"
 #include "http/server.h"
 #include "relay/forwarder.h"
 
@@ -60,8 +60,8 @@ class ReportBatches {
   Forwarder* const forwarder_;
   const After after_;
   const double linger_seconds_;
-  std::mutex mutex_;
-  std::map<std::string, Pending> pending_;  // By target.
+  Mutex mutex_;
+  std::map<std::string, Pending> pending_ PERSEUS_GUARDED_BY(mutex_);  // By target.
 };
 
 }  // namespace perseus::relay

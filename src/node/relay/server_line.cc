@@ -30,7 +30,7 @@ bool IsForRanks(const std::pair<std::string, std::string>& header) {
 void ServerHealth::Answered() {
   bool is_back = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     failures_ = 0;
     last_answer_ = Clock::now();
     is_back = std::exchange(told_, false);
@@ -41,41 +41,44 @@ void ServerHealth::Answered() {
 void ServerHealth::Failed(const std::string& why) {
   bool tell = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     last_failure_ = Clock::now();
     if (failures_++ == 0) first_failure_ = last_failure_;
     why_ = why;
-    tell = IsAwayLocked(last_failure_) && !std::exchange(told_, true);
+    tell = IsAwayAt(last_failure_) && !std::exchange(told_, true);
   }
   if (tell && log_) log_(true, "server_away", why);
 }
 
-bool ServerHealth::IsAwayLocked(Clock::time_point now) const {
+bool ServerHealth::IsAwayAt(Clock::time_point now) const {
   return failures_ > 0 && now - first_failure_ >= kAwayAfter;
 }
 
 bool ServerHealth::is_away() const {
-  const std::lock_guard lock(mutex_);
-  return IsAwayLocked(Clock::now());
+  const MutexLock lock(mutex_);
+  return IsAwayAt(Clock::now());
 }
 
 bool ServerHealth::wants_probe() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return failures_ > 0 || Clock::now() - last_answer_ > kProbeAfter;
 }
 
 bool ServerHealth::fails_fast() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return failures_ >= kFailuresForFast && Clock::now() - last_failure_ < kFailFast;
 }
 
 std::string ServerHealth::why() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return why_;
 }
 
 Result<std::shared_ptr<http::Client>> ServerLine::Open() {
-  if (client_ != nullptr) return client_;
+  {
+    const MutexLock lock(mutex_);
+    if (client_ != nullptr) return client_;
+  }
   Result<std::string> token = http::ReadTokenFile(address_->token_file);
   if (!token) return tl::unexpected(token.error());
   http::ClientOptions options;
@@ -86,7 +89,7 @@ Result<std::shared_ptr<http::Client>> ServerLine::Open() {
   Result<http::Client> made = http::Client::Create(std::move(options));
   if (!made) return tl::unexpected(made.error());
   auto client = std::make_shared<http::Client>(*std::move(made));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (cancelled_) return MakeError(ErrorCode::kCancelled, "The relay stops.");
   client_ = std::move(client);
   return client_;
@@ -121,15 +124,20 @@ Result<http::Response> ServerLine::Call(std::string_view method, std::string_vie
   return response;
 }
 
+bool ServerLine::is_open() const {
+  const MutexLock lock(mutex_);
+  return client_ != nullptr;
+}
+
 void ServerLine::Close() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   client_.reset();
 }
 
 void ServerLine::Cancel() {
   std::shared_ptr<http::Client> client;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     cancelled_ = true;
     client = client_;
   }

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "common/mutex.h"
 #include "http/client.h"
 #include "http/message.h"
 #include "perseus/result.h"
@@ -47,14 +47,16 @@ class ServerHealth {
 
  private:
   using Clock = std::chrono::steady_clock;
-  bool IsAwayLocked(Clock::time_point now) const;
+  bool IsAwayAt(Clock::time_point now) const PERSEUS_REQUIRES(mutex_);
 
   const LogSink log_;
-  mutable std::mutex mutex_;
-  int failures_ = 0;  // In a row.
-  Clock::time_point first_failure_, last_failure_, last_answer_;
-  std::string why_;
-  bool told_ = false;
+  mutable Mutex mutex_;
+  int failures_ PERSEUS_GUARDED_BY(mutex_) = 0;  // In a row.
+  Clock::time_point first_failure_ PERSEUS_GUARDED_BY(mutex_);
+  Clock::time_point last_failure_ PERSEUS_GUARDED_BY(mutex_);
+  Clock::time_point last_answer_ PERSEUS_GUARDED_BY(mutex_);
+  std::string why_ PERSEUS_GUARDED_BY(mutex_);
+  bool told_ PERSEUS_GUARDED_BY(mutex_) = false;
 };
 
 // One kept connection to the server. One thread at a time, but for Cancel().
@@ -73,7 +75,7 @@ class ServerLine {
 
   // The next call connects anew, with the token that the file then holds.
   void Close();
-  bool is_open() const { return client_ != nullptr; }
+  bool is_open() const;
 
   // Ends a call that waits, and every later one. Any thread.
   void Cancel();
@@ -83,9 +85,9 @@ class ServerLine {
 
   const ServerAddress* address_;
   ServerHealth* health_;
-  std::mutex mutex_;  // Of writing what follows; the caller's thread reads without.
-  std::shared_ptr<http::Client> client_;
-  bool cancelled_ = false;
+  mutable Mutex mutex_;
+  std::shared_ptr<http::Client> client_ PERSEUS_GUARDED_BY(mutex_);
+  bool cancelled_ PERSEUS_GUARDED_BY(mutex_) = false;
 };
 
 // 503 for a rank, where there is no answer.

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "common/mutex.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/result.h"
 #include "plan/cost_options.h"
@@ -27,7 +27,7 @@ class WalkCache {
                                                     const Guard& guard,
                                                     double slope_quantum) const {
     // Who asks for a walk that another thread is making waits for it.
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto same = [&guard](const auto& walked) {
       return walked->guard().sigmas == guard.sigmas && walked->guard().fraction == guard.fraction;
     };
@@ -44,8 +44,8 @@ class WalkCache {
 
  private:
   static constexpr std::size_t kMostWalks = 3;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const WalkedPipeline>> walks_;
+  mutable Mutex mutex_;
+  mutable std::vector<std::shared_ptr<const WalkedPipeline>> walks_ PERSEUS_GUARDED_BY(mutex_);
 };
 
 }  // namespace perseus::plan

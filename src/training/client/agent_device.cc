@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "agent/protocol.h"
 #include "client/ticks.h"
 #include "common/file_descriptor.h"
+#include "common/mutex.h"
 #include "common/unix_socket.h"
 
 namespace perseus::client {
@@ -65,13 +65,13 @@ class Connection {
   std::uint64_t losses() const { return losses_.load(std::memory_order_relaxed); }
 
   Result<agent::HelloAnswer> Hello() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return Greet();
   }
 
   // Sets or gives back the clock of a GPU, with its lease.
   Result<agent::Answer> OfOwner(agent::Request request) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const Result<void> open = Reopen(); !open) return tl::unexpected(open.error());
     if (!leased_.contains(request.gpu)) {
       // Who never set a clock, or lost it with the connection, has none to give back.
@@ -96,13 +96,13 @@ class Connection {
   }
 
   Result<agent::Answer> Read(agent::Request request) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const Result<void> open = Reopen(); !open) return tl::unexpected(open.error());
     return Ask(std::move(request));
   }
 
  private:
-  Result<agent::HelloAnswer> Greet() {
+  Result<agent::HelloAnswer> Greet() PERSEUS_REQUIRES(mutex_) {
     Close();
     Result<FileDescriptor> fd = ConnectTo(socket_);
     if (!fd) return tl::unexpected(fd.error());
@@ -116,14 +116,14 @@ class Connection {
     return Fail("it did not say what it has");
   }
 
-  Result<void> Reopen() {
+  Result<void> Reopen() PERSEUS_REQUIRES(mutex_) {
     if (fd_.valid()) return {};
     const Result<agent::HelloAnswer> hello = Greet();
     if (!hello) return tl::unexpected(hello.error());
     return {};
   }
 
-  Result<agent::Answer> Ask(agent::Request request) {
+  Result<agent::Answer> Ask(agent::Request request) PERSEUS_REQUIRES(mutex_) {
     not_leased_ = false;
     request.id = ++last_id_;
     const std::string line = agent::FormatRequest(request);
@@ -150,7 +150,7 @@ class Connection {
     }
   }
 
-  Result<std::string> ReadLine(std::int64_t deadline_ns) {
+  Result<std::string> ReadLine(std::int64_t deadline_ns) PERSEUS_REQUIRES(mutex_) {
     while (true) {
       if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {
         std::string line = buffer_.substr(0, end + 1);
@@ -172,12 +172,12 @@ class Connection {
     }
   }
 
-  tl::unexpected<Error> Fail(const std::string& what) {
+  tl::unexpected<Error> Fail(const std::string& what) PERSEUS_REQUIRES(mutex_) {
     Close();
     return tl::unexpected(AgentError(socket_, what));
   }
 
-  void Close() {
+  void Close() PERSEUS_REQUIRES(mutex_) {
     if (fd_.valid()) {
       // A forked child may hold a copy: without this the agent would not see the end.
       ::shutdown(fd_.get(), SHUT_RDWR);
@@ -188,16 +188,16 @@ class Connection {
     leased_.clear();
   }
 
-  std::mutex mutex_;
-  std::string socket_;
-  std::string name_;
-  FileDescriptor fd_;
-  std::string buffer_;
-  std::int64_t last_id_ = 0;
+  const std::string socket_;
+  const std::string name_;
   std::atomic<std::uint64_t> losses_ = 0;
-  bool not_leased_ = false;  // The last refusal: the lease is gone.
-  std::set<std::string> leased_;
-  std::set<std::string> lost_;
+  Mutex mutex_;
+  FileDescriptor fd_ PERSEUS_GUARDED_BY(mutex_);
+  std::string buffer_ PERSEUS_GUARDED_BY(mutex_);
+  std::int64_t last_id_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  bool not_leased_ PERSEUS_GUARDED_BY(mutex_) = false;  // The last refusal: the lease is gone.
+  std::set<std::string> leased_ PERSEUS_GUARDED_BY(mutex_);
+  std::set<std::string> lost_ PERSEUS_GUARDED_BY(mutex_);
 };
 
 class AgentGpu : public device::Gpu {

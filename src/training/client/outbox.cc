@@ -39,33 +39,34 @@ void Outbox::Trim() {
 }
 
 void Outbox::Add(const IterationReport& report) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   iterations_.push_back(report);
   Trim();
 }
 
 void Outbox::Add(const StragglerNotice& notice) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     notices_.push_back(notice);
     Trim();
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Outbox::Add(ProfileReport report) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!profile_) profile_.emplace();
     Append(&*profile_, std::move(report));
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 Outbox::Contents Outbox::Wait(double seconds) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
-                    [&] { return awake_ || !notices_.empty() || profile_; });
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  const MutexLock lock(mutex_);
+  while (!awake_ && notices_.empty() && !profile_ && changed_.WaitUntil(mutex_, until)) {
+  }
   Contents contents;
   contents.iterations.assign(iterations_.begin(), iterations_.end());
   contents.notices.assign(notices_.begin(), notices_.end());
@@ -76,7 +77,7 @@ Outbox::Contents Outbox::Wait(double seconds) {
 }
 
 void Outbox::PutBack(Contents contents) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   iterations_.insert(iterations_.begin(), contents.iterations.begin(), contents.iterations.end());
   notices_.insert(notices_.begin(), contents.notices.begin(), contents.notices.end());
   if (contents.profile) {
@@ -89,14 +90,14 @@ void Outbox::PutBack(Contents contents) {
 
 void Outbox::Wake() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     awake_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 std::uint64_t Outbox::dropped() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return dropped_;
 }
 

@@ -4,15 +4,14 @@
 #ifndef PERSEUS_CLIENT_OUTBOX_H_
 #define PERSEUS_CLIENT_OUTBOX_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "client/follower.h"
+#include "common/mutex.h"
 #include "measure/kind.h"
 #include "measure/sweep.h"
 
@@ -67,15 +66,15 @@ class Outbox {
   std::uint64_t dropped() const;
 
  private:
-  void Trim();
+  void Trim() PERSEUS_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool awake_ = false;
-  std::deque<IterationReport> iterations_;
-  std::deque<StragglerNotice> notices_;
-  std::optional<ProfileReport> profile_;
-  std::uint64_t dropped_ = 0;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  bool awake_ PERSEUS_GUARDED_BY(mutex_) = false;
+  std::deque<IterationReport> iterations_ PERSEUS_GUARDED_BY(mutex_);
+  std::deque<StragglerNotice> notices_ PERSEUS_GUARDED_BY(mutex_);
+  std::optional<ProfileReport> profile_ PERSEUS_GUARDED_BY(mutex_);
+  std::uint64_t dropped_ PERSEUS_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace perseus::client

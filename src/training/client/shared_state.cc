@@ -8,6 +8,13 @@
 #include <utility>
 
 namespace perseus::client {
+namespace {
+
+auto After(double seconds) {
+  return std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+}
+
+}  // namespace
 
 SharedState::SharedState(ClientSettings settings, HotPagePointer page)
     : settings_(std::move(settings)),
@@ -18,7 +25,7 @@ SharedState::SharedState(ClientSettings settings, HotPagePointer page)
 }
 
 void SharedState::Complain(const std::string& sentence) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (sentence == last_error_) return;
   last_error_ = sentence;
   unreported_error_ = sentence;
@@ -33,12 +40,12 @@ void SharedState::ComplainOf(const char* thread, const std::exception& exception
 }
 
 std::string SharedState::last_error() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_error_;
 }
 
 std::string SharedState::TakeUnreportedError() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(unreported_error_, {});
 }
 
@@ -49,22 +56,24 @@ void SharedState::StopClock() {
 
 void SharedState::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_.store(true, std::memory_order_release);
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   outbox_.Wake();
 }
 
 bool SharedState::Pause(double seconds) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stopping(); });
+  const auto until = After(seconds);
+  const MutexLock lock(mutex_);
+  while (!stopping() && changed_.WaitUntil(mutex_, until)) {
+  }
   return !stopping();
 }
 
 void SharedState::OfferPlan(std::shared_ptr<const RankPlan> plan) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (plan && !plan->rows.empty() && !plan->profile_wanted) profile_wish_.is_wanted = false;
     plan_ = std::move(plan);
     has_new_plan_ = true;
@@ -73,7 +82,7 @@ void SharedState::OfferPlan(std::shared_ptr<const RankPlan> plan) {
 }
 
 bool SharedState::TakePlan(std::shared_ptr<const RankPlan>* plan) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!std::exchange(has_new_plan_, false)) return false;
   *plan = plan_;
   return true;
@@ -81,7 +90,7 @@ bool SharedState::TakePlan(std::shared_ptr<const RankPlan>* plan) {
 
 void SharedState::AddStepPlan(std::shared_ptr<const RankPlan> plan) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     step_plans_.push_back(std::move(plan));
     if (step_plans_.size() > kMostStepPlans) {
       step_plans_.erase(step_plans_.begin());
@@ -94,13 +103,13 @@ void SharedState::AddStepPlan(std::shared_ptr<const RankPlan> plan) {
 }
 
 std::vector<std::shared_ptr<const RankPlan>> SharedState::TakeStepPlans() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(step_plans_, {});
 }
 
 void SharedState::AskForProfile(std::vector<int> left_mhz) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++profile_wish_.number;
     profile_wish_.is_wanted = true;
     profile_wish_.left_mhz = std::move(left_mhz);
@@ -109,18 +118,18 @@ void SharedState::AskForProfile(std::vector<int> left_mhz) {
 }
 
 SharedState::ProfileWish SharedState::profile_wish() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return profile_wish_;
 }
 
 void SharedState::AddStepTimes(StepTimes times) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   step_times_.push_back(std::move(times));
   if (step_times_.size() > kMaxStepTimes) step_times_.pop_front();
 }
 
 std::vector<StepTimes> SharedState::TakeStepTimes() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<StepTimes> times(std::make_move_iterator(step_times_.begin()),
                                std::make_move_iterator(step_times_.end()));
   step_times_.clear();
@@ -129,71 +138,73 @@ std::vector<StepTimes> SharedState::TakeStepTimes() {
 
 void SharedState::SetDevice(const device::GpuInfo& info) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     device_ = Progress::kDone;
     gpu_ = info;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void SharedState::SetDeviceFailed(const std::string& why) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     device_ = Progress::kFailed;
     device_failure_ = why;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 std::optional<device::GpuInfo> SharedState::WaitForDevice(double seconds) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
-                    [&] { return stopping() || device_ != Progress::kPending; });
+  const auto until = After(seconds);
+  const MutexLock lock(mutex_);
+  while (!stopping() && device_ == Progress::kPending && changed_.WaitUntil(mutex_, until)) {
+  }
   if (device_ != Progress::kDone) return std::nullopt;
   return gpu_;
 }
 
 void SharedState::SetRegistered(const std::string& job_id) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     registration_ = Progress::kDone;
     job_id_ = job_id;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void SharedState::SetRegistrationFailed(const std::string& why) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     registration_ = Progress::kFailed;
     registration_failure_ = why;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 bool SharedState::registered() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return registration_ == Progress::kDone;
 }
 
 std::string SharedState::job_id() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return job_id_;
 }
 
+bool SharedState::IsReadyOrFailed() const {
+  if (device_ == Progress::kFailed || registration_ == Progress::kFailed) return true;
+  return (settings_.device.empty() || device_ == Progress::kDone) &&
+         (settings_.server.empty() || registration_ == Progress::kDone);
+}
+
 Result<void> SharedState::WaitUntilReady(double seconds) {
-  std::unique_lock lock(mutex_);
-  const bool wants_device = !settings_.device.empty();
-  const bool wants_server = !settings_.server.empty();
-  const auto decided = [&] {
-    if (device_ == Progress::kFailed || registration_ == Progress::kFailed) return true;
-    return (!wants_device || device_ == Progress::kDone) &&
-           (!wants_server || registration_ == Progress::kDone);
-  };
-  const bool in_time = changed_.wait_for(lock, std::chrono::duration<double>(seconds), decided);
+  const auto until = After(seconds);
+  const MutexLock lock(mutex_);
+  while (!IsReadyOrFailed() && changed_.WaitUntil(mutex_, until)) {
+  }
   if (device_ == Progress::kFailed) return MakeError(ErrorCode::kIo, device_failure_);
   if (registration_ == Progress::kFailed) return MakeError(ErrorCode::kIo, registration_failure_);
-  if (!in_time) {
+  if (!IsReadyOrFailed()) {
     return MakeError(ErrorCode::kIo, last_error_.empty()
                                          ? "the server and the device did not answer in time"
                                          : last_error_);
@@ -202,13 +213,13 @@ Result<void> SharedState::WaitUntilReady(double seconds) {
 }
 
 void SharedState::SetStats(const perseus_client_stats& stats) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stats_ = stats;
 }
 
 perseus_client_stats SharedState::stats() const {
   const std::uint64_t dropped = outbox_.dropped();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   perseus_client_stats stats = stats_;
   stats.server_errors = server_errors_;
   stats.reports_dropped = dropped;
@@ -220,7 +231,7 @@ perseus_client_stats SharedState::stats() const {
 }
 
 void SharedState::CountServerError() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++server_errors_;
 }
 

@@ -5,12 +5,10 @@
 #define PERSEUS_CLIENT_SHARED_STATE_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +19,7 @@
 #include "client/settings.h"
 #include "client/step_times.h"
 #include "client/ticks.h"
+#include "common/mutex.h"
 #include "device/device.h"
 #include "perseus/client.h"
 
@@ -114,6 +113,9 @@ class SharedState {
 
   enum class Progress : std::uint8_t { kPending, kDone, kFailed };
 
+  // Of device and server: each is there, or cannot be had.
+  bool IsReadyOrFailed() const PERSEUS_REQUIRES(mutex_);
+
   const ClientSettings settings_;
   const HotPagePointer page_;
   const TickSource ticks_;
@@ -124,24 +126,24 @@ class SharedState {
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> plans_steps_ = false;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::string last_error_;
-  std::string unreported_error_;
-  std::shared_ptr<const RankPlan> plan_;
-  std::vector<std::shared_ptr<const RankPlan>> step_plans_;
-  std::deque<StepTimes> step_times_;
-  ProfileWish profile_wish_;
-  std::string device_failure_;
-  device::GpuInfo gpu_;
-  std::string registration_failure_;
-  std::string job_id_;
-  std::uint64_t server_errors_ = 0;
-  std::uint64_t step_plans_dropped_ = 0;
-  perseus_client_stats stats_ = {};
-  bool has_new_plan_ = false;
-  Progress device_ = Progress::kPending;
-  Progress registration_ = Progress::kPending;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  std::string last_error_ PERSEUS_GUARDED_BY(mutex_);
+  std::string unreported_error_ PERSEUS_GUARDED_BY(mutex_);
+  std::shared_ptr<const RankPlan> plan_ PERSEUS_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<const RankPlan>> step_plans_ PERSEUS_GUARDED_BY(mutex_);
+  std::deque<StepTimes> step_times_ PERSEUS_GUARDED_BY(mutex_);
+  ProfileWish profile_wish_ PERSEUS_GUARDED_BY(mutex_);
+  std::string device_failure_ PERSEUS_GUARDED_BY(mutex_);
+  device::GpuInfo gpu_ PERSEUS_GUARDED_BY(mutex_);
+  std::string registration_failure_ PERSEUS_GUARDED_BY(mutex_);
+  std::string job_id_ PERSEUS_GUARDED_BY(mutex_);
+  std::uint64_t server_errors_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  std::uint64_t step_plans_dropped_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  perseus_client_stats stats_ PERSEUS_GUARDED_BY(mutex_) = {};
+  bool has_new_plan_ PERSEUS_GUARDED_BY(mutex_) = false;
+  Progress device_ PERSEUS_GUARDED_BY(mutex_) = Progress::kPending;
+  Progress registration_ PERSEUS_GUARDED_BY(mutex_) = Progress::kPending;
 };
 
 }  // namespace perseus::client

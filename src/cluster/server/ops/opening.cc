@@ -33,45 +33,48 @@ void Opening::Start(std::function<Result<void>()> work) {
   thread_ = std::thread([this, work = std::move(work)] {
     Result<void> result = WithoutThrowing(work);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       outcome_ = std::move(result);
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
     ::eventfd_write(ended_event_.get(), 1);
   });
 }
 
 void Opening::Say(std::string sentence) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   sentence_ = std::move(sentence);
 }
 
 std::string Opening::sentence() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return sentence_;
 }
 
 bool Opening::keeps_going() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !cancelled_;
 }
 
 void Opening::Cancel() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     cancelled_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 std::optional<Result<void>> Opening::outcome() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return outcome_;
 }
 
 bool Opening::WaitForEnd(std::chrono::milliseconds patience) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, patience, [this] { return outcome_.has_value(); });
+  const auto until = std::chrono::steady_clock::now() + patience;
+  const MutexLock lock(mutex_);
+  while (!outcome_ && changed_.WaitUntil(mutex_, until)) {
+  }
+  return outcome_.has_value();
 }
 
 }  // namespace perseus::server

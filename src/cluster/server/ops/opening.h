@@ -5,14 +5,13 @@
 #define PERSEUS_SERVER_OPS_OPENING_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "common/file_descriptor.h"
+#include "common/mutex.h"
 #include "perseus/result.h"
 
 namespace perseus::server {
@@ -44,11 +43,11 @@ class Opening {
 
  private:
   const FileDescriptor ended_event_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::string sentence_ = "the server is starting";
-  bool cancelled_ = false;
-  std::optional<Result<void>> outcome_;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  std::string sentence_ PERSEUS_GUARDED_BY(mutex_) = "the server is starting";
+  bool cancelled_ PERSEUS_GUARDED_BY(mutex_) = false;
+  std::optional<Result<void>> outcome_ PERSEUS_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -257,7 +257,7 @@ double Curve::SlowedSeconds(const CurvePlan* plan, const std::vector<double>& fa
 
 std::shared_ptr<const std::string> Curve::ComputationsTail(const CurvePlan& plan,
                                                            int pp_rank) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = texts_.find({plan.id, pp_rank}); found != texts_.end()) {
     return found->second;
   }

@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/mutex.h"
 #include "perseus/frontier.h"
 #include "perseus/job.h"
 #include "perseus/plan.h"
@@ -124,8 +124,9 @@ class Curve {
   std::optional<ExpectedFigures> expected_baseline_;
   std::vector<CurvePlan> plans_;
 
-  mutable std::mutex mutex_;  // Of the cache.
-  mutable std::map<std::pair<std::int64_t, int>, std::shared_ptr<const std::string>> texts_;
+  mutable Mutex mutex_;
+  mutable std::map<std::pair<std::int64_t, int>, std::shared_ptr<const std::string>> texts_
+      PERSEUS_GUARDED_BY(mutex_);
 };
 
 }  // namespace perseus::server

@@ -81,20 +81,19 @@ std::string NewEpoch() {
 std::span<const EventType> EventTypes() { return kTypes; }
 
 EventHub::EventHub(std::size_t kept) : kept_(kept), epoch_(NewEpoch()) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   AddLane();
 }
 
 EventHub::~EventHub() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   for (const auto& lane : lanes_) lane->thread.join();
 }
 
-// With mutex_ held.
 EventHub::Lane* EventHub::AddLane() {
   Lane* const lane = lanes_.emplace_back(std::make_unique<Lane>()).get();
   lane->handed_on = last_;
@@ -102,21 +101,20 @@ EventHub::Lane* EventHub::AddLane() {
   return lane;
 }
 
-// With mutex_ held.
 void EventHub::Join(Lane* lane, Entry entry) {
   lane->handed_on = std::min(lane->handed_on, entry.next - 1);
   lane->joining.push_back(std::move(entry));
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void EventHub::Listen(std::string job, Listener listener, Pace pace) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Lane* const lane = pace == Pace::kMayBlock ? AddLane() : lanes_.front().get();
   Join(lane, {std::move(job), std::move(listener), last_ + 1});
 }
 
 bool EventHub::ListenAfter(std::int64_t sequence, std::string job, Listener listener) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::int64_t oldest = last_ - static_cast<std::int64_t>(events_.size()) + 1;
   if (sequence > last_ || sequence + 1 < oldest) return false;
   Join(lanes_.front().get(), {std::move(job), std::move(listener), sequence + 1});
@@ -125,26 +123,29 @@ bool EventHub::ListenAfter(std::int64_t sequence, std::string job, Listener list
 
 void EventHub::Emit(Event event) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     event.sequence = ++last_;
     events_.push_back(std::make_shared<const Event>(std::move(event)));
     if (events_.size() > kept_) events_.pop_front();
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 std::int64_t EventHub::last() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_;
 }
 
-void EventHub::Settle() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this, upto = last_] {
-    return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) {
-      return lane->joining.empty() && lane->handed_on >= upto;
-    });
+bool EventHub::IsSettled(std::int64_t upto) const {
+  return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) {
+    return lane->joining.empty() && lane->handed_on >= upto;
   });
+}
+
+void EventHub::Settle() {
+  const MutexLock lock(mutex_);
+  const std::int64_t upto = last_;
+  while (!IsSettled(upto)) changed_.Wait(mutex_);
 }
 
 // Hands on what the entry has not seen of `events`, which follow one another; `oldest` is the
@@ -166,10 +167,9 @@ bool EventHub::Deliver(const std::vector<std::shared_ptr<const Event>>& events, 
 }
 
 void EventHub::Run(Lane* lane) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock,
-                  [&] { return stopping_ || !lane->joining.empty() || lane->handed_on < last_; });
+    while (!stopping_ && lane->joining.empty() && lane->handed_on >= last_) changed_.Wait(mutex_);
     if (stopping_) return;
     const bool has_new = !lane->joining.empty();
     for (Entry& entry : lane->joining) lane->listeners.push_back(std::move(entry));
@@ -179,19 +179,20 @@ void EventHub::Run(Lane* lane) {
     const std::int64_t end = std::min(last_, first + kMostAtOnce - 1);
     std::vector<std::shared_ptr<const Event>> batch(events_.begin() + (first - oldest),
                                                     events_.begin() + (end - oldest + 1));
-    lock.unlock();
-    std::erase_if(lane->listeners, [&](Entry& entry) {
-      // Who left is not only found when something happens.
-      return (has_new && !entry.listener(nullptr)) || !Deliver(batch, oldest, &entry);
-    });
-    batch.clear();
-    lock.lock();
+    {
+      const MutexUnlock unlocked(mutex_);
+      std::erase_if(lane->listeners, [&](Entry& entry) {
+        // Who left is not only found when something happens.
+        return (has_new && !entry.listener(nullptr)) || !Deliver(batch, oldest, &entry);
+      });
+      batch.clear();
+    }
     // Who joined meanwhile may want earlier ones.
     lane->handed_on = end;
     for (const Entry& entry : lane->joining) {
       lane->handed_on = std::min(lane->handed_on, entry.next - 1);
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 }
 

@@ -4,19 +4,18 @@
 #ifndef PERSEUS_SERVER_RUNTIME_EVENTS_H_
 #define PERSEUS_SERVER_RUNTIME_EVENTS_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "common/mutex.h"
 #include "server/domain/event_kind.h"
 #include "server/domain/schema.h"
 
@@ -90,26 +89,28 @@ class EventHub {
   };
   // A thread and those whom it calls.
   struct Lane {
-    std::vector<Entry> joining;    // With mutex_.
+    std::vector<Entry> joining;    // With the hub's mutex_.
     std::int64_t handed_on = 0;    // Likewise: the last event that all have seen.
     std::vector<Entry> listeners;  // Of the thread alone.
     std::thread thread;
   };
 
-  void Join(Lane* lane, Entry entry);
-  Lane* AddLane();
+  void Join(Lane* lane, Entry entry) PERSEUS_REQUIRES(mutex_);
+  Lane* AddLane() PERSEUS_REQUIRES(mutex_);
+  bool IsSettled(std::int64_t upto) const PERSEUS_REQUIRES(mutex_);
   void Run(Lane* lane);
   static bool Deliver(const std::vector<std::shared_ptr<const Event>>& events, std::int64_t oldest,
                       Entry* entry);
 
   const std::size_t kept_;
   const std::string epoch_;
-  mutable std::mutex mutex_;  // Of all below.
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<const Event>> events_;  // The last ones.
-  std::int64_t last_ = 0;
-  bool stopping_ = false;
-  std::vector<std::unique_ptr<Lane>> lanes_;  // The first: of those that never block.
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  std::deque<std::shared_ptr<const Event>> events_ PERSEUS_GUARDED_BY(mutex_);  // The last ones.
+  std::int64_t last_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  bool stopping_ PERSEUS_GUARDED_BY(mutex_) = false;
+  std::vector<std::unique_ptr<Lane>> lanes_
+      PERSEUS_GUARDED_BY(mutex_);  // The first: of those that never block.
 };
 
 }  // namespace perseus::server

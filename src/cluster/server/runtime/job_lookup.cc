@@ -9,9 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <set>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,7 +39,7 @@ bool IsId(std::string_view text, std::string_view prefix) {
 }  // namespace
 
 std::shared_ptr<ManagedJob> JobService::Known(const std::string& id) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return nullptr;
   found->second->Touch();
@@ -50,7 +48,7 @@ std::shared_ptr<ManagedJob> JobService::Known(const std::string& id) const {
 
 // The id of the job with this key; empty: none is known here. One that was deleted is made anew.
 std::string JobService::KnownKey(const std::string& client_key) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const auto found = ids_.find(client_key);
   if (found == ids_.end()) return "";
   const auto job = jobs_.find(found->second);
@@ -61,7 +59,7 @@ std::string JobService::KnownKey(const std::string& client_key) const {
 std::shared_ptr<ManagedJob> JobService::Add(LoadedJob loaded, bool ask_for_work) {
   auto job = std::make_shared<ManagedJob>(&context_, std::move(loaded.life));
   {
-    const std::unique_lock lock(mutex_);
+    const WriterLock lock(mutex_);
     const auto [known, is_new] = jobs_.try_emplace(job->id(), job);
     if (!is_new) return known->second;
     heads_.erase(job->id());
@@ -72,7 +70,7 @@ std::shared_ptr<ManagedJob> JobService::Add(LoadedJob loaded, bool ask_for_work)
 }
 
 void JobService::Forget(const std::string& id) {
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   // The key may be another job's by now.
   std::erase_if(ids_, [&](const auto& key) { return key.second == id; });
   jobs_.erase(id);
@@ -80,7 +78,7 @@ void JobService::Forget(const std::string& id) {
 }
 
 std::optional<store::JobHead> JobService::HeadOf(const std::string& id) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   if (const auto job = jobs_.find(id); job != jobs_.end()) return job->second->head();
   const auto head = heads_.find(id);
   if (head == heads_.end()) return std::nullopt;
@@ -88,7 +86,7 @@ std::optional<store::JobHead> JobService::HeadOf(const std::string& id) const {
 }
 
 bool JobService::MayLookUp(const std::string& id) {
-  const std::lock_guard lock(lookup_mutex_);
+  const MutexLock lock(lookup_mutex_);
   const auto now = std::chrono::steady_clock::now();
   if (now - lookups_since_ >= std::chrono::seconds(1)) {
     lookups_since_ = now;
@@ -100,7 +98,7 @@ bool JobService::MayLookUp(const std::string& id) {
 // From the store, whatever is known here. Who asks at the same time shares one reading.
 void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallback& found) {
   {
-    const std::lock_guard lock(lookup_mutex_);
+    const MutexLock lock(lookup_mutex_);
     std::vector<FoundCallback>& waiting = loading_[id];
     waiting.push_back(found);
     if (waiting.size() > 1) return;
@@ -116,7 +114,7 @@ void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallb
     const bool is_absent = !job && job.error().code == FailureCode::kNotFound;
     std::vector<FoundCallback> waiting;
     {
-      const std::lock_guard lock(lookup_mutex_);
+      const MutexLock lock(lookup_mutex_);
       if (absent_.size() >= kMostAbsent) absent_.clear();
       if (is_absent) absent_.insert(id);
       waiting = std::exchange(loading_[id], {});
@@ -133,11 +131,11 @@ void JobService::Get(const std::string& id, const FoundCallback& found) {
   }
   if (!IsId(id, kIdPrefix)) return found(NoJob(id));
   const bool is_listed = [&] {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     return heads_.contains(id);
   }();
   if (is_listed || MayLookUp(id)) return Load(id, /*ask_for_work=*/false, found);
-  const std::lock_guard lock(lookup_mutex_);
+  const MutexLock lock(lookup_mutex_);
   if (absent_.contains(id)) return found(NoJob(id));
   found(Fail(FailureCode::kUnavailable,
              "too many jobs that this server does not know are asked for; try again in a second"));
@@ -180,7 +178,7 @@ void JobService::List(ListCallback list) {
       const JobPointer job = Known(head.id);
       const bool is_at_rest = job == nullptr && head.state == store::JobState::kFinished;
       if (is_at_rest) {
-        const std::unique_lock lock(mutex_);
+        const WriterLock lock(mutex_);
         heads_[head.id] = head;
         ids_[head.client_key] = head.id;
       } else if (job == nullptr || job->IsBehind(head.marks)) {
@@ -228,7 +226,7 @@ void JobService::OnChanged(const std::vector<store::JobMarks>& marks, bool are_a
 
 // Of a job that is not at work here.
 bool JobService::IsNews(const store::JobMarks& mark) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const auto head = heads_.find(mark.id);
   return head == heads_.end() ? mark.revision > 0 : head->second.marks != mark;
 }

@@ -9,10 +9,8 @@
 #include <chrono>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <shared_mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,10 +108,10 @@ Result<std::unique_ptr<JobService>> JobService::Start(std::unique_ptr<store::Sto
 
 JobService::~JobService() {
   {
-    const std::lock_guard lock(stop_mutex_);
+    const MutexLock lock(stop_mutex_);
     stopping_ = true;
   }
-  stop_.notify_all();
+  stop_.NotifyAll();
   if (ticker_.joinable()) ticker_.join();
   if (worker_ != nullptr) {
     worker_->Stop();
@@ -138,7 +136,7 @@ Result<void> JobService::Restore() {
   const Result<std::vector<store::JobHead>> heads = store_->ListHeads();
   if (!heads) return tl::unexpected(heads.error());
   {
-    const std::unique_lock lock(mutex_);
+    const WriterLock lock(mutex_);
     for (const store::JobHead& head : *heads) {
       heads_[head.id] = head;
       ids_[head.client_key] = head.id;
@@ -162,9 +160,10 @@ void JobService::MeasureClock() {
 void JobService::TickAll() {
   const auto pause = std::chrono::duration<double>(options_.tick_seconds);
   auto measured = std::chrono::steady_clock::now();
-  std::unique_lock lock(stop_mutex_);
-  while (!stop_.wait_for(lock, pause, [this] { return stopping_; })) {
-    lock.unlock();
+  const MutexLock lock(stop_mutex_);
+  while (!stopping_) {
+    if (stop_.WaitUntil(stop_mutex_, std::chrono::steady_clock::now() + pause)) continue;
+    const MutexUnlock unlocked(stop_mutex_);
     TickOnce();
     if (std::chrono::steady_clock::now() - measured > kClockPeriod) {
       readers_.Post([this] {
@@ -173,7 +172,6 @@ void JobService::TickAll() {
       });
       measured = std::chrono::steady_clock::now();
     }
-    lock.lock();
   }
 }
 
@@ -245,7 +243,7 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
 std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
   std::vector<JobPointer> jobs;
   {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     for (const auto& [id, job] : jobs_) jobs.push_back(job);
   }
   std::stable_sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
@@ -257,7 +255,7 @@ std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
 std::vector<JobService::Listed> JobService::All() const {
   std::vector<Listed> all;
   {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     for (const auto& [id, head] : heads_) all.push_back({.head = head, .job = nullptr});
     for (const auto& [id, job] : jobs_) all.push_back({.head = job->head(), .job = job});
   }
@@ -292,7 +290,7 @@ void JobService::Rest() {
       });
     } else if (each.job != nullptr && each.job->board().waiting() == 0 &&
                now.seconds - each.job->asked_at_seconds() > kRestSeconds) {
-      const std::unique_lock lock(mutex_);
+      const WriterLock lock(mutex_);
       jobs_.erase(each.head.id);
       heads_[each.head.id] = each.head;
     }

@@ -5,19 +5,17 @@
 #define PERSEUS_SERVER_RUNTIME_JOB_SERVICE_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <shared_mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/mutex.h"
 #include "perseus/result.h"
 #include "server/base/failure.h"
 #include "server/planning/given_plan.h"
@@ -152,20 +150,23 @@ class JobService {
   StoreGate gate_;
   JobContext context_;
 
-  mutable std::shared_mutex mutex_;              // Of the three below.
-  std::map<std::string, JobPointer> jobs_;       // At work.
-  std::map<std::string, store::JobHead> heads_;  // The others: they are loaded when asked for.
-  std::map<std::string, std::string> ids_;       // Of both, by client key.
+  mutable SharedMutex mutex_;
+  std::map<std::string, JobPointer> jobs_ PERSEUS_GUARDED_BY(mutex_);  // At work.
+  // The others: they are loaded when asked for.
+  std::map<std::string, store::JobHead> heads_ PERSEUS_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> ids_ PERSEUS_GUARDED_BY(mutex_);  // Of both, by client key.
 
-  std::mutex lookup_mutex_;       // Of the four below.
-  std::set<std::string> absent_;  // Ids that the store did not have. None is ever used again.
-  std::map<std::string, std::vector<FoundCallback>> loading_;  // Who waits for it.
-  std::chrono::steady_clock::time_point lookups_since_;
-  int lookups_ = 0;  // Since then.
+  Mutex lookup_mutex_;
+  // Ids that the store did not have. None is ever used again.
+  std::set<std::string> absent_ PERSEUS_GUARDED_BY(lookup_mutex_);
+  // Who waits for it.
+  std::map<std::string, std::vector<FoundCallback>> loading_ PERSEUS_GUARDED_BY(lookup_mutex_);
+  std::chrono::steady_clock::time_point lookups_since_ PERSEUS_GUARDED_BY(lookup_mutex_);
+  int lookups_ PERSEUS_GUARDED_BY(lookup_mutex_) = 0;  // Since then.
 
-  std::mutex stop_mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;
+  Mutex stop_mutex_;
+  ConditionVariable stop_;
+  bool stopping_ PERSEUS_GUARDED_BY(stop_mutex_) = false;
   std::unique_ptr<Refresher> refresher_;
   std::unique_ptr<Worker> worker_;
   std::thread ticker_;

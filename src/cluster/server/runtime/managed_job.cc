@@ -58,13 +58,12 @@ ManagedJob::ManagedJob(JobContext* context, JobLife life)
 }
 
 void ManagedJob::Resume(const std::vector<store::IterationSummary>& elsewhere, bool ask_for_work) {
-  strand_.Within([&] {
-    sums_.SetElsewhere(elsewhere);
-    watch_.SetState(life_.phase.watch, IdsOf(life_.phase.stragglers), context_->now().day_seconds);
-    Publish();
-    AdvanceJob();
-    if (ask_for_work) RunInternal(AskForPlans{});
-  });
+  const Strand::Turn turn(strand_);
+  sums_.SetElsewhere(elsewhere);
+  watch_.SetState(life_.phase.watch, IdsOf(life_.phase.stragglers), context_->now().day_seconds);
+  Publish();
+  AdvanceJob();
+  if (ask_for_work) RunInternal(AskForPlans{});
 }
 
 void ManagedJob::Do(Command command, Caller caller, Reply reply) {
@@ -80,12 +79,11 @@ void ManagedJob::Do(Command command, Caller caller, Reply reply) {
 void ManagedJob::Begin(const OperationPointer& operation) {
   const Caller& caller = operation->caller;
   const bool is_wanted = !caller.is_wanted || caller.is_wanted();
-  strand_.Within([&] {
-    if (is_wanted) return Run(operation);
-    Settle(operation, Fail(FailureCode::kUnavailable,
-                           "the client no longer waits for the answer; nothing was changed"));
-    RunNext();
-  });
+  const Strand::Turn turn(strand_);
+  if (is_wanted) return Run(operation);
+  Settle(operation, Fail(FailureCode::kUnavailable,
+                         "the client no longer waits for the answer; nothing was changed"));
+  RunNext();
 }
 
 void ManagedJob::RunLater(const OperationPointer& operation) {
@@ -101,6 +99,16 @@ void ManagedJob::RunInternal(Command command, Reply reply) {
   Run(operation);
 }
 
+Outcome<Decision> ManagedJob::DecideNow(const Operation& operation, const Moment& now) const {
+  const auto& expected = operation.caller.if_revision;
+  if (expected && *expected != life_.marks.revision && !life_.phase.is_gone) {
+    return Fail(FailureCode::kPast, "the job has changed since revision " +
+                                        std::to_string(*expected) + "; it is at revision " +
+                                        std::to_string(life_.marks.revision));
+  }
+  return Decide(life_, underway_, highest_version_, operation.command, now);
+}
+
 void ManagedJob::Run(const OperationPointer& operation) {
   const bool on_any_revision = IsOnAnyRevision(operation->command);
   if (is_changing_ && !on_any_revision) {
@@ -108,16 +116,7 @@ void ManagedJob::Run(const OperationPointer& operation) {
     return;
   }
   const Moment now = context_->now();
-  const auto decide = [&]() -> Outcome<Decision> {
-    const auto& expected = operation->caller.if_revision;
-    if (expected && *expected != life_.marks.revision && !life_.phase.is_gone) {
-      return Fail(FailureCode::kPast, "the job has changed since revision " +
-                                          std::to_string(*expected) + "; it is at revision " +
-                                          std::to_string(life_.marks.revision));
-    }
-    return Decide(life_, underway_, highest_version_, operation->command, now);
-  };
-  Outcome<Decision> decision = decide();
+  Outcome<Decision> decision = DecideNow(*operation, now);
   // What is refused, or needs no change, may be so only here: the store is asked first.
   const bool is_doubtful = decision ? decision->facts.empty() && !on_any_revision
                                     : MayRetry(*operation, decision.error());
@@ -138,10 +137,9 @@ void ManagedJob::RefreshThenRun(const OperationPointer& operation) {
   operation->has_looked = true;
   WhenRead([self = shared_from_this(), operation](const Result<void>& read) {
     if (read) return self->Begin(operation);
-    self->strand_.Within([&] {
-      self->Settle(operation, Unavailable(read.error()));
-      self->RunNext();
-    });
+    const Strand::Turn turn(self->strand_);
+    self->Settle(operation, Unavailable(read.error()));
+    self->RunNext();
   });
 }
 
@@ -181,7 +179,8 @@ void ManagedJob::Carry(const OperationPointer& operation, Decision decision, con
     self->context_->store.Add(
         shared->facts, expected,
         [self, operation, shared, looked_at](const Result<store::JobMarks>& written) {
-          self->strand_.Within([&] { self->OnWritten(operation, *shared, looked_at, written); });
+          const Strand::Turn turn(self->strand_);
+          self->OnWritten(operation, *shared, looked_at, written);
         });
   });
 }
@@ -243,7 +242,11 @@ void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& de
     // Who brought the last that was missing is told what came of it.
     const auto advanced = [self = shared_from_this(), operation,
                            straggler = decision.straggler](const Outcome<Answer>&) {
-      operation->reply(self->strand_.Within([&] { return self->AnswerWith(straggler); }));
+      const auto answer = [&] {
+        const Strand::Turn turn(self->strand_);
+        return self->AnswerWith(straggler);
+      }();
+      operation->reply(answer);
     };
     RunInternal(AdvanceNow(), advanced);
   }

@@ -24,8 +24,8 @@
 #include "server/domain/profiling_summary.h"
 #include "server/runtime/events.h"
 #include "server/runtime/job_store.h"
-#include "server/runtime/outbox.h"
 #include "server/runtime/plan_board.h"
+#include "server/runtime/strand.h"
 #include "server/watch/drift_watch.h"
 #include "server/watch/iteration_sums.h"
 #include "server/watch/job_watch.h"
@@ -193,46 +193,53 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   };
   using OperationPointer = std::shared_ptr<Operation>;
 
-  // All of these on the strand.
-  void Run(const OperationPointer& operation);
-  void RunInternal(Command command, Reply reply = {});
-  bool MayRetry(const Operation& operation, const Failure& failure) const;
-  void RefreshThenRun(const OperationPointer& operation);
-  void RunLater(const OperationPointer& operation);
-  void Settle(const OperationPointer& operation, Outcome<Answer> outcome);
-  void Carry(const OperationPointer& operation, Decision decision, const Moment& now);
-  void Begin(const OperationPointer& operation);  // Not on the strand.
-  void MarkUnderway(const std::vector<store::Fact>& facts);
-  void UnmarkUnderway(const std::vector<store::Fact>& facts);
+  void Begin(const OperationPointer& operation);
+  std::optional<store::RankRecord> KnownRank(int rank) const;
+  bool MayReadIterations();
+  void Run(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
+  Outcome<Decision> DecideNow(const Operation& operation, const Moment& now) const
+      PERSEUS_REQUIRES(strand_);
+  void RunInternal(Command command, Reply reply = {}) PERSEUS_REQUIRES(strand_);
+  bool MayRetry(const Operation& operation, const Failure& failure) const PERSEUS_REQUIRES(strand_);
+  void RefreshThenRun(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
+  void RunLater(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
+  void Settle(const OperationPointer& operation, Outcome<Answer> outcome) PERSEUS_REQUIRES(strand_);
+  void Carry(const OperationPointer& operation, Decision decision, const Moment& now)
+      PERSEUS_REQUIRES(strand_);
+  void MarkUnderway(const std::vector<store::Fact>& facts) PERSEUS_REQUIRES(strand_);
+  void UnmarkUnderway(const std::vector<store::Fact>& facts) PERSEUS_REQUIRES(strand_);
   void OnWritten(const OperationPointer& operation, const Decision& decision, double looked_at,
-                 const Result<store::JobMarks>& written);
-  void OnRefused(const OperationPointer& operation, const Decision& decision, const Error& error);
-  void ApplyWritten(const Decision& decision, const store::JobMarks& marks);
-  void ApplyRows(const Decision& decision, const store::JobMarks& marks);
-  Answer AnswerWith(std::int64_t straggler) const;
-  void RunNext();
-  void OnPhase(const Phase& before);
-  void Publish();
-  void SeeMarks();
-  Advance AdvanceNow() const;
-  void AdvanceJob();
-  void AskLibrary(const std::string& layout);
-  void FlushIterations();
-  void LookAtWatch();
-  void LookAtTimeNow();
-  void WhenRead(Refreshed done);
-  void StartReading();
-  void ReadOnce(std::int64_t last_waiter, int readings);
-  void OnRead(const Result<Reading>& reading, std::int64_t last_waiter, int readings);
-  void EndReading(const Result<void>& outcome, std::int64_t last_waiter);
+                 const Result<store::JobMarks>& written) PERSEUS_REQUIRES(strand_);
+  void OnRefused(const OperationPointer& operation, const Decision& decision, const Error& error)
+      PERSEUS_REQUIRES(strand_);
+  void ApplyWritten(const Decision& decision, const store::JobMarks& marks)
+      PERSEUS_REQUIRES(strand_);
+  void ApplyRows(const Decision& decision, const store::JobMarks& marks) PERSEUS_REQUIRES(strand_);
+  Answer AnswerWith(std::int64_t straggler) const PERSEUS_REQUIRES(strand_);
+  void RunNext() PERSEUS_REQUIRES(strand_);
+  void OnPhase(const Phase& before) PERSEUS_REQUIRES(strand_);
+  void Publish() PERSEUS_REQUIRES(strand_);
+  void SeeMarks() PERSEUS_REQUIRES(strand_);
+  Advance AdvanceNow() const PERSEUS_REQUIRES(strand_);
+  void AdvanceJob() PERSEUS_REQUIRES(strand_);
+  void AskLibrary(const std::string& layout) PERSEUS_REQUIRES(strand_);
+  void FlushIterations() PERSEUS_REQUIRES(strand_);
+  void LookAtWatch() PERSEUS_REQUIRES(strand_);
+  void LookAtTimeNow() PERSEUS_REQUIRES(strand_);
+  void WhenRead(Refreshed done) PERSEUS_REQUIRES(strand_);
+  void StartReading() PERSEUS_REQUIRES(strand_);
+  void ReadOnce(std::int64_t last_waiter, int readings) PERSEUS_REQUIRES(strand_);
+  void OnRead(const Result<Reading>& reading, std::int64_t last_waiter, int readings)
+      PERSEUS_REQUIRES(strand_);
+  void EndReading(const Result<void>& outcome, std::int64_t last_waiter) PERSEUS_REQUIRES(strand_);
   struct Reports;
-  void TryReports(const std::shared_ptr<Reports>& reports);
-  void TakeReports(const Reports& reports);
-  void Hear(const ClientReport& client);
-  void WatchDrift(const std::vector<KindReport>& kinds);
-  void WatchIterations(const std::vector<IterationReport>& reports);
-  void Announce(const Announcement& announcement);
-  void Audit(const Operation& operation, const Decision& decision);
+  void TryReports(const std::shared_ptr<Reports>& reports) PERSEUS_REQUIRES(strand_);
+  void TakeReports(const Reports& reports) PERSEUS_REQUIRES(strand_);
+  void Hear(const ClientReport& client) PERSEUS_REQUIRES(strand_);
+  void WatchDrift(const std::vector<KindReport>& kinds) PERSEUS_REQUIRES(strand_);
+  void WatchIterations(const std::vector<IterationReport>& reports) PERSEUS_REQUIRES(strand_);
+  void Announce(const Announcement& announcement) PERSEUS_REQUIRES(strand_);
+  void Audit(const Operation& operation, const Decision& decision) PERSEUS_REQUIRES(strand_);
   bool is_shared() const { return context_->store.is_shared(); }
 
   JobContext* const context_;
@@ -245,30 +252,33 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::atomic<std::int64_t> seen_revision_ = 0;  // As life_.marks.
   std::atomic<std::int64_t> seen_rows_ = 0;
 
-  Outbox strand_;
-  // Of the strand, all below.
-  JobLife life_;
-  Underway underway_;
-  bool is_changing_ = false;              // A change of the phase is under way.
-  std::deque<OperationPointer> waiting_;  // For that.
+  Strand strand_;
+  JobLife life_ PERSEUS_GUARDED_BY(strand_);
+  Underway underway_ PERSEUS_GUARDED_BY(strand_);
+  bool is_changing_ PERSEUS_GUARDED_BY(strand_) = false;  // A change of the phase is under way.
+  std::deque<OperationPointer> waiting_ PERSEUS_GUARDED_BY(strand_);  // For that.
   // Readings: one at a time; who asks meanwhile waits for the next.
-  bool is_reading_ = false;
-  std::vector<Refreshed> of_this_reading_;
-  std::vector<Refreshed> of_next_reading_;
-  std::int64_t checked_rows_ = -1;    // The store had no others when it was read.
-  std::int64_t highest_version_ = 0;  // That any rank can have been told by this server.
-  bool is_asking_library_ = false;
-  bool has_asked_library_ = false;
-  double last_measured_seconds_ = 0;
-  IterationSums sums_;
-  double flush_at_seconds_ = 0;
-  double iterations_read_at_seconds_;
-  std::map<int, ClientReport> clients_;  // The last of each rank; not durable.
-  JobWatch watch_;                       // Its lock is a leaf.
-  DriftWatch drift_;
-  std::optional<double> looked_at_day_seconds_;  // For stragglers. None: look again.
-  double work_again_at_seconds_ = 0;             // 0: not.
-  bool has_given_up_ = false;                    // No better plan is to come for long.
+  bool is_reading_ PERSEUS_GUARDED_BY(strand_) = false;
+  std::vector<Refreshed> of_this_reading_ PERSEUS_GUARDED_BY(strand_);
+  std::vector<Refreshed> of_next_reading_ PERSEUS_GUARDED_BY(strand_);
+  std::int64_t checked_rows_ PERSEUS_GUARDED_BY(strand_) =
+      -1;  // The store had no others when it was read.
+  std::int64_t highest_version_ PERSEUS_GUARDED_BY(strand_) =
+      0;  // That any rank can have been told by this server.
+  bool is_asking_library_ PERSEUS_GUARDED_BY(strand_) = false;
+  bool has_asked_library_ PERSEUS_GUARDED_BY(strand_) = false;
+  double last_measured_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
+  IterationSums sums_ PERSEUS_GUARDED_BY(strand_);
+  double flush_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
+  double iterations_read_at_seconds_ PERSEUS_GUARDED_BY(strand_);
+  std::map<int, ClientReport> clients_
+      PERSEUS_GUARDED_BY(strand_);              // The last of each rank; not durable.
+  JobWatch watch_ PERSEUS_GUARDED_BY(strand_);  // Its lock is a leaf.
+  DriftWatch drift_ PERSEUS_GUARDED_BY(strand_);
+  std::optional<double> looked_at_day_seconds_
+      PERSEUS_GUARDED_BY(strand_);  // For stragglers. None: look again.
+  double work_again_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;  // 0: not.
+  bool has_given_up_ PERSEUS_GUARDED_BY(strand_) = false;  // No better plan is to come for long.
 };
 
 }  // namespace perseus::server

@@ -29,7 +29,8 @@ constexpr double kIterationsSeconds = 1;
 
 void ManagedJob::Refresh(Refreshed done) {
   if (!is_shared() || is_gone_) return done({});
-  strand_.Within([&] { WhenRead(std::move(done)); });
+  const Strand::Turn turn(strand_);
+  WhenRead(std::move(done));
 }
 
 // Calls `done` after a reading that begins from now on.
@@ -46,10 +47,11 @@ void ManagedJob::StartReading() {
 
 void ManagedJob::ReadOnce(std::int64_t last_waiter, int readings) {
   strand_.Then([self = shared_from_this(), known = KnownOf(life_), last_waiter, readings] {
-    self->context_->store.ReadJob(
-        self->id(), known, [self, last_waiter, readings](const Result<Reading>& reading) {
-          self->strand_.Within([&] { self->OnRead(reading, last_waiter, readings); });
-        });
+    self->context_->store.ReadJob(self->id(), known,
+                                  [self, last_waiter, readings](const Result<Reading>& reading) {
+                                    const Strand::Turn turn(self->strand_);
+                                    self->OnRead(reading, last_waiter, readings);
+                                  });
   });
 }
 
@@ -90,19 +92,25 @@ void ManagedJob::EndReading(const Result<void>& outcome, std::int64_t last_waite
   if (outcome) AdvanceJob();
 }
 
+// Once in a while.
+bool ManagedJob::MayReadIterations() {
+  const double now = context_->now().seconds;
+  const Strand::Turn turn(strand_);
+  if (now - iterations_read_at_seconds_ < kIterationsSeconds) return false;
+  iterations_read_at_seconds_ = now;
+  return true;
+}
+
 void ManagedJob::RefreshAll(Refreshed done) {
   if (!is_shared() || is_gone_) return done({});
   Refresh([self = shared_from_this(), done = std::move(done)](const Result<void>& read) {
-    const bool is_due = self->strand_.Within([&] {
-      const double now = self->context_->now().seconds;
-      if (!read || now - self->iterations_read_at_seconds_ < kIterationsSeconds) return false;
-      self->iterations_read_at_seconds_ = now;
-      return true;
-    });
-    if (!is_due) return done(read);
+    if (!read || !self->MayReadIterations()) return done(read);
     // What cannot be read now is shown as it was.
     self->context_->store.ReadIterations(self->id(), [self, done](const auto& iterations) {
-      if (iterations) self->strand_.Within([&] { self->sums_.SetElsewhere(*iterations); });
+      if (iterations) {
+        const Strand::Turn turn(self->strand_);
+        self->sums_.SetElsewhere(*iterations);
+      }
       done({});
     });
   });
@@ -125,13 +133,15 @@ std::int64_t ManagedJob::AwaitPlan(std::int64_t after, double seconds, PlanBoard
   return ticket;
 }
 
+std::optional<store::RankRecord> ManagedJob::KnownRank(int rank) const {
+  const Strand::Turn turn(strand_);
+  const auto record = life_.ranks.find(rank);
+  if (record == life_.ranks.end()) return std::nullopt;
+  return record->second;
+}
+
 void ManagedJob::FindRank(int rank, RankFound found) {
-  const auto known = [&]() -> std::optional<store::RankRecord> {
-    const auto record = life_.ranks.find(rank);
-    if (record == life_.ranks.end()) return std::nullopt;
-    return record->second;
-  };
-  if (const auto record = strand_.Within(known)) return found(*record);
+  if (const auto record = KnownRank(rank)) return found(*record);
   const auto none = [rank] {
     return Fail(FailureCode::kNotFound,
                 fmt::format("rank {} is not registered; register it first", rank), "rank");
@@ -140,11 +150,7 @@ void ManagedJob::FindRank(int rank, RankFound found) {
   if (!may_be_elsewhere) return found(none());
   Refresh([self = shared_from_this(), rank, found = std::move(found), none](const auto& read) {
     if (!read) return found(Unavailable(read.error()));
-    const auto record = self->strand_.Within([&]() -> std::optional<store::RankRecord> {
-      const auto there = self->life_.ranks.find(rank);
-      if (there == self->life_.ranks.end()) return std::nullopt;
-      return there->second;
-    });
+    const auto record = self->KnownRank(rank);
     found(record ? Outcome<store::RankRecord>(*record) : none());
   });
 }

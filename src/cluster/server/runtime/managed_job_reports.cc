@@ -29,25 +29,23 @@ void ManagedJob::Report(std::vector<IterationReport> reports, std::vector<Client
   all->iterations = std::move(reports);
   all->clients = std::move(clients);
   all->done = std::move(done);
-  strand_.Within([&] { TryReports(all); });
+  const Strand::Turn turn(strand_);
+  TryReports(all);
 }
 
 void ManagedJob::TryReports(const std::shared_ptr<Reports>& reports) {
-  const auto answer = [&](const Outcome<void>& outcome) {
-    strand_.Then([reports, outcome] { reports->done(outcome); });
-  };
   const Outcome<void> good =
       CheckReports(life_, highest_version_, reports->iterations, reports->clients);
-  if (good) {
-    TakeReports(*reports);
-    return answer({});
-  }
   // Another server may know the rank, or have told it of a version that this one has not heard of.
-  if (!is_shared() || std::exchange(reports->has_looked, true)) return answer(good);
-  WhenRead([self = shared_from_this(), reports](const Result<void>& read) {
-    if (!read) return reports->done(Unavailable(read.error()));
-    self->strand_.Within([&] { self->TryReports(reports); });
-  });
+  if (!good && is_shared() && !std::exchange(reports->has_looked, true)) {
+    return WhenRead([self = shared_from_this(), reports](const Result<void>& read) {
+      if (!read) return reports->done(Unavailable(read.error()));
+      const Strand::Turn turn(self->strand_);
+      self->TryReports(reports);
+    });
+  }
+  if (good) TakeReports(*reports);
+  strand_.Then([reports, good] { reports->done(good); });
 }
 
 void ManagedJob::TakeReports(const Reports& reports) {

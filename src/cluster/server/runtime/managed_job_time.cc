@@ -33,23 +33,22 @@ Announcement DetectionNews(const WatchEvent& event) {
 }  // namespace
 
 void ManagedJob::Tick() {
-  strand_.Within([&] {
-    if (life_.phase.is_gone) return;
-    const double now = context_->now().seconds;
-    if (now >= flush_at_seconds_) FlushIterations();
-    if (is_changing_) return;
-    // The numbers that the store counts again would mean other rows to a server that still holds
-    // those of before: this one goes beyond them.
-    if (life_.marks.revision <= life_.lost_revision) return RunInternal(PassLostRevision{});
-    AdvanceJob();
-    LookAtWatch();
-    LookAtTimeNow();
-    if (work_again_at_seconds_ > 0 && now >= work_again_at_seconds_) {
-      work_again_at_seconds_ = 0;
-      has_given_up_ = false;
-      RunInternal(AskForPlans{});
-    }
-  });
+  const Strand::Turn turn(strand_);
+  if (life_.phase.is_gone) return;
+  const double now = context_->now().seconds;
+  if (now >= flush_at_seconds_) FlushIterations();
+  if (is_changing_) return;
+  // The numbers that the store counts again would mean other rows to a server that still holds
+  // those of before: this one goes beyond them.
+  if (life_.marks.revision <= life_.lost_revision) return RunInternal(PassLostRevision{});
+  AdvanceJob();
+  LookAtWatch();
+  LookAtTimeNow();
+  if (work_again_at_seconds_ > 0 && now >= work_again_at_seconds_) {
+    work_again_at_seconds_ = 0;
+    has_given_up_ = false;
+    RunInternal(AskForPlans{});
+  }
 }
 
 Advance ManagedJob::AdvanceNow() const {
@@ -70,18 +69,18 @@ void ManagedJob::AskLibrary(const std::string& layout) {
   strand_.Then([self = shared_from_this(), layout] {
     self->context_->store.FindProfile(layout, self->record_,
                                       [self](std::optional<UseProfile> found) {
-                                        self->strand_.Within([&] {
-                                          self->is_asking_library_ = false;
-                                          self->has_asked_library_ = true;
-                                          if (found) return self->RunInternal(*std::move(found));
-                                          self->AdvanceJob();
-                                        });
+                                        const Strand::Turn turn(self->strand_);
+                                        self->is_asking_library_ = false;
+                                        self->has_asked_library_ = true;
+                                        if (found) return self->RunInternal(*std::move(found));
+                                        self->AdvanceJob();
                                       });
   });
 }
 
 std::vector<store::Fact> ManagedJob::TakeIterations() {
-  return strand_.Within([&] { return sums_.Take(); });
+  const Strand::Turn turn(strand_);
+  return sums_.Take();
 }
 
 void ManagedJob::FlushIterations() {
@@ -90,7 +89,9 @@ void ManagedJob::FlushIterations() {
   strand_.Then([self = shared_from_this(), facts = sums_.Take()] {
     self->context_->store.Add(facts, std::nullopt, [self, facts](const auto& written) {
       // Kept for the next time where the store cannot take them now.
-      if (!written) self->strand_.Within([&] { self->sums_.Unwritten(facts); });
+      if (written) return;
+      const Strand::Turn turn(self->strand_);
+      self->sums_.Unwritten(facts);
     });
   });
 }
@@ -113,12 +114,11 @@ void ManagedJob::LookAtTimeNow() {
 }
 
 bool ManagedJob::GiveUpBetterPlans(const PlanningStep& step) {
-  return strand_.Within([&] {
-    if (step.is_pending || life_.phase.built.curve == nullptr) return false;
-    has_given_up_ = true;
-    work_again_at_seconds_ = context_->now().seconds + kMuchLaterSeconds;
-    return true;
-  });
+  const Strand::Turn turn(strand_);
+  if (step.is_pending || life_.phase.built.curve == nullptr) return false;
+  has_given_up_ = true;
+  work_again_at_seconds_ = context_->now().seconds + kMuchLaterSeconds;
+  return true;
 }
 
 }  // namespace perseus::server

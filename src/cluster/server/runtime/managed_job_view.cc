@@ -19,74 +19,72 @@ constexpr std::size_t kMostTroubledClients = 100;
 }  // namespace
 
 JobView ManagedJob::View() const {
-  return strand_.Within([&] {
-    const Phase& phase = life_.phase;
-    JobView view;
-    view.record = record_;
-    view.record.state = phase.state;
-    view.record.reason = ReasonOf(phase);
-    view.revision = life_.marks.revision;
-    view.has_profile = !phase.profile_source.empty();
-    view.target = PlanTargetText(phase.target);
-    view.ranks_registered = static_cast<std::int64_t>(life_.ranks.size());
-    view.ranks_measured = static_cast<std::int64_t>(life_.table.ranks_done());
-    view.stragglers = phase.stragglers;
-    view.plan = board_.Current();
-    view.refined = phase.built.curve != nullptr && (!LacksPlans(phase) || has_given_up_);
-    view.iterations = sums_.All();
-    view.progress = view.refined ? 1 : progress_.load();
-    view.profile_source = phase.profile_source;
-    view.sweeps_again = phase.sweep_round > phase.settled_round;
-    view.profiling = SummaryOf(life_.table, shape_.pipeline_parallel);
-    view.drifts = drift_.Drifts();
-    view.watch = watch_.View(context_->now().day_seconds);
-    view.watch.settings = phase.watch.settings;
-    view.watch.ranks = life_.ranks.size();
-    for (const auto& [rank, client] : clients_) {
-      for (const auto& [name, count] : client.counts) view.client_counts[name] += count;
-      view.shadow_clients += client.shadow ? 1 : 0;
-      if (!client.error.empty() && view.troubled_clients.size() < kMostTroubledClients) {
-        view.troubled_clients.push_back(client);
-      }
+  const Strand::Turn turn(strand_);
+  const Phase& phase = life_.phase;
+  JobView view;
+  view.record = record_;
+  view.record.state = phase.state;
+  view.record.reason = ReasonOf(phase);
+  view.revision = life_.marks.revision;
+  view.has_profile = !phase.profile_source.empty();
+  view.target = PlanTargetText(phase.target);
+  view.ranks_registered = static_cast<std::int64_t>(life_.ranks.size());
+  view.ranks_measured = static_cast<std::int64_t>(life_.table.ranks_done());
+  view.stragglers = phase.stragglers;
+  view.plan = board_.Current();
+  view.refined = phase.built.curve != nullptr && (!LacksPlans(phase) || has_given_up_);
+  view.iterations = sums_.All();
+  view.progress = view.refined ? 1 : progress_.load();
+  view.profile_source = phase.profile_source;
+  view.sweeps_again = phase.sweep_round > phase.settled_round;
+  view.profiling = SummaryOf(life_.table, shape_.pipeline_parallel);
+  view.drifts = drift_.Drifts();
+  view.watch = watch_.View(context_->now().day_seconds);
+  view.watch.settings = phase.watch.settings;
+  view.watch.ranks = life_.ranks.size();
+  for (const auto& [rank, client] : clients_) {
+    for (const auto& [name, count] : client.counts) view.client_counts[name] += count;
+    view.shadow_clients += client.shadow ? 1 : 0;
+    if (!client.error.empty() && view.troubled_clients.size() < kMostTroubledClients) {
+      view.troubled_clients.push_back(client);
     }
-    return view;
-  });
+  }
+  return view;
 }
 
 store::JobHead ManagedJob::head() const {
-  return strand_.Within([&] {
-    return store::JobHead{.id = record_.id,
-                          .client_key = record_.client_key,
-                          .name = record_.name,
-                          .origin = record_.origin,
-                          .state = life_.phase.state,
-                          .created_at_seconds = record_.created_at_seconds,
-                          .finished_at_seconds = life_.phase.finished_at_seconds,
-                          .marks = life_.marks};
-  });
+  const Strand::Turn turn(strand_);
+  return store::JobHead{.id = record_.id,
+                        .client_key = record_.client_key,
+                        .name = record_.name,
+                        .origin = record_.origin,
+                        .state = life_.phase.state,
+                        .created_at_seconds = record_.created_at_seconds,
+                        .finished_at_seconds = life_.phase.finished_at_seconds,
+                        .marks = life_.marks};
 }
 
 JobLife ManagedJob::Life() const {
-  return strand_.Within([&] { return life_; });
+  const Strand::Turn turn(strand_);
+  return life_;
 }
 
 std::vector<store::RankRecord> ManagedJob::Ranks() const {
-  return strand_.Within([&] {
-    std::vector<store::RankRecord> ranks;
-    ranks.reserve(life_.ranks.size());
-    for (const auto& [number, rank] : life_.ranks) ranks.push_back(rank);
-    return ranks;
-  });
+  const Strand::Turn turn(strand_);
+  std::vector<store::RankRecord> ranks;
+  ranks.reserve(life_.ranks.size());
+  for (const auto& [number, rank] : life_.ranks) ranks.push_back(rank);
+  return ranks;
 }
 
 ManagedJob::ReportedRows ManagedJob::RowsOf(int rank) const {
-  return strand_.Within([&] {
-    return ReportedRows{.rows = life_.table.RowsOf(rank), .done = life_.table.IsDone(rank)};
-  });
+  const Strand::Turn turn(strand_);
+  return ReportedRows{.rows = life_.table.RowsOf(rank), .done = life_.table.IsDone(rank)};
 }
 
 std::optional<PlanningStep> ManagedJob::NextStep() const {
-  return strand_.Within([&] { return NextPlanningStep(life_); });
+  const Strand::Turn turn(strand_);
+  return NextPlanningStep(life_);
 }
 
 bool ManagedJob::IsPast(const PlanningStep& step) const {
@@ -94,11 +92,13 @@ bool ManagedJob::IsPast(const PlanningStep& step) const {
 }
 
 bool ManagedJob::WantsWork() const {
-  return strand_.Within([&] { return LacksPlans(life_.phase); });
+  const Strand::Turn turn(strand_);
+  return LacksPlans(life_.phase);
 }
 
 bool ManagedJob::WantsProfile() const {
-  return strand_.Within([&] { return life_.phase.state == store::JobState::kProfiling; });
+  const Strand::Turn turn(strand_);
+  return life_.phase.state == store::JobState::kProfiling;
 }
 
 }  // namespace perseus::server

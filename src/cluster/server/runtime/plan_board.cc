@@ -9,13 +9,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 namespace perseus::server {
 
 std::shared_ptr<const PublishedPlan> PlanBoard::Current() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return current_;
 }
 
@@ -37,7 +36,7 @@ void PlanBoard::Call(const Entries& woken, const std::shared_ptr<const Published
 }
 
 std::function<void()> PlanBoard::Publish(const std::shared_ptr<const PublishedPlan>& plan) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool is_older = current_ != nullptr && plan->version.version < current_->version.version;
   if (is_older && !plan->gone) return [] {};
   current_ = plan;
@@ -47,14 +46,14 @@ std::function<void()> PlanBoard::Publish(const std::shared_ptr<const PublishedPl
 }
 
 std::int64_t PlanBoard::version() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return current_ == nullptr ? 0 : current_->version.version;
 }
 
 std::int64_t PlanBoard::Wait(std::int64_t after, double seconds, Waiter waiter) {
   std::shared_ptr<const PublishedPlan> news;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (current_ == nullptr || (!current_->gone && current_->version.version <= after)) {
       ForgetExpired();
       const auto wait = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -70,7 +69,7 @@ std::int64_t PlanBoard::Wait(std::int64_t after, double seconds, Waiter waiter) 
 }
 
 std::int64_t PlanBoard::last_ticket() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_ticket_;
 }
 
@@ -78,7 +77,7 @@ void PlanBoard::Confirm(std::int64_t ticket) {
   Entries woken;
   std::shared_ptr<const PublishedPlan> plan;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (current_ == nullptr) return;
     plan = current_;
     woken = Take([&](const auto& entry) {
@@ -91,7 +90,7 @@ void PlanBoard::Confirm(std::int64_t ticket) {
 void PlanBoard::Forget(std::int64_t ticket) {
   // Destroyed without the lock: what it holds may call back.
   std::map<std::int64_t, Entry>::node_type entry;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   entry = waiting_.extract(ticket);
 }
 
@@ -103,7 +102,7 @@ void PlanBoard::ForgetExpired() {
 }
 
 std::size_t PlanBoard::waiting() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
   return static_cast<std::size_t>(
       std::count_if(waiting_.begin(), waiting_.end(),

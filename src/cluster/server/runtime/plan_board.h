@@ -10,9 +10,9 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "common/mutex.h"
 #include "server/domain/published_plan.h"
 
 namespace perseus::server {
@@ -62,17 +62,17 @@ class PlanBoard {
   };
   using Entries = std::map<std::int64_t, Entry>;  // By ticket.
 
-  // With mutex_ held.
   template <typename Predicate>
-  Entries Take(const Predicate& is_woken);
-  void ForgetExpired();
+  Entries Take(const Predicate& is_woken) PERSEUS_REQUIRES(mutex_);
+  void ForgetExpired() PERSEUS_REQUIRES(mutex_);
   static void Call(const Entries& woken, const std::shared_ptr<const PublishedPlan>& plan);
 
-  mutable std::mutex mutex_;
-  std::shared_ptr<const PublishedPlan> current_;
-  Entries waiting_;
-  std::int64_t last_ticket_ = 0;
-  std::size_t sweep_at_ = 1024;  // Size at which expired ones are looked for.
+  mutable Mutex mutex_;
+  std::shared_ptr<const PublishedPlan> current_ PERSEUS_GUARDED_BY(mutex_);
+  Entries waiting_ PERSEUS_GUARDED_BY(mutex_);
+  std::int64_t last_ticket_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  // Size at which expired ones are looked for.
+  std::size_t sweep_at_ PERSEUS_GUARDED_BY(mutex_) = 1024;
 };
 
 }  // namespace perseus::server

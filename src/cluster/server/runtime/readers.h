@@ -5,14 +5,14 @@
 #define PERSEUS_SERVER_RUNTIME_READERS_H_
 
 #include <array>
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
+
+#include "common/mutex.h"
 
 namespace perseus::server {
 
@@ -33,20 +33,20 @@ class Readers {
   // Has it done soon, in any order. Nothing happens after Stop().
   void Post(Task task) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_) return;
       tasks_.push_back(std::move(task));
     }
-    changed_.notify_one();
+    changed_.NotifyOne();
   }
 
   // Ends what is being done; leaves the rest.
   void Stop() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stopping_ = true;
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
     for (std::thread& thread : threads_) {
       if (thread.joinable()) thread.join();
     }
@@ -54,27 +54,26 @@ class Readers {
 
  private:
   void Run() {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      while (!stopping_ && tasks_.empty()) changed_.Wait(mutex_);
       if (stopping_) return;
       const Task task = std::move(tasks_.front());
       tasks_.pop_front();
-      lock.unlock();
+      const MutexUnlock unlocked(mutex_);
       try {
         task();
       } catch (const std::exception& exception) {
         if (on_problem_) on_problem_(std::string("A bug: a reading threw: ") + exception.what());
       }
-      lock.lock();
     }
   }
 
   const std::function<void(const std::string&)> on_problem_;
-  std::mutex mutex_;  // Of all below but the threads.
-  std::condition_variable changed_;
-  std::deque<Task> tasks_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::deque<Task> tasks_ PERSEUS_GUARDED_BY(mutex_);
+  bool stopping_ PERSEUS_GUARDED_BY(mutex_) = false;
   // A reading of a large job does not keep the others waiting.
   std::array<std::thread, 2> threads_;
 };

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -28,26 +27,26 @@ Refresher::~Refresher() { Stop(); }
 
 void Refresher::Ask(const std::string& id) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return;
     jobs_[id].is_asked = true;
   }
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 void Refresher::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
 }
 
 void Refresher::Run() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!stopping_) {
     const Clock::time_point now = Clock::now();
     std::erase_if(jobs_, [&](const auto& job) {
@@ -59,21 +58,22 @@ void Refresher::Run() {
       if (next == jobs_.end() || job->second.not_before < next->second.not_before) next = job;
     }
     if (next == jobs_.end()) {
-      changed_.wait(lock);
+      changed_.Wait(mutex_);
     } else if (next->second.not_before > now) {
-      changed_.wait_until(lock, next->second.not_before);
+      changed_.WaitUntil(mutex_, next->second.not_before);
     } else {
       const std::string id = next->first;
       next->second.is_asked = false;
       next->second.is_running = true;
-      lock.unlock();
-      RunOne(id);
+      {
+        const MutexUnlock unlocked(mutex_);
+        RunOne(id);
+      }
       const Clock::time_point end = Clock::now();
-      lock.lock();
       Entry& entry = jobs_[id];
       entry.is_running = false;
       entry.not_before = end + std::max<Clock::duration>(kPauseShare * (end - now), kLeastPause);
-      changed_.notify_one();
+      changed_.NotifyOne();
     }
   }
 }

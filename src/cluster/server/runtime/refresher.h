@@ -6,12 +6,12 @@
 
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
+
+#include "common/mutex.h"
 
 namespace perseus::server {
 
@@ -49,10 +49,11 @@ class Refresher {
 
   const Refresh refresh_;
   const OnProblem on_problem_;
-  std::mutex mutex_;  // Of all below.
-  std::condition_variable changed_;
-  std::map<std::string, Entry> jobs_;  // Asked for, running, or lately refreshed.
-  bool stopping_ = false;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  // Asked for, running, or lately refreshed.
+  std::map<std::string, Entry> jobs_ PERSEUS_GUARDED_BY(mutex_);
+  bool stopping_ PERSEUS_GUARDED_BY(mutex_) = false;
   // One of a large job, whose curve takes long to read, does not keep the others waiting.
   std::array<std::thread, 2> threads_;
 };

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,7 +56,7 @@ Worker::Worker(store::Store& store, Perform perform, OnProblem on_problem, Worke
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   Start(&urgent_, ThreadsOr(options_.urgent_threads, cores, 2));
   Start(&other_, ThreadsOr(options_.other_threads, cores / 2, 1));
-  renewer_ = std::thread([this] { Renew(); });
+  renewer_ = std::thread([this] { RenewAll(); });
 }
 
 Worker::~Worker() {
@@ -76,19 +75,19 @@ void Worker::Start(Pool* pool, int threads) {
 
 void Worker::Wake() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     urgent_.is_woken = true;
     other_.is_woken = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Worker::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Worker::Wait() {
@@ -104,20 +103,28 @@ double Worker::Lasting(double seconds) const {
   return store_.is_shared() ? seconds : kOwnLeaseFactor * seconds;
 }
 
+Result<std::optional<std::string>> Worker::Claim(store::WorkKind kind) {
+  const MutexUnlock unlocked(mutex_);
+  return store_.ClaimWork(Lasting(options_.lease_seconds), kind);
+}
+
+Result<bool> Worker::Renew(const std::string& job) {
+  const MutexUnlock unlocked(mutex_);
+  return store_.RenewWork(job, Lasting(options_.lease_seconds));
+}
+
 std::shared_ptr<Worker::InHand> Worker::Next(Pool* pool) {
-  const double poll_seconds = store_.is_shared() ? options_.poll_seconds : kOwnPollSeconds;
-  const std::lock_guard turn(pool->turn);
-  std::unique_lock lock(mutex_);
+  const auto poll = Seconds(store_.is_shared() ? options_.poll_seconds : kOwnPollSeconds);
+  const MutexLock turn(pool->turn);
+  const MutexLock lock(mutex_);
   while (!stopping_) {
     pool->is_woken = false;
-    lock.unlock();
-    const auto claimed = store_.ClaimWork(Lasting(options_.lease_seconds), pool->kind);
-    lock.lock();
+    const auto claimed = Claim(pool->kind);
     if (claimed && claimed->has_value()) {
       auto [at, is_new] = in_hand_.try_emplace(**claimed, std::make_shared<InHand>());
       if (is_new) {
         at->second->job = **claimed;
-        changed_.notify_all();
+        changed_.NotifyAll();
         return at->second;
       }
       // Its lease ran out in the hand of another thread, which goes on and then begins again.
@@ -125,7 +132,9 @@ std::shared_ptr<Worker::InHand> Worker::Next(Pool* pool) {
       at->second->is_lost = false;
     }
     // A store that cannot be asked is asked again, too.
-    changed_.wait_for(lock, Seconds(poll_seconds), [&] { return pool->is_woken || stopping_; });
+    const auto until = std::chrono::steady_clock::now() + poll;
+    while (!pool->is_woken && !stopping_ && changed_.WaitUntil(mutex_, until)) {
+    }
   }
   return nullptr;
 }
@@ -139,13 +148,13 @@ void Worker::RunOne(InHand* work) {
     } else if (!work->is_lost) {
       static_cast<void>(store_.RenewWork(work->job, stopping_ ? 0 : kRetryLeaseSeconds));
     }
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(work->is_claimed_again, false) && !stopping_) continue;
     in_hand_.erase(work->job);
     // What was wanted meanwhile may be of the other kind, whose threads wait for news.
     urgent_.is_woken = true;
     other_.is_woken = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
     return;
   }
 }
@@ -159,19 +168,18 @@ bool Worker::PerformOne(const InHand& work) {
   }
 }
 
-void Worker::Renew() {
-  std::unique_lock lock(mutex_);
+void Worker::RenewAll() {
+  const MutexLock lock(mutex_);
   while (!stopping_) {
-    changed_.wait(lock, [this] { return stopping_ || !in_hand_.empty(); });
-    changed_.wait_for(lock, Seconds(Lasting(options_.renew_seconds)),
-                      [this] { return stopping_.load(); });
+    while (!stopping_ && in_hand_.empty()) changed_.Wait(mutex_);
+    const auto until = std::chrono::steady_clock::now() + Seconds(Lasting(options_.renew_seconds));
+    while (!stopping_ && changed_.WaitUntil(mutex_, until)) {
+    }
     std::vector<std::shared_ptr<InHand>> all;
     for (const auto& [job, work] : in_hand_) all.push_back(work);
     for (const auto& work : all) {
       if (stopping_) return;
-      lock.unlock();
-      const auto renewed = store_.RenewWork(work->job, Lasting(options_.lease_seconds));
-      lock.lock();
+      const auto renewed = Renew(work->job);
       // A store that is away takes the lease from nobody; it tells who has it once it is back.
       if (renewed && !*renewed && in_hand_.contains(work->job)) work->is_lost = true;
     }

@@ -5,16 +5,15 @@
 #define PERSEUS_SERVER_RUNTIME_WORKER_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/mutex.h"
 #include "store/store.h"
 
 namespace perseus::server {
@@ -69,14 +68,14 @@ class Worker {
   struct Pool {
     explicit Pool(store::WorkKind its_kind) : kind(its_kind) {}
     const store::WorkKind kind;
-    std::mutex turn;        // One thread asks for work; the others wait behind it.
-    bool is_woken = false;  // With mutex_.
+    Mutex turn;             // One thread asks for work; the others wait behind it.
+    bool is_woken = false;  // With the worker's mutex_.
     std::vector<std::thread> threads;
   };
   struct InHand {
     std::string job;
     std::atomic<bool> is_lost = false;  // Its lease.
-    bool is_claimed_again = false;      // With mutex_.
+    bool is_claimed_again = false;      // With the worker's mutex_.
   };
 
   void Start(Pool* pool, int threads);
@@ -84,7 +83,10 @@ class Worker {
   std::shared_ptr<InHand> Next(Pool* pool);
   void RunOne(InHand* work);
   bool PerformOne(const InHand& work);
-  void Renew();
+  void RenewAll();
+  // Without the lock meanwhile.
+  Result<std::optional<std::string>> Claim(store::WorkKind kind) PERSEUS_REQUIRES(mutex_);
+  Result<bool> Renew(const std::string& job) PERSEUS_REQUIRES(mutex_);
   // So many times longer where nobody else can take over.
   double Lasting(double seconds) const;
 
@@ -94,9 +96,9 @@ class Worker {
   const WorkerOptions options_;
 
   std::atomic<bool> stopping_ = false;
-  std::mutex mutex_;  // Of all below, but for the threads; taken after Pool::turn.
-  std::condition_variable changed_;
-  std::map<std::string, std::shared_ptr<InHand>> in_hand_;
+  Mutex mutex_;  // Taken after Pool::turn.
+  ConditionVariable changed_;
+  std::map<std::string, std::shared_ptr<InHand>> in_hand_ PERSEUS_GUARDED_BY(mutex_);
   Pool urgent_{store::WorkKind::kUrgent};
   Pool other_{store::WorkKind::kOther};
   std::thread renewer_;

@@ -72,7 +72,7 @@ void JobWatch::Settle(const WatchState& before) {
 
 void JobWatch::SetState(const WatchState& state, const std::set<std::int64_t>& stragglers,
                         double now_seconds) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const WatchState before = std::exchange(state_, state);
   detector_.Set(state.settings.shift);
   savings_.Set(state.settings.comparison);
@@ -113,16 +113,15 @@ void JobWatch::Remember(const std::shared_ptr<const PublishedPlan>& plan) {
   if (plan == nullptr || (!plans_.empty() && plans_.back() == plan)) return;
   plans_.push_back(plan);
   if (plans_.size() > kMostPlans) plans_.pop_front();
-  std::erase_if(busy_, [&](const auto& entry) {
-    return std::none_of(plans_.begin(), plans_.end(),
-                        [&](const auto& each) { return each->curve.get() == entry.first.first; });
-  });
+  std::set<const Curve*> curves;
+  for (const auto& each : plans_) curves.insert(each->curve.get());
+  std::erase_if(busy_, [&](const auto& entry) { return !curves.contains(entry.first.first); });
 }
 
 void JobWatch::Take(const std::vector<WatchedIteration>& iterations,
                     const std::shared_ptr<const PublishedPlan>& plan, std::size_t ranks,
                     double now_seconds) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Remember(plan);
   collector_.Expect(ranks);
   for (const WatchedIteration& iteration : iterations) {
@@ -278,21 +277,19 @@ std::string JobWatch::Together(const std::map<int, SlowRank>& slow) const {
   if (slow.size() < 2) return "";
   const auto first = places_.find(slow.begin()->first);
   if (first == places_.end()) return "";
-  const auto all_of = [&](auto&& is_in) {
-    return std::all_of(places_.begin(), places_.end(), [&](const auto& entry) {
-      return is_in(entry.second) == slow.contains(entry.first);
-    });
-  };
   const Place& place = first->second;
-  if (!place.node.empty() && all_of([&](const Place& at) { return at.node == place.node; })) {
-    return "all ranks of node " + place.node;
+  bool is_node = !place.node.empty();
+  bool is_pipeline = true;
+  bool is_stage = true;
+  for (const auto& [rank, at] : places_) {
+    const bool is_slow = slow.contains(rank);
+    is_node = is_node && (at.node == place.node) == is_slow;
+    is_pipeline = is_pipeline && (at.dp_rank == place.dp_rank) == is_slow;
+    is_stage = is_stage && (at.pp_rank == place.pp_rank) == is_slow;
   }
-  if (all_of([&](const Place& at) { return at.dp_rank == place.dp_rank; })) {
-    return fmt::format("all ranks of pipeline {}", place.dp_rank);
-  }
-  if (all_of([&](const Place& at) { return at.pp_rank == place.pp_rank; })) {
-    return fmt::format("all ranks of stage {}", place.pp_rank);
-  }
+  if (is_node) return "all ranks of node " + place.node;
+  if (is_pipeline) return fmt::format("all ranks of pipeline {}", place.dp_rank);
+  if (is_stage) return fmt::format("all ranks of stage {}", place.pp_rank);
   return "";
 }
 

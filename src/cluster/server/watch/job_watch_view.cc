@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,12 +47,12 @@ void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteratio
 }
 
 std::vector<WatchEvent> JobWatch::TakeEvents() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(untold_, {});
 }
 
 std::vector<DetectedStraggler> JobWatch::Wanted() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<DetectedStraggler> wanted;
   if (state_.settings.mode != DetectionMode::kAct) return wanted;
   for (const auto& [rank, slow] : detector_.SlowRanks()) {
@@ -71,7 +70,7 @@ std::vector<DetectedStraggler> JobWatch::Wanted() const {
 }
 
 WatchView JobWatch::View(double now_seconds) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   WatchView view;
   view.settings = state_.settings;
   view.watched_ranks = detector_.learned();

@@ -8,15 +8,16 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
+
+#include "common/mutex.h"
 
 namespace perseus::device::fake_nvml {
 namespace {
 
 struct State {
-  std::mutex mutex;
-  int starts = 0;
-  std::unique_ptr<SimulatedGpus> gpus;
+  Mutex mutex;
+  int starts PERSEUS_GUARDED_BY(mutex) = 0;
+  std::unique_ptr<SimulatedGpus> gpus PERSEUS_GUARDED_BY(mutex);
 };
 
 State& Global() {
@@ -33,7 +34,7 @@ std::array<char, kMaxSimulatedGpus>& Handles() {
 
 nvml::Return Start() {
   State& state = Global();
-  const std::scoped_lock lock(state.mutex);
+  const MutexLock lock(state.mutex);
   if (state.starts == 0) {
     const char* path = std::getenv(kFileVariable);
     if (path == nullptr) return nvml::kDriverNotLoaded;
@@ -47,13 +48,17 @@ nvml::Return Start() {
 
 nvml::Return Stop() {
   State& state = Global();
-  const std::scoped_lock lock(state.mutex);
+  const MutexLock lock(state.mutex);
   if (state.starts == 0) return nvml::kUninitialized;
   if (--state.starts == 0) state.gpus.reset();
   return nvml::kSuccess;
 }
 
-SimulatedGpus* Gpus() { return Global().gpus.get(); }
+SimulatedGpus* Gpus() {
+  State& state = Global();
+  const MutexLock lock(state.mutex);
+  return state.gpus.get();
+}
 
 nvml::Device HandleOf(int gpu) { return &Handles()[static_cast<std::size_t>(gpu)]; }
 
