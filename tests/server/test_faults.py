@@ -363,7 +363,6 @@ def sweep_anew(server: Server, path: str) -> None:
     assert until(lambda: server.call("POST", path + "/reprofile")[0] == 200)
 
 
-@pytest.mark.xfail(reason="stored under the sweep that the server knows", strict=False)
 def test_rows_of_a_new_sweep_are_not_taken_for_the_old() -> None:
     """At a server that has not heard of the new sweep yet; nobody tells it but its own looks."""
     if missing := postgres.why_missing(pooler=True):

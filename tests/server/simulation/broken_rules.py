@@ -4,8 +4,9 @@
 
     python tests/server/simulation/broken_rules.py [--build build/release] [--runs 10000]
 
-For each rule the sources of src/cluster/server/domain and src/cluster/server/runtime are copied, one place is
-changed, and the simulation runs on the result. Ends with 1 where a broken rule is not found.
+For each rule the sources of src/cluster/server/domain and src/cluster/server/runtime are copied,
+one place is changed, and the simulation runs on the result. Ends with 1 where a broken rule is
+not found.
 """
 
 import argparse

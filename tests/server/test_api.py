@@ -1,0 +1,194 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""The API over HTTP, and its OpenAPI document."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from api_calls import BINARY, await_running, check, create, register_all
+from drill import PROFILE, SETTINGS
+from serving import Server
+
+pytest_plugins = ["server_fixture"]
+
+
+def test_openapi_is_valid(server: Server) -> None:
+    """The document is OpenAPI 3.1."""
+    validator = pytest.importorskip("openapi_spec_validator")
+    status, document = server.call("GET", "/openapi.json")
+    assert status == 200
+    validator.validate(document)
+    assert document["openapi"].startswith("3.1")
+    version = subprocess.run([str(BINARY), "--version"], capture_output=True, text=True, check=True)
+    assert document["info"]["version"] in version.stdout
+
+
+def test_the_reference_page_is_what_the_list_of_routes_says() -> None:
+    """docs/reference/api.md is made, not written."""
+    document = subprocess.run([str(BINARY), "serve", "--openapi"], capture_output=True, check=True)
+    script = subprocess.run(
+        [sys.executable, "scripts/api-reference"],
+        input=document.stdout,
+        capture_output=True,
+        check=True,
+    )
+    page = Path("docs/reference/api.md").read_text()
+    assert page == script.stdout.decode(), (
+        "write docs/reference/api.md anew, with scripts/api-reference"
+    )
+
+
+def test_every_described_route_answers(server: Server) -> None:
+    """No described route is unknown, and errors have the one form."""
+    _, document = server.call("GET", "/openapi.json")
+    for pattern, item in document["paths"].items():
+        for method in item:
+            if method == "parameters" or pattern.endswith("/events"):
+                continue
+            path = pattern.replace("{id}", "j-none").replace("{straggler_id}", "1")
+            if item[method]["tags"] != ["server"]:
+                status, answer = server.call(method.upper(), path + "?nonsense=1")
+                assert status == 422, (method, pattern, answer)
+                assert "nonsense" in answer["error"]["message"]
+            status, answer = server.call(method.upper(), path, None if method == "get" else {})
+            assert status != 405, (method, pattern)
+            if status >= 400:
+                assert set(answer["error"]) <= {"code", "message", "field"}, answer
+                assert "no such path" not in answer["error"]["message"], (method, pattern)
+            assert str(status) in item[method]["responses"], (method, pattern, status, answer)
+
+
+def test_a_job_from_beginning_to_end(server: Server) -> None:
+    """Life of a job as docs/explanation/server.md tells it."""
+    path = create(server, client_key="k", name="small")
+    again = server.call("POST", "/api/v1/jobs", {"client_key": "k", "job": SETTINGS})
+    assert again[0] == 200
+    assert path.endswith(again[1]["id"])
+    register_all(server, path)
+    status, now = server.call("GET", path + "/plan?rank=3&after=-1")
+    assert (status, now["reason"]) in ((200, "no_plan"), (200, "target"))
+    status, plan = server.call("GET", path + "/plan?rank=3&wait=30")
+    assert status == 200
+    assert (plan["rank"], plan["pipeline"], plan["pp_rank"]) == (3, 1, 1)
+    assert [c[0] for c in plan["computations"]] == ["F", "B", "F", "B"]
+    assert all(c[1] == 1 and c[3] in (1000, 1200, 1400) for c in plan["computations"])
+    while not server.call("GET", path)[1]["refined"]:
+        time.sleep(0.05)
+    version = server.call("GET", path + "/plan?rank=0")[1]["version"]
+    assert server.call("GET", f"{path}/plan?rank=0&after={version}&wait=0.1") == (204, None)
+
+    # A waiting rank hears of a straggler.
+    heard: list[Any] = []
+    url = f"{path}/plan?rank=0&after={version}&wait=30"
+    waiter = threading.Thread(target=lambda: heard.append(server.call("GET", url)))
+    waiter.start()
+    time.sleep(0.2)
+    status, answer = server.call("POST", path + "/stragglers", {"node": "n1", "factor": 1.3})
+    assert status == 201
+    waiter.join(30)
+    assert heard[0][0] == 200
+    assert heard[0][1]["version"] == answer["plan_version"] == version + 1
+    assert heard[0][1]["reason"] == "straggler"
+    _, plans = server.call("GET", path + "/plans?ranks=0-3")
+    assert [p["ranks"] for p in plans["plans"]] == [[0], [1], [2], [3]]
+    times = [p["requested_time_s"] for p in plans["plans"]]
+    assert times[0] == times[1] > times[2] == times[3]
+    assert server.call("DELETE", f"{path}/stragglers/{answer['straggler_id']}")[0] == 204
+
+    assert server.call("PUT", path + "/point", {"at": "economic"})[1]["at"] == "economic"
+    assert server.call("GET", path + "/frontier")[1].startswith("iteration_time_s,energy_j")
+    assert server.call("GET", path + "/plan.json?pipeline=1")[1]["stages"] == 2
+    early = {"rank": 0, "state": "following", "calls": 3, "late": 1, "error": "", "new": None}
+    assert server.call("POST", path + "/iterations", {"clients": [early]})[0] == 202
+    assert server.call("GET", path)[1]["clients"]["counts"] == {"calls": 3.0, "late": 1.0}
+    report = {"rank": 0, "iteration": 1, "plan_version": 1, "time_s": 5.5, "energy_j": None}
+    assert server.call("POST", path + "/iterations", {"reports": [report]})[0] == 202
+    assert server.call("POST", path + "/finish")[1]["state"] == "finished"
+    assert server.call("GET", path + "/plan?rank=0")[1]["reason"] == "no_plan"
+    metrics = server.call("GET", "/metrics")[1]
+    assert 'perseus_jobs{state="finished"} 1' in metrics
+    assert server.call("DELETE", path)[0] == 204
+    assert server.call("GET", path)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ({}, 422, ""),
+        ([], 422, ""),
+        ({"job": SETTINGS, "profil_csv": ""}, 422, ""),
+        ({"job": {**SETTINGS, "profile": "/etc/passwd"}}, 422, "job.profile"),
+        ({"job": SETTINGS, "profile_csv": "a,b\n"}, 422, "profile_csv"),
+        ({"job": {**SETTINGS, "stages": 60000, "microbatches": 900000}}, 413, "job.microbatches"),
+    ],
+)
+def test_jobs_that_cannot_be(server: Server, body: object, status: int, field: str) -> None:
+    """Each gets a sentence, and where it is about."""
+    answered, answer = server.call("POST", "/api/v1/jobs", body)
+    assert answered == status, answer
+    assert answer["error"].get("field", "") == field
+    assert answer["error"]["message"]
+
+
+def test_answers_are_as_their_schemas_say(server: Server) -> None:
+    """Of a job that runs, with a straggler, reports and a profile."""
+    path = create(server, client_key="k")
+    register_all(server, path)
+    await_running(server, path)
+    status, straggler = server.call("POST", path + "/stragglers", {"pipeline": 1, "factor": 1.3})
+    assert status == 201
+    check(server, "StragglerSet", straggler)
+    report = {"rank": 0, "iteration": 1, "plan_version": 1, "time_s": 5.5}
+    client = {"rank": 1, "error": "no agent", "calls": 1}
+    body = {"reports": [report], "clients": [client]}
+    assert server.call("POST", path + "/iterations", body)[0] == 202
+    check(server, "NewJob", {"job": SETTINGS, "profile_csv": PROFILE, "client_key": "k"})
+    for target, schema in (
+        ("", "Job"),
+        ("/ranks", "RankList"),
+        ("/stragglers", "StragglerList"),
+        ("/plan?rank=0", "RankPlan"),
+        ("/plans?ranks=0-3", "NodePlans"),
+        ("/detection", "Detection"),
+        ("/savings", "Savings"),
+        ("/measurements?rank=0", "Reported"),
+    ):
+        status, answer = server.call("GET", path + target)
+        assert status == 200, answer
+        check(server, schema, answer)
+    check(server, "JobList", server.call("GET", "/api/v1/jobs")[1])
+    check(server, "ProfileList", server.call("GET", "/api/v1/profiles")[1])
+    check(server, "Error", server.call("GET", "/api/v1/jobs/j-none")[1])
+
+
+def test_jobs_are_listed_page_by_page(server: Server) -> None:
+    """Filters, and a page that ends at a job that is deleted."""
+    made = [create(server, client_key=f"k{i}", name=f"n{i % 2}")[13:] for i in range(5)]
+
+    def ids(query: str) -> tuple[list[str], Any]:
+        status, answer = server.call("GET", f"/api/v1/jobs?{query}")
+        assert status == 200, answer
+        return [job["id"] for job in answer["jobs"]], answer["next"]
+
+    assert ids("") == (made, None)
+    assert ids("client_key=k3") == ([made[3]], None)
+    assert ids("name=n1") == ([made[1], made[3]], None)
+    assert ids("state=finished") == ([], None)
+    assert server.call("POST", f"/api/v1/jobs/{made[2]}/finish")[0] == 200
+    assert ids("state=finished") == ([made[2]], None)
+    first, after = ids("limit=2")
+    assert first == made[:2]
+    assert server.call("DELETE", f"/api/v1/jobs/{made[1]}")[0] == 204
+    second, after = ids(f"limit=2&after={after}")
+    assert second == made[2:4]
+    assert ids(f"limit=2&after={after}") == ([made[4]], None)
+    assert server.call("GET", "/api/v1/jobs?after=x")[1]["error"]["field"] == "after"

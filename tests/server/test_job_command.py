@@ -1,0 +1,146 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""The command `perseus job` against a server."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from api_calls import BINARY, job_command, register_all
+from drill import PROFILE, SETTINGS
+from serving import Server
+
+pytest_plugins = ["server_fixture"]
+
+
+def test_deletion_asks_on_a_terminal(server: Server) -> None:
+    """Only there, and not with --yes."""
+    made = server.call("POST", "/api/v1/jobs", {"name": "llama", "job": SETTINGS})[1]
+
+    def delete(answer: str, *words: str) -> str:
+        ours, theirs = pty.openpty()
+        os.write(ours, answer.encode())
+        done = subprocess.run(
+            [str(BINARY), "job", "delete", made["id"], *words, "--server", server.url],
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            text=True,
+            timeout=60,
+        )
+        os.close(theirs)
+        os.close(ours)
+        assert done.returncode == 0
+        return done.stdout
+
+    assert delete("\n") == "Nothing is deleted.\n"
+    assert delete("n\n") == "Nothing is deleted.\n"
+    assert server.call("GET", f"/api/v1/jobs/{made['id']}")[0] == 200
+    assert "is deleted" in delete("", "--yes")
+    made = server.call("POST", "/api/v1/jobs", {"name": "llama", "job": SETTINGS})[1]
+    assert "is deleted" in delete("y\n")
+
+
+def test_a_watcher_learns_that_the_server_is_gone(tmp_path: Path) -> None:
+    """A server that is stopped sends no end of its stream; one that is killed does."""
+    server = Server(BINARY, tmp_path / "jobs.db")
+    made = server.call(
+        "POST", "/api/v1/jobs", {"name": "llama", "job": SETTINGS, "profile_csv": PROFILE}
+    )[1]
+    path = f"/api/v1/jobs/{made['id']}"
+    watcher = subprocess.Popen(
+        [str(BINARY), "job", "watch", "llama", "--server", server.url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert watcher.stdout is not None
+    assert watcher.stderr is not None
+    points = itertools.count(1)
+
+    def hears() -> None:
+        """See a change; the first ones may come before it listens."""
+        ended = threading.Event()
+
+        def change() -> None:
+            while not ended.wait(0.1):
+                server.call("PUT", path + "/point", {"at": f"1.{next(points):04}x"})
+
+        changing = threading.Thread(target=change)
+        changing.start()
+        assert watcher.stdout is not None
+        line = watcher.stdout.readline()
+        ended.set()
+        changing.join()
+        assert made["id"] in line or "llama" in line
+
+    try:
+        hears()
+        os.kill(server.pid, signal.SIGSTOP)
+        assert "The server is gone since" in watcher.stderr.readline()
+        os.kill(server.pid, signal.SIGCONT)
+        assert "The server is back" in watcher.stderr.readline()
+        hears()
+        server.kill()
+        assert "The server is gone since" in watcher.stderr.readline()
+    finally:
+        watcher.kill()
+        watcher.wait()
+        server.kill()
+
+
+def test_the_job_command(server: Server, tmp_path: Path) -> None:
+    """Each action, in the order of a job's life."""
+    assert job_command(server, "list") == "The server has no jobs.\n"
+    (tmp_path / "profile.csv").write_text(PROFILE)
+    (tmp_path / "job.toml").write_text(
+        'profile = "profile.csv"\nschedule = "1f1b"\nmicrobatches = 2\ndp = 2\n'
+        'blocking_power = 20\nat = "1.1x"\ntime_margin = "1%"\n'
+    )
+    creation = ("create", str(tmp_path / "job.toml"), "--name", "llama", "--client-key", "key-7")
+    text = job_command(server, *creation)
+    assert "registering" in text
+    assert "was there before" not in text
+    assert "was there before" in job_command(server, *creation)
+    [job] = server.call("GET", "/api/v1/jobs")[1]["jobs"]
+    assert job["at"] == "1.1x"
+    register_all(server, f"/api/v1/jobs/{job['id']}")
+    server.call("GET", f"/api/v1/jobs/{job['id']}/plan?rank=0&wait=30")
+    assert "llama" in job_command(server, "list")
+    assert "1.2x" in job_command(server, "point", "llama", "1.2x")
+    slow = ("--pipeline", "1", "--factor", "1.3", "--expires", "1h")
+    assert "Straggler 1" in job_command(server, "straggler", "set", "llama", *slow)
+    shown = job_command(server, "show", "key-7")
+    assert "pipeline 1, x 1.3, until 20" in shown
+    assert "against maximum clocks with the same straggler" in shown
+    # By either name; meanwhile a better plan can come, but not without end.
+    ways = ("key-7", job["id"])
+    assert any(len({job_command(server, "show", way) for way in ways}) == 1 for _ in range(60))
+    assert "Straggler 1" in job_command(server, "straggler", "clear", "llama", "1")
+    assert "All" in job_command(server, "straggler", "clear", "llama")
+    plan = tmp_path / "plan.json"
+    job_command(server, "export", "llama", "-o", str(plan))
+    assert json.loads(plan.read_text())["microbatches"] == 2
+    assert job_command(server, "export", "llama", "--frontier").startswith("iteration_time_s")
+    assert json.loads(job_command(server, "show", "llama", "--json"))["id"] == job["id"]
+    assert "Nothing is compared" in job_command(server, "compare", "llama", "--off")
+    assert "finished" in job_command(server, "finish", "llama")
+    assert f"perseus job delete {job['id']}" in job_command(server, *creation)
+    other = job_command(server, *creation[:-1], "key-8", "--json")
+    ambiguous = job_command(server, "show", "llama", fails=True)
+    assert "2 jobs are called 'llama'" in ambiguous
+    assert job["id"] in ambiguous
+    job_command(server, "delete", json.loads(other)["id"])
+    assert "is deleted" in job_command(server, "delete", "llama")
+    assert "there is no job" in job_command(server, "show", job["id"], fails=True)
+    assert "no job has the name or client key" in job_command(server, "show", "llama", fails=True)
+    assert "did you mean 'show'?" in job_command(server, "shwo", "x", fails=True)
