@@ -8,9 +8,9 @@
  * language can call it; docs/reference/client.md has examples in C and Python.
  *
  * Nothing here may slow, hang or crash training. Once a client is open its functions never fail:
- * what goes wrong (server away, clock calls refused, another order than the plan's) gives the
- * clocks back to the driver, is counted, and is said once in perseus_client_last_error(). No C++
- * exception leaves this library.
+ * when something goes wrong (server away, clock calls refused, another order than the plan's), the
+ * client gives the clocks back to the driver and counts the problem. perseus_client_last_error()
+ * then returns a sentence about it once. No C++ exception leaves this library.
  *
  * Units: seconds, joules, MHz. Ownership: the library copies all it is given before it returns; a
  * client belongs to the caller until perseus_client_close(). Threads: the functions of one client

@@ -107,22 +107,23 @@ void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
                       "A user who may also give back the clocks of others (release).",
                       AppendedTo(&flags->operators));
   parser->AddValue<double>(&flags->min_interval_seconds, "--min-interval", "TIME",
-                           "Least time between two clocks of one GPU (default 10ms).",
+                           "Change the clock of a GPU at most once in this time (default 10ms).",
                            [](std::string_view text) { return ParseAgentTime(text, 0, 60); });
   parser->AddValue<double>(&flags->max_silence_seconds, "--max-silence", "TIME",
-                           "A trainer that has a clock locked and says nothing for so long, "
-                           "because it is stopped, loses the clock (default 5s).",
+                           "If a trainer holds a locked clock and sends nothing for this time, for "
+                           "example because it is stopped, give the clock back (default 5s).",
                            [](std::string_view text) { return ParseAgentTime(text, 0.1, 86400); });
   parser->AddValue<double>(&flags->poll_seconds, "--poll", "TIME",
-                           "How often to look for what fights a locked clock: power caps, heat "
-                           "(default 10s).",
+                           "How often to look for reasons why a GPU does not reach its locked "
+                           "clock: power caps, heat (default 10s).",
                            [](std::string_view text) { return ParseAgentTime(text, 1, 86400); });
   parser->SetGroup("release");
   parser->AddFlag(&flags->all, "--all", "Give back the clocks of all GPUs of the node.");
-  parser->AddText("--gpu", "GPU", "Only of this one: its UUID or index.", NotEmpty(&flags->gpu),
-                  {});
-  parser->AddFlag(&flags->journaled, "--journaled",
-                  "Only what a dead agent's journal names: for the service manager.");
+  parser->AddText("--gpu", "GPU", "Give back only this GPU's clock: UUID or index.",
+                  NotEmpty(&flags->gpu), {});
+  parser->AddFlag(
+      &flags->journaled, "--journaled",
+      "Give back only clocks that a dead agent's journal names. For the service manager.");
   parser->SetGroup("status");
   parser->AddFlag(&flags->json, "--json", "Print one JSON document.");
 }

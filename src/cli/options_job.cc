@@ -123,8 +123,9 @@ constexpr std::array<FlagText, 38> kFlags = {{
      "on average, beyond --at (default 0.1%)."},
     {"confidence", "--confidence", "P%", "With which probability that must hold (default 95%)."},
     {"max_changes", "--max-changes", "N",
-     "Most changes of clock in one iteration of one pipeline, all ranks together; one from a "
-     "rank's last computation to its first in the next iteration counts, too."},
+     "Most changes of clock in one iteration of one pipeline, all ranks together. If a rank's last "
+     "computation and its first one of the next iteration have different clocks, that is a change, "
+     "too."},
 }};
 
 const FlagText& TextOf(std::string_view key) {

@@ -122,8 +122,9 @@ Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints
                       const RowsProgress& progress, std::vector<PlanPoint>* points) {
   std::vector<Row> rows = RowsBesides(chosen_seconds, *points);
   RowQueue queue(planner, constraints, efforts.row, &rows);
-  // Not before there is a plan: an error would have to wait for the rows that are begun. Under
-  // constraints a plan may be told at the end of its search only.
+  // Without constraints, helper threads start with the first plan for the chosen time. If there is
+  // none, its error is returned at once and need not wait for other rows. Under constraints the
+  // first plan may come only at the end of the search, so helpers start now.
   if (constraints.any()) queue.StartHelpers(threads);
   const PlanCallback told = [&](const PlanProgress& reached) {
     if (reached.better != nullptr) queue.StartHelpers(threads);

@@ -30,7 +30,8 @@ std::string KnobNoun(const PlanSummary& summary) {
 std::string ChosenRow(const PlanSummary& summary) {
   if (!summary.held) return fmt::format("the plan (--at {})", summary.at);
   return fmt::format(
-      "the plan that holds under the conditions (--at {}); its row, as all others, is without them",
+      "the plan that holds under the conditions (--at {}). All rows show figures without noise and "
+      "delay; those with them are under 'Emulated'",
       summary.at);
 }
 
@@ -220,9 +221,9 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
   out += '\n';
   out += PointsTable(summary, style) + "\n";
   std::string legend = fmt::format(
-      "> is {}. Every row is a real plan, replayed on the profile's times (the "
-      "others are searched for less long); saving "
-      "is against {}; gap is to the lower bound that no plan can beat.",
+      "> is {}. Every row is a real plan, replayed on the profile's times; the marked one was "
+      "searched for longest. Saving is against {}. Gap is the distance to the lower bound that no "
+      "plan can beat.",
       ChosenRow(summary), BaselineText(*summary.profile));
   if (!summary.beyond_tstar.empty()) {
     legend += fmt::format(" Beyond T* more time saves nothing: {} left out.",

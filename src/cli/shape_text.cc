@@ -204,8 +204,9 @@ std::string FormatShapes(const EmulationSummary& summary, const Style& style) {
   std::string out =
       "\n" + table.Format(style.rule()) + "\n" +
       Wrap(fmt::format("Ramps: fastest rise and fall of mean power from one window to the next. "
-                       "Swing: root mean square around the mean, from means over {}. Share: the "
-                       "band's part of the variance, which is the square of the swing.",
+                       "Swing: root mean square of power around its mean, from means over {}. "
+                       "Share: the band's variance divided by the whole variance (variance is the "
+                       "square of the swing).",
                        SpanOfTime(summary.emulation->power_shape.interval_seconds)),
            style.columns, 0) +
       "\n";

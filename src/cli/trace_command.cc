@@ -58,7 +58,7 @@ std::string ByText(const std::string& heading, std::vector<NamedSlowdown> rows,
                    const Style& style) {
   if (rows.empty()) {
     return "\n" +
-           Wrap(fmt::format("By {}: left out, too many to be replayed one by one.", heading),
+           Wrap(fmt::format("By {}: left out, because there are too many to replay each.", heading),
                 style.columns, 0) +
            "\n";
   }
@@ -118,8 +118,8 @@ std::string DelaysText(const WhatIf& what_if, const Style& style) {
     text += Wrap("No step has an unexplained gap of 0.001 ms or more.", style.columns, 0) + "\n";
   } else {
     text += Wrap(
-                "Where recorded steps waited for nothing that was recorded, on the chain that made "
-                "them as long as they were, a step in the mean:",
+                "Launch delays: gaps in a recorded step's longest chain of operations for which "
+                "the trace shows no reason. Mean of a step:",
                 style.columns, 0) +
             "\n" + table.Format(style.rule());
     if (const std::size_t rest = what_if.launch_delays.size() - shown; rest > 0) {
@@ -132,9 +132,9 @@ std::string DelaysText(const WhatIf& what_if, const Style& style) {
   const double differ = what_if.recorded_seconds - what_if.replayed_seconds;
   if (gaps < kShownSeconds && differ < kShownSeconds) return text;
   return text +
-         Wrap(fmt::format("These launch delays are {:.3f} ms of the {:.3f} ms by which recorded "
-                          "and replayed steps differ; the rest is that without them another chain "
-                          "is the longest.",
+         Wrap(fmt::format("A recorded step is {1:.3f} ms longer than a replayed one. Launch delays "
+                          "are {0:.3f} ms of that. The rest: the replay may begin transfers "
+                          "earlier, and another chain of operations may be the longest there.",
                           1e3 * gaps, 1e3 * differ),
               style.columns, 0) +
          "\n";
@@ -176,9 +176,10 @@ std::string EnergyText(const TraceAnswer& answer, const Style& style) {
   text += plans.Format(style.rule());
   if (!no_plan_saves.empty()) text += Wrap(no_plan_saves, style.columns, 0) + "\n";
   return text +
-         Wrap(fmt::format("A straggler is a pipeline slower than the median one by 5 % in "
-                          "three quarters of {}; in {} one was known. One length for each "
-                          "microbatch tells computations to {} (root mean square).",
+         Wrap(fmt::format("A straggler is a pipeline that is 5 % slower than the median one in "
+                          "three quarters of {}. In {} a straggler was known. One length for each "
+                          "microbatch predicts the times of computations within {} (root mean "
+                          "square).",
                           CountOf(answer.costs.detector_steps, "recorded step"),
                           CountOf(energy.stragglers_answered, "step"),
                           FormatPercent(100 * energy.length_error, 1)),
@@ -230,7 +231,10 @@ std::string TraceText(const TraceAnswer& answer, const Style& style) {
   }
   text += StepsText(what_if, style);
   text += "\n" +
-          Wrap("The slowdown where only these operations keep their own times:", style.columns, 0) +
+          Wrap(
+              "The slowdown if only these operations keep their recorded times and all others run "
+              "as without stragglers:",
+              style.columns, 0) +
           "\n";
   text += AttributionText(recording, what_if, style);
   text += DelaysText(what_if, style);

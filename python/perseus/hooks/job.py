@@ -44,10 +44,10 @@ _NO_DIGITS = str.maketrans("", "", "0123456789")
 class Job:
     """One rank of a training job. Nothing here raises into training.
 
-    What goes wrong in Perseus itself, or what its client complains of (no server, a clock that is
-    refused), is said once, by `warnings.warn` and the logger "perseus", and training goes on. An
-    exception of the trainer passes through unchanged; the step that it breaks off is given up, and
-    nothing of it is used.
+    If Perseus itself fails, or its client reports a problem (no server, a refused clock), training
+    goes on. Each problem is reported once, through `warnings.warn` and the logger "perseus". An
+    exception of the trainer passes through unchanged; Perseus then drops what it measured in the
+    step that the exception ended.
 
     Parameters
     ----------

@@ -220,7 +220,7 @@ void Connection::WriteEvents() {
       return ArmRead();
     }
     if (!is_chunked_ || is_head_) return FinishAnswer();
-    is_chunked_ = false;  // The last chunk is said once.
+    is_chunked_ = false;  // The empty last chunk must be written only once.
     out_head_ = "0\r\n\r\n";
   } else {
     std::string batch;

@@ -24,20 +24,21 @@ struct NamedSlowdown {
   double slowdown = 1;
 };
 
-// Where recorded steps waited for nothing that was recorded: on the chain of
-// operations that made each step as long as it was.
+// A gap in the longest chain of operations of the recorded steps: the next operation could have
+// started, but did not, and the trace does not say why.
 struct LaunchDelay {
   std::string operation;
   int stage = 0;
-  double seconds = 0;  // Mean of a step.
+  double seconds = 0;  // Mean over the steps.
 };
 
-// What stragglers cost. A slowdown is the mean time of a step over the mean time
-// without stragglers; `by_...`: where only these operations keep their own times.
-// By stage, pipeline or place: empty where there are too many to replay each.
+// What stragglers cost. A slowdown is the mean time of a step divided by the mean time without
+// stragglers. For the `by_...` members, only the named operations keep their recorded times; all
+// others take their times without stragglers. by_stage, by_pipeline and by_place are empty where
+// there are too many to replay each.
 struct WhatIf {
   std::vector<StepTimes> steps;
-  double recorded_seconds = 0;  // Means.
+  double recorded_seconds = 0;  // This and the next two: means over the steps.
   double replayed_seconds = 0;
   double without_stragglers_seconds = 0;
   double launch_slowdown = 1;    // recorded / replayed
@@ -47,11 +48,12 @@ struct WhatIf {
   std::vector<double> by_place;             // [Recording::Place]: a rank.
   std::vector<NamedSlowdown> by_operation;  // The greatest first.
   std::vector<LaunchDelay> launch_delays;   // The longest first.
-  // The rest of recorded - replayed: once these are gone, another chain is the longest.
+  // recorded_seconds - replayed_seconds - the sum of launch_delays. Not 0 where the replay begins
+  // transfers earlier than the recorded step did, or where another chain becomes the longest.
   double other_chain_seconds = 0;
 };
 
-// Stages, pipelines or places times the operations of the trace: some ten seconds.
+// Limit of (stages, pipelines or places) x (operations of the trace): about ten seconds of work.
 inline constexpr double kMostReplayedOperations = 4e8;
 
 WhatIf AskWhatIf(const Recording& recording, const Links& links,

@@ -334,7 +334,7 @@ void LadderSearch::Run(const std::function<bool(double share, bool better)>& pro
   }
   if (levels.empty()) return;
   levels[0].knobs = KnobsOf(planner_.baseline().options);
-  // Which walk ends well is luck, and without noise it is short.
+  // A walk's result depends on luck. Without noise a walk is short, so several are made.
   std::vector<std::vector<Level>> ladders(windows_ && !noisy ? kLadders : 1, levels);
   double done = 0;
   // Rounds of four times the work of the one before; the first always runs.

@@ -12,21 +12,21 @@
 
 namespace perseus::robust {
 
-// The knobs of least cost where a second of a computation costs its price and each
-// change of clock `change_joules`: for every rank a shortest path along its order.
+// The cheapest knobs if a second of computation i costs price[i] and each change of clock costs
+// `change_joules`. Finds a shortest path along the order of every rank.
 std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const double> price,
                                double change_joules);
 
-// The same where a change into a computation has a price of its own: [computation].
+// The same, but a change of clock before computation i costs change_joules[i].
 std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const double> price,
                                std::span<const double> change_joules);
 
-// The same with as low a price of changes as leaves at most `most_changes` (counted
-// with that from a rank's last computation to its first).
+// The same, at the lowest price of a change that leaves at most `most_changes`. A change from a
+// rank's last computation to its first of the next iteration counts.
 std::vector<int> CheapestKnobsWithin(const CostedPipeline& pipeline, std::span<const double> price,
                                      int most_changes);
 
-// As a limit on changes counts them.
+// Counts changes as Conditions::max_changes does.
 inline int CountChanges(const PipelineDag& dag, std::span<const int> knobs) {
   return CountKnobChanges(dag, knobs).all();
 }

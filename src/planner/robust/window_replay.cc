@@ -11,8 +11,8 @@ namespace {
 
 // Of computations x lanes: three rows each are 384 MiB.
 constexpr std::int64_t kMostWindowCells = 1 << 24;
-// A trial reads all arcs across a cut. So many are no matter; more must be few beside the
-// computations, which is what a LaneReplay runs.
+// A trial reads all arcs across a cut. Up to this many arcs are always cheap enough; more arcs
+// must be few compared to the computations, all of which a LaneReplay would run.
 constexpr std::int64_t kMostArcsOfCut = 1 << 12;
 constexpr std::int64_t kComputationsPerArc = 16;
 

@@ -67,8 +67,8 @@ void Follower::AdoptStepPlan(std::int64_t iteration) {
   ++counters_.step_plans;
   const std::shared_ptr<const RankPlan> old = std::exchange(plan_, std::move(own));
   const std::vector<Row> old_rows = std::exchange(rows_, {});
-  // What calls cost and wrong orders are judged over all of them: a new plan in every
-  // iteration must not begin anew with either.
+  // The cost of clock calls and the count of iterations in a wrong order stay as they are: if they
+  // were reset, a job with a new plan in every iteration would never notice a problem.
   if (!old || !SameOrder(*old, *plan_)) strikes_ = 0;
   called_row_ = -1;
   clocks_ = ClocksAtLevel(*plan_, level_);
