@@ -13,12 +13,13 @@
 
 #include "server/base/failure.h"
 
-// Of what requests say.
+// Checks of values in requests.
 namespace perseus::server {
 
 inline bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
 
-// `what`: "ranks", of which the job has `limit`.
+// Fails if `value`, the field `name` of a request, is not in 0 .. `limit` - 1. `what` is what the
+// job has `limit` of, such as "ranks".
 inline Outcome<void> CheckBelow(int value, std::int64_t limit, std::string_view name,
                                 std::string_view what) {
   if (value >= 0 && value < limit) return {};

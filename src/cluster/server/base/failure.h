@@ -13,22 +13,22 @@
 
 namespace perseus::server {
 
-// Why a request was not done, in the words of the API (docs/explanation/server.md).
+// Why a request was refused (docs/explanation/server.md), with its HTTP status.
 enum class FailureCode : std::uint8_t {
-  kInvalid,      // 422: it cannot be, whatever else is known.
+  kInvalid,      // 422: the request is wrong, whatever state the job is in.
   kNotFound,     // 404
-  kConflict,     // 409: it contradicts what is known.
+  kConflict,     // 409: the request contradicts the present state of the job.
   kTooLarge,     // 413: over a limit.
-  kUnavailable,  // 503: the store cannot take it now.
-  kStale,        // 503: another server was first. Tried again before anybody hears of it.
-  kPast,         // 412: the job is no longer as the request expects it.
+  kUnavailable,  // 503: the store cannot be read or written now.
+  kStale,        // 503: another server changed the job first. The server retries before it answers.
+  kPast,         // 412: the job is no longer at the revision that the request names.
   kInternal,     // 500: a bug of ours.
 };
 
 struct Failure {
   FailureCode code = FailureCode::kInternal;
   std::string message;     // One sentence.
-  std::string field = {};  // "ranks[3].gpu"; empty where it is about no field.
+  std::string field = {};  // "ranks[3].gpu"; empty if the failure is not about one field.
 };
 
 template <typename T>
@@ -38,14 +38,15 @@ inline tl::unexpected<Failure> Fail(FailureCode code, std::string message, std::
   return tl::unexpected<Failure>(Failure{code, std::move(message), std::move(field)});
 }
 
-// Of a store that refused: for now, or what no store would take.
+// The failure for an error of the store: kInvalid if no store would accept the data, else
+// kUnavailable.
 inline tl::unexpected<Failure> Unavailable(const Error& error) {
   return Fail(
       error.code == ErrorCode::kInvalidInput ? FailureCode::kInvalid : FailureCode::kUnavailable,
       error.message);
 }
 
-// Of input that a reader of Perseus refused.
+// The failure for input that one of our parsers refused.
 tl::unexpected<Failure> Invalid(const Error& error);
 
 }  // namespace perseus::server

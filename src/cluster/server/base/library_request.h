@@ -8,14 +8,14 @@
 
 namespace perseus::server {
 
-// What a job says of itself to the library; jobs.library of the store.
+// What a job asks of the library of profiles. Stored in the column jobs.library.
 struct LibraryRequest {
-  std::string model;           // Empty: it is not looked for.
-  double microbatch_size = 0;  // 0: not said.
+  std::string model;           // The owner's label of the model. Empty: do not use the library.
+  double microbatch_size = 0;  // 0: not given.
   bool may_reuse = true;
 };
 std::string FormatLibraryRequest(const LibraryRequest& request);
-// What cannot be read is as good as none.
+// Returns an empty request if `json` cannot be read.
 LibraryRequest ParseLibraryRequest(const std::string& json);
 
 }  // namespace perseus::server

@@ -8,7 +8,7 @@
 
 namespace perseus::server {
 
-// How a job's ranks are arranged. A rank's pipeline is its dp_rank.
+// How a job's ranks are arranged. The number of a rank's pipeline is its dp_rank.
 struct Shape {
   int pipeline_parallel = 1;
   int data_parallel = 1;

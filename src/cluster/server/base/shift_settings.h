@@ -6,10 +6,11 @@
 
 namespace perseus::server {
 
-// What counts as a shift of a noisy series; see watch/shift_detector.h.
+// When a change in a noisy series counts as a shift; see watch/shift_detector.h.
 struct ShiftSettings {
-  double threshold = 0.05;  // Shifts from this share on are told, those below 3/4 of it never.
-  int window = 16;          // Iterations that are looked at together.
+  // Relative change from which a shift is reported. A change below 3/4 of this never is.
+  double threshold = 0.05;
+  int window = 16;  // Iterations that are compared together.
 
   friend bool operator==(const ShiftSettings&, const ShiftSettings&) = default;
 };

@@ -11,12 +11,12 @@
 
 namespace perseus::server {
 
-// Who asks for a change, and under which condition.
+// Who asks for a change, and on which conditions it may be made.
 struct Caller {
   std::string token_name = {};                   // Empty: the server has no tokens.
   std::string peer = {};                         // "127.0.0.1:40112", "unix".
-  std::optional<std::int64_t> if_revision = {};  // Only if the job is still at this revision.
-  std::function<bool()> is_wanted = {};          // False: nobody waits for the answer any more.
+  std::optional<std::int64_t> if_revision = {};  // Change only if the job is at this revision.
+  std::function<bool()> is_wanted = {};          // False: the client no longer waits. No change.
 };
 
 }  // namespace perseus::server

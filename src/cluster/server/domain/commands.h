@@ -16,22 +16,22 @@
 #include "server/domain/watch_settings.h"
 #include "store/facts.h"
 
-// What may be asked of a job. Values.
+// Commands: all that a client, an operator or the server may ask of a job.
 namespace perseus::server {
 
-// A rank says who it is, and where.
+// A rank registers: its position, node and GPU.
 struct RegisterRank {
   store::RankRecord rank;
 };
-// A rank says what it measured.
+// A rank reports measurements.
 struct TakeMeasurements {
   store::Measurements measured;
 };
-// As ParsePlanTarget() reads it.
+// Sets the target iteration time. ParsePlanTarget() reads `text`.
 struct SetTarget {
   std::string text;
 };
-// What an operator says of a straggler. Times are relative to now.
+// A straggler as an operator describes it. Times are relative to now.
 struct StragglerRequest {
   std::optional<int> pipeline = {};
   std::optional<int> rank = {};
@@ -48,70 +48,72 @@ struct ClearStraggler {
   std::int64_t id = 0;
 };
 struct ClearStragglers {};
-// What is not named stays as it is.
+// Changes the settings of the straggler detector and of the comparison. Members that are not set
+// keep their values.
 struct SetWatch {
   std::optional<DetectionMode> mode = {};
   std::optional<double> threshold = {};
   std::optional<int> window = {};
   std::optional<ComparisonBlocks> comparison = {};
 };
-// The ranks measure anew while they go on under the plans that there are. Nothing happens where
-// they do so already.
+// Starts a new sweep of measurements. Ranks keep following the present plans meanwhile. Does
+// nothing if a sweep is already under way.
 struct Reprofile {};
-// Ends that without a new profile.
+// Ends the sweep that Reprofile began and keeps the old profile.
 struct CancelReprofile {};
 struct FinishJob {};
 struct DeleteJob {};
 
-// The rest is asked by the server itself.
+// The server itself gives all commands below.
 
-// Goes to the next state where what is known allows it.
+// Moves the job to its next state if the conditions for that are met.
 struct Advance {
-  bool has_given_plan = false;  // Over Zeus' wire.
-  bool all_rows_known = true;   // No row of another server's can be missing.
-  bool may_reuse = true;        // The library was not asked yet.
+  bool has_given_plan = false;  // The job uses Zeus' wire, and the operator gave a plan for it.
+  bool all_rows_known = true;   // This server has read all rows that other servers wrote.
+  bool may_reuse = true;        // The library of profiles was not asked yet.
   double seconds_since_measured = 0;
 };
-// The library of profiles answered what Advance asked it.
+// The library of profiles found a profile for the job.
 struct UseProfile {
   store::ProfileRecord profile;
-  std::shared_ptr<const Job> job;  // That it makes.
+  std::shared_ptr<const Job> job;  // Made from that profile.
 };
-// Stragglers begin and expire, and a version may have to be numbered anew.
+// Time has passed: stragglers may begin or expire, and the plan may need a new version number.
 struct LookAtTime {
-  std::int64_t last_version = 0;  // The last that any rank may have seen.
+  std::int64_t last_version = 0;  // The highest version that any rank may have seen.
 };
-// The stragglers that plans should answer, as the detector says.
+// The stragglers that the detector found and that plans should take into account from now on.
 struct AnswerDetected {
   std::vector<DetectedStraggler> wanted;
 };
 
-// What is computed next of a job's plans, and from what.
+// One step in computing a job's plans, and the input of that step.
 struct PlanningStep {
-  Built built;  // A null job has to be built from the texts.
+  Built built;  // If built.job is null, it must first be built from the stored texts.
   std::int64_t curve_mark = 0;
   PlanTarget target;
-  std::int64_t first_id = 1;  // Of new plans.
+  std::int64_t first_id = 1;  // The first id for new plans.
   int sweep_round = 0;
-  bool is_pending = false;  // The first plans of a new profile, under those of the old one.
+  bool is_pending = false;  // First plans of a new profile; ranks still follow the old profile's.
 };
-// A step was computed. `built` holds the job that it was computed from, and the new curve.
+// A planning step has a result. `built` holds its input (the job) and the new curve.
 struct AdoptPlans {
   PlanningStep step;
   store::CurveRecord record;
   Built built;
-  // The profile's text and its blocking power, where they were read for this step.
+  // The profile's text and its blocking power. Empty if they were not read for this step.
   std::string profile_csv;
   std::vector<double> blocking_power_watts;
 };
-// A step has no result, and why.
+// A planning step has no result. `sentence` says why.
 struct GiveUpPlans {
   PlanningStep step;
   std::string sentence;
 };
-// Another try at what the job lacks is asked for.
+// Asks the workers to try again to compute the plans that the job lacks.
 struct AskForPlans {};
-// The store counts again what this server counted before: go beyond that.
+// The store lost its last commits and will give their revision numbers to new rows. Moves the job
+// to a revision that no server has seen yet.
 struct PassLostRevision {};
 
 using Command = std::variant<RegisterRank, TakeMeasurements, SetTarget, AddStraggler,

@@ -18,62 +18,61 @@
 #include "server/domain/job_life.h"
 
 // The rules of a job's life. Decide() is a pure function: the same job, command and moment always
-// give the same decision. It changes nothing; what it decides happens when its facts are durable
+// give the same decision. It changes nothing. The decision takes effect when its facts are durable
 // and Apply() is called with them.
 namespace perseus::server {
 
-// Something to tell the world once the facts are durable: an event, and its members but for the
-// job as JSON text.
+// An event to send once the facts are durable. `members_json` holds its members except "job".
 struct Announcement {
   EventKind kind;
   std::string members_json;
 };
 
 struct Decision {
-  // To be made durable together. Empty: nothing changes.
+  // These must become durable together. Empty: nothing changes.
   std::vector<store::Fact> facts = {};
-  // What is built of the texts in `facts`, for Apply().
+  // What was built from the texts in `facts`. Apply() needs it.
   Built built = {};
-  // They hold whatever the job's revision is (ranks, measurements, the end of the job): many such
-  // may be under way at once. All others are decided one after the other, each on the revision that
-  // the one before it left.
+  // The facts are valid at any revision of the job (ranks, measurements, the end of the job). Many
+  // such decisions may be on their way to the store at once. All other decisions are made one after
+  // the other, each on the revision that the one before it produced.
   bool on_any_revision = false;
   std::vector<Announcement> announcements = {};
-  std::int64_t straggler = 0;   // The id of a new one.
-  std::string ask_layout = {};  // Not empty: the library should be asked for it (UseProfile).
-  bool ask_rows = false;        // The job should be read again: rows may be missing.
-  // For the log, of a change that somebody asked for: what was so before, and is from now on.
+  std::int64_t straggler = 0;   // The id of the straggler that is added. 0: none.
+  std::string ask_layout = {};  // Not empty: ask the library for a profile of this layout.
+  bool ask_rows = false;        // Read the job again: rows of other servers may be missing.
+  // For the log, if somebody asked for the change: what changes, its old value and its new value.
   std::string what = {};
   std::string before = {};
   std::string after = {};
 };
 
-// What a job's facts that are on their way to the store claim meanwhile.
+// What is already claimed by facts of a job that are on their way to the store.
 struct Underway {
   struct Rank {
     store::RankRecord rank;
     int requests = 0;
   };
   std::map<int, Rank> ranks;
-  std::map<std::array<int, 3>, int> positions;  // (dp, pp, tp) -> rank, of those.
+  std::map<std::array<int, 3>, int> positions;  // (dp, pp, tp) -> rank, of `ranks`.
   std::map<int, std::size_t> measured_rows;
 };
 
-// `last_version`: the last version of the plan that any rank can have been told; a new one is
-// above.
+// `last_version`: the highest version of the plan that any rank may have been told. New versions
+// are higher.
 Outcome<Decision> Decide(const JobLife& job, const Underway& underway, std::int64_t last_version,
                          const Command& command, const Moment& now);
 
-// What is told of a job whose phase was `before`.
+// The events about a change of a job's phase from `before` to `after`.
 std::vector<Announcement> NewsOf(const Phase& before, const Phase& after);
 
-// What is computed next, or nullopt where no plan is missing.
+// The next planning step, or nullopt if no plan is missing.
 std::optional<PlanningStep> NextPlanningStep(const JobLife& job);
-// Whether the job went on since the step was begun: what was computed for it is of no use.
+// Whether the job changed since `step` began, so that the step's result is useless.
 bool IsPast(const JobLife& job, const PlanningStep& step);
 
-// Time of day by which stragglers begin and expire: that of the last version, where this server's
-// clock is a little behind the one that made it.
+// Time of day by which stragglers begin and expire. If this server's clock is a little behind that
+// of the server that made the last version, it is the time of that version.
 double PlanningDaySeconds(const Phase& phase, const Moment& now);
 
 // Whether a straggler began or expired since `looked_at`.

@@ -11,17 +11,17 @@
 
 #include "server/domain/decide.h"
 
-// For the files of Decide() alone.
+// Only for the files that implement Decide().
 namespace perseus::server {
 
-// What the rules of one command come to. Decide() adds the version of the plan that follows.
+// What the rules of one command decide. Decide() then adds the plan version that follows from it.
 struct Draft {
   Decision decision = {};
-  bool wants_plans = false;    // What the job then lacks should be computed.
-  bool looks_at_time = false;  // The version may change although no fact does.
+  bool wants_plans = false;    // Ask the workers to compute the plans that the job then lacks.
+  bool looks_at_time = false;  // The plan version may change even if there are no facts.
 };
 
-// What a command is decided on.
+// All that a decision on a command depends on.
 struct Situation {
   const JobLife& job;
   const Underway& underway;
@@ -40,7 +40,7 @@ Outcome<Draft> DecideOn(const Situation& on, const Advance& command);
 Outcome<Draft> DecideOn(const Situation& on, const UseProfile& command);
 Outcome<Draft> DecideOn(const Situation& on, const Reprofile& command);
 Outcome<Draft> DecideOn(const Situation& on, const CancelReprofile& command);
-// The job goes on with what it had before the sweep.
+// Ends the sweep. The job keeps the profile and the plans that it had before.
 Draft GiveUpSweep(const Situation& on, const std::string& reason);
 // decide_plans.cc
 Outcome<Draft> DecideOn(const Situation& on, const AdoptPlans& command);
@@ -63,17 +63,17 @@ inline tl::unexpected<Failure> HasFinished() {
   return Fail(FailureCode::kConflict, "the job has finished");
 }
 
-// A sentence on the sweep of the job, for its events; of one rank, or of none (-1).
+// An event with a sentence about the job's sweep, or about that of one rank (-1: none).
 Announcement ProfilingNews(const std::string& sentence, int rank = -1);
 
-// How a job's profile source says that its own ranks measured it.
+// The profile source of a job whose own ranks measured the profile.
 inline constexpr const char* kMeasuredSource = "measured";
 
-// What such a job lacks. First plans come before better ones: no job waits for its first until
-// another has its best.
+// The work that a job in this phase needs. First plans come before better ones, so that no job
+// waits for its first plan while better plans of another are computed.
 store::WorkWanted WorkOn(const std::string& id, const Phase& phase);
 
-// For the log: `what` of the job was `before` and is `after` from now on.
+// For the log: the job's `what` changes from `before` to `after`.
 void Note(Draft* draft, std::string what, std::string before, std::string after);
 
 }  // namespace perseus::server

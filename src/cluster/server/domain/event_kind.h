@@ -8,7 +8,7 @@
 
 namespace perseus::server {
 
-// What can happen to a job, for dashboards and the log. EventTypes() says what each is.
+// The kinds of events about jobs, for dashboards and the log. EventTypes() describes each.
 enum class EventKind : std::uint8_t {
   kJob,
   kState,

@@ -19,85 +19,86 @@
 #include "server/planning/curve.h"
 #include "store/facts.h"
 
-// A job as a value, and what facts make of it. Nothing here knows of threads, clocks, locks, files
-// or sockets: a server that starts, one that reads what another wrote and one whose own commit
-// ended all call Apply() with the same facts, and all come to the same state.
+// A job as a value, and how facts change it. A server applies the same facts in three cases: when
+// it starts, when it reads what another server wrote, and when its own commit is durable. All
+// three call Apply() and reach the same state. Nothing here knows of threads, clocks, locks, files
+// or sockets.
 namespace perseus::server {
 
-// What two moments are told apart by.
+// A point in time, by two clocks.
 struct Moment {
   double day_seconds = 0;  // Time of day, UTC since 1970. All servers on one store share it.
-  double seconds = 0;      // Of this process. It never goes back and is never set.
+  double seconds = 0;      // Monotonic clock of this process.
 };
 
-// What is made of a job's texts: too slow for Apply(), so whoever has the time makes it before.
-// All three are immutable.
+// Objects that are built from a job's stored texts. Building them is too slow for Apply(), so a
+// thread that may take the time builds them first. All three are immutable.
 struct Built {
-  std::shared_ptr<const Job> job;       // Of the profile.
-  std::shared_ptr<const Job> next_job;  // Of a new sweep's profile that has no plans yet.
+  std::shared_ptr<const Job> job;       // From the profile in use.
+  std::shared_ptr<const Job> next_job;  // From the profile of a new sweep that has no plans yet.
   std::shared_ptr<const Curve> curve;
 };
 
-// What changes as one: the rows that JobMarks::revision counts.
+// The part of a job that changes in one piece. JobMarks::revision counts its changes.
 struct Phase {
   store::JobState state = store::JobState::kRegistering;
-  std::string reason;  // As stored. ReasonOf() is what is shown.
+  std::string reason;  // As stored. Clients are shown ReasonOf().
   std::string target_text;
   PlanTarget target;
   std::vector<store::StragglerRecord> stragglers;  // By id.
   std::int64_t last_straggler = 0;
   std::string watch_json;      // Settings of detection and comparison, as stored. Empty: none.
-  WatchState watch;            // The same, read.
+  WatchState watch;            // watch_json, parsed.
   store::PlanVersion version;  // 0: none.
   int sweep_round = 0;         // See store::JobRecord.
   int settled_round = 0;
-  std::string profile_source;      // Empty: the store has no profile of it yet.
-  Built built;                     // Null: not made yet, or what is stored cannot be read.
-  double finished_at_seconds = 0;  // 0: it has not, or nobody knows when.
+  std::string profile_source;      // Empty: the job has no profile yet.
+  Built built;                     // Null members: not built yet, or the stored text is invalid.
+  double finished_at_seconds = 0;  // 0: the job has not finished, or the time is not known.
   bool is_gone = false;            // The job was deleted.
 };
 
-// Of one job.
+// All of one job.
 struct JobLife {
-  store::JobRecord record;  // As created, without profiles. What changes is in `phase`.
+  store::JobRecord record;  // As created, without profiles. All that changes is in `phase`.
   Shape shape;
   Phase phase;
-  // How far this server has come with the job: all rows up to marks.rows are in.
+  // How much of the stored job is in this value: all rows up to marks.rows.
   store::JobMarks marks;
-  std::int64_t read_rows = 0;      // Of those, what came by reading.
+  std::int64_t read_rows = 0;      // Up to here, this server read the rows from the store.
   std::int64_t own_rows = 0;       // The last rows that this server wrote.
-  std::int64_t lost_revision = 0;  // The last one that the store no longer has. 0: it has all.
+  std::int64_t lost_revision = 0;  // The last revision that the store lost. 0: it lost none.
   std::map<int, store::RankRecord> ranks;
-  std::map<std::array<int, 3>, int> positions;  // (dp, pp, tp) -> rank, of those above.
+  std::map<std::array<int, 3>, int> positions;  // (dp, pp, tp) -> rank, of `ranks`.
   ProfileTable table;                           // The measurements of this sweep.
   std::map<int, std::size_t> measured_rows;     // Of this sweep, by rank.
   std::size_t measurements = 0;                 // Of this sweep.
 };
 
-// A fact that is durable happens.
+// Applies a durable fact to the phase.
 void ApplyToPhase(const store::Fact& fact, const Built& built, Phase* phase);
-// Also what facts about ranks and measurements are about.
+// The same, and also applies facts about ranks and measurements.
 void Apply(const store::Fact& fact, const Built& built, JobLife* job);
 
-// The facts that make a stored job what it is, in an order in which they can happen.
+// Facts that lead to this stored job, in an order in which they can be applied.
 std::vector<store::Fact> FactsOf(const store::StoredJob& stored);
-// Of those: the job that the store holds.
+// Applies FactsOf(stored): the job that the store holds.
 JobLife Replay(const store::StoredJob& stored, const Built& built);
-// Of those that make its phase.
+// Applies only the facts about the phase.
 Phase ReplayPhase(const store::StoredJob& stored, const Built& built);
 
-// Only rows of the present sweep make its profile.
+// Drops the measurements so far: a profile is made from one sweep only.
 void ForgetSweep(JobLife* job);
 
 inline std::array<int, 3> PositionOf(const store::RankRecord& rank) {
   return {rank.dp_rank, rank.pp_rank, rank.tp_rank};
 }
 
-// Nothing more is planned.
+// Whether the job has ended, so that nothing is planned any more.
 inline bool IsOver(const Phase& phase) {
   return phase.state == store::JobState::kFinished || phase.state == store::JobState::kFailed;
 }
-// The first plans of a new sweep's profile are being made.
+// Whether the first plans for the profile of a new sweep are being computed.
 inline bool IsPending(const Phase& phase) {
   return phase.state == store::JobState::kCharacterizing && phase.sweep_round > phase.settled_round;
 }
@@ -106,10 +107,10 @@ inline bool TakesMeasurements(const Phase& phase) {
   return phase.state == store::JobState::kProfiling ||
          (phase.state == store::JobState::kRegistering && phase.profile_source.empty());
 }
-// Whether there is no curve, a better one is to be made, or the plan for a new target.
+// Whether plans must be computed: a first curve, a better one, or the plan for a new target.
 bool LacksPlans(const Phase& phase);
 
-// Why the job is in its state, or runs another plan than its target asks for.
+// The sentence that says why the job is in its state, or why its plan differs from its target.
 std::string ReasonOf(const Phase& phase);
 
 }  // namespace perseus::server

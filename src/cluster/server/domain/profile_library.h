@@ -13,17 +13,17 @@
 #include "server/planning/job_spec.h"
 #include "store/facts.h"
 
-// Profiles outlive the jobs that measured them. A job takes one of them over only
-// where all that decides about times and energies is the same: the label of the model,
-// which the job's owner gives and answers for, the layout, and the GPUs.
+// Profiles outlive the jobs that measured them. A job reuses a stored profile only if everything
+// that decides its times and energies is the same: the GPUs, the layout, and the label of the
+// model. The job's owner gives the label and must make sure that it is right.
 namespace perseus::server {
 
-// What two jobs must have in common, as canonical text. Empty where the job has no label,
-// or a rank does not say its GPU and its clocks.
+// The layout as canonical text: a profile fits two jobs if their texts are equal. Empty if the job
+// has no label, or if a rank does not report its GPU and its clocks.
 std::string LayoutOf(const LibraryRequest& request, const std::string& settings_json,
                      const Shape& shape, const std::map<int, store::RankRecord>& ranks);
 
-// The record of a profile that `table` is, but for its CSV and time.
+// The library's record of the profile in `table`. CSV and time are left empty.
 store::ProfileRecord RecordOf(const store::JobRecord& job, int sweep_round,
                               const std::string& layout, const ProfileTable& table,
                               const std::map<int, store::RankRecord>& ranks);

@@ -27,51 +27,52 @@ struct ProfileKey {
   friend auto operator<=>(const ProfileKey&, const ProfileKey&) = default;
 };
 
-// What ranks said of their sweeps, together.
+// What the sweeps of all ranks cost together.
 struct SweepSummary {
-  std::int64_t ranks = 0;             // That said what theirs cost.
-  store::SweepCost cost;              // The longest rank's iterations and seconds; joules of all.
-  double counter_period_seconds = 0;  // The longest; 0: not said.
+  std::int64_t ranks = 0;  // Ranks that reported the cost of their sweep.
+  store::SweepCost cost;   // Iterations and seconds: maximum over the ranks. Joules: their sum.
+  double counter_period_seconds = 0;  // Maximum over the ranks; 0: not reported.
 };
 
 struct BlockingPower {
   double watts = 0;
-  double std_watts = 0;  // Standard error with the spread among ranks; 0: not known.
+  double std_watts = 0;  // Standard error, including the spread among ranks; 0: not known.
 };
 
-// What the ranks of a job measured, in one table per stage and type, whichever
-// rank measured it. The median of all ranks counts: one that was disturbed moves
-// nothing. What a rank says again replaces what it said before. Where there are others, reports of
-// GPUs that slowed themselves down do not count. Not thread-safe.
+// The measurements of all ranks of a job, by stage, type of computation and clock. The value of a
+// cell is the median over the ranks, so that one disturbed rank changes nothing. A new report of a
+// rank replaces its old one. Reports of throttled GPUs count only if there are no others. Not
+// thread-safe.
 class ProfileTable {
  public:
-  // `pp_rank` is that of the reporting rank.
+  // `pp_rank`: the pipeline rank of the rank that reports.
   void Add(const store::Measurements& measured, int pp_rank);
 
-  // Whether nothing more is to be waited for: every rank has ended its sweep, or
-  // one of each pipeline rank has and `seconds_since_last` is long.
+  // Whether there is nothing more to wait for: all ranks have ended their sweeps, or at least one
+  // rank of each pipeline rank has and the last report is kProfileGraceSeconds ago.
   bool IsComplete(const Shape& shape, double seconds_since_last) const;
 
   bool empty() const { return cells_.empty(); }
   std::size_t ranks_done() const { return done_.size(); }
   std::size_t rows() const { return cells_.size(); }
 
-  // What one rank has reported, in its order.
+  // The cells that one rank has reported, in the order of its reports.
   std::vector<ProfileKey> RowsOf(int rank) const;
   bool IsDone(int rank) const { return done_.contains(rank); }
 
-  // The profile as CSV. Energies are of one GPU. The standard deviations are those of
-  // the values: standard errors of the reports, and what ranks differ by.
+  // The profile as CSV. Energies are of one GPU. The standard deviations combine the standard
+  // errors of the reports with the spread among ranks.
   std::string Csv() const;
-  // Per pipeline rank; those that nobody measured get the median of the others.
-  // Empty where nobody did.
+  // Blocking power per pipeline rank. A pipeline rank without measurements gets the median of the
+  // others. Empty if there are no measurements at all.
   std::vector<BlockingPower> Blocking(int pipeline_parallel) const;
   std::vector<double> BlockingPowerWatts(int pipeline_parallel) const;
 
-  // Cells of which all reports are of GPUs that slowed themselves down.
+  // Cells that have only reports of throttled GPUs.
   std::vector<ProfileKey> Throttled() const;
   std::optional<SweepSummary> Sweep() const;
-  // Ranks by what they noted; of the first kMostNotes different ones.
+  // Notes that ranks sent with measurements, each with its ranks. Keeps the first kMostNotes
+  // different notes.
   const std::map<std::string, std::set<int>>& notes() const { return notes_; }
   static constexpr std::size_t kMostNotes = 100;
 
@@ -82,13 +83,13 @@ class ProfileTable {
     double energy_joules = 0;
     float time_std_seconds = 0;
     float energy_std_joules = 0;
-    float temperature_celsius = 0;  // Not a number: not said.
+    float temperature_celsius = 0;  // NaN: not reported.
     float work = 0;
-    float seconds_per_work = 0;  // Likewise.
+    float seconds_per_work = 0;  // NaN: not reported.
     float joules_per_work = 0;
     bool throttled = false;
   };
-  using Cell = std::vector<Report>;  // By rank, each once.
+  using Cell = std::vector<Report>;  // At most one report per rank, sorted by rank.
 
   static bool IsThrottled(const Cell& cell);
   static std::vector<const Report*> Counted(const Cell& cell);
@@ -106,7 +107,7 @@ class ProfileTable {
 // "stage 0 forward at 1410 MHz"
 std::string ProfileKeyText(const ProfileKey& key);
 
-// How long the last ranks may take to end their sweeps after the others.
+// How long the server waits for the last ranks to end their sweeps.
 inline constexpr double kProfileGraceSeconds = 30;
 
 }  // namespace perseus::server

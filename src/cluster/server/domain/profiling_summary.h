@@ -15,12 +15,12 @@
 
 namespace perseus::server {
 
-// What is shown of the measurements of a job.
+// The part of a job's measurements that clients are shown.
 struct ProfilingSummary {
   std::vector<BlockingPower> blocking;
   std::optional<SweepSummary> sweep;
   std::vector<ProfileKey> throttled;
-  std::vector<std::pair<std::string, std::size_t>> notes;  // With the number of ranks.
+  std::vector<std::pair<std::string, std::size_t>> notes;  // Each with its number of ranks.
 };
 ProfilingSummary SummaryOf(const ProfileTable& table, int pipeline_parallel);
 

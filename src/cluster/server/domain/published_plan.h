@@ -15,30 +15,31 @@
 
 namespace perseus::server {
 
-// A version of a job's plan that is durable and may be followed. Immutable: readers share it.
+// A durable version of a job's plan, which ranks may follow. Immutable: readers share it.
 struct PublishedPlan {
   store::PlanVersion version;
-  std::shared_ptr<const Curve> curve;  // Null where there is no plan.
-  double requested_time_seconds = 0;   // Of the pipelines without exception.
-  // What an iteration of the slowest straggling pipeline takes now, and would take at maximum
-  // clocks. 0: none straggles.
+  std::shared_ptr<const Curve> curve;  // Null: there is no plan.
+  double requested_time_seconds = 0;   // Target of all pipelines but Assignment::exceptions.
+  // Iteration time of the slowest pipeline with a straggler: under its plan, and at maximum
+  // clocks. 0: there is no straggler.
   double straggler_seconds = 0;
   double straggler_baseline_seconds = 0;
   std::string sentence;         // Why there is no plan.
-  ComparisonBlocks comparison;  // Iterations that run at maximum clocks all the same.
+  ComparisonBlocks comparison;  // Iterations that run at maximum clocks to measure the saving.
   bool gone = false;            // The job was deleted.
-  bool profile_wanted = false;  // Ranks are to measure.
+  bool profile_wanted = false;  // Ranks must measure.
 
-  // The plan of a pipeline, or nullptr: maximum clocks.
+  // The plan of a pipeline. nullptr: it runs at maximum clocks.
   const CurvePlan* PlanOf(int pipeline) const;
 };
 
-// What ranks are told of a job as it is.
+// What ranks are told about a job in its present state.
 PublishedPlan PublicationOf(const JobLife& job);
-// Whether there is anything to tell: a version, and the curve that it is about.
+// Whether ranks can be told anything: there is a version, and the curve that it refers to.
 bool IsPublishable(const Phase& phase);
 
-// The plans that pipelines run in `phase`, which has a curve, with the job's stragglers of then.
+// The plan of each pipeline in `phase` with the stragglers that are in effect at `day_seconds`.
+// `phase` must have a curve.
 Assignment AssignmentAt(const JobLife& job, const Phase& phase, double day_seconds);
 
 }  // namespace perseus::server

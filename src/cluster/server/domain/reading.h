@@ -8,11 +8,12 @@
 
 #include "server/domain/job_life.h"
 
-// How a job learns what other servers wrote. Rows of one reading are of one moment. What is older
-// than what this server knows, because it wrote meanwhile, is passed over.
+// How a server learns what other servers wrote about a job. All rows of one reading show the store
+// at one moment. If this server wrote newer rows meanwhile, the older ones that were read are
+// ignored.
 namespace perseus::server {
 
-// What a reading begins with.
+// What the server knows of the job before a reading.
 struct Known {
   store::JobMarks marks;
   int settled_round = 0;
@@ -25,19 +26,21 @@ store::Parts PartsToRead(const store::JobMarks& now, const store::JobMarks& know
 
 // What one reading found.
 struct Reading {
-  Known known;           // Before it.
-  bool is_gone = false;  // There is no such job any more.
+  Known known;           // What the server knew when the reading began.
+  bool is_gone = false;  // The job was deleted.
   store::Parts parts = store::Parts::kNone;
   store::StoredJob stored;
-  Built built;               // Of what was read. Null: as before.
-  bool has_new_job = false;  // built.job is of another profile than before.
+  Built built;               // Built from the rows that were read. Null members: no change.
+  bool has_new_job = false;  // built.job was made from another profile than before.
 };
 
-// The job as it is after a reading. False: what was read does not fit what is known; read again.
+// Brings `job` up to date with a reading. False: the reading does not fit the job any more, so the
+// store must be read again.
 bool Absorb(const Reading& reading, JobLife* job);
 
-// Whether rows that this server wrote are to be added to what it knows, and the marks say so from
-// now on. kNo: they came by reading. kReadFirst: another server wrote in between.
+// Whether rows that this server wrote must now be applied to its job. kAdd: yes, and the job's
+// marks already count them. kNo: a reading has brought them. kReadFirst: another server wrote rows
+// before them, so the store must be read first.
 enum class OwnRows : std::uint8_t { kAdd, kNo, kReadFirst };
 OwnRows NoteOwnRows(const store::JobMarks& written, JobLife* job);
 

@@ -11,8 +11,8 @@
 
 #include "common/tree_reader.h"
 
-// What JSON objects of the API look like, as constants beside their readers and writers.
-// api/openapi.cc makes the document of them.
+// Schemas of the API's JSON objects. They are constants that stand beside the code that reads and
+// writes the objects. api/openapi.cc makes the OpenAPI document from them.
 namespace perseus::server {
 
 enum class MemberKind : std::uint8_t {
@@ -21,31 +21,31 @@ enum class MemberKind : std::uint8_t {
   kNumberOrText,
   kText,
   kBoolean,
-  kChoice,  // One of some words.
-  kObject,  // Of a schema; where none is named, any.
-  kArray,   // Of anything.
+  kChoice,  // One of a set of words.
+  kObject,  // An object of the named schema, or any object if none is named.
+  kArray,   // An array of anything.
 };
 
 enum class Presence : std::uint8_t {
   kAlways,
-  kNullable,   // Always there, null where there is none.
-  kSometimes,  // Missing where there is none.
-  kOptional,   // Missing or null.
+  kNullable,   // Always present; null if there is no value.
+  kSometimes,  // Missing if there is no value.
+  kOptional,   // Missing or null if there is no value.
 };
 
-// One member of an object. Integer("rank").Sometimes().Says("Whose.") makes one.
+// One member of an object. Example: Integer("rank").Sometimes().Says("The rank that measured.").
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order in which one reads them.
 struct Member {
   std::string_view name;
   MemberKind kind = MemberKind::kText;
   std::string_view of = {};  // kChoice: words between spaces; kObject: the name of a schema.
-  std::span<const std::string_view> words = {};  // kChoice: or these.
+  std::span<const std::string_view> words = {};  // kChoice: the words, if `of` is empty.
   std::string_view about = {};
   Presence presence = Presence::kAlways;
   NumberRange range = {};
-  std::size_t most_bytes = 0;  // Of a text; 0: not said.
+  std::size_t most_bytes = 0;  // Of a text. 0: the schema gives no limit.
   bool is_list = false;
-  std::size_t most_elements = 0;  // Likewise.
+  std::size_t most_elements = 0;  // Of a list. 0: the schema gives no limit.
 
   constexpr Member Nullable() const { return With(Presence::kNullable); }
   constexpr Member Sometimes() const { return With(Presence::kSometimes); }
@@ -101,8 +101,8 @@ struct ObjectSchema {
   std::string_view name;
   std::span<const Member> members;
   std::string_view about = {};
-  std::string_view base = {};  // A schema whose members it has besides; those here replace them.
-  bool is_closed = false;      // Other members are refused.
+  std::string_view base = {};  // A schema that this one extends. `members` replace its members.
+  bool is_closed = false;      // Readers refuse members that the schema does not name.
 };
 
 }  // namespace perseus::server

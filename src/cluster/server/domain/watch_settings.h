@@ -17,11 +17,11 @@
 
 namespace perseus::server {
 
-// What the server does with stragglers that it finds by itself.
+// What the server does when its detector finds a straggler.
 enum class DetectionMode : std::uint8_t {
   kOff,
-  kAdvisory,  // Says so.
-  kAct,       // Says so, and has the plans answer them.
+  kAdvisory,  // Reports it.
+  kAct,       // Reports it, and adapts the plans to it.
 };
 inline constexpr std::array<std::string_view, 3> kDetectionModeNames = {"off", "advisory", "act"};
 constexpr std::string_view DetectionModeName(DetectionMode mode) {
@@ -34,7 +34,7 @@ inline constexpr double kMostThreshold = 2;
 inline constexpr int kLeastWindow = 4;
 inline constexpr int kMostWindow = 256;
 
-// The operator's settings of a job. A value.
+// The operator's settings for one job.
 struct WatchSettings {
   DetectionMode mode = DetectionMode::kOff;
   ShiftSettings shift;
@@ -43,22 +43,22 @@ struct WatchSettings {
   friend bool operator==(const WatchSettings&, const WatchSettings&) = default;
 };
 
-// A straggler that the plans answer because the server found it.
+// A straggler that the server's detector found and that the plans take into account.
 struct DetectedStraggler {
   std::int64_t straggler = 0;  // The id of its record.
   int rank = 0;
   double factor = 1;
-  double reference = 0;  // Of the rank; see StragglerDetector::Adopt().
+  double reference = 0;  // The rank's reference time; see StragglerDetector::Adopt().
 };
 
-// What is durable of both: jobs.detection of the store.
+// Settings and detected stragglers as the store keeps them, in the column jobs.detection.
 struct WatchState {
   WatchSettings settings;
   std::vector<DetectedStraggler> detected;  // By rank.
 };
 
 std::string FormatWatchState(const WatchState& state);
-// "" is the default. Errors: kInvalidInput.
+// "" gives the default settings. Errors: kInvalidInput.
 Result<WatchState> ParseWatchState(const std::string& json);
 
 }  // namespace perseus::server

@@ -25,13 +25,14 @@ struct EventType {
   EventKind kind;
   std::string_view name;
   std::string_view when;
-  std::string_view schema;  // Its name in the document.
+  std::string_view schema;  // The schema's name in the OpenAPI document.
   std::span<const Member> members;
-  // Tells of what a job's summary shows: not to be sent after a later summary.
+  // The event reports something that the job's summary also shows. So it must not be sent after a
+  // summary that is newer than the event.
   bool shows_state = false;
 };
 
-// All of them, in the order of EventKind.
+// All event types, in the order of EventKind.
 std::span<const EventType> EventTypes();
 inline const EventType& TypeOf(EventKind kind) {
   return EventTypes()[static_cast<std::size_t>(kind)];
@@ -41,53 +42,52 @@ struct Event {
   EventKind kind = EventKind::kJob;
   std::string job;
   std::string data;           // One JSON object.
-  std::int64_t revision = 0;  // Of the job, where it tells of what has one; else 0.
+  std::int64_t revision = 0;  // The job's revision. 0: the event is not about a revision.
   std::int64_t sequence = 0;  // Set by the hub: 1, 2, ...
 
   std::string name() const { return std::string(TypeOf(kind).name); }
 };
 
-// Numbers events, keeps the last ones, and hands them to whoever listens, in order. Whoever
-// emits one waits for nobody: listeners are called on threads of the hub, without its lock.
-// Thread-safe.
+// Numbers events, keeps the last ones, and passes them to listeners in order. Emit() waits for no
+// listener: the hub calls listeners on its own threads, without holding its lock. Thread-safe.
 class EventHub {
  public:
   explicit EventHub(std::size_t kept = 4096);
-  // Waits for calls of listeners that run.
+  // Waits for running calls of listeners to end.
   ~EventHub();
   EventHub(const EventHub&) = delete;
   EventHub& operator=(const EventHub&) = delete;
 
-  // False: it wants no more. Null only asks for that. An event kReset says that some before it
-  // were missed. Must not call the hub.
+  // Returns false to stop listening. A null event only asks whether to go on. An event kReset says
+  // that the listener missed events before it. A listener must not call the hub.
   using Listener = std::function<bool(const Event*)>;
   enum class Pace : std::uint8_t {
-    kNeverBlocks,  // Shares a thread with all others of this pace.
-    kMayBlock,     // Has a thread of its own.
+    kNeverBlocks,  // The listener never blocks; all such listeners share one thread.
+    kMayBlock,     // The listener may block, so it has a thread of its own.
   };
 
-  // `job`: only of that one; empty: of all.
+  // `job`: the listener gets events of this job only; empty: of all jobs.
   void Listen(std::string job, Listener listener, Pace pace = Pace::kNeverBlocks);
-  // The same, and first all that came after event `sequence`. False, and nothing: that is not
-  // known any more.
+  // The same, but the listener first gets all events after number `sequence`. Returns false and
+  // does nothing if the hub no longer has them.
   bool ListenAfter(std::int64_t sequence, std::string job, Listener listener);
 
   void Emit(Event event);
-  // The number of the last event; 0: there was none.
+  // The number of the last event; 0: there was none yet.
   std::int64_t last() const;
-  // Differs from that of every other hub: numbers of two hubs have nothing in common.
+  // Identifies this hub. Event numbers are comparable only within one epoch.
   const std::string& epoch() const { return epoch_; }
 
-  // Waits until listeners were called with all that was emitted before. For tests.
+  // Waits until listeners have received all events emitted before this call. For tests.
   void Settle();
 
  private:
   struct Entry {
     std::string job;
     Listener listener;
-    std::int64_t next = 0;  // The number of the first event that it has not seen.
+    std::int64_t next = 0;  // Number of the first event that the listener has not seen.
   };
-  // A thread and those whom it calls.
+  // A thread and the listeners that it calls.
   struct Lane {
     std::vector<Entry> joining;    // With the hub's mutex_.
     std::int64_t handed_on = 0;    // Likewise: the last event that all have seen.
