@@ -33,73 +33,74 @@ namespace perseus::server {
 
 struct ServiceOptions {
   std::optional<GivenPlan> given_plan = {};
-  std::size_t max_jobs = 10'000;             // That have not finished.
+  std::size_t max_jobs = 10'000;             // Limit of unfinished jobs.
   std::function<double()> now_seconds = {};  // Time of day. Empty: the store's.
-  // Time that passes, never set. Empty: the machine's.
+  // A monotonic clock. Empty: the machine's.
   std::function<double()> steady_seconds = {};
-  double tick_seconds = 0.1;  // How late a straggler may begin.
-  // Finished jobs are deleted so long after their end. None: never.
+  double tick_seconds =
+      0.1;  // How often jobs look at the time: a straggler begins so late at most.
+  // How long after its end a finished job is deleted. None: never.
   std::optional<double> keep_finished_seconds = {};
   WorkerOptions worker = {};
-  // For the log, from any thread: one sentence on what threw, and each change that was asked for.
+  // For the log; called from any thread. on_problem gets a sentence about each exception, on_change
+  // gets each change that somebody asked for.
   std::function<void(const std::string& sentence)> on_problem = {};
   std::function<void(const AuditRecord&)> on_change = {};
 };
 
-// All jobs of a server, without HTTP. Where the store is shared, also those that other servers
-// made: each is read when it is first asked for, or heard of. No call waits for the store but
-// Start(), the destructor and the library of profiles; each callback comes once, perhaps before
-// the call returns. Thread-safe.
+// All jobs of a server, without HTTP. If servers share the store, also the jobs that other servers
+// created: this one reads such a job when a client first asks for it, or when the store announces
+// it. Only Start(), the destructor and the calls about the library of profiles wait for the store.
+// Each callback is called once, perhaps before the call returns. Thread-safe.
 class JobService {
  public:
   using JobPointer = std::shared_ptr<ManagedJob>;
 
-  // Goes on where the jobs of the store were.
+  // Loads the jobs of the store and continues them.
   static Result<std::unique_ptr<JobService>> Start(std::unique_ptr<store::Store> store,
                                                    ServiceOptions options);
-  // Ends what is being computed, acknowledges what was taken, closes the store.
+  // Stops planning, completes the writes that were accepted, closes the store.
   ~JobService();
   JobService(const JobService&) = delete;
   JobService& operator=(const JobService&) = delete;
 
   struct Created {
     JobPointer job;
-    bool is_new = false;  // False: there is one of this client key.
+    bool is_new = false;  // False: a job with this client key existed already.
   };
   using CreatedCallback = std::function<void(const Outcome<Created>&)>;
   void Create(const JobSpec& spec, store::JobOrigin origin, const Caller& caller,
               CreatedCallback created);
 
   using FoundCallback = std::function<void(const Outcome<JobPointer>&)>;
-  // kUnavailable: it is not known here, and the store cannot be asked.
+  // kUnavailable: this server does not know the job, and the store does not answer.
   void Get(const std::string& id, const FoundCallback& found);
   void GetByKey(const std::string& client_key, FoundCallback found);
-  // As it is at this moment, as far as the store can say: for those who look at what another
-  // server may have been told just now. `is_stale`: the store did not answer, so that it is what
-  // was known before.
+  // Reads the job from the store first, so that `found` sees all that other servers acknowledged
+  // before the call. `is_stale`: the store did not answer, so the job may lack changes.
   using FreshCallback = std::function<void(const Outcome<JobPointer>&, bool is_stale)>;
   void GetFresh(const std::string& id, FreshCallback found);
 
-  // Those that are at work here, by the time of creation: all but some that have finished.
+  // The jobs in this server's memory, by time of creation. Only finished jobs may be missing.
   std::vector<JobPointer> Jobs() const;
-  // All jobs, by the time of creation, after a look at what other servers did. What is listed of a
-  // job that is not at work here is what the store says of it.
+  // All jobs, by time of creation, after reading what other servers wrote. A job that is not in
+  // memory is listed as the store has it.
   struct Listed {
     store::JobHead head;
-    JobPointer job;  // Null: it is not at work here.
+    JobPointer job;  // Null: the job is not in memory.
   };
   using ListCallback = std::function<void(std::vector<Listed>, bool is_stale)>;
   void List(ListCallback list);
 
-  // What is known of a job without asking the store; nullopt: nothing.
+  // What this server knows of a job without asking the store; nullopt: nothing.
   std::optional<store::JobHead> HeadOf(const std::string& id) const;
-  // Has it done on a thread that may wait for the store.
+  // Runs `task` on a thread that may wait for the store.
   void OnReader(std::function<void()> task) { readers_.Post(std::move(task)); }
 
-  // Has a job forgotten that is gone.
+  // Drops a deleted job from memory.
   void Forget(const std::string& id);
 
-  // The library of profiles, the newest first, without their CSV.
+  // The library of profiles, the newest first. List entries have no CSV.
   Outcome<std::vector<store::ProfileRecord>> ListProfiles();
   Outcome<store::ProfileRecord> FindProfile(const std::string& id);
   Outcome<void> DeleteProfile(const std::string& id);
@@ -107,17 +108,17 @@ class JobService {
   EventHub& events() { return events_; }
   const std::optional<GivenPlan>& given_plan() const { return options_.given_plan; }
   store::StoreCounters store_counters() const { return store_->counters(); }
-  // Whether other servers may be at work on the same jobs.
+  // Whether other servers may use the same store.
   bool is_shared() const { return store_->is_shared(); }
   std::size_t max_jobs() const { return options_.max_jobs; }
-  // Jobs whose plans are being made or are to be, here or elsewhere.
+  // Number of jobs that wait for plans, whichever server computes them.
   std::size_t jobs_that_want_work() const;
 
-  // Asks what is being computed to end, without waiting for it: another server, or this
-  // one after a restart, computes it again.
+  // Asks the planning threads to stop and does not wait for them. Another server, or this one after
+  // a restart, computes the plans again.
   void StopWork() { worker_->Stop(); }
 
-  // Every job's id is this and 16 hexadecimal digits.
+  // A job's id is this prefix and 16 hexadecimal digits.
   static constexpr const char* kIdPrefix = "j-";
 
  private:
@@ -132,7 +133,7 @@ class JobService {
   std::size_t unfinished_jobs() const;
   std::vector<Listed> All() const;
 
-  // job_lookup.cc: what other servers made and deleted.
+  // job_lookup.cc: jobs that other servers created and deleted.
   JobPointer Known(const std::string& id) const;
   JobPointer Add(LoadedJob loaded, bool ask_for_work);
   void Load(const std::string& id, bool ask_for_work, const FoundCallback& found);

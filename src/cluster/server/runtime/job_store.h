@@ -18,8 +18,8 @@
 
 namespace perseus::server {
 
-// What jobs need of a store. No call waits; each callback comes once, from any thread, and never
-// within the call. Thread-safe.
+// The store as jobs use it. No call waits. Each callback is called once, from any thread, and never
+// before the call returns. Thread-safe.
 class JobStore {
  public:
   using Written = std::function<void(const Result<store::JobMarks>&)>;
@@ -39,14 +39,14 @@ class JobStore {
   virtual void Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
                    Written written) = 0;
 
-  // What changed of the job since it was as `known`, with what is built of it.
+  // Reads what changed in the job since the state `known`, and builds its objects.
   virtual void ReadJob(const std::string& id, Known known, Read read) = 0;
 
-  // The newest profile of this layout that makes a job of `record`.
+  // Finds the newest profile of this layout from which the job of `record` can be built.
   virtual void FindProfile(const std::string& layout, const store::JobRecord& record,
                            ProfileFound found) = 0;
 
-  // What other servers were told of iterations.
+  // Reads the sums of iterations that ranks reported to other servers.
   virtual void ReadIterations(const std::string& id, IterationsRead read) = 0;
 };
 

@@ -33,7 +33,7 @@
 
 namespace perseus::server {
 
-// A change that somebody asked for and that is durable, for the log.
+// For the log: a durable change that somebody asked for.
 struct AuditRecord {
   std::string job;
   std::string what;
@@ -43,22 +43,22 @@ struct AuditRecord {
   std::string peer;
 };
 
-// What a job needs of the server around it; outlives all jobs. All may be called from any thread.
+// What a job uses of the server around it. Outlives all jobs. All functions are thread-safe.
 struct JobContext {
   JobStore& store;
   EventHub& events;
   std::function<Moment()> now;
-  // Whether the plan that was given for jobs over Zeus' wire fits one.
+  // Whether the operator's plan for jobs over Zeus' wire fits a job of this shape.
   std::function<bool(const Shape&)> has_given_plan;
-  // The store has work that somebody should claim.
+  // Tells the workers that the store has new work.
   std::function<void()> wake_worker;
-  // Has a job read again soon.
+  // Asks for the job to be read from the store again soon.
   std::function<void(const std::string& id)> refresh_soon;
   std::function<void(const AuditRecord&)> on_change = {};
   std::function<void(const std::string& sentence)> on_problem = {};
 };
 
-// A job as it is now, to show.
+// A snapshot of a job, to show to clients.
 struct JobView {
   store::JobRecord record;  // Without profile.
   std::int64_t revision = 0;
@@ -68,46 +68,49 @@ struct JobView {
   std::int64_t ranks_measured = 0;
   std::vector<store::StragglerRecord> stragglers;
   std::shared_ptr<const PublishedPlan> plan;  // Null: none was published.
-  bool refined = false;                       // Whether no better plan is to come.
+  bool refined = false;                       // No better plan will come.
   std::vector<store::IterationSummary> iterations;
-  double progress = 0;                               // Of the characterization, 0..1.
+  double progress = 0;                               // Share of the planning step done, 0..1.
   std::map<std::string, double> client_counts = {};  // Sums over ranks.
-  std::vector<ClientReport> troubled_clients = {};   // Those with an error.
-  std::int64_t shadow_clients = 0;                   // Those that set no clock.
+  std::vector<ClientReport> troubled_clients = {};   // Clients that report an error.
+  std::int64_t shadow_clients = 0;                   // Clients in shadow mode: they set no clock.
   WatchView watch = {};
   std::string profile_source = {};  // Empty: there is no profile yet.
-  bool sweeps_again = false;        // Under the plans of the profile before.
+  bool sweeps_again = false;        // Ranks measure again and follow the old profile's plans.
   ProfilingSummary profiling = {};
   std::vector<Drift> drifts = {};
 };
 
-// What a change came to.
+// The result of a command.
 struct Answer {
-  std::int64_t straggler = 0;     // The id of a new one.
-  std::int64_t plan_version = 0;  // Of the job from then on, as is:
+  std::int64_t straggler = 0;     // The id of the straggler that was added. 0: none.
+  std::int64_t plan_version = 0;  // This and the rest: the job's state after the change.
   store::JobState state = store::JobState::kRegistering;
   WatchSettings settings = {};
 };
 
-// One job at work: the rules of domain/ on a strand, over a store that is never waited for. A
-// command is decided at once; what it decides is durable before it is answered, published or told;
-// what the store refuses did not happen. Facts about ranks and measurements may be under way
-// together; other changes are made one after the other. No call waits, but for those that say so.
-// Thread-safe.
+// One job in memory. It runs the rules of domain/ on a strand (see outbox.h) and never waits for
+// the store.
+// - Do() decides a command at once. Its facts are durable before the job publishes a plan, sends an
+//   event or answers. If the store refuses the facts, nothing has happened.
+// - Several writes about ranks and measurements may be under way at once. Other changes are made
+//   one after the other.
+// No call waits. Thread-safe.
 //
-// Where several servers share the store, this is a cache of its rows. A change is written only if
-// nobody else changed the job since they were read; else they are read again and the command is
-// decided anew. What is refused on what the cache says is decided again on fresh rows first.
-// docs/explanation/server.md has all rules.
+// If several servers share the store, this object is a cache of the job's rows. A change is written
+// only if no other server has changed the job since the rows were read. If one has, the rows are
+// read again and the command is decided again. Before a command is refused because of cached rows,
+// they are read again and the command is decided once more. docs/explanation/server.md has all
+// rules.
 class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
  public:
   ManagedJob(JobContext* context, JobLife life);
   ManagedJob(const ManagedJob&) = delete;
   ManagedJob& operator=(const ManagedJob&) = delete;
 
-  // Goes on where the job was; once, before anything else. `elsewhere`: what was reported of
-  // iterations before. `ask_for_work`: also has computed what is missing, which whoever made it
-  // necessary has asked for, if the store is of this version.
+  // Continues a loaded job. Call it once, before anything else. `elsewhere`: the sums of iterations
+  // that the store has. `ask_for_work`: also ask for the plans that the job lacks. Usually the
+  // server that changed the job has asked already, but an older version may not have.
   void Resume(const std::vector<store::IterationSummary>& elsewhere, bool ask_for_work);
 
   const std::string& id() const { return record_.id; }
@@ -116,13 +119,13 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   store::JobOrigin origin() const { return record_.origin; }
   const std::string& settings_json() const { return record_.settings_json; }
   const Shape& shape() const { return shape_; }
-  // Of the rows that change as one: grows with every change of them.
+  // Grows with every change of the job's phase.
   std::int64_t revision() const { return seen_revision_; }
   PlanBoard& board() { return board_; }
   bool is_gone() const { return is_gone_; }
-  // What a list says of it.
+  // The job's entry in a list.
   store::JobHead head() const;
-  // Somebody asks for it, and when that was last.
+  // Notes that a client asks for the job; asked_at_seconds() is when that was last.
   void Touch() { asked_at_seconds_ = context_->now().seconds; }
   double asked_at_seconds() const { return asked_at_seconds_; }
 
@@ -130,52 +133,53 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   using Reply = std::function<void(const Outcome<Answer>&)>;
   void Do(Command command, Caller caller, Reply reply);
 
-  // Not durable one by one: sums are, within a second or two.
+  // Takes reports of iterations and of clients. Their sums become durable within a second or two.
   using Done = std::function<void(const Outcome<void>&)>;
   void Report(std::vector<IterationReport> reports, std::vector<ClientReport> clients, Done done);
 
-  // As PlanBoard::Wait(), for a later version than `after`. Who names a version that this server
-  // has not heard of waits until the store was asked.
+  // As PlanBoard::Wait(). If this server does not know the version `after`, it reads the store:
+  // another server may have published that version, or the store may have lost it.
   std::int64_t AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter);
 
-  // Does what time has brought: stragglers that begin or expire, ranks that were waited for long
-  // enough, writes that failed before.
+  // Handles what depends on time: stragglers begin and expire, waiting for late ranks ends, failed
+  // writes are tried again. To be called every ServiceOptions::tick_seconds.
   void Tick();
 
-  // The sums of what Report() took that the store does not have yet, as at the end of the process.
+  // The sums from Report() that are not in the store yet. For the end of the process.
   std::vector<store::Fact> TakeIterations();
 
-  // Reads what others wrote since the last time; publishes it and goes on from there. All that
-  // was acknowledged anywhere before the call is known when `done` is called. Calls at the same
-  // time share one reading. Nothing to do where the store is this process's alone.
+  // Reads what other servers wrote and publishes it. When `done` is called, this object knows all
+  // that any server acknowledged before the call. Calls at the same time share one reading. Does
+  // nothing if no other process uses the store.
   using Refreshed = std::function<void(const Result<void>&)>;
   void Refresh(Refreshed done);
-  // Also what other servers were told of iterations, at most once a second.
+  // The same, and also reads the sums of iterations of other servers, at most once a second.
   void RefreshAll(Refreshed done);
-  // Whether the store has, or had, something that was not read yet. Without locks.
+  // Whether the store, according to `marks`, differs from what was read last. Takes no lock.
   bool IsBehind(const store::JobMarks& marks) const;
 
-  // What is to be computed next of what the job lacks.
+  // The next planning step, or nullopt if no plan is missing.
   std::optional<PlanningStep> NextStep() const;
   // See perseus::server::IsPast().
   bool IsPast(const PlanningStep& step) const;
-  // A share of the present step is done.
+  // Reports the share of the present planning step that is done, for View().
   void SetProgress(double share) { progress_ = share; }
-  // A step has no result. Whether there are plans already, so that only better ones lack.
+  // A planning step has no result. Returns true if the job has plans already and only lacks better
+  // ones.
   bool GiveUpBetterPlans(const PlanningStep& step);
   bool WantsWork() const;
-  // Whether ranks are to measure now.
+  // Whether ranks must measure now.
   bool WantsProfile() const;
 
   JobView View() const;
-  // What is durable, as a value.
+  // A copy of the durable state.
   JobLife Life() const;
   std::vector<store::RankRecord> Ranks() const;
-  // Asks the store where the rank is not known here and may be elsewhere. kUnavailable: nobody
-  // can say.
+  // Finds a rank's record. Reads the store if the rank may have registered with another server.
+  // kUnavailable: the store does not answer.
   using RankFound = std::function<void(const Outcome<store::RankRecord>&)>;
   void FindRank(int rank, RankFound found);
-  // What the rank said of the sweep that it is at, or did last.
+  // What the rank has reported of its present or last sweep.
   struct ReportedRows {
     std::vector<ProfileKey> rows;
     bool done = false;
@@ -183,13 +187,13 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   ReportedRows RowsOf(int rank) const;
 
  private:
-  // A command that was not answered yet.
+  // A command that is not answered yet.
   struct Operation {
     Command command;
     Caller caller;
     Reply reply;
-    double until_seconds = 0;  // Other servers that are faster all the time are borne so long.
-    bool has_looked = false;   // The store was asked since it came.
+    double until_seconds = 0;  // Until then it is retried if other servers change the job first.
+    bool has_looked = false;   // The job's rows were read again since the command came.
   };
   using OperationPointer = std::shared_ptr<Operation>;
 

@@ -17,39 +17,38 @@
 
 namespace perseus::server {
 
-// Where ranks read the current plan and wait for the next. Thread-safe; apart
-// from the job's own lock, so that no reader waits for a commit.
+// Where ranks read the current plan and wait for the next. Thread-safe. It has a lock of its own,
+// so that no reader waits for the job's lock.
 class PlanBoard {
  public:
-  // Called once, on the thread that publishes or, where there is news already,
-  // on that which waits.
+  // Called once: on the thread that publishes, or within Wait() if a later version is there
+  // already.
   using Waiter = std::function<void(const std::shared_ptr<const PublishedPlan>&)>;
 
-  // Null: nothing was published.
+  // Null: nothing was published yet.
   std::shared_ptr<const PublishedPlan> Current() const;
 
-  // Whoever looks finds this from now on. What is older than what was published is passed over:
-  // no rank goes back. Returns what calls those that wait for this or an earlier version (all,
-  // where the job is gone): for later, where no lock is held.
+  // Makes `plan` the current one. Ignores a plan that is older than the current one, so that no
+  // rank goes back. Returns a function that calls the waiters which this plan satisfies (all of
+  // them if the job is deleted). Call it when no lock is held.
   [[nodiscard]] std::function<void()> Publish(const std::shared_ptr<const PublishedPlan>& plan);
 
-  // The version that is published; 0: none.
+  // The current version; 0: none.
   std::int64_t version() const;
 
-  // Calls `waiter` when the version is later than `after` and something was
-  // published; forgets it after `seconds` (somebody else answers then). Returns what
-  // Forget() takes; 0: it was called.
+  // Calls `waiter` once the current version is later than `after`. Forgets it after `seconds`; the
+  // caller must answer its client then. Returns a ticket for Forget(); 0: `waiter` was called.
   std::int64_t Wait(std::int64_t after, double seconds, Waiter waiter);
 
-  // The last one that Wait() returned.
+  // The last ticket that Wait() returned.
   std::int64_t last_ticket() const;
 
-  // What is published is what the store holds, as it was after `ticket` was given:
-  // calls those up to that who wait for a later version. They have theirs from
-  // another store, or from one that lost its last commits.
+  // To be called after a reading of the store that began after `ticket` was given: the current plan
+  // is what the store holds. Calls all waiters up to `ticket` that wait for a later version. Their
+  // version comes from another store, or from commits that the store lost.
   void Confirm(std::int64_t ticket);
 
-  // Does not call that waiter any more, where it still waits.
+  // Drops the waiter of this ticket if it still waits.
   void Forget(std::int64_t ticket);
 
   std::size_t waiting() const;

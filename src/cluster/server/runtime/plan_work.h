@@ -11,9 +11,10 @@
 
 namespace perseus::server {
 
-// Computes one step of what the job lacks: a curve, a better one, the plan for its target. Waits
-// for the store, so it is for threads that plan. `keep_going` false: nobody wants it any more, or
-// somebody else does it. Returns whether that is settled; false: it should be tried again soon.
+// Computes one planning step of the job: a first curve, a better one, or the plan for its target.
+// Waits for the store, so only planning threads may call it. Stops when `keep_going` returns false:
+// the result is not wanted any more, or another server computes it. Returns whether the step is
+// settled; false: try again soon.
 bool WorkOnPlans(ManagedJob& job, store::Store& store, const std::function<bool()>& keep_going);
 
 }  // namespace perseus::server

@@ -16,12 +16,12 @@
 
 namespace perseus::server {
 
-// Threads that may wait for the store, so that no other has to. Thread-safe.
+// Threads that read from the store, so that no other thread has to wait for it. Thread-safe.
 class Readers {
  public:
   using Task = std::function<void()>;
 
-  // `on_problem` is told of tasks that threw.
+  // `on_problem` gets a sentence about each task that throws.
   explicit Readers(std::function<void(const std::string&)> on_problem)
       : on_problem_(std::move(on_problem)) {
     for (std::thread& thread : threads_) thread = std::thread([this] { Run(); });
@@ -30,7 +30,7 @@ class Readers {
   Readers& operator=(const Readers&) = delete;
   ~Readers() { Stop(); }
 
-  // Has it done soon, in any order. Nothing happens after Stop().
+  // Runs `task` soon; tasks may run in any order. Does nothing after Stop().
   void Post(Task task) {
     {
       const MutexLock lock(mutex_);
@@ -40,7 +40,7 @@ class Readers {
     changed_.NotifyOne();
   }
 
-  // Ends what is being done; leaves the rest.
+  // Waits for running tasks and drops the others.
   void Stop() {
     {
       const MutexLock lock(mutex_);

@@ -15,25 +15,25 @@
 
 namespace perseus::server {
 
-// Refreshes jobs that another server changed: soon, each job on one thread at a
-// time, and at most for a quarter of the time, however often it is asked to (while
-// thousands of ranks register, each of them is news). Thread-safe.
+// Refreshes jobs that another server changed. Each job is refreshed by one thread at a time. A job
+// is refreshed for at most a quarter of the time, however often that is asked for: while thousands
+// of ranks register, each of them is a change. Thread-safe.
 class Refresher {
  public:
   using Refresh = std::function<void(const std::string& id)>;
   using OnProblem = std::function<void(const std::string& sentence)>;
 
-  // `on_problem` is told, on a thread of this, of refreshes that threw.
+  // `on_problem` gets a sentence about each refresh that throws, on a thread of this object.
   Refresher(Refresh refresh, OnProblem on_problem);
   Refresher(const Refresher&) = delete;
   Refresher& operator=(const Refresher&) = delete;
-  // Stops.
+  // Calls Stop().
   ~Refresher();
 
-  // Does not wait. What was changed before the call will have been read.
+  // Asks for a refresh that will see all changes made before this call. Does not wait for it.
   void Ask(const std::string& id);
 
-  // Ends what is being done; does no more.
+  // Waits for running refreshes and starts no more.
   void Stop();
 
  private:

@@ -12,17 +12,17 @@
 
 namespace perseus::server {
 
-// The time of day of a store that several machines share: this machine's, and by how much
-// that of the store differs. Stragglers begin and expire by it. Thread-safe.
+// The time of day of a store that several machines share: this machine's time plus the measured
+// offset of the store's clock. Stragglers begin and expire by it. Thread-safe.
 class SharedClock {
  public:
-  // Both in seconds since 1970; `local` goes on with the time that passes.
+  // `local`: this machine's time. Both times are in seconds since 1970.
   explicit SharedClock(std::function<double()> local) : local_(std::move(local)) {}
 
   double Now() const { return local_() + offset_; }
 
-  // Asks the store. It said its time between the call and the return, so that the
-  // error is at most half of what that took; where it took long, the last answer stays.
+  // Asks the store for its time. The store read its clock between call and return, so the error is
+  // at most half of that time. If that took long, the last offset stays.
   void Measure(const std::function<Result<double>()>& ask) {
     const double before = local_();
     const Result<double> there = ask();

@@ -14,10 +14,10 @@
 
 namespace perseus::server {
 
-// A real store, as jobs need it. Thread-safe.
+// The JobStore of a real store. Thread-safe.
 class StoreGate : public JobStore {
  public:
-  // Both outlive it.
+  // `store` and `readers` must outlive this object.
   StoreGate(store::Store& store, Readers& readers) : store_(store), readers_(readers) {}
 
   bool is_shared() const override { return store_.is_shared(); }
@@ -33,10 +33,10 @@ class StoreGate : public JobStore {
   Readers& readers_;
 };
 
-// A job of the store, with what is built of it. Waits for the store.
+// A job as loaded from the store. LoadJobLife() waits for the store.
 struct LoadedJob {
   JobLife life;
-  std::vector<store::IterationSummary> iterations;  // As other processes heard of them.
+  std::vector<store::IterationSummary> iterations;  // Sums that the store has.
 };
 Result<std::optional<LoadedJob>> LoadJobLife(store::Store& store, const std::string& id);
 LoadedJob LifeOf(const store::StoredJob& stored);

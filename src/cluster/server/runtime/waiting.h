@@ -9,10 +9,10 @@
 
 #include "server/runtime/managed_job.h"
 
-// For threads that may wait: those that plan, and tests. Never for those that answer requests.
+// For threads that may wait: planning threads and tests. Never for threads that answer requests.
 namespace perseus::server {
 
-// What `start` hands to the callback that it is called with.
+// Calls `start` with a callback, waits for that callback, and returns its argument.
 template <typename T, typename Start>
 T Await(const Start& start) {
   std::promise<T> promise;

@@ -19,49 +19,50 @@
 namespace perseus::server {
 
 struct WorkerOptions {
-  // Threads for first plans. 0: one for each core, and two at least.
+  // Threads for first plans. 0: one per core, but at least two.
   int urgent_threads = 0;
-  // Threads for better plans. 0: half as many as there are cores, and one at least.
+  // Threads for better plans. 0: one per two cores, but at least one.
   int other_threads = 0;
-  // How soon after a server's death another one takes over what it was at.
+  // How long after a server's death another one takes over its work.
   double lease_seconds = 2;
   double renew_seconds = 0.5;
-  // How often the store is asked for work that other servers were told of.
+  // How often to ask the store for work that other servers added.
   double poll_seconds = 0.25;
 };
 
-// Claims work from the store and has it done, off the threads that answer. Urgent work, a job's
-// first plan, has threads of its own, so that it waits for no better plan of another job. Better
-// plans are made by threads of a lower priority: first plans take the processor from them at any
-// moment, and nothing that they found is lost. The kernel leaves them a share all the same, so
-// that each comes to its end, however many first plans come meanwhile; the oldest one is first.
+// Claims planning work from the store and runs it on threads of its own. Urgent work (a job's first
+// plan) has separate threads, so that it never waits until better plans of another job are ready.
+// Threads for better plans have a lower scheduling priority: first plans preempt them at any
+// moment, and they lose nothing that they found. The kernel still gives them a share of the
+// processor, so that each search ends. The oldest work is claimed first.
 //
-// A job is in the hand of one thread at a time. The lease keeps two servers from computing the
-// same; that both may do so, where one is slow to hear that its lease ran out, is for `perform`
-// to bear. Thread-safe.
+// One thread at a time works on a job. A lease keeps two servers from computing the same. If a
+// server notices late that its lease ran out, both may compute it for a while; `perform` must
+// tolerate that. Thread-safe.
 class Worker {
  public:
-  // Called by several threads, each for another job. Looks at `keep_going` now and then and ends
-  // when it is false: the server stops, or the lease is lost. Returns whether the work is settled;
-  // false: try again soon.
+  // Called by several threads, each for another job. Must call `keep_going` now and then and return
+  // when that is false: the server stops, or the lease is lost. Returns whether the work is
+  // settled; false: try again soon.
   using Perform =
       std::function<bool(const std::string& job, const std::function<bool()>& keep_going)>;
   // Called by several threads.
   using OnProblem = std::function<void(const std::string& sentence)>;
 
-  // `store` outlives it. `on_problem` is told of work that threw; the next goes on.
+  // `store` must outlive this object. `on_problem` gets a sentence about work that throws; the
+  // thread then continues with other work.
   Worker(store::Store& store, Perform perform, OnProblem on_problem, WorkerOptions options = {});
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
-  // Stops and waits.
+  // Calls Stop() and Wait().
   ~Worker();
 
-  // There is work now.
+  // Makes idle threads ask the store for work now.
   void Wake();
 
-  // Asks what is being done to end, and takes no more. Does not wait.
+  // Asks running work to end and claims no more. Does not wait.
   void Stop();
-  // After Stop(): waits for what is being done, and gives it back.
+  // After Stop(): waits for running work and returns it to the store.
   void Wait();
 
  private:
@@ -79,7 +80,7 @@ class Worker {
   };
 
   void Start(Pool* pool, int threads);
-  // Waits for work; null: there is to be no more.
+  // Waits for work; null: the worker stops.
   std::shared_ptr<InHand> Next(Pool* pool);
   void RunOne(InHand* work);
   bool PerformOne(const InHand& work);
