@@ -10,11 +10,8 @@
 #include "http/server.h"
 #include "server/runtime/job_service.h"
 
-// The routes of the server, on http/server.h: those of routes.h, but /metrics, /healthz and
-// /readyz, which are the process'.
-namespace perseus::server {
-
-// `service` outlives the server that has them.
+// The handlers of all routes in routes.h, except /metrics, /healthz and /readyz, which ops/ adds.
+// `service` must outlive the HTTP server.
 std::vector<http::Route> ApiRoutes(JobService& service);
 
 // The OpenAPI 3.1 document.

@@ -18,14 +18,14 @@
 #include "server/domain/caller.h"
 #include "server/runtime/job_service.h"
 
-// What stands between a route and its handler: the query, the token's jobs, the condition.
+// What happens between a route and its handler: checks of the query, of the token, and of If-Match.
 namespace perseus::server {
 
 inline Failure NoSuchJob(const std::string& id) {
   return {FailureCode::kNotFound, "there is no job " + id};
 }
 
-// Of answers that say what was known before the store went away.
+// The header of an answer that may be out of date because the store does not answer.
 inline constexpr const char* kStaleHeader = "Perseus-Stale";
 inline constexpr const char* kStaleSentence =
     "the store does not answer; this is what was known before";
@@ -44,31 +44,34 @@ inline void Send(const Call& call, http::Response response) {
 using CallPointer = std::shared_ptr<const Call>;
 using JobPointer = std::shared_ptr<ManagedJob>;
 
-// Whether the token may see the job, and change it as far as its role goes.
+// Whether the token is allowed to see the job. Its role decides whether it may also change it.
 bool Sees(const http::TokenBinding& binding, const std::string& id, const std::string& client_key);
 inline bool Sees(const http::TokenBinding& binding, const ManagedJob& job) {
   return Sees(binding, job.id(), job.client_key());
 }
-// The refusal of a new job with this client key; none: the token may create it.
+// Checks whether the token may create a job with this client key. Returns a refusal, or nothing if
+// it may.
 std::optional<http::Response> CheckMayCreate(const Call& call, const std::string& client_key);
 
-// Makes routes of rows and handlers. The query fits the row before a handler is called.
+// Makes routes from rows of routes.h and handlers. A handler is called only if the query fits its
+// row.
 class RouteMaker {
  public:
   RouteMaker(JobService& service, std::vector<http::Route>* routes)
       : service_(service), routes_(routes) {}
 
-  // Answers when it likes.
+  // Adds a route whose handler may answer later.
   using Handler = std::function<void(const CallPointer& call)>;
   void On(const RouteRow& row, Handler handler);
-  // Answers at once, on a thread that may wait for the store.
+  // Adds a route that is answered by a function on a thread that may wait for the store.
   using Answer = std::function<http::Response(const Call& call)>;
   void OnStore(const RouteRow& row, Answer answer);
 
-  // The same about the job that the first parameter of the path names.
+  // As On(), for a route whose path names a job first.
   using JobHandler = std::function<void(const JobPointer& job, const CallPointer& call)>;
   void OnJob(const RouteRow& row, JobHandler handler);
-  // Whoever looks at a job sees what any server was told before, or is told that he does not.
+  // Adds a route that shows a job. The job is read from the store first, so that the answer has all
+  // that any server acknowledged before. If the store does not answer, kStaleHeader says so.
   using JobAnswer = std::function<http::Response(ManagedJob& job, const Call& call)>;
   void OnLook(const RouteRow& row, JobAnswer answer);
 
@@ -89,25 +92,25 @@ void AddEventRoutes(RouteMaker* routes);
 // The wire of Zeus' pipeline frequency optimizer, as its 0.16 client speaks it.
 void AddZeusRoutes(RouteMaker* routes);
 
-// Sends what `answer` makes of the first version after `after`; to nobody,
-// once the client is gone.
+// Waits for the first plan version after `after` and sends what `answer` makes of it. Stops waiting
+// if the client disconnects.
 void AnswerWhenNew(
     const std::shared_ptr<ManagedJob>& job, std::int64_t after, double seconds,
     const http::Responder& responder,
     std::function<http::Response(const std::shared_ptr<const PublishedPlan>&)> answer);
 
-// The job as it is now, with its revision as ETag.
+// Answers with the job as it is now. Its revision is the ETag.
 http::Response ShowJob(const ManagedJob& job, int status = 200);
 
-// Has the job do it, and answers with what `answer` makes of the outcome, or why it was not done.
-// A change is not made where nobody waits for its answer any more, or where the job is past the
-// revision that the request names.
+// Runs a command on the job. Sends what `answer` makes of the result, or the failure. The change is
+// not made if the client has disconnected, or if the job is not at the revision that If-Match
+// names.
 void Change(const JobPointer& job, const CallPointer& call, Command command,
             std::function<http::Response(const Answer& answer)> answer);
-// The same, answered with the job as it then is.
+// The same, but answers with the changed job.
 void ChangeAndShow(const JobPointer& job, const CallPointer& call, Command command);
 
-// The rank's record to `next`, or the answer that there is none.
+// Passes the rank's record to `next`, or answers that there is no such rank.
 void WithRank(const JobPointer& job, const CallPointer& call, std::int64_t rank,
               std::function<void(const store::RankRecord&)> next);
 

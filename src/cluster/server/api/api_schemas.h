@@ -9,8 +9,8 @@
 
 #include "server/domain/schema.h"
 
-// What the bodies and the answers of the API look like; each list is beside its readers and
-// writers. A schema comes after its base.
+// The schemas of the API's request and answer bodies. Each list stands beside the code that reads
+// and writes its objects. A schema comes after its base.
 namespace perseus::server {
 
 using Schemas = std::span<const ObjectSchema>;
@@ -25,7 +25,7 @@ Schemas MeasurementSchemas();
 Schemas PlanSchemas();
 Schemas ZeusSchemas();
 
-// Of a new job's settings, beside the fields of job files.
+// The settings of a new job that are not fields of job files.
 const ObjectSchema& JobSettingsSchema();
 
 inline std::array<Schemas, 9> AllSchemas() {

@@ -16,18 +16,18 @@
 #include "server/base/failure.h"
 #include "server/domain/schema.h"
 
-// What the handlers of the API share: reading bodies and queries, answering.
+// Functions that the API's handlers share: they read bodies and queries, and make answers.
 namespace perseus::server {
 
 http::Response FailureResponse(const Failure& failure);
 http::Response JsonAnswer(int status, const nlohmann::ordered_json& value);
 http::Response NoContent();
 
-// More than the measurements of the largest body have; as a tree some 60 MiB.
+// More values than the largest body of measurements has. As a tree they take about 60 MiB.
 inline constexpr int kMostBodyValues = 700'000;
 
-// Reads a body that is a JSON object of at most `most_values`; `read` takes what it
-// needs from the root. The failure names the field.
+// Parses a body, which must be a JSON object with at most `most_values` values. `read` takes what
+// it needs from the root. A failure names the field.
 Outcome<void> ReadBody(const std::string& body, const std::function<void(const TreeCursor&)>& read,
                        int most_values = kMostBodyValues);
 
@@ -38,20 +38,21 @@ std::optional<TreeCursor> FindSet(const TreeCursor& object, std::string_view key
 std::optional<double> FindNumber(const TreeCursor& object, std::string_view key,
                                  NumberRange range = kAnyNumber);
 std::optional<std::int64_t> FindInteger(const TreeCursor& object, std::string_view key);
-// Empty where it is missing. At most `most` bytes; a failure beyond.
+// The text of a member; empty if it is missing. Fails if it is longer than `most` bytes.
 std::string FindText(const TreeCursor& object, std::string_view key, std::size_t most = 1024);
-// A whole number within double's exact range; an error for others.
+// Fails if the number is not whole or cannot be exact as a double.
 std::int64_t Whole(const TreeCursor& number);
 
-// Any int, so that the job says what is wrong with it.
+// Upper limit of RankNumber(), above that of any job, so that the job can refuse a wrong rank with
+// a better message.
 inline constexpr int kMostNumber = 2'000'000'000;
 int RankNumber(const TreeCursor& root, std::string_view key);
 
-// Of a query that fits its row. A whole number; nullopt where it is missing.
+// A whole number in the query, which CheckQuery() has checked; nullopt if it is missing.
 std::optional<std::int64_t> QueryInteger(const http::Request& request, const std::string& name);
-// Empty where it is missing.
+// A text in the query; empty if it is missing.
 std::string QueryText(const http::Request& request, const std::string& name);
-// "wait": seconds, 0 where missing, 60 at most.
+// The parameter "wait" in seconds: 0 if it is missing, at most 60.
 double QueryWait(const http::Request& request);
 
 }  // namespace perseus::server

@@ -16,22 +16,22 @@
 
 namespace perseus::server {
 
-// What one event stream sends: states of jobs first, then events, none of which is older than
-// the state of its job that was sent. One call at a time.
+// Sends one event stream: first states of jobs, then events. It skips events that are older than
+// the state of their job that was sent. Not thread-safe.
 class EventSender {
  public:
   struct Sink {
     using Send =
         std::function<bool(std::string_view name, std::string_view data, std::string_view id)>;
-    Send send_first;  // What the stream begins with, however much that is.
+    Send send_first;  // Sends the beginning of the stream, without a limit of its size.
     Send send;
     std::function<bool()> is_alive;
   };
 
-  // `binding`: the jobs that it may tell of. `service` outlives it.
+  // `binding`: the jobs that the client may see. `service` must outlive this object.
   EventSender(JobService& service, http::TokenBinding binding, Sink sink);
 
-  // The job as it is now: of the moment of event `sequence`, or later.
+  // Sends the present state of a job. It includes all changes up to event `sequence`.
   void SendState(const ManagedJob& job, std::int64_t sequence);
   void SendReset(std::string_view sentence);
 
@@ -45,12 +45,12 @@ class EventSender {
   JobService& service_;
   const http::TokenBinding binding_;
   const Sink sink_;
-  std::map<std::string, std::int64_t> revisions_;  // Of the states that were sent, by job.
-  std::map<std::string, bool> visible_;            // By job; only where the token is bound.
+  std::map<std::string, std::int64_t> revisions_;  // Job -> revision of its state that was sent.
+  std::map<std::string, bool> visible_;  // By job. Only used if the token is bound to jobs.
 };
 
-// The number in the id of an event of this hub; none: it is of another process or server, where
-// numbers mean something else.
+// The sequence number in an event id. None: the id is from another server or process, whose
+// numbers mean other events.
 std::optional<std::int64_t> ParseEventId(const EventHub& hub, std::string_view text);
 
 }  // namespace perseus::server

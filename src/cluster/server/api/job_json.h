@@ -11,23 +11,23 @@
 #include "server/runtime/managed_job.h"
 #include "store/facts.h"
 
-// Jobs as the API shows them.
+// The API's JSON for jobs.
 namespace perseus::server {
 
-// In lists: without settings, stragglers and iterations.
+// The job's entry in a list: without settings, stragglers and iterations.
 nlohmann::ordered_json JobSummaryJson(const JobView& view);
 nlohmann::ordered_json JobJson(const JobView& view);
 nlohmann::ordered_json StragglerJson(const store::StragglerRecord& straggler);
 nlohmann::ordered_json RankJson(const store::RankRecord& rank);
 
-// The plan of one rank: `own`, and then `shared`, which all ranks that run the
-// same plan have in common. Null: nothing follows.
+// The JSON text of a rank's plan in two parts. `own` comes first. `shared` follows; all ranks with
+// the same plan share that string. Null: `own` is the whole text.
 struct RankPlanText {
   std::string own;
   std::shared_ptr<const std::string> shared;
 };
 
-// `for_ranks` stands for "rank":3 or "ranks":[3,4].
+// `for_ranks`: the first member of the plan, "rank":3 or "ranks":[3,4].
 RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
                           int pp_rank, const std::string& for_ranks);
 

@@ -14,7 +14,7 @@
 namespace perseus::server {
 
 nlohmann::ordered_json DriftJson(const std::vector<Drift>& drifts);
-// Of the library, without its CSV.
+// A profile of the library, without its CSV.
 nlohmann::ordered_json ProfileRecordJson(const store::ProfileRecord& profile);
 
 }  // namespace perseus::server

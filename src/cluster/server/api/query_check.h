@@ -17,10 +17,11 @@
 #include "http/message.h"
 #include "server/api/routes.h"
 
-// Queries against the rows of routes. Inline, as the relay links nothing of the server.
+// Checks queries against the rows of routes.h. Inline, because the relay uses this and must not
+// link the server.
 namespace perseus::server {
 
-// What is wrong with the text of a parameter; empty: nothing.
+// Says what is wrong with the value of a parameter; empty: nothing.
 inline std::string QueryFault(const QueryParameter& parameter, const std::string& text) {
   const NumberRange& range = parameter.range;
   if (parameter.kind == QueryKind::kText) {
@@ -44,7 +45,7 @@ inline std::string QueryFault(const QueryParameter& parameter, const std::string
   return fault;
 }
 
-// The refusal of a query that does not fit the row; none: it does.
+// The answer to a query that does not fit the row; none if it fits.
 inline std::optional<http::Response> CheckQuery(const RouteRow& row, const http::Request& request) {
   const auto refuse = [](const std::string& message, std::string_view field) {
     return http::ErrorResponse(422, "invalid", message, field);

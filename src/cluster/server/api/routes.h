@@ -13,8 +13,9 @@
 #include "common/tree_reader.h"
 #include "http/message.h"
 
-// The one list of what the server answers. The router, the OpenAPI document, docs/reference/api.md
-// and what the relay lets pass come from it. Constants only: the relay links nothing of the server.
+// The one list of the server's routes. The router, the OpenAPI document, docs/reference/api.md and
+// the relay's rules are made from it. It has only constants, because the relay must not link the
+// server.
 namespace perseus::server {
 
 enum class QueryKind : std::uint8_t { kInteger, kNumber, kText };
@@ -26,20 +27,20 @@ struct QueryParameter {
   std::string_view about = {};
   bool is_required = false;
   NumberRange range = {};
-  std::string_view schema_words = {};  // Of a text: the words that it may be, between spaces.
+  std::string_view schema_words = {};  // Allowed words of a text, separated by spaces. Empty: any.
 };
 
 struct RouteAnswer {
   int status = 0;  // 0: none.
   std::string_view about = {};
-  std::string_view schema = {};  // Empty: no body, or one of another type than JSON.
+  std::string_view schema = {};  // Empty: there is no body, or it is not JSON.
   std::string_view content_type = "application/json";
 };
 
 enum class Relaying : std::uint8_t {
   kNo,
-  kForwarded,  // As it is.
-  kAnswered,   // The relay has an answer of its own: of what it knows, or for many at once.
+  kForwarded,  // The relay forwards the request unchanged.
+  kAnswered,   // The relay answers from what it knows, or combines the requests of many ranks.
 };
 
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order in which one reads them.
@@ -52,15 +53,15 @@ struct RouteRow {
   std::string_view summary;
   std::array<RouteAnswer, 2> answers;
   std::span<const QueryParameter> query = {};
-  std::string_view body = {};      // The schema; empty: it takes none.
-  std::size_t max_body_bytes = 0;  // 0: the server's.
-  bool waits = false;              // A long poll, or a stream.
+  std::string_view body = {};      // Schema of the request body. Empty: there is none.
+  std::size_t max_body_bytes = 0;  // 0: the server's limit.
+  bool waits = false;              // The route is a long poll or a stream.
   Relaying relaying = Relaying::kNo;
-  bool takes_condition = false;  // If-Match.
-  int refusals = 0;              // Of kConflict and so on: besides those that all have.
+  bool takes_condition = false;  // The route accepts the header If-Match.
+  int refusals = 0;              // Bits of kNotFound ... kNotReady.
 };
 
-// What a route may answer beside what follows from the rest of its row.
+// Bits for refusals that do not follow from the rest of a route's row.
 inline constexpr int kNotFound = 1;
 inline constexpr int kConflict = 2;
 inline constexpr int kUnavailable = 4;
@@ -70,7 +71,7 @@ namespace rows {
 
 using http::Role;
 
-// A profile of 250,000 rows; it takes twenty times its text while it is read.
+// Enough for a profile of 250,000 rows. Reading one takes twenty times the memory of its text.
 inline constexpr std::size_t kMostJobBytes = std::size_t{8} << 20;
 inline constexpr std::size_t kMostMeasurementBytes = std::size_t{8} << 20;
 inline constexpr NumberRange kFromZero = {.least = 0};

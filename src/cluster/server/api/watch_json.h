@@ -10,10 +10,10 @@
 #include "server/domain/watch_settings.h"
 #include "server/runtime/managed_job.h"
 
-// Detection and comparison as the API shows them.
+// The API's JSON for straggler detection and for the comparison with maximum clocks.
 namespace perseus::server {
 
-// Bodies.
+// Request bodies.
 inline constexpr NumberRange kThresholds = {.least = kLeastThreshold, .most = kMostThreshold};
 inline constexpr Member kNewDetectionMembers[] = {
     Choice("mode", "off advisory act")
@@ -37,8 +37,8 @@ nlohmann::ordered_json DetectionSettingsJson(const WatchSettings& settings);
 nlohmann::ordered_json ComparisonJson(const ComparisonBlocks& blocks);  // Null: none.
 
 nlohmann::ordered_json DetectionJson(const WatchView& view);
-// What the plan promises, and what was measured of it. In shadow mode nothing is saved: the
-// promise is an estimate then.
+// The saving that the plan promises and the saving that was measured. In shadow mode no clock is
+// set, so the promise is only an estimate.
 nlohmann::ordered_json SavingsJson(const JobView& view);
 
 }  // namespace perseus::server

@@ -10,10 +10,10 @@
 #include "server/ops/opening.h"
 #include "server/runtime/job_service.h"
 
-// /healthz and /readyz: without a token, and answered also where no worker is free.
+// /healthz and /readyz. They need no token, and are answered even if no worker thread is free.
 namespace perseus::server {
 
-// While the server starts.
+// The routes while the server starts.
 std::vector<http::Route> StartingRoutes(const Opening& opening);
 
 void AddHealthRoutes(const JobService& service, std::vector<http::Route>* routes);

@@ -13,14 +13,14 @@
 
 namespace perseus::server {
 
-// Beside what the service and the HTTP server count.
+// Figures that neither JobService nor http::Counters has.
 struct ServerFigures {
   std::size_t max_connections = 0;
   std::size_t max_jobs = 0;
   bool is_store_up = true;
 };
 
-// What /metrics shows. Thread-safe.
+// The metrics of /metrics. Thread-safe.
 class Metrics {
  public:
   Metrics();
@@ -28,10 +28,10 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // One answered request. Does not block.
+  // Counts an answered request. Does not block.
   void Count(const http::AccessRecord& record);
 
-  // The text format of Prometheus, version 0.0.4.
+  // All metrics in Prometheus' text format, version 0.0.4.
   std::string Text(const JobService& service, const http::Counters& http,
                    const ServerFigures& figures) const;
 

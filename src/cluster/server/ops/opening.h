@@ -16,8 +16,8 @@
 
 namespace perseus::server {
 
-// What takes long at the start (a database that recovers, a migration), on a thread of its
-// own, so that the program answers and obeys meanwhile. Thread-safe.
+// Runs the slow part of a start (recovery of a database, migration) on a thread of its own, so that
+// the program answers requests and obeys signals meanwhile. Thread-safe.
 class Opening {
  public:
   Opening();
@@ -29,15 +29,15 @@ class Opening {
   // Starts `work`, once.
   void Start(std::function<Result<void>()> work);
 
-  // Of `work`: what it does now, in one sentence, for those who ask.
+  // To be called by `work`: one sentence about what it does now, which /readyz shows.
   void Say(std::string sentence);
   std::string sentence() const;
   bool keeps_going() const;
 
   void Cancel();
-  // Readable once `work` ended.
+  // A file descriptor that becomes readable when `work` has ended.
   int descriptor() const { return ended_event_.get(); }
-  // What it returned; nullopt: it is at work.
+  // What `work` returned; nullopt: it still runs.
   std::optional<Result<void>> outcome() const;
   bool WaitForEnd(std::chrono::milliseconds patience);
 

@@ -23,17 +23,17 @@ struct ServeOptions {
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
   int max_connections = 12'000;
-  int max_jobs = 10'000;                             // That have not finished.
-  std::optional<double> keep_finished_seconds = {};  // None: for ever.
+  int max_jobs = 10'000;                             // Limit of unfinished jobs.
+  std::optional<double> keep_finished_seconds = {};  // None: finished jobs are never deleted.
   int workers = 4;
-  double grace_seconds = 5;  // For requests under way, at the end.
+  double grace_seconds = 5;  // Time that requests under way have at the end.
 };
 
-// Runs the server until SIGTERM or SIGINT; SIGHUP reads tokens and certificate
-// again. `ready` is called once, with the address, when requests are answered, on a thread
-// of its own, which may be left behind at the end. The calling thread must be the only one, as
-// signals are blocked in all that follow. Where the store hangs at the end, or after a second
-// signal, the process ends in here.
+// Runs the server until SIGTERM or SIGINT. SIGHUP makes it read tokens and certificate again.
+// `ready` is called once with the address when the server answers requests, on a thread of its own
+// that may outlive this call. The calling thread must be the only one of the process: all threads
+// that start later inherit that signals are blocked. If the store hangs at the end, or a second
+// signal comes, this function ends the process.
 Result<void> Serve(const ServeOptions& options,
                    const std::function<void(const std::string&)>& ready);
 

@@ -15,8 +15,8 @@
 
 namespace perseus::server {
 
-// The signals that are meant for the server, from now on for whoever asks here. To be made
-// before any thread, which then inherits that they are blocked.
+// Receives SIGTERM, SIGINT and SIGHUP for the server. Make it before any thread starts: threads
+// then inherit that these signals are blocked.
 class Signals {
  public:
   Signals() {
@@ -29,10 +29,11 @@ class Signals {
 
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
-  // Whoever writes last words into a full pipe can be ended again.
+  // Unblocks the signals, so that a process that hangs on a full pipe at its end can be killed.
   ~Signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-  // The next signal; 0 where none came in time, or `also` became readable (-1: nothing else).
+  // Waits for a signal and returns it. Returns 0 if none came in time, or if the descriptor `also`
+  // (-1: none) became readable.
   int Wait(std::chrono::milliseconds patience, int also) const {
     std::array<pollfd, 2> sources = {pollfd{descriptor_.get(), POLLIN, 0}, {also, POLLIN, 0}};
     ::poll(sources.data(), sources.size(), static_cast<int>(patience.count()));

@@ -13,12 +13,12 @@
 
 namespace perseus::server {
 
-// Says once that the store no longer takes facts, and once that it does again.
+// Logs once when the store stops taking writes, and once when it takes them again.
 class StoreWatch {
  public:
   explicit StoreWatch(Log* log) : log_(log) {}
 
-  // To be called now and then, by one thread.
+  // Call this regularly, from one thread.
   void Look(const store::StoreCounters& now);
 
   bool is_up() const { return is_up_.load(std::memory_order_relaxed); }

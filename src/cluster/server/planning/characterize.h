@@ -19,40 +19,41 @@
 
 namespace perseus::server {
 
-// Computes a job's frontier and plans on it. One thread.
+// Computes a job's frontier and plans on it. For one thread.
 class Characterizer {
  public:
-  // Told the share that is done, between plans; false ends it with kCancelled.
+  // Called between plans with the share that is done. If it returns false, the computation ends
+  // with kCancelled.
   using KeepGoing = std::function<bool(double share)>;
 
   Characterizer(std::string id, std::shared_ptr<const Job> job, KeepGoing keep_going)
       : id_(std::move(id)), job_(std::move(job)), keep_going_(std::move(keep_going)) {}
 
-  // The frontier, a ladder of plans and the plan for `target`: quickly made
-  // (revision 1), or with all the work that the job allows (revision 2).
-  // The fastest plan stands for a target that nothing meets; kInfeasible where no
-  // plan meets the constraints, or none at all holds under the conditions.
+  // Computes the frontier, a ladder of plans (from T_min to T*) and the plan for `target`.
+  // `revision` 1: a quick first curve; 2: with all the work that the job's settings allow. If no
+  // plan meets the target, the fastest plan takes its place. kInfeasible: no plan meets the job's
+  // constraints, or none holds under its conditions.
   Result<store::CurveRecord> Ladder(const PlanTarget& target, int revision, std::int64_t first_id);
 
-  // The plan for `target` alone.
+  // Computes only the plan for `target`.
   Result<HeldPlan> For(const PlanTarget& target);
 
  private:
   Result<void> MakePlanner();
-  // Asks and tells keep_going_, progress going from one share to another.
+  // A callback that reports progress from share `from` to share `to` to keep_going_.
   PlanCallback Told(double from, double to) const;
-  // What plans are expected to come to, progress going from kDoneWithSearch to 1.
+  // Adds expected figures to plans. Reports progress from kDoneWithSearch to 1.
   Result<HeldPlans> Expected(std::vector<Plan> plans);
-  // The plan for this time, under the job's conditions where it has some.
-  // Progress goes to `done_then`.
+  // The plan for this time; if the job has conditions, one that holds under them. Reports progress
+  // up to `done_then`.
   Result<Plan> PlanAt(double seconds, double effort, double done_then);
-  // By ascending time.
+  // The ladder's plans, by ascending time.
   Result<std::vector<Plan>> LadderOf(bool quick);
 
   std::string id_;
   std::shared_ptr<const Job> job_;
   KeepGoing keep_going_;
-  std::optional<Planner> planner_;  // Made when it is needed first.
+  std::optional<Planner> planner_;  // Made when first needed.
 };
 
 }  // namespace perseus::server

@@ -26,12 +26,12 @@
 
 namespace perseus::server {
 
-// Plans from T_min to T* that are made ahead of any straggler.
+// Number of plans from T_min to T* that are computed before any straggler appears.
 inline constexpr int kLadderPlans = 64;
-// Plans that a curve keeps besides: those for the last targets.
+// Number of plans for earlier targets that a curve keeps besides.
 inline constexpr std::size_t kMostTargetPlans = 16;
 
-// One plan of a curve, with what it realises.
+// One plan of a curve, with its realised figures.
 struct CurvePlan {
   std::int64_t id = 0;
   double requested_time_seconds = 0;
@@ -39,16 +39,16 @@ struct CurvePlan {
   double energy_joules = 0;
   double saving_percent = 0;
   std::vector<std::uint16_t> knobs;  // [computation]
-  // Of a job with conditions, which the figures above are then under.
+  // Only for a job with conditions. The figures above then hold under these conditions.
   std::optional<ExpectedFigures> expected;
 };
 
-// A job's frontier and the plans on it that are at hand: everything that is
-// needed to answer a straggler without solving anything. Rebuilt from its record,
-// without a solver, after a restart. Immutable but for a cache; thread-safe.
+// A job's frontier and ready plans on it: enough to react to a straggler without solving anything.
+// After a restart it is rebuilt from its record without a solver. Immutable except for a cache.
+// Thread-safe.
 class Curve {
  public:
-  // Errors: a record that does not fit the job.
+  // Fails if the record does not fit the job.
   static Result<std::shared_ptr<const Curve>> Make(std::shared_ptr<const Job> job,
                                                    const store::CurveRecord& record);
   Curve(const Curve&) = delete;
@@ -57,56 +57,57 @@ class Curve {
   const Job& job() const { return *job_; }
   const Frontier& frontier() const { return frontier_; }
   int revision() const { return revision_; }
-  // The target that one of the plans was made for, as text.
+  // The target, as text, that one of the plans was made for.
   const std::string& target() const { return target_; }
-  // Of all clocks at maximum, under the job's conditions where it has some.
+  // Figures at maximum clocks; under the job's conditions if it has some.
   double baseline_time_seconds() const { return baseline_time_seconds_; }
   double baseline_energy_joules() const { return baseline_energy_joules_; }
-  // The same without conditions: what targets and the frontier's times are against.
+  // The same without conditions. Targets and times of the frontier refer to this one.
   double planned_baseline_seconds() const { return planned_baseline_.iteration_time_seconds; }
-  // What takes `seconds` under the job's conditions, as a time of the frontier.
+  // Converts a time under the job's conditions to a time of the frontier.
   double FrontierSeconds(double seconds) const {
     return seconds * (planned_baseline_.iteration_time_seconds / baseline_time_seconds_);
   }
-  // By ascending requested time; never empty.
+  // Sorted by requested time; never empty.
   const std::vector<CurvePlan>& plans() const { return plans_; }
   const CurvePlan& fastest() const { return plans_.front(); }
 
   // The plan of this id, or nullptr.
   const CurvePlan* Find(std::int64_t id) const;
-  // The slowest plan that ends by `seconds`; the fastest where there is none.
+  // The slowest plan that ends by `seconds`, or the fastest plan if none does.
   const CurvePlan& At(double seconds) const;
-  // The slowest plan up to T* that ends by `seconds` under the job's conditions, when a straggler
-  // does; at least that for `target_seconds`.
+  // The plan of the other pipelines while a straggling pipeline takes `seconds`: the slowest plan
+  // up to T* that ends by `seconds` under the job's conditions, or the plan for `target_seconds` if
+  // that is slower.
   const CurvePlan& ForStraggler(double seconds, double target_seconds) const;
-  // The time that a target means. kInfeasible below the fastest plan's.
+  // The iteration time that a target means. kInfeasible: it is below that of the fastest plan.
   Result<double> TargetSeconds(const PlanTarget& target) const;
 
-  // Iteration time of a plan (nullptr: of maximum clocks) when each pipeline rank's
-  // computations take `factors[rank]` times as long; under conditions so many times as long as
-  // without.
+  // Iteration time of a plan (nullptr: of maximum clocks) if the computations of each pipeline rank
+  // take factors[rank] times as long. If the job has conditions, the ratio of slowed to normal time
+  // is computed without them and applied to the time under them.
   double SlowedSeconds(const CurvePlan* plan, const std::vector<double>& factors) const;
 
-  // The computations of a pipeline rank as the API says them, in execution
-  // order: [["F",stage,microbatch,mhz,start_s,duration_s],...], and the brace that
-  // ends the plan they are the last member of. Made once, shared.
+  // The end of a rank's plan as JSON text: the computations of a pipeline rank in execution order,
+  // [["F",stage,microbatch,mhz,start_s,duration_s],...], and the closing brace of the plan. Each
+  // text is made once and shared.
   std::shared_ptr<const std::string> ComputationsTail(const CurvePlan& plan, int pp_rank) const;
 
   PlanDocument Document(const CurvePlan& plan) const;
 
-  // The record of the same plans and, where it is given, one more: the plan for
-  // `target`, which gets a new id. Of those for earlier targets, the oldest go where
-  // there are more than kMostTargetPlans.
+  // A record of these plans and, unless `more` is null, of the plan `more` for `target`, which gets
+  // a new id. If there are then more than kMostTargetPlans for earlier targets, it omits the oldest
+  // of these.
   store::CurveRecord Record(const std::string& job, const std::string& target,
                             const HeldPlan* more) const;
-  // Above every id in use.
+  // Greater than every id in use.
   std::int64_t NextId() const;
 
  private:
   Curve() = default;
   std::vector<CostOption> OptionsOf(const CurvePlan& plan) const;
-  // What these options come to without conditions; asked for: `requested_seconds`, or what it
-  // takes.
+  // The plan with these options, evaluated without conditions. If `requested_seconds` is not given,
+  // the requested time is the iteration time.
   Plan Realised(const std::vector<CostOption>& options,
                 std::optional<double> requested_seconds) const;
   Result<void> AddPlan(const store::PlanRecord& record,

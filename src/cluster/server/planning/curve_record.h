@@ -16,27 +16,27 @@
 #include "server/planning/held_plan.h"
 #include "store/facts.h"
 
-// What the store keeps of a curve.
+// The form in which the store keeps a curve.
 namespace perseus::server {
 
-// What is expected of maximum clocks under the job's conditions, and of plans by id; without
-// conditions nothing.
+// Expected figures under the job's conditions: of maximum clocks, and of plans by id. Empty for a
+// job without conditions.
 struct ExpectedOfAll {
   std::optional<ExpectedFigures> baseline;
   std::map<std::int64_t, ExpectedFigures> plans;
 };
 
-// CurveRecord::frontier_json. `target`: that one of the plans was made for.
+// The text of CurveRecord::frontier_json. `target`: the target that one of the plans is for.
 std::string FrontierText(const Frontier& frontier, const std::string& target,
                          const ExpectedOfAll& expected);
-// Errors: a text that FrontierText() does not write.
+// Fails on text that FrontierText() would not write.
 Result<Frontier> ParseFrontier(const std::string& text, std::string* target,
                                ExpectedOfAll* expected);
 
 store::PlanRecord PlanRecordOf(const Plan& plan, std::int64_t id);
 
-// The record of a frontier and plans on it, whose ids begin at `first_id`; one
-// of them is for `target`.
+// The record of a frontier and of plans on it. The plans get ids from `first_id` on; one of them is
+// for `target`.
 store::CurveRecord MakeCurveRecord(const std::string& job, int revision, const std::string& target,
                                    const Frontier& frontier, const HeldPlans& plans,
                                    std::int64_t first_id);

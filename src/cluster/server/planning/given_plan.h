@@ -12,21 +12,21 @@
 
 namespace perseus::server {
 
-// One instruction as Zeus' client knows it: "forward" or "backward", MHz.
+// One instruction as Zeus' client names it ("forward" or "backward"), and its clock.
 struct ZeusStep {
   std::string name;
   int clock_mhz = 0;
 };
 
-// A plan that was given to the server for jobs that register over Zeus' wire.
+// The plan that the operator gave the server for jobs that register over Zeus' wire.
 class GivenPlan {
  public:
-  // plan.json, or the list that Zeus' PointSolution reads.
+  // Reads a plan.json, or the list that Zeus' PointSolution reads.
   static Result<GivenPlan> Read(const std::string& path);
 
-  // One list a pipeline rank, or one a rank of the world.
+  // Whether the file has one list per pipeline rank or one per rank of the job.
   bool Fits(const Shape& shape) const;
-  // Of a rank of a job that it fits.
+  // The instructions of a rank. The plan must fit the shape.
   const std::vector<ZeusStep>& StepsOf(const Shape& shape, int rank, int pp_rank) const;
 
  private:

@@ -17,27 +17,26 @@
 
 namespace perseus::server {
 
-// A plan and, where its job has conditions, what it comes to under them.
+// A plan and, if its job has conditions, the expected figures under them.
 struct HeldPlan {
   Plan plan;
   std::optional<ExpectedFigures> expected;
 };
 
-// The plan that holds under the job's conditions while the iteration takes as
-// long, against maximum clocks, as `seconds` against them without conditions. Errors: those
-// of PlanUnder().
-// Precondition of both: HasConditions(job.settings).
+// A plan that holds under the job's conditions. `seconds` is a time without conditions: under
+// conditions, the plan may be slower than maximum clocks by the same factor. Errors: those of
+// PlanUnder(). Precondition of both functions: HasConditions(job.settings).
 Result<Plan> PlanThatHolds(const Job& job, const Planner& planner, double seconds, double effort,
                            const PlanCallback& callback);
 
-// Such plans from the time at maximum clocks to T*, by ascending time: fewer where they are to
-// be there soon. Without those times for which none is found.
+// Such plans from the time at maximum clocks to T*, by ascending time. `quick` gives fewer plans.
+// Times for which no plan is found are left out.
 inline constexpr std::size_t kMostHeldLadderPlans = 11;
 Result<std::vector<Plan>> LadderThatHolds(const Job& job, const Planner& planner, bool quick,
                                           double effort, const PlanCallback& callback);
 
-// What maximum clocks come to, and each of the plans; without conditions nothing is expected.
-// `keep_going` is told the share that is done.
+// Adds the expected figures of maximum clocks and of each plan under the job's conditions. Adds
+// nothing for a job without conditions. `keep_going` is called with the share that is done.
 struct HeldPlans {
   std::optional<ExpectedFigures> baseline;
   std::vector<HeldPlan> plans;
@@ -45,7 +44,8 @@ struct HeldPlans {
 Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vector<Plan> plans,
                                const std::function<bool(double)>& keep_going);
 
-// Makes no plan worse than one before it, which is for less time: in energy without waiting.
+// Ensures that no plan costs more energy (without that of waiting) than a plan for less time:
+// replaces it by the faster plan where it does.
 void CarryForward(const Job& job, std::vector<HeldPlan>* plans);
 
 }  // namespace perseus::server

@@ -17,36 +17,35 @@
 
 namespace perseus::server {
 
-// What a job may be at most.
+// Upper limits of a job.
 inline constexpr std::int64_t kMostRanks = 131'072;
-// Of one pipeline's iteration: the ladder of plans of more fits no 512 MiB.
+// In an iteration of one pipeline. A ladder of plans with more would not fit into 512 MiB.
 inline constexpr std::int64_t kMostComputations = 200'000;
-// The same of all pipelines together, where the job has conditions.
+// In an iteration of all pipelines together, for a job with conditions.
 inline constexpr std::int64_t kMostHeldComputations = 400'000;
-// That one rank reports: some thirty repetitions of every clock, type and stage it can have.
+// Per rank: about thirty repetitions of each clock, type and stage that a rank can have.
 inline constexpr std::size_t kMostMeasuredRows = 100'000;
 
-// A job that may be created: checked as far as is possible before it is
-// measured.
+// A new job, checked as far as is possible before its measurements.
 struct JobSpec {
-  std::string client_key;  // Empty: nobody will ask again.
+  std::string client_key;  // Empty: the client has no key to find the job again.
   std::string name;
-  std::string settings_json;  // As ParseJobFile() reads it.
+  std::string settings_json;  // In the form that ParseJobFile() reads.
   std::string profile_csv;    // Empty: the ranks measure.
   std::string library_json;   // See LibraryRequest.
   Shape shape;
 };
 
-// From the settings (the object `job` of a request, with the keys of job
-// files, `tensor_parallel` and `data_parallel` for `tp` and `dp`, and what the profile library
-// asks: `model`, `microbatch_size`, `reuse_profile`) and a
-// profile, which may be empty. Keys that name files are refused.
+// Makes a job from its settings and a profile, which may be empty. The settings are the object
+// `job` of a request. Its keys are those of job files, but `tensor_parallel` and `data_parallel`
+// replace `tp` and `dp`, and `model`, `microbatch_size` and `reuse_profile` are for the library of
+// profiles. Keys that name files are refused.
 Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string& profile_csv);
 
 // What the ranks of a job without a profile can measure.
 struct Measurable {
   int num_stages = 0;
-  bool splits_backward = false;  // Whether input and weight gradients are apart.
+  bool splits_backward = false;  // Input and weight gradients are separate computations.
 
   bool Has(ComputationType type) const {
     return splits_backward || type == ComputationType::kForward ||
@@ -55,13 +54,13 @@ struct Measurable {
 };
 Result<Measurable> MeasurableOf(const std::string& settings_json);
 
-// Of settings that name it whole: `stages` too, which may else come from the profile.
+// The schedule of settings. They must include `stages`, as there is no profile to take it from.
 Result<Schedule> ScheduleOfSettings(const std::string& settings_json);
 
-// The costed job of a record that has its profile.
+// Builds the job of a record, which must hold its profile.
 Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record);
 
-// Where a job should be on its frontier: the record's own, or the settings'.
+// The job's target: that of the record or, if it has none, that of the settings.
 PlanTarget TargetOf(const store::JobRecord& record);
 
 }  // namespace perseus::server

@@ -11,7 +11,7 @@
 
 namespace perseus::server {
 
-// How long each rank of a pipeline is busy in one iteration, by type: [pp_rank].
+// How long each rank of a pipeline computes in one iteration, by type of computation: [pp_rank].
 // `plan` null: at maximum clocks.
 std::vector<SecondsByType> BusyTimes(const Curve& curve, const CurvePlan* plan);
 

@@ -15,35 +15,36 @@
 
 namespace perseus::server {
 
-// The mean time of a kind of computation at one clock since the client's last report.
+// The mean time of one kind of computation (stage, type, clock) since the client's last report.
 struct KindReport {
   ProfileKey key;
   std::int64_t count = 0;  // Computations.
   double time_seconds = 0;
 };
 
-// A kind whose time is not what the profile says.
+// A kind of computation whose time in training differs from the profile.
 struct Drift {
   ProfileKey key;
   double measured_seconds = 0;
   double profile_seconds = 0;
-  std::int64_t computations = 0;  // That the measured mean is of.
+  std::int64_t computations = 0;  // Number of computations in measured_seconds.
 
   double ratio() const { return measured_seconds / profile_seconds; }
 };
 
-// What became of a kind: it drifts now, or no longer.
+// A kind begins to drift, or its drift ends.
 struct DriftNews {
   Drift drift;
   bool is_over = false;
 };
 
-// Compares the times of computations in training with the profile that plans are made of.
-// A kind drifts when the mean of its last reports, kLeastReports and kLeastComputations at
-// least, is off by more than three standard deviations of the profile and 2 %, and each
-// of the last kLeastReports is off to the same side by half of that at least: one report of
-// a disturbed moment is none. It is over when the mean is off by less than half of the
-// limit. Not thread-safe.
+// Compares the times of computations in training with the profile that plans are made from. The
+// limit is three standard deviations of the profile, but at least 2 %. A kind drifts if
+// - the mean of its last reports (at least kLeastReports and kLeastComputations) differs from the
+//   profile by more than the limit, and
+// - each of the last kLeastReports differs to the same side by at least half the limit. So one
+//   disturbed report is no drift.
+// The drift ends when the mean differs by less than half the limit. Not thread-safe.
 class DriftWatch {
  public:
   static constexpr std::size_t kLeastReports = 5;
@@ -51,17 +52,17 @@ class DriftWatch {
   static constexpr double kLeastShare = 0.02;
   static constexpr double kSigmas = 3;
 
-  // What the profile does not have is passed over.
+  // Ignores kinds that the profile does not have.
   std::vector<DriftNews> Add(const KindReport& report, const Profile& profile);
-  // Another profile: nothing is known.
+  // Forgets everything. For a new profile.
   void Reset() { kinds_.clear(); }
 
-  std::vector<Drift> Drifts() const;  // Now; by kind.
+  std::vector<Drift> Drifts() const;  // The present drifts, by kind.
 
  private:
   static constexpr std::size_t kMostReports = 256;
   struct Kind {
-    std::deque<KindReport> reports;  // The shortest that is enough, or all so far.
+    std::deque<KindReport> reports;  // Only as many of the last reports as a decision needs.
     std::int64_t computations = 0;
     bool drifts = false;
     Drift last;

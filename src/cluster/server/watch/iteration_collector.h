@@ -13,24 +13,26 @@
 
 namespace perseus::server {
 
-// Puts reports, which ranks send in batches at different times, together by
-// iteration, and hands iterations out in order: once every rank that is known to
-// report did, or the others are far ahead, or have waited for long. Bounded.
-// Not thread-safe. `Report` has `rank` and `iteration`.
+// Groups reports by iteration and returns iterations in order. Ranks send their reports in batches
+// at different times. An iteration is returned once all known ranks have reported it. It is
+// returned without some ranks if others are kFarAhead iterations ahead, or if its first report is
+// older than kLongSeconds. Memory is bounded. Not thread-safe. `Report` has the members `rank` and
+// `iteration`.
 template <typename Report>
 class IterationCollector {
  public:
   static constexpr std::int64_t kFarAhead = 64;  // Iterations.
-  static constexpr double kLongSeconds = 15;     // Three usual intervals of reports.
+  static constexpr double kLongSeconds = 15;     // Three default intervals between reports.
   static constexpr std::size_t kMostIterations = 256;
 
   using Complete = std::pair<std::int64_t, std::vector<Report>>;
 
-  // So many ranks will report, as far as is known. Believed for the first kLongSeconds.
+  // The number of ranks that should report. Only used in the first kLongSeconds; later, the ranks
+  // that have reported count.
   void Expect(std::size_t ranks) { expected_ = ranks; }
 
-  // Returns true where the numbers of iterations have begun anew (training went back
-  // to a checkpoint): what was collected is dropped.
+  // Returns true if iteration numbers went back, as training does when it returns to a checkpoint.
+  // All that was collected is then dropped.
   bool Add(const Report& report, double now_seconds) {
     const auto last = newest_.find(report.rank);
     const bool anew = last != newest_.end() && report.iteration <= last->second &&
@@ -40,7 +42,7 @@ class IterationCollector {
       waiting_.clear();
       done_ = report.iteration - 1;
     } else if (last != newest_.end() && report.iteration <= last->second) {
-      return false;  // Said before.
+      return false;  // Reported before.
     }
     if (newest_.empty()) began_seconds_ = now_seconds;
     newest_[report.rank] = report.iteration;
@@ -52,7 +54,7 @@ class IterationCollector {
     return anew;
   }
 
-  // The next iteration that is complete, if there is one.
+  // Returns the next complete iteration in `complete`; false: there is none.
   bool Take(double now_seconds, Complete* complete) {
     if (waiting_.empty()) return false;
     const auto first = waiting_.begin();
@@ -67,7 +69,7 @@ class IterationCollector {
     *complete = {first->first, std::move(first->second.reports)};
     done_ = first->first;
     waiting_.erase(first);
-    // Who has not reported for so long is waited for no more.
+    // Do not wait any more for ranks that are so far behind.
     if (!all) std::erase_if(newest_, [&](const auto& of) { return of.second + kFarAhead < done_; });
     return true;
   }
@@ -75,8 +77,8 @@ class IterationCollector {
   void Forget() { *this = IterationCollector(); }
 
  private:
-  // Whether every rank has reported that iteration, or a later one. Looks at all of
-  // them only when the one that it waited for has.
+  // Whether every rank has reported this or a later iteration. Remembers one rank that is behind,
+  // and looks at all ranks only once that one has caught up.
   bool Passed(std::int64_t iteration) {
     const auto is_behind = [&](const auto& of) { return of.second < iteration; };
     const auto last = newest_.find(behind_);

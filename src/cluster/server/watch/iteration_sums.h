@@ -15,26 +15,26 @@
 
 namespace perseus::server {
 
-// Sums of what ranks reported of their iterations, by version of the plan; version 0 is maximum
-// clocks. What is stored of a version replaces what was stored before, so a sum is never forgotten
-// while its process lives: it would begin again at nothing, and replace what was acknowledged. A
-// value.
+// Sums of the iterations that ranks reported, by version of the plan; version 0 is maximum clocks.
+// Each write to the store replaces the sum that this server wrote before. So a sum must stay in
+// memory as long as the process lives; otherwise a new sum would replace acknowledged reports.
 class IterationSums {
  public:
   explicit IterationSums(std::string job) : job_(std::move(job)) {}
 
-  // Of this server's ranks.
+  // Adds a report that a rank sent to this server.
   void Add(const IterationReport& report);
-  // What others heard of, and what this server did before it started anew.
+  // Sets the sums of other servers, and of this server before its restart.
   void SetElsewhere(const std::vector<store::IterationSummary>& summaries);
 
   bool has_news() const { return !unwritten_.empty(); }
-  // The sums that the store does not have yet. They count as written until Unwritten().
+  // The sums that the store does not have yet. From then on they count as written, unless
+  // Unwritten() is called.
   std::vector<store::Fact> Take();
-  // The store did not take them.
+  // The store refused these facts of Take().
   void Unwritten(const std::vector<store::Fact>& facts);
 
-  // By version, of all servers.
+  // The sums of all servers, by version.
   std::vector<store::IterationSummary> All() const;
 
  private:

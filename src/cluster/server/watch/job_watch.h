@@ -25,10 +25,10 @@
 
 namespace perseus::server {
 
-// What the clocks of a rank were in an iteration, as its client says.
+// Which clocks a rank ran at in an iteration, as its client reports.
 enum class ReportedClocks : std::uint8_t { kUnknown, kPlan, kCoarse, kMaximum };
 
-// One rank's iteration, with the rank's place.
+// One iteration of one rank, with the rank's position.
 struct WatchedIteration {
   int rank = 0;
   int dp_rank = 0;
@@ -38,13 +38,13 @@ struct WatchedIteration {
   std::int64_t plan_version = 0;
   ReportedClocks clocks = ReportedClocks::kUnknown;
   double time_seconds = 0;
-  double busy_seconds = 0;  // 0: not said.
+  double busy_seconds = 0;  // 0: not reported.
   SecondsByType busy_by_type = {};
-  double tokens = 0;  // 0: not said.
+  double tokens = 0;  // 0: not reported.
   std::optional<double> energy_joules = {};
 };
 
-// A rank that is slow, to show.
+// A slow rank, as clients are shown it.
 struct ShownSlowRank {
   int rank = 0;
   int dp_rank = 0;
@@ -52,55 +52,55 @@ struct ShownSlowRank {
   std::string node;
   double factor = 1;
   std::int64_t since_iteration = 0;
-  std::optional<std::int64_t> straggler = {};  // The record that answers it.
-  bool dismissed = false;                      // An operator cleared that.
+  std::optional<std::int64_t> straggler = {};  // The id of its straggler record. None: no record.
+  bool dismissed = false;                      // An operator cleared the record.
   std::string cause = {};                      // One sentence.
 };
 
-// What was found, as an event says it.
+// Something that the watch found, for an event.
 struct WatchEvent {
   std::string kind;  // "straggler", "factor", "recovered", "drift", ...
   std::string sentence;
   Finding finding;
 };
 
-// What a job's watch shows.
+// A snapshot of a job's watch, to show to clients.
 struct WatchView {
   WatchSettings settings;
   std::size_t watched_ranks = 0;
-  std::size_t reporting_ranks = 0;  // That told this process of iterations lately.
-  std::size_t ranks = 0;            // That told anything to any server: the registered ones.
+  std::size_t reporting_ranks = 0;  // Ranks that lately reported iterations to this server.
+  std::size_t ranks = 0;            // Registered ranks.
   std::vector<ShownSlowRank> slow;  // By rank.
-  std::string together;             // "all ranks of pipeline 1", where those are they; or empty.
+  std::string together;  // What the slow ranks have in common: "all ranks of pipeline 1". Or empty.
   double drift_factor = 1;
   double slow_factor = 1;
-  std::string slow_cause;                      // A sentence where iterations are slow.
-  std::deque<WatchEvent> events;               // The last ones.
-  std::map<std::string, std::int64_t> counts;  // Of events by kind.
+  std::string slow_cause;                      // Why iterations are slow. Empty: they are not.
+  std::deque<WatchEvent> events;               // The last events.
+  std::map<std::string, std::int64_t> counts;  // Number of events, by kind.
   std::vector<Realised> realised;
   std::int64_t dropped_cycles = 0;
 };
 
-// Watches one job's iterations: finds stragglers, compares the plan with maximum
-// clocks. Thread-safe; its lock is a leaf. What it knows is of the reports that
-// came to this process and is not durable, but for WatchState.
+// Watches one job's iterations: finds stragglers, and compares the plan with maximum clocks. Knows
+// only the reports that ranks sent to this server. Only its WatchState is durable. Thread-safe; it
+// takes no other lock while it holds its own.
 class JobWatch {
  public:
-  // The state as it is stored now; `stragglers`: ids of the job's stragglers. A
-  // detected one that somebody else cleared is left alone until the rank has recovered.
+  // Sets the state that the store has now. `stragglers`: ids of the job's stragglers. If somebody
+  // cleared a straggler that this watch found, it is not reported again until its rank recovers.
   void SetState(const WatchState& state, const std::set<std::int64_t>& stragglers,
                 double now_seconds);
 
-  // `plan` is the newest that is published; `ranks` are known to the job.
+  // Takes reports. `plan`: the newest published plan. `ranks`: number of the job's ranks.
   void Take(const std::vector<WatchedIteration>& iterations,
             const std::shared_ptr<const PublishedPlan>& plan, std::size_t ranks,
             double now_seconds);
 
-  // What is to be announced. Each is told once.
+  // Events to announce. Each event is returned once.
   std::vector<WatchEvent> TakeEvents();
 
-  // The stragglers that plans should answer now. One that the store has stays as it is there,
-  // whoever found it, until what its rank reports here says something new of it.
+  // The stragglers that plans should take into account now. A straggler of the store stays as
+  // stored, whichever server found it, until reports to this server show a change of its rank.
   std::vector<DetectedStraggler> Wanted() const;
 
   WatchView View(double now_seconds) const;

@@ -13,8 +13,8 @@
 
 namespace perseus::server {
 
-// The quantile of Student's t for a two-sided interval of 95 %, to 1e-3.
-// `freedom` >= 1.
+// Quantile of Student's t distribution for a two-sided 95 % interval, to 1e-3. `freedom` (degrees
+// of freedom) >= 1.
 double StudentT95(std::int64_t freedom);
 
 // A share with its 95 % confidence interval: 0.03 is 3 %.
@@ -24,13 +24,13 @@ struct ShareEstimate {
   double most = 0;
 };
 
-// Numbers of which only count, mean and spread are kept (Welford).
+// Count, mean and variance of a series of numbers (Welford's algorithm).
 class RunningMean {
  public:
   void Add(double value);
   std::int64_t count() const { return count_; }
   double mean() const { return mean_; }
-  // Half of a t-interval of 95 %. Needs two numbers.
+  // Half the width of the 95 % t-interval. Needs at least two numbers.
   double HalfInterval() const;
 
  private:
@@ -39,51 +39,51 @@ class RunningMean {
   double squares_ = 0;
 };
 
-// What is known of one version of the plan against maximum clocks.
+// One version of the plan compared with maximum clocks.
 struct Realised {
   std::int64_t plan_version = 0;
-  std::int64_t pairs = 0;         // Of stretches, for time.
-  std::int64_t energy_pairs = 0;  // For energy.
-  double with_seconds = 0;        // Mean iteration with the plan; without: at maximum clocks.
+  std::int64_t pairs = 0;         // Pairs of stretches that were compared by time.
+  std::int64_t energy_pairs = 0;  // Pairs that were compared by energy.
+  double with_seconds = 0;        // Mean iteration time with the plan; without: at maximum clocks.
   double without_seconds = 0;
-  double with_joules = 0;  // Of one GPU, where it says its energy.
+  double with_joules = 0;  // Of one GPU. 0: GPUs report no energy.
   double without_joules = 0;
-  std::optional<ShareEstimate> slowdown = {};  // Of the iteration time; from kLeastPairs pairs on.
-  std::optional<ShareEstimate> saving = {};    // Of the energy.
+  std::optional<ShareEstimate> slowdown = {};  // Of iteration time. None below kLeastPairs pairs.
+  std::optional<ShareEstimate> saving = {};    // Of energy. None below kLeastPairs pairs.
 };
 
 // One complete iteration of a job.
 struct ComparedIteration {
   std::int64_t iteration = 0;
-  std::int64_t plan_version = 0;  // With the plan; 0: at maximum clocks.
-  bool is_known = false;          // All ranks ran the same, and that is known.
+  std::int64_t plan_version = 0;  // 0: the iteration ran at maximum clocks.
+  bool is_known = false;          // All ranks reported that they ran this version.
   int ranks = 0;
-  double seconds = 0;  // Of the rank that took longest.
+  double seconds = 0;  // Maximum over the ranks.
   int energy_ranks = 0;
   double joules = 0;  // Mean over energy_ranks.
 };
 
-// Compares stretches of iterations with the plan and at maximum clocks, as
-// ComparisonBlocks orders them. Not thread-safe.
+// Compares stretches of iterations under the plan with stretches at maximum clocks. Each cycle of
+// ComparisonBlocks has one stretch of each, in random order. Not thread-safe.
 //
-// One cycle gives one pair: the mean of its stretch with the plan and that of
-// its stretch without, each without its settling iteration. The logarithm of their
-// ratio is one number; the interval is Student's t over cycles. Noise that lasts for
-// some iterations is inside the means; noise that lasts longer reaches pairs with
-// random signs, as the order within a cycle is random, so that pairs do not
-// correlate. A cycle in which the plan changed, iterations are missing, or some
-// rank did otherwise is left out whole. Energy that is not said is never made up:
-// a cycle counts for energy only if nine tenths of its ranks said it each time.
+// One cycle gives one pair of means: with the plan and without. The first iteration of a stretch,
+// in which clocks settle, is left out. The logarithm of the ratio of the two means is one sample;
+// the confidence interval is Student's t over the samples. Noise that lasts a few iterations
+// averages out within the means. Longer noise hits the pairs with random signs, because the order
+// within a cycle is random, so that samples do not correlate. A cycle is dropped if the plan
+// changed in it, iterations are missing, or a rank ran at other clocks. A cycle counts for energy
+// only if nine tenths of its ranks reported their energy in each iteration.
 class RealisedSavings {
  public:
   static constexpr std::int64_t kLeastPairs = 3;
   static constexpr std::size_t kMostVersions = 16;
 
-  // Begins anew where the blocks are others.
+  // Starts again from nothing if the blocks changed.
   void Set(const ComparisonBlocks& blocks);
   const ComparisonBlocks& blocks() const { return blocks_; }
 
-  // In ascending order. Returns the version whose figures are new, where a pair is.
+  // Adds an iteration; call it in ascending order. If that completes a pair, returns the version
+  // whose figures changed.
   std::optional<std::int64_t> Add(const ComparedIteration& iteration);
 
   std::optional<Realised> Of(std::int64_t plan_version) const;
@@ -107,8 +107,8 @@ class RealisedSavings {
     Stretch without = {};
   };
   struct Figures {
-    RunningMean time;    // Logarithms of with / without.
-    RunningMean energy;  // Likewise.
+    RunningMean time;    // Of log(time with the plan / time without).
+    RunningMean energy;  // Of log(energy with the plan / energy without).
     RunningMean with_seconds;
     RunningMean without_seconds;
     RunningMean with_joules;

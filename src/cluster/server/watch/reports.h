@@ -17,13 +17,13 @@
 
 namespace perseus::server {
 
-// What the client of a rank says of itself. It counts since it began.
+// What the client of a rank reports about itself. Its counts begin when the client starts.
 struct ClientReport {
   int rank = 0;
   std::string state = {};  // "following", ...
-  std::string error = {};  // One sentence. Empty: all is well.
+  std::string error = {};  // One sentence. Empty: no error.
   std::int64_t plan_version = 0;
-  bool shadow = false;                        // It sets no clock.
+  bool shadow = false;                        // Shadow mode: the client sets no clock.
   std::map<std::string, double> counts = {};  // "calls", "late", ...
 };
 
@@ -35,14 +35,14 @@ struct IterationReport {
   double time_seconds = 0;
   std::optional<double> energy_joules = {};
   ReportedClocks clocks = ReportedClocks::kUnknown;
-  double busy_seconds = 0;             // In its own computations. 0: not said.
-  SecondsByType busy_by_type = {};     // Likewise.
-  double tokens = 0;                   // 0: not said.
+  double busy_seconds = 0;             // Time in its own computations. 0: not reported.
+  SecondsByType busy_by_type = {};     // busy_seconds by type of computation.
+  double tokens = 0;                   // 0: not reported.
   std::vector<KindReport> kinds = {};  // Since the rank's last report.
 };
 
-// Whether a job can take these reports. `last_version` is the last one of its plan that any rank
-// can have been told.
+// Fails if these reports do not fit the job. `last_version`: the highest version of the plan that
+// any rank may have been told.
 Outcome<void> CheckReports(const JobLife& job, std::int64_t last_version,
                            const std::vector<IterationReport>& reports,
                            const std::vector<ClientReport>& clients);

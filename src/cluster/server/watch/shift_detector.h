@@ -14,35 +14,35 @@
 
 namespace perseus::server {
 
-// The median; reorders `values`. 0 of none.
+// The median; reorders `values`. Returns 0 if there are none.
 double MedianOf(std::span<float> values);
 
-// The point below which a standard normal variable falls with probability `p`,
-// within 0.01 for p from 0.03 to 0.97: Tukey's lambda distribution.
+// The quantile of the standard normal distribution at `p`, to 0.01 for p from 0.03 to 0.97 (an
+// approximation by Tukey's lambda distribution).
 double NormalQuantile(double p);
 
-// Whether a noisy series that should be about 0 has moved up for good, and when
-// it is back. The values are logarithms of ratios: 0.18 is 20 % slower.
+// Detects when a noisy series around 0 shifts upwards for good, and when the shift ends. The values
+// are logarithms of ratios: 0.18 is 20 % slower.
 //
-// A shift is told when three things hold:
-//   - the median of the last `window` values is above three quarters of the threshold, and that
-//     of the newest three quarters of them (a shift of just the threshold is above it half the
-//     time only);
-//   - three quarters of them are above half the threshold (a sign test: what comes
-//     now and then, however large, is no shift);
-//   - a CUSUM test is sure. One value counts for three standard deviations at
-//     most; the limit is set by Siegmund's approximation of the mean time between
-//     false alarms of a series without shift (10^10 values), with a standard
-//     deviation that noise which lasts makes larger. Three tests run at once,
-//     for shifts of about one, four and sixteen times the threshold.
-// It is over when the same CUSUM finds it nearer to 0 than to its level, and the
-// newest quarter of the window is below half the threshold, all of it: what is
-// slow is not fast by chance, and a job that waits for nobody wastes time. What is
-// slow again within eight windows must be well for a window before it is over, then for
-// two, four and eight: what comes and goes is told twice, not each time. In
-// between nothing changes but the level, once it is off by half the threshold.
-// Where noise is large, half of its deviation stands for the threshold: a smaller
-// shift is not to be told from it.
+// A shift is reported when three conditions hold:
+//   - The median of the last `window` values is above three quarters of the threshold, and so is
+//     the median of the newest three quarters of these values. (The limit is not the threshold
+//     itself: if the shift equals the threshold, the median is above it only half the time.)
+//   - Three quarters of these values are above half the threshold. This sign test excludes large
+//     values that come only now and then.
+//   - A CUSUM test reaches its limit. A single value counts as at most three standard deviations.
+//     Siegmund's approximation sets the limit, so that a series without shift gives one false
+//     alarm in 10^10 values. The standard deviation is increased if noise is correlated in time.
+//     Three such tests run at once, for shifts of about 1, 4 and 16 times the threshold.
+// A shift ends when the same CUSUM finds the series nearer to 0 than to the shift's level, and the
+// whole newest quarter of the window is below half the threshold. That is quick, because a slow
+// rank is not fast by chance, and a job wastes time while it allows for a straggler that is gone.
+// If the series shifts again within eight windows, the next shift ends only after one window
+// without it, then after two, four and eight windows. So a shift that comes and goes is reported
+// twice and not every time. While a shift lasts, its level is updated when it is wrong by half the
+// threshold.
+// If noise is large, half of its deviation replaces the threshold, because no smaller shift can be
+// distinguished from noise.
 //
 // Source: Page, "Continuous inspection schemes", Biometrika 41 (1954); Siegmund,
 // "Sequential Analysis" (1985), 2.6. A value; not thread-safe.
@@ -50,38 +50,40 @@ class ShiftDetector {
  public:
   enum class Change : std::uint8_t { kNone, kShifted, kMoved, kRecovered };
 
-  // What is known of the noise before the first value; the newest of it counts.
+  // Estimates the noise from values seen before the first Add(). Uses the newest of them.
   void Learn(std::span<const float> deviations);
 
   Change Add(double deviation, const ShiftSettings& settings);
 
-  // Values are `by` too high, those of the window too.
+  // Subtracts `by` from all values in the window, because their reference has changed.
   void Rebase(double by);
 
-  // As a restart finds it.
+  // Restores a shift after a restart.
   void SetShifted(double level);
 
   bool shifted() const { return shifted_; }
   double level() const { return shifted_ ? level_ : 0; }
-  // Whether the window alone shows a shift, for who has other evidence of it: three quarters of
-  // the threshold, unless noise stands for that.
+  // Whether the window alone suggests a shift, for callers that have other evidence: the medians
+  // are above three quarters of the threshold, or above the limit that large noise sets instead.
   bool LooksShifted(const ShiftSettings& settings) const;
-  // Tells it, by such evidence.
+  // Starts a shift because of other evidence.
   void TellShift(const ShiftSettings& settings);
-  // It is over, by other evidence.
+  // Ends the shift because of other evidence.
   void EndShift();
-  // The shift of another series with the same cause is over: one here is slow again, too.
+  // The shift of another series with the same cause has ended. If this series shifts next, that
+  // counts as a return of that shift.
   void ShareHold(const ShiftDetector& other);
-  // Values since the shift seems to have begun, this one included.
+  // Number of values since the shift probably began, including the last one.
   int since() const { return since_; }
-  // Standard deviation of one value, robustly.
+  // Robust estimate of the standard deviation of one value.
   double noise() const { return seen_noise_; }
-  // The most that it may be, for sums of values, as noise may last.
+  // Upper limit of the standard deviation for sums of values, which includes correlation in time.
   double lasting_noise() const { return lasting_noise_; }
 
  private:
   static constexpr std::size_t kNoiseValues = 64;
-  static constexpr std::size_t kLeastNoiseValues = 16;  // Or a window: nothing is told before.
+  // No shift is reported before there are this many values, or a window if that is shorter.
+  static constexpr std::size_t kLeastNoiseValues = 16;
   static constexpr int kTests = 3;
   static constexpr std::int64_t kNoShift = std::int64_t{1} << 62;
 
@@ -98,23 +100,23 @@ class ShiftDetector {
   double NewestMedian() const;
   bool NewestAreBelow(double than) const;
 
-  std::vector<float> window_;  // A ring, the oldest at next_ once it is full.
+  std::vector<float> window_;  // A ring buffer. Once it is full, the oldest value is at next_.
   std::size_t next_ = 0;
-  std::vector<float> older_;  // A ring of what has left the window, without shifts.
+  std::vector<float> older_;  // A ring buffer of values that have left the window, except shifts.
   std::size_t older_next_ = 0;
   int until_estimate_ = 0;
   double seen_noise_ = 0;
-  double noise_ = 0;          // The most that it may be.
-  double lasting_noise_ = 0;  // With what it lasts for.
+  double noise_ = 0;          // Upper limit of the noise.
+  double lasting_noise_ = 0;  // The same, including correlation in time.
   std::array<double, kTests> up_ = {};
   int since_ = 0;
   double down_ = 0;
   int down_since_ = 0;                // Values since down_ was 0.
-  int hold_ = 0;                      // So many it takes to be over.
-  std::int64_t well_for_ = kNoShift;  // Values since the last shift was over.
+  int hold_ = 0;                      // Number of normal values that end the shift.
+  std::int64_t well_for_ = kNoShift;  // Values since the last shift ended.
   bool shifted_ = false;
   double level_ = 0;
-  int at_level_ = 0;  // Values since the level was set.
+  int at_level_ = 0;  // Number of values since level_ was set.
 };
 
 }  // namespace perseus::server

@@ -18,110 +18,112 @@ namespace perseus::server {
 
 using SecondsByType = std::array<double, kNumComputationTypes>;
 
-// What one rank did in one iteration, and what its plan says of it.
+// The times of one rank in one iteration, and the times that its plan predicts.
 struct RankIteration {
   int rank = 0;
   int pp_rank = 0;
   int pipeline = -1;  // -1: not known.
   double time_seconds = 0;
-  double busy_seconds = 0;           // In its own computations; 0: not said.
-  double expected_busy_seconds = 0;  // By its plan; 0: not known, so no data.
-  double expected_time_seconds = 0;  // Of the job's iteration, by the plans.
+  double busy_seconds = 0;           // Time in its own computations; 0: not reported.
+  double expected_busy_seconds = 0;  // Predicted busy time; 0: not known, so the rank is ignored.
+  double expected_time_seconds = 0;  // Predicted time of the job's iteration.
   SecondsByType busy_by_type = {};
   SecondsByType expected_by_type = {};
-  double tokens = 0;        // 0: not said.
-  std::int64_t regime = 0;  // Which plan; how good it predicts differs among plans.
+  double tokens = 0;        // 0: not reported.
+  std::int64_t regime = 0;  // The plan in use: each plan has a prediction error of its own.
 };
 
 struct Finding {
   enum class Kind : std::uint8_t {
-    kStraggler,  // A rank got slow, for good.
-    kFactor,     // It is so slow now.
-    kRecovered,  // It is as before.
-    kDrift,      // Nearly all ranks got slow together.
-    kDriftOver,
-    kSlowIterations,  // Iterations take longer than planned,
-    kIterationsWell,  // or as planned again.
+    kStraggler,       // A rank became slow, and stays so.
+    kFactor,          // A slow rank's factor has changed.
+    kRecovered,       // A slow rank is as fast as before.
+    kDrift,           // Nearly all ranks became slow together.
+    kDriftOver,       // A drift has ended.
+    kSlowIterations,  // Iterations take longer than planned.
+    kIterationsWell,  // Iterations take as long as planned again.
   };
   Kind kind = Kind::kStraggler;
-  int rank = -1;      // Of the first three.
-  double factor = 1;  // By which computations (iterations) take longer.
+  int rank = -1;      // Set for the first three kinds.
+  double factor = 1;  // Computations (or iterations) take this many times as long.
   std::int64_t iteration = 0;
-  int delay_iterations = 0;  // Since the shift seems to have begun, that one included.
-  // The type that makes up 80 % of a straggler's slowdown; none where all are
-  // slow alike (`all_types`) or nobody knows.
+  int delay_iterations = 0;  // Iterations since the shift probably began, including that one.
+  // The type of computation that causes 80 % of a straggler's slowdown. None if all types are
+  // equally slow (then `all_types` is set), or if that is not known.
   std::optional<ComputationType> type = {};
   bool all_types = false;
-  // The ranks of its pipeline that are slow now, where they are several: they are one cause.
+  // Number of ranks of the same pipeline that are slow now, if more than one. They count as one
+  // cause.
   int together = 0;
-  bool is_of_told_cause = false;  // That was told of another of them, at this iteration or before.
-  // Of slow iterations: the share of them that is spent outside of computations.
+  bool is_of_told_cause = false;  // That cause was already reported for another of these ranks.
+  // For kSlowIterations: the share of the iteration time that is spent outside of computations.
   double waiting_share = 0;
 };
 
 // A rank that is slow now.
 struct SlowRank {
   double factor = 1;
-  double reference = 0;  // As Adopt() takes it.
+  double reference = 0;  // To be passed to Adopt() after a restart.
   std::int64_t since_iteration = 0;
   bool adopted = false;
 };
 
-// Finds stragglers in what the ranks of one job report. A pure state machine over
-// complete iterations; not thread-safe.
+// Finds stragglers in the reports of one job's ranks. A pure state machine over complete
+// iterations; not thread-safe.
 //
-// A rank is held against itself: the logarithm of its busy time over its plan's,
-// less that of its tokens where the trainer says them, less its reference, which
-// is the median of its first iterations (one window, or several where they are noisy). (Waiting is
-// not in it: a rank that waits for a straggler is no straggler.) From that goes what nearly all
-// ranks share at that iteration (the lower quartile over ranks, where it is above 0): a power cap
-// or a driver slows all, which is drift. A ShiftDetector watches the rest.
+// Each rank is compared with itself. Its deviation in an iteration is
+//   log(busy time / predicted busy time) - log(tokens) - reference
+// where tokens count only if the trainer reports them, and the reference is the median over the
+// rank's first iterations (one window, or several if they are noisy). Waiting is not busy time, so
+// a rank that waits for a straggler does not look like one. A slowdown that nearly all ranks share,
+// such as a power cap or a driver, is drift: the lower quartile of the deviations over all ranks,
+// if it is above 0, is subtracted from each. A ShiftDetector watches what remains.
 //
-// What slows a whole pipeline (its node, its network) slows each of its ranks too little to be
-// told from noise soon: another ShiftDetector watches the median over each pipeline's ranks.
-// When that one is sure, its ranks that look slow by their windows are told, and together.
+// If a whole pipeline is slow (its node, its network), the slowdown of each rank may be too small
+// to be distinguished from noise soon. So another ShiftDetector watches the median over each
+// pipeline's ranks. When it reports a shift, the ranks of that pipeline whose own windows look slow
+// are reported together.
 //
-// References are learned again, but never so fast that a slow drift hides: up by a
-// threshold in 5,000 iterations, and by one threshold in all; down ten times as fast
-// where the rank is faster by more than half a threshold.
-// A rank that is slow from its first iteration is found where its stage's other
-// ranks are not: its reference is half a threshold above theirs at most. Under a plan
-// that it has not run before, a rank's reference may move by half a threshold,
-// as profiles are not exact.
+// References follow slow changes, but too slowly to hide a drift: up by at most one threshold in
+// 5,000 iterations and one threshold in all; down ten times as fast if the rank is faster than its
+// reference by more than half a threshold.
+// To find a rank that is slow from its first iteration, its reference is limited to half a
+// threshold above those of its stage's other ranks. Under a plan that a rank has not run before,
+// its reference may move by half a threshold, because profiles are not exact.
 class StragglerDetector {
  public:
-  // At the next iteration; what is known stays.
+  // Changes the settings from the next iteration on. Keeps all that was learned.
   void Set(const ShiftSettings& settings) { settings_ = settings; }
 
-  // Ranks of which nothing is known (0 expected or busy) are left out.
+  // Adds an iteration. Ignores ranks whose busy time or predicted busy time is 0.
   std::vector<Finding> Add(std::int64_t iteration, const std::vector<RankIteration>& ranks);
 
-  // The rank `number` was found slow before a restart; its reference of then.
+  // Restores a slow rank after a restart, with its factor and reference from before.
   void Adopt(int number, double factor, double reference);
-  // Nothing is known of that rank any more.
+  // Forgets all about that rank.
   void Drop(int number);
-  // Begins anew, as after another shape of the iteration.
+  // Forgets everything, for example because the schedule of an iteration has changed.
   void Reset();
 
   std::map<int, SlowRank> SlowRanks() const;
-  std::size_t learned() const { return learned_; }  // Ranks that are watched.
-  double drift_factor() const;                      // 1: none.
-  double slow_factor() const;                       // Of iterations; 1: as planned.
+  std::size_t learned() const { return learned_; }  // Number of ranks that are watched.
+  double drift_factor() const;                      // Slowdown by drift; 1: none.
+  double slow_factor() const;                       // Iteration time over plan; 1: as planned.
 
  private:
   struct Rank {
     bool learned = false;
     bool has_tokens = false;
     bool adopted = false;
-    std::vector<float> first;  // Log ratios while learning, then of a new regime.
-    std::array<std::vector<float>, kNumComputationTypes> newest;  // Rings by type.
+    std::vector<float> first;  // Deviations while the reference, or a new regime, is learned.
+    std::array<std::vector<float>, kNumComputationTypes> newest;  // Ring buffers, by type.
     SecondsByType type_reference = {};
     std::size_t next = 0;
     double reference = 0;
     double first_reference = 0;
     double recent = 0;                      // Mean deviation of the last iterations.
     std::map<std::int64_t, double> biases;  // By regime.
-    std::int64_t new_regime = kNoRegime;    // Being learned.
+    std::int64_t new_regime = kNoRegime;    // The regime that is being learned.
     std::int64_t slow_since = 0;
     int pp_rank = 0;
     int pipeline = -1;
@@ -129,7 +131,7 @@ class StragglerDetector {
   };
   struct Pipeline {
     ShiftDetector shift;
-    bool is_told = false;  // Some of its ranks are slow, and that was told.
+    bool is_told = false;  // It was reported that some of its ranks are slow.
   };
   struct Deviation {
     Rank* rank = nullptr;
@@ -159,14 +161,14 @@ class StragglerDetector {
   std::map<int, Rank> ranks_;
   std::map<int, Pipeline> pipelines_;
   std::size_t learned_ = 0;
-  double token_scale_ = 0;  // Tokens of the first iteration that had any; only a unit.
+  double token_scale_ = 0;  // Unit of token counts: tokens of the first iteration that had any.
   ShiftDetector drift_;
   ShiftDetector slow_;
   std::vector<float> first_times_;
   std::vector<float> first_waits_;
   double time_reference_ = 0;
   double wait_reference_ = 0;
-  std::vector<float> waits_;  // Ring: share of the planned time that is not busy.
+  std::vector<float> waits_;  // Ring buffer: share of the planned time that is not busy.
   std::size_t next_wait_ = 0;
   bool times_learned_ = false;
 };
