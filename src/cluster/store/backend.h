@@ -23,20 +23,19 @@
 // RETURNING.
 namespace perseus::store {
 
-// What an exception of SOCI means for who wrote or read.
+// What an exception of SOCI means for the caller.
 enum class FaultKind : std::uint8_t {
   kRefused,   // The tables refused what was written; the database is well.
-  kInTheWay,  // Another transaction was; nothing was written, and trying again helps.
+  kInTheWay,  // Another transaction was in the way. Nothing was written; trying again helps.
   kLost,      // The connection is gone.
-  kFailed,    // The database or the disk.
+  kFailed,    // The database or the disk failed.
 };
 struct Fault {
   FaultKind kind = FaultKind::kFailed;
-  Error error;  // Its sentence. kConflict where the tables refused, kIo otherwise.
+  Error error;  // Code: kConflict if the tables refused, kIo otherwise.
 };
 
-// Hears of what other processes write, on a thread of its own, until it is
-// destroyed.
+// Learns of writes by other processes, on a thread of its own, until it is destroyed.
 class Watcher {
  public:
   Watcher() = default;
@@ -47,7 +46,7 @@ class Watcher {
 
 inline constexpr double kStoppedSeconds = 3;
 
-// A kind of database, and where it is. Thread-safe: it does not change.
+// A kind of database and its location. Immutable, so thread-safe.
 class Backend {
  public:
   Backend() = default;
@@ -59,52 +58,53 @@ class Backend {
   virtual const std::string& name() const = 0;
   // Whether other processes may write at the same time.
   virtual bool is_shared() const = 0;
-  // Why what is committed now will not be there after a restart; nullopt: it will.
+  // Why commits would not survive a restart now (for example: the file was deleted); nullopt: they
+  // would.
   virtual std::optional<Error> WhyLost() const { return std::nullopt; }
 
-  // A connection with durability and constraints switched on. Throws what
-  // FaultOf() reads.
+  // Opens a connection with durability and constraints switched on. Throws exceptions that
+  // FaultOf() understands.
   virtual std::unique_ptr<soci::session> Connect() const = 0;
-  // Its socket, to be shut down where the database does not answer; -1: none.
+  // The session's socket, which can be shut down if the database does not answer; -1: none.
   virtual int SocketOf(soci::session& session) const = 0;
 
-  // Statements that begin a transaction; one to read sees one moment of the store.
-  // No statement of it takes longer than `statement_seconds`, where that can be said. The
-  // database ends one to write by itself where this process is stopped in it for
-  // kStoppedSeconds.
+  // SQL that begins a transaction. A transaction to read sees the store at one moment. If the
+  // database has such a limit, no statement takes longer than `statement_seconds`, and the database
+  // ends a transaction to write if this process is stopped (SIGSTOP) in it for kStoppedSeconds.
   virtual std::string BeginToWrite(double statement_seconds) const = 0;
   virtual std::string BeginToRead(double statement_seconds) const = 0;
-  // Ends one.
+  // SQL that commits a transaction.
   virtual std::string Commit() const { return "COMMIT"; }
-  // Begins one that no other migration runs beside.
+  // SQL that begins a transaction which excludes other migrations.
   virtual std::string BeginToMigrate() const = 0;
 
-  // An expression: seconds since 1970 by the database's clock.
+  // SQL expression: seconds since 1970 by the database's clock.
   virtual std::string_view now() const = 0;
-  // The same by a clock that nobody sets, where one process owns the store; its zero changes
-  // with each boot then.
+  // SQL expression for times of leases. If one process owns the store, this is the time since boot,
+  // which nobody can set.
   virtual std::string lease_now() const { return std::string(now()); }
-  // What makes a SELECT ... lock its rows and pass by those that others hold.
+  // SQL suffix that makes a SELECT lock its rows and skip rows that others have locked.
   virtual std::string_view lock_or_skip() const = 0;
-  // A query of the names of all tables.
+  // SQL query for the names of all tables.
   virtual std::string_view tables() const = 0;
 
   virtual Fault FaultOf(const std::exception& exception) const = 0;
 
-  // Wakes the watchers of other processes: a transaction of its own. Nothing where
-  // nobody else writes.
+  // Wakes the watchers of other processes, in a transaction of its own. Does nothing if the store
+  // is not shared.
   virtual std::string BeginToNotify() const = 0;
   virtual void Notify(soci::session& sql, const std::vector<JobMarks>& marks,
                       const std::string& server_id) const = 0;
-  // `woken` is called with ids of jobs that another process than `server_id` told
-  // of, and `look` from time to time, as messages can be lost. Null: nobody else writes.
+  // Starts a watcher. It calls `woken` with ids of jobs that other servers than `server_id`
+  // changed, and `look` from time to time, because such messages can be lost. Null: the store is
+  // not shared.
   virtual std::unique_ptr<Watcher> Watch(const std::string& server_id,
                                          std::function<void(std::vector<std::string>)> woken,
                                          std::function<void()> look) const = 0;
 };
 
-// The backend that `spec` names: "sqlite:FILE" or a URI "postgresql://...". One of
-// SQLite holds the file's lock as long as it lives, and makes the file.
+// Makes the backend for `spec`: "sqlite:FILE" or a URI "postgresql://...". A SQLite backend creates
+// the file if necessary and holds its lock as long as it lives.
 Result<std::shared_ptr<const Backend>> OpenBackend(const std::string& spec);
 
 }  // namespace perseus::store

@@ -13,18 +13,18 @@
 
 #include "store/facts.h"
 
-// Lists as text, for one cell of a table each. The readers give nullopt for
-// what no writer wrote.
+// Lists as text, each for one cell of a table. The Parse functions return nullopt for text that the
+// Format functions do not write.
 namespace perseus::store {
 
 std::string FormatIntegers(const std::vector<int>& values);
 std::optional<std::vector<int>> ParseIntegers(std::string_view text);
 
-// Shortest digits that read back to the same bits.
+// Each number has the fewest digits that read back to the same bits.
 std::string FormatNumbers(const std::vector<double>& values);
 std::optional<std::vector<double>> ParseNumbers(std::string_view text);
 
-// Two letters a knob.
+// Two letters for each knob.
 std::string FormatKnobs(const std::vector<int>& knobs);
 std::optional<std::vector<int>> ParseKnobs(std::string_view text);
 
@@ -32,15 +32,15 @@ std::optional<std::vector<int>> ParseKnobs(std::string_view text);
 std::string FormatRows(const std::vector<MeasuredRow>& rows);
 std::optional<std::vector<MeasuredRow>> ParseRows(std::string_view text);
 
-// Empty: none. ParseSweep() says whether the text is one.
+// Empty text: no sweep. ParseSweep() returns whether the text is valid.
 std::string FormatSweep(const std::optional<SweepCost>& sweep);
 bool ParseSweep(std::string_view text, std::optional<SweepCost>* sweep);
 
-// One a line; none of them may be empty or hold a line's end.
+// One text per line. No text may be empty or contain a line end.
 std::string FormatLines(const std::vector<std::string>& lines);
 std::vector<std::string> ParseLines(std::string_view text);
 
-// "3 17;5 17": pipeline and plan.
+// "3 17;5 17": pipelines 3 and 5 run plan 17.
 std::string FormatExceptions(const std::map<int, std::int64_t>& exceptions);
 std::optional<std::map<int, std::int64_t>> ParseExceptions(std::string_view text);
 

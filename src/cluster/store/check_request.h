@@ -10,9 +10,8 @@
 
 namespace perseus::store {
 
-// Whether a request can be written at all: kInvalidInput for one that has no facts,
-// is about several jobs, expects a revision of a job that begins, or has text that
-// the database cannot hold.
+// Checks whether a request can be written at all. kInvalidInput: it has no facts, is about several
+// jobs, expects a revision of a job that it creates, or has text that the database cannot store.
 Result<void> CheckRequest(const Backend& backend, const Request& request);
 
 }  // namespace perseus::store

@@ -17,22 +17,22 @@
 #include "perseus/computation.h"
 #include "perseus/result.h"
 
-// What a server remembers, as facts: plain values, safe to copy between
-// threads. Times of day are seconds since 1970 (UTC). A job is named by its id.
+// Facts: the changes of jobs that servers store. They are plain values. Times of day are seconds
+// since 1970 (UTC). A member `job` is a job's id.
 namespace perseus::store {
 
-// Codes of errors, beside those that store.h lists:
-// cells of one job hold what no writer wrote; other jobs are well;
+// Names for error codes; store.h says more.
+// The stored cells of one job are invalid. Other jobs are not affected.
 inline constexpr ErrorCode kDamaged = ErrorCode::kInvalidInput;
-// the deadline of a request is past: nothing was written; or Open() was told to stop.
+// The deadline of a request has passed and nothing was written; or Open() was told to stop.
 inline constexpr ErrorCode kTooLate = ErrorCode::kCancelled;
 
 enum class JobState : std::uint8_t {
-  kRegistering,     // Not all ranks are there.
-  kProfiling,       // All are; they measure.
+  kRegistering,     // Not all ranks have registered.
+  kProfiling,       // All ranks have registered; they measure.
   kCharacterizing,  // The frontier is being computed.
   kRunning,         // There are plans.
-  kFailed,          // There is none, for the reason given; ranks run at maximum clocks.
+  kFailed,          // There is no plan; `reason` says why. Ranks run at maximum clocks.
   kFinished,
 };
 inline constexpr std::array<std::string_view, 6> kJobStateNames = {
@@ -41,13 +41,13 @@ constexpr std::string_view JobStateName(JobState state) {
   return kJobStateNames[static_cast<std::size_t>(state)];
 }
 
-// Who registered a job, and so what it is told.
+// The interface through which a job was created. It decides the form of answers.
 enum class JobOrigin : std::uint8_t { kApi, kZeus };
 
 // A job, when it is created.
 struct JobRecord {
   std::string id = {};
-  std::string client_key = {};  // Of whoever created it; the same key means the same job.
+  std::string client_key = {};  // Chosen by the creator; the same key means the same job.
   std::string name = {};
   JobOrigin origin = JobOrigin::kApi;
   int pipeline_parallel = 1;  // Ranks of a pipeline.
@@ -55,26 +55,26 @@ struct JobRecord {
   int tensor_parallel = 1;
   std::string settings_json = {};                 // As created.
   std::string profile_csv = {};                   // Empty: the ranks measure.
-  std::vector<double> blocking_power_watts = {};  // Measured; empty: see the settings.
-  std::string target = {};  // As ParsePlanTarget() reads it; empty: the settings' own.
+  std::vector<double> blocking_power_watts = {};  // Measured; empty: the settings have it.
+  std::string target = {};  // For ParsePlanTarget(); empty: the settings' target.
   JobState state = JobState::kRegistering;
-  std::string reason = {};          // Of the state; a sentence or empty.
+  std::string reason = {};          // Why the job is in its state: a sentence, or empty.
   std::string detection_json = {};  // See DetectionChange.
-  std::string library_json = {};    // What finds it in the profile library; the writer's own.
+  std::string library_json = {};    // See server::LibraryRequest. The store does not read it.
   std::string profile_source =
       {};  // "given", "measured", "reused from j-1f..."; empty: no profile.
-  // Which sweep the ranks are at, or did last: 0 at first, one more each time the job is
-  // profiled again; and the one that the profile is of (or that was given up).
+  // sweep_round: number of the present or last sweep. It is 0 at first and grows by one each time
+  // the job is profiled again. settled_round: the last sweep that gave the profile or was given up.
   int sweep_round = 0;
   int settled_round = 0;
-  // What the last sweep measured, until there are plans for it.
+  // The profile of the last sweep as long as it has no plans.
   std::string next_profile_csv = {};
   std::vector<double> next_blocking_power_watts = {};
   double created_at_seconds = 0;
-  double finished_at_seconds = 0;  // 0: it is not, or nobody knows since when.
+  double finished_at_seconds = 0;  // 0: not finished, or the time is not known.
 };
 
-// A job enters a state. What is set goes with it, in the same transaction.
+// A job enters a state. Members that are set change in the same transaction.
 struct StateChange {
   std::string job = {};
   JobState state = JobState::kRegistering;
@@ -83,12 +83,13 @@ struct StateChange {
   std::optional<std::vector<double>> blocking_power_watts = {};
   std::optional<std::string> profile_source = {};
   std::optional<int> sweep_round = {};
-  // Both with the blocking power that they were measured with.
+  // Each profile comes with the blocking power that was measured with it.
   std::optional<std::string> next_profile_csv = {};
   std::vector<double> next_blocking_power_watts = {};
   enum class Next : std::uint8_t { kKeep, kAdopt, kDrop };
-  Next next = Next::kKeep;  // The next profile becomes the profile, or is forgotten: settled.
-  double at_seconds = 0;    // Time of day; kept of the change to kFinished. 0: not said.
+  // kAdopt: the next profile becomes the profile. kDrop: it is forgotten. Both settle its sweep.
+  Next next = Next::kKeep;
+  double at_seconds = 0;  // Time of day, stored only for kFinished. 0: not given.
 };
 
 // A rank and its position. Registering it again replaces its GPU and node.
@@ -112,13 +113,14 @@ struct MeasuredRow {
   double time_seconds = 0;
   double energy_joules = 0;  // Of one GPU.
   int samples = 1;
-  // Standard errors of the two estimates; 0: not said.
+  // Standard errors of time and energy; 0: not reported.
   double time_std_seconds = 0;
   double energy_std_joules = 0;
   bool throttled = false;  // The GPU slowed itself down while this was measured.
   std::optional<double> temperature_celsius = {};  // Mean.
-  // Where the trainer says how much work computations have: its mean (0: not said), and
-  // what one more unit of it costs where it varied, with what is left unexplained.
+  // Only if the trainer reports how much work each computation does. `work`: its mean (0: not
+  // reported). If the work varied: time and energy per unit of it, and the standard deviations that
+  // remain after this fit.
   double work = 0;
   std::optional<double> seconds_per_work = {};
   std::optional<double> joules_per_work = {};
@@ -128,7 +130,7 @@ struct MeasuredRow {
   friend bool operator==(const MeasuredRow&, const MeasuredRow&) = default;
 };
 
-// What a rank's sweep cost, of which `extra` is against the highest clock.
+// The cost of a rank's sweep. `extra_...`: the part above the cost at the highest clock.
 struct SweepCost {
   std::int64_t iterations = 0;
   double seconds = 0;
@@ -146,18 +148,19 @@ struct Measurements {
   std::optional<double> blocking_power_watts = {};
   bool done = false;                    // The rank's sweep has ended.
   int sweep_round = 0;                  // See JobRecord.
-  double blocking_power_std_watts = 0;  // Standard error; 0: not said.
-  double counter_period_seconds = 0;    // Of the energy counter; 0: not said.
-  std::optional<SweepCost> sweep = {};  // So far.
+  double blocking_power_std_watts = 0;  // Standard error; 0: not reported.
+  double counter_period_seconds = 0;    // Update period of the energy counter; 0: not reported.
+  std::optional<SweepCost> sweep = {};  // Cost of the sweep so far.
   std::vector<std::string> notes = {};  // Sentences of one line.
 };
 
-// A profile that was measured, kept beyond its job. An id that is there stays as it is.
+// A measured profile in the library, which outlives its job. Writing an id that exists changes
+// nothing.
 struct ProfileRecord {
-  std::string job = {};  // That measured it.
+  std::string job = {};  // The job that measured it.
   std::string id = {};
-  std::string model = {};   // The job's label; empty: none, and nobody finds it by its layout.
-  std::string layout = {};  // What another job must match exactly; the writer's own.
+  std::string model = {};   // The job's label. Empty: none, so no job finds it by its layout.
+  std::string layout = {};  // See server::LayoutOf(). A job that reuses the profile has the same.
   std::string metadata_json = {};
   std::string profile_csv = {};
   std::vector<double> blocking_power_watts = {};
@@ -165,47 +168,47 @@ struct ProfileRecord {
 
   friend bool operator==(const ProfileRecord&, const ProfileRecord&) = default;
 };
-inline constexpr int kMostStoredProfiles = 1000;  // The newest.
+inline constexpr int kMostStoredProfiles = 1000;  // The store keeps the newest.
 
 // A plan as one knob per computation, in the order of the job's DAG.
 struct PlanRecord {
-  std::int64_t id = 0;  // Within the job; never used again.
+  std::int64_t id = 0;  // Unique within the job, for ever.
   double requested_time_seconds = 0;
   std::vector<int> knobs = {};  // Each below kMaxKnobs.
 };
 inline constexpr int kMaxKnobs = 4096;
 
-// The frontier and the ladder of plans on it; replaces those before.
+// The frontier and the plans on it. Replaces the job's earlier ones.
 struct CurveRecord {
   std::string job = {};
   int revision = 0;                // 1: quick, 2: refined.
-  std::string frontier_json = {};  // The writer's own.
+  std::string frontier_json = {};  // See server::FrontierText(). The store does not read it.
   std::vector<PlanRecord> plans = {};
 };
 
-// What every pipeline runs from a version on. Of each job the newest are kept.
+// The plan of every pipeline from a version on. The store keeps the newest versions of each job.
 inline constexpr int kMostStoredVersions = 1000;
 struct PlanVersion {
   std::string job = {};
   std::int64_t version = 0;                     // Ascending within a job.
   std::string reason = {};                      // "target", "straggler", "no_plan"
   double at_seconds = 0;                        // Time of day.
-  std::int64_t plan = 0;                        // 0: none, maximum clocks.
+  std::int64_t plan = 0;                        // 0: no plan; maximum clocks.
   std::map<int, std::int64_t> exceptions = {};  // Pipelines that run another plan.
 };
 
-// Where on the frontier a job should be.
+// The job's target: where on the frontier it should be.
 struct TargetChange {
   std::string job = {};
   std::string target = {};
 };
 
-// Something that slows a pipeline, a rank or a node (exactly one is set), by a
-// factor or a delay per iteration (exactly one is not 0). One of a known id gives that
-// its factor and no more.
+// A straggler: a pipeline, a rank or a node (exactly one is set) that is slowed by a factor or by a
+// delay per iteration (exactly one is not 0). If a straggler with this id exists, only its factor
+// changes.
 struct StragglerRecord {
   std::string job = {};
-  std::int64_t id = 0;  // Within the job; never used again.
+  std::int64_t id = 0;  // Unique within the job, for ever.
   std::optional<int> pipeline = {};
   std::optional<int> rank = {};
   std::string node = {};
@@ -220,9 +223,9 @@ struct StragglerGone {
   std::int64_t id = 0;
 };
 
-// Iterations that ran under one version of the plan, as one server heard of
-// them. It replaces what the same server wrote of this version before. The squares
-// are 0 in what a Perseus before them wrote.
+// Sums of the iterations under one version of the plan that ranks reported to one server. Replaces
+// what the same server wrote about this version before. The sums of squares are 0 in rows of older
+// versions of Perseus, which did not have them.
 struct IterationSummary {
   std::string job = {};
   std::int64_t plan_version = 0;
@@ -231,25 +234,25 @@ struct IterationSummary {
   double least_seconds = 0;
   double most_seconds = 0;
   double square_seconds2 = 0;       // Sum of the squares.
-  std::int64_t energy_reports = 0;  // Of those that said their energy:
+  std::int64_t energy_reports = 0;  // Reports with energy; the next two sum over these.
   double total_joules = 0;
   double square_joules2 = 0;
 };
 
-// How stragglers of a job are detected and plans compared with none: the
-// operator's settings as JSON; empty: none.
+// The operator's settings, as JSON, for detecting stragglers and for comparing plans with maximum
+// clocks. Empty: the default settings.
 struct DetectionChange {
   std::string job = {};
   std::string detection_json = {};
 };
 
-// There is a frontier or a plan to compute: some server should claim it.
+// A frontier or a plan must be computed. Some server should claim that work.
 struct WorkWanted {
   std::string job = {};
-  bool urgent = false;  // Before all that is not.
+  bool urgent = false;  // To be claimed before all work that is not urgent.
 };
 
-// What of it a server claims; of any, what is urgent first.
+// Which work a server claims. kAny: urgent work first.
 enum class WorkKind : std::uint8_t { kAny, kUrgent, kOther };
 
 struct JobGone {
@@ -260,19 +263,19 @@ using Fact = std::variant<JobRecord, StateChange, RankRecord, Measurements, Curv
                           PlanVersion, TargetChange, StragglerRecord, StragglerGone,
                           IterationSummary, DetectionChange, WorkWanted, ProfileRecord, JobGone>;
 
-// How far a job has come: whoever holds older marks has something to read. All
-// ascend; a job that there is not has revision 0.
+// Counters of a job's changes. A server whose marks are older has rows to read. All counters only
+// grow. A job that does not exist has revision 0.
 struct JobMarks {
   std::string id = {};
-  std::int64_t revision = 0;  // Counts requests with state, target, detection, stragglers, curve
-                              // or version: all but the next ones.
-  std::int64_t rows = 0;      // Counts requests with ranks or measurements.
-  std::int64_t curve = 0;     // The revision with which the curve came; 0: there is none.
+  std::int64_t revision = 0;  // Counts writes of state, target, detection, stragglers, curve or
+                              // version: of all that `rows` does not count.
+  std::int64_t rows = 0;      // Counts writes of ranks or measurements.
+  std::int64_t curve = 0;     // The revision that wrote the curve; 0: there is no curve.
 
   friend bool operator==(const JobMarks&, const JobMarks&) = default;
 };
 
-// What a list of jobs needs: without its long texts, so that 10,000 are quickly read.
+// A job in a list: without its long texts, so that 10,000 jobs can be read quickly.
 struct JobHead {
   std::string id = {};
   std::string client_key = {};
@@ -284,15 +287,15 @@ struct JobHead {
   JobMarks marks = {};
 };
 
-// What to read of a job.
+// Parts of a stored job that can be read.
 enum class Parts : unsigned {
   kNone = 0,
-  kPhase = 1,  // The record but for its profile, the stragglers, the last version.
+  kPhase = 1,  // The record without its profile, the stragglers, and the last version.
   kRanks = 2,
   kMeasurements = 4,
   kCurve = 8,
   kIterations = 16,
-  kProfile = 32,  // With kPhase: the record's.
+  kProfile = 32,  // The record's profile. Only together with kPhase.
   kAll = 63,
 };
 constexpr Parts operator|(Parts a, Parts b) {
@@ -302,8 +305,8 @@ constexpr bool Has(Parts parts, Parts part) {
   return (static_cast<unsigned>(parts) & static_cast<unsigned>(part)) != 0;
 }
 
-// What is remembered of one job: the parts that were asked for, all of one
-// moment. The id and the marks always are there.
+// One job as the store has it at one moment: the parts that were asked for. Id and marks are always
+// set.
 struct StoredJob {
   JobRecord job;
   JobMarks marks = {};
@@ -311,10 +314,10 @@ struct StoredJob {
   std::vector<Measurements> measurements = {};  // In the order in which they came.
   std::optional<CurveRecord> curve = {};
   std::optional<PlanVersion> version = {};        // The last one.
-  std::vector<StragglerRecord> stragglers = {};   // By id; those that are not gone.
-  std::int64_t last_straggler = 0;                // Highest id ever given.
+  std::vector<StragglerRecord> stragglers = {};   // By id, without those that were cleared.
+  std::int64_t last_straggler = 0;                // The highest id that was ever used.
   std::vector<IterationSummary> iterations = {};  // By version; sums over all servers.
-  // The same without what this process wrote, which knows its own.
+  // The same without the sums that this process wrote.
   std::vector<IterationSummary> iterations_elsewhere = {};
 };
 

@@ -23,42 +23,42 @@
 
 namespace perseus::store {
 
-// Without a database, what waits for it is answered with an error after these.
+// While the database is away, calls wait this long for it and then fail.
 inline constexpr double kWaitSeconds = 5;
 
-// Why a transaction did not come to its end.
+// Why a transaction failed.
 struct Failure {
   FaultKind kind = FaultKind::kFailed;
-  // The connection went while the end was on its way: it may be written or not.
+  // The connection broke during COMMIT, so it is not known whether the transaction was written.
   bool is_unknown = false;
   Error error;
 };
 
-// One connection, opened again when it was lost. Thread-safe: one transaction at
-// a time.
+// One connection to the database, which is opened again when it was lost. Runs one transaction at a
+// time. Thread-safe.
 class Link {
  public:
   using Work = std::function<void(soci::session& sql)>;
 
-  // `watchdog` outlives it.
+  // `watchdog` must outlive this object.
   Link(std::shared_ptr<const Backend> backend, Watchdog* watchdog)
       : backend_(std::move(backend)), watchdog_(watchdog) {}
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Runs `begin`, `work`, which may throw what SOCI throws, and COMMIT; takes no
-  // longer than about `seconds` where the database is a server. nullopt: all went well.
+  // Runs `begin`, `work` and COMMIT. `work` may throw what SOCI throws. If the database is a
+  // server, this takes no longer than about `seconds`. Returns nullopt on success.
   std::optional<Failure> Try(const std::string& begin, double seconds, const Work& work);
 
-  // The same, tried again while the connection is lost or another transaction in
-  // the way, for kWaitSeconds. `work` may be run more than once, and also after an end
-  // that is unknown.
+  // The same, but tries again for kWaitSeconds while the connection is lost or another transaction
+  // is in the way. So `work` may run several times, even after a COMMIT whose result is unknown.
   Result<void> Run(const std::string& begin, double seconds, const Work& work);
 
-  // Asked while it waits for a connection; false: it gives up. Not while others use the link.
+  // Sets a function that is called during a wait for a connection; false ends the wait. Call this
+  // while no other thread uses the link.
   void SetKeepGoing(std::function<bool()> keep_going) { keep_going_ = std::move(keep_going); }
 
-  // Without a connection for longer than kWaitSeconds: who comes now does not wait.
+  // Whether there has been no connection for longer than kWaitSeconds. Calls then fail at once.
   bool IsAway();
 
  private:
@@ -66,7 +66,7 @@ class Link {
 
   struct Connection {
     std::unique_ptr<soci::session> session = {};
-    Fault fault = {};  // Where there is none.
+    Fault fault = {};  // Why session is null.
   };
 
   std::optional<Failure> TryOnce(const std::string& begin, double seconds, const Work& work)

@@ -15,7 +15,7 @@ namespace perseus::store {
 // A store in a database of PostgreSQL 12 or later, for any number of processes,
 // directly or through PgBouncer: nothing is kept in a session from one transaction
 // to the next. `uri` is libpq's, "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?...".
-// Does not connect. Errors: kInvalidInput for what is none.
+// Does not connect. kInvalidInput: `uri` is not such a URI.
 Result<std::shared_ptr<const Backend>> OpenPostgresql(const std::string& uri);
 
 }  // namespace perseus::store

@@ -10,15 +10,15 @@
 
 namespace perseus::store {
 
-// Where a database is, and how to reach it.
+// The address of a database.
 struct PostgresqlAddress {
-  std::string uri;       // With limits on how long a dead server is waited for. Holds the password.
+  std::string uri;       // With time limits for a dead server. Contains the password.
   std::string name;      // For messages: "postgresql://HOST:PORT/DATABASE".
-  std::string password;  // To be kept out of messages; may be empty.
+  std::string password;  // Must not appear in messages; may be empty.
 };
 
-// Of what a person wrote, whose own settings stay. Errors: kInvalidInput, with a
-// sentence that has nothing of `uri` in it.
+// Parses a URI that a person wrote and adds time limits where it sets none. kInvalidInput: the
+// message shows no part of `uri`, which may hold a password.
 Result<PostgresqlAddress> ParsePostgresqlAddress(const std::string& uri);
 
 }  // namespace perseus::store

@@ -13,15 +13,15 @@
 
 namespace perseus::store {
 
-// A connection that was made, to a database that will not do. what() is the end of a
-// sentence that begins with the database's name.
+// The connection works, but this database cannot be used (for example: too old). what() is the end
+// of a sentence that begins with the database's name.
 class UnfitDatabase : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// What an exception of SOCI's PostgreSQL backend means, by its SQLSTATE, or, as
-// that lacks where no connection comes about, by libpq's words.
+// What an exception of SOCI's PostgreSQL backend means: decided by its SQLSTATE or, if there is no
+// connection and so no SQLSTATE, by libpq's message.
 Fault PostgresqlFault(const PostgresqlAddress& address, const std::exception& exception);
 
 }  // namespace perseus::store

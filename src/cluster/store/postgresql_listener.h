@@ -19,10 +19,9 @@
 
 namespace perseus::store {
 
-// LISTENs on the channel "perseus", whose messages are "JOB REVISION SERVER", on a
-// connection of its own. Not behind a pooler, which gives the connection to others
-// between two transactions: then, and without a connection, there only is the look
-// from time to time.
+// LISTENs on the channel "perseus" on a connection of its own. Messages are "JOB REVISION SERVER".
+// This does not work behind a pooler, which gives the connection to other clients between two
+// transactions. There, and while there is no connection, only `look` is called from time to time.
 class PostgresqlListener : public Watcher {
  public:
   // `uri` is that of PostgresqlAddress. The functions are called on one thread.
@@ -53,7 +52,7 @@ class PostgresqlListener : public Watcher {
   const std::function<void()> look_;
   const FileDescriptor stop_;  // An eventfd.
 
-  // Of the thread.
+  // The members below are used by the thread only.
   std::unique_ptr<PGconn, CloseConnection> connection_;
   bool is_pooled_ = false;
   Backoff backoff_;

@@ -10,11 +10,10 @@
 
 namespace perseus::store {
 
-// One statement, with as many values as it turns out to have, that is sent once
-// and has no name at the database: SOCI's own `prepare` leaves named statements
-// behind that a pooler like PgBouncer hands to other clients. Values are bound by
-// reference, in the order of their names in the text, and must stay where they
-// are until the end. Throws what SOCI throws.
+// One SQL statement with any number of values. It is sent once and has no name in the database;
+// SOCI's own `prepare` would leave named statements behind, and a pooler like PgBouncer would hand
+// them to other clients. Values are bound by reference in the order of their names in the text, so
+// they must live as long as the query. Throws what SOCI throws.
 class Query {
  public:
   Query(soci::session& sql, const std::string& text) : text_(text), statement_(sql) {}
@@ -30,7 +29,7 @@ class Query {
     return *this;
   }
 
-  // Reads the next row into what Into() named; false: there is none.
+  // Reads the next row into the variables of Into(); false: there is none.
   bool Next() {
     if (is_executed_) return statement_.fetch();
     Start();

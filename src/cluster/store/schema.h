@@ -14,14 +14,13 @@ namespace perseus::store {
 // The version of the tables that this program writes.
 inline constexpr int kSchemaVersion = 5;
 
-// Whether the tables are those of a store; false where there are none. An error
-// where they are another program's. Throws what SOCI throws.
+// Whether the database holds the tables of a store; false: it has no tables. Fails if it has the
+// tables of another program. Throws what SOCI throws.
 Result<bool> CheckIsStore(soci::session& sql, const Backend& backend);
 
-// Brings the tables of a database to `target`, from none or an older version,
-// within a transaction that the caller began with Backend::BeginToMigrate(). A newer
-// version than that is an error; nothing is written then. Throws what SOCI throws.
-// (`target` is for tests, which make files of old versions.)
+// Creates the tables, or migrates those of an older version to version `target`. The caller must
+// have begun a transaction with Backend::BeginToMigrate(). Fails, and writes nothing, if the tables
+// are newer than `target`. Throws what SOCI throws. (Tests set `target` to make old files.)
 Result<void> Migrate(soci::session& sql, const Backend& backend, int target = kSchemaVersion);
 
 }  // namespace perseus::store

@@ -12,9 +12,8 @@
 
 namespace perseus::store {
 
-// A store in one file, which one process owns. Errors: kInvalidInput for a name
-// that cannot be one, kIo for a file that is in use, cannot be opened, or is
-// another program's; such a file is left as it is.
+// A store in one file, which one process owns. kInvalidInput: the name cannot be a file's. kIo: the
+// file is in use, cannot be opened, or belongs to another program; it is then left unchanged.
 Result<std::shared_ptr<const Backend>> OpenSqlite(const std::string& file);
 
 }  // namespace perseus::store

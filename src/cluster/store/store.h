@@ -17,134 +17,127 @@
 
 namespace perseus::store {
 
-// Called once, when facts are durable or are not, with the marks of their job
-// after them. On a thread of the store that does nothing else: it may take locks,
-// and calls Write() and Add() again.
+// Called once when facts are durable, with the job's new marks, or when writing them failed. Runs
+// on a thread of the store that does nothing else, so it may take locks and call Write() and Add().
 using WrittenCallback = std::function<void(const Result<JobMarks>&)>;
 
-// Called with the marks of jobs that changed elsewhere (revision 0: it is gone)
-// or, with `are_all`, with those of every job that there is. On a thread of the
-// store that does nothing else.
+// Called with the marks of jobs that other processes changed (revision 0: the job was deleted) or,
+// if `are_all`, with the marks of all jobs. Runs on a thread of the store that does nothing else.
 using WatchCallback = std::function<void(const std::vector<JobMarks>& marks, bool are_all)>;
 
 inline constexpr double kFailingSeconds = 30;
 
-// How the store is doing. Counts since it was opened.
+// The state of the store. Counts begin when it is opened.
 struct StoreCounters {
   std::uint64_t facts = 0;
   std::uint64_t commits = 0;
-  std::uint64_t failures = 0;   // Requests that were not written,
-  std::uint64_t conflicts = 0;  // but for these: another server was faster.
-  std::string last_error;       // Empty where the last commit went well.
-  // The last attempt failed on the database or the disk, not on what was written, and that
-  // was less than kFailingSeconds ago: without new facts nobody knows better afterwards. Or the
-  // files of the store were deleted under it.
+  std::uint64_t failures = 0;   // Requests that failed, without conflicts.
+  std::uint64_t conflicts = 0;  // Requests that failed because another server wrote first.
+  std::string last_error;       // Empty: the last commit succeeded.
+  // The last commit failed because of the database or the disk, less than kFailingSeconds ago
+  // (later that says nothing, if there were no new facts to try). Or the store's files were
+  // deleted while it uses them.
   bool is_failing = false;
 };
 
-// Durable state. What was acknowledged survives the death of the process and
-// the loss of power (SQLite in WAL mode, synchronous=FULL; PostgreSQL as it is set
-// up). Facts that arrive while a commit is under way go into the next one together,
-// so that thousands of ranks that register at once cost a few commits.
+// Durable state. Acknowledged facts survive the death of the process and a loss of power (SQLite
+// in WAL mode with synchronous=FULL; PostgreSQL as it is configured). Facts that arrive during a
+// commit are written together by the next one, so that thousands of ranks that register at once
+// cost only a few commits.
 //
-// Thread-safe. One process owns a store of SQLite at a time; a second one is refused.
-// A store of PostgreSQL is shared by any number. While its database is away a call
-// waits for it for about kWaitSeconds (link.h), and not at all once it has been away
-// for longer. docs/explanation/store.md has the rest.
+// Thread-safe. A SQLite store is owned by one process at a time; a second process is refused. Any
+// number of processes can share a PostgreSQL store. While its database is away, calls wait for it
+// for about kWaitSeconds (link.h); once it has been away for longer, they fail at once.
+// docs/explanation/store.md has the rest.
 //
 // Errors are sentences: in use, full, read-only, damaged, from a newer Perseus. Codes:
-//   kInvalidInput  a spec that cannot be; facts about several jobs in one request;
+//   kInvalidInput  an invalid spec; facts about several jobs in one request;
 //   kConflict      the tables refused the facts: there is no such job, a rank's
 //                  position or a job's client_key is taken, or the job's revision is
 //                  not the expected one. Nothing was written; read again;
-//   kTooLate       a request's deadline is past. Nothing was written; read again;
-//   kDamaged       of LoadJob(): this one job cannot be read; others are well;
-//   kIo            the database or the disk. Nothing was written, or, as the sentence
-//                  then says, it is not known whether it was: read again.
+//   kTooLate       a request's deadline has passed. Nothing was written; read again;
+//   kDamaged       LoadJob() cannot read this one job; others are not affected;
+//   kIo            the database or the disk failed. Nothing was written or, if the sentence says
+//                  so, it is not known whether it was: read again.
 class Store {
  public:
-  // "sqlite:FILE", which is made where there is none, or "postgresql://..." (a URI
-  // of libpq), which names a database. Makes the tables, and migrates what an older
-  // Perseus wrote, in one transaction.
-  // `on_problem` is told, from a thread of the store or of its caller, of callbacks that
-  // threw, of jobs that are damaged, and of what Open() waits for.
-  // With `keep_going`, a database that cannot be reached yet, as it starts or recovers, is
-  // waited for until that returns false (asked some 20 times a second); what no waiting
-  // mends, as a wrong password, still is an error at once.
+  // `spec`: "sqlite:FILE", which is created if it does not exist, or a libpq URI "postgresql://..."
+  // of an existing database. Creates the tables, or migrates those of an older Perseus, in one
+  // transaction.
+  // `on_problem` gets sentences about callbacks that threw, damaged jobs, and what Open() waits
+  // for. It is called on a thread of the store or of the caller.
+  // `keep_going`: if given, Open() waits for a database that is starting or recovering until
+  // `keep_going` returns false (called about 20 times a second). Errors that waiting cannot repair,
+  // such as a wrong password, are still returned at once.
   static Result<std::unique_ptr<Store>> Open(
       const std::string& spec, std::function<void(const std::string& sentence)> on_problem = {},
       const std::function<bool()>& keep_going = {});
 
-  // Ends what was added (acknowledging it), then closes.
+  // Completes and acknowledges all writes, then closes.
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // All of `facts`, which are about one job, or none, in one transaction; returns
-  // when they are durable. With `expected_revision` only if the job still has that
-  // one (JobMarks::revision), which goes on by one; two servers that try at once
-  // take turns, and the second has a conflict.
-  // Where the transaction has not begun by `deadline` (none given: 10 s after the call),
-  // nothing is written (kTooLate): a process that was stopped meanwhile does not write
-  // over what others wrote since.
-  // Not to be called with a lock held that a WrittenCallback takes: it is safe,
-  // as callbacks have their own thread, but they wait as long.
+  // Writes all of `facts`, which must be about one job, in one transaction. Returns when they are
+  // durable. With `expected_revision`, it writes only if the job's JobMarks::revision has that
+  // value, and raises it by one; if two servers try that at once, the second gets kConflict.
+  // If the transaction has not begun by `deadline` (default: 10 s after the call), nothing is
+  // written (kTooLate). So a process that was stopped meanwhile does not overwrite newer facts.
+  // Do not hold a lock that a WrittenCallback takes: that is safe, but delays all callbacks.
   Result<JobMarks> Write(std::vector<Fact> facts,
                          std::optional<std::int64_t> expected_revision = std::nullopt,
                          std::optional<BootClock::time_point> deadline = std::nullopt);
 
-  // The same without waiting. The callback is called after those of facts
-  // that were added before.
+  // The same without waiting. Callbacks are called in the order of the calls of Add().
   void Add(std::vector<Fact> facts, WrittenCallback written,
            std::optional<std::int64_t> expected_revision = std::nullopt,
            std::optional<BootClock::time_point> deadline = std::nullopt);
 
-  // Every job, by the time of its creation. One that is damaged is left out, and
-  // `on_problem` is told.
+  // All jobs, by time of creation. Damaged jobs are left out and reported to `on_problem`.
   Result<std::vector<StoredJob>> LoadJobs();
-  // The same of what a list needs: one query without the long texts.
+  // The same, but only their heads: one query without the long texts.
   Result<std::vector<JobHead>> ListHeads();
-  // One job as it is at one moment, or nullopt where there is none.
+  // One job as it is at one moment; nullopt: it does not exist.
   Result<std::optional<StoredJob>> LoadJob(const std::string& id, Parts parts = Parts::kAll);
   // The id of the job with this client_key.
   Result<std::optional<std::string>> FindKey(const std::string& client_key);
-  // Of every job, by the time of its creation.
+  // The marks of all jobs, by time of creation.
   Result<std::vector<JobMarks>> ListMarks();
 
   // The library of profiles, the newest first, without their CSV.
   Result<std::vector<ProfileRecord>> ListProfiles();
-  // Nullopt: there is none, or no longer.
+  // Nullopt: there is no such profile.
   Result<std::optional<ProfileRecord>> FindProfile(const std::string& id);
-  // The newest of those with this layout.
+  // The newest profile with this layout.
   Result<std::optional<ProfileRecord>> FindProfileOfLayout(const std::string& layout);
   Result<void> DeleteProfile(const std::string& id);
 
-  // Calls back when other processes changed jobs, until the store is closed; once
-  // a store. A hint: it may come late, twice, or of changes of this process. Never
-  // where no other process can write.
+  // Calls `changed` when other processes have changed jobs, until the store is closed. To be called
+  // once. Calls are hints: they may come late, twice, or for changes of this process. There are
+  // none if the store is not shared.
   void Watch(WatchCallback changed);
 
-  // Work that WorkWanted asked for: the job that has waited longest and that nobody
-  // has, leased to this process for `lease_seconds` by the database's clock (of SQLite: by
-  // one that nobody sets). Nullopt: none.
+  // Claims work that a WorkWanted asked for, and leases it to this process for `lease_seconds` (by
+  // Backend::lease_now()). Of all unclaimed jobs it takes the one that has waited longest. Nullopt:
+  // there is no work.
   Result<std::optional<std::string>> ClaimWork(double lease_seconds,
                                                WorkKind kind = WorkKind::kAny);
-  // For another `lease_seconds` from now. False: the lease ended, and another
-  // process took it.
+  // Extends the lease to `lease_seconds` from now. False: the lease ended, and another process took
+  // the work.
   Result<bool> RenewWork(const std::string& job, double lease_seconds);
-  // The work is done or given up. What was wanted of the job since it was claimed
-  // is there to be claimed again. Nothing happens where another process has it.
+  // Says that the work is done or given up. If more work of the job was asked for since the claim,
+  // it can be claimed now. Does nothing if another process holds the lease.
   Result<void> FinishWork(const std::string& job);
 
-  // The database's time of day: that of all processes that share it.
+  // The database's time of day, which all processes that share it can use.
   Result<double> NowSeconds();
 
-  // Of this process, and of no other: 64 random bits in hexadecimal digits.
+  // A unique id of this process: 64 random bits in hexadecimal digits.
   const std::string& server_id() const;
   // Whether other processes may write at the same time.
   bool is_shared() const;
 
-  // Waits for no commit.
+  // Does not wait for a commit.
   StoreCounters counters() const;
 
  private:

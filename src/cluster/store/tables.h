@@ -18,11 +18,11 @@
 #include "store/backend.h"
 #include "store/facts.h"
 
-// Facts in and out of the tables, within a transaction that the caller began.
-// All throw what SOCI throws.
+// Writes facts to the tables and reads them, within a transaction that the caller began. All
+// functions throw what SOCI throws.
 namespace perseus::store {
 
-// Facts about one job that are written together, or not at all.
+// Facts about one job that are written together or not at all.
 struct Request {
   std::vector<Fact> facts;
   std::optional<std::int64_t> expected_revision = {};
@@ -31,37 +31,39 @@ struct Request {
 
 // The job that a fact is about.
 const std::string& JobOf(const Fact& fact);
-// Whether it counts as a rank or measurements, or changes no mark at all.
+// IsRow(): JobMarks::rows counts this fact. IsUnmarked(): no mark counts it.
 bool IsRow(const Fact& fact);
 bool IsUnmarked(const Fact& fact);
 
-// Of requests about one job: the marks after them. More than one at once only
-// where all have nothing but ranks and measurements and expect no revision.
-// kConflict, and nothing is written: there is no such job, or its revision is not
-// the one expected.
+// Writes requests about one job and returns its new marks. Several requests at once are allowed
+// only if all of them contain only ranks and measurements and expect no revision. kConflict: the
+// job does not exist or does not have the expected revision; nothing was written.
 Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,
                                std::string_view server_id,
                                std::span<const Request* const> requests);
 
 void WriteFact(soci::session& sql, const Backend& backend, std::string_view server_id,
                const Fact& fact);
-// As many in one statement as go. Of one rank the last record counts.
+// Writes as many ranks as possible in one statement. If a rank occurs twice, its last record
+// counts.
 void WriteRanks(soci::session& sql, const std::vector<const RankRecord*>& ranks);
 
-// All jobs by the time of their creation, or the one with this id. `damaged` has a
-// sentence (kDamaged) for each that is left out.
+// Reads all jobs by time of creation, or only the job `id` if that is not empty. Damaged jobs are
+// left out; `damaged` has an error (kDamaged) for each.
 struct ReadJobsResult {
   std::vector<StoredJob> jobs = {};
   std::vector<Error> damaged = {};
 };
 ReadJobsResult ReadJobs(soci::session& sql, const std::string& name, const std::string& server_id,
                         const std::string& id, Parts parts);
-// The same of their heads, in one query.
+// Reads the heads of all jobs in one query.
 std::vector<JobHead> ReadHeads(soci::session& sql, const std::string& name,
                                std::vector<Error>* damaged);
-// Of all jobs, or of those of `ids`, where it has any; those that are not there are left out.
+// Reads the marks of all jobs or, if `ids` is not empty, of these. Jobs that do not exist are left
+// out.
 std::vector<JobMarks> ReadMarks(soci::session& sql, const std::vector<std::string>& ids = {});
-// The newest first; at most one, with its CSV, where either is set.
+// If `id` or `layout` is set, ReadProfiles() returns at most one profile, with its CSV. Else it
+// returns all profiles, the newest first, without CSV.
 struct ProfileQuery {
   std::string id = {};
   std::string layout = {};

@@ -12,13 +12,12 @@
 
 namespace perseus::store {
 
-// Shuts down sockets on which somebody has waited for too long, so that a call
-// without a time limit of its own (libpq's, where a database is frozen and its
-// machine is not) comes back with an error. Thread-safe. Its thread begins with the
-// first socket.
+// Shuts down sockets on which a call has waited for too long, so that the call returns with an
+// error. libpq has no time limit of its own if a database hangs while its machine still answers.
+// Thread-safe. Its thread starts with the first socket.
 class Watchdog {
  public:
-  // While it lives the socket is watched; it must stay open as long.
+  // Watches a socket as long as it lives. The socket must stay open that long.
   class Watch {
    public:
     Watch(Watchdog* watchdog, int socket, double seconds);

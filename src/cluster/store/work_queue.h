@@ -12,12 +12,12 @@
 #include "store/backend.h"
 #include "store/facts.h"
 
-// Who computes what: rows that WorkWanted made, each leased to one server until a
-// time by the database's clock (of SQLite, by one that nobody sets). All within a transaction that
-// the caller began; all throw what SOCI throws.
+// The queue of planning work: rows that WorkWanted facts made. Each is leased to one server until a
+// time of Backend::lease_now(). All functions run within a transaction that the caller began, and
+// throw what SOCI throws.
 namespace perseus::store {
 
-// The job that has waited longest of those that nobody holds; nullopt: none does.
+// Claims the unclaimed job that has waited longest; nullopt: there is none.
 std::optional<std::string> ClaimWork(soci::session& sql, const Backend& backend,
                                      const std::string& server_id, double lease_seconds,
                                      WorkKind kind);
@@ -26,12 +26,12 @@ std::optional<std::string> ClaimWork(soci::session& sql, const Backend& backend,
 bool RenewWork(soci::session& sql, const Backend& backend, const std::string& server_id,
                const std::string& job, double lease_seconds);
 
-// Gives the lease back. What was wanted since the claim is there to be claimed.
+// Gives the lease back. Work of the job that was asked for since the claim can then be claimed.
 void FinishWork(soci::session& sql, const Backend& backend, const std::string& server_id,
                 const std::string& job);
 
-// Ends all leases, as where the only process that had them is dead, or the zero of their
-// clock is another one.
+// Ends all leases. For a store of one process: the process that had them is dead, and the clock of
+// leases may have started again with a boot.
 void ForgetLeases(soci::session& sql);
 
 }  // namespace perseus::store

@@ -23,26 +23,26 @@
 
 namespace perseus::store {
 
-// Takes requests and commits those that came during a commit together. Two
-// threads: one writes, the other calls back, so that a callback may wait for
-// whatever it likes and the next commit goes on meanwhile. Thread-safe.
+// Writes requests; those that arrive during a commit are written together by the next one. It has
+// two threads: one writes, the other calls callbacks, so that a slow callback does not delay
+// commits. Thread-safe.
 class Writer {
  public:
   using ProblemCallback = std::function<void(const std::string& sentence)>;
-  // Told, on the writing thread, of jobs whose plan others wait for: after the
-  // commit, with what the job then is.
+  // Called on the writing thread, after a commit that changed what other servers wait for, with the
+  // marks of the changed jobs.
   using NewsCallback = std::function<void(const std::vector<JobMarks>&)>;
 
-  // `link` outlives it.
+  // `link` must outlive this object.
   Writer(std::shared_ptr<const Backend> backend, Link* link, std::string server_id,
          ProblemCallback on_problem, NewsCallback on_news);
-  // Ends what was added, acknowledging it.
+  // Completes and acknowledges all requests.
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
   void Add(Request request, WrittenCallback written);
-  // Returns when it is durable, or is not.
+  // Returns when the request is durable or has failed.
   Result<JobMarks> Write(Request request);
 
   StoreCounters counters() const;
@@ -53,7 +53,7 @@ class Writer {
   struct Entry {
     Request request;
     WrittenCallback written;
-    bool at_once = false;  // Called by the writing thread itself; must not block.
+    bool at_once = false;  // The writing thread calls `written` itself; it must not block.
     Clock::time_point added = Clock::now();
     std::optional<Result<JobMarks>> result = {};
   };
