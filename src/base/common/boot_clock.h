@@ -9,8 +9,8 @@
 
 namespace perseus {
 
-// Time since the machine was booted. Nobody sets it, and it goes on while this
-// process is stopped or the machine sleeps, where steady_clock stands still.
+// Time since the machine was booted. It cannot be set. It also advances while the machine sleeps;
+// steady_clock does not.
 struct BootClock {
   // NOLINTBEGIN(readability-identifier-naming): names of the standard library.
   using duration = std::chrono::nanoseconds;

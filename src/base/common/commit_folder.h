@@ -10,14 +10,13 @@
 
 namespace perseus {
 
-// The name, in an output directory, of the folder of a set that counts.
+// In an output directory: the folder that holds a complete set of new files.
 inline constexpr const char* kCommitName = ".perseus-commit";
 
-// Moves the files of that set, if there is one, to their places; one caller at a
-// time. `owned` is the descriptor by which the caller has locked the folder, -1:
-// it is another writer's, perhaps a killed one's. On an error all files are as
-// they were before the set and the folder is gone; where that cannot be had (no
-// hard links), the folder stays, and the next call tries again.
+// If that folder exists, moves its files to their places. Call it from one thread at a time.
+// `owned`: the descriptor with which the caller has locked the folder; -1: another writer, perhaps
+// a killed one, made it. On an error all files are as they were before, and the folder is gone. If
+// that is impossible (no hard links), the folder stays and the next call tries again.
 Result<void> FinishCommit(const std::string& directory, int owned);
 
 }  // namespace perseus

@@ -8,24 +8,23 @@
 
 namespace perseus {
 
-// Which iterations of a job run at maximum clocks, to learn what its plan saves.
-// A pure function of the iteration's number, so that all ranks, and the server
-// that reads their reports, agree without a word. A value.
+// Decides which iterations of a job run at maximum clocks, to measure what its plan saves. It
+// depends only on the number of the iteration, so all ranks and the server agree without any
+// messages.
 //
-// Iterations are taken in cycles of `every`, of which `iterations` in one
-// stretch run at maximum clocks: at the cycle's begin or at its end, as a hash of
-// its number decides. Because either is as likely, neither a trend (a room that
-// warms up) nor something that comes every so many iterations (a checkpoint)
-// nor noise that lasts from one stretch to the next favours one side.
+// A cycle has `every` iterations. A stretch of `iterations` of them runs at maximum clocks: either
+// at the beginning or at the end of the cycle, as a hash of the cycle's number decides. Both are
+// equally likely, so the comparison is not biased by a trend (a room that warms up), by periodic
+// events (a checkpoint), or by noise that lasts longer than a stretch.
 struct ComparisonBlocks {
-  static constexpr int kLeastStretch = 2;  // Its first iteration only settles.
+  static constexpr int kLeastStretch = 2;  // In its first iteration, clocks only settle.
   static constexpr int kMostEvery = 1'000'000;
 
   int every = 0;  // 0: no comparison.
   int iterations = 0;
 
   bool is_on() const { return every > 0; }
-  // A server may send anything.
+  // Check this for values that a server sent.
   bool is_valid() const {
     return every <= kMostEvery && iterations >= kLeastStretch &&
            every - iterations >= kLeastStretch;
@@ -43,7 +42,7 @@ struct ComparisonBlocks {
     return IsFirst(cycle) ? place < iterations : place >= every - iterations;
   }
 
-  // The first iteration after a switch: clocks and heat still change.
+  // Whether this is the first iteration of a stretch: clocks and temperature still change.
   bool Settles(std::int64_t iteration) const {
     return AtMaximum(iteration) != AtMaximum(iteration - 1);
   }
@@ -51,7 +50,7 @@ struct ComparisonBlocks {
   friend bool operator==(const ComparisonBlocks&, const ComparisonBlocks&) = default;
 
  private:
-  // A bit of SplitMix64.
+  // One bit of a SplitMix64 hash.
   static bool IsFirst(std::int64_t cycle) {
     std::uint64_t bits = static_cast<std::uint64_t>(cycle) + 0x9e3779b97f4a7c15U;
     bits = (bits ^ (bits >> 30U)) * 0xbf58476d1ce4e5b9U;

@@ -13,8 +13,8 @@
 
 namespace perseus {
 
-// What is wrong with a text, and at which of its bytes. Parsers pass offsets;
-// only the last step turns one into line and column.
+// What is wrong with a text, and the byte offset where. Parsers use offsets; PositionOf() turns one
+// into line and column for a message.
 struct TextProblem {
   std::size_t offset = 0;
   std::string message;
@@ -25,8 +25,7 @@ using Parsed = tl::expected<T, TextProblem>;
 
 tl::unexpected<TextProblem> ProblemAt(std::size_t offset, std::string message);
 
-// 1-based; columns count characters (code points of UTF-8), a byte order mark
-// is none.
+// 1-based. Columns count code points of UTF-8; a byte order mark does not count.
 struct TextPosition {
   std::size_t line = 1;
   std::size_t column = 1;
@@ -35,17 +34,16 @@ TextPosition PositionOf(std::string_view text, std::size_t offset);
 
 struct CsvCell {
   std::string_view text;   // Spaces around it and its quotes removed.
-  std::size_t offset = 0;  // Of its first character, or of its opening quote.
+  std::size_t offset = 0;  // Offset of its first character or opening quote.
 };
 
 struct CsvRecord {
   std::vector<CsvCell> cells;
   std::size_t offset = 0;
-  std::size_t end = 0;  // Of the line end that closes it, or of the text's end.
+  std::size_t end = 0;  // Offset of its line end, or of the text's end.
 };
 
-// Whether lines that are blank, or whose first character is '#', are records
-// like others.
+// Whether lines that are blank or begin with '#' are skipped or read as records.
 enum class BlankLines { kSkipped, kRecords };
 
 // Walks the records of a CSV text (RFC 4180; lines end in "\n", "\r\n" or

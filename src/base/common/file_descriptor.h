@@ -40,7 +40,7 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// open(2) that is not disturbed by signals.
+// open(2), repeated if a signal interrupts it.
 inline FileDescriptor OpenFile(const std::string& path, int flags, int mode = 0) {
   int fd = -1;
   do {

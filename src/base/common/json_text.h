@@ -9,18 +9,18 @@
 
 namespace perseus {
 
-// The one way in which JSON is written. Numbers have the fewest digits that read
-// back to the same bits; bytes that are not UTF-8 are replaced. (plan.json alone
-// lays its lines out by itself, with the strings of FormatCompact.)
+// All JSON is written by these functions. Numbers have the fewest digits that read back to the same
+// bits. Bytes that are not UTF-8 are replaced. (Only plan.json has its own line layout, with
+// strings from FormatCompact.)
 
 // On one line, without spaces.
 std::string FormatCompact(const nlohmann::ordered_json& value);
 
-// One value a line, two spaces a level, and a line end: for people.
+// One value per line, indented by two spaces per level, with a line end: for people.
 std::string FormatIndented(const nlohmann::ordered_json& value);
 
-// A JSON object with one member a line, and one element a line in arrays of
-// objects: long series stay readable and short.
+// A JSON object with one line per member, and one line per element of arrays of objects. Long
+// series stay short and readable.
 std::string FormatByLine(const nlohmann::ordered_json& object);
 
 }  // namespace perseus

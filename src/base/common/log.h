@@ -24,7 +24,7 @@ enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
 // How a line begins, and how its fields look.
 enum class LogFormat : std::uint8_t {
-  kPlain,  // level=info event=lease gpu=GPU-1: for a journal, which knows the time.
+  kPlain,  // level=info event=lease gpu=GPU-1: for systemd's journal, which adds the time.
   kText,   // 2026-11-22T00:31:09.120Z info lease gpu=GPU-1
   kJson,   // {"time":"...","level":"info","event":"lease","gpu":"GPU-1"}
 };
@@ -61,28 +61,28 @@ struct LogField {
 struct LogOptions {
   LogFormat format = LogFormat::kPlain;
   LogLevel least = LogLevel::kInfo;
-  // In the long run, after a burst of ten seconds' lines; 0: any number. Clients can cause
-  // lines. Errors are never left out by it.
+  // Mean rate limit, because clients can cause lines; 0: no limit. A burst may have ten seconds'
+  // worth of lines. Errors are always written.
   double lines_per_second = 20;
-  std::size_t most_waiting = 1000;  // Lines that the sink has not taken.
+  std::size_t most_waiting = 1000;  // Limit of lines that wait for the sink.
 };
 
-// Lines for people and machines: an event with fields. A thread of its own writes them:
-// who logs never waits for a full pipe or a journal daemon that hangs. What cannot be
-// written is left out, counted, and told of in a later line. Thread-safe.
+// A log of events with fields. A thread of its own writes the lines, so callers never wait for a
+// full pipe or a journal daemon that hangs. Lines that cannot be written are dropped, and a later
+// line says how many. Thread-safe.
 class Log {
  public:
-  // Takes one line with its end; called by one thread at a time.
+  // Writes one line, which has its line end. Called by one thread at a time.
   using Sink = std::function<void(const std::string& line)>;
   explicit Log(Sink sink, LogOptions options = {});
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
-  // Writes what is left, unless the sink hangs for longer than a moment.
+  // Writes the waiting lines, unless the sink hangs.
   ~Log();
 
   void Write(LogLevel level, std::string_view event, const std::vector<LogField>& fields);
 
-  // Waits until the lines of before are written, at most so long.
+  // Waits until all lines so far are written, at most for `patience`.
   void Flush(std::chrono::milliseconds patience);
 
   static void WriteToStandardError(const std::string& line);
@@ -93,7 +93,7 @@ class Log {
   bool MayWrite(LogLevel level) PERSEUS_REQUIRES(mutex_);
 
   const LogOptions options_;
-  const std::shared_ptr<Queue> queue_;  // Outlives this where the sink hangs.
+  const std::shared_ptr<Queue> queue_;  // Outlives this object if the sink hangs.
   std::thread writer_;
 
   Mutex mutex_;

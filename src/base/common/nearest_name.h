@@ -10,16 +10,17 @@
 
 namespace perseus {
 
-// Equal but for case and for '-', '_' and ' '.
+// Whether the names are equal, ignoring case and the characters '-', '_' and ' '.
 bool SameName(std::string_view a, std::string_view b);
 
-// What SameName compares: lower case, without '-', '_' and ' '.
+// The form that SameName() compares: lower case, without '-', '_' and ' '.
 std::string FoldedName(std::string_view name);
 
-// The most alike of `names` by SameName's letters, "" if none is alike.
+// The one of `names` that is most similar to `given` (compared as FoldedName); "" if none is
+// similar.
 std::string NearestName(std::string_view given, const std::vector<std::string>& names);
 
-// "; did you mean 'NAME'?" for the most alike of `names`, "" if none is alike.
+// "; did you mean 'NAME'?" with NearestName(); "" if no name is similar.
 std::string NearestHint(std::string_view given, const std::vector<std::string>& names);
 
 // `text` in quotes for a message: shortened, and as Printable() shows it.

@@ -17,11 +17,11 @@ namespace perseus {
 // Without spaces and tabs at its ends.
 std::string_view Trimmed(std::string_view text);
 
-// Takes `unit`, and spaces before it, off the end of `text`: "1 %" is "1%" wherever a number may
-// have a unit. False, and nothing taken, where `text` does not end with it.
+// Removes `unit`, and spaces before it, from the end of `text`, so that "1 %" means "1%"
+// everywhere. Returns false and changes nothing if `text` does not end with `unit`.
 bool TakeUnit(std::string_view* text, std::string_view unit);
 
-// Nothing but an integer that T can hold.
+// Parses a text that is an integer which fits into T.
 template <std::integral T>
 std::optional<T> ParseInteger(std::string_view text) {
   T value = 0;
@@ -32,33 +32,33 @@ std::optional<T> ParseInteger(std::string_view text) {
 
 enum class NumberKind {
   kFinite,
-  kNotFinite,  // "nan", "inf", or beyond what a double holds.
-  kNone,       // No number at all.
+  kNotFinite,  // "nan", "inf", or too large for a double.
+  kNone,       // Not a number.
 };
 struct Number {
   NumberKind kind = NumberKind::kNone;
-  double value = 0;  // Where kind is kFinite.
+  double value = 0;  // Set if kind is kFinite.
 };
-// Of a cell: spaces may be around it, and one '+' before it.
+// Parses a table cell: spaces around the number and one '+' before it are allowed.
 Number ParseNumber(std::string_view text);
 
-// A finite number, where no spaces are allowed; one '+' may be before it.
+// Parses a finite number. One '+' before it is allowed, spaces are not.
 std::optional<double> ParseFinite(std::string_view text);
 
-// What a unit after a number makes of it.
+// A unit, and the factor by which it multiplies the number before it.
 struct UnitScale {
   std::string_view name;
   double scale = 1;
 };
-// In seconds. Where units end alike, the longer one comes first.
+// Scales to seconds. If one unit is the end of another ("s", "ms"), the longer one comes first.
 inline constexpr UnitScale kTimeUnits[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
-// In watts.
+// Scales to watts.
 inline constexpr UnitScale kPowerUnits[] = {{"MW", 1e6}, {"kW", 1e3}, {"W", 1}};
-// How many times as much: "1.2x".
+// For factors: "1.2x".
 inline constexpr UnitScale kFactorUnits[] = {{"x", 1}};
 
-// A finite number, alone or with the first of the units that the text ends with. Up to 15
-// digits are kept as written: "1.005GHz" is 1005 MHz, not the 1004.9999999999999 of a product.
+// Parses a finite number with or without one of `units`. Up to 15 digits are exact: "1.005GHz" is
+// 1005 MHz, and not 1004.9999999999999 as from a multiplication.
 std::optional<double> ParseWithUnit(std::string_view text, std::span<const UnitScale> units);
 
 }  // namespace perseus

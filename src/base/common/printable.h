@@ -8,22 +8,23 @@
 #include <string>
 #include <string_view>
 
-// Texts that others chose, for terminals, logs and messages. A terminal obeys some
-// characters instead of showing them, and some change the order of what is around
-// them: controls (C0, DEL, C1), marks of the writing direction, other line ends, bytes
-// that are no UTF-8. These are written as \n, \x1b, \x9b, \u202e.
+// Makes untrusted text safe for terminals, logs and messages. Some characters control a terminal or
+// change the order of the text around them: control characters (C0, DEL, C1), marks of the writing
+// direction, unusual line ends, bytes that are not UTF-8. These are escaped as \n, \x1b, \x9b,
+// \u202e.
 namespace perseus {
 
-// Adds the first character of `text`, which is not empty, to `out`; its bytes.
+// Appends the first character of `text`, which must not be empty, to `out`. Returns its size in
+// bytes.
 std::size_t AppendPrintable(std::string_view text, std::string* out);
 
 // All of `text`, on one line.
 std::string Printable(std::string_view text);
 
-// `json` is valid JSON text: the same value, in characters that can be shown.
+// Escapes the text of a JSON value, so that it is printable and has the same value.
 std::string PrintableJson(std::string_view json);
 
-// At most `most` characters of `text`, the last of which is `mark` ("…") where it was longer.
+// At most `most` characters of `text`. If it was longer, it ends with `mark` ("…").
 std::string CutTo(std::size_t most, std::string_view text, std::string_view mark);
 
 }  // namespace perseus

@@ -6,17 +6,17 @@
 
 #include <string>
 
-// Numbers for people, with as few digits as still say the right thing.
+// Numbers for messages, with as few digits as possible.
 namespace perseus {
 
-// Whether they differ by a few last bits only.
+// Whether a and b differ only by rounding errors.
 bool SameButRounding(double a, double b);
 
-// With six digits, or as many more as it takes not to be less than `value` > 0:
-// what an error advises must work.
+// `value` > 0 with six digits, or more if it would otherwise become less than `value`. For advice
+// in messages, which must work when followed.
 std::string RoundedUp(double value);
 
-// With six digits, or as many as tell it from `limit`, which is greater.
+// `value` with six digits, or more if it would otherwise look equal to `limit`, which is greater.
 std::string RoundedBelow(double value, double limit);
 
 }  // namespace perseus

@@ -8,14 +8,14 @@
 
 namespace perseus {
 
-// While it lives, signals that ask the program to end wait (in this thread), so
-// that a short step is taken whole or not at all. Neither copyable nor movable.
+// Blocks the signals that end the program, in this thread, as long as it lives. So a short step is
+// done completely or not at all.
 class SignalHold {
  public:
   SignalHold() {
     sigemptyset(&held_);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-      // One that is ignored, as under nohup, would look as if it waited.
+      // An ignored signal (as under nohup) must not be blocked: IsWaiting() would find it.
       struct sigaction action {};
       if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
         sigaddset(&held_, signal);
@@ -27,7 +27,7 @@ class SignalHold {
   SignalHold& operator=(const SignalHold&) = delete;
   ~SignalHold() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-  // Whether a signal waits that this object holds back.
+  // Whether a signal that this object blocks has arrived.
   bool IsWaiting() const {
     sigset_t pending;
     if (::sigpending(&pending) != 0) return false;

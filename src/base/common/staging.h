@@ -12,17 +12,16 @@
 #include "common/file_descriptor.h"
 #include "perseus/result.h"
 
-// Files and folders under temporary names (".plan.json.perseus-123-0.new"),
-// before they get their own. Each is locked by its writer: what nobody locks
-// belongs to a writer that was killed, and is swept by the next one.
+// Files and folders under temporary names (".plan.json.perseus-123-0.new"), which are renamed when
+// they are complete. Their writer locks them. If one is not locked, its writer was killed, and the
+// next writer removes it.
 namespace perseus {
 
 // The errors of writing, as sentences.
 tl::unexpected<Error> CannotWrite(const std::string& path, const std::string& reason);
 std::string WriteFailure(int error);
 
-// What the temporary names for `name` begin with: "." and as much of it as leaves
-// room for the rest of the name.
+// The beginning of temporary names for `name`: "." and `name`, shortened if necessary.
 std::string StemOf(const std::string& name);
 
 // A file or folder under a temporary name; removed unless it is renamed.
@@ -46,7 +45,7 @@ class Staged {
   const std::string& name() const { return name_; }
   int descriptor() const { return descriptor_.get(); }
 
-  // errno, 0 where it worked.
+  // Returns errno; 0: success.
   int RenameTo(const std::string& target);
 
  private:
@@ -60,17 +59,17 @@ class Staged {
   bool is_folder_ = false;
 };
 
-// Whether `name` still leads to the file that is open: another may have swept or
-// renamed it before it was locked.
+// Whether `name` still refers to the open file. Another process may have removed or renamed it
+// before it was locked.
 bool IsStillThere(const std::string& name, int descriptor);
 
-// Removes what killed writers left in `folder` under names of `stem`.
+// Removes files of killed writers in `folder` whose names begin with `stem`.
 void SweepStaged(const std::string& folder, const std::string& stem);
 
 // Removes a folder of files. Best effort.
 void RemoveFolder(const std::string& folder);
 
-// The names in a folder, sorted; empty where it cannot be read.
+// The names in a folder, sorted; empty if it cannot be read.
 std::vector<std::string> NamesIn(const std::string& folder);
 
 }  // namespace perseus

@@ -11,14 +11,12 @@
 
 namespace perseus {
 
-// The same TOML document in ASCII: letters beyond it become escapes in strings
-// and "?" in comments, and are an error elsewhere, as TOML has it. Lines stay
-// lines. Also refuses what is no use in a job file and what toml++ cannot be
-// trusted with: multi-line strings, and keys of more than eight parts
-// (`a.b.c = 1`), the depth of which 3.3 does not bound although it takes its
-// tree apart recursively. Its tests for white space have undefined behaviour
-// on letters beyond ASCII (3.4 included), so it never sees any.
-// `name` stands for the path in messages.
+// Converts a TOML document to ASCII with the same lines. Other characters become escapes in strings
+// and "?" in comments; elsewhere they are an error, as TOML requires. The reason: toml++ (up to
+// 3.4) has undefined behaviour if it checks such characters for white space. Also refuses what job
+// files do not need and toml++ 3.3 does not handle safely: multi-line strings, and keys of more
+// than eight parts (`a.b.c = 1`), because it destroys its tree recursively without a limit of
+// depth. Messages use `name` for the path.
 Result<std::string> TomlToAscii(std::string_view text, const std::string& name);
 
 }  // namespace perseus

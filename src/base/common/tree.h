@@ -21,12 +21,11 @@ struct Position {
 
 struct TreeMember;
 
-// Stands for TOML's dates and times, which nothing of ours uses.
+// Stands for TOML's dates and times, which Perseus does not use.
 struct TreeDate {};
 
-// A value of a JSON or TOML document that remembers where it stands. Bounded
-// in depth (kMaxTreeDepth) and number (kMaxTreeNodes or less), so that no input can
-// exhaust the stack or the memory.
+// A value of a JSON or TOML document, with its position. Depth (kMaxTreeDepth) and number of values
+// (kMaxTreeNodes or less) are limited, so that no input can exhaust stack or memory.
 struct TreeNode {
   using List = std::vector<TreeNode>;
   using Table = std::vector<TreeMember>;  // Sorted by key, keys distinct.
@@ -37,7 +36,7 @@ struct TreeNode {
   // The member of a table, or nullptr.
   const TreeMember* Find(std::string_view key) const;
 
-  // What it is, for "found ...": "null", "the number 3", "an array", ...
+  // Describes the value for "found ...": "null", "the number 3", "an array", ...
   std::string Describe() const;
 };
 
@@ -50,8 +49,8 @@ struct TreeMember {
 inline constexpr int kMaxTreeDepth = 32;
 inline constexpr int kMaxTreeNodes = 12'000'000;
 
-// Takes the elements of long lists one by one while a text is parsed, so that
-// they need not be in the tree.
+// Receives the elements of long lists one by one during parsing, so that the tree need not hold
+// them.
 class ListConsumer {
  public:
   ListConsumer() = default;
@@ -59,17 +58,17 @@ class ListConsumer {
   ListConsumer& operator=(const ListConsumer&) = delete;
   virtual ~ListConsumer() = default;
 
-  // Whether it takes the elements of a list, by the path of it without indexes:
-  // "ranks[].computations". Where it does, the list of the tree stays empty. Not
-  // asked of lists within such elements.
+  // Whether it wants the elements of the list at this path, which has no indexes:
+  // "ranks[].computations". If so, the list in the tree stays empty. Lists within such elements are
+  // not offered.
   virtual bool Begin(std::string_view path) = 0;
   // An error ends the parse.
   virtual Result<void> Take(TreeNode element) = 0;
-  virtual Result<void> End() = 0;  // Of the list that began last.
+  virtual Result<void> End() = 0;  // The list that began last has ended.
 };
 
-// `name` stands for the path in messages. A tree takes up to forty times the
-// memory of its text, so that who reads what strangers send sets a lower `max_nodes`.
+// Messages use `name` for the path. A tree takes up to forty times the memory of its text, so set a
+// lower `max_nodes` for untrusted text.
 Result<TreeNode> ParseJsonTree(std::string_view text, const std::string& name,
                                ListConsumer* consumer = nullptr, int max_nodes = kMaxTreeNodes);
 Result<TreeNode> ParseTomlTree(std::string_view text, const std::string& name);

@@ -21,14 +21,13 @@ namespace perseus {
 
 class TreeCursor;
 
-// Reads typed values from a tree and keeps the first error, which says where
-// it is ("plan.json:12:40: ranks[3].computations[7].knob: expected ...").
-// After an error every value reads as its type's default, so that callers need
-// to look only once, at the end.
+// Reads typed values from a tree and keeps the first error, with its position
+// ("plan.json:12:40: ranks[3].computations[7].knob: expected ..."). After an error, every value
+// reads as the default of its type, so callers need to check for errors only at the end.
 class TreeReader {
  public:
-  // None is copied; all must outlive the reader. `place` is the path of the
-  // root, where it is an element of a larger tree.
+  // All arguments must outlive the reader. `place` returns the path of the root if that is an
+  // element of a larger tree.
   TreeReader(const TreeNode& root, const std::string& name,
              const std::function<std::string()>* place = nullptr)
       : root_(root), name_(name), place_(place) {}
@@ -37,7 +36,7 @@ class TreeReader {
   bool failed() const { return error_.has_value(); }
   const std::optional<Error>& error() const { return error_; }
 
-  // "expected ..., found ..." at a node, or any other message there.
+  // FailExpected(): "expected ..., found ..." at a node. The others: any message.
   void FailExpected(const TreeNode& node, std::string_view expected);
   void Fail(const TreeNode& node, std::string_view message);
   void FailAt(Position position, const std::string& message);
@@ -54,16 +53,16 @@ class TreeReader {
 struct NumberRange {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool above_least = false;  // `least` itself is outside.
-  bool below_most = false;   // `most` itself is outside.
+  bool above_least = false;  // `least` itself is excluded.
+  bool below_most = false;   // `most` itself is excluded.
 };
 inline constexpr NumberRange kAnyNumber = {};
 inline constexpr NumberRange kNotNegative = {.least = 0};
 inline constexpr NumberRange kPositive = {.least = 0, .above_least = true};
 
-inline constexpr int kMaxCount = 1'000'000;  // Stages, microbatches, GPUs.
+inline constexpr int kMaxCount = 1'000'000;  // Limit for counts of stages, microbatches, GPUs.
 
-// A place in the tree. Cheap to copy; must not outlive its reader.
+// A node of the tree, with its reader. Cheap to copy; must not outlive its reader.
 class TreeCursor {
  public:
   TreeCursor(TreeReader* reader, const TreeNode* node) : reader_(reader), node_(node) {}
@@ -82,9 +81,9 @@ class TreeCursor {
   std::vector<double> Numbers(NumberRange range) const;
 
   // Containers.
-  TreeCursor Get(std::string_view key) const;  // An error where missing.
+  TreeCursor Get(std::string_view key) const;  // Fails if the key is missing.
   std::optional<TreeCursor> Find(std::string_view key) const;
-  std::size_t Size() const;  // Of an array; an error where it is none.
+  std::size_t Size() const;  // Fails if the value is not an array.
   TreeCursor At(std::size_t index) const;
 
   // Fails at the first key that is not one of `known`, and names the nearest.
@@ -96,7 +95,7 @@ class TreeCursor {
 
  private:
   TreeCursor Nothing() const;
-  // FailExpected for a number; says where one stands in quotes.
+  // FailExpected() for a number. Also says so if the number stands in quotes.
   void FailNumber(std::string_view expected) const;
 
   TreeReader* reader_;

@@ -14,26 +14,26 @@
 
 #include "common/file_descriptor.h"
 
-// Unix stream sockets: reaching whoever listens at one, and who that is for whom
-// listens. Failures are numbers of errno, as each caller has a sentence of its own.
+// Unix stream sockets: connecting to one, and finding out which process has connected. Errors are
+// errno values, because each caller has its own message.
 namespace perseus {
 
 enum class SocketMode : std::uint8_t { kBlocking, kNonBlocking };
 
-// Connects. Where the queue of whoever listens is full, it is tried again for
-// `patience` (a connect() that blocks would wait without end), then EAGAIN.
-// ENAMETOOLONG, EINVAL: `path` is too long for a socket, or empty.
+// Connects. If the listener's queue is full, tries again for `patience` and then returns EAGAIN; a
+// blocking connect() would wait for ever. ENAMETOOLONG, EINVAL: `path` is too long for a socket, or
+// empty.
 tl::expected<FileDescriptor, int> ConnectUnixSocket(const std::string& path,
                                                     std::chrono::nanoseconds patience,
                                                     SocketMode mode);
 
-// The process that connected, as the kernel says it. Children that inherit its socket
-// are not it.
+// The process that connected, as the kernel reports it, even if a child process that inherited the
+// socket uses it now.
 struct UnixPeer {
-  pid_t pid = 0;  // 0: cannot be seen from here (another PID namespace).
+  pid_t pid = 0;  // 0: the process is in another PID namespace.
   uid_t uid = 0;
   gid_t gid = 0;
-  std::vector<gid_t> groups;  // Supplementary ones.
+  std::vector<gid_t> groups;  // Supplementary groups.
 };
 tl::expected<UnixPeer, int> PeerOfUnixSocket(int socket);
 

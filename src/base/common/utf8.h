@@ -9,14 +9,14 @@
 
 namespace perseus {
 
-// Bytes of the well-formed UTF-8 character that `text` starts with (Unicode,
-// Table 3-7); 0 where there is none.
+// Size in bytes of the well-formed UTF-8 character at the start of `text` (Unicode, Table 3-7); 0:
+// there is none.
 std::size_t Utf8CharacterSize(std::string_view text);
 
-// Length of the longest well-formed beginning.
+// Size in bytes of the longest well-formed beginning of `text`.
 std::size_t ValidUtf8Prefix(std::string_view text);
 
-// Characters of `text`; a malformed byte counts as one.
+// Number of characters in `text`; a malformed byte counts as one.
 std::size_t CountCodePoints(std::string_view text);
 
 }  // namespace perseus

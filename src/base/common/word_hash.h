@@ -9,8 +9,8 @@
 
 namespace perseus {
 
-// A hash of a seed and a list of words (docs/explanation/emulation.md): the same on every
-// machine, and cheap to continue from a prefix.
+// A hash of a seed and a list of words (docs/explanation/emulation.md). It is the same on every
+// machine. With() continues it cheaply with one more word.
 class WordHash {
  public:
   explicit constexpr WordHash(std::uint64_t seed) : state_(seed) {}
@@ -19,7 +19,7 @@ class WordHash {
   constexpr std::uint64_t value() const { return state_; }
   // In [0, 1).
   constexpr double Share() const { return static_cast<double>(state_ >> 11) * 0x1p-53; }
-  // Mean 0, variance 1: a sum of four uniform numbers of 16 bits each.
+  // A random number with mean 0 and variance 1: a sum of four uniform numbers of 16 bits each.
   constexpr double StandardDraw() const {
     constexpr std::uint64_t kWord = 0xFFFF;
     const std::uint64_t sum =

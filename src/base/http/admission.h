@@ -17,29 +17,28 @@
 
 namespace perseus::http {
 
-// What decides about a request before its body is read.
+// The rules by which a request is admitted or refused before its body is read.
 struct AdmissionRules {
   const Router* router = nullptr;
-  const TokenSet* tokens = nullptr;  // Null: everyone may do everything.
-  // Where there are no tokens, a web page that a user of this machine looks at must
-  // not be able to act as that user: names of other hosts (DNS rebinding) and other
-  // origins are refused.
+  const TokenSet* tokens = nullptr;  // Null: every client may do everything.
+  // For servers without tokens: refuse other host names (DNS rebinding) and other origins, so that
+  // a web page in a browser on this machine cannot send requests in its user's name.
   bool only_local_hosts = false;
-  std::size_t max_body_bytes = 0;  // Where the route says nothing.
+  std::size_t max_body_bytes = 0;  // For routes without a limit of their own.
   std::string_view starting;       // As ServerOptions::starting.
 };
 
 struct Admission {
-  std::optional<Response> refusal;  // Else what follows is meant.
+  std::optional<Response> refusal;  // If not set, the request is admitted: see the rest.
   const Route* route = nullptr;
   std::vector<std::string> parameters;
   Request request;  // Without body and peer.
   std::size_t max_body_bytes = 0;
   bool expects_continue = false;
-  bool is_head = false;  // The answer goes without its body.
+  bool is_head = false;  // A HEAD request: the answer is sent without its body.
 };
 
-// `head` is taken apart.
+// Moves from `head`.
 Admission Admit(MessageHead head, const AdmissionRules& rules);
 
 }  // namespace perseus::http

@@ -13,9 +13,8 @@
 #include "http/message.h"
 #include "perseus/result.h"
 
-// A small blocking HTTP/1.1 client: one server, one connection, kept between calls.
-// No environment variable (proxies) and no redirect changes where it goes, and it
-// raises no SIGPIPE.
+// A small blocking HTTP/1.1 client for one server. It keeps one connection between calls. It
+// ignores proxy variables of the environment, follows no redirects, and raises no SIGPIPE.
 namespace perseus::http {
 
 struct ClientOptions {
@@ -29,16 +28,15 @@ struct ClientOptions {
   std::size_t max_response_bytes = 64 << 20;  // A longer one is an error.
 };
 
-// The token in a file that holds nothing else but space and line ends around it. "":
-// no file is named.
+// Reads a token from a file that holds nothing else except white space. Returns "" if `path` is
+// empty.
 Result<std::string> ReadTokenFile(const std::string& path);
 
-// How often, and when again. A call is tried again where no answer came (no
-// connection, a connection that broke) or where the status is 429, 502, 503 or 504;
-// the answer may have been lost, not the request: ask for it only where doing twice
-// is harmless. Pauses double from `pause_seconds` to `max_pause_seconds`, each
-// shortened by a random part of up to a half; a longer Retry-After is kept to. All
-// of it is within the call's deadline.
+// How often a call is tried, and with which pauses. It is tried again if no answer came (no
+// connection, or it broke) or if the status is 429, 502, 503 or 504. The server may have carried
+// out a request whose answer was lost, so use this only if doing it twice is harmless. Pauses
+// double from `pause_seconds` to `max_pause_seconds`, each shortened at random by up to a half. A
+// longer Retry-After of the server is obeyed. The call's deadline covers all attempts.
 struct Retry {
   int attempts = 1;
   double pause_seconds = 0.2;
@@ -46,7 +44,7 @@ struct Retry {
 };
 
 struct CallOptions {
-  double deadline_seconds = 10;  // For all of it: connecting, sending, waiting, reading.
+  double deadline_seconds = 10;  // For connecting, sending, waiting and reading together.
   std::string content_type = "application/json";  // Of the body.
   Headers headers;
   Retry retry;
@@ -56,7 +54,7 @@ struct CallOptions {
 struct Event {
   std::string name = "message";
   std::string data;
-  std::string id;  // The last that was said.
+  std::string id;  // The last id that the stream gave.
 };
 
 // An open stream of server-sent events. One thread at a time, but for Cancel().
@@ -66,12 +64,12 @@ class EventReader {
   EventReader& operator=(EventReader&&) noexcept;
   ~EventReader();
 
-  // The next event; none: `deadline_seconds` passed without one (the stream lives
-  // on; heartbeats are no events). kIo: the stream ended, or broke; OpenEvents()
-  // again. kCancelled: Cancel() was called.
+  // Waits for the next event. None: `deadline_seconds` passed without one; the stream is still open
+  // (heartbeats are not events). kIo: the stream ended or broke; call OpenEvents() again.
+  // kCancelled: Cancel() was called.
   Result<std::optional<Event>> Next(double deadline_seconds);
 
-  // Since the last byte came, a heartbeat's too: tells a quiet server from a dead one.
+  // Time since the last byte arrived, heartbeats included. Shows whether the server is alive.
   double silent_seconds() const;
 
   // Ends a Next() that waits, and every later one. Any thread.
@@ -93,22 +91,21 @@ class Client {
   Client& operator=(Client&&) noexcept;
   ~Client();
 
-  // `target` is path and query, percent-encoded (see http/target.h). Any status is a
-  // response, not an error. kIo: no answer, the message says why ("the deadline
-  // passed" among them); kCancelled: Cancel(). Where the server had closed a kept
-  // connection before it sent a byte, GET, HEAD, PUT and DELETE are sent once more on
-  // a new one; nothing else is repeated unless `options.retry` says so.
+  // `target`: path and query, percent-encoded (see http/target.h). A response of any status is a
+  // success. kIo: no response came; the message says why (for example, the deadline passed).
+  // kCancelled: Cancel() was called. If the server had closed the kept connection before it sent a
+  // byte, GET, HEAD, PUT and DELETE are sent once more on a new one. Nothing else is repeated
+  // unless `options.retry` says so.
   Result<Response> Call(std::string_view method, std::string_view target,
                         std::string_view body = {}, const CallOptions& options = {});
 
-  // Connects anew and asks for a stream of events; an error also for a status other
-  // than 200, whose message has that of the response. `last_event_id` as the standard
-  // says, "": none.
+  // Opens a new connection and asks for a stream of events. Fails also if the status is not 200,
+  // with the message of the response. `last_event_id` is sent as Last-Event-ID; "": not sent.
   Result<EventReader> OpenEvents(std::string_view target, double deadline_seconds,
                                  std::string_view last_event_id = {});
 
-  // Ends a call that waits, with kCancelled, and every later one. Any thread; does
-  // not block. Event readers that it opened are not cancelled by it.
+  // Makes a waiting call and all later calls fail with kCancelled. May be called from any thread;
+  // does not block. Does not cancel event readers that this client opened.
   void Cancel();
 
  private:

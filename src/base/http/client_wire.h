@@ -18,8 +18,8 @@
 #include "http/transport.h"
 #include "perseus/result.h"
 
-// The blocking side of connections: what a client waits for ends with an answer, a
-// deadline or a cancellation.
+// Blocking connections for clients. Each wait ends with an answer, at a deadline, or by
+// cancellation.
 namespace perseus::http {
 
 using Deadline = std::chrono::steady_clock::time_point;
@@ -27,7 +27,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 // `seconds` from now.
 Deadline DeadlineIn(double seconds);
 
-// Wakes whoever waits. Set() from any thread, for good.
+// Wakes all threads that wait, permanently. Set() may be called from any thread.
 class CancelSignal {
  public:
   static Result<std::unique_ptr<CancelSignal>> Make();
@@ -54,26 +54,26 @@ struct Endpoint {
 Result<Endpoint> ParseEndpoint(std::string_view url);
 
 enum class Waited { kReady, kDeadline, kCancelled };
-// For `events` of poll(2) on a descriptor; -1: for the deadline alone.
+// Waits for `events` of poll(2) on a descriptor; -1: only for the deadline.
 Waited WaitFor(int descriptor, short events, Deadline deadline, const CancelSignal& cancel);
 
 // A connection. One thread at a time.
 class ClientWire {
  public:
-  // `tls` where the endpoint wants it.
+  // `tls`: null unless the endpoint uses TLS.
   static Result<ClientWire> Connect(const Endpoint& endpoint, const TlsContext* tls,
                                     Deadline deadline, const CancelSignal* cancel);
 
-  // Sends a request, as far as the server takes it: one that answers before it read
-  // all is listened to.
+  // Sends a request. Stops early if the server answers before it has read all of it.
   Result<void> Send(std::string_view head, std::string_view body, Deadline deadline);
 
-  // Reads until `parser` has its next step; what it left unread is kept for the next
-  // call. kMore: the other side closed. Fails at the deadline and so on.
+  // Reads until `parser` completes its next step, and keeps the bytes after that for the next call.
+  // kMore: the other side closed the connection. Fails at the deadline, on cancellation, and if the
+  // connection breaks.
   Result<MessageParser::Step> Read(MessageParser* parser, Deadline deadline);
 
-  // After a complete answer: whether the server closed meanwhile, or says more than it
-  // was asked.
+  // After a complete answer: whether the connection cannot be used again, because the server closed
+  // it or sent bytes that do not belong to an answer.
   bool is_stale();
   void set_cancel(const CancelSignal* cancel) { cancel_ = cancel; }
   bool has_received() const { return received_bytes_ > 0; }  // Since the last Send.

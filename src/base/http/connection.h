@@ -26,17 +26,17 @@ namespace perseus::http {
 class Exchange;
 class EventStreamCore;
 
-// One client's connection: reads a request, hands it to a worker, writes the answer,
-// and so on, one request at a time. All is done on the thread of its loop. What waits
-// holds little: no read buffer, no parser, no timer (OnTick looks at `deadline_`).
+// One client's connection. It reads a request, passes it to a worker, writes the answer, and reads
+// the next. All this runs on the thread of its loop. A waiting connection needs little memory: it
+// has no read buffer, parser or timer (OnTick checks `deadline_`).
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   // What is known of a connection when it is accepted.
   struct Origin {
     std::string peer;
-    std::unique_ptr<Response> refusal;  // It is told so and closed. Null: it is welcome.
-    std::shared_ptr<void> held;         // Until it is closed.
-    std::uint64_t stops = 0;            // That there were before it came, at least.
+    std::unique_ptr<Response> refusal;  // Send this and close. Null: the connection is accepted.
+    std::shared_ptr<void> held;         // Kept until the connection is closed.
+    std::uint64_t stops = 0;            // At least this many stops were before it was made.
     std::optional<std::uint32_t> peer_uid;
   };
   Connection(ServerCore* core, IoLoop* loop, std::unique_ptr<Transport> transport, Origin origin);
@@ -46,21 +46,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   boost::asio::io_context& context() { return loop_->context; }
 
-  // Of the loop.
+  // To be called by the loop.
   void Start();
   void OnTick(SteadyClock::time_point now);
   void BeginStop();
-  // There were `stops` of the process until now.
+  // `stops`: how many stops of the process StopDetector has counted.
   void LookAfterStop(std::uint64_t stops);
   void Close();
 
-  // Of an Exchange; without effect unless `serial` is that of the request at work.
+  // To be called by an Exchange. No effect unless `serial` is that of the present request.
   void Answer(std::uint64_t serial, Response response);
   void Park(std::uint64_t serial, SteadyClock::time_point deadline, Response response);
   void StartEvents(std::uint64_t serial, std::shared_ptr<EventStreamCore> stream);
   void SetGone(std::uint64_t serial, std::function<void()> gone);
 
-  // Of an EventStreamCore.
+  // To be called by an EventStreamCore.
   void QueueEvent(std::shared_ptr<const std::string> formatted);
   void EndStream();
   void DropStream();
@@ -70,12 +70,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   enum class State : std::uint8_t {
     kHandshake,
     kHead,       // Waits for a request, or reads its head.
-    kBody,       // Reads its body.
-    kWorking,    // A worker has it, or it is parked.
-    kWriting,    // Its answer is on its way.
-    kStreaming,  // It is answered by events.
-    kLingering,  // All is said; what the client still sends is thrown away for a while,
-                 // as a socket that is closed over unread bytes loses what it wrote.
+    kBody,       // Reads the body of a request.
+    kWorking,    // A worker handles the request, or it is parked.
+    kWriting,    // Writes the answer.
+    kStreaming,  // Answers with events.
+    kLingering,  // The answer is written. Drops what the client still sends for a while: closing a
+                 // socket with unread bytes could destroy the answer on its way.
     kClosed,
   };
   // Bytes of a body in memory, counted for all connections together.
@@ -89,7 +89,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       return *this;
     }
     ~BodyCharge() { Set(0); }
-    bool Set(std::size_t bytes);  // False: too much altogether.
+    bool Set(std::size_t bytes);  // False: over the limit of all connections together.
 
    private:
     ServerCore* core_;
@@ -139,15 +139,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool peer_ended_ = false;
   bool in_consume_ = false;
   SteadyClock::time_point deadline_;
-  std::uint64_t stops_at_empty_;  // There were so many when nothing waited to be read.
+  std::uint64_t stops_at_empty_;  // Count of stops when last no unread input was waiting.
 
   // The request.
-  std::string input_;  // Read, but not consumed.
+  std::string input_;  // Bytes that were read but not parsed yet.
   std::optional<MessageParser> parser_;
   std::unique_ptr<Admission> admission_;
   BodyCharge charge_;
   std::uint64_t serial_ = 0;
-  std::uint64_t stops_before_ = 0;  // It was sent.
+  std::uint64_t stops_before_ = 0;  // Count of stops before the request was sent.
   const Route* route_ = nullptr;
   bool is_head_ = false, is_http_1_1_ = true, keep_alive_ = false;
   std::string method_, path_, token_name_;  // For the log.

@@ -16,13 +16,13 @@ namespace perseus::http {
 // arrive. `retry` fields are skipped: the caller decides when it connects again.
 class EventParser {
  public:
-  // False: one event is longer than 16 MiB; nothing more can be read.
+  // False: an event is longer than 16 MiB; the stream cannot be read any further.
   bool Feed(std::string_view bytes);
 
-  // What `id` is until the server says one.
+  // Sets the id that events have until the server sends one.
   void set_last_id(std::string_view id) { next_.id = id; }
 
-  // Those that are complete; take them from the front.
+  // The complete events; take them from the front.
   std::deque<Event>& events() { return events_; }
 
  private:

@@ -25,7 +25,7 @@ struct EventReader::State {
   std::unique_ptr<CancelSignal> cancel;
   MessageParser parser;
   EventParser events;
-  Deadline heard;  // When something came last.
+  Deadline heard;  // When the last byte arrived.
 };
 
 }  // namespace perseus::http

@@ -21,14 +21,14 @@ class EventStream;
 class EventStreamCore;
 class ServerCore;
 
-// Hands what other threads say about one request to the IO thread of its connection.
-// Thread-safe. Answers 500 when it is dropped without an answer.
+// Passes the answer to one request from other threads to the IO thread of its connection. Answers
+// 500 if it is destroyed without an answer. Thread-safe.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   struct Origin {
     std::uint64_t serial;  // Of the request on its connection.
     int socket;
-    std::uint64_t stops_before;  // Of the process, before it was sent.
+    std::uint64_t stops_before;  // Count of stops of the process before the request was sent.
   };
   Exchange(std::weak_ptr<ServerCore> core, std::weak_ptr<Connection> connection, Origin origin);
   ~Exchange();
@@ -42,8 +42,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   bool alive() const { return alive_.load(std::memory_order_relaxed); }
   bool wanted();
-  // Of the connection: its client went away; it answered by itself. The socket may be closed
-  // after that.
+  // To be called by the connection. MarkGone(): the client has disconnected. MarkAnswered(): the
+  // connection has answered without this object. The socket may be closed after that.
   void MarkGone();
   void MarkAnswered();
 
@@ -58,7 +58,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::atomic<bool> alive_ = true;
 };
 
-// Likewise, of an event stream. What waits for the client is bounded.
+// The same for an event stream. The memory for events that wait for the client is limited.
 class EventStreamCore {
  public:
   EventStreamCore(std::weak_ptr<ServerCore> core, std::weak_ptr<Connection> connection,
@@ -70,7 +70,7 @@ class EventStreamCore {
   void OnGone(std::function<void()> gone);
 
   bool alive() const { return alive_.load(std::memory_order_relaxed); }
-  // Of the connection: the stream ended; `bytes` were sent.
+  // To be called by the connection: the stream has ended; `bytes` were sent.
   void MarkGone() { alive_.store(false, std::memory_order_relaxed); }
   void MarkSent(std::size_t bytes) { queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
 

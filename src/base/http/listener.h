@@ -12,7 +12,7 @@
 
 namespace perseus::http {
 
-// Where a server listens.
+// The address at which a server listens.
 struct ListenAddress {
   std::string host;       // Numeric: "127.0.0.1", "::1". "" for a Unix socket.
   int port = 0;           // 0: the system chooses.
@@ -23,14 +23,14 @@ struct ListenAddress {
 // "127.0.0.1:7787", "[::1]:0", "localhost:7787", "unix:/path".
 Result<ListenAddress> ParseListenAddress(std::string_view text);
 
-// Whether `host` is numeric; `is_local`: of the loopback interface.
+// Whether `host` is a numeric address. `is_local` is set if it is one of the loopback interface.
 bool IsNumericHost(const std::string& host, bool* is_local);
 
-// A socket that listens. Owns the file of a Unix socket, which it removes.
+// A listening socket. Removes the file of a Unix socket when it is destroyed.
 class Listener {
  public:
-  // Replaces the file of a Unix socket that nobody listens on any more. `unix_mode`: of
-  // that file, from the first moment on.
+  // Replaces the file of a Unix socket if no process listens on it. `unix_mode`: the permissions of
+  // that file, which it has from the moment it is made.
   static Result<Listener> Open(const ListenAddress& address, int unix_mode);
   Listener(Listener&& other) noexcept;
   Listener& operator=(Listener&&) = delete;
@@ -38,7 +38,7 @@ class Listener {
 
   int descriptor() const { return socket_.get(); }
   int port() const { return port_; }
-  // Non-blocking; invalid: see errno. `peer` becomes "127.0.0.1:4711" or "unix".
+  // Does not block. Invalid result: see errno. Sets `peer` to "127.0.0.1:4711" or "unix".
   FileDescriptor Accept(std::string* peer) const;
   void Close();
 

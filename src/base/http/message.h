@@ -17,59 +17,58 @@
 // What one request asks and one response says (RFC 9110). Plain values.
 namespace perseus::http {
 
-// What the holder of a token may do; each may do what those before it may.
+// What a token allows. Each role includes the roles before it.
 enum class Role : std::uint8_t { kNone, kRead, kTrain, kOperate };
 
 // "none", "read", "train", "operate".
 std::string_view RoleName(Role role);
 
-// Names as they came; compare with FindHeader.
+// Names as they were received; use FindHeader() to look one up.
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-// The first value of that name in any case of letters; null: there is none.
+// The first value of the header `name`, ignoring case; null: there is none.
 const std::string* FindHeader(const Headers& headers, std::string_view name);
 
-// The jobs that the holder of a token is bound to.
+// The jobs to which a token is bound.
 struct TokenBinding {
   std::vector<std::string> key_prefixes;  // Of client keys.
   std::vector<std::string> jobs;          // Ids.
 
-  bool is_free() const { return key_prefixes.empty() && jobs.empty(); }  // Of all jobs.
+  bool is_free() const { return key_prefixes.empty() && jobs.empty(); }  // Not bound: all jobs.
   bool HasPrefixOf(std::string_view client_key) const;
 };
 
 struct Request {
   std::string method;  // "GET"; a HEAD request comes as "GET".
   std::string path;    // Percent-decoded, without the query: "/api/v1/jobs/j-1".
-  // Percent-decoded, '+' read as a space. Each name once: a name that is given
-  // twice never reaches a handler.
+  // Percent-decoded, with '+' as a space. Requests with the same name twice are refused.
   std::map<std::string, std::string> query;
   Headers headers;
   std::string body;
-  Role role = Role::kNone;  // kOperate for everyone where the server has no tokens.
-  std::string token_name;   // Who: the name beside the token in the token file; "" without one.
-  TokenBinding binding;     // Of that token.
-  std::string peer;         // "127.0.0.1:40112", "[::1]:40112" or "unix".
-  std::optional<std::uint32_t> peer_uid;  // Whose process connected; of Unix sockets.
+  Role role = Role::kNone;                // kOperate if the server has no tokens.
+  std::string token_name;                 // The token's name in the token file; "": no token.
+  TokenBinding binding;                   // The jobs to which the token is bound.
+  std::string peer;                       // "127.0.0.1:40112", "[::1]:40112" or "unix".
+  std::optional<std::uint32_t> peer_uid;  // The user of the client's process; Unix sockets only.
 };
 
 struct Response {
   int status = 200;
-  std::string content_type = "application/json";  // "": none is said.
+  std::string content_type = "application/json";  // "": the header is left out.
   // Null: no body.
   std::shared_ptr<const std::string> body;
-  // Behind the body where it is set (with a body alone): what many answers share, so that
-  // thousands of them cost one copy. Not set by the client.
+  // If set, it is sent after the body, which must then be set, too. Many answers can share it, so
+  // that thousands of them need one copy. The client does not set it.
   std::shared_ptr<const std::string> tail;
-  // Besides Content-Type, Content-Length, Date and Connection, which the engine
-  // writes. Control characters in them become spaces.
+  // Headers except Content-Type, Content-Length, Date and Connection, which the server adds.
+  // Control characters in them become spaces.
   Headers headers;
 };
 
 Response JsonResponse(int status, std::string body,
                       std::shared_ptr<const std::string> tail = nullptr);
 
-// Of body and tail together.
+// Size of body and tail together.
 std::size_t BodySize(const Response& response);
 
 // The one form of an error: {"error":{"code":"not_found","message":"...",
@@ -78,13 +77,13 @@ std::size_t BodySize(const Response& response);
 Response ErrorResponse(int status, std::string_view code, std::string_view message,
                        std::string_view field = {});
 
-// 503 with Retry-After: a second from now it may be better.
+// 503 with Retry-After: 1 (second).
 Response TryAgainResponse(std::string_view message);
 
 // "not_found" for 404, and so on: the `code` that fits a status of 400 or above.
 std::string_view ErrorCodeOf(int status);
 
-// "Not Found"; "" for one that nobody knows.
+// "Not Found" for 404; "" for unknown statuses.
 std::string_view ReasonPhrase(int status);
 
 }  // namespace perseus::http

@@ -22,8 +22,8 @@ struct MessageHead {
   std::string method, target;  // Of a request; the target as it came.
   int status = 0;              // Of a response.
   bool is_http_1_1 = false;
-  bool keep_alive = false;  // What the message says of its connection.
-  bool has_body = false;    // One that is not empty is announced.
+  bool keep_alive = false;  // Whether the message asks to keep the connection.
+  bool has_body = false;    // Whether the head announces a body that is not empty.
   std::optional<std::uint64_t> content_length;
   Headers headers;
 };
@@ -34,9 +34,9 @@ struct MessageHead {
 class MessageParser {
  public:
   enum class Step {
-    kMore,    // All that could be read was; give the rest again, with what follows it.
-    kHead,    // The head is complete: once a message.
-    kDone,    // So is the message.
+    kMore,    // More bytes are needed. Pass the unconsumed bytes again, followed by new ones.
+    kHead,    // The head is complete. Returned once per message.
+    kDone,    // The message is complete.
     kFailed,  // See failure(); the connection cannot be used any more.
   };
   struct Fed {
@@ -48,19 +48,19 @@ class MessageParser {
     std::string message;
   };
 
-  // `max_head_bytes` bounds start line and headers, and what is kept of a chunk's
-  // header and of trailers.
+  // `max_head_bytes`: limit for start line and headers, and also for a chunk's header and trailers.
   MessageParser(MessageKind kind, std::size_t max_head_bytes);
   MessageParser(MessageParser&&) noexcept;
   MessageParser& operator=(MessageParser&&) noexcept;
   ~MessageParser();
 
-  // Reads as far as the next step. Not after kDone or kFailed.
+  // Parses up to the next step. Must not be called after kDone or kFailed.
   Fed Feed(std::string_view bytes);
-  // The sender closed: false where the message is not complete then.
+  // The sender has closed the connection. False: the message is incomplete.
   bool FeedEnd();
 
-  // Fails (413) where the body becomes longer. Without a call nothing is read of it.
+  // Allows a body of up to `max_bytes`; longer ones fail with 413. Until this is called, no part of
+  // the body is read.
   void AllowBody(std::size_t max_bytes);
 
   bool has_started() const;  // A byte was read.

@@ -12,13 +12,13 @@
 
 namespace perseus::http {
 
-// How the end of a body is told.
+// How the end of a body is marked.
 enum class BodyFraming : std::uint8_t { kLength, kChunked, kUntilClose };
 
 struct ResponseFraming {
   BodyFraming body = BodyFraming::kLength;
   bool keep_alive = true;
-  bool is_http_1_1 = true;  // The request was.
+  bool is_http_1_1 = true;  // Version of the request.
 };
 
 // Whether a response of this status may have a body.

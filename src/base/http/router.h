@@ -14,11 +14,11 @@
 
 namespace perseus::http {
 
-// What a method and a path lead to.
+// The result of a look-up of method and path.
 struct RouteMatch {
   const Route* route = nullptr;  // Null: see `allow`.
   std::vector<std::string> parameters;
-  // Where the path is known, but not with this method: "GET, HEAD, POST". Else "".
+  // If the path exists but not with this method, the allowed methods: "GET, HEAD, POST". Else "".
   std::string allow;
 };
 
@@ -26,15 +26,15 @@ struct RouteMatch {
 // thread-safe.
 class Router {
  public:
-  // kInvalidInput: a pattern that is malformed, or two routes for the same requests.
+  // kInvalidInput: a pattern is malformed, or two routes match the same requests.
   static Result<Router> Make(std::vector<Route> routes);
 
   RouteMatch Match(std::string_view method, const std::vector<std::string>& segments) const;
 
  private:
   struct Segment {
-    bool is_parameter = false;  // Any segment that is not empty.
-    std::string text;           // Of a fixed one.
+    bool is_parameter = false;  // Matches any segment that is not empty.
+    std::string text;           // Of a fixed segment.
     bool operator==(const Segment&) const = default;
   };
   struct Entry {
@@ -44,7 +44,7 @@ class Router {
   static std::optional<std::vector<Segment>> ParsePattern(std::string_view pattern);
   static bool Fits(const std::vector<Segment>& pattern, const std::vector<std::string>& segments);
 
-  std::vector<Entry> entries_;  // Those with fixed segments further left come first.
+  std::vector<Entry> entries_;  // Routes whose fixed segments are further left come first.
 };
 
 }  // namespace perseus::http

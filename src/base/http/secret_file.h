@@ -11,10 +11,10 @@
 
 namespace perseus::http {
 
-// Reads a file that holds a secret, and refuses one that others than its owner and
-// group may read, or others than its owner may write. `what` begins the sentence:
-// "The token file". (The group may read, as systemd's credentials and files of
-// root:perseus with mode 0640 need.)
+// Reads a file that holds a secret. Refuses a file that users other than its owner and group may
+// read, or that users other than its owner may write. (Group access is needed for systemd's
+// credentials and for files of root:perseus with mode 0640.) Messages begin with `what`: "The token
+// file".
 Result<std::string> ReadSecretFile(const std::string& path, const std::string& what,
                                    std::size_t max_bytes);
 

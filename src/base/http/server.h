@@ -16,20 +16,18 @@
 #include "http/message.h"
 #include "perseus/result.h"
 
-// An HTTP/1.1 server that knows nothing of jobs: routes, roles, TLS, limits, long
-// polls, server-sent events. Reading and writing is done by a few threads and never
-// blocks; handlers run on a pool of workers and may block for a short while (a
-// database). A request that waits for news holds no thread. docs/reference/http.md has the
-// limits and what they defend against.
+// An HTTP/1.1 server that knows nothing of jobs. It has routes, roles, TLS, limits, long polls and
+// server-sent events. A few IO threads read and write and never block. Handlers run on a pool of
+// worker threads and may block for a short time (for a database). A request that waits for news
+// occupies no thread. docs/reference/http.md explains the limits.
 namespace perseus::http {
 
 class Exchange;         // One request and its answer; private to the engine.
 class EventStreamCore;  // Likewise, of a stream.
 class ServerCore;
 
-// Server-sent events (the HTML standard, 9.2) to one client. Thread-safe. The
-// stream ends, as it should for a client that reconnects, when the last pointer to
-// it is dropped, on Close() and when the server stops.
+// Server-sent events (the HTML standard, 9.2) to one client. The stream ends when the last pointer
+// to it is destroyed, on Close(), and when the server stops; clients then reconnect. Thread-safe.
 class EventStream {
  public:
   explicit EventStream(std::shared_ptr<EventStreamCore> core);
@@ -37,14 +35,14 @@ class EventStream {
   EventStream(const EventStream&) = delete;
   EventStream& operator=(const EventStream&) = delete;
 
-  // Queues one event; never blocks. False: the client is gone, or was dropped just
-  // now as it reads too slowly (more than ServerOptions::max_stream_bytes wait).
+  // Queues one event; never blocks. False: the client has disconnected, or the server now closes
+  // the stream because the client reads too slowly (over ServerOptions::max_stream_bytes waiting).
   bool Send(std::string_view event_name, std::string_view data, std::string_view id = {});
 
-  // Likewise, what Format() made: one text for many listeners.
+  // The same for a text that Format() made, which many streams can share.
   bool Send(std::shared_ptr<const std::string> formatted);
-  // Likewise, an event that the stream begins with. The client may lag behind by all of these and
-  // max_stream_bytes more: it has had no time to read them.
+  // The same for an event at the beginning of the stream. These events do not count for
+  // max_stream_bytes, because the client has had no time to read them.
   bool SendFirst(std::string_view event_name, std::string_view data, std::string_view id = {});
   // Line ends in `data` are kept; those in `event_name` and `id` become spaces.
   static std::string Format(std::string_view event_name, std::string_view data,
@@ -59,50 +57,48 @@ class EventStream {
   std::shared_ptr<EventStreamCore> core_;
 };
 
-// Answers one request, once, from any thread, now or (for a long poll) later. A
-// handle: copies answer the same request. When the last copy is dropped without
-// an answer, the client gets 500. Nothing here blocks or calls back into the
-// caller, so all may be called under the caller's locks.
+// Answers one request, from any thread, at once or (for a long poll) later. Copies answer the same
+// request. If the last copy is destroyed without an answer, the client gets 500. No function blocks
+// or calls back into the caller, so callers may hold locks.
 class Responder {
  public:
   explicit Responder(std::shared_ptr<Exchange> exchange);
 
-  // The first answer counts. False: another one was first, or the client is gone.
+  // Only the first answer is sent. False: there was one before, or the client has disconnected.
   bool Send(Response response) const;  // NOLINT(performance-unnecessary-value-param)
 
-  // Parks the request: this is the answer if none comes within `seconds` (to a
-  // quarter of a second), and at once when the server stops. A parked request costs
-  // no thread and no timer; see docs/reference/http.md for its memory. Called again, the last
-  // call counts. Keep a copy of the responder, or the request is not parked but dropped.
+  // Parks the request: `response` is sent if there is no other answer within `seconds` (accurate to
+  // a quarter of a second), and at once if the server stops. A parked request needs no thread and
+  // no timer; docs/reference/http.md has its memory. If called again, the last call counts. Keep a
+  // copy of the responder; without one the client gets 500.
   void AnswerAfter(double seconds, Response response) const;
 
-  // Answers 200 with a stream of events. Null: answered before, or the client is gone.
-  // Idle streams carry a comment every ServerOptions::heartbeat_seconds.
+  // Answers 200 with a stream of events. Null: it was answered before, or the client has
+  // disconnected. An idle stream sends a comment every ServerOptions::heartbeat_seconds.
   std::shared_ptr<EventStream> StartEvents() const;
 
-  // False once it is known that the client is gone.
+  // False once it is known that the client has disconnected.
   bool alive() const;
 
-  // Whether a change that was asked for should still be made; to be asked right before it
-  // is. False: the client closed its connection (or just its sending side: they look the
-  // same), it was answered, or this process was stopped after the request was sent, so that
-  // the client may long have given up. Thread-safe; asks the system, which takes a microsecond.
+  // Whether a requested change should still be made. Call it right before the change. False: the
+  // client closed its connection or its sending side, the request was answered, or this process was
+  // stopped (SIGSTOP) after the request was sent, so that the client may have given up. Makes a
+  // system call, which takes a microsecond. Thread-safe.
   bool wanted() const;
 
-  // Calls `gone` once, on a worker, when the client goes away before it was answered,
-  // at any time after this call; not after an answer. One function a request: a later
-  // one replaces it.
+  // Calls `gone` once, on a worker, if the client disconnects before it is answered. A request has
+  // one such function; a later call replaces it.
   void OnGone(std::function<void()> gone) const;
 
  private:
   std::shared_ptr<Exchange> exchange_;
 };
 
-// Called on a worker; several at a time. A change (any method but GET) that was sent before
-// this process was stopped for a while does not come: it is answered 503. `request` and
-// `parameters` live until it returns. `parameters` are what stands for the {names} of the pattern,
-// in order, percent-decoded: valid UTF-8, never empty, without '/' and control characters, never
-// "." or "..". An exception becomes a 500.
+// Handles a request. Called on worker threads, several at a time. `request` and `parameters` live
+// until it returns. `parameters` has the values for the {names} of the pattern, in order and
+// percent-decoded: valid UTF-8, never empty, never "." or "..", without '/' and control characters.
+// An exception gives 500. If this process was stopped (SIGSTOP) after a client sent a change (any
+// method but GET), the handler is not called and the client gets 503.
 using Handler = std::function<void(
     const Request& request, const std::vector<std::string>& parameters, Responder responder)>;
 
@@ -111,24 +107,24 @@ struct Route {
   std::string pattern;             // "/api/v1/jobs/{id}/plan"; fixed segments win over {names}.
   Role at_least = Role::kOperate;  // kNone: without a token.
   std::optional<std::size_t> max_body_bytes;  // None: ServerOptions::max_body_bytes.
-  // The answer may take long: a client that closes its sending side is taken to be gone.
+  // The answer may take long. A client that closes its sending side then counts as disconnected.
   bool long_poll = false;
   Handler handle;
-  // Runs on the IO thread instead, ahead of requests that wait for a worker; must not
-  // block at all. For a health check: a busy server is alive.
+  // The handler runs on the IO thread, before requests that wait for a worker, and must not block.
+  // For health checks, which must succeed on a busy server.
   bool is_instant = false;
-  // The handler keeps tokens that are bound to jobs to theirs; others are not let in.
+  // The handler itself checks tokens that are bound to jobs. Without this, such tokens are refused.
   bool takes_bound_tokens = false;
 };
 
-// One answered request, for a log. `path` is as it was asked (percent-encoded, cut to
-// 200 bytes), `pattern` that of its route ("" where none fits), `seconds` from the
-// request's last byte to the answer's.
+// One answered request, for a log. `path`: as requested (percent-encoded, cut to 200 bytes).
+// `pattern`: that of the route; "" if there is none. `seconds`: from the last byte of the request
+// to the last byte of the answer.
 struct AccessRecord {
   std::string_view peer, method, path, pattern, token_name;
   int status = 0;
   std::uint64_t request_bytes = 0;   // Of the body.
-  std::uint64_t response_bytes = 0;  // Head and body, as far as they were sent.
+  std::uint64_t response_bytes = 0;  // Head and body, as many bytes as were sent.
   double seconds = 0;
 };
 
@@ -136,45 +132,47 @@ struct ServerOptions {
   // "127.0.0.1:7787", "[::1]:0" (a port that the system chooses), "localhost:7787",
   // "0.0.0.0:7787" or "unix:/run/perseus/server.sock".
   std::string listen = "127.0.0.1:7787";
-  // Of a Unix socket: the mode of its file, and who may connect. `admit_peer` is asked
-  // on an IO thread about each socket that was accepted, and must not block. What it
-  // returns is kept as long as the connection, so that it can count. Its error refuses:
-  // the first request is answered with that sentence (kDenied: 403, others: 503). Null:
-  // whoever may open the file.
+  // For a Unix socket: the permissions of its file, and a function that decides who may connect.
+  // `admit_peer` is called on an IO thread for each accepted socket and must not block. The server
+  // keeps its result as long as the connection lives, so that admit_peer can count connections. If
+  // it returns an error, the first request is answered with that message (kDenied: 403, others:
+  // 503). Null: the file's permissions decide.
   int unix_mode = 0600;
   std::function<Result<std::shared_ptr<void>>(int socket)> admit_peer;
   std::string token_file;  // "": no tokens; only for loopback and Unix sockets.
   std::string tls_certificate_file, tls_key_file;  // PEM; both or none.
 
-  // Limits. What is over one is answered with a sentence, or dropped.
+  // Limits. A request over a limit gets the given status, or its connection is closed.
   std::size_t max_connections = 12000;       // Beyond: 503 and closed.
   std::size_t max_header_bytes = 16 << 10;   // 431.
   std::size_t max_body_bytes = 1 << 20;      // 413; Route::max_body_bytes overrides it.
-  std::size_t max_bodies_bytes = 128 << 20;  // Of all bodies in memory: 503 beyond.
-  std::size_t max_stream_bytes = 256 << 10;  // That wait for one listener.
+  std::size_t max_bodies_bytes = 128 << 20;  // Of all request bodies in memory. Beyond: 503.
+  std::size_t max_stream_bytes = 256 << 10;  // Of events that wait for one client.
   double idle_seconds = 75;                  // Between requests on one connection.
-  // For the first byte of a connection's first request; from the first byte of a request to
-  // its headers' end; for TLS' handshake.
+  // Limits each of: the wait for the first byte of a new connection, the time from the first byte
+  // of a request to the end of its headers, and the TLS handshake.
   double header_seconds = 10;
-  double body_seconds = 30;                       // For the body.
-  double write_seconds = 30;                      // For the client to take a response, or an event;
-  double min_write_bytes_per_second = 128 << 10;  // plus its bytes at this speed.
-  double heartbeat_seconds = 15;                  // Of event streams.
+  double body_seconds = 30;  // For receiving a body.
+  // A client must take a response or an event within write_seconds, plus the time that its bytes
+  // take at this rate.
+  double write_seconds = 30;
+  double min_write_bytes_per_second = 128 << 10;
+  double heartbeat_seconds = 15;  // Of event streams.
 
-  // Not empty: until SetRoutes(), a path without a route is answered 503 with this sentence.
+  // If not empty: until SetRoutes() is called, unknown paths are answered 503 with this sentence.
   std::string starting;
 
   int io_threads = 1;
   int worker_threads = 4;
 
-  // Called on IO threads, several at a time where io_threads is above 1: must not block.
+  // Called on IO threads, several at a time if io_threads > 1. Must not block.
   std::function<void(const AccessRecord&)> on_access;
-  // For the log: one sentence on a handler that threw, on connections that the system
-  // refuses, and so on. From any thread, at most a few a second.
+  // For the log: gets one sentence about a handler that threw, connections that the system refuses,
+  // and so on. Called from any thread, at most a few times a second.
   std::function<void(const std::string& sentence)> on_problem;
 };
 
-// Since the start, but for those that say "now".
+// Counts since the start, except those that end with `_now`.
 struct Counters {
   std::uint64_t connections_now = 0, parked_now = 0, streams_now = 0;
   std::uint64_t queued_now = 0;      // Requests that wait for a worker.
@@ -182,21 +180,20 @@ struct Counters {
   std::uint64_t accepted = 0, refused_connections = 0;
   std::uint64_t requests = 0, status_2xx = 0, status_3xx = 0, status_4xx = 0, status_5xx = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
-  std::uint64_t timed_out = 0;        // Closed as too slow in sending or reading.
-  std::uint64_t dropped_streams = 0;  // Listeners that read too slowly.
+  std::uint64_t timed_out = 0;        // Connections closed because the client was too slow.
+  std::uint64_t dropped_streams = 0;  // Streams closed because the client read too slowly.
   std::uint64_t failed_handshakes = 0;
-  std::uint64_t outdated = 0;  // Changes refused as they were asked for before a stop.
+  std::uint64_t outdated = 0;  // Changes refused because the process was stopped meanwhile.
 };
 
-// Thread-safe, but for Serve() and the destructor. It raises the soft limit of open
-// files (RLIMIT_NOFILE) as far as max_connections needs it and the hard limit allows.
+// The server. It raises the soft limit of open files (RLIMIT_NOFILE) as far as max_connections
+// requires and the hard limit allows. Thread-safe, except Serve() and the destructor.
 class Server {
  public:
-  // Checks options, files and routes, and listens: connections wait in the system's
-  // queue until Serve(). Refuses, with a sentence that says what to set, an address
-  // that others can reach without TLS and tokens.
+  // Checks options, files and routes, and starts to listen. Connections wait in the system's queue
+  // until Serve(). Refuses an address that other machines can reach if TLS or tokens are missing.
   static Result<std::unique_ptr<Server>> Open(ServerOptions options, std::vector<Route> routes);
-  // As Stop(0).
+  // Calls Stop(0).
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -204,29 +201,27 @@ class Server {
   // Starts to answer; returns at once. Call it once.
   void Serve();
 
-  // Answers with these routes from now on. A request that was found to be another route's
-  // goes there.
+  // Replaces the routes. Requests that were already matched to an old route still go there.
   Result<void> SetRoutes(std::vector<Route> routes);
 
   int port() const;         // 0 for a Unix socket.
   std::string url() const;  // "http://127.0.0.1:40112", "unix:/run/...": for ClientOptions.
-  // As asked for, or fewer where the limit of open files allows no more.
+  // As in the options, or less if the limit of open files is too low.
   std::size_t max_connections() const;
 
-  // Reads the token file and the certificate again, as on SIGHUP. On an error all
-  // stays as it was. Connections and streams that are open are kept.
+  // Reads the token file and the certificate again (for SIGHUP). On an error the old ones stay in
+  // use. Open connections and streams are kept.
   Result<void> Reload();
 
-  // Takes no more connections; those that are open go on.
+  // Accepts no more connections; open ones continue.
   void StopAccepting();
-  // Answers parked requests with AnswerAfter's answer, ends streams, closes idle
-  // connections, waits up to `grace_seconds` for requests that run and answers that are
-  // on their way, then closes what is left and joins all threads (a handler that still
-  // runs is waited for). Not from a handler. Later calls do nothing.
+  // Answers parked requests with the response of AnswerAfter(), ends streams, closes idle
+  // connections, and waits up to `grace_seconds` for running requests and answers. Then closes the
+  // remaining connections and joins all threads; that waits for running handlers. Must not be
+  // called from a handler. Later calls do nothing.
   void Stop(double grace_seconds);
 
-  // Runs `f` on a worker, soon or after `seconds`. What is still waiting at Stop()
-  // is dropped.
+  // Runs `f` on a worker, soon or after `seconds`. Stop() drops functions that still wait.
   void Post(std::function<void()> f);
   void After(double seconds, std::function<void()> f);
 

@@ -34,17 +34,17 @@ namespace perseus::http {
 class Connection;
 using SteadyClock = std::chrono::steady_clock;
 
-// Connections closed by nothing but time are looked at this often.
+// How often the deadlines of connections are checked.
 inline constexpr std::chrono::milliseconds kTick{250};
-// Connections that are open at once to be told that they are not welcome.
+// How many refused connections may be open at once to receive their refusal.
 inline constexpr std::size_t kRefusalSlots = 64;
 
-// One IO thread and the connections that are its own: what they do, they do on it, so
-// they need no locks. Other threads hand work over with boost::asio::post(context, ...).
+// One IO thread and its connections. Connections run only on this thread, so they need no locks.
+// Other threads pass work to it with boost::asio::post(context, ...).
 struct IoLoop {
   IoLoop();
 
-  // Of the thread alone.
+  // For the thread only.
   const std::string& Date();
 
   boost::asio::io_context context{1};
@@ -52,7 +52,7 @@ struct IoLoop {
   boost::asio::steady_timer tick;
   std::thread thread;
   std::vector<std::shared_ptr<Connection>> connections;
-  std::vector<char> scratch;  // What is read lands here: one for all connections.
+  std::vector<char> scratch;  // The read buffer of all connections of this thread.
   std::uint64_t stops_seen = 0;
 
  private:
@@ -60,9 +60,9 @@ struct IoLoop {
   std::time_t date_time_ = 0;
 };
 
-// As Counters, as they are counted.
+// The running counts behind Counters.
 struct AtomicCounters {
-  std::atomic<std::uint64_t> connections_now = 0;  // With those that are refused.
+  std::atomic<std::uint64_t> connections_now = 0;  // Includes refused connections.
   std::atomic<std::uint64_t> refused_now = 0;
   std::atomic<std::uint64_t> parked_now = 0, streams_now = 0;
   std::atomic<std::uint64_t> body_bytes_now = 0;
@@ -76,11 +76,11 @@ struct AtomicCounters {
   void CountStatus(int status);
 };
 
-// What all connections of a server share. Responders may outlive the server, and hold
-// it weakly.
+// The state that all connections of a server share. Responders may outlive the server, so they hold
+// a weak pointer to it.
 class ServerCore : public std::enable_shared_from_this<ServerCore> {
  public:
-  // `listens_on` with the port that the system chose.
+  // `listens_on` has the port that the system chose.
   ServerCore(ServerOptions given, Router routes, Listener listener, ListenAddress listens_on);
   ~ServerCore();
 
@@ -92,9 +92,9 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   Counters Snapshot() const;
 
   void SetRouter(Router router);
-  // Lives as long as this, also once there is another.
+  // The router in use. It lives as long as this object, even after SetRouter().
   const Router& router() const { return *router_.load(std::memory_order_acquire); }
-  // What a path without a route is answered; "" once all routes are known.
+  // See ServerOptions::starting; "" after SetRouter().
   std::string_view starting() const;
 
   std::shared_ptr<const TokenSet> tokens() const;
@@ -113,7 +113,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void AcceptMore();
   void WaitToAccept();
   void PauseAccepting(int error);
-  // Null: it is welcome, and `held` is what is to be kept as long as it is.
+  // Decides about a new connection. Null: it is accepted, and `held` must be kept as long as it is
+  // open. Else the refusal.
   std::unique_ptr<Response> Judge(int socket, const std::string& peer, std::shared_ptr<void>* held);
   void Welcome(FileDescriptor socket, std::string peer);
   void Tick(IoLoop* loop);
@@ -132,12 +133,12 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   std::atomic<bool> stopping_ = false;
   std::once_flag stopped_;
   std::vector<std::unique_ptr<IoLoop>> loops_;
-  // Of the first loop's thread.
+  // Used only by the first loop's thread.
   std::optional<Listener> listener_;
   std::optional<boost::asio::posix::stream_descriptor> accepting_;
   std::optional<boost::asio::steady_timer> accept_pause_;
   std::size_t next_loop_ = 0;
-  // How many stops there had been when nobody waited to be accepted.
+  // Count of stops when last no connection was waiting to be accepted.
   std::uint64_t stops_at_accept_ = 0;
 };
 

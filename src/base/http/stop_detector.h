@@ -13,16 +13,16 @@
 
 namespace perseus::http {
 
-// Notices that this process did not run for a while: SIGSTOP, a machine that stalled or was
-// asleep. What was asked before such a stop may be long forgotten by who asked. A thread
-// notes the time several times a second; a gap between two notes is a stop. Thread-safe,
-// but for Start() and Stop().
+// Detects stops: times in which this process did not run because of SIGSTOP, or because the machine
+// stalled or slept. After a stop, clients may have given up on requests that they sent before it. A
+// thread notes the time several times a second; a gap between two notes is a stop. Thread-safe,
+// except Start() and Stop().
 class StopDetector {
  public:
-  // Shorter ones are not told from a machine that is busy.
+  // Shorter gaps do not count: they also occur on a busy machine.
   static constexpr std::int64_t kShortestNs = 2'000'000'000;
 
-  // Goes on while the process, or the machine, does not.
+  // Advances also while the process is stopped or the machine sleeps.
   static std::int64_t BootTimeNs();
 
   explicit StopDetector(std::function<std::int64_t()> now_ns = BootTimeNs);
@@ -33,12 +33,12 @@ class StopDetector {
   void Start();
   void Stop();
 
-  // How many stops there were until now, also where the thread has not run since.
+  // Number of stops until now, including one that the thread has not noticed yet.
   std::uint64_t Count();
-  // Of the latest stop.
+  // Length of the latest stop.
   double last_seconds() const { return 1e-9 * static_cast<double>(last_ns_.load()); }
 
-  // What the thread does.
+  // Notes the time; the thread calls this.
   void Beat();
 
  private:

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-// Small questions about header texts, which know ASCII alone.
+// Helpers for header texts. They treat only ASCII letters as letters.
 namespace perseus::http {
 
 bool SameIgnoringCase(std::string_view a, std::string_view b);

@@ -16,13 +16,13 @@ struct ssl_ctx_st;
 
 namespace perseus::http {
 
-// What TLS connections of one side share: TLS 1.2 or later by OpenSSL. A handle,
-// immutable once made, so thread-safe; connections outlive it.
+// The TLS settings that connections of a server or client share: TLS 1.2 or later, by OpenSSL.
+// Immutable, so thread-safe. Connections may outlive it.
 class TlsContext {
  public:
-  // PEM files: the certificate with its chain, and its key, which only its owner and
-  // group may read. Refuses a key that does not belong to the certificate, needs a
-  // passphrase, and a certificate that is not valid today.
+  // Loads PEM files: the certificate with its chain, and its key, which only owner and group may
+  // read. Refuses a key that does not fit the certificate or needs a passphrase, and a certificate
+  // that is not valid today.
   static Result<TlsContext> ForServer(const std::string& certificate_file,
                                       const std::string& key_file);
   // "": the system's certificates.
@@ -30,7 +30,7 @@ class TlsContext {
 
   // Null: out of memory.
   std::unique_ptr<Transport> Accept(FileDescriptor socket) const;
-  // The handshake fails unless the certificate is `host`'s, a name or an IP address.
+  // The handshake fails unless the server's certificate is for `host`, a name or an IP address.
   std::unique_ptr<Transport> Connect(FileDescriptor socket, const std::string& host) const;
 
  private:

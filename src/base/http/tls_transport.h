@@ -16,8 +16,8 @@
 
 namespace perseus::http {
 
-// A socket under TLS. OpenSSL reads and writes the socket directly, so that nothing
-// is buffered twice.
+// A socket with TLS. OpenSSL reads and writes the socket directly, so that data is buffered only
+// once.
 class TlsTransport final : public Transport {
  public:
   // Null: out of memory.
@@ -37,7 +37,7 @@ class TlsTransport final : public Transport {
 
  private:
   TlsTransport(SSL* ssl, FileDescriptor socket);
-  // What a call of OpenSSL came to; `result` is what it returned.
+  // Converts the return value `result` of a call of OpenSSL.
   IoResult Outcome(int result, std::size_t bytes);
 
   FileDescriptor socket_;

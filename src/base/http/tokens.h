@@ -15,8 +15,8 @@
 
 namespace perseus::http {
 
-// Who may do what. Immutable, so thread-safe. Tokens themselves are not kept, only
-// their SHA-256.
+// The tokens of a server and what they allow. Keeps only the SHA-256 of tokens. Immutable, so
+// thread-safe.
 class TokenSet {
  public:
   struct Holder {
@@ -34,7 +34,7 @@ class TokenSet {
   static Result<TokenSet> Parse(std::string_view text, const std::string& source);
   static Result<TokenSet> Load(const std::string& path);
 
-  // Takes the same time whatever of a token is right.
+  // Takes the same time for every token, so that timing does not reveal parts of valid ones.
   std::optional<Holder> Find(std::string_view token) const;
 
  private:

@@ -16,27 +16,27 @@ namespace perseus::http {
 
 struct IoResult {
   enum class What : std::uint8_t {
-    kDone,       // `bytes` were moved, at least one.
-    kWantRead,   // Nothing now: try again once the socket can be read...
-    kWantWrite,  // ...or written.
-    kEnd,        // The other side closed in order.
+    kDone,       // `bytes` (at least one) were read or written.
+    kWantRead,   // Nothing was possible. Try again when the socket is readable.
+    kWantWrite,  // Nothing was possible. Try again when the socket is writable.
+    kEnd,        // The other side closed the connection properly.
     kBroken,     // See failure().
   };
   What what = What::kDone;
   std::size_t bytes = 0;
 };
 
-// A connected socket that never blocks, plain or under TLS. It keeps no buffers of its
-// own, so that a connection that waits costs little. Raises no SIGPIPE. Not thread-safe.
+// A connected non-blocking socket, with or without TLS. It has no buffers of its own, so that a
+// waiting connection needs little memory. Raises no SIGPIPE. Not thread-safe.
 class Transport {
  public:
   virtual ~Transport() = default;
-  // kDone (with 0 bytes) once data can be moved.
+  // kDone (with 0 bytes): the handshake is complete.
   virtual IoResult Handshake() = 0;
   virtual IoResult Read(char* buffer, std::size_t size) = 0;
-  // As much of `first`, then of `second`, as is taken now. Call it again with what is left.
+  // Writes as much of `first`, then of `second`, as possible now. Call it again with the rest.
   virtual IoResult Write(std::string_view first, std::string_view second) = 0;
-  // Tells the other side that nothing more comes; it is not waited for.
+  // Tells the other side that no more data will come. Does not wait.
   virtual void EndWrite() = 0;
   virtual int descriptor() const = 0;
   // Why it is broken: "Connection reset by peer".
@@ -45,10 +45,10 @@ class Transport {
 
 // Whether the socket can be read (or accepted from) now.
 bool HasInput(int socket);
-// Whether the other side closed its sending side, or all, also behind bytes that nobody read.
+// Whether the other side has closed its sending side or the connection, even if unread bytes wait.
 bool IsClosedByPeer(int socket);
 
-// `socket` has to be non-blocking, and is owned.
+// `socket` must be non-blocking.
 std::unique_ptr<Transport> PlainTransport(FileDescriptor socket);
 
 }  // namespace perseus::http

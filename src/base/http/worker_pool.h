@@ -15,21 +15,21 @@
 
 namespace perseus::http {
 
-// A thread that takes no signals: they belong to the program's own threads.
+// Starts a thread that blocks all signals, so that the program's other threads receive them.
 std::thread QuietThread(std::function<void()> run);
 
 // Runs functions in the order in which they came, several at a time. Thread-safe.
 class WorkerPool {
  public:
   explicit WorkerPool(int threads);
-  ~WorkerPool();  // As Stop().
+  ~WorkerPool();  // Calls Stop().
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   // Never blocks. After Stop() `f` is dropped. `f` must not throw.
   void Post(std::function<void()> f);
 
-  // Drops what waits and joins those that run. Not from one of them.
+  // Drops waiting functions and waits for running ones. Must not be called from one of them.
   void Stop();
 
   std::size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
