@@ -13,10 +13,9 @@
 
 namespace perseus::client {
 
-// A device::Driver whose GPUs are those of a node's agent. The first clock that
-// is set takes the GPU's lease, which lasts as long as this driver; should this
-// process die in any way, the agent gives the clock back. A clock call waits for
-// the agent's answer (10 s at most).
+// A device::Driver for the GPUs of a node's agent. The first clock call for a GPU takes its lease,
+// which this driver keeps as long as it lives. If this process dies in any way, the agent gives the
+// clock back. A clock call waits for the agent's answer (10 s at most).
 //
 // Thread-safe; calls wait for each other. Errors: kIo (no agent, no answer,
 // connection lost: the next call connects anew, within 2 s), kDenied (somebody else has
@@ -24,15 +23,15 @@ namespace perseus::client {
 // away, calls fail with kDenied: it is not taken again.
 class AgentDriver : public device::Driver {
  public:
-  // `socket`: "/run/perseus/agent.sock". `name`: who asks, for people.
+  // `socket`: "/run/perseus/agent.sock". `name`: a name of this client, for people.
   static Result<std::unique_ptr<AgentDriver>> Connect(const std::string& socket,
                                                       const std::string& name);
 
-  // After so long without any call the agent takes the clock back; 0: never.
+  // If this client makes no call for so long, the agent gives the clock back; 0: never.
   virtual double max_silence_seconds() const = 0;
-  // How often the connection was lost, and the lease and the clock with it.
+  // How often the connection was lost. Each time, lease and clock were lost, too.
   virtual std::uint64_t losses() const = 0;
-  virtual Result<void> Renew() = 0;  // Says that this process is alive.
+  virtual Result<void> Renew() = 0;  // Tells the agent that this process is alive.
 };
 
 }  // namespace perseus::client

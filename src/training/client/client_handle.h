@@ -17,21 +17,21 @@
 #include "perseus/client.h"
 #include "perseus/result.h"
 
-// What a caller of perseus/client.h holds: the hot path's two pointers, and the
-// background threads. The threads own the state together with it, so that one
-// that hangs in a driver may be left behind.
+// The handle that a caller of perseus/client.h holds: two pointers for the hot path, and the
+// background threads. The threads share ownership of the state, so that a thread that hangs in a
+// driver can be left behind.
 struct perseus_client {  // NOLINT(readability-identifier-naming): a name of C.
  public:
   static perseus::Result<std::unique_ptr<perseus_client>> Open(
       perseus::client::ClientSettings settings);
   ~perseus_client() { Stop(); }
-  // Waits for its threads for settings().close_timeout_seconds at most. What the hot
-  // path touches stays until the destructor. Once only: later calls do nothing.
+  // Stops the threads and waits for them, at most for settings().close_timeout_seconds. The memory
+  // that the hot path uses stays valid until the destructor. Later calls do nothing.
   void Stop();
   perseus_client(const perseus_client&) = delete;
   perseus_client& operator=(const perseus_client&) = delete;
 
-  // False: stopped, or in a child of the process that opened it.
+  // False: stopped, or this is a forked child of the process that opened the client.
   bool alive() const {
     return page->alive.load(std::memory_order_relaxed) == perseus::client::kPageAlive;
   }
@@ -51,7 +51,7 @@ struct perseus_client {  // NOLINT(readability-identifier-naming): a name of C.
   static Thread Start(const char* name, std::function<void()> run);
   static void Finish(Thread* thread, std::int64_t deadline_ns);
 
-  // Shared with the threads that use them.
+  // Shared with the threads.
   std::shared_ptr<perseus::http::Client> poll_http_;
   std::shared_ptr<perseus::http::Client> report_http_;
   Thread clock_;

@@ -18,19 +18,19 @@ namespace perseus::client {
 
 class AgentDriver;
 
-// Opens what `spec` names: what device::OpenDriver() knows, and "agent:SOCKET".
+// Opens the driver for `spec`: one of device::OpenDriver(), or "agent:SOCKET".
 Result<std::unique_ptr<device::Driver>> OpenClientDriver(const std::string& spec,
                                                          const std::string& name);
 
-// The one GPU of a client: sets its clock, measures how long that takes, and
-// knows what to do when it is refused. Calls block as long as the driver does.
-// One thread.
+// The one GPU of a client. Sets its clock, measures how long that takes, and pauses after refused
+// calls. Calls block as long as the driver does. For one thread.
 class ClockCaller {
  public:
-  // `shadow`: nothing is ever set; calls succeed at once.
+  // `shadow`: shadow mode. Calls set no clock and succeed at once.
   explicit ClockCaller(bool shadow) : shadow_(shadow) {}
 
-  // Opens the driver and picks the GPU: by UUID, or else by index. Errors say what there is.
+  // Opens the driver and picks the GPU by UUID or, if that is empty, by index. Errors list the GPUs
+  // that exist.
   Result<void> Open(const std::string& spec, const std::string& name, const std::string& uuid,
                     int index);
   bool open() const { return gpu_ != nullptr; }
@@ -39,26 +39,27 @@ class ClockCaller {
   struct Outcome {
     bool ok = false;
     std::int64_t begin_ns = 0;
-    std::int64_t effective_ns = 0;  // Of a refused call: its end.
+    std::int64_t effective_ns = 0;  // When the clock was in effect; if refused: the call's end.
     std::string error;
   };
-  // Locks the clock, or gives it back (0). `in_driver_since` is set meanwhile.
+  // Locks the clock, or gives it back (0). `in_driver_since` is set during the driver's call.
   Outcome Call(int mhz, std::atomic<std::int64_t>* in_driver_since);
 
-  // Joules of the counter; none: it cannot be read (asked for a few times only).
+  // Reads the energy counter; none: it cannot be read. Gives up after a few failures.
   std::optional<double> EnergyJoules();
-  // The SM clock, and who else acts on it; none: the device does not tell.
+  // The SM clock, and the conditions of the GPU that affect it; none: the device does not report
+  // it.
   std::optional<int> ClockMhz();
   std::optional<device::GpuConditions> Conditions();
   bool energy_exhausted() const { return energy_failures_ >= kMaxEnergyFailures; }
 
-  // Whether calls make sense now. After kRefusalsToRest refusals in a row they
-  // do not for 30 s, then 60 s, up to 10 minutes.
+  // Whether clock calls are paused. After kRefusalsToRest refusals in a row they are, for 30 s,
+  // then 60 s, up to 10 minutes.
   bool resting(std::int64_t now_ns) const { return now_ns < rest_until_ns_; }
-  // An agent must hear from its clients now and then.
+  // Sends the agent a sign of life if it is time to.
   void KeepAlive(std::int64_t now_ns);
-  // True, once, where an agent may have given the clock back since it was set: the
-  // connection was lost, or this process was silent for too long.
+  // Whether the agent may have given the clock back since it was set, because the connection was
+  // lost or this process was silent for too long. Returns true once each time.
   bool TakeClockLost();
 
   const LatencyRecord& latency() const { return latency_; }
@@ -72,12 +73,12 @@ class ClockCaller {
   static constexpr int kSettlingsToMeasure = 8;
 
   void MeasureSettling(int mhz);
-  // Something is said to the device; notices how long nothing was.
+  // To be called at each message to the device; notices if the last one was too long ago.
   void Speak(std::int64_t now_ns);
 
   bool shadow_;
   std::unique_ptr<device::Driver> driver_;
-  AgentDriver* agent_ = nullptr;  // driver_, where it is one.
+  AgentDriver* agent_ = nullptr;  // driver_ if that is an AgentDriver, else null.
   device::Gpu* gpu_ = nullptr;    // Of driver_.
   LatencyRecord latency_;
   std::uint64_t calls_ = 0;

@@ -18,17 +18,16 @@
 
 namespace perseus::client {
 
-// The background thread that sets clocks. It reads the trainer's events, lets
-// the follower (or the sweep) decide, makes the calls, and reports. While an
-// iteration runs it wakes by itself: at the moment of the next call as
-// predicted, and every eighth of the shortest computation (0.5 to 5 ms) to see
-// what the trainer does; so the trainer never makes a system call to wake it.
-// Between iterations it sleeps until the next begins.
+// The background thread that sets clocks. It reads the trainer's events, lets the Follower (or the
+// Profiler) decide, makes the calls, and passes on reports. During an iteration it wakes by itself,
+// so that the trainer never needs a system call to wake it: at the predicted time of the next call,
+// and after every eighth of the shortest computation (0.5 to 5 ms) to read new events. Between
+// iterations it sleeps until the next one begins.
 class ClockThread {
  public:
   explicit ClockThread(SharedState* state);
 
-  // Until the client ends; gives the clock back then.
+  // Runs until the client ends, and then gives the clock back.
   void Run();
 
  private:
@@ -36,11 +35,12 @@ class ClockThread {
   void OpenDevice(std::int64_t now_ns);
   void DrainEvents();
   void TakeStepPlans();
-  // Calls if it is time to. Returns when to look again.
+  // Makes a clock call if it is time to. Returns when to decide again.
   std::int64_t Act(std::int64_t now_ns);
   std::int64_t Follow(std::int64_t now_ns);
   std::int64_t Sweep(std::int64_t now_ns);
-  // The clock of the sweep, or none while the trainer is quiet.
+  // Sets the clock that the sweep wants, or none while the trainer sends no events. Returns when to
+  // decide again.
   void BeginSweep();
   void SetSweepClock(std::int64_t now_ns, bool quiet);
   bool Call(int mhz);
@@ -56,7 +56,7 @@ class ClockThread {
   Follower follower_;
   std::optional<Profiler> sweep_;
   bool sweep_reported_ = false;
-  std::uint64_t profile_asked_ = 0;  // The server's asking that sweep_ answers.
+  std::uint64_t profile_asked_ = 0;  // Number of the server's request that sweep_ fulfils.
   bool device_failed_ = false;
   std::int64_t next_open_ns_ = 0;
   std::int64_t next_release_ns_ = 0;

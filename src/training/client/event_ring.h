@@ -19,34 +19,33 @@ enum class EventKind : std::uint8_t {
   kBegin,
   kEnd,
   kBusy,
-  kWork,         // Of the computation that begins next.
-  kStepAbandon,  // The step ends and does not count.
+  kWork,         // How much work the next computation has.
+  kStepAbandon,  // The step ends and must not be used.
 };
 
-// What the trainer said, and when.
+// A call of the trainer, with its time.
 struct Event {
   EventKind kind = EventKind::kStepBegin;
   ComputationType type = ComputationType::kForward;
   std::int32_t stage = -1;
   std::int32_t microbatch = -1;
-  // Of a step: its iteration (begin) or tokens (end); of kBusy: nanoseconds; of kWork: the bits
+  // Begin of a step: its iteration. End of a step: its tokens. kBusy: nanoseconds. kWork: the bits
   // of a double.
   std::int64_t value = 0;
   std::uint64_t ticks = 0;
 };
 
-// From the trainer's threads to the background thread. Writers are wait-free
-// (one fetch_add and four stores) and never wait for the reader: it loses the
-// oldest events when it falls behind by more than kCapacity, and counts them.
+// A queue from the trainer's threads to the background thread. Writers are wait-free (one fetch_add
+// and four stores). If the reader falls behind by more than kCapacity events, it loses the oldest
+// ones and counts them.
 //
-// Each slot carries the number of its event, odd while it is being written, so
-// that the reader sees whether what it copied was whole. It waits for a writer that
-// is suspended inside Push() until kPatience later events are there, then counts that
-// event as lost. (Suspended for a whole lap of the ring it could also tear one event; the
-// follower then sees a wrong order, and lets go of the clocks for an iteration.)
+// Each slot has a sequence number that is odd while its event is written, so the reader notices if
+// it copied an incomplete event. If a writer is suspended inside Push(), the reader waits until
+// there are kPatience later events and then counts that event as lost. (A writer that is suspended
+// while the ring fills once could also corrupt one event. The follower then sees a wrong order and
+// sets no clocks for an iteration.)
 //
-// All zeros is a valid, empty ring: it lives in memory that the kernel clears in
-// a forked child.
+// All zeros is a valid, empty ring, because the kernel clears its memory in a forked child.
 class EventRing {
  public:
   static constexpr std::uint64_t kCapacity = 4096;
@@ -54,7 +53,7 @@ class EventRing {
 
   void Push(const Event& event) { Write(Reserve(), event); }
 
-  // The two halves of Push(), between which a writer may be suspended.
+  // The two halves of Push(). A writer may be suspended between them.
   std::uint64_t Reserve() { return head_.fetch_add(1, std::memory_order_relaxed); }
   void Write(std::uint64_t number, const Event& event) {
     Slot& slot = slots_[number % kCapacity];
@@ -66,7 +65,7 @@ class EventRing {
     slot.sequence.store(2 * number + 2, std::memory_order_release);
   }
 
-  // The reader's place. One reader.
+  // The reader's position. There is one reader.
   struct Reader {
     std::uint64_t next = 0;
     std::uint64_t lost = 0;
@@ -78,7 +77,8 @@ class EventRing {
       const std::uint64_t head = head_.load(std::memory_order_acquire);
       if (reader->next >= head) return false;
       if (head - reader->next > kCapacity) {
-        // Half a lap ahead of the writers, so that they do not catch up at once.
+        // Skip to half a ring behind the newest event, so that writers do not overtake again at
+        // once.
         const std::uint64_t next = head - kCapacity / 2;
         reader->lost += next - reader->next;
         reader->next = next;
@@ -86,7 +86,7 @@ class EventRing {
       const Slot& slot = slots_[reader->next % kCapacity];
       const std::uint64_t expected = 2 * reader->next + 2;
       const std::uint64_t before = slot.sequence.load(std::memory_order_acquire);
-      if (before < expected) {  // Its writer has not finished, or an older one came in between.
+      if (before < expected) {  // Its writer, or an older writer of this slot, has not finished.
         if (head - reader->next <= kPatience) return false;
         ++reader->lost;
         ++reader->next;

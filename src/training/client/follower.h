@@ -23,10 +23,10 @@ namespace perseus::client {
 
 struct FollowerSettings {
   std::int64_t min_interval_ns = 10'000'000;  // Between two clock calls.
-  // A lower clock comes at most so much of a computation's time before its end.
+  // A lower clock may take effect before a computation ends by at most this share of its time.
   double max_early_loss = 0.05;
   double max_overhead = 0.01;  // See OverheadGuard.
-  bool ahead = true;           // False: a clock is called for when its computation begins.
+  bool ahead = true;           // False: each clock is set only when its computation begins.
 };
 
 struct FollowerCounters {
@@ -42,12 +42,12 @@ struct FollowerCounters {
   std::uint64_t step_plans_late = 0;
 };
 
-// What the clocks of an iteration were.
+// Which clocks an iteration ran at.
 enum class Clocks : std::uint8_t {
   kUnknown,  // The order was not the plan's, or a clock is not known.
   kPlanned,
-  kCoarse,   // Followed less finely than planned.
-  kDrivers,  // The driver's own: no plan, or an iteration for comparison.
+  kCoarse,   // The plan was followed at a coarser Level.
+  kDrivers,  // The driver chose the clocks: there was no plan, or it was for comparison.
 };
 
 // An iteration that ended.
@@ -61,7 +61,7 @@ struct IterationRecord {
   Clocks clocks = Clocks::kUnknown;
 };
 
-// What computations of one type and stage took at one clock.
+// Total time of computations of one type and stage at one clock.
 struct KindTimes {
   ComputationType type = ComputationType::kForward;
   int stage = 0;
@@ -70,77 +70,77 @@ struct KindTimes {
   double seconds = 0;  // Of all together.
 };
 
-// Knows where in its plan a rank is, predicts when what begins, and says which
-// clock to call for when. No clock of its own, no device, no thread: a pure
-// state machine over CLOCK_MONOTONIC nanoseconds that it is given, so that tests
-// drive it. One thread.
+// Tracks where in its plan a rank is, predicts when computations begin, and decides when to set
+// which clock. A pure state machine: it has no clock, device or thread, and is given times in
+// CLOCK_MONOTONIC nanoseconds, so that tests can drive it. For one thread.
 //
-// Predictions: a computation lasts, and waits before it, as in the last
-// iterations (a mean in which each counts half of the next), at first as
-// planned. A higher clock is called for a high latency ahead of its computation;
-// a lower one as late as keeps the running computation's loss below
-// max_early_loss, even if the call should take the least latency seen.
+// Predictions: durations and gaps are those of the last iterations (a mean in which each iteration
+// counts half as much as the next one); at first they are those of the plan. The call for a higher
+// clock is made earlier than its computation by a high percentile of the call latency. The call
+// for a lower clock is made so late that the running computation loses at most max_early_loss, even
+// if the call takes only the least latency seen.
 class Follower {
  public:
   static constexpr int kUnknownMhz = -1;  // After a call that failed, or ClockLost().
 
   explicit Follower(const FollowerSettings& settings);
 
-  // Used from the next iteration's begin; null or without rows: no plan.
+  // Sets the plan from the next iteration on. Null or without rows: no plan.
   void Offer(std::shared_ptr<const RankPlan> plan);
 
-  // Of one iteration (RankPlan::iteration), in whose place it comes; dropped where that has
-  // begun. At most kMostStepPlans wait: the one furthest ahead goes, or one that came too late.
+  // Offers a plan for one iteration (RankPlan::iteration) that replaces the usual plan there. It is
+  // dropped if that iteration has begun. At most kMostStepPlans wait; beyond that, the plan for the
+  // latest iteration is dropped.
   void OfferStep(std::shared_ptr<const RankPlan> plan);
 
-  // What the trainer said, in order. `at_ns`: when.
+  // Takes the trainer's events in order. `at_ns`: time of the event.
   void Handle(const Event& event, std::int64_t at_ns);
 
-  // When the device ran an iteration's computations, within kTimesPatience iterations of
-  // its end: in place of the times of its begins and ends. Once some were given, records
-  // are kept back until theirs come.
+  // Takes the times at which the device ran an iteration's computations. They replace the times of
+  // the trainer's begin and end events. They must come within kTimesPatience iterations. After the
+  // first call, the record of each iteration waits for its device times.
   void HandleTimes(const StepTimes& times);
 
   struct Decision {
-    std::optional<int> call_mhz;  // Call now; 0: give the clock back.
-    std::int64_t wake_at_ns = 0;  // Else decide again then, or at the next event.
+    std::optional<int> call_mhz;  // Set this clock now; 0: give the clock back; none: no call.
+    std::int64_t wake_at_ns = 0;  // If there is no call: decide again then or at the next event.
   };
   Decision Decide(std::int64_t now_ns, const LatencyRecord& latency);
 
-  // A call of `mhz` went through (0: given back); in effect at `effective_ns`.
+  // A call succeeded: `mhz` (0: given back) was in effect at `effective_ns`.
   void Called(int mhz, std::int64_t begin_ns, std::int64_t effective_ns);
-  // A call was refused: the clock is not what was asked for, nor known.
+  // A call was refused: the present clock is not known.
   void CallFailed(std::int64_t begin_ns, std::int64_t end_ns);
 
-  // The clock may have been given back by others: it is to be set again.
+  // Somebody else may have given the clock back: it must be set again.
   void ClockLost() {
     if (clock_mhz_ != 0) clock_mhz_ = kUnknownMhz;
   }
 
-  // Not following until Resume(): Decide() gives the clock back.
+  // Stops following the plan until Resume(). Decide() gives the clock back.
   void Pause() { paused_ = true; }
   void Resume() { paused_ = false; }
 
-  // This iteration runs at maximum clocks, to compare.
+  // Whether this iteration runs at maximum clocks for comparison.
   bool compares() const { return in_iteration_ && compares_; }
-  // True where a plan is followed now.
+  // Whether a plan is followed now.
   bool Follows() const { return !clocks_.empty() && strikes_ < kMaxStrikes && !paused_; }
-  // The order of the plan is not that of the trainer.
+  // Whether the plan is not followed because the trainer runs computations in another order.
   bool GaveUp() const { return strikes_ >= kMaxStrikes; }
   bool in_iteration() const { return in_iteration_; }
   Level level() const { return level_; }
-  int clock_mhz() const { return clock_mhz_; }  // 0: the driver's own; or kUnknownMhz.
+  int clock_mhz() const { return clock_mhz_; }  // 0: the driver chooses; or kUnknownMhz.
   double overhead_share() const { return guard_.share(); }
   std::int64_t plan_version() const { return plan_ ? plan_->version : -1; }
   std::int64_t shortest_row_ns() const;
-  // Without an event until then no clock may stay set.
+  // If there is no event until then, the clock must be given back.
   std::int64_t rest_at_ns() const;
   const FollowerCounters& counters() const { return counters_; }
 
-  // What has happened since the last asking.
+  // These return what happened since they were called last.
   std::vector<IterationRecord> TakeIterations();
   std::optional<std::string> TakeComplaint();
-  // Of computations of a plan whose clock was in effect all through.
+  // Only computations that ran at their planned clock from begin to end.
   std::vector<KindTimes> TakeKinds();
 
  private:
@@ -150,7 +150,7 @@ class Follower {
 
   struct Row {
     double duration_ns = 0;
-    double gap_ns = 0;  // Between the row before and this.
+    double gap_ns = 0;  // From the end of the row before to this one's begin.
     bool measured = false;
     bool gap_measured = false;
   };
@@ -164,24 +164,24 @@ class Follower {
   };
 
   struct Target {
-    std::ptrdiff_t row = 0;  // The number of rows: the next iteration's first.
+    std::ptrdiff_t row = 0;  // Number of rows: the first row of the next iteration.
     int mhz = 0;
   };
 
-  // A begin of an iteration and what is known of it.
+  // A computation that the trainer began in this iteration.
   struct Span {
-    std::ptrdiff_t row = -1;  // Of the plan; -1: none.
+    std::ptrdiff_t row = -1;  // Row of the plan; -1: none.
     ComputationType type = ComputationType::kForward;
-    bool joins = false;  // It ran within the one before.
+    bool joins = false;  // It ran within the computation before it.
     bool disturbed = false;
-    int mhz = 0;  // In effect all through it; 0: none, or not known.
+    int mhz = 0;  // Clock in effect from its begin to its end; 0: it changed, or is not known.
   };
   using BusyNs = std::array<std::int64_t, kNumComputationTypes>;  // [type]
   struct PastIteration {
     IterationRecord record;
-    std::shared_ptr<const RankPlan> plan;  // As followed; null: not.
+    std::shared_ptr<const RankPlan> plan;  // The plan that was followed; null: none.
     Level level = Level::kComputation;
-    bool teaches = false;  // It ran as planned, not for comparison.
+    bool teaches = false;  // Its times improve predictions: it ran as planned, not for comparison.
     BusyNs told_ns = {};
     std::vector<Span> spans;
   };
@@ -222,40 +222,40 @@ class Follower {
   std::shared_ptr<const RankPlan> plan_;
   std::shared_ptr<const RankPlan> offered_;
   bool has_offer_ = false;
-  std::deque<std::shared_ptr<const RankPlan>> step_plans_;  // Not begun yet.
+  std::deque<std::shared_ptr<const RankPlan>> step_plans_;  // For iterations that have not begun.
   Level level_ = Level::kComputation;
-  std::uint64_t level_since_ = 0;  // Iterations when it was chosen.
-  std::vector<int> clocks_;        // Of plan_ at level_.
+  std::uint64_t level_since_ = 0;  // Count of iterations when level_ was chosen.
+  std::vector<int> clocks_;        // Clocks of plan_ at level_.
   std::vector<Row> rows_;
   double wrap_gap_ns_ = 0;  // From the last row's end to the next iteration's first begin.
 
   bool paused_ = false;
   bool in_iteration_ = false;
-  bool lost_ = false;      // Of this iteration: its order is wrong.
-  bool compares_ = false;  // Of this iteration: its clocks are the driver's.
+  bool lost_ = false;      // This iteration's order is not the plan's.
+  bool compares_ = false;  // This iteration runs at maximum clocks for comparison.
   int strikes_ = 0;
   std::int64_t iteration_ = 0;
   std::int64_t iteration_begin_ns_ = 0;
   std::int64_t iteration_ns_ = 0;  // Length of the last one.
   BusyNs busy_ns_ = {};
-  BusyNs told_ns_ = {};             // kNotTold: nobody said.
-  std::vector<Row> rows_at_begin_;  // Of this iteration: what is known again if it does not count.
-  std::vector<Span> spans_;         // Of this iteration.
+  BusyNs told_ns_ = {};             // As the trainer reported; kNotTold: not reported.
+  std::vector<Row> rows_at_begin_;  // rows_ when this iteration began; restored if it is dropped.
+  std::vector<Span> spans_;         // Computations of this iteration.
   bool has_device_times_ = false;
-  std::deque<PastIteration> past_;  // Whose times may still come; oldest first.
+  std::deque<PastIteration> past_;  // Iterations that wait for device times; oldest first.
   std::int64_t last_event_ns_ = 0;
 
-  std::ptrdiff_t row_ = -1;  // Running, or the last that ran; -1: none yet.
-  int open_ = 0;             // Begins of it without an end.
+  std::ptrdiff_t row_ = -1;  // The row that runs, or ran last; -1: none yet.
+  int open_ = 0;             // How many begins of it have no end yet.
   ComputationType open_type_ = ComputationType::kForward;
   std::int64_t row_begin_ns_ = 0;
-  std::int64_t row_end_ns_ = 0;    // Of the last that ran.
-  bool row_ended_before_ = false;  // A row has ever ended: row_end_ns_ holds.
+  std::int64_t row_end_ns_ = 0;    // End of the last row that ran.
+  bool row_ended_before_ = false;  // A row has ended, so row_end_ns_ is valid.
 
   int clock_mhz_ = 0;
   std::int64_t last_call_ns_ = INT64_MIN / 2;
-  std::int64_t called_row_ = -1;  // Its number, counted over iterations.
-  std::int64_t first_row_ = 0;    // Number of row 0 of this iteration.
+  std::int64_t called_row_ = -1;  // Last row whose clock was set, numbered over all iterations.
+  std::int64_t first_row_ = 0;    // Number of this iteration's row 0 in that numbering.
   std::deque<Change> changes_;    // Newest last, few.
   std::deque<Interval> calls_;    // Likewise.
 

@@ -13,28 +13,28 @@
 
 namespace perseus::client {
 
-// Of HotPage::alive.
+// Value of HotPage::alive in the process that opened the client.
 inline constexpr std::uint32_t kPageAlive = 1;
 inline constexpr std::uint32_t kPageStopped = 2;
 
-// What the trainer's threads and the background thread share. The kernel clears
-// it in a forked child (MADV_WIPEONFORK, Linux 4.14): there `alive` reads 0,
-// and the hot path learns that it is in a child without a system call, a
-// handler or a global. No constructor runs: zeros are its first state.
+// Memory that the trainer's threads and the background thread share. The kernel clears it in a
+// forked child (MADV_WIPEONFORK, Linux 4.14), so `alive` is 0 there. In this way the hot path
+// detects a child without a system call, a fork handler or a global. No constructor runs: the first
+// state is all zeros.
 struct HotPage {
   std::atomic<std::uint32_t> alive;
-  // The background thread sleeps on `wake` between iterations, and says so in
-  // `sleeping`, so that PushAndWake() makes a system call only then.
+  // The background thread sleeps on `wake` between iterations. It sets `sleeping` meanwhile, so
+  // that PushAndWake() makes a system call only if necessary.
   std::atomic<std::uint32_t> wake;
   std::atomic<std::uint32_t> sleeping;
-  // Whether computations are of use: there is a plan, or a sweep.
+  // Whether events of computations are needed, because there is a plan or a sweep.
   std::atomic<std::uint32_t> listens;
   EventRing ring;
 
   void Wake();
   void PushAndWake(const Event& event);
-  // Until Wake(), or for so long. `seen` is what `wake` was when the caller last
-  // looked for work. `lightly`: nobody pays a system call to end it.
+  // Sleeps until Wake(), but at most for `nanoseconds`. `seen`: the value of `wake` when the caller
+  // last looked for work. `lightly`: do not set `sleeping`, so no writer makes a system call.
   void Sleep(std::uint32_t seen, std::int64_t nanoseconds, bool lightly);
 };
 
@@ -43,7 +43,7 @@ struct UnmapHotPage {
 };
 using HotPagePointer = std::unique_ptr<HotPage, UnmapHotPage>;
 
-// Errors: kIo, no memory or a kernel without MADV_WIPEONFORK.
+// kIo: no memory, or the kernel has no MADV_WIPEONFORK.
 Result<HotPagePointer> MapHotPage();
 
 }  // namespace perseus::client

@@ -12,16 +12,16 @@
 
 namespace perseus::client {
 
-// How long a clock call takes until the clock is in effect: the newest 64, and
-// a histogram of all. Nanoseconds. One thread.
+// How long clock calls take until the clock is in effect, in nanoseconds: the newest 64 calls, and
+// a histogram of all. For one thread.
 class LatencyRecord {
  public:
-  // What is assumed before the first call: the 15 ms of published measurements.
+  // Assumed before the first call: 15 ms, as in published measurements.
   static constexpr std::int64_t kUnmeasuredNs = 15'000'000;
 
-  // `call_ns`: what the call took.
+  // `call_ns`: duration of the call.
   void AddCall(std::int64_t call_ns);
-  // How long after its return the clock was seen to change; of the newest call.
+  // Adds how long after the return of the newest call the clock changed.
   void AddSettling(std::int64_t settling_ns);
 
   std::int64_t LeastNs() const { return QuantileNs(0); }
@@ -37,7 +37,7 @@ class LatencyRecord {
   std::int64_t QuantileNs(double share) const;
 
   std::array<std::int64_t, kWindow> calls_ns_ = {};
-  std::size_t count_ = 0;  // Ever.
+  std::size_t count_ = 0;  // Of all calls so far.
   std::int64_t settling_ns_ = 0;
   int settlings_ = 0;
   std::array<std::uint64_t, PERSEUS_LATENCY_BUCKETS> buckets_ = {};

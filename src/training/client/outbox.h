@@ -20,18 +20,18 @@ namespace perseus::client {
 struct IterationReport {
   IterationRecord record;
   std::optional<double> joules;  // None: the counter did not move, or cannot be read.
-  // What computations took while a plan was followed, since the report before that has some.
+  // Times of computations under a plan, since the last report that had any.
   std::vector<KindTimes> kinds;
 };
 
-// A straggler that the trainer knows of. `degree` <= 1: well again.
+// A straggler that the trainer reports. `degree` <= 1: it is not slow any more.
 struct StragglerNotice {
   int rank = 0;
   double delay_seconds = 0;
   double degree = 1;
 };
 
-// What measuring said since the last report.
+// Results of the sweep since the last report.
 struct ProfileReport {
   std::vector<measure::Estimate> rows;
   std::optional<measure::BlockingPower> blocking;
@@ -41,8 +41,8 @@ struct ProfileReport {
   bool done = false;
 };
 
-// What the server shall be told, from any thread to the reporting one. Bounded:
-// the oldest iterations are dropped, and counted. Thread-safe.
+// A queue of messages for the server, from any thread to the reporter thread. It is bounded: the
+// oldest iterations are dropped and counted. Thread-safe.
 class Outbox {
  public:
   static constexpr std::size_t kMaxIterations = 4096;
@@ -57,9 +57,10 @@ class Outbox {
     std::vector<StragglerNotice> notices;
     std::optional<ProfileReport> profile;
   };
-  // All there is, after `seconds`, or at once where a notice waits or Wake() was called.
+  // Returns all messages after `seconds`, or at once if a StragglerNotice waits or Wake() is
+  // called.
   Contents Wait(double seconds);
-  // Puts back what could not be sent, before what came since.
+  // Puts back messages that could not be sent, before newer ones.
   void PutBack(Contents contents);
 
   void Wake();

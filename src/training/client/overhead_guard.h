@@ -11,31 +11,30 @@
 
 namespace perseus::client {
 
-// Whether clock calls cost training time. Computations during which a call was
-// under way are compared with those that ran undisturbed in the same
-// iterations, each against its planned duration: what the former took longer is
-// the cost of the calls (that of clocks that came late included). Other ranks,
-// waiting and a GPU that is slower than its profile drop out of that ratio.
-// A pure function of what it is given. One thread.
+// Decides whether clock calls cost too much training time. It divides the measured by the planned
+// duration of each computation, and compares computations during which a call was under way with
+// undisturbed ones of the same iterations. The difference is the cost of the calls, including that
+// of late clocks. Effects of other ranks, of waiting, and of a GPU that is slower than its profile
+// cancel out. A pure state machine; for one thread.
 class OverheadGuard {
  public:
   explicit OverheadGuard(double max_share) : max_share_(max_share) {}
 
-  // A computation that ran, at its planned clock or not.
+  // Adds a computation that has run, at its planned clock or another one.
   void AddComputation(ComputationType type, double planned_seconds, double measured_seconds,
                       bool during_call);
 
-  // True where calls cost too much: more than the stated share of the iteration in
-  // all but one of kWindow iterations. Begins anew then.
+  // Returns true if calls cost more than the allowed share of the iteration time in all but one of
+  // the last kWindow iterations. Then starts again from nothing.
   bool EndIteration(double iteration_seconds);
 
-  // What was added since the last EndIteration() does not count.
+  // Drops what was added since the last EndIteration().
   void DropIteration();
 
-  // After another plan, or another level.
+  // To be called when the plan or the level changes.
   void Restart();
 
-  double share() const { return share_; }  // Of the newest iterations, median.
+  double share() const { return share_; }  // Median over the newest iterations.
 
  private:
   static constexpr std::size_t kWindow = 5;
@@ -48,7 +47,7 @@ class OverheadGuard {
   struct PerType {
     Sums quiet;
     Sums disturbed;
-    double ratio = 0;  // Measured over planned when undisturbed; 0: not known.
+    double ratio = 0;  // Measured / planned time of undisturbed ones; 0: not known.
   };
 
   double max_share_;

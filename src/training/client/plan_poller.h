@@ -12,16 +12,15 @@
 
 namespace perseus::client {
 
-// The background thread that asks the server: makes or joins the job, registers
-// the rank, and waits for plans by long polls. Whatever the server does (away,
-// slow, garbage, forgets the job), it tries again with growing pauses, and says
-// why once.
+// The background thread that gets plans: it creates or joins the job, registers the rank, and waits
+// for plans by long polls. If the server fails in any way (away, slow, invalid answers, unknown
+// job), it tries again with growing pauses and reports each problem once.
 class PlanPoller {
  public:
-  // Both outlive the poller.
+  // Both must outlive the poller.
   PlanPoller(SharedState* state, http::Client* http) : state_(state), http_(http) {}
 
-  // Until the client ends.
+  // Runs until the client ends.
   void Run();
 
  private:
@@ -40,7 +39,7 @@ class PlanPoller {
   http::Client* http_;
   std::string job_;  // Percent-encoded.
   std::int64_t version_ = -1;
-  bool profile_wanted_ = false;  // As the server said last.
+  bool profile_wanted_ = false;  // From the server's last answer.
   double pause_seconds_ = 0;
 };
 

@@ -17,31 +17,32 @@
 
 namespace perseus::client {
 
-// A sweep of the clocks on this rank's real device: gives measure::Sweep what the
-// trainer says and what the device shows. One thread.
+// A sweep of the clocks on this rank's device. Feeds measure::Sweep with the trainer's events and
+// with readings of the device. For one thread.
 class Profiler {
  public:
-  // `left`: clocks that need no measuring (again).
+  // `left`: clocks that need not be measured, for example because a restart already reported them.
   Profiler(const std::vector<int>& clocks_mhz, const measure::SweepSettings& settings,
            const std::vector<int>& left);
 
   void Handle(const Event& event, std::int64_t at_ns);
   void HandleTimes(const StepTimes& times);
-  // Reads the counter; once an iteration, while a computation runs, also the clock and
-  // what holds it back.
+  // Reads the energy counter. Once per iteration, during a computation, also reads the clock and
+  // the reasons for throttling.
   void Look(ClockCaller* caller);
 
-  int clock_mhz() const { return sweep_.clock_mhz(); }  // To be locked now; 0: none.
+  int clock_mhz() const { return sweep_.clock_mhz(); }  // The clock to lock now; 0: none.
   void ClockInEffect(std::int64_t at_ns) { sweep_.ClockInEffect(at_ns); }
   bool clock_in_effect() const { return sweep_.clock_in_effect(); }
   void ClockLost() { sweep_.ClockLost(); }
   void GiveUp(const std::string& why) { sweep_.GiveUp(why); }
-  // All is measured. Finish() may take a second: give the clock back first.
+  // Whether all clocks are measured. Call Finish() then; it may take a second, so give the clock
+  // back first.
   bool ended() const { return sweep_.ended(); }
   void Finish() { sweep_.Finish(); }
   bool done() const { return sweep_.done(); }
 
-  // What is new for the server, if anything is. With done(): once more, and all of it.
+  // New results for the server, if any. After the end it returns all of them once more.
   std::optional<ProfileReport> TakeReport();
 
  private:

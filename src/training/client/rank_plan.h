@@ -16,7 +16,7 @@
 
 namespace perseus::client {
 
-// Plans of one iteration each that wait for it, at most.
+// Limit of plans for single iterations that wait for their iteration.
 inline constexpr std::size_t kMostStepPlans = 4;
 
 // One computation of a rank, or two that its schedule runs as one.
@@ -24,13 +24,13 @@ struct PlanRow {
   Action action;
   std::optional<Action> fused;
   int mhz = 0;
-  double start_seconds = 0;  // Since the iteration's begin, as planned.
+  double start_seconds = 0;  // Planned start, since the begin of the iteration.
   double duration_seconds = 0;
 };
 
-// What the server says that one rank shall do in each iteration. A value.
+// The plan of one rank for its iterations.
 struct RankPlan {
-  std::int64_t version = 0;  // -1: made by the trainer's process, for `iteration`.
+  std::int64_t version = 0;  // -1: the trainer's process made the plan for `iteration` only.
   std::int64_t iteration = 0;
   std::string reason;    // "target", "straggler", "no_plan"
   std::string sentence;  // Why there is no plan.
@@ -38,15 +38,15 @@ struct RankPlan {
   double baseline_time_seconds = 0;
   double saving_percent = 0;
   bool profile_wanted = false;  // The server wants the clocks swept (again).
-  ComparisonBlocks comparison;  // Iterations that run at maximum clocks all the same.
+  ComparisonBlocks comparison;  // Iterations that run at maximum clocks to measure the saving.
   std::vector<PlanRow> rows;    // In order of execution; empty: maximum clocks.
 
-  // Whether it was made for the lengths of one step: its computations are not as long as those of
-  // the profile.
+  // Whether the plan is for the sequence lengths of one step, so that its durations are not those
+  // of the profile.
   bool IsOfOneStep() const { return version < 0; }
 };
 
-// Whether they have the same computations in the same order.
+// Whether both plans have the same computations in the same order.
 bool SameOrder(const RankPlan& left, const RankPlan& right);
 
 // Reads the server's answer (docs/explanation/server.md). Errors name the field.
@@ -55,11 +55,11 @@ Result<RankPlan> ParseRankPlan(std::string_view json);
 // How finely clocks follow a plan: perseus_level of perseus/client.h.
 enum class Level : std::uint8_t { kComputation, kPhase, kStage, kOff };
 
-// The clock of each row; none at kOff. Coarser levels take the highest clock of
-// each group, so that no computation gets slower than planned.
+// The clock of each row; empty at kOff. A coarser level uses the highest clock of each group, so
+// that no computation is slower than planned.
 std::vector<int> ClocksAtLevel(const RankPlan& plan, Level level);
 
-// "backward of stage 2, microbatch 5"; what is -1 is left out.
+// "backward of stage 2, microbatch 5". Members that are -1 are left out.
 std::string DescribeAction(const Action& action);
 
 }  // namespace perseus::client

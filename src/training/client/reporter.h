@@ -12,16 +12,16 @@
 
 namespace perseus::client {
 
-// The background thread that tells the server: iterations in batches,
-// measurements and stragglers at once. What the server does not take for now is
-// kept (Outbox says how much) and sent again; what it refuses is dropped, and said
-// once. It also notices a clock call that does not come back.
+// The background thread that reports to the server: iterations in batches, measurements and
+// stragglers at once. If the server is not available, it keeps reports (up to the Outbox's limit)
+// and sends them again. It drops reports that the server refuses, and complains once. It also
+// detects a clock call that does not return.
 class Reporter {
  public:
-  // Both outlive the reporter.
+  // Both must outlive the reporter.
   Reporter(SharedState* state, http::Client* http) : state_(state), http_(http) {}
 
-  // Until the client ends; what is left then gets one attempt.
+  // Runs until the client ends, and then tries once to send the remaining reports.
   void Run();
 
  private:

@@ -15,19 +15,19 @@
 #include "perseus/client.h"
 #include "perseus/result.h"
 
-// What a client says to the server's /api/v1 (docs/explanation/server.md) and understands
-// of its answers. Pure functions; any bytes of the server are safe.
+// Writes a client's requests to the server's /api/v1 (docs/explanation/server.md) and reads the
+// answers. Pure functions, which are safe for any bytes from the server.
 namespace perseus::client {
 
 std::string FormatRank(const ClientSettings& settings, const std::optional<device::GpuInfo>& gpu);
 
 struct JobAnswer {
   std::string id;
-  std::string state;  // "registering", ...; "" where the answer does not say.
+  std::string state;  // "registering", ...; "": the answer has none.
 };
 Result<JobAnswer> ParseJob(std::string_view json);
 
-// What the server has of this rank's measurements.
+// The measurements of this rank that the server has.
 struct ReportedRows {
   struct Row {
     std::string instruction;
@@ -36,7 +36,7 @@ struct ReportedRows {
   };
   std::vector<Row> rows;
   bool done = false;
-  // Clocks with a row of every kind that has any.
+  // Clocks that have a row for every kind of computation of which there are rows.
   std::vector<int> CompleteClocks() const;
 };
 Result<ReportedRows> ParseReportedRows(std::string_view json);
@@ -47,12 +47,12 @@ std::string FormatIterations(const ClientSettings& settings,
                              const std::vector<IterationReport>& reports,
                              const perseus_client_stats& stats, const std::string& error);
 
-// Of POST .../stragglers.
+// The body of POST .../stragglers.
 std::string FormatStraggler(const StragglerNotice& notice);
-// The ids of a rank's stragglers, of GET .../stragglers.
+// The ids of a rank's stragglers in the answer to GET .../stragglers.
 Result<std::vector<std::string>> ParseStragglerIds(std::string_view json, int rank);
 
-// The sentence of {"error":{"message":...}}, or the start of what came instead.
+// The message of {"error":{"message":...}}; the beginning of the body if it has no such form.
 std::string ErrorSentence(int status, std::string_view body);
 
 const char* StateName(int state);  // "following"

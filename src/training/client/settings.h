@@ -11,7 +11,7 @@
 
 namespace perseus::client {
 
-// What perseus_client_options says, checked, with its defaults filled in. A value.
+// The checked values of perseus_client_options, with defaults filled in.
 struct ClientSettings {
   std::string server;  // "": none.
   std::string token;

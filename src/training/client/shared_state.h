@@ -25,9 +25,9 @@
 
 namespace perseus::client {
 
-// What a client's threads share. The trainer's threads touch `page` on the hot
-// path, and nothing else of it; what has a lock is for the background threads
-// and for questions (stats, last error). Thread-safe, but for the constructor.
+// The state that a client's threads share. On the hot path, the trainer's threads use only `page`.
+// Members with a lock are for the background threads and for queries (stats, last error).
+// Thread-safe, except the constructor.
 class SharedState {
  public:
   SharedState(ClientSettings settings, HotPagePointer page);
@@ -37,70 +37,71 @@ class SharedState {
   const TickSource& ticks() const { return ticks_; }
   Outbox& outbox() { return outbox_; }
 
-  // What went wrong, newest last. The same sentence again is no news.
+  // Records a problem. The same sentence is recorded only once in a row.
   void Complain(const std::string& sentence);
-  // Of a background thread that goes on after an exception. Throws nothing itself.
+  // Records an exception in a background thread, which then continues. Throws nothing.
   void ComplainOf(const char* thread, const std::exception& exception) noexcept;
   std::string last_error() const;
-  // What the server has not been told.
+  // A problem that was not reported to the server yet; "": none.
   std::string TakeUnreportedError();
 
-  // The client ends. First the clock thread, so that its last words are still
-  // reported; then all threads finish what they do and leave.
+  // Ends the client: StopClock() ends the clock thread first, so that its last reports are still
+  // sent. Then all other threads finish.
   void StopClock();
   bool clock_stopping() const { return clock_stopping_.load(std::memory_order_acquire); }
   void Stop();
   bool stopping() const { return stopping_.load(std::memory_order_acquire); }
-  // Until `seconds` passed or the client ends; false: it ends.
+  // Waits for `seconds` or until the client ends. False: it ends.
   bool Pause(double seconds);
 
-  // From the poller to the clock thread.
+  // Passes a plan from the poller to the clock thread.
   void OfferPlan(std::shared_ptr<const RankPlan> plan);
-  // True where there is a new one.
+  // True if there is a new plan.
   bool TakePlan(std::shared_ptr<const RankPlan>* plan);
-  // Plans of one iteration each, from the trainer to the clock thread; where it takes none, the
-  // newest kMostStepPlans stay, and the others count as late.
+  // Passes plans for single iterations from the trainer to the clock thread. Only the newest
+  // kMostStepPlans are kept; others count as late.
   void AddStepPlan(std::shared_ptr<const RankPlan> plan);
   std::vector<std::shared_ptr<const RankPlan>> TakeStepPlans();
-  // Whether there ever was one: the trainer's computations are then wanted.
+  // Whether there ever was such a plan. Events of computations are then needed.
   bool plans_steps() const { return plans_steps_.load(std::memory_order_relaxed); }
-  // From the trainer to the clock thread; the oldest go where nobody takes them.
+  // Passes device times from the trainer to the clock thread. The oldest are dropped if too many
+  // wait.
   void AddStepTimes(StepTimes times);
   std::vector<StepTimes> TakeStepTimes();
-  // The server answered the poller just now.
+  // The server has answered the poller at this time.
   void SetAnswered(std::int64_t at_ns) { answered_ns_.store(at_ns, std::memory_order_relaxed); }
-  // False: no answer for so long that its plan may be stale. The asker's clock decides,
-  // so that a poller that stands still cannot keep a plan alive.
+  // False: the server has not answered for so long that the plan may be out of date. The caller
+  // gives the time, so that a plan expires even if the poller thread hangs.
   bool plan_fresh(std::int64_t now_ns) const {
     return settings_.server.empty() ||
            now_ns - answered_ns_.load(std::memory_order_relaxed) <= kStaleNs;
   }
-  // The server wants a profile; it has the rows of these clocks. Each asking is a new
-  // wish, with the next number.
+  // The server asks for a profile. Each request has the next number, and lists the clocks whose
+  // rows the server has already.
   struct ProfileWish {
     std::uint64_t number = 0;  // 0: none yet.
-    // No longer where a plan came that needs none: the profile came from elsewhere.
+    // Becomes false when a plan arrives without such a request: the profile came from elsewhere.
     bool is_wanted = false;
     std::vector<int> left_mhz;
   };
   void AskForProfile(std::vector<int> left_mhz);
   ProfileWish profile_wish() const;
 
-  // The device, once it is open. `failed`: it cannot be had for now.
+  // SetDevice(): the device is open. SetDeviceFailed(): it cannot be opened for now.
   void SetDevice(const device::GpuInfo& info);
   void SetDeviceFailed(const std::string& why);
-  // Waits for either, or `seconds`; none: not open.
+  // Waits for either call, at most for `seconds`. None: the device is not open.
   std::optional<device::GpuInfo> WaitForDevice(double seconds);
 
   void SetRegistered(const std::string& job_id);
   void SetRegistrationFailed(const std::string& why);
   bool registered() const;
   std::string job_id() const;  // "": not known yet.
-  // For a strict open: until registered and with a device (each where one was
-  // asked for), or why not.
+  // For a strict open: waits until the rank is registered and the device is open (each only if the
+  // options ask for it). Fails with the reason.
   Result<void> WaitUntilReady(double seconds);
 
-  // A clock call is in the driver since then; 0: none.
+  // Since when a clock call has been in the driver; 0: there is none.
   std::atomic<std::int64_t>& call_begin_ns() { return call_begin_ns_; }
 
   void SetStats(const perseus_client_stats& stats);

@@ -13,8 +13,8 @@
 
 namespace perseus::client {
 
-// A plan of one iteration as the trainer's process gave it; null: rows that make no
-// sense, none, or more than 65,536.
+// Makes a plan for one iteration from the trainer's rows. Null: there are no rows or over 65,536,
+// or some are invalid.
 std::shared_ptr<const RankPlan> StepPlanOf(std::int64_t iteration, const perseus_step_row* rows,
                                            std::size_t count);
 

@@ -12,18 +12,18 @@ namespace perseus::client {
 
 inline constexpr std::size_t kMostStepTimes = 65'536;
 
-// When the device ran one computation: nanoseconds since its step's begin.
+// When the device ran one computation, in nanoseconds since the begin of its step.
 struct DeviceSpan {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
 };
 
-// perseus_step_times(): of one iteration, in the order of its begins. A value.
+// The device times of one iteration, from perseus_step_times(), in the order of its begin events.
 struct StepTimes {
   std::int64_t iteration = 0;
   std::vector<DeviceSpan> computations;
 
-  // Each begins when the one before has begun, and none ends before it begins.
+  // Whether begins are ascending and no computation ends before it begins.
   bool InOrder() const {
     for (std::size_t i = 0; i < computations.size(); ++i) {
       if (computations[i].end_ns < computations[i].begin_ns) return false;

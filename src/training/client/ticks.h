@@ -24,9 +24,9 @@ inline std::int64_t MonotonicNs() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// A counter that the hot path may read: never a system call. The processor's
-// own where it counts at one rate on all cores (clock_gettime is a system call
-// on machines whose kernel does not trust that counter), else the vDSO's clock.
+// A time counter that the hot path can read without a system call. It is the processor's counter
+// if that has the same rate on all cores, else the vDSO's clock. (clock_gettime may be a system
+// call if the kernel does not trust the processor's counter.)
 class TickSource {
  public:
   TickSource() : counter_(HasSteadyCounter()) {}
@@ -58,9 +58,9 @@ class TickSource {
   bool counter_;
 };
 
-// Turns ticks into CLOCK_MONOTONIC. The rate is that since construction, so it
-// gets better with time; an event is converted from the moment of reading it,
-// so that an error of the rate only counts for its short age. One thread.
+// Converts ticks to CLOCK_MONOTONIC. The rate is measured since construction, so it becomes more
+// exact with time. An event is converted relative to the last Refresh(), so that an error of the
+// rate affects only the short time since the event. For one thread.
 class TickConverter {
  public:
   explicit TickConverter(TickSource source)

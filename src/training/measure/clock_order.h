@@ -15,21 +15,21 @@
 namespace perseus::measure {
 
 struct OrderSettings {
-  int stride = 1;     // Every n-th clock only.
-  int least_mhz = 0;  // Not below.
-  // Every kCoarseStride-th clock first, then a quarter as many again where the lower convex
-  // hull of time and energy, of which plans are made, may still bend. Where times jump from
-  // clock to clock by kRoughJump, all: what lies between cannot be read off a curve.
+  int stride = 1;     // Measure only every n-th clock.
+  int least_mhz = 0;  // Measure no lower clock.
+  // Measure every kCoarseStride-th clock first. Then measure a quarter as many more, where the
+  // lower convex hull of time and energy (from which plans are made) is least certain. If times
+  // jump between clocks by kRoughJump, measure all clocks: interpolation would be wrong.
   bool coarse = false;
-  // The highest clock first, then the others of each pass in random order: a card that warms
-  // up or cools down during a sweep from top to bottom makes its curve look tilted.
+  // Measure the highest clock first, then the others of each pass in random order. In descending
+  // order, a card that warms up or cools down during the sweep would tilt the curve.
   bool shuffle = false;
   std::uint64_t seed = 0;
 };
 
-// Which clock is measured next. From the highest down; a kind needs no lower clock
-// once its energy has risen over kRisesToStop clocks in a row, and the sweep no lower one than any
-// kind needs. A pure function of its settings and of what was measured; one thread.
+// Decides which clock is measured next, from the highest down. A kind of computation needs no lower
+// clocks once its energy has risen over kRisesToStop clocks in a row. The sweep ends when no kind
+// needs lower clocks. Depends only on its settings and the measurements. For one thread.
 class ClockOrder {
  public:
   static constexpr std::size_t kRisesToStop = 5;
@@ -43,15 +43,15 @@ class ClockOrder {
   int clock_mhz() const { return current_ ? clocks_mhz_[*current_] : 0; }  // 0: none is left.
   int highest_mhz() const { return clocks_mhz_.front(); }
 
-  // Were measured before a restart, and reported. Before the first Next().
+  // Skips clocks that were measured and reported before a restart. Call it before the first Next().
   void Leave(const std::vector<int>& clocks_mhz);
-  // Clocks that were passed over between measured ones.
+  // Clocks between measured ones that are not measured.
   std::vector<int> PassedOver() const;
-  // The current clock is measured, or cannot be: what is known by now of all. `jump`: as in
-  // ProfileFit.
+  // The current clock is measured, or cannot be. `rows`: estimates of all clocks so far. `jump`:
+  // see ProfileFit.
   void Next(const std::vector<Estimate>& rows, double blocking_watts, double jump);
-  // The coarse pass showed a card whose clocks say little of their neighbours, so that
-  // each is measured after all.
+  // Whether the coarse pass showed that clocks differ too much from their neighbours, so that all
+  // clocks are measured.
   bool rough() const { return rough_; }
 
  private:
@@ -61,7 +61,7 @@ class ClockOrder {
     double joules = 0;
     double count = 0;
   };
-  // Of each kind, from the highest clock down.
+  // The curve of each kind, from the highest clock down.
   std::vector<std::vector<Point>> CurvesOf(const std::vector<Estimate>& rows) const;
   void QueueTheRest();
   void DropNeedless(const std::vector<std::vector<Point>>& curves);

@@ -10,29 +10,29 @@
 
 namespace perseus::measure {
 
-// A step of an energy counter. When it happened is only known to lie between two reads.
+// A step of an energy counter. It happened between two reads; the exact time is not known.
 struct Tick {
-  std::int64_t after_ns = 0;  // A read that began then showed less,
-  std::int64_t by_ns = 0;     // and one that ended then this.
+  std::int64_t after_ns = 0;  // Begin of the last read that showed the old value.
+  std::int64_t by_ns = 0;     // End of the first read that showed the new value.
   double joules = 0;
-  bool follows = false;  // On the tick before, without a reset or a pause of reading.
+  bool follows = false;  // No reset or pause of reading since the tick before.
 
   double at_ns() const { return (static_cast<double>(after_ns) + static_cast<double>(by_ns)) / 2; }
 };
 
-// Turns reads of a cumulative energy counter, which steps every 20 to 100 ms, into
-// its steps. A read that shows what the one before showed is no data. Measures
-// the period on the way. One thread; plain data.
+// Finds the steps of a cumulative energy counter, which steps every 20 to 100 ms, in its reads. A
+// read with the same value as the one before gives no information. Also measures the counter's
+// period. For one thread.
 class CounterReader {
  public:
-  // One read that began and ended then. A step, if this read shows one.
+  // Adds a read with its begin and end. Returns a step if the value has changed.
   std::optional<Tick> Add(double joules, std::int64_t begin_ns, std::int64_t end_ns);
-  // Reading paused: the next step does not follow on the last.
+  // Reading was paused, so the next step does not follow the last one.
   void Pause();
 
-  // Median of the newest distances between steps; none: too few were seen.
+  // Median of the newest times between steps; none: too few steps so far.
   std::optional<double> period_seconds() const;
-  // Of the newest read; none: not yet.
+  // Value of the newest read; none: no read yet.
   std::optional<double> joules() const { return joules_; }
 
  private:
@@ -42,7 +42,7 @@ class CounterReader {
   std::optional<double> joules_;
   std::int64_t shown_ns_ = 0;  // Begin of the newest read that showed joules_.
   bool follows_ = false;
-  std::optional<double> last_at_ns_;  // The step before, where the next follows on it.
+  std::optional<double> last_at_ns_;  // Time of the last step if the next one follows it.
   std::deque<double> distances_ns_;
 };
 

@@ -9,30 +9,30 @@
 
 #include "measure/dense.h"
 
-// What neighbouring clocks say about each other. Time and power change smoothly
-// with the clock, up to what a card does at single clocks; how smoothly is not
-// assumed but found: the values under which the measurements are likeliest (marginal
-// likelihood). Where a card's tables jump (power caps), little is borrowed.
+// Smooths measurements over neighbouring clocks. Time and power change smoothly with the clock,
+// except for effects of a card at single clocks. How smooth the curve is, is estimated: the prior
+// with the highest marginal likelihood is used. If values jump between clocks (power caps), each
+// clock then takes little information from its neighbours.
 namespace perseus::measure {
 
-// A curve is a straight line, known hardly at all, plus a smooth deviation (an
-// integrated Wiener process, the prior of cubic smoothing splines), plus a jump of
-// each clock's own. All relative to the curve's size.
+// The prior of a curve: a straight line with wide uncertainty, plus a smooth deviation (an
+// integrated Wiener process, the prior of cubic smoothing splines), plus an independent jump at
+// each clock. All values are relative to the size of the curve.
 struct CurvePrior {
-  double offset = 0.5;  // Standard deviations: of the line at the highest clock,
-  double slope = 2;     // and of its slope over the whole clock.
-  double bend = 2;      // Of the smooth deviation: change of slope over the whole clock.
+  double offset = 0.5;  // Standard deviation of the line at the highest clock.
+  double slope = 2;     // Standard deviation of the line's slope over the whole clock range.
+  double bend = 2;      // Of the smooth deviation: change of slope over the whole clock range.
   double jump = 0.006;
 };
 
-// What is tried.
+// The priors that are tried.
 inline constexpr std::array<double, 3> kBends = {0.5, 2, 8};
 inline constexpr std::array<double, 4> kJumps = {0.0005, 0.002, 0.006, 0.02};
 
-// Where on the curve: its clock as a share below the highest, 0 to 1.
+// A position on the curve: by which share the clock is below the highest one, 0 to 1.
 struct CurvePoint {
   double below = 0;
-  bool apart = false;  // Taken under throttling: it says nothing of the others.
+  bool apart = false;  // Measured under throttling: it gives no information about other clocks.
 };
 
 SymmetricMatrix CurveCovariance(const std::vector<CurvePoint>& points, const CurvePrior& prior);
@@ -45,11 +45,11 @@ struct CurveValue {
 
 struct SmoothedCurve {
   std::vector<CurveValue> values;
-  double jump = 0;  // Of the likeliest prior.
+  double jump = 0;  // CurvePrior::jump of the most likely prior.
 };
 
-// Values that were measured at `points`, with independent errors, under the likeliest
-// prior of kBends x kJumps; then what it says of each of `between`.
+// Smooths values measured at `points` with independent errors, under the most likely prior of
+// kBends x kJumps. Also predicts the values at `between`.
 SmoothedCurve SmoothCurve(const std::vector<CurvePoint>& points,
                           const std::vector<CurveValue>& values,
                           const std::vector<CurvePoint>& between = {});

@@ -17,7 +17,7 @@ class SymmetricMatrix {
   std::size_t size() const { return size_; }
   double& at(std::size_t row, std::size_t column) { return values_[row * size_ + column]; }
   double at(std::size_t row, std::size_t column) const { return values_[row * size_ + column]; }
-  // Both halves.
+  // Adds to both halves.
   void Add(std::size_t row, std::size_t column, double value);
 
  private:
@@ -25,25 +25,25 @@ class SymmetricMatrix {
   std::vector<double> values_;
 };
 
-// The Cholesky factor L of a positive definite matrix L L^T. A pivot that rounding
-// made 0 or less is taken as 1e-14 of its diagonal: the answer is then huge in
-// that direction, and so is its variance.
+// The Cholesky factor L of a positive definite matrix L L^T. If rounding makes a pivot 0 or less,
+// it is replaced by 1e-14 of its diagonal. The solution is then huge in that direction, but so is
+// its variance.
 class Cholesky {
  public:
   explicit Cholesky(const SymmetricMatrix& matrix);
 
   std::vector<double> Solve(std::vector<double> right) const;
   SymmetricMatrix Inverse() const;
-  double LogDeterminant() const;  // Of the matrix, not the factor.
+  double LogDeterminant() const;  // Of the matrix, not of the factor.
 
  private:
   std::size_t size_;
   std::vector<double> lower_;
 };
 
-// The same for matrices whose elements beyond `band` off the diagonal are 0:
-// divides by the factor, so that errors of this covariance become independent
-// ones of variance 1. In place.
+// The same for a covariance matrix whose elements further than `band` from the diagonal are 0.
+// Divides vectors by the factor in place, so that errors with this covariance become independent
+// with variance 1.
 class BandedWhitener {
  public:
   // `at(i, j)` for i >= j, i - j <= band.

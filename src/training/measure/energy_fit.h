@@ -16,14 +16,14 @@ namespace perseus::measure {
 struct FittedWatts {
   struct AtClock {
     std::vector<CurveValue> power;  // [kind]
-    std::vector<CurveValue> work;   // [kind]; stretch_fit.h says of what.
+    std::vector<CurveValue> work;   // [kind]; see the unknowns in stretch_fit.h.
   };
   std::vector<AtClock> clocks;  // [record]
   CurveValue waiting;
-  double spread = 0;  // Of single computations' power, relative.
+  double spread = 0;  // Relative spread of the power of single computations.
 };
 
-// The energy half of FitProfile(). `varies`: [kind], its work does.
+// The energy part of FitProfile(). `varies`: [kind], whether its work varies.
 FittedWatts FitWatts(const std::vector<ClockRecord>& records, const std::vector<bool>& varies,
                      bool thorough);
 

@@ -12,33 +12,33 @@
 
 namespace perseus::measure {
 
-// What is measured: the computations of one type of one stage.
+// A kind of computation: one type in one stage.
 struct Kind {
   ComputationType type = ComputationType::kForward;
   int stage = -1;
   friend auto operator<=>(const Kind&, const Kind&) = default;
 };
 
-// What computations of one kind cost at one clock. The `_std` are standard errors
-// of the estimates; the `_residual_std` spreads of single computations.
+// The estimated cost of computations of one kind at one clock. `..._std` are standard errors of the
+// estimates; `..._residual_std` are standard deviations of single computations.
 struct Estimate {
   Kind kind;
   int mhz = 0;
   double seconds = 0;
   double joules = 0;
-  std::int64_t samples = 0;  // 0: not measured, but read off the curve between its neighbours.
+  std::int64_t samples = 0;  // 0: not measured, but interpolated between neighbouring clocks.
   double seconds_std = 0;
   double joules_std = 0;
   double seconds_residual_std = 0;
   double joules_residual_std = 0;
-  // Where the trainer says how much work a computation is: the mean of all clocks, for
-  // which `seconds` and `joules` hold; 0: not known.
+  // If the trainer reports how much work each computation does: the mean over all clocks, for which
+  // `seconds` and `joules` hold. 0: not reported.
   double work = 0;
-  // Where it varies; else none. At `work + d`: seconds + d * seconds_per_work.
+  // Set if the work varies. A computation of `work + d` takes seconds + d * seconds_per_work.
   std::optional<double> seconds_per_work;
   std::optional<double> joules_per_work;
   std::optional<double> temperature_celsius;  // Mean.
-  bool throttled = false;                     // The card was held back meanwhile.
+  bool throttled = false;                     // The card was throttled meanwhile.
 };
 
 // Power of a rank that waits for its neighbours.

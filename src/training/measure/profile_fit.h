@@ -13,7 +13,7 @@
 
 namespace perseus::measure {
 
-// What was measured at one clock.
+// All measurements at one clock.
 struct ClockRecord {
   int mhz = 0;
   bool throttled = false;
@@ -30,7 +30,7 @@ struct ClockRecord {
   }
   bool predicted = false;
 
-  // Whether it has a point on a curve of this kind; so has a prediction of all kinds.
+  // Whether it has a point on the curve of this kind. A predicted clock has one for all kinds.
   bool Has(std::size_t kind) const {
     return predicted || (kind < times.size() && times[kind].samples > 0);
   }
@@ -38,21 +38,20 @@ struct ClockRecord {
 
 struct ProfileFit {
   std::vector<Estimate> rows;  // By record, then by kind.
-  // None: too little waiting was seen to tell.
+  // None: there was too little waiting to estimate it.
   std::optional<BlockingPower> blocking;
-  // How far times of single clocks lie off the smooth curve of their kind, measuring aside:
-  // a relative standard deviation, of the kind that jumps most.
+  // Relative standard deviation by which times at single clocks differ from the smooth curve,
+  // without measurement errors. Maximum over the kinds.
   double jump = 0;
 };
 
-// Times, energies and blocking power of all clocks in one fit: blocking power is
-// one number, and kinds are curves over the clocks (curve.h). Standard errors are
-// those of the posterior. What stretches cannot tell apart (two kinds that always run in
-// the same mix) shares the mean power of both, with a standard error that says so.
+// Estimates times, energies and blocking power of all clocks in one fit. Blocking power is one
+// number; each kind is a curve over the clocks (curve.h). Standard errors are those of the
+// posterior. If two kinds always run in the same mix, the fit cannot separate their power: both get
+// the mean, with a large standard error.
 //
-// `thorough`: finds out how smooth the curves are, which takes a dozen times as long
-// as the fit; else a middle value is taken. Cost: cubic in kinds x clocks up to 512,
-// beyond that linear.
+// `thorough`: estimates how smooth the curves are, which takes about twelve times as long. Else a
+// middle value is used. Cost: cubic in kinds x clocks up to 512, linear beyond.
 ProfileFit FitProfile(const std::vector<Kind>& kinds, const std::vector<ClockRecord>& records,
                       bool thorough);
 

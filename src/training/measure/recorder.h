@@ -14,30 +14,30 @@
 
 namespace perseus::measure {
 
-// An iteration that is over. Not good: it broke off, or its device times did not
-// fit; what is before and after it do not follow each other.
+// An iteration that has ended. If it is not good (it was abandoned, or its device times did not
+// fit), the iterations before and after it do not follow each other.
 struct Recorded {
   Iteration iteration;
   bool good = false;
 };
 
-// Puts iterations together from what a trainer says, in order. Where the device's
-// own times are given they replace the host's, and iterations wait for them, until
-// kPatience newer ones have ended. Of computations that run within another, the
-// outer one counts. Plain data; one thread.
+// Assembles iterations from a trainer's events, which must come in order. Device times replace
+// those of the events; each iteration waits for them until kPatience newer iterations have ended.
+// If computations are nested, only the outer one counts. For one thread.
 class Recorder {
  public:
   void BeginIteration(std::int64_t number, std::int64_t at_ns);
   void EndIteration(std::int64_t at_ns);
   void AbandonIteration();
-  void SetWork(double work) { work_ = work; }  // Of the computation that begins next.
+  void SetWork(double work) { work_ = work; }  // Work of the next computation.
   void Begin(std::size_t kind, std::int64_t at_ns);
   void End(std::int64_t at_ns);
-  // Begin and end of each computation, in the order of their begins, since the iteration's.
+  // Device times of iteration `number`: begin and end of each computation since the begin of the
+  // iteration, in the order of the begin events.
   void SetTimes(std::int64_t number, const std::vector<std::pair<std::int64_t, std::int64_t>>& ns);
 
   bool in_iteration() const { return in_iteration_; }
-  // Iterations that wait for nothing more, oldest first.
+  // Iterations that are complete, oldest first.
   std::vector<Recorded> Take();
 
  private:
@@ -46,7 +46,7 @@ class Recorder {
   struct Open {
     std::int64_t number = 0;
     Recorded recorded;
-    std::vector<bool> outer;  // Of each begin.
+    std::vector<bool> outer;  // For each begin event: it is not nested.
     bool complete = false;
   };
 

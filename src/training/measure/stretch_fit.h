@@ -12,26 +12,24 @@
 #include "measure/dense.h"
 #include "measure/timeline.h"
 
-// Energy of computations that are shorter than the counter's period, or not much
-// longer. No single one can be metered, but the joules between two steps of the
-// counter are
+// Estimates the energy of computations that are shorter than the counter's period, or not much
+// longer. Single ones cannot be measured. But the energy between two steps of the counter (a
+// stretch) is
 //
 //   sum over kinds (watts of the kind x its seconds in between)
-//     + watts of waiting x seconds of waiting + the same of the rest,
+//     + watts of waiting x seconds of waiting + the same for the rest,
 //
-// and stretches of different mixes tell the watts apart: generalised least squares.
-// The errors of stretches are not independent. (1) When a step happened is known to
-// lie between two reads, so its energy is uncertain by the watts at that time; the
-// stretch before and the one after share this error, with opposite signs. (2) Each
-// computation's power differs by chance from its kind's, and a long one's
-// difference is shared by all stretches in which it runs. Both are in the
-// covariance, which is banded.
+// and as stretches have different mixes, generalised least squares give the watts. The errors of
+// stretches are correlated: (1) The time of a step is only known to lie between two reads, which
+// makes its energy uncertain; the stretches before and after the step share this error, with
+// opposite signs. (2) The power of a computation differs at random from that of its kind; all
+// stretches in which it runs share this error. The covariance includes both. It is a band matrix.
 namespace perseus::measure {
 
-// Unknowns, in watts: waiting, the rest, then two of each kind: its power, and
-// what energy varies by with work beside what power x time says. With
-// `relative_work` = work / mean - 1 the latter counts
-// relative_work x mean seconds of the kind x the part of the computation.
+// The unknowns, in watts: waiting, the rest, then two for each kind. The first is its power. The
+// second is how energy changes with work beyond power x time; its factor is
+// relative_work x mean seconds of the kind x the share of the computation in the stretch, where
+// relative_work = work / mean - 1.
 inline constexpr std::size_t kWaitingColumn = 0;
 inline constexpr std::size_t kRestColumn = 1;
 inline constexpr std::size_t kFirstKindColumn = 2;
@@ -39,17 +37,17 @@ constexpr std::size_t PowerColumn(std::size_t kind) { return kFirstKindColumn + 
 constexpr std::size_t WorkColumn(std::size_t kind) { return PowerColumn(kind) + 1; }
 constexpr std::size_t NumColumns(std::size_t kinds) { return kFirstKindColumn + 2 * kinds; }
 
-// How much the power of single computations is tried to vary, relative.
+// Relative spreads of the power of single computations that are tried.
 inline constexpr std::array<double, 7> kPowerSpreads = {0.003, 0.007, 0.015, 0.03,
                                                         0.05,  0.08,  0.15};
 
 // What is known of a kind before its energy is fitted.
 struct KindScale {
   double mean_seconds = 0;
-  double mean_work = 0;  // 0: all are taken as alike.
+  double mean_work = 0;  // 0: all computations of the kind count as equal.
 };
 
-// The normal equations of whitened stretches, of one value of kPowerSpreads.
+// The normal equations of whitened stretches for one value of kPowerSpreads.
 struct NormalEquations {
   SymmetricMatrix normal;
   std::vector<double> right;
@@ -65,8 +63,8 @@ struct StretchFit {
   double joules = 0;
 };
 
-// Of iterations at one clock: each element of `windows` is a run of iterations, one
-// right after the other. `ticks` in order. `scales`: of each kind.
+// Fits the iterations at one clock. Each element of `windows` is a sequence of iterations without
+// gaps. `ticks`: in order of time. `scales`: one per kind.
 StretchFit FitStretches(const std::vector<std::vector<Iteration>>& windows,
                         const std::vector<Tick>& ticks, const std::vector<KindScale>& scales);
 

@@ -22,13 +22,13 @@
 namespace perseus::measure {
 
 struct SweepSettings {
-  int iterations = 5;  // Whole ones at each clock.
-  int settling = 1;    // After a change: that in which it comes into effect is one of them.
+  int iterations = 5;  // Complete iterations at each clock.
+  int settling = 1;    // Iterations to skip after a change of clock, including that of the change.
   OrderSettings order;
 };
 
-// What a sweep cost so far: its iterations, and what they took more (or less) than as
-// many at its first clock, the highest.
+// The cost of a sweep so far: its iterations, and by how much they took more (or less) than the
+// same number of iterations at the highest clock.
 struct SweepCost {
   std::int64_t iterations = 0;
   double seconds = 0;
@@ -37,38 +37,38 @@ struct SweepCost {
   std::optional<double> extra_joules;
 };
 
-// Profiles the real first iterations of one rank: one clock for some whole
-// iterations, then the next as ClockOrder says. Times come from the trainer's begins and
-// ends (or the device's own times), energies from the steps of the device's counter
-// (stretch_fit.h). A counter that does not move is no data: after kPatience times the
-// iterations without an answer a clock is given up, and after kFruitlessToStop of
-// them in a row the sweep.
+// Profiles a rank during the first iterations of training: it measures some whole iterations at one
+// clock, then at the next one of ClockOrder. Times come from the trainer's begin and end events (or
+// from device times), energies from the steps of the device's counter (stretch_fit.h). If the
+// counter does not move, a clock is given up after kPatience times its iterations, and the sweep
+// after kFruitlessToStop such clocks in a row.
 //
-// A pure state machine over what it is told, in order of time; no clock, device or
-// thread of its own. One thread.
+// A pure state machine without clock, device or thread. Calls must come in order of time. For one
+// thread.
 class Sweep {
  public:
   Sweep(const std::vector<int>& clocks_mhz, const SweepSettings& settings);
 
-  // Clocks that were measured and reported before a restart. Before anything else.
+  // Skips clocks that were measured and reported before a restart. Call it before anything else.
   void Leave(const std::vector<int>& clocks_mhz);
 
-  // To be locked now; 0: none.
+  // The clock to lock now; 0: none.
   int clock_mhz() const { return ended_ ? 0 : order_.clock_mhz(); }
-  // All clocks are measured: Finish() is due. (It may take a second; give the clock back first.)
+  // Whether all clocks are measured. Call Finish() then; it may take a second, so give the clock
+  // back first.
   bool ended() const { return ended_; }
   void Finish();
   bool done() const { return done_; }
 
-  // The clock is in effect from then on: what began before does not count.
+  // The clock is in effect since `at_ns`. Computations that began before do not count.
   void ClockInEffect(std::int64_t at_ns);
   bool clock_in_effect() const { return in_effect_ns_.has_value(); }  // As it was told.
-  // It was given back, and is to be locked again: what was seen at it is not kept.
+  // The clock was lost and must be locked again. Drops what was measured at it.
   void ClockLost() { ForgetClock(); }
-  // No more clocks, for this reason ("": not worth a note).
+  // Ends the sweep without measuring more clocks. `why` becomes a note unless it is empty.
   void GiveUp(const std::string& why);
 
-  // The trainer.
+  // Events of the trainer.
   void BeginIteration(std::int64_t number, std::int64_t at_ns);
   void EndIteration(std::int64_t at_ns);
   void AbandonIteration();
@@ -78,14 +78,14 @@ class Sweep {
   void SetTimes(std::int64_t iteration,
                 const std::vector<std::pair<std::int64_t, std::int64_t>>& ns);
 
-  // The device.
+  // Readings of the device.
   void AddRead(double joules, std::int64_t begin_ns, std::int64_t end_ns);
   void AddConditions(std::optional<double> temperature_celsius, bool throttled);
-  void AddClock(int mhz);                  // As it was while a computation ran.
+  void AddClock(int mhz);                  // The SM clock during a computation.
   void Note(const std::string& sentence);  // Once each.
 
-  // Since the last asking. Rows of a clock as soon as it is measured; all of them again, better,
-  // after Finish().
+  // New rows since the last call. The rows of a clock come as soon as it is measured. After
+  // Finish(), all rows come again with better estimates.
   std::vector<Estimate> TakeRows();
   const std::optional<BlockingPower>& blocking() const { return blocking_; }
   SweepCost cost() const;
@@ -129,7 +129,7 @@ class Sweep {
   Recorder recorder_;
   CounterReader counter_;
 
-  // Of the clock being measured.
+  // State of the clock that is being measured.
   std::optional<std::int64_t> in_effect_ns_;
   int settled_ = 0;
   int whole_iterations_ = 0;

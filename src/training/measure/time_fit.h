@@ -12,11 +12,11 @@ namespace perseus::measure {
 
 struct TimeSample {
   double seconds = 0;
-  double work = 0;  // 0: not said.
+  double work = 0;  // 0: not reported.
 };
 
-// Time of one kind's computations at one clock: `seconds` at `work`, the mean of
-// what was measured, plus `per_work` for each unit more.
+// Time of one kind's computations at one clock: `seconds` for the mean work `work`, plus `per_work`
+// for each unit of work above it.
 struct TimeSummary {
   std::int64_t samples = 0;
   double seconds = 0;
@@ -26,8 +26,8 @@ struct TimeSummary {
   double residual_variance = 0;
 };
 
-// Means without outliers (a pause of the trainer, say: beyond 5 robust standard
-// deviations), a line where work varies by more than 2 %.
+// Means without outliers beyond 5 robust standard deviations (for example, a pause of the trainer).
+// Fits a line if work varies by more than 2 %.
 TimeSummary SummariseTimes(const std::vector<TimeSample>& samples);
 
 }  // namespace perseus::measure

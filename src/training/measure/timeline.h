@@ -12,12 +12,12 @@ namespace perseus::measure {
 
 inline constexpr double kSecondsPerNs = 1e-9;
 
-// A computation that ran.
+// A computation that has run.
 struct Span {
   std::size_t kind = 0;  // Index into the sweep's kinds.
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  double work = 0;  // 0: not said.
+  double work = 0;  // 0: not reported.
 };
 
 // One iteration of a rank. Its spans are in order and do not overlap.
