@@ -69,6 +69,15 @@ sanitized() {
   run_ctest "$preset" -R "^($names)\."
 }
 
+# Builds tests/races in build/release, and passes it.
+races() {
+  configure release "-DPERSEUS_WERROR=$(werror)" "-DPERSEUS_PYTHON=$PWD/build/venv/bin/python" \
+    -DPERSEUS_BUILD_RACES=ON
+  checked races-build.log 'error|FAILED' "${fixed_addresses[@]}" \
+    cmake --build build/release --parallel "$(nproc)" --target races_test
+  run_ctest release -R '^races\.'
+}
+
 if setarch "$(uname -m)" -R true 2>/dev/null; then
   fixed_addresses=(setarch "$(uname -m)" -R)
 fi
