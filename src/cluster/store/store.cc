@@ -203,11 +203,11 @@ Result<JobMarks> Store::Write(std::vector<Fact> facts,
 }
 
 void Store::Add(std::vector<Fact> facts, WrittenCallback written,
-                std::optional<std::int64_t> expected_revision,
-                std::optional<BootClock::time_point> deadline) {
-  impl_->writer().Add(
-      {.facts = std::move(facts), .expected_revision = expected_revision, .deadline = deadline},
-      std::move(written));
+                std::optional<std::int64_t> expected_revision, std::function<bool()> is_wanted) {
+  impl_->writer().Add({.facts = std::move(facts),
+                       .expected_revision = expected_revision,
+                       .is_wanted = std::move(is_wanted)},
+                      std::move(written));
 }
 
 Result<std::vector<StoredJob>> Store::LoadJobs() {

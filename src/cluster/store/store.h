@@ -55,9 +55,9 @@ struct StoreCounters {
 //   kConflict      the tables refused the facts: there is no such job, a rank's
 //                  position or a job's client_key is taken, or the job's revision is
 //                  not the expected one. Nothing was written; read again;
-//   kTooLate       a request's deadline has passed. Nothing was written; read again;
-//   kDamaged       LoadJob() cannot read this one job; others are not affected;
-//   kIo            the database or the disk failed. Nothing was written or, if the sentence says
+//   kTooLate       a request's deadline has passed, or nobody waits for it. Nothing was written;
+//   read again; kDamaged       LoadJob() cannot read this one job; others are not affected; kIo the
+//   database or the disk failed. Nothing was written or, if the sentence says
 //                  so, it is not known whether it was: read again.
 class Store {
  public:
@@ -88,10 +88,12 @@ class Store {
                          std::optional<std::int64_t> expected_revision = std::nullopt,
                          std::optional<BootClock::time_point> deadline = std::nullopt);
 
-  // The same without waiting. Callbacks are called in the order of the calls of Add().
+  // The same without waiting. Callbacks are called in the order of the calls of Add(). The facts
+  // are not written (kTooLate) if `is_wanted` returns false when the transaction has locked the
+  // job, as it does once the client that asked for the change is gone. Called from any thread.
   void Add(std::vector<Fact> facts, WrittenCallback written,
            std::optional<std::int64_t> expected_revision = std::nullopt,
-           std::optional<BootClock::time_point> deadline = std::nullopt);
+           std::function<bool()> is_wanted = {});
 
   // All jobs, by time of creation. Damaged jobs are left out and reported to `on_problem`.
   Result<std::vector<StoredJob>> LoadJobs();

@@ -7,7 +7,9 @@
 #include <soci/soci.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +29,12 @@ struct Request {
   std::vector<Fact> facts;
   std::optional<std::int64_t> expected_revision = {};
   std::optional<BootClock::time_point> deadline = {};
+  std::function<bool()> is_wanted = {};  // See Store::Add(); empty: always.
+
+  // Whether it may still be written.
+  bool IsInTime() const {
+    return (!deadline || BootClock::now() < *deadline) && (!is_wanted || is_wanted());
+  }
 };
 
 // The job that a fact is about.
@@ -37,10 +45,11 @@ bool IsUnmarked(const Fact& fact);
 
 // Writes requests about one job and returns its new marks. Several requests at once are allowed
 // only if all of them contain only ranks and measurements and expect no revision. kConflict: the
-// job does not exist or does not have the expected revision; nothing was written.
+// job does not exist or does not have the expected revision; nothing was written. Requests that are
+// no longer in time once the job's row is locked are not written but added to `late`.
 Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,
-                               std::string_view server_id,
-                               std::span<const Request* const> requests);
+                               std::string_view server_id, std::span<const Request* const> requests,
+                               std::set<const Request*>* late);
 
 void WriteFact(soci::session& sql, const Backend& backend, std::string_view server_id,
                const Fact& fact);

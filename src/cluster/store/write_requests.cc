@@ -109,8 +109,8 @@ bool IsUnmarked(const Fact& fact) {
 }
 
 Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,
-                               std::string_view server_id,
-                               std::span<const Request* const> requests) {
+                               std::string_view server_id, std::span<const Request* const> requests,
+                               std::set<const Request*>* late) {
   const std::vector<Fact>& first = requests.front()->facts;
   const std::string& job = JobOf(first.front());
   const std::optional<std::int64_t> expected = requests.front()->expected_revision;
@@ -125,6 +125,12 @@ Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,
   }
   std::vector<const RankRecord*> ranks;
   for (const Request* const request : requests) {
+    // The job's row is locked now, so no other server can write anything newer before this
+    // transaction ends, even if this process is stopped here for a while.
+    if (!request->IsInTime()) {
+      late->insert(request);
+      continue;
+    }
     for (const Fact& fact : request->facts) {
       if (is_new && &fact == &first.front()) continue;
       if (const auto* const rank = std::get_if<RankRecord>(&fact)) {

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -221,12 +222,12 @@ std::optional<Failure> Writer::TryToCommit(std::span<Entry* const> entries, std:
     *facts = 0;
     // Not before the transaction has begun: where this process is stopped from here on, the
     // database ends it.
-    const std::vector<Entry*> punctual = Punctual(entries);
-    for (auto begin = punctual.begin(); begin != punctual.end();) {
+    const std::vector<Entry*> in_time = InTime(entries);
+    for (auto begin = in_time.begin(); begin != in_time.end();) {
       auto end = begin + 1;
       const std::string& job = JobOf((*begin)->request.facts.front());
       if (HasOnlyRows((*begin)->request)) {
-        while (end != punctual.end() && JobOf((*end)->request.facts.front()) == job &&
+        while (end != in_time.end() && JobOf((*end)->request.facts.front()) == job &&
                HasOnlyRows((*end)->request)) {
           ++end;
         }
@@ -234,8 +235,13 @@ std::optional<Failure> Writer::TryToCommit(std::span<Entry* const> entries, std:
       std::vector<const Request*> requests;
       std::transform(begin, end, std::back_inserter(requests),
                      [](const Entry* entry) { return &entry->request; });
-      const Result<JobMarks> marks = WriteRequests(sql, *backend_, server_id_, requests);
+      std::set<const Request*> late;
+      const Result<JobMarks> marks = WriteRequests(sql, *backend_, server_id_, requests, &late);
       for (; begin != end; ++begin) {
+        if (late.contains(&(*begin)->request)) {
+          (*begin)->result = tl::unexpected(TooLate(**begin));
+          continue;
+        }
         (*begin)->result = marks;
         if (marks) *facts += (*begin)->request.facts.size();
       }
@@ -252,22 +258,26 @@ std::optional<Failure> Writer::TryToCommit(std::span<Entry* const> entries, std:
   return failure ? failure : lost();
 }
 
-// Those whose deadline is not past; the others are answered.
-std::vector<Writer::Entry*> Writer::Punctual(std::span<Entry* const> entries) const {
-  std::vector<Entry*> punctual;
-  const BootClock::time_point now = BootClock::now();
+Error Writer::TooLate(const Entry& entry) const {
+  return {.code = kTooLate,
+          .message = fmt::format(
+              "{}: the change of job {} came too late to the store, as its server was stopped, its "
+              "client is gone or the store was slow; nothing was written, so read again and decide "
+              "anew",
+              backend_->name(), JobOf(entry.request.facts.front()))};
+}
+
+// Those that may still be written; the others are answered.
+std::vector<Writer::Entry*> Writer::InTime(std::span<Entry* const> entries) const {
+  std::vector<Entry*> in_time;
   for (Entry* const entry : entries) {
-    if (now < *entry->request.deadline) {
-      punctual.push_back(entry);
-      continue;
+    if (entry->request.IsInTime()) {
+      in_time.push_back(entry);
+    } else {
+      entry->result = tl::unexpected(TooLate(*entry));
     }
-    entry->result = MakeError(
-        kTooLate, fmt::format("{}: the change of job {} came too late to the store, as its server "
-                              "was stopped or the store was slow; nothing was written, so read "
-                              "again and decide anew",
-                              backend_->name(), JobOf(entry->request.facts.front())));
   }
-  return punctual;
+  return in_time;
 }
 
 std::optional<Failure> Writer::Commit(std::span<Entry* const> entries) {

@@ -69,7 +69,8 @@ class Writer {
   static double SecondsFor(std::span<Entry* const> entries);
   std::optional<Failure> Commit(std::span<Entry* const> entries);
   std::optional<Failure> TryToCommit(std::span<Entry* const> entries, std::size_t* facts);
-  std::vector<Entry*> Punctual(std::span<Entry* const> entries) const;
+  std::vector<Entry*> InTime(std::span<Entry* const> entries) const;
+  Error TooLate(const Entry& entry) const;
   bool MayTryAgain(const Failure& failure, bool is_repeatable, Clock::time_point since, int tries);
   bool Pause(std::chrono::milliseconds time);
   void Acknowledge(Entry* entry);

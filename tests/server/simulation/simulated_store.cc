@@ -70,6 +70,7 @@ class RowWriter {
     return true;
   }
   bool operator()(const store::Measurements& measured) const {
+    if (measured.sweep_round != stored_.job.sweep_round) return false;
     stored_.measurements.push_back(measured);
     return true;
   }

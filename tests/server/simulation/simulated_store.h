@@ -55,6 +55,7 @@ class SimulatedGate : public JobStore {
   struct Write {
     std::vector<store::Fact> facts;
     std::optional<std::int64_t> expected_revision;
+    std::function<bool()> is_wanted;
     Written written;
   };
 
@@ -70,8 +71,9 @@ class SimulatedGate : public JobStore {
 
   bool is_shared() const override { return true; }
   void Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
-           Written written) override {
-    writes.push_back({std::move(facts), expected_revision, std::move(written)});
+           std::function<bool()> is_wanted, Written written) override {
+    writes.push_back(
+        {std::move(facts), expected_revision, std::move(is_wanted), std::move(written)});
   }
   void ReadJob(const std::string& /*id*/, Known known, Read read) override {
     reads.push_back({std::move(known), std::move(read), std::nullopt});

@@ -144,6 +144,11 @@ bool World::CommitSome(Server* server, bool may_fail) {
         [write] { write.written(MakeError(ErrorCode::kIo, "the disk is full")); });
     return true;
   }
+  if (write.is_wanted && !write.is_wanted()) {
+    gate.answers.emplace_back(
+        [write] { write.written(MakeError(store::kTooLate, "nobody waits for it any more")); });
+    return true;
+  }
   SimulatedRows rows = synced_;
   const bool is_taken = rows.Commit(write.facts, write.expected_revision);
   // Before it is synced the power may fail, and then nobody was told.

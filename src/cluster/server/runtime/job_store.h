@@ -37,7 +37,7 @@ class JobStore {
 
   // As store::Store::Add(). Facts about one job are written in the order of the calls.
   virtual void Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
-                   Written written) = 0;
+                   std::function<bool()> is_wanted, Written written) = 0;
 
   // Reads what changed in the job since the state `known`, and builds its objects.
   virtual void ReadJob(const std::string& id, Known known, Read read) = 0;

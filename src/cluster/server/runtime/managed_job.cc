@@ -177,7 +177,7 @@ void ManagedJob::Carry(const OperationPointer& operation, Decision decision, con
   const auto shared = std::make_shared<const Decision>(std::move(decision));
   strand_.Then([self = shared_from_this(), operation, shared, expected, looked_at] {
     self->context_->store.Add(
-        shared->facts, expected,
+        shared->facts, expected, operation->caller.is_wanted,
         [self, operation, shared, looked_at](const Result<store::JobMarks>& written) {
           const Strand::Turn turn(self->strand_);
           self->OnWritten(operation, *shared, looked_at, written);

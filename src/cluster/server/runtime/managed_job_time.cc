@@ -87,7 +87,7 @@ void ManagedJob::FlushIterations() {
   if (!sums_.has_news()) return;
   flush_at_seconds_ = context_->now().seconds + kFlushSeconds;
   strand_.Then([self = shared_from_this(), facts = sums_.Take()] {
-    self->context_->store.Add(facts, std::nullopt, [self, facts](const auto& written) {
+    self->context_->store.Add(facts, std::nullopt, {}, [self, facts](const auto& written) {
       // Kept for the next time where the store cannot take them now.
       if (written) return;
       const Strand::Turn turn(self->strand_);

@@ -88,7 +88,8 @@ std::optional<PlanningStep> ManagedJob::NextStep() const {
 }
 
 bool ManagedJob::IsPast(const PlanningStep& step) const {
-  return strand_.Within([&] { return server::IsPast(life_, step); });
+  const Strand::Turn turn(strand_);
+  return server::IsPast(life_, step);
 }
 
 bool ManagedJob::WantsWork() const {

@@ -69,8 +69,8 @@ Result<std::optional<LoadedJob>> LoadJobLife(store::Store& store, const std::str
 }
 
 void StoreGate::Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
-                    Written written) {
-  store_.Add(std::move(facts), std::move(written), expected_revision);
+                    std::function<bool()> is_wanted, Written written) {
+  store_.Add(std::move(facts), std::move(written), expected_revision, std::move(is_wanted));
 }
 
 void StoreGate::ReadJob(const std::string& id, Known known, Read read) {

@@ -22,7 +22,7 @@ class StoreGate : public JobStore {
 
   bool is_shared() const override { return store_.is_shared(); }
   void Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
-           Written written) override;
+           std::function<bool()> is_wanted, Written written) override;
   void ReadJob(const std::string& id, Known known, Read read) override;
   void FindProfile(const std::string& layout, const store::JobRecord& record,
                    ProfileFound found) override;

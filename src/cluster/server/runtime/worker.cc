@@ -164,7 +164,7 @@ bool Worker::PerformOne(const InHand& work) {
     return perform_(work.job, [&] { return !stopping_ && !work.is_lost; });
   } catch (const std::exception& exception) {
     if (on_problem_) on_problem_(std::string("A bug: a computation threw: ") + exception.what());
-    return true;
+    return false;
   }
 }
 
