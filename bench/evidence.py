@@ -42,6 +42,15 @@ SECTIONS: dict[str, list[str]] = {
     "emulate": [sys.executable, "-u", str(BENCH / "emulate.py")],
 }
 
+# The rows of long tables that the document keeps, and always those that show a fault; all others
+# stand in what the command prints.
+ROWS = {
+    "frontier": r"-mb48 |^(?!.*\| right )",
+    "plans": r"-mb96 |^\|[^|]*\|.*[a-z]{3}",
+    "discrete": r"-(2x4|3x4|4x6|6x6)-|^(?!.*\| 0\.00000 )|\| no \|",
+    "gaps": r" 1\.0x |-mb24 \| 1\.05x ",
+}
+
 
 def run(command: list[str]) -> str:
     """Run a section, showing what it prints, and return that."""
@@ -66,6 +75,19 @@ def as_markdown(printed: str) -> str:
     return re.sub(r"([^\n|])\n(\|)", r"\1\n\n\2", text).strip()
 
 
+def shortened(name: str, text: str) -> str:
+    """Return a section with the rows that the document keeps, and how many those are."""
+    if name not in ROWS:
+        return text
+    lines = text.split("\n")
+    rule = next(number for number, line in enumerate(lines) if line.startswith("|---"))
+    table = [line for line in lines[rule + 1 :] if line.startswith("|")]
+    kept = [line for line in table if re.search(ROWS[name], line)]
+    note = f"{len(kept)} of {len(table)} rows; the command prints all."
+    rest = lines[rule + 1 + len(table) :]
+    return "\n".join([*lines[: rule + 1], *kept, "", note, *rest]).strip()
+
+
 def insert(name: str, printed: str) -> None:
     """Replace one section of the document."""
     document = DOCUMENT.read_text(encoding="utf-8")
@@ -74,7 +96,8 @@ def insert(name: str, printed: str) -> None:
     _, found, tail = rest.partition(end)
     if not found:
         raise SystemExit(f"{DOCUMENT} has no place for {name}")
-    DOCUMENT.write_text(f"{head}{begin}\n{as_markdown(printed)}\n\n{end}{tail}", encoding="utf-8")
+    section = shortened(name, as_markdown(printed))
+    DOCUMENT.write_text(f"{head}{begin}\n{section}\n\n{end}{tail}", encoding="utf-8")
 
 
 def main() -> None:
