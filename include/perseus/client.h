@@ -10,7 +10,7 @@
  * Nothing here may slow, hang or crash training. Once a client is open its functions never fail:
  * when something goes wrong (server away, clock calls refused, another order than the plan's), the
  * client gives the clocks back to the driver and counts the problem. perseus_client_last_error()
- * then returns a sentence about it once. No C++ exception leaves this library.
+ * describes the newest problem. No C++ exception leaves this library.
  *
  * Units: seconds, joules, MHz. Ownership: the library copies all it is given before it returns; a
  * client belongs to the caller until perseus_client_close(). Threads: the functions of one client

@@ -34,25 +34,25 @@ struct AgentOptions {
   std::string socket_path = kDefaultSocketPath;
   std::string journal_path = kDefaultJournalPath;
   std::string gpu_locks = kDefaultGpuLocks;  // The folder of GpuClaim.
-  bool observe = false;                      // Sets no clock, and needs no right to.
+  bool observe = false;                      // Set no clock. Needs no privilege.
   AccessList access;
   WorkerSettings worker;  // `observe` is taken from above.
   std::chrono::nanoseconds max_silence = std::chrono::seconds(5);
   std::chrono::nanoseconds stop_patience = std::chrono::seconds(10);
   int max_connections = 256;
-  int max_connections_per_user = 64;  // But for root.
+  int max_connections_per_user = 64;  // Root has no limit.
 };
 
-// The one privileged process of a node: clients lease GPUs over a Unix socket
-// and have their clocks locked; however a client ends, they are given back.
+// The one privileged process of a node. Clients lease GPUs over a Unix socket and ask it to lock
+// their clocks. However a client ends, the agent gives its clocks back.
 //
-// One thread serves the socket and watches the clients' processes; it never
-// waits for a driver or a disk. One thread a GPU (GpuWorker) makes the calls.
+// One thread serves the socket and watches the clients' processes. It never waits for a driver or a
+// disk. Each GPU has another thread (GpuWorker) that makes the driver's calls.
 class Agent {
  public:
-  // Gives back what a killed agent's journal names, and listens. The signals
-  // that end the program should be blocked before: threads inherit that.
-  // Errors: no right to set clocks (kDenied), another agent, no place for journal or socket.
+  // Gives back the clocks that a killed agent's journal names, and starts to listen. Block the
+  // signals that end the program before this call, so that its threads inherit that. Errors: no
+  // right to set clocks (kDenied), another agent runs, journal or socket cannot be made.
   static Result<std::unique_ptr<Agent>> Start(AgentOptions options,
                                               std::shared_ptr<device::Driver> driver,
                                               std::shared_ptr<Log> log);
@@ -61,7 +61,7 @@ class Agent {
   ~Agent();
 
   // Serves until `stop` (an eventfd, a signalfd) is readable, then gives all clocks back.
-  // kIo: some clock is not back; the journal names it.
+  // kIo: a clock could not be given back; the journal names it.
   Result<void> Run(int stop);
 
  private:
@@ -69,9 +69,9 @@ class Agent {
   struct Session {
     Connection connection;
     std::uint32_t events = 0;   // That epoll watches.
-    const char* end = nullptr;  // Why it is to be ended.
-    int faults = 0;             // Lines that were no requests.
-    bool waits = false;         // Is in `with_lines_`.
+    const char* end = nullptr;  // If not null: end the connection for this reason.
+    int faults = 0;             // Number of lines that were not valid requests.
+    bool waits = false;         // It is in `with_lines_`.
   };
 
   Agent(AgentOptions options, std::shared_ptr<Log> log, ListeningSocket listening);
@@ -103,7 +103,7 @@ class Agent {
   std::map<std::uint64_t, Session> sessions_;
   std::deque<std::uint64_t> with_lines_;  // Sessions whose requests wait for their turn.
   std::uint64_t next_session_ = 1;
-  std::optional<Clock::time_point> accept_again_;  // Not accepting until then.
+  std::optional<Clock::time_point> accept_again_;  // If set: accept no connections until then.
   Clock::time_point next_watchdog_;
 };
 

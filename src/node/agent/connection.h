@@ -15,8 +15,8 @@
 
 namespace perseus::agent {
 
-// Lines in and out of one socket that does not block. Bounded: a line beyond
-// kMaxRequestBytes and a reader that leaves kMaxUnread bytes unread end it. Not
+// Reads and writes lines on one non-blocking socket. Its memory is limited: it fails if a line is
+// longer than kMaxRequestBytes, or if the other side leaves kMaxUnread bytes unread. Not
 // thread-safe.
 class Connection {
  public:
@@ -28,16 +28,16 @@ class Connection {
   int descriptor() const { return socket_.get(); }
   const Peer& peer() const { return peer_; }
 
-  // Takes some of what has come. False: the other side has closed.
+  // Reads some bytes. False: the other side has closed the connection.
   bool Receive();
   // The next whole line, without its end; valid until the next call.
   std::optional<std::string_view> NextLine();
   bool HasLine() const { return buffer_.find('\n', read_) != std::string::npos; }
-  // What has come is longer than any request.
+  // Whether the received bytes have no line end although they are longer than any request.
   bool IsTooLong() const;
 
-  // Queues a line and sends what the socket takes. False: the reader is too
-  // slow, or gone.
+  // Queues a line and sends as much as the socket takes. False: the other side reads too slowly or
+  // has disconnected.
   bool Send(std::string_view line);
   bool Flush();
   bool HasUnsent() const { return !unsent_.empty(); }
@@ -46,7 +46,7 @@ class Connection {
   FileDescriptor socket_;
   Peer peer_;
   std::string buffer_;
-  std::size_t read_ = 0;  // Of buffer_, what NextLine has returned.
+  std::size_t read_ = 0;  // How many bytes of buffer_ NextLine() has returned.
   std::string unsent_;
 };
 

@@ -14,12 +14,12 @@
 
 namespace perseus::agent {
 
-// A connection to an agent that asks one thing at a time and waits for the
-// answer: for the command line and for tests. Movable, not thread-safe.
+// A connection to an agent that sends one request at a time and waits for its answer. For the
+// command line and for tests. Not thread-safe.
 class Control {
  public:
-  // Connects and says hello. Errors: kIo (nobody answers within `patience`, which
-  // also bounds each Ask), and the agent's refusal (kDenied).
+  // Connects and sends the request hello. kIo: no answer within `patience`, which is also the time
+  // limit of each Ask(). kDenied: the agent refuses.
   static Result<Control> Connect(const std::string& socket_path, const std::string& name,
                                  std::chrono::milliseconds patience);
 
@@ -27,8 +27,8 @@ class Control {
   const HelloAnswer& hello() const { return hello_; }
   int descriptor() const { return socket_.get(); }
 
-  // Sends the request with the next number and waits for its answer, which may be
-  // a refusal. Answers to others are dropped. kIo: none came.
+  // Sends a request with the next number and waits for its answer, which may be a refusal. Drops
+  // answers to other requests. kIo: no answer came.
   Result<Answer> Ask(Request request);
   // The parts of Ask. Send returns the request's number.
   Result<std::int64_t> Send(Request request);

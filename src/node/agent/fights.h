@@ -11,8 +11,8 @@
 
 namespace perseus::agent {
 
-// What works against the clocks of a plan on one GPU, one sentence each, with
-// what to do. Why a GPU runs slower than asked matters only while a clock is locked.
+// Sentences about conditions of a GPU that prevent it from following a plan's clocks, with advice.
+// Reasons for throttling are included only while a clock is locked.
 std::vector<std::string> FightsOf(const device::GpuConditions& conditions, bool is_locked);
 
 }  // namespace perseus::agent

@@ -12,24 +12,25 @@
 
 namespace perseus::agent {
 
-// One place for all agents of a machine, whatever their sockets and journals.
+// All agents of a machine use this folder, even if their sockets and journals differ.
 inline constexpr const char* kDefaultGpuLocks = "/run/perseus/gpus";
 
-// That a GPU is this agent's: a file named after it, which the kernel locks until the process
-// ends. The file also says whether the clock may be locked, should the journal be lost. It goes
-// with the claim unless the clock is still to be given back. Movable; one thread at a time.
+// A GPU that this agent owns. The claim is a file named after the GPU, which the kernel keeps
+// locked until the process ends. The file also records whether the clock may be locked, in case the
+// journal is lost. It is removed with the claim unless the clock must still be given back. Not
+// thread-safe.
 class GpuClaim {
  public:
-  // kConflict: another agent has the GPU. kIo: the file cannot be made, or is not ours.
+  // kConflict: another agent owns the GPU. kIo: the file cannot be made, or is not an agent's.
   static Result<GpuClaim> Take(const std::string& folder, const std::string& uuid);
 
   GpuClaim(GpuClaim&& other) noexcept = default;
   GpuClaim& operator=(GpuClaim&&) = delete;
   ~GpuClaim();
 
-  // The clock may be locked: by us, or by an agent before us that was killed.
+  // Whether the clock may be locked, by this agent or by an earlier one that was killed.
   bool marked() const { return marked_; }
-  // Best effort: the journal is what counts.
+  // Best effort: the journal is the authority.
   void Mark(bool marked);
 
  private:

@@ -19,8 +19,8 @@
 
 namespace perseus::agent {
 
-// What the worker and its thread share. All but `Run` may be called from any
-// thread and return at once.
+// The state that a GpuWorker and its thread share. All functions except Run() may be called from
+// any thread and return at once.
 class GpuLoop {
  public:
   using Clock = std::chrono::steady_clock;

@@ -19,57 +19,58 @@ namespace perseus::agent {
 
 struct WorkerSettings {
   bool observe = false;  // No clock is ever changed.
-  std::chrono::nanoseconds min_interval = std::chrono::milliseconds(10);  // Between two sets.
-  // Between two looks at the conditions of a GPU whose clock is locked.
+  // A clock is changed at most once in this time.
+  std::chrono::nanoseconds min_interval = std::chrono::milliseconds(10);
+  // How often the conditions of a GPU are read while its clock is locked.
   std::chrono::nanoseconds poll = std::chrono::seconds(10);
-  // After a restore that failed; doubles up to the second.
+  // Pause after a failed release; it doubles up to retry_most.
   std::chrono::nanoseconds retry_least = std::chrono::milliseconds(100);
   std::chrono::nanoseconds retry_most = std::chrono::seconds(5);
 };
 
-// All that a worker uses, shared with its thread, which may outlive the worker
-// where the driver never answers.
+// What a worker uses. It is shared with the worker's thread, which outlives the worker if the
+// driver never returns.
 struct WorkerContext {
   std::shared_ptr<device::Driver> driver;
   std::shared_ptr<Journal> journal;
   std::shared_ptr<Log> log;
   std::shared_ptr<Mailbox> mailbox;
   WorkerSettings settings;
-  std::shared_ptr<GpuClaim> claim = nullptr;  // Of this GPU; null where none is locked.
+  std::shared_ptr<GpuClaim> claim = nullptr;  // Of this GPU; null if no clock is ever locked.
 };
 
 class GpuLoop;
 
-// The thread that makes all calls for one GPU, so that a call that hangs delays
-// no other GPU. The newest wish wins: a `Lock` that waits is overtaken by a newer
-// one or by a `Release`. A clock is in the journal before it is first locked. A release that
-// fails is tried again until it works, or until a new owner locks the clock.
+// The thread that makes all driver calls for one GPU, so that a hanging call delays no other GPU.
+// Only the newest request is carried out: a newer Lock() or a Release() replaces a waiting Lock().
+// The journal names a GPU before its clock is first locked. A failed release is tried again until
+// it succeeds or a new owner locks the clock.
 //
-// Functions return at once; what they ask for is answered through the mailbox,
-// with the ticket. To be used by one thread.
+// Functions return at once. Their results come through the mailbox with their ticket. To be used by
+// one thread.
 class GpuWorker {
  public:
-  // `gpu` is one of the driver's. `is_dirty`: an agent that was killed may have left
-  // its clock locked; it is given back first.
+  // `gpu` belongs to the context's driver. `is_dirty`: a killed agent may have left the clock
+  // locked; it is then given back first.
   GpuWorker(const WorkerContext& context, device::Gpu* gpu, bool is_dirty);
   GpuWorker(const GpuWorker&) = delete;
   GpuWorker& operator=(const GpuWorker&) = delete;
-  // Gives up on a call that does not return; see Stop.
+  // Abandons a call that does not return.
   ~GpuWorker();
 
   void Lock(int mhz, const Ticket& ticket);
-  // Gives the clock back, ahead of everything that waits. `force`: also where we did not lock it.
+  // Gives the clock back before all waiting requests. `force`: even if this agent did not lock it.
   void Release(const Ticket& ticket, bool force);
   void ReadEnergy(const Ticket& ticket);
   void ReadConditions(const Ticket& ticket);
 
-  // Whether a clock of ours is, or is about to be, locked.
+  // Whether this agent has locked the clock or is about to.
   bool HoldsClock() const;
-  // All but the owner.
+  // The GPU's status, without its owner.
   GpuStatus Status() const;
 
-  // Gives the clock back and ends the thread. True: the clock is back.
-  // False: it is not by then; the journal still names it.
+  // BeginStop() starts to give the clock back and to end the thread. The wait that follows returns
+  // true if the clock is back by its deadline. If not, the journal still names it.
   void BeginStop();
   bool FinishStop(std::chrono::steady_clock::time_point deadline);
 

@@ -17,49 +17,47 @@ namespace perseus::agent {
 
 inline constexpr const char* kDefaultJournalPath = "/var/lib/perseus/agent.journal";
 
-// What a journal file says.
+// The contents of a journal file.
 struct JournalText {
-  std::string boot;            // /proc/sys/kernel/random/boot_id when it was written.
+  std::string boot;            // /proc/sys/kernel/random/boot_id when the file was written.
   std::set<std::string> gpus;  // UUIDs of GPUs whose clocks may be locked.
 };
 
-// Few lines of text with a checksum. ParseJournal fails on any byte that
-// differs from what FormatJournal wrote.
+// A journal as a few lines of text with a checksum. ParseJournal() fails if any byte differs from
+// what FormatJournal() writes.
 std::string FormatJournal(const JournalText& journal);
 Result<JournalText> ParseJournal(std::string_view text, const std::string& name);
 
-// The GPUs whose clocks the agent may have changed, on disk, so that an agent
-// that was killed gives them back when it starts again. The file is replaced as
-// a whole and flushed to the disk before Add returns. Thread-safe; a caller may
-// wait for another one's write to the disk.
+// A file with the GPUs whose clocks the agent may have changed. If the agent is killed, the next
+// one gives these clocks back. The file is replaced as a whole and flushed to disk before Add()
+// returns. Thread-safe; a caller may wait while another one writes to disk.
 class Journal {
  public:
-  // Makes the directory where it is missing, and locks the journal against a
-  // second agent for as long as the object lives. Errors (kIo): another agent
-  // has it; there is none, and none can be made.
+  // Makes the directory if it is missing. Locks the journal, so that a second agent cannot open it
+  // as long as this object lives. kIo: another agent has it, or it cannot be made.
   static Result<Journal> Open(const std::string& path);
 
   Journal(Journal&& other) noexcept;
   Journal& operator=(Journal&&) = delete;
   ~Journal() = default;
 
-  // What was in the file when it was opened, unless the machine has been booted
-  // since, which unlocks all clocks.
+  // The GPUs in the file when it was opened. Empty if the machine was booted since it was written,
+  // because that unlocks all clocks.
   const std::set<std::string>& found() const { return found_; }
-  // Why the file is not what an agent wrote, where it is not (it is gone, but its lock is there;
-  // it is a link): any GPU may have a locked clock.
+  // If set, why the file is not as an agent wrote it (for example: it is missing but its lock file
+  // exists, or it is a link). Any GPU may then have a locked clock.
   const std::optional<std::string>& corruption() const { return corruption_; }
-  // Why it cannot be written, where that is known already (a file system that is read-only):
-  // the clocks that it names can be given back, none may be locked.
+  // If set, why the file cannot be written (for example: a read-only file system). The clocks that
+  // it names can be given back, but no clock may be locked.
   const std::optional<Error>& unwritable() const { return unwritable_; }
 
-  // Says that the clocks of just these GPUs may be locked: after a corrupt file, of which
-  // a copy is kept as FILE.corrupt. Where this fails the corrupt file is still there.
+  // Replaces a corrupt file: exactly these GPUs may have locked clocks. Keeps a copy of the old
+  // file as FILE.corrupt. If this fails, the corrupt file is unchanged.
   Result<void> Replace(const std::set<std::string>& uuids);
 
-  // Before the first change of a GPU's clock, and after it was given back. Where
-  // the disk refuses, Add changes nothing; Remove keeps the GPU in the file, which
-  // costs one needless restore at the next start.
+  // Call Add() before the first change of a GPU's clock, and Remove() after it was given back. If
+  // writing fails, Add() changes nothing. Remove() then leaves the GPU in the file, and the next
+  // agent gives its clock back once more, which does no harm.
   Result<void> Add(const std::string& uuid);
   Result<void> Remove(const std::string& uuid);
 

@@ -17,22 +17,22 @@
 
 namespace perseus::agent {
 
-// Whom an answer is for: a request of a connection. Connection 0: nobody.
+// The request of a connection to which an answer belongs. Connection 0: nobody waits for it.
 struct Ticket {
   std::uint64_t connection = 0;
   std::int64_t id = 0;
   Operation operation = Operation::kHello;
 };
 
-// What a GPU's worker has done for a ticket.
+// The result of a GPU worker's call for a ticket.
 struct Outcome {
   std::string gpu;  // UUID.
   Ticket ticket;
   decltype(Answer::body) body;
 };
 
-// Carries outcomes from the workers to the loop that serves connections, which
-// it wakes through a descriptor. Thread-safe.
+// Passes outcomes from the workers to the loop that serves connections, and wakes the loop through
+// a descriptor. Thread-safe.
 class Mailbox {
  public:
   Mailbox() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -46,7 +46,7 @@ class Mailbox {
       outcomes_.push_back(std::move(outcome));
     }
     const std::uint64_t one = 1;
-    // Full is as good as written: the loop wakes.
+    // If the counter is full the write fails, but the loop wakes all the same.
     [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof(one));
   }
 

@@ -11,17 +11,17 @@
 
 namespace perseus::agent {
 
-// Tells systemd how the service is (sd_notify(3), without its library). Says
-// nothing where nobody asked. A plain value.
+// Reports the state of the service to systemd (as sd_notify(3), without its library). Does nothing
+// if systemd did not start the process.
 class ServiceNotifier {
  public:
-  // From $NOTIFY_SOCKET and $WATCHDOG_USEC, once, at start.
+  // Reads $NOTIFY_SOCKET and $WATCHDOG_USEC. Call it once at the start.
   static ServiceNotifier FromEnvironment();
 
   // "READY=1", "STOPPING=1", "WATCHDOG=1". Best effort.
   void Tell(std::string_view state) const;
 
-  // How often "WATCHDOG=1" is wanted: half the time that systemd waits.
+  // How often to send "WATCHDOG=1": half of systemd's time limit.
   std::optional<std::chrono::nanoseconds> watchdog() const { return watchdog_; }
 
  private:

@@ -13,35 +13,33 @@
 #include "common/unix_socket.h"
 #include "perseus/result.h"
 
-// Who is at the other end of a Unix socket, as the kernel says it.
+// The process at the other end of a Unix socket, as the kernel reports it.
 namespace perseus::agent {
 
 struct Peer : UnixPeer {
   FileDescriptor pidfd;  // Readable once the process has ended.
 };
 
-// Errors (kIo): the process is gone already, or cannot be seen from here (it
-// runs in a PID namespace beside the agent's).
+// kIo: the process has ended already, or is in a PID namespace that the agent cannot see.
 Result<Peer> PeerOf(int socket);
 
-// Who may use the agent. Root and the agent's own user always may, and always
-// may operate it.
+// Users who may use the agent. Root and the agent's own user always may, and are always operators.
 struct AccessList {
   std::vector<uid_t> users;
   std::vector<gid_t> groups;
-  std::vector<uid_t> operators;  // May also give back the clocks of others.
+  std::vector<uid_t> operators;  // These may also give back the clocks of others.
 
   bool MayUse(const UnixPeer& peer) const;
   bool MayOperate(const UnixPeer& peer) const;
 };
 
-// Of a name or a number, asking the system's name services: at start only, as
-// those may take seconds. Errors: kInvalidInput.
+// Looks up a user by name or number. Asks the system's name services, which may take seconds, so
+// call it only at the start. Errors: kInvalidInput.
 Result<uid_t> UserId(const std::string& name_or_number);
 Result<gid_t> GroupId(const std::string& name_or_number);
 
-// "alice (uid 1000)", from /etc/passwd alone: no network is asked. "uid 1000"
-// where the user is not there.
+// "alice (uid 1000)", or "uid 1000" if /etc/passwd does not have the user. Makes no network
+// request.
 std::string DescribeUser(uid_t uid);
 
 }  // namespace perseus::agent

@@ -15,34 +15,33 @@
 #include "device/device.h"
 #include "perseus/result.h"
 
-// What is said over the agent's Unix socket, version 1: each message is one
-// line of JSON. docs/explanation/agent.md describes it for other languages. Plain values and
-// pure functions: safe from any thread.
+// The protocol of the agent's Unix socket, version 1. Each message is one line of JSON.
+// docs/explanation/agent.md describes it for other languages. Plain values and pure functions.
 namespace perseus::agent {
 
 inline constexpr int kProtocolVersion = 1;
 inline constexpr const char* kDefaultSocketPath = "/run/perseus/agent.sock";
 
-// Longest line, with its line end. The agent ends a connection that exceeds it.
+// Longest request, with its line end. The agent closes a connection that sends a longer one.
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{64} << 10;
-// Longest line that an agent may answer, for whoever reads it.
+// Longest answer of an agent, with its line end.
 inline constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20;
-// Requests of one connection that wait for their answer; beyond it the agent
-// stops reading from the connection until some are answered.
+// Limit of requests of one connection that wait for their answer. Beyond it, the agent stops
+// reading from the connection until some are answered.
 inline constexpr int kMaxRequestsInFlight = 64;
 inline constexpr std::size_t kMaxNameBytes = 128;  // GPU identifiers, client names.
 inline constexpr std::int64_t kMaxRequestId = std::int64_t{1} << 53;
 inline constexpr int kMaxClockMhz = 100'000;
 
 enum class Operation : std::uint8_t {
-  kHello,       // First of every connection: versions, and what the node has.
+  kHello,       // First request of every connection: versions, and the node's GPUs.
   kLease,       // Become the owner of a GPU's clock.
   kSet,         // Owner: lock the clock. Answered when it is set.
   kRelease,     // Owner: give the clock back, keep the lease.
   kYield,       // Owner: give the clock back, end the lease.
-  kRenew,       // Say that the client is alive; any other message does, too.
+  kRenew,       // Show that the client is alive, as any other message does.
   kEnergy,      // Read the energy counter.
-  kConditions,  // Who else acts on the GPU.
+  kConditions,  // Power caps, temperature and others that act on the GPU's clock.
   kStatus,      // Owners, clocks, counters, settings.
   kReleaseAll,  // Operators: give every clock of the node back, or that of one GPU; end the leases.
 };
@@ -59,7 +58,7 @@ struct Request {
 
 // Why a request was refused.
 enum class Refusal : std::uint8_t {
-  kHeld,        // Somebody else has the lease.
+  kHeld,        // Another client has the lease.
   kNotLeased,   // The connection has no lease of this GPU, or lost it.
   kDenied,      // The user may not do this.
   kUnknownGpu,  // No such GPU here.
@@ -73,7 +72,7 @@ struct Refused {
   std::string message;  // One sentence for people.
 };
 
-// lease, release, yield, renew: nothing more to say.
+// Answer to lease, release, yield and renew.
 struct Done {};
 
 struct GpuSummary {
@@ -81,20 +80,20 @@ struct GpuSummary {
   std::string name;
   int index = 0;
   std::vector<int> clocks_mhz;            // Ascending.
-  std::optional<std::int64_t> owner_pid;  // Who has the lease.
+  std::optional<std::int64_t> owner_pid;  // The process that has the lease.
 };
 
 struct HelloAnswer {
   int version = kProtocolVersion;
   bool observe = false;  // The agent sets no clock: every `set` is refused.
-  // A client that says nothing for so long loses its clocks (docs/explanation/agent.md).
+  // A client that sends nothing for so long loses its clocks (docs/explanation/agent.md).
   double max_silence_seconds = 0;
   std::vector<GpuSummary> gpus;
 };
 
 struct SetAnswer {
-  int mhz = 0;               // What was set: the nearest supported clock.
-  std::int64_t took_us = 0;  // The driver call alone. 0: it was set already.
+  int mhz = 0;               // The clock that was set: the nearest supported one.
+  std::int64_t took_us = 0;  // Duration of the driver's call. 0: the clock was set already.
   bool superseded = false;   // A newer `set`, or the end of the lease, came first.
 };
 
@@ -105,7 +104,7 @@ struct EnergyAnswer {
 
 struct ConditionsAnswer {
   device::GpuConditions conditions;
-  std::vector<std::string> fights;  // What works against a locked clock, one sentence each.
+  std::vector<std::string> fights;  // Sentences of FightsOf(): what acts against a locked clock.
 };
 
 struct OwnerStatus {
@@ -124,11 +123,11 @@ struct GpuStatus {
   std::optional<OwnerStatus> owner;
   std::optional<int> locked_mhz;  // As far as the agent knows.
   bool restore_pending = false;   // A clock could not be given back yet; retried.
-  std::string last_error;         // Of the driver, in its newest call; empty: it went well.
-  std::int64_t sets = 0;          // Driver calls that locked a clock,
-  std::int64_t restores = 0;      // gave one back,
-  std::int64_t failures = 0;      // or failed.
-  std::int64_t superseded = 0;    // `set`s that were overtaken.
+  std::string last_error;         // Of the driver's newest call; empty: it succeeded.
+  std::int64_t sets = 0;          // Driver calls that locked a clock.
+  std::int64_t restores = 0;      // Driver calls that gave a clock back.
+  std::int64_t failures = 0;      // Driver calls that failed.
+  std::int64_t superseded = 0;    // `set` requests that a newer request replaced.
   std::vector<std::string> fights;
 };
 
@@ -139,19 +138,19 @@ struct StatusAnswer {
   double uptime_seconds = 0;
   double max_silence_seconds = 0;
   double min_interval_seconds = 0;
-  double poll_seconds = 0;  // Between two looks at the conditions of a GPU with a locked clock.
+  double poll_seconds = 0;  // How often conditions of GPUs with a locked clock are read.
   int connections = 0;
   std::vector<GpuStatus> gpus;
 };
 
 struct ReleaseAllAnswer {
-  int released = 0;                 // GPUs whose clocks are back,
-  std::vector<std::string> failed;  // and a sentence for each that is retried.
+  int released = 0;                 // Number of GPUs whose clocks were given back.
+  std::vector<std::string> failed;  // A sentence for each GPU where that failed and is retried.
 };
 
 struct Answer {
-  std::optional<std::int64_t> id;      // None: the request had none that could be read.
-  std::optional<Operation> operation;  // None: likewise.
+  std::optional<std::int64_t> id;      // None: the request's id could not be read.
+  std::optional<Operation> operation;  // None: the request's operation could not be read.
   std::variant<Refused, Done, HelloAnswer, SetAnswer, EnergyAnswer, ConditionsAnswer, StatusAnswer,
                ReleaseAllAnswer>
       body;
@@ -161,16 +160,16 @@ struct Answer {
 std::string FormatRequest(const Request& request);
 std::string FormatAnswer(const Answer& answer);
 
-// A request that could not be read: what its refusal needs.
+// A request that could not be read, with what its refusal needs.
 struct RequestFault {
   std::optional<std::int64_t> id;
   std::string message;
 };
 
-// Of one line, with or without its line end. Any bytes are safe. Keys that the
-// operation does not have are a fault.
+// Parses one line, with or without its line end. Safe for any bytes. Fails if there are keys that
+// the operation does not have.
 tl::expected<Request, RequestFault> ParseRequest(std::string_view line);
-// Keys that are not known are ignored: agents may say more than clients know.
+// Ignores unknown keys, which newer agents may send.
 Result<Answer> ParseAnswer(std::string_view line);
 
 }  // namespace perseus::agent

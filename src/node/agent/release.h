@@ -14,27 +14,27 @@
 
 namespace perseus::agent {
 
-// Which clocks are to be given back.
+// Which clocks to give back.
 struct ReleaseScope {
   std::string gpu;             // A UUID, or an index of the driver; empty: all GPUs of the node.
-  bool journaled = false;      // Only those that the journal of a dead agent names.
-  std::string gpu_locks = {};  // The folder of GpuClaim; empty: nobody is looked for.
+  bool journaled = false;      // Only clocks that the journal of a dead agent names.
+  std::string gpu_locks = {};  // The folder of GpuClaim; empty: do not look for other agents.
 };
 
-// Over the socket of a running agent, which itself waits 5 s for its drivers: `patience`
-// is to be longer. kIo: none answers, then it can be done directly.
-// kDenied, kInvalidInput: it refuses.
+// Asks a running agent over its socket. The agent waits up to 5 s for its drivers, so `patience`
+// must be longer. kIo: no agent answers; use ReleaseDirectly() then. kDenied, kInvalidInput: the
+// agent refuses.
 Result<ReleaseAllAnswer> ReleaseThroughAgent(const std::string& socket_path,
                                              const ReleaseScope& scope,
                                              std::chrono::milliseconds patience);
 
-// Whether the journal of a dead agent names GPUs, or cannot be read; false also
-// where there is no journal. kIo: a living agent has it.
+// Whether the journal of a dead agent names GPUs or cannot be read. False: there is no journal, or
+// it is empty. kIo: a running agent has it.
 Result<bool> JournalNamesGpus(const std::string& journal_path);
 
-// On the driver, all GPUs at once; those that answer in time are struck from the
-// journal, if no agent has it. `journaled` leaves alone what another agent has. Errors: no
-// right to set clocks (kDenied), no such GPU.
+// Calls the driver for all GPUs at the same time. Removes GPUs that succeed in time from the
+// journal, unless an agent has it. With `journaled`, it skips GPUs that another agent owns. Errors:
+// no right to set clocks (kDenied), no such GPU.
 Result<ReleaseAllAnswer> ReleaseDirectly(const std::shared_ptr<device::Driver>& driver,
                                          const std::string& journal_path, const ReleaseScope& scope,
                                          std::chrono::milliseconds patience);

@@ -16,8 +16,8 @@ namespace perseus::agent {
 // others could replace the file. (In /tmp, where only owners may, they cannot.)
 Result<void> MakeFolderFor(const std::string& path);
 
-// Why this open file is none that an agent made: not a regular one, somebody else's, or one
-// with a second name. Empty: it may be written.
+// Why an agent cannot have made this open file: it is not a regular file, belongs to another user,
+// or has a second name. Empty: it may be written.
 std::string WhyNotOurs(const FileDescriptor& file);
 
 }  // namespace perseus::agent

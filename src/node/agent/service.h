@@ -32,21 +32,21 @@ struct ServiceSettings {
   std::chrono::nanoseconds release_all_patience = std::chrono::seconds(5);
 };
 
-// Who is connected, as far as requests are concerned.
+// The client of a connection, as far as requests depend on it.
 struct ClientIdentity {
   pid_t pid = 0;
   uid_t uid = 0;
   bool may_operate = false;
 };
 
-// What the agent does with requests: leases, and whose wishes reach the GPUs.
-// Knows nothing of sockets; a connection is a number that is never used twice
-// and never 0. Answers, which come at once or later, go to `send`. To be used by one thread,
-// with one clock: `now` never goes back.
+// Handles the agent's requests: manages leases, and passes the requests of lease owners to the
+// GPUs' workers. Knows nothing of sockets: a connection is a number that is never 0 and never used
+// twice. Passes answers, at once or later, to `send`. To be used by one thread; `now` must never go
+// back.
 class Service {
  public:
   using Clock = std::chrono::steady_clock;
-  // The connection may be ended within, by whoever owns it, but not through Service.
+  // Sends an answer. Must not call Disconnect() for the connection.
   using Send = std::function<void(std::uint64_t connection, const Answer& answer)>;
 
   // One worker for each GPU of the driver, in its order.
@@ -55,23 +55,23 @@ class Service {
 
   void Connect(std::uint64_t connection, const ClientIdentity& identity, Clock::time_point now);
   void Handle(std::uint64_t connection, const Request& request, Clock::time_point now);
-  // Anything that the client says is a sign of life, also what is no request.
+  // To be called when a client sends anything, even an invalid request: it shows that it is alive.
   void Heard(std::uint64_t connection, Clock::time_point now);
-  // Gives back all that the connection had. `why` is for the log.
+  // Ends the connection's leases and gives its clocks back. `why` is for the log.
   void Disconnect(std::uint64_t connection, std::string_view why);
 
-  // Of a worker, through the mailbox.
+  // Takes a worker's outcome from the mailbox.
   void Deliver(Outcome outcome, Clock::time_point now);
-  // Takes clocks from clients that are silent for too long, ends tasks that wait for too
-  // long. Returns when to call again; max(): not before something else happens.
+  // Gives back the clocks of clients that were silent for too long, and ends tasks that waited for
+  // too long. Returns when to call it again; max(): only after something else happens.
   Clock::time_point OnTime(Clock::time_point now);
 
   bool HasLease(std::uint64_t connection) const;
   int InFlight(std::uint64_t connection) const;
   int connections() const { return static_cast<int>(clients_.size()); }
 
-  // Gives all clocks back, all GPUs at once, and ends the workers. A sentence for each
-  // GPU whose clock is not back by the deadline.
+  // Gives the clocks of all GPUs back at the same time, and ends the workers. Returns a sentence
+  // for each GPU whose clock is not back by the deadline.
   std::vector<std::string> Stop(Clock::time_point deadline);
 
  private:
@@ -81,7 +81,7 @@ class Service {
     std::string name;
     bool said_hello = false;
     Clock::time_point heard;
-    bool is_silent = false;  // For so long that its clocks were taken.
+    bool is_silent = false;  // It was silent for too long, so its clocks were given back.
     int in_flight = 0;
   };
   struct Slot {
@@ -90,7 +90,7 @@ class Service {
     std::uint64_t owner = 0;  // Connection; 0: none.
     Clock::time_point owned_since;
   };
-  // release_all, until every GPU has answered.
+  // A request release_all that waits until every GPU has answered.
   struct ReleaseTask {
     Ticket ticket;
     Clock::time_point deadline;

@@ -13,14 +13,12 @@
 // Unix sockets.
 namespace perseus::agent {
 
-// A socket in the file system that takes connections, not blocking; its file
-// goes with it. Anybody may connect: who may do what is decided by who connects,
-// and refused with a sentence. Movable.
+// A non-blocking listening socket in the file system. Its file is removed when it is destroyed.
+// Every user may connect; the agent then checks the user and refuses with a sentence.
 class ListeningSocket {
  public:
-  // Makes the directory where it is missing; replaces a socket that nobody
-  // listens at. Errors (kIo, kInvalidInput): another agent listens, no permission,
-  // a path that is too long.
+  // Makes the directory if it is missing. Replaces a socket on which no process listens. Errors
+  // (kIo, kInvalidInput): another agent listens, no permission, the path is too long.
   static Result<ListeningSocket> Listen(const std::string& path);
 
   ListeningSocket(ListeningSocket&&) noexcept = default;
@@ -37,8 +35,8 @@ class ListeningSocket {
   FileDescriptor socket_;
 };
 
-// A blocking socket that is connected. kIo: nobody is there, no permission, or whoever
-// listens has not made room for one more within `patience` (an agent that is stopped).
+// Connects a blocking socket. kIo: no process listens, no permission, or the listener has accepted
+// no connection within `patience` (for example, because the agent is stopped).
 Result<FileDescriptor> ConnectUnix(const std::string& path, std::chrono::milliseconds patience);
 
 }  // namespace perseus::agent

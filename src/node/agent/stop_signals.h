@@ -12,15 +12,15 @@
 
 namespace perseus::agent {
 
-// While it lives, signals that ask the program to end make a descriptor
-// readable instead. To be made before any thread, which then inherits it.
+// As long as it lives, signals that end the program make a descriptor readable instead. Make it
+// before any thread starts: threads then inherit that these signals are blocked.
 class StopSignals {
  public:
   StopSignals() {
     sigset_t signals;
     sigemptyset(&signals);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      // One that is ignored, as under nohup, stays so.
+      // An ignored signal (as under nohup) stays ignored.
       struct sigaction action {};
       if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
         sigaddset(&signals, signal);

@@ -17,17 +17,17 @@
 
 namespace perseus::agent {
 
-// What an agent has from the one before it.
+// What an agent takes over from the one before it.
 struct Takeover {
   std::unique_ptr<Journal> journal;
-  // Of each GPU of the driver.
+  // For each GPU of the driver:
   std::vector<std::shared_ptr<GpuClaim>> claims;
   std::vector<bool> is_dirty;  // Its clock may be locked.
 };
 
-// Opens the journal, makes it fit to be written, and claims all GPUs (GpuClaim; kConflict: another
-// agent has one). Where the journal cannot be written (kIo) no agent can start, so the clocks that
-// it names are given back first, within `patience`.
+// Opens the journal, repairs it if necessary, and claims all GPUs (GpuClaim). kConflict: another
+// agent owns one of them. kIo: the journal cannot be written, so the agent cannot start; the clocks
+// that it names are given back first, within `patience`.
 Result<Takeover> TakeOver(const std::string& journal_path, const std::string& gpu_locks,
                           const std::shared_ptr<device::Driver>& driver,
                           std::chrono::milliseconds patience, Log* log);

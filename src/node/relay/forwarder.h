@@ -29,10 +29,9 @@ struct ForwarderOptions {
   std::chrono::milliseconds idle = std::chrono::seconds(5);
 };
 
-// Sends requests to the server, in the order in which they came, over a few kept
-// connections; one suffices most of the time, and the others are closed when they had
-// nothing to do for a while. What waits is bounded in number, bytes and time.
-// Thread-safe.
+// Sends requests to the server in the order in which they came, over a few kept connections.
+// Usually one is enough; others are closed after a while without work. The number, bytes and time
+// of waiting requests are limited. Thread-safe.
 class Forwarder {
  public:
   struct Request {
@@ -45,16 +44,16 @@ class Forwarder {
   // there is none.
   using Callback = std::function<void(const Result<http::Response>&)>;
 
-  // Both outlive it.
+  // Both must outlive this object.
   Forwarder(const ServerAddress* address, ServerHealth* health, ForwarderOptions options);
   ~Forwarder();  // As Stop().
   Forwarder(const Forwarder&) = delete;
   Forwarder& operator=(const Forwarder&) = delete;
 
-  // Never blocks. False: too much waits, or it has stopped; `callback` is not called.
+  // Never blocks. False: too many requests wait, or it has stopped; `callback` is then not called.
   bool Send(Request request, Callback callback);
 
-  // Ends what runs and answers what waits, both with kCancelled. Not from a callback.
+  // Ends running and waiting requests with kCancelled. Must not be called from a callback.
   void Stop();
 
  private:
@@ -87,7 +86,7 @@ class Forwarder {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-// Sends `request` and answers with what the server says, or 503.
+// Sends `request` and answers with the server's response, or with 503.
 void Forward(Forwarder* forwarder, Forwarder::Request request, const http::Responder& responder);
 
 // 503: too much waits.

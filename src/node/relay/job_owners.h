@@ -14,21 +14,21 @@
 
 namespace perseus::relay {
 
-// Which local user a job belongs to, as far as this relay knows: the first who created it here or
-// spoke of it. All users share the relay's token, so that the server cannot tell them apart.
-// Thread-safe.
+// The local user to whom a job belongs: the first who created it through this relay or named it in
+// a request. The relay must know this because the server cannot distinguish its users: all of them
+// use the relay's token. Thread-safe.
 class JobOwners {
  public:
   explicit JobOwners(std::size_t most_of_a_user = 256) : most_of_a_user_(most_of_a_user) {}
 
-  // Whether the user may speak of the job, which is his from now on if it was nobody's. Root may
-  // always. None: the user is not known, and may not.
+  // Whether the user may name the job in requests. If it had no owner, it belongs to this user from
+  // now on. Root always may. `user` none: the user is not known, and may not.
   bool MayUse(const std::string& job, std::optional<std::uint32_t> user);
 
  private:
   struct Owner {
     std::uint32_t user = 0;
-    std::uint64_t used = 0;  // When, by `uses_`.
+    std::uint64_t used = 0;  // Value of `uses_` at its last use.
   };
   void ForgetOldest(std::uint32_t user) PERSEUS_REQUIRES(mutex_);
 

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-// Parts of a JSON text as they stand in it, so that they can be passed on without
-// reading them: no number changes its digits, and nothing is as deep as the text is.
-// Pure functions; any bytes are safe.
+// Finds parts of a JSON text, so that they can be passed on unchanged and without parsing them: the
+// digits of numbers stay the same, and no recursion depends on the depth of the text. Pure
+// functions, which are safe for any bytes.
 namespace perseus::relay {
 
 struct JsonMember {
@@ -21,7 +21,8 @@ struct JsonMember {
 // Whether `text` is one JSON value.
 bool IsJson(std::string_view text);
 
-// Of a text that IsJson(), or a value of one. nullopt: it is no object, no array.
+// For a text for which IsJson() is true, or a value in one. nullopt: not an object, or not an
+// array.
 std::optional<std::vector<JsonMember>> MembersOf(std::string_view object);
 std::optional<std::vector<std::string_view>> ElementsOf(std::string_view array);
 

@@ -16,17 +16,17 @@
 
 namespace perseus::relay {
 
-// Who may connect: those of a list, and each user only so often, so that no user takes
-// the places of all others. Thread-safe.
+// Decides who may connect, and limits the connections of each user, so that no user can use up the
+// places of the others. Thread-safe.
 class PeerPlaces {
  public:
-  // Null: root and the relay's own user.
+  // Null: only root and the relay's own user may connect.
   using MayUse = std::function<bool(const UnixPeer&)>;
 
   PeerPlaces(MayUse may_use, int most_of_a_user);
 
-  // As http::ServerOptions::admit_peer. The place is free again when the last pointer to
-  // what is returned goes, which may be after this object.
+  // For http::ServerOptions::admit_peer. The place is free again when the last copy of the returned
+  // pointer is destroyed, which may be after this object.
   Result<std::shared_ptr<void>> Admit(int socket);
 
  private:

@@ -16,7 +16,8 @@
 
 namespace perseus::relay {
 
-// What is to be said once the lock is released; made before it is taken.
+// Collects answers while the hub's lock is held and sends them after it is released. Construct it
+// before taking the lock.
 class PlanHub::Answers {
  public:
   Answers() = default;
@@ -49,10 +50,11 @@ class PlanHub::Answers {
   std::vector<PlanAnswer> plans_;
 };
 
-// Statuses that say nothing about what was asked: try again.
+// Whether the status means that the server cannot answer now, so that the request can be tried
+// again.
 bool IsUnavailable(int status);
 
-// Of GET plans, for ranks in ascending order.
+// The target of GET plans for ranks in ascending order.
 std::string PlansTarget(const std::string& job, const std::vector<int>& ranks, std::int64_t after,
                         int wait_seconds);
 

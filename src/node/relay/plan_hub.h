@@ -22,14 +22,15 @@
 namespace perseus::relay {
 
 struct PlanHubOptions {
-  int poll_seconds = 30;                                      // Of one long poll at the server.
-  std::chrono::milliseconds live = std::chrono::seconds(75);  // A rank asks more often.
-  double fetch_seconds = 9;  // That a rank's first plan is waited for.
+  int poll_seconds = 30;  // Length of one long poll at the server.
+  // A rank that has not asked for this time is forgotten.
+  std::chrono::milliseconds live = std::chrono::seconds(75);
+  double fetch_seconds = 9;  // Time limit for fetching a rank's first plan.
   std::size_t max_jobs = 32;
-  std::size_t max_ranks = 512;  // Of a job.
+  std::size_t max_ranks = 512;  // Per job.
 };
 
-// One rank's question for its plan.
+// A rank's request for its plan.
 struct PlanQuestion {
   std::string job;
   int rank = 0;
@@ -37,32 +38,31 @@ struct PlanQuestion {
   double wait_seconds = 0;
 };
 
-// Answers the long polls of all ranks of a node with one of its own for each job.
+// Answers the long polls of all ranks of a node. For each job it makes only one long poll at the
+// server.
 //
-// A rank of which no plan is known is fetched at once (GET plans?after=-1, through the
-// forwarder; those that ask meanwhile go together into the next). The ranks that are
-// known are waited for in one long poll of the job's own thread (after=VERSION); its
-// answer goes to all who wait. Whether a version that is lower than a rank's is an
-// answer is for the server to say: it reaches the rank only where the server gave it
-// knowing the rank's. Ranks that ask no more are forgotten, then their jobs.
+// If the hub has no plan of a rank, it fetches one at once through the forwarder (GET
+// plans?after=-1); ranks that ask during a fetch share the next one. For all ranks whose plans it
+// has, the job's thread makes one long poll (after=VERSION), whose answer goes to all waiting
+// ranks. A rank gets a version lower than its own only if the server gave that version as an answer
+// to the rank's version. Ranks that stop asking are forgotten, and then their jobs.
 //
-// While the server is away, what is known is told to those who do not have it, and
-// others are told that it is away, so that they do not take an old plan for a fresh one.
-// Thread-safe.
+// While the server is away, a rank gets the last plan if it does not have it yet. Other ranks are
+// told that the server is away, so that they do not believe an old plan to be current. Thread-safe.
 class PlanHub {
  public:
-  // All outlive it.
+  // All must outlive this object.
   PlanHub(const ServerAddress* address, ServerHealth* health, Forwarder* forwarder, LogSink log,
           PlanHubOptions options);
   ~PlanHub();  // As Stop().
   PlanHub(const PlanHub&) = delete;
   PlanHub& operator=(const PlanHub&) = delete;
 
-  // Answers now or later; never blocks.
+  // Answers at once or later; never blocks.
   void Ask(const PlanQuestion& question, const http::Responder& responder);
 
-  // Ends the polls and joins their threads. Requests that are parked stay so: the HTTP
-  // server's end answers them. After the forwarder's Stop(), and not from its callbacks.
+  // Ends the polls and joins their threads. Parked requests are answered when the HTTP server
+  // stops. Call it after the forwarder's Stop(), and not from a callback of the forwarder.
   void Stop();
 
   struct Counts {
@@ -77,23 +77,23 @@ class PlanHub {
   struct Waiter {
     std::int64_t after = -1;
     std::int64_t ticket = 0;
-    Clock::time_point until;  // The engine has answered it then.
+    Clock::time_point until;  // The HTTP server has answered the request by then.
     http::Responder responder;
   };
   struct Rank {
-    std::shared_ptr<const PlanSet> plans;  // That has its own; null: not fetched yet.
+    std::shared_ptr<const PlanSet> plans;  // Contains this rank's plan; null: not fetched yet.
     std::vector<Waiter> waiters;
     Clock::time_point seen;
     bool wants_fetch = false;
     std::int64_t fetch_after = -1;
-    bool fetch_alone = false;  // The server refused it together with others.
+    bool fetch_alone = false;  // The server refused a fetch of this rank together with others.
   };
   struct Job {
     Job(std::string name, const ServerAddress* address, ServerHealth* health)
         : id(std::move(name)), line(address, health) {}
     const std::string id;
     std::map<int, Rank> ranks;
-    std::int64_t version = -1;  // That the server said last.
+    std::int64_t version = -1;  // The last version from the server.
     bool is_fetching = false;
     ServerLine line;
     ConditionVariable wake;
@@ -122,7 +122,7 @@ class PlanHub {
   };
   void Poll(const JobPointer& job);
   bool PollOnce(const JobPointer& job, Pace* pace);
-  // What to do about the answer to a poll; seconds until the next one.
+  // Handles the answer to a poll. Returns the seconds until the next poll.
   double TakePolled(const JobPointer& job, const std::vector<int>& ranks, std::int64_t after,
                     const Result<http::Response>& result, double seconds, int* failures);
   void JoinEnded();

@@ -13,23 +13,23 @@
 
 namespace perseus::relay {
 
-// One version of the plans of a node's ranks, as the server sent it for several at
-// once (GET .../plans). Immutable, so thread-safe.
+// One version of the plans of several ranks, from one answer of the server (GET .../plans).
+// Immutable, so thread-safe.
 class PlanSet {
  public:
-  // kIo: it is no such answer.
+  // kIo: `text` is not such an answer.
   static Result<std::shared_ptr<const PlanSet>> Parse(std::shared_ptr<const std::string> text);
 
   std::int64_t version() const { return version_; }
   bool Has(int rank) const { return places_.contains(rank); }
   std::size_t size() const { return places_.size(); }
 
-  // What the server would have answered that rank alone (GET .../plan), byte for byte.
-  // The rank is one that it Has().
+  // The answer that the server would give to this rank alone (GET .../plan), byte for byte.
+  // Has(rank) must be true.
   std::shared_ptr<const std::string> BodyOf(int rank) const;
 
  private:
-  // Of one plan in the text, and of its member "ranks" in it.
+  // Where a plan is in the text, and where its member "ranks" is.
   struct Place {
     std::size_t begin = 0, end = 0;
     std::size_t ranks_begin = 0, ranks_end = 0;

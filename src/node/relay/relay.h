@@ -19,37 +19,37 @@
 #include "relay/report_batches.h"
 #include "relay/server_line.h"
 
-// Stands between the ranks of a node and the server, so that a node has two connections
-// and not two for each rank, and ranks need no token (docs/explanation/relay.md).
+// The relay passes requests from the ranks of a node to the server. With it, a node needs two
+// connections instead of two per rank, and ranks need no token (docs/explanation/relay.md).
 namespace perseus::relay {
 
 struct RelayOptions {
   ServerAddress server;
-  std::string socket_path;  // Its folder is made where it is missing.
+  std::string socket_path;  // Its folder is made if it is missing.
   PeerPlaces::MayUse may_use;
   int max_connections = 512;
   int max_connections_per_user = 256;
-  double probe_seconds = 4;     // How often it looks whether the server should be asked.
-  double linger_seconds = 0.2;  // That iteration reports wait for those of other ranks.
+  double probe_seconds = 4;     // How often to check whether to probe the server.
+  double linger_seconds = 0.2;  // How long iteration reports wait for those of other ranks.
   PlanHubOptions plans;
   ForwarderOptions forwarder;
   LogSink log;
 };
 
-// Speaks the part of /api/v1 that trainers need on a Unix socket. Threads: two of the
-// HTTP server, those of the forwarder, one for each job of the node. What it holds is
-// bounded by its options. No exception leaves it.
+// Serves the part of /api/v1 that trainers need on a Unix socket. Threads: two of the HTTP server,
+// those of the forwarder, and one per job of the node. Its options limit its memory. It throws no
+// exceptions.
 class Relay {
  public:
-  // Checks the options and serves. kInvalidInput: an address, a CA file or a path that
-  // is none; kIo: it cannot listen, or cannot read the token. The server need not be there.
+  // Checks the options and starts to serve, even if the server cannot be reached yet.
+  // kInvalidInput: address, CA file or path are invalid. kIo: it cannot listen or read the token.
   static Result<std::unique_ptr<Relay>> Start(RelayOptions options);
   ~Relay();  // As Stop().
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  // Ends within a second or two: requests that wait are answered (503, long polls 204),
-  // as ranks will connect again.
+  // Stops within a second or two. Answers waiting requests (503; long polls: 204), so that ranks
+  // connect again.
   void Stop();
 
   std::string url() const { return server_->url(); }  // "unix:/run/...".

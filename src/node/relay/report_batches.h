@@ -18,32 +18,31 @@
 
 namespace perseus::relay {
 
-// Joins the iteration reports of a node's ranks, which come at about the same time,
-// into one request for each job. Each rank gets an answer of its own: where the server
-// refuses them together, they are sent one by one, so that no rank pays for another's
-// report. Thread-safe.
+// Combines the iteration reports of a node's ranks, which come at about the same time, into one
+// request per job. Each rank gets its own answer: if the server refuses a combined request, the
+// reports are sent one by one, so that an invalid report affects only its own rank. Thread-safe.
 class ReportBatches {
  public:
-  // Runs a function after so many seconds.
+  // Runs a function after a number of seconds.
   using After = std::function<void(double, std::function<void()>)>;
 
-  // `forwarder` outlives it.
+  // `forwarder` must outlive this object.
   ReportBatches(Forwarder* forwarder, After after, double linger_seconds);
 
-  // `target`: of the job's iterations. Never blocks.
+  // `target`: the path of the job's iterations. Never blocks.
   void Add(const std::string& target, const std::string& body, const http::Responder& responder);
 
-  // Sends all that waits for others.
+  // Sends all waiting reports.
   void Flush();
 
  private:
   struct Report {
     std::string body;
     http::Responder responder;
-    // In the body, without their brackets.
+    // Positions of both lists in the body, without their brackets.
     std::size_t reports_begin = 0, reports_size = 0;
     std::size_t clients_begin = 0, clients_size = 0;
-    std::size_t count = 0;  // Of reports.
+    std::size_t count = 0;  // Number of reports.
   };
   using Batch = std::vector<Report>;
   struct Pending {

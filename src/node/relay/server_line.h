@@ -28,7 +28,7 @@ struct ServerAddress {
   std::string ca_file;     // "": the system's certificates.
 };
 
-// Whether the server answers, as all lines to it see it. Thread-safe.
+// Whether the server answers, according to all connections to it. Thread-safe.
 class ServerHealth {
  public:
   explicit ServerHealth(LogSink log) : log_(std::move(log)) {}
@@ -36,12 +36,13 @@ class ServerHealth {
   void Answered();
   void Failed(const std::string& why);
 
-  // It has not answered since a failure of some seconds ago: not just a restart.
+  // Whether the server has not answered since a failure some seconds ago, which is too long for a
+  // restart.
   bool is_away() const;
-  // Whether somebody should ask it, since nobody has for long: so that the log says that it is
-  // away, or back, also while no rank asks.
+  // Whether the relay should probe the server because no request has been sent for long. So the log
+  // shows when the server goes away or comes back, even if no rank sends requests.
   bool wants_probe() const;
-  // Calls failed until just now, so that another one needs not be tried.
+  // Whether calls failed until just now, so that a new call may fail without being tried.
   bool fails_fast() const;
   std::string why() const;
 
@@ -59,25 +60,24 @@ class ServerHealth {
   bool told_ PERSEUS_GUARDED_BY(mutex_) = false;
 };
 
-// One kept connection to the server. One thread at a time, but for Cancel().
+// One kept connection to the server. Not thread-safe, except Cancel().
 class ServerLine {
  public:
-  // Both outlive it.
+  // Both must outlive this object.
   ServerLine(const ServerAddress* address, ServerHealth* health)
       : address_(address), health_(health) {}
 
-  // The answer, without the headers that concern a connection alone. Errors: kIo (no
-  // answer, or the server refuses the relay's token, which is no answer for a rank),
-  // kCancelled.
+  // Returns the answer without headers about the connection. kIo: no answer, or the server refuses
+  // the relay's token (a rank must not see that answer). kCancelled: Cancel() was called.
   Result<http::Response> Call(std::string_view method, std::string_view target,
                               std::string_view body, double deadline_seconds,
                               http::Headers headers = {});
 
-  // The next call connects anew, with the token that the file then holds.
+  // Closes the connection. The next call opens a new one and reads the token file again.
   void Close();
   bool is_open() const;
 
-  // Ends a call that waits, and every later one. Any thread.
+  // Makes a waiting call and all later calls fail. May be called from any thread.
   void Cancel();
 
  private:
@@ -90,7 +90,7 @@ class ServerLine {
   bool cancelled_ PERSEUS_GUARDED_BY(mutex_) = false;
 };
 
-// 503 for a rank, where there is no answer.
+// The answer (503) to a rank if the server gave none.
 http::Response UnavailableResponse(const Error& error);
 
 }  // namespace perseus::relay

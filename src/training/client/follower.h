@@ -89,8 +89,8 @@ class Follower {
   void Offer(std::shared_ptr<const RankPlan> plan);
 
   // Offers a plan for one iteration (RankPlan::iteration) that replaces the usual plan there. It is
-  // dropped if that iteration has begun. At most kMostStepPlans wait; beyond that, the plan for the
-  // latest iteration is dropped.
+  // dropped if that iteration has begun. At most kMostStepPlans wait; beyond that, a plan that came
+  // too late is dropped, or else the plan for the latest iteration.
   void OfferStep(std::shared_ptr<const RankPlan> plan);
 
   // Takes the trainer's events in order. `at_ns`: time of the event.

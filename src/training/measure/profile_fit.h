@@ -21,7 +21,7 @@ struct ClockRecord {
   StretchFit stretches;
   std::vector<TimeSummary> times;  // Of each kind; no samples: it did not run.
 
-  // Not measured: its rows are what the curves say, with `samples` 0.
+  // A clock that was not measured. Its rows are read from the curves, with `samples` 0.
   static ClockRecord Predicted(int mhz) {
     ClockRecord record;
     record.mhz = mhz;
