@@ -49,21 +49,21 @@ void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kAgent, "agent",
       "Run the one privileged process of a node, which sets clocks for trainers.\n\n"
-      "run (the default) serves until SIGTERM. Trainers lease GPUs over its Unix socket; however a "
-      "trainer ends, its clocks are given back at once, and those that a killed agent left are "
-      "given back when the next one starts. Needs root or CAP_SYS_ADMIN, or --observe.\n\n"
-      "relay stands between the ranks of the node and the server: they reach it at its Unix "
-      "socket (unix:PATH as their server) without a token, and the node has two connections to the "
-      "server instead of two for each rank. It needs no privilege.\n\n"
-      "status shows who has which GPU. release gives clocks back, whoever set them: through the "
-      "agent, or on the driver where no agent answers.",
+      "run (the default) serves until SIGTERM. Trainers lease GPUs over its Unix socket. However a "
+      "trainer ends, the agent gives its clocks back at once. If an agent is killed, the next one "
+      "gives back the clocks that it left. Needs root or CAP_SYS_ADMIN, or --observe.\n\n"
+      "relay passes requests from the ranks of the node to the server. Ranks reach it at its Unix "
+      "socket (unix:PATH as their server) without a token. The node then has two connections to "
+      "the server instead of two per rank. It needs no privilege.\n\n"
+      "status shows which process has which GPU. release gives clocks back, whichever process set "
+      "them: through the agent or, if none answers, by calling the driver.",
       {{"on a node, as root, for the members of a group", "perseus agent --allow-group trainers"},
-       {"the ranks' way to the server, without any privilege",
+       {"pass requests of ranks to the server, without any privilege",
         "perseus agent relay --server https://perseus:7787 --server-token-file token "
         "--allow-group trainers"},
-       {"who has which GPU", "perseus agent status"},
+       {"which process has which GPU", "perseus agent status"},
        {"give every clock of the node back", "perseus agent release --all"},
-       {"without any GPU: on simulated ones",
+       {"on simulated GPUs",
         "perseus agent --driver simulated:/tmp/gpus --socket /tmp/agent.sock --journal "
         "/tmp/agent.journal"}});
   parser->AddInput(&flags->action, "run|relay|release|status", "What to do (default: run).",
@@ -73,20 +73,20 @@ void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
                   "How to reach the GPUs: nvml (default), nvml:/path/lib.so, or simulated:FILE.",
                   NotEmpty(&flags->driver), {});
   parser->AddText("--socket", "PATH",
-                  fmt::format("The agent's socket (default {}); of relay: its own (default {}).",
+                  fmt::format("The agent's socket (default {}); for relay: its own (default {}).",
                               agent::kDefaultSocketPath, kDefaultRelaySocket),
                   NotEmpty(&flags->socket), {ValueKind::kFile, {}});
-  parser->AddText(
-      "--journal", "FILE",
-      fmt::format("Where it is written what was changed (default {}).", agent::kDefaultJournalPath),
-      NotEmpty(&flags->journal), {ValueKind::kFile, {}});
+  parser->AddText("--journal", "FILE",
+                  fmt::format("Where the agent records which clocks it has changed (default {}).",
+                              agent::kDefaultJournalPath),
+                  NotEmpty(&flags->journal), {ValueKind::kFile, {}});
   parser->AddText("--gpu-locks", "DIR",
-                  fmt::format("Where the agents of a machine keep each other from GPUs (default "
-                              "{}; of simulated GPUs FILE.locks).",
+                  fmt::format("Folder of lock files, so that no two agents of a machine use one "
+                              "GPU (default {}; for simulated GPUs FILE.locks).",
                               agent::kDefaultGpuLocks),
                   NotEmpty(&flags->gpu_locks), {ValueKind::kDirectory, {}});
   parser->SetGroup("relay");
-  parser->AddText("--server", "URL", "The server to which ranks are led: https://HOST:PORT.",
+  parser->AddText("--server", "URL", "The server that gets the ranks' requests: https://HOST:PORT.",
                   NotEmpty(&flags->server), {});
   parser->AddText("--server-token-file", "FILE",
                   "A file with one token of the role train. Ranks never see it.",
@@ -94,15 +94,15 @@ void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddText("--server-ca", "FILE", "Certificates to trust (PEM; default: the system's).",
                   NotEmpty(&flags->server_ca_file), {ValueKind::kFile, {}});
   parser->SetGroup("run and relay");
-  parser->AddRepeated("--allow-user", "NAME",
-                      "Who may lease GPUs (relay: reach the server), beside root and the agent's "
-                      "own user; a name or a "
-                      "number. May be given several times.",
-                      AppendedTo(&flags->users));
+  parser->AddRepeated(
+      "--allow-user", "NAME",
+      "A user who may lease GPUs (relay: reach the server), in addition to root and "
+      "the agent's own user; a name or a number. May be given several times.",
+      AppendedTo(&flags->users));
   parser->AddRepeated("--allow-group", "NAME", "The same for the members of a group.",
                       AppendedTo(&flags->groups));
   parser->SetGroup("run");
-  parser->AddFlag(&flags->observe, "--observe", "Set no clock: show what is there.");
+  parser->AddFlag(&flags->observe, "--observe", "Set no clock; only show GPUs and conditions.");
   parser->AddRepeated("--operator", "NAME",
                       "A user who may also give back the clocks of others (release).",
                       AppendedTo(&flags->operators));

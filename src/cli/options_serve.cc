@@ -12,15 +12,15 @@ void AddServeCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kServe, "serve",
       "Run the server: jobs, ranks, plans, stragglers.\n\n"
-      "Ranks join a job, measure their stages (or the job brings a profile), and get the plan of "
-      "their stage and every later version of it; a straggler that is reported moves all other "
-      "pipelines along the frontier. Jobs survive the death of the server. Clients of Zeus' "
-      "pipeline frequency optimizer find its wire on the same port. Prints one line when it is "
+      "Ranks join a job, measure their stages (unless the job comes with a profile), and get the "
+      "plan of their stage and each later version of it. If a straggler is reported, all other "
+      "pipelines get a slower plan of the frontier. Jobs survive the death of the server. Clients "
+      "of Zeus' pipeline frequency optimizer can use the same port. Prints one line when it is "
       "ready; ends on SIGTERM or SIGINT.\n\n"
       "Every option can also be given in the environment, as PERSEUS_SERVE_LISTEN for --listen, or "
       "in a TOML file (--config, PERSEUS_SERVE_CONFIG), as listen = \"...\"; '-' becomes '_'. "
       "Options win over the environment, the environment over the file.",
-      {{"on this machine alone", "perseus serve --store sqlite:/var/lib/perseus/jobs.db"},
+      {{"for this machine only", "perseus serve --store sqlite:/var/lib/perseus/jobs.db"},
        {"for a cluster",
         "perseus serve --listen 0.0.0.0:7787 --token-file tokens --tls-cert cert.pem --tls-key "
         "key.pem"},

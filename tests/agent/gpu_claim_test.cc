@@ -62,7 +62,7 @@ TEST(GpuClaim, KeepsASecondAgentFromTheGpus) {
   ASSERT_TRUE(first.Start());
   const auto refused = second.Start();
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("has GPU GPU-fake-0"));
+  EXPECT_THAT(refused.error().message, HasSubstr("GPU GPU-fake-0"));
   EXPECT_THAT(second.gpu(0).changes(), ::testing::IsEmpty());
   second.options().observe = true;
   ASSERT_TRUE(second.Start());

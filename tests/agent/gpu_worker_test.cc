@@ -196,7 +196,7 @@ TEST_F(GpuWorkerTest, TriesAFailedRestoreAgainUntilItWorks) {
   Wait(1);
   gpu().FailNext(5);
   worker_->Release(Number(2), false);
-  EXPECT_THAT(Refusal(2), HasSubstr("tried again"));
+  EXPECT_THAT(Refusal(2), HasSubstr("tries again"));
   EXPECT_TRUE(gpu().WaitForLocked(std::nullopt));
   EXPECT_TRUE(Eventually([this] { return !IsJournaled(); }));
   EXPECT_EQ(worker_->Status().failures, 5);
@@ -250,9 +250,9 @@ TEST_F(GpuWorkerTest, AReleaseDuringAFailingOneIsAnswered) {
   worker_->Release(Number(3), false);
   worker_->Lock(1200, Number(4));
   gpu().Resume();
-  EXPECT_THAT(Refusal(2), HasSubstr("tried again"));
+  EXPECT_THAT(Refusal(2), HasSubstr("tries again"));
   EXPECT_EQ(std::get<SetAnswer>(Wait(4)).mhz, 1200);
-  EXPECT_THAT(Refusal(3), HasSubstr("tried again"));
+  EXPECT_THAT(Refusal(3), HasSubstr("tries again"));
 }
 
 TEST_F(GpuWorkerTest, LocksNothingWithoutAJournal) {

@@ -110,7 +110,7 @@ TEST(Socket, SaysWhatIsInTheWay) {
   folder.Put("file", "x");
   const auto on_file = ListeningSocket::Listen(folder.Path("file"));
   ASSERT_FALSE(on_file);
-  EXPECT_THAT(on_file.error().message, HasSubstr("no socket"));
+  EXPECT_THAT(on_file.error().message, HasSubstr("not a socket"));
   EXPECT_EQ(folder.Get("file"), "x");
   const auto too_long = ListeningSocket::Listen("/tmp/" + std::string(200, 'x'));
   ASSERT_FALSE(too_long);

@@ -157,7 +157,7 @@ TEST(JobSpecTest, JobsOfMoreComputationsThanTheLimitAreRefused) {
 }
 
 TEST(JobSpecTest, WhatIsWrongIsSaid) {
-  EXPECT_THAT(FailureOf("[]").message, HasSubstr("'job' is no object"));
+  EXPECT_EQ(FailureOf("[]").field, "job");
   EXPECT_THAT(FailureOf(R"({"schedul":"1f1b"})").message, HasSubstr("schedule"));
   EXPECT_THAT(FailureOf(R"({"schedule":"1f1b"})").message,
               HasSubstr("'microbatches' and 'stages'"));

@@ -69,7 +69,7 @@ Result<std::string> Gunzip(std::string_view bytes, const std::string& source,
           "{}: the packed text ends too early; was the file copied as a whole?", source));
     }
     if (status != Z_OK) {
-      return InvalidInput(fmt::format("{}: no valid gzip ({}); pack it again", source,
+      return InvalidInput(fmt::format("{}: not a valid gzip file ({}); pack it again", source,
                                       stream->msg != nullptr ? stream->msg : "damaged"));
     }
   }

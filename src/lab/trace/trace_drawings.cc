@@ -38,11 +38,11 @@ std::string_view LaneClass(OperationKind kind) {
 
 std::string DrawHeatMap(const Recording& recording, const std::vector<double>& slowdowns) {
   if (slowdowns.empty()) {
-    return fmt::format("<p>{} ranks are too many to be replayed one by one.</p>\n",
+    return fmt::format("<p>Left out: {} ranks are too many to replay each.</p>\n",
                        recording.places());
   }
   if (recording.places() > kMostCells) {
-    return fmt::format("<p>{} ranks are too many to be drawn; --json has them.</p>\n",
+    return fmt::format("<p>{} ranks are too many to draw; --json has their figures.</p>\n",
                        recording.places());
   }
   const auto [least, most] = std::minmax_element(slowdowns.begin(), slowdowns.end());

@@ -84,8 +84,8 @@ class TracePage {
   void Attributions() {
     document_.Heading("Who causes it");
     document_.Paragraph(
-        "The slowdown where only these operations keep their own times and all others are usual. "
-        "Below 1: they are faster than usual.");
+        "The slowdown if only these operations keep their recorded times and all others run as "
+        "without stragglers. Below 1: they are faster than usual.");
     document_.Figure(DrawHeatMap(recording_, what_if_.by_place));
     report::Table stages{"By stage", {"Stage", "Slowdown"}, 1, {}};
     for (std::size_t i = 0; i < what_if_.by_stage.size(); ++i) {
@@ -108,9 +108,10 @@ class TracePage {
     const int step = static_cast<int>(slowest - what_if_.steps.begin());
     document_.Heading(fmt::format("Step {}, the slowest, as recorded", slowest->step));
     document_.Paragraph(
-        "One lane a stage. Forwards are low blocks, backwards fill the lane, what follows the last "
-        "computation is lowest; transfers and waiting are left free. The pipelines whose "
-        "computations end last and first.");
+        "One lane per stage. Forwards are low blocks, backwards fill the lane, and operations "
+        "after "
+        "the last computation are the lowest blocks; transfers and waiting are empty. Shown are "
+        "the pipelines whose computations end last and first.");
     std::vector<double> ends(static_cast<std::size_t>(recording_.pipelines));
     const int begin = recording_.first_of[recording_.Cell(step, 0, 0)];
     const int end = recording_.first_of[recording_.Cell(step + 1, 0, 0)];

@@ -235,7 +235,7 @@ void Agent::Receive(std::uint64_t id, Session* session) {
               Refused{Refusal::kBadRequest,
                       fmt::format("a request has at most {} bytes; the connection is closed",
                                   kMaxRequestBytes)}});
-    session->end = "it sends what is too long";
+    session->end = "it sent a request that is too long";
   }
 }
 
@@ -265,7 +265,7 @@ int Agent::ServeLines(std::uint64_t id, Session* session) {
     service_->Heard(id, Clock::now());
     Send(id, {request.error().id, std::nullopt,
               Refused{Refusal::kBadRequest, request.error().message}});
-    if (++session->faults >= kMaxFaults) session->end = "it sends what is no request";
+    if (++session->faults >= kMaxFaults) session->end = "it sent lines that are not requests";
   }
   return work;
 }

@@ -12,15 +12,17 @@ std::vector<std::string> FightsOf(const device::GpuConditions& conditions, bool 
   std::vector<std::string> fights;
   if (is_locked) {
     for (const std::string& name : device::ThrottleNames(conditions.throttle_reasons)) {
-      fights.push_back(fmt::format(
-          "its clock is locked, but held back ({}): computations take longer than planned", name));
+      fights.push_back(
+          fmt::format("its clock is locked, but the GPU runs slower ({}): computations take longer "
+                      "than planned",
+                      name));
     }
   }
   if (!conditions.power_profiles.empty()) {
-    fights.push_back(fmt::format(
-        "workload power profiles are enforced ({}), which may move clocks and power by themselves; "
-        "clear them for jobs that follow a plan",
-        fmt::join(conditions.power_profiles, ", ")));
+    fights.push_back(
+        fmt::format("workload power profiles are enforced ({}), which may change clocks and power; "
+                    "clear them for jobs that follow a plan",
+                    fmt::join(conditions.power_profiles, ", ")));
   }
   if (conditions.power_floor_watts) {
     fights.push_back(fmt::format(

@@ -49,7 +49,7 @@ tl::unexpected<Error> HasAnother(const std::string& path, const std::string& uui
                                   ? ""
                                   : fmt::format(" (process {})", text.substr(begin, end - begin));
   return MakeError(ErrorCode::kConflict,
-                   fmt::format("another agent{} has GPU {}, as {} says; stop that one first, or "
+                   fmt::format("another agent{} owns GPU {}, as {} says; stop that agent first, or "
                                "start this one with --observe",
                                process, uuid, path));
 }

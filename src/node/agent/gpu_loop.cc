@@ -195,16 +195,18 @@ void GpuLoop::ReleaseFailed(const Error& error, const Tickets& tickets) {
                          : std::min<Clock::duration>(retry_wait_ * 2, settings.retry_most);
   retry_at_ = Clock::now() + retry_wait_;
   if (is_first) {
-    context_.log->Write(LogLevel::kError, "restore_failed",
-                        {{"gpu", gpu_->info().uuid},
-                         {"error", error.message},
-                         {"next", "tried again until it works; the journal keeps it"}});
+    context_.log->Write(
+        LogLevel::kError, "restore_failed",
+        {{"gpu", gpu_->info().uuid},
+         {"error", error.message},
+         {"next", "the agent tries again until it works; the journal names the GPU until then"}});
   }
   for (const Ticket& ticket : tickets) {
-    Post(ticket, Refused{Refusal::kDevice,
-                         fmt::format("GPU {}: its clock could not be given back: {}; it is tried "
-                                     "again until it works",
-                                     gpu_->info().uuid, error.message)});
+    Post(ticket,
+         Refused{Refusal::kDevice,
+                 fmt::format("GPU {}: its clock could not be given back: {}; the agent tries "
+                             "again until it works",
+                             gpu_->info().uuid, error.message)});
   }
 }
 
@@ -242,9 +244,10 @@ void GpuLoop::DoLock() {
       is_dirty_ = false;
       must_release_ |= restore_waits;
       Post(wanted.ticket,
-           DeviceRefusal({ErrorCode::kIo,
-                          fmt::format("no clock is locked while the journal cannot be written: {}",
-                                      added.error().message)}));
+           DeviceRefusal(
+               {ErrorCode::kIo,
+                fmt::format("the clock is not locked because the journal cannot be written: {}",
+                            added.error().message)}));
       return;
     }
     conditions_read_ = {};

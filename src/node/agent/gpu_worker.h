@@ -69,8 +69,8 @@ class GpuWorker {
   // The GPU's status, without its owner.
   GpuStatus Status() const;
 
-  // BeginStop() starts to give the clock back and to end the thread. The wait that follows returns
-  // true if the clock is back by its deadline. If not, the journal still names it.
+  // BeginStop() starts to give the clock back and to end the thread. FinishStop() waits for that
+  // and returns whether the clock is back by the deadline. If not, the journal still names the GPU.
   void BeginStop();
   bool FinishStop(std::chrono::steady_clock::time_point deadline);
 

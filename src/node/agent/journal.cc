@@ -74,7 +74,7 @@ Result<JournalText> ParseJournal(std::string_view text, const std::string& name)
     return InvalidInput(fmt::format("{}: {}", name, what));
   };
   std::string_view rest = text;
-  if (NextLine(&rest) != kHeader) return corrupt("does not begin as a journal of the agent does");
+  if (NextLine(&rest) != kHeader) return corrupt("does not begin like a journal of the agent");
   const std::optional<std::string> boot = After(NextLine(&rest), "boot ");
   if (!boot) return corrupt("line 2 does not say which boot it belongs to");
   JournalText journal;
@@ -83,7 +83,7 @@ Result<JournalText> ParseJournal(std::string_view text, const std::string& name)
     journal.gpus.insert(*After(NextLine(&rest), "locked "));
   }
   // Whatever else differs, the checksum or the order of lines does.
-  if (FormatJournal(journal) != text) return corrupt("is torn or was changed");
+  if (FormatJournal(journal) != text) return corrupt("is incomplete or was changed");
   return journal;
 }
 

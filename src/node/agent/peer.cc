@@ -64,8 +64,8 @@ std::optional<Entry> Lookup(const std::string& name, const Get& get, std::vector
 Result<Peer> PeerOf(int socket) {
   auto seen = PeerOfUnixSocket(socket);
   if (!seen) {
-    return MakeError(ErrorCode::kIo,
-                     fmt::format("cannot tell who connected: {}", SystemMessage(seen.error())));
+    return MakeError(ErrorCode::kIo, fmt::format("cannot find out which process connected: {}",
+                                                 SystemMessage(seen.error())));
   }
   if (seen->pid <= 0) {
     return MakeError(ErrorCode::kIo,

@@ -117,7 +117,7 @@ Result<ReleaseAllAnswer> ReleaseThroughAgent(const std::string& socket_path,
     return MakeError(ErrorCode::kDenied, refused->message);
   }
   if (const auto* released = std::get_if<ReleaseAllAnswer>(&answer->body)) return *released;
-  return MakeError(ErrorCode::kIo, "the agent answered something else");
+  return MakeError(ErrorCode::kIo, "the agent sent an unexpected answer");
 }
 
 Result<bool> JournalNamesGpus(const std::string& journal_path) {
@@ -140,7 +140,7 @@ Result<ReleaseAllAnswer> ReleaseDirectly(const std::shared_ptr<device::Driver>& 
   if (!may_set) return tl::unexpected(may_set.error());
   if (!*may_set) {
     return MakeError(ErrorCode::kDenied,
-                     "no agent answers, and giving clocks back past it needs root or "
+                     "no agent answers, and giving clocks back without it needs root or "
                      "CAP_SYS_ADMIN; try again with sudo");
   }
   Result<Journal> journal = Journal::Open(journal_path);

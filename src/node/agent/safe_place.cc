@@ -27,7 +27,7 @@ Result<void> MakeFolderFor(const std::string& path) {
   if (status.st_uid != 0) {
     fault = "does not belong to root";
   } else if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (status.st_mode & S_ISVTX) == 0) {
-    fault = "can be written by others than root";
+    fault = "can be written by users other than root";
   }
   if (fault == nullptr) return {};
   return MakeError(ErrorCode::kIo,
@@ -39,12 +39,12 @@ Result<void> MakeFolderFor(const std::string& path) {
 std::string WhyNotOurs(const FileDescriptor& file) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return SystemMessage(errno);
-  if (!S_ISREG(status.st_mode)) return "it is no regular file";
+  if (!S_ISREG(status.st_mode)) return "it is not a regular file";
   if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
     return fmt::format("it belongs to another user (uid {})", status.st_uid);
   }
   // A hard link could lead to any file of root.
-  if (status.st_nlink > 1) return "it has a second name";
+  if (status.st_nlink > 1) return "it has a second name (hard link)";
   return "";
 }
 

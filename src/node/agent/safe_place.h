@@ -9,11 +9,11 @@
 #include "common/file_descriptor.h"
 #include "perseus/result.h"
 
-// Where a privileged process may keep files: nobody else can have put something there.
+// Checks where a privileged process may keep files, so that no other user can replace them.
 namespace perseus::agent {
 
-// Makes the folder of the file `path` where it is missing. To root an error: a folder in which
-// others could replace the file. (In /tmp, where only owners may, they cannot.)
+// Makes the folder of the file `path` if it is missing. If this process is root, fails if other
+// users could replace a file in that folder. (/tmp is allowed: there only owners can.)
 Result<void> MakeFolderFor(const std::string& path);
 
 // Why an agent cannot have made this open file: it is not a regular file, belongs to another user,

@@ -86,20 +86,20 @@ bool Service::MayAct(const Client& client, const Request& request, const Ticket&
   if (request.gpu.empty()) return true;
   const Slot* slot = Find(request.gpu);
   if (slot == nullptr) {
-    Refuse(ticket, Refusal::kUnknownGpu,
-           fmt::format("this node has no GPU '{}'; the answer to hello lists those that it has",
-                       request.gpu));
+    Refuse(
+        ticket, Refusal::kUnknownGpu,
+        fmt::format("this node has no GPU '{}'; the answer to hello lists its GPUs", request.gpu));
     return false;
   }
   const bool is_owners = request.operation == Operation::kSet ||
                          request.operation == Operation::kRelease ||
                          request.operation == Operation::kYield;
   if (is_owners && slot->owner != ticket.connection) {
-    Refuse(
-        ticket, Refusal::kNotLeased,
-        fmt::format("this connection has no lease of GPU {}: it asked for none, or lost it to an "
-                    "operator or by silence",
-                    request.gpu));
+    Refuse(ticket, Refusal::kNotLeased,
+           fmt::format(
+               "this connection has no lease of GPU {}: it never asked for one, an operator took "
+               "it away, or the connection was silent for too long",
+               request.gpu));
     return false;
   }
   return true;
@@ -190,7 +190,7 @@ void Service::Lease(const Client& client, Slot* slot, const Ticket& ticket, Cloc
                          owner.name.empty() ? "" : fmt::format(", '{}'", owner.name)));
       return;
     }
-    EndLease(slot, "silent, and another client asked");
+    EndLease(slot, "it was silent, and another client asked for the GPU");
   }
   if (slot->owner == 0) {
     slot->owner = ticket.connection;
@@ -227,9 +227,10 @@ void Service::ReleaseAll(const Client& client, const Slot* only, const Ticket& t
     Refuse(ticket, Refusal::kDenied,
            settings_.observe
                ? std::string("the agent only observes (--observe): it gives back no clocks")
-               : fmt::format("user {} may not give back the clocks of others; root may, and who is "
-                             "named with --operator when the agent starts",
-                             client.user));
+               : fmt::format(
+                     "user {} may not give back the clocks of others; root may, and users that "
+                     "--operator named when the agent started",
+                     client.user));
     return;
   }
   const std::int64_t number = next_task_++;
@@ -291,10 +292,12 @@ Service::Clock::time_point Service::OnTime(Clock::time_point now) {
     }
     if (slot.worker->HoldsClock()) {
       slot.worker->Release(kNobody, /*force=*/false);
-      log_->Write(LogLevel::kWarning, "silent",
-                  {{"gpu", slot.info.uuid},
-                   {"pid", fmt::format("{}", owner.identity.pid)},
-                   {"next", "its clock is given back; the lease stays until another asks"}});
+      log_->Write(
+          LogLevel::kWarning, "silent",
+          {{"gpu", slot.info.uuid},
+           {"pid", fmt::format("{}", owner.identity.pid)},
+           {"next",
+            "its clock is given back; it keeps the lease until another client asks for the GPU"}});
     }
     owner.is_silent = true;
   }

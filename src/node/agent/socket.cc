@@ -49,7 +49,7 @@ Result<void> RemoveStale(const std::string& path, const sockaddr_un& address) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return {};
   if (!S_ISSOCK(status.st_mode)) {
-    return Fault(path, "there is a file here that is no socket; choose another place (--socket)");
+    return Fault(path, "this file is not a socket; choose another place (--socket)");
   }
   const FileDescriptor probe = NewSocket(SOCK_NONBLOCK);
   if (!probe.valid()) return Fault(path, SystemMessage(errno));
@@ -94,8 +94,8 @@ Result<FileDescriptor> ConnectUnix(const std::string& path, std::chrono::millise
   auto socket = ConnectUnixSocket(path, patience, SocketMode::kBlocking);
   if (socket) return *std::move(socket);
   if (socket.error() == EAGAIN) {
-    return Fault(path,
-                 fmt::format("the agent has taken no connection within {} ms", patience.count()));
+    return Fault(
+        path, fmt::format("the agent has accepted no connection within {} ms", patience.count()));
   }
   return Fault(path, fmt::format("cannot reach the agent: {}", SystemMessage(socket.error())));
 }

@@ -29,15 +29,18 @@ Result<std::vector<bool>> FindDirty(const device::Driver& driver, const Takeover
       log->Write(LogLevel::kWarning, "restore_from_journal", {{"gpu", uuid}});
     } else if (takeover.claims[i]->marked()) {
       is_dirty[i] = true;
-      log->Write(LogLevel::kWarning, "restore_from_gpu_lock",
-                 {{"gpu", uuid}, {"why", "an agent locked its clock and wrote another journal"}});
+      log->Write(
+          LogLevel::kWarning, "restore_from_gpu_lock",
+          {{"gpu", uuid}, {"why", "an earlier agent with another journal locked its clock"}});
     }
   }
   for (const std::string& uuid : journal->found()) {
     if (all.contains(uuid)) continue;
-    log->Write(LogLevel::kError, "journal_names_missing_gpu",
-               {{"gpu", uuid},
-                {"next", "its clock may be locked still; kept until the driver shows it again"}});
+    log->Write(
+        LogLevel::kError, "journal_names_missing_gpu",
+        {{"gpu", uuid},
+         {"next",
+          "its clock may still be locked; the journal names it until the driver shows it again"}});
   }
   if (journal->corruption()) {
     log->Write(

@@ -87,7 +87,7 @@ void Forwarder::Run(Worker* worker) {
 Result<http::Response> Forwarder::Ask(Worker* worker, const Item& item) {
   const double left = std::chrono::duration<double>(item.deadline - Clock::now()).count();
   if (left < kLeastSeconds) {
-    return MakeError(ErrorCode::kIo, "the server takes too long for what came before");
+    return MakeError(ErrorCode::kIo, "the server takes too long to answer earlier requests");
   }
   if (health_->fails_fast()) return MakeError(ErrorCode::kIo, health_->why());
   const Request& request = item.request;

@@ -16,8 +16,9 @@ PeerPlaces::PeerPlaces(MayUse may_use, int most_of_a_user)
 Result<std::shared_ptr<void>> PeerPlaces::Admit(int socket) {
   const auto peer = PeerOfUnixSocket(socket);
   if (!peer) {
-    return MakeError(ErrorCode::kIo, fmt::format("The relay cannot tell who connected: {}.",
-                                                 SystemMessage(peer.error())));
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("The relay cannot find out which process connected: {}.",
+                                 SystemMessage(peer.error())));
   }
   const uid_t user = peer->uid;
   const bool is_allowed = may_use_ ? may_use_(*peer) : user == 0 || user == ::geteuid();

@@ -33,9 +33,9 @@ const JsonMember* FindMember(const std::vector<JsonMember>& members, std::string
 }  // namespace
 
 Result<std::shared_ptr<const PlanSet>> PlanSet::Parse(std::shared_ptr<const std::string> text) {
-  if (text == nullptr || !IsJson(*text)) return NoPlans("they are no JSON");
+  if (text == nullptr || !IsJson(*text)) return NoPlans("they are not JSON");
   const auto members = MembersOf(*text);
-  if (!members) return NoPlans("they are no object");
+  if (!members) return NoPlans("they are not a JSON object");
   const JsonMember* const version = FindMember(*members, "version");
   const auto number =
       version != nullptr ? ParseInteger<std::int64_t>(version->value) : std::nullopt;

@@ -15,10 +15,10 @@
 #include "http/message.h"
 #include "perseus/result.h"
 
-// The way to the server, for the threads of a relay.
+// The relay's connections to the server.
 namespace perseus::relay {
 
-// Takes one event for the log. From any thread.
+// Writes one event to the log. Called from any thread.
 using LogSink =
     std::function<void(bool is_error, std::string_view event, const std::string& message)>;
 

@@ -38,11 +38,12 @@ void Follow(const CallPointer& call, const std::string& job,
   // First the number, then the states: what comes in between is sent, or is older than those.
   const std::int64_t now = hub.last();
   if (!seen.empty()) {
-    sender->SendReset("what came after this event is not known any more; the states follow");
+    sender->SendReset(
+        "the server no longer has the events after this one; the present states of jobs follow");
   }
   for (const auto& each : jobs()) sender->SendState(*each, now);
   if (!hub.ListenAfter(now, job, listener)) {
-    sender->SendReset("events were missed, as there were too many at once; connect again");
+    sender->SendReset("events were missed because there were too many at once; connect again");
   }
 }
 

@@ -24,7 +24,8 @@ Outcome<std::optional<std::int64_t>> ConditionOf(const RouteRow& row,
   const std::string* const text = http::FindHeader(request.headers, "If-Match");
   if (text == nullptr || request.method == "GET") return std::nullopt;
   if (!row.takes_condition) {
-    return Fail(FailureCode::kInvalid, "this takes no If-Match; send it without", "If-Match");
+    return Fail(FailureCode::kInvalid,
+                "this route accepts no If-Match; send the request without it", "If-Match");
   }
   if (*text == "*") return std::nullopt;
   const bool is_quoted = text->size() > 2 && text->front() == '"' && text->back() == '"';
@@ -38,7 +39,7 @@ Outcome<std::optional<std::int64_t>> ConditionOf(const RouteRow& row,
 
 http::Response HasChanged(const ManagedJob& job, const Failure& failure) {
   http::Response response = http::ErrorResponse(
-      412, "changed", failure.message + "; look at it again and decide anew", "If-Match");
+      412, "changed", failure.message + "; read the job again before you change it", "If-Match");
   response.headers.emplace_back("ETag", EntityTag(job.revision()));
   return response;
 }

@@ -48,7 +48,7 @@ bool EventSender::operator()(const Event* event) {
   if (event == nullptr) return sink_.is_alive();
   if (event->kind == EventKind::kReset) {
     // The stream ends. The client connects again, with the id of the last event that it saw.
-    SendReset("events were missed, as there were too many at once; connect again");
+    SendReset("events were missed because there were too many at once; connect again");
     return false;
   }
   if (!IsVisible(event->job) || IsOlderThanSent(*event)) return sink_.is_alive();

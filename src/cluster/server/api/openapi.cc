@@ -278,17 +278,17 @@ struct Refusal {
   const char* about;
 };
 constexpr std::array kRefusals = {
-    Refusal{400, "BadRequest", "Not to be read as a request"},
-    Refusal{401, "NoToken", "No token, or one that nobody has"},
+    Refusal{400, "BadRequest", "The request cannot be parsed"},
+    Refusal{401, "NoToken", "There is no token, or it is unknown"},
     Refusal{403, "Denied", "A token of another role, or one that is bound to other jobs"},
-    Refusal{404, "NotFound", "There is no such thing, or the token is bound to others"},
-    Refusal{409, "Conflict", "It contradicts what is known"},
+    Refusal{404, "NotFound", "It does not exist, or the token is bound to other jobs"},
+    Refusal{409, "Conflict", "It contradicts the present state"},
     Refusal{412, "Changed",
             "The job has changed since the revision of If-Match; ETag has the "
             "present one"},
     Refusal{413, "TooLarge", "Over a limit"},
-    Refusal{422, "Invalid", "It cannot be"},
-    Refusal{503, "Unavailable", "The store cannot take it now; try again"},
+    Refusal{422, "Invalid", "The request is invalid"},
+    Refusal{503, "Unavailable", "The store does not answer now; try again"},
 };
 
 bool CanRefuse(const RouteRow& row, int status) {

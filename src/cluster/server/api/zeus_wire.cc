@@ -87,7 +87,7 @@ bool SameShape(const Shape& a, const Shape& b) {
 Response KnownZeusJob(const Call& call, const Shape& shape, const Outcome<JobPointer>& known) {
   if (known && !Sees(call.request.binding, **known)) {
     return FailureResponse(
-        {FailureCode::kNotFound, "there is no job of this client key", "job_metadata"});
+        {FailureCode::kNotFound, "there is no job with this client key", "job_metadata"});
   }
   if (!known) {
     Failure failure = known.error();

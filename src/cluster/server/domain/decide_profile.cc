@@ -108,8 +108,8 @@ Outcome<Draft> DecideOn(const Situation& on, const UseProfile& command) {
       .blocking_power_watts = known.blocking_power_watts,
       .profile_source = fmt::format("reused from {} ({})", known.job, known.id)});
   draft.decision.announcements.push_back(ProfilingNews(
-      fmt::format("nothing is measured: the profile of job {} ({}) has the same model, "
-                  "layout and GPUs; 'perseus job reprofile' measures all the same",
+      fmt::format("ranks need not measure: the profile of job {} ({}) has the same model, "
+                  "layout and GPUs; 'perseus job reprofile' makes them measure",
                   known.job, known.id)));
   return draft;
 }
@@ -118,14 +118,16 @@ Outcome<Draft> DecideOn(const Situation& on, const Reprofile& /*command*/) {
   const Phase& phase = on.phase();
   if (phase.state == JobState::kFinished) return HasFinished();
   if (on.job.record.origin == store::JobOrigin::kZeus) {
-    return Fail(FailureCode::kConflict, "the job came over Zeus' wire, whose clients measure not");
+    return Fail(FailureCode::kConflict,
+                "the job was created by a Zeus client; such clients do not measure");
   }
   if (phase.state == JobState::kRegistering) {
     return Fail(FailureCode::kConflict, "not all ranks of the job are registered yet");
   }
   if (phase.state == JobState::kProfiling || IsPending(phase)) return Draft();
   if (phase.state == JobState::kCharacterizing) {
-    return Fail(FailureCode::kConflict, "the job's first plan is being made; try again after it");
+    return Fail(FailureCode::kConflict,
+                "the job's first plan is being computed; try again when it is ready");
   }
   Draft draft;
   draft.decision.facts.emplace_back(store::StateChange{

@@ -104,7 +104,9 @@ Outcome<void> CheckMeasurements(const Situation& on, const store::Measurements& 
   }
   if (on.job.record.origin == store::JobOrigin::kZeus) {
     return Fail(FailureCode::kConflict,
-                "the job came over Zeus' wire, which plans it; create one of Perseus to measure");
+                "the job was created by a Zeus client, and such jobs take no measurements; create "
+                "it through "
+                "/api/v1/jobs");
   }
   if (!TakesMeasurements(on.phase())) {
     return Fail(FailureCode::kConflict, "the job has its profile; it takes no more measurements");
@@ -135,7 +137,7 @@ Outcome<void> CheckMeasurements(const Situation& on, const store::Measurements& 
 Outcome<Draft> DecideOn(const Situation& on, const RegisterRank& command) {
   if (on.phase().state == store::JobState::kFinished) {
     return Fail(FailureCode::kConflict,
-                "the job has finished; for another run give another client key, or delete this "
+                "the job has finished; for another run use another client key, or delete this "
                 "job first");
   }
   store::RankRecord rank = command.rank;

@@ -64,7 +64,7 @@ Outcome<void> CheckPlace(const JobLife& job, const StragglerRequest& request) {
     if (job.ranks.contains(*request.rank)) return {};
     return Fail(
         FailureCode::kConflict,
-        fmt::format("rank {} is not registered, so nobody knows its pipeline", *request.rank),
+        fmt::format("rank {} is not registered, so its pipeline is not known", *request.rank),
         "rank");
   }
   const bool has_node = std::any_of(job.ranks.begin(), job.ranks.end(), [&](const auto& entry) {

@@ -103,12 +103,12 @@ class WatchFamilies {
   }
 
   MetricFamily findings_ =
-      Family("perseus_job_findings_total", "What detection and comparison said of a job, by kind.",
-             MetricType::Counter);
+      Family("perseus_job_findings_total",
+             "Findings of straggler detection and comparison, by kind.", MetricType::Counter);
   MetricFamily watched_ =
       Family("perseus_job_watched_ranks", "Ranks whose normal pace is known.", MetricType::Gauge);
   MetricFamily slow_ =
-      Family("perseus_job_slow_ranks", "Ranks that were found slow, and are.", MetricType::Gauge);
+      Family("perseus_job_slow_ranks", "Ranks that are slow now.", MetricType::Gauge);
   MetricFamily drift_ =
       Family("perseus_job_drift_ratio", "By how much nearly all ranks are slow together.",
              MetricType::Gauge);
@@ -135,15 +135,15 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
       Family("perseus_job_plan_version", "Version of a job's plan.", MetricType::Gauge);
   MetricFamily savings =
       Family("perseus_job_planned_saving_ratio",
-             "Energy that the plan saves, of that at maximum clocks.", MetricType::Gauge);
+             "Share of the energy at maximum clocks that the plan saves.", MetricType::Gauge);
   MetricFamily ranks = Family("perseus_job_ranks", "Ranks that joined a job.", MetricType::Gauge);
-  MetricFamily stragglers =
-      Family("perseus_job_stragglers", "Stragglers that a job was told of.", MetricType::Gauge);
+  MetricFamily stragglers = Family("perseus_job_stragglers",
+                                   "Stragglers that are recorded for a job.", MetricType::Gauge);
   MetricFamily waiting =
       Family("perseus_job_waiting", "Requests that wait for a job's plan.", MetricType::Gauge);
   MetricFamily clients =
-      Family("perseus_job_client_events",
-             "What the clients of a job counted since they began, by kind.", MetricType::Gauge);
+      Family("perseus_job_client_events", "Counts of a job's clients since they started, by kind.",
+             MetricType::Gauge);
   WatchFamilies watch;
   std::array<int, store::kJobStateNames.size()> counts = {};
   for (const auto& job : service.Jobs()) {
@@ -198,7 +198,9 @@ class Metrics::Impl {
   prometheus::Family<prometheus::Histogram>& seconds_ =
       prometheus::BuildHistogram()
           .Name("perseus_http_request_seconds")
-          .Help("From a request's last byte to its answer's; long polls wait on purpose.")
+          .Help(
+              "From the last byte of a request to the last byte of its answer, including waits of "
+              "long polls.")
           .Register(registry_);
 };
 
@@ -219,12 +221,14 @@ std::string Metrics::Text(const JobService& service, const http::Counters& http,
     families.push_back(Single(name, help, MetricType::Gauge, static_cast<double>(value)));
   };
   counter("perseus_store_facts_total", "Facts made durable.", store.facts);
-  counter("perseus_store_commits_total", "Commits; each takes what is waiting.", store.commits);
+  counter("perseus_store_commits_total", "Commits; one commit writes all waiting facts.",
+          store.commits);
   counter("perseus_store_failures_total", "Requests that the store refused.", store.failures);
-  gauge("perseus_store_up", "1: the store takes facts; 0: it did not take the last ones.",
+  gauge("perseus_store_up", "1: the store takes writes; 0: the last write failed.",
         figures.is_store_up ? 1 : 0);
   gauge("perseus_jobs_limit", "Jobs that may be known at once (--max-jobs).", figures.max_jobs);
-  gauge("perseus_characterizations_waiting", "Jobs whose plans are being made or are to be.",
+  gauge("perseus_characterizations_waiting",
+        "Jobs that wait for plans or whose plans are being computed.",
         service.jobs_that_want_work());
   gauge("perseus_http_connections", "Open connections.", http.connections_now);
   gauge("perseus_http_connections_limit", "Connections that may be open (--max-connections).",
@@ -235,9 +239,10 @@ std::string Metrics::Text(const JobService& service, const http::Counters& http,
   counter("perseus_http_refused_connections_total", "Connections beyond the limit.",
           http.refused_connections);
   counter("perseus_http_outdated_requests_total",
-          "Changes that were refused, as the server was stopped after they were sent.",
+          "Changes that were refused because the server was stopped after they were sent.",
           http.outdated);
-  counter("perseus_http_timed_out_total", "Connections closed as too slow.", http.timed_out);
+  counter("perseus_http_timed_out_total", "Connections closed because the client was too slow.",
+          http.timed_out);
   return prometheus::TextSerializer().Serialize(families);
 }
 

@@ -95,8 +95,8 @@ http::ServerOptions HttpOptions(const ServeOptions& options) {
 Result<std::unique_ptr<store::Store>> OpenStore(const std::string& spec, Log* log,
                                                 Opening* opening) {
   opening->Say(
-      "the store is being opened, and brought up to date where an older server wrote it; a "
-      "database that starts is waited for");
+      "the server opens the store, migrates it if an older version wrote it, and waits for a "
+      "database that is starting");
   const auto is_open = std::make_shared<std::atomic<bool>>(false);
   auto store = store::Store::Open(
       spec,

@@ -73,7 +73,7 @@ Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
       const auto found = expected.plans.find(plan.id);
       if (found == expected.plans.end()) {
         return MakeError(ErrorCode::kInternal,
-                         fmt::format("plan {} of the store lacks what is expected of it", plan.id));
+                         fmt::format("plan {} in the store has no expected figures", plan.id));
       }
       of_plan = found->second;
     }
@@ -106,7 +106,7 @@ Result<void> Curve::AddPlan(const store::PlanRecord& record,
   const CostedPipeline& pipeline = job_->pipeline;
   const auto misfit = [&] {
     return MakeError(ErrorCode::kInternal,
-                     fmt::format("plan {} of the store does not fit its job", record.id));
+                     fmt::format("plan {} in the store does not fit its job", record.id));
   };
   if (record.knobs.size() != static_cast<std::size_t>(pipeline.dag.size())) return misfit();
   CurvePlan plan;

@@ -37,7 +37,8 @@ constexpr std::size_t kMostModelBytes = 256;
 // The settings with the keys of job files only.
 Outcome<std::string> WithJobFileKeys(const std::string& settings_json) {
   auto settings = nlohmann::ordered_json::parse(settings_json, nullptr, false);
-  if (!settings.is_object()) return Fail(FailureCode::kInvalid, "'job' is no object", "job");
+  if (!settings.is_object())
+    return Fail(FailureCode::kInvalid, "'job' must be a JSON object", "job");
   for (const job::Field& field : job::Fields()) {
     if (field.unit != job::Unit::kPath) continue;
     // A list is no path: the factors of `work`. The reader refuses one for the others.
@@ -173,7 +174,7 @@ Result<Profile> ProfileOf(const std::string& csv, const JobFile& settings) {
   if (!profile) return profile;
   if (!profile->knobs_are_numbers) {
     return InvalidInput(
-        "the profile's knobs are labels, and ranks can only be told clocks; name SM clocks in MHz");
+        "the profile's knobs are labels, but ranks can only follow SM clocks; give clocks in MHz");
   }
   if (profile->knobs.size() > static_cast<std::size_t>(store::kMaxKnobs)) {
     return InvalidInput(fmt::format("the profile has {} clocks; {} are the most",
@@ -261,7 +262,7 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
   }
   if (settings->blocking_power_watts.empty()) {
     return InvalidInput(
-        "nobody measured the power of a GPU that waits; give 'blocking_power' with the job");
+        "no rank measured the power of a waiting GPU; give 'blocking_power' with the job");
   }
   Result<Profile> profile = ProfileOf(record.profile_csv, *settings);
   if (!profile) return tl::unexpected(profile.error());

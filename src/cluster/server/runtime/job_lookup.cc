@@ -138,7 +138,7 @@ void JobService::Get(const std::string& id, const FoundCallback& found) {
   const MutexLock lock(lookup_mutex_);
   if (absent_.contains(id)) return found(NoJob(id));
   found(Fail(FailureCode::kUnavailable,
-             "too many jobs that this server does not know are asked for; try again in a second"));
+             "too many requests name jobs that this server does not know; try again in a second"));
 }
 
 void JobService::GetFresh(const std::string& id, FreshCallback found) {

@@ -221,7 +221,7 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
         if (job.error().code == FailureCode::kUnavailable) {
           return created(tl::unexpected(job.error()));
         }
-        created(Fail(FailureCode::kUnavailable, "somebody deletes this job; try again"));
+        created(Fail(FailureCode::kUnavailable, "this job is being deleted; try again"));
       });
     }
     if (!written) return created(Unavailable(written.error()));

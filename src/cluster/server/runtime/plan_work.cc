@@ -33,8 +33,8 @@ Result<void> BuildStep(store::Store& store, const std::string& id, AdoptPlans* m
   }
   auto job = BuildJob(record);
   if (!job && made->step.is_pending) {
-    return MakeError(job.error().code,
-                     fmt::format("the new measurements make no profile: {}", job.error().message));
+    return MakeError(job.error().code, fmt::format("the new measurements give no valid profile: {}",
+                                                   job.error().message));
   }
   if (!job) return tl::unexpected(job.error());
   made->step.built.job = *std::move(job);

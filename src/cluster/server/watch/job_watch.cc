@@ -223,15 +223,16 @@ void JobWatch::Tell(std::int64_t iteration, const Finding& finding) {
       dismissed_.erase(finding.rank);
       if (finding.is_of_told_cause) return;  // Other ranks of its pipeline are slow still.
       return Announce(kind, finding,
-                      fmt::format("{} computes as before again", PlaceText(finding.rank)));
+                      fmt::format("{} is as fast as before again", PlaceText(finding.rank)));
     case Finding::Kind::kDrift:
-      return Announce(kind, finding,
-                      fmt::format("nearly all ranks compute {} as before: no straggler, but drift "
-                                  "(a power cap, a driver, heat); measure the profile again "
-                                  "where it lasts",
-                                  TimesText(finding.factor)));
+      return Announce(
+          kind, finding,
+          fmt::format("computations of nearly all ranks take {} as before: no straggler, "
+                      "but drift (a power cap, a driver, heat); measure the profile "
+                      "again if it lasts",
+                      TimesText(finding.factor)));
     case Finding::Kind::kDriftOver:
-      return Announce(kind, finding, "ranks compute as before the drift again");
+      return Announce(kind, finding, "the drift has ended: ranks are as fast as before it");
     case Finding::Kind::kSlowIterations:
       // Who is the cause is found at about the same time; the cause is named once that is over.
       waiting_share_ = finding.waiting_share;
