@@ -12,8 +12,8 @@
 
 namespace perseus::analyse {
 
-// What a layer costs, as a share of the stage in which it was measured; and
-// what the first and the last stage have besides layers (embedding, head).
+// The cost of a layer as a share of the stage in which it was measured, and the cost of what the
+// first and the last stage have besides layers (embedding, head).
 struct LayerCosts {
   std::vector<int> measured_layers;  // Per stage.
   std::vector<StagePart> layer;      // Per stage: one of its layers.
@@ -21,10 +21,9 @@ struct LayerCosts {
   StagePart last_extra;
 };
 
-// A layer costs what its stage costs over its layers. In the first and last
-// stage that holds up to the cost of a layer of the stage next to it; what is
-// more is the extra. Errors: counts that do not fit the profile, fewer than
-// three stages.
+// The cost of a layer is that of its stage divided by its number of layers. In the first and the
+// last stage, a layer costs at most as much as one of the neighbouring stage; the rest is the
+// extra. Fails if the counts do not fit the profile or if there are fewer than three stages.
 Result<LayerCosts> InferLayerCosts(const Profile& profile, const std::vector<int>& layers);
 
 // The partition of the same layers in the same order, at least one a stage,

@@ -12,16 +12,16 @@
 
 namespace perseus::emulate {
 
-// Ranks of all pipelines together: each has a state of some 100 bytes.
+// Limit of ranks over all pipelines. Each needs about 100 bytes.
 inline constexpr std::int64_t kMostRanks = 4'000'000;
-// Values of a power trace. Where the user gave no interval it is lengthened
-// before the trace has more than the first.
+// Limits of the values in a power trace. If the user gave no interval, it is lengthened so that the
+// trace has at most the first number.
 inline constexpr std::int64_t kAdvisedPowerValues = 1'000'000;
 inline constexpr std::int64_t kMostPowerValues = 10'000'000;
-// Seconds that an input may have.
+// Limit of all times in the input.
 inline constexpr double kMostSeconds = 1e9;
 
-// kInvalidInput, and which number it is, where one is out of range.
+// kInvalidInput: a number is out of range; the message names it.
 Result<void> CheckSpec(const CostedPipeline& pipeline, const EmulationSpec& spec);
 
 }  // namespace perseus::emulate

@@ -16,14 +16,13 @@ namespace perseus::emulate {
 
 inline constexpr int kBasePlan = 0;
 
-// What the pipelines that do not straggle follow.
+// The plan that the pipelines without stragglers follow.
 struct Reaction {
   double target_seconds = 0;
   int plan = kBasePlan;
 };
 
-// Chooses the plan of the pipelines that do not straggle, from what it has
-// learned about those that do.
+// Chooses the plan of the pipelines without stragglers, from what is known about stragglers so far.
 class PlanChooser {
  public:
   // Both must outlive it. Precondition: `spec` was checked.
@@ -33,8 +32,8 @@ class PlanChooser {
   // Makes the base plan. Once, before all others.
   Result<void> Begin();
 
-  // An iteration starts; the slowest straggler in it nominally takes
-  // `slowest_seconds`, 0 where none is there. What its other pipelines follow.
+  // An iteration starts. `slowest_seconds`: nominal time of its slowest straggling pipeline; 0:
+  // there is none. Returns what the other pipelines follow.
   Result<Reaction> React(double start_seconds, double slowest_seconds);
 
   const Plan& plan(int index) const { return plans_[index]; }
@@ -50,7 +49,7 @@ class PlanChooser {
   const Policy& policy_;
   const EmulationSpec& spec_;
   int computations_;
-  std::deque<Affairs> affairs_;  // Where they changed; from the newest that is known on.
+  std::deque<Affairs> affairs_;  // Changes of stragglers, from the newest one that is known.
   std::deque<Plan> plans_;
   std::map<double, Reaction> reactions_;  // By T'.
 };

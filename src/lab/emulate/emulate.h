@@ -13,11 +13,11 @@
 
 namespace perseus::emulate {
 
-// What is kept of replays and plans, so as not to make them again.
+// Memory limit for replays and plans that are kept for reuse.
 inline constexpr std::size_t kMostKeptBytes = std::size_t{128} << 20;
 
-// Emulate() with a bound of one's own on what is kept of replays, and of plans
-// that are not in use. It changes no number but Emulation::replayed_pipelines.
+// Emulate() with another memory limit for replays and for plans that are not in use. The limit
+// changes no result except Emulation::replayed_pipelines.
 Result<Emulation> EmulateWithin(std::size_t most_kept_bytes, const Planner& planner,
                                 const Policy& policy, const EmulationSpec& spec,
                                 const ProgressFunction& progress);

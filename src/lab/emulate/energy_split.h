@@ -12,7 +12,7 @@
 
 namespace perseus::emulate {
 
-// Says where the energy of one pipeline in one iteration went
+// Divides the energy of one pipeline in one iteration by what it was used for
 // (docs/explanation/emulation.md, "Energy").
 class EnergySplitter {
  public:
@@ -22,15 +22,15 @@ class EnergySplitter {
   EnergySplit Split(const LimitedPlan& plan, const RunTotals& run, double job_seconds) const;
 
  private:
-  // E(t) - P t: the least energy of computing a plan of this time, less the
-  // blocking energy that it saves.
+  // E(t) - P t: the least energy of the computations of a plan with this iteration time, minus
+  // blocking power times this time.
   double LeastEffectiveJoules(double seconds) const;
 
   const Frontier& frontier_;
   double blocking_watts_;
 };
 
-// A sum that keeps the digits which addition loses (Neumaier 1974).
+// A sum with compensated rounding errors (Neumaier 1974).
 class ExactSum {
  public:
   void Add(double value);

@@ -16,24 +16,23 @@
 
 namespace perseus::emulate {
 
-// Pipelines that have all of this in common do the same thing in an iteration,
-// unless every computation has noise of its own.
+// Pipelines with equal keys have the same replay of an iteration, unless each computation has its
+// own noise.
 struct ReplayKey {
-  int pipeline = 0;  // Where GPUs differ; else 0.
+  int pipeline = 0;  // 0 unless GPUs differ.
   int plan = 0;      // LimitedPlan::serial
   std::vector<switching::ClockState> clocks;
-  std::int64_t forecast = 0;  // Of those expected: its number. 0: calls are not predicted.
+  std::int64_t forecast = 0;  // Number of the Forecast. 0: calls are not predicted.
 
   friend auto operator<=>(const ReplayKey&, const ReplayKey&) = default;
 };
 
-// Replays that need not be made again, of all iterations, as far as there is
-// room.
+// A cache of replays of all iterations, within the memory limit.
 class KeptRuns {
  public:
   explicit KeptRuns(std::size_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // nullptr where it is not kept. Lives until MakeRoom() or Clear().
+  // nullptr: not in the cache. The result lives until MakeRoom() or Clear().
   const PipelineRun* Find(const ReplayKey& key) const {
     const auto found = runs_.find(key);
     return found == runs_.end() ? nullptr : &found->second;
@@ -47,7 +46,7 @@ class KeptRuns {
     runs_.emplace(std::move(key), run);
   }
 
-  // Drops all where there is no room for another.
+  // Drops all replays if there is no room for another.
   void MakeRoom() {
     if (bytes_ > most_bytes_) Clear();
   }

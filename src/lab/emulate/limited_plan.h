@@ -25,20 +25,20 @@ struct TimedOption {
   double watts = 0;  // While it runs: energy / time.
 };
 
-// A computation of a plan, as stragglers' limits leave it.
+// A computation of a plan under the limits of stragglers.
 struct LimitedComputation {
   TimedOption option;
   int knob = 0;
   int rank = 0;
 };
 
-// What a rank runs at each knob that its clock may have.
+// The option that a computation runs with at each knob that its rank's clock may have.
 class OptionsByKnob {
  public:
   OptionsByKnob(const CostedPipeline& pipeline, const FixedNoise& noise);
 
-  // Of computation `i` at `knob`; where its table has no such option, at the
-  // nearest clock; nullptr where knobs are labels.
+  // The option of computation `i` at `knob`. If its table does not have it: that of the nearest
+  // clock, or nullptr if knobs are labels.
   const TimedOption* Find(int i, int knob) const {
     const int index = index_[static_cast<std::size_t>(table_of_[i]) * knobs_ + knob];
     return index < 0 ? nullptr : &options_[index];
@@ -53,15 +53,15 @@ class OptionsByKnob {
   std::vector<TimedOption> options_;  // Of all tables.
 };
 
-// A plan with what stragglers leave of it in one pipeline: everything about its
-// iteration that does not change from one to the next.
+// A plan in one pipeline under the limits of its stragglers: all that is the same in each
+// iteration.
 struct LimitedPlan {
-  int serial = 0;  // Tells limited plans apart; never used again.
+  int serial = 0;  // Unique among limited plans.
   bool straggles = false;
   std::vector<LimitedComputation> computations;  // [computation]
   std::vector<double> slow;                      // [rank]
   std::vector<double> stall_seconds;             // [rank]
-  // What its ranks are told of it: without noise, slowness or stalls.
+  // The rows that its ranks get: without noise, slowness or stalls.
   std::shared_ptr<const switching::PlannedRows> rows;
   // With the options that are left, without noise, slowness or stalls:
   double time_seconds = 0;      // T0
@@ -71,7 +71,7 @@ struct LimitedPlan {
   double nominal_seconds = 0;
 };
 
-// Keeps limited plans, as pipelines straggle in few ways.
+// A cache of limited plans. There are few different ones.
 class LimitedPlans {
  public:
   // All must outlive it.
@@ -94,7 +94,7 @@ class LimitedPlans {
   std::map<std::pair<int, std::vector<RankLimits>>, std::unique_ptr<LimitedPlan>> plans_;
 };
 
-// What the limits of a rank leave of an option of `table`.
+// The option of `table` that a rank runs under its limits instead of the given one.
 CostOption LimitedOption(const CostedPipeline& pipeline, const CostTable& table,
                          const CostOption& planned, const RankLimits& limits);
 

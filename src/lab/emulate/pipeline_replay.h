@@ -20,11 +20,11 @@
 
 namespace perseus::emulate {
 
-// What one iteration of one pipeline came to.
+// The totals of one iteration of one pipeline.
 struct RunTotals {
   double time_seconds = 0;      // T
   double computing_joules = 0;  // C
-  // What its GPUs did not draw in blocking because they computed.
+  // Blocking power x time computed: energy that GPUs would have drawn if they had waited instead.
   double busy_joules = 0;
   double peak_gpu_watts = 0;
   std::int64_t clock_calls = 0;
@@ -35,7 +35,7 @@ struct PipelineRun {
   RunTotals totals;
   std::vector<PowerSegment> segments;         // Power of computations beyond blocking power.
   std::vector<switching::ClockState> clocks;  // [rank], when its last computation ended.
-  switching::Forecast forecast;               // The same; empty where calls are not predicted.
+  switching::Forecast forecast;               // At the same time; empty unless calls are predicted.
 };
 
 // Replays iterations of single pipelines, with noise and late clocks.
@@ -45,9 +45,8 @@ class PipelineReplay {
   PipelineReplay(const CostedPipeline& pipeline, const EmulationSpec& spec,
                  const OptionsByKnob& options, const FixedNoise& noise);
 
-  // `clocks`: of its ranks, when the iteration starts. `forecast`: what its
-  // clients expect; nullptr where calls are not predicted. Uses the memory of
-  // `run` again.
+  // `clocks`: those of its ranks at the start of the iteration. `forecast`: what its clients
+  // expect; nullptr unless calls are predicted. Reuses the memory of `run`.
   void Run(const LimitedPlan& plan, int pipeline, std::int64_t iteration,
            std::span<const switching::ClockState> clocks, const switching::Forecast* forecast,
            PipelineRun* run);
@@ -57,7 +56,7 @@ class PipelineReplay {
   const std::vector<double>& joules() const { return joules_; }  // [computation]
 
  private:
-  // What holds for a rank in all of an iteration.
+  // Values of a rank that are constant during an iteration.
   struct RankFactors {
     double gpu_noise = 1;
     double slow = 1;

@@ -14,13 +14,13 @@
 
 namespace perseus::emulate {
 
-// Samples of 5 ms: a hundred millisecond and a second hold whole numbers of
-// them, also when they are doubled twice, for longer jobs.
+// Samples of 5 ms. For long jobs they are doubled once or twice; 100 ms and 1 s are then still
+// whole numbers of samples.
 inline constexpr double kShapeInterval = 0.005;
 inline constexpr double kLongestShapeInterval = 4 * kShapeInterval;
 inline constexpr std::int64_t kMostShapeValues = std::int64_t{1} << 21;
 
-// The shape of a power that is given by means over 5, 10 or 20 ms each.
+// The shape of the power whose means over 5, 10 or 20 ms each are given.
 PowerShape ShapeOf(std::span<const double> watts, double interval_seconds,
                    const PowerShapeSpec& spec);
 
@@ -29,14 +29,14 @@ PowerShape ShapeOf(std::span<const double> watts, double interval_seconds,
 double BallastJoules(std::span<const double> watts, double interval_seconds,
                      double watts_per_second);
 
-// Follows the power of a job for its shape, beside its power trace. Gives up,
-// and forgets what it had, where the job gets too long.
+// Collects the power of a job for its shape, independently of the power trace. If the job is too
+// long, it gives up and drops all values.
 class ShapeBuilder {
  public:
   explicit ShapeBuilder(const PowerShapeSpec& spec)
       : spec_(spec), trace_(PowerTraceBuilder(kShapeInterval, true, kMostShapeValues)) {}
 
-  // As those of PowerTraceBuilder.
+  // The next functions are as those of PowerTraceBuilder.
   void BeginIteration(double start_seconds);
   void Add(std::span<const PowerSegment> segments, double last_end_seconds, double copies);
 

@@ -20,15 +20,15 @@ struct PowerSegment {
   double watts = 0;
 };
 
-// Adds up the power of a job over time, in steps that are proportional to the
-// number of segments and to the number of values, however long segments are.
+// Adds up the power of a job over time. Its work is proportional to the number of segments plus the
+// number of values, and does not depend on the length of segments.
 class PowerTraceBuilder {
  public:
-  // `may_lengthen`: doubles the interval where there would be more values than
-  // `most_values`.
+  // `may_lengthen`: whether to double the interval if there would be more than `most_values`
+  // values.
   PowerTraceBuilder(double interval_seconds, bool may_lengthen, std::int64_t most_values);
 
-  // Segments that follow count from `start_seconds` on. Never goes back.
+  // Times of the next segments count from `start_seconds`, which must not decrease.
   void BeginIteration(double start_seconds);
 
   // Adds `copies` of segments, none of which ends after `last_end_seconds`. False

@@ -18,7 +18,7 @@
 
 namespace perseus::emulate {
 
-// What all stragglers of one rank do to it together.
+// The combined effect of all stragglers of one rank.
 struct RankLimits {
   double slow = 1;  // Durations are multiplied by it.
   double most_mhz = std::numeric_limits<double>::infinity();
@@ -41,15 +41,15 @@ class StragglerCalendar {
   // Both must outlive it. Precondition: `spec` was checked.
   StragglerCalendar(const CostedPipeline& pipeline, const EmulationSpec& spec);
 
-  // Goes on to the next iteration, which starts at `start_seconds`;
-  // `last_seconds` is how long the one before took.
+  // Advances to the next iteration, which starts at `start_seconds`. `last_seconds`: how long the
+  // iteration before took.
   void Advance(double start_seconds, double last_seconds);
 
-  // Pipelines whose stragglers are others than in the iteration before, each once.
+  // Pipelines whose stragglers changed since the iteration before, each once.
   const std::vector<int>& changed() const { return changed_; }
   // Pipelines that straggle.
   const std::set<int>& straggling() const { return straggling_; }
-  // How many stragglers came so far.
+  // How many stragglers have begun so far.
   std::int64_t came() const { return came_; }
   // By rank; empty for a pipeline that does not straggle.
   std::vector<RankLimits> LimitsOf(int pipeline) const;

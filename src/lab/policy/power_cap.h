@@ -13,10 +13,9 @@ namespace perseus::policy {
 
 inline constexpr int kMostPowerCaps = 256;
 
-// One power limit for all GPUs: every computation runs its highest clock (its
-// fastest option, where knobs are labels) whose mean power per GPU is within.
-// One member for each power of the tables that every computation can keep to,
-// or for kMostPowerCaps of them, evenly thinned.
+// One power limit for all GPUs: every computation runs at the highest clock (if knobs are labels:
+// with the fastest option) whose mean power per GPU is within the limit. There is one member for
+// each power in the tables that every computation can keep, evenly thinned to kMostPowerCaps.
 std::vector<TableChoice> PowerCapMembers(const CostedPipeline& pipeline);
 
 }  // namespace perseus::policy

@@ -11,13 +11,13 @@
 
 namespace perseus::policy {
 
-// For each table of a pipeline, an index into its all_options: a plan in which
-// computations of one kind all run alike.
+// For each cost table of a pipeline, an index into its all_options: a plan in which all
+// computations with the same table run with the same option.
 using TableChoice = std::vector<int>;
 
-// Which option a GPU runs that is told to go at `knob`: that one, or the
-// nearest lower clock where the table lacks it; nullopt where there is none.
-// Labels have no order: the knob itself or none.
+// The option that a GPU runs if it is set to `knob`: that knob or, if the table lacks it, the
+// nearest lower clock; nullopt: there is none. Labels have no order, so only the knob itself can
+// match.
 std::optional<int> OptionAt(const CostedPipeline& pipeline, const CostTable& table, int knob);
 
 // [table]: the rank that runs it.

@@ -8,10 +8,10 @@
 
 namespace perseus::report {
 
-// By how much `value` is more than `base`; 0 where that is 0.
+// By how many percent `value` exceeds `base`; 0 if `base` is 0.
 double PercentOver(double value, double base);
 
-// By how much it is less.
+// By how many percent `value` is below `base`.
 double PercentSaved(double value, double base);
 
 using plan::SameTime;

@@ -11,11 +11,10 @@
 
 namespace perseus::report {
 
-// What slowing the computations of one stage saves. A slower computation
-// takes the place of waiting, so its saving is net of the waiting that it
-// replaces: (e - P t) before - (e - P t) after. Together with
-// (time before - time after) x total blocking power the stages add up to the
-// plan's saving exactly.
+// The energy that is saved by slowing the computations of one stage. A slower computation replaces
+// waiting, so the blocking energy of that waiting is part of the saving: (e - P t) before - (e - P
+// t) after. The sum over the stages plus (time before - time after) x total blocking power is
+// exactly the plan's saving.
 struct StageSavings {
   int stage = 0;
   int rank = 0;

@@ -11,7 +11,7 @@
 
 namespace perseus::synth {
 
-// The command line that makes the same again. Names are as the models spell them.
+// The command line that makes the same profile again, with names as the models spell them.
 std::string CommandThatMakes(const SynthSpec& spec);
 
 // A job file for `perseus plan`, which says by what command it was made.

@@ -11,16 +11,16 @@
 
 namespace perseus::trace {
 
-// What a planner would expect that knows one length for each microbatch and how
-// long computations take for it.
+// The times that a planner would predict if it knew one sequence length for each microbatch, and
+// how the times of computations depend on it.
 struct LengthFit {
-  std::vector<double> seconds;  // [operation]; own times of what is no computation.
-  // Root mean square of what computations differ by, over their mean.
+  std::vector<double> seconds;  // [operation]; for other operations than computations: own times.
+  // Root mean square error of the predicted times, divided by the mean time of computations.
   double error = 0;
 };
 
-// A microbatch's length is the mean of its computations, each over the mean of its
-// block and type; and time = a + b x length is fitted for each block and type.
+// The length of a microbatch is the mean over its computations of time / (mean time of the same
+// block and type). Then time = a + b x length is fitted for each block and type.
 LengthFit FitLengths(const Recording& recording, std::span<const double> own_seconds);
 
 }  // namespace perseus::trace

@@ -12,10 +12,10 @@
 
 namespace perseus::trace {
 
-// What the operations of a recording wait for (docs/explanation/traces.md). Two kinds of waiting:
-// an operation begins once all that it `waits` for have ended; a group works
-// once all its members have begun: both sides of a transfer, all pipelines of a
-// collective. Every operation is in one group, most alone.
+// What the operations of a recording wait for (docs/explanation/traces.md). There are two kinds of
+// waiting. An operation begins when all operations in its `waits` have ended. And the operations of
+// a group (both sides of a transfer, or all pipelines of a collective) proceed only when all of
+// them have begun. Every operation is in one group; most groups have one member.
 struct Links {
   std::vector<int> first_wait;    // [operation] -> waits; one more.
   std::vector<int> waits;         // Operations.

@@ -10,9 +10,9 @@
 
 namespace perseus::trace {
 
-// A rank computes one thing after another; where its computations take much longer together than
-// from the first one's start to the last one's end, starts and durations are of different units.
-// What to say then, with what to check; else empty.
+// A rank runs one computation at a time. If its computations together take much longer than the
+// time from the first start to the last end, starts and durations probably have different units.
+// Returns a sentence about that; empty: all is well.
 std::string OverlapNote(const Recording& recording);
 
 }  // namespace perseus::trace

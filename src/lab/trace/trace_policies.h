@@ -39,8 +39,8 @@ class StaticPlans {
   std::map<int, Knobs> known_;  // By thousandths of the factor.
 };
 
-// Which pipelines straggle, by what was seen of earlier steps: slower than the median pipeline by
-// the threshold in three quarters of them.
+// Finds straggling pipelines from earlier steps: those that were slower than the median pipeline by
+// the threshold in three quarters of the steps.
 class StragglerWatch {
  public:
   StragglerWatch(int pipelines, const TraceEnergySpec& spec)

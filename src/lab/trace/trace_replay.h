@@ -12,13 +12,12 @@
 
 namespace perseus::trace {
 
-// How long each operation itself took: its duration, or for one of a group the time
-// from the group's last begin to its own end. Clocks of ranks are not quite the
-// same: what comes out below -10 ms is taken for 0.
+// How long each operation itself took: its duration or, in a group, the time from the last begin of
+// the group to its own end. Clocks of ranks differ, so values below -10 ms are replaced by 0.
 std::vector<double> OwnSeconds(const Recording& recording, const Links& links);
 
-// The same without stragglers: of every kind of operation its mean over the job,
-// or its median where it communicates.
+// The same without stragglers: for each kind of operation the mean over the job, or the median for
+// communication.
 std::vector<double> UsualSeconds(const Recording& recording, std::span<const double> own_seconds);
 
 struct TraceTiming {
@@ -27,9 +26,8 @@ struct TraceTiming {
   std::vector<double> step_seconds;  // [step index]
 };
 
-// Every operation begins as soon as all that it waits for have ended, and ends its
-// own time after the last of its group has begun. `timing` is filled in; its
-// memory is used again.
+// Replays a trace: each operation begins when all that it waits for have ended. It ends its own
+// time after the last operation of its group has begun. Fills `timing` and reuses its memory.
 void ReplayTrace(const Recording& recording, const Links& links,
                  std::span<const double> own_seconds, TraceTiming* timing);
 

@@ -17,7 +17,7 @@
 // What probes that set clocks share.
 namespace perseus::device {
 
-// Gives the clock of a GPU back, in the end at the latest.
+// Gives the clock of a GPU back, at the latest when it is destroyed.
 class ClockLoan {
  public:
   explicit ClockLoan(Gpu* gpu) : gpu_(gpu) {}
@@ -25,12 +25,12 @@ class ClockLoan {
   ClockLoan& operator=(const ClockLoan&) = delete;
   ~ClockLoan() { static_cast<void>(GiveBack()); }
 
-  // Where that fails the GPU stays locked, and the error says so.
+  // If this fails, the GPU's clock stays locked, and the error says so.
   Result<void> GiveBack() {
     if (gpu_ == nullptr) return {};
     Gpu* const gpu = std::exchange(gpu_, nullptr);
     Result<void> released = gpu->ReleaseClock();
-    // A driver that is slow for a moment gets a second chance.
+    // Try once more: the driver may have failed only for a moment.
     if (!released && released.error().code != ErrorCode::kDenied) released = gpu->ReleaseClock();
     if (released) return {};
     return MakeError(released.error().code,
@@ -43,8 +43,8 @@ class ClockLoan {
   Gpu* gpu_;
 };
 
-// Two clocks, the lower first: far enough apart to be told apart, near enough to
-// do no harm to who computes.
+// Two clocks, the lower first: far enough apart to be distinguished, and close enough not to
+// disturb other processes on the GPU.
 inline std::pair<int, int> ProbedClocks(const GpuInfo& info) {
   const std::vector<int>& clocks = info.clocks_mhz;
   const std::size_t low = clocks.size() * 3 / 4;

@@ -22,8 +22,8 @@ struct GpuInfo {
   std::vector<int> clocks_mhz;  // SM clocks that can be locked, ascending, never empty.
 };
 
-// Who else acts on this GPU's clocks or power. Facts to read; what a card or its
-// library does not tell is absent.
+// Conditions that affect this GPU's clocks or power. Values that the card or its library does not
+// report are absent.
 struct GpuConditions {
   std::optional<double> power_limit_watts;  // In force now.
   std::optional<double> default_power_limit_watts;
@@ -34,15 +34,14 @@ struct GpuConditions {
   bool mig = false;
 };
 
-// What holds the clocks back, in words ("power cap"). Bits that say nothing of
-// the kind (idle, a clock that was asked for) give no word.
+// Names of the reasons for throttling ("power cap"). Bits that are no throttling (idle, an
+// application's own clock) give no name.
 std::vector<std::string> ThrottleNames(std::uint64_t throttle_reasons);
 
-// One GPU. Calls block for as long as the driver takes (10 to 20 ms for clocks).
-// Any thread may call; changes of one GPU's clock wait for each other, and no
-// call waits for one of another GPU. Errors: kDenied (lacks the right), kIo (the
-// driver refused, the GPU is lost), kInvalidInput (not a clock of `info`). After
-// fork() a child must open its own driver: the parent's answers kIo there.
+// One GPU. Calls block as long as the driver takes (10 to 20 ms for clocks). Thread-safe: changes
+// of one GPU's clock wait for each other; calls for different GPUs do not. Errors: kDenied (no
+// right), kIo (the driver refused, the GPU is lost), kInvalidInput (not a clock of `info`). After
+// fork(), a child must open its own driver; that of the parent returns kIo there.
 class Gpu {
  public:
   Gpu() = default;
@@ -54,14 +53,14 @@ class Gpu {
   virtual Result<void> LockClock(int mhz) = 0;  // Lowest and highest both `mhz`.
   virtual Result<void> ReleaseClock() = 0;      // Gives the clock back to the driver.
   virtual Result<int> ClockMhz() = 0;           // SM clock now.
-  // Counter since the driver was loaded. It steps at the card's own period: two
-  // equal reads say nothing about power.
+  // Energy since the driver was loaded. The counter is updated at the card's own period, so two
+  // equal reads do not mean that no power was drawn.
   virtual Result<double> EnergyJoules() = 0;
   virtual Result<double> PowerWatts() = 0;
   virtual Result<GpuConditions> Conditions() = 0;
 };
 
-// A way to reach GPUs. Outlives its Gpus. Destroying it leaves clocks as they are.
+// A way to reach GPUs. It owns its Gpus. Destroying it does not change clocks.
 class Driver {
  public:
   Driver() = default;
@@ -71,14 +70,14 @@ class Driver {
 
   virtual std::string_view kind() const = 0;  // "nvml", "zeusd", "simulated", "agent"
   virtual const std::vector<std::unique_ptr<Gpu>>& gpus() const = 0;
-  // A sentence for each GPU that is there and cannot be used; not in gpus().
+  // A sentence for each GPU that exists but cannot be used; it is not in gpus().
   virtual std::vector<std::string> faults() const { return {}; }
-  // False: this process lacks the right. Changes nothing on the GPU.
+  // Whether this process has the right to set clocks. Changes nothing on the GPU.
   virtual Result<bool> MaySetClocks() = 0;
 };
 
 // Opens what `spec` names:
-//   nvml                      libnvidia-ml.so.1, where the loader finds it
+//   nvml                      libnvidia-ml.so.1 on the loader's path
 //   nvml:/path/lib.so         that library
 //   zeusd:/run/zeusd/zeusd.sock
 //   simulated:/path/state     GPUs of CreateSimulatedGpus (device/simulated_gpu.h)

@@ -24,10 +24,9 @@ class TimedKernel {
   virtual Result<double> Run() = 0;
 };
 
-// How long a clock that is asked for takes to be in effect: what the calls ahead
-// of time must be ahead by.
+// How long a requested clock takes to be in effect, and so how early clock calls must be made.
 struct EffectProbe {
-  int switches = 0;  // In which the new clock was seen in effect.
+  int switches = 0;  // Switches in which the new clock was observed.
   // From the beginning of the call that sets a clock until the beginning of the
   // first kernel that ran at it.
   double median_seconds = 0;
@@ -35,11 +34,10 @@ struct EffectProbe {
   double kernel_seconds = 0;  // What a kernel takes: the resolution.
 };
 
-// Runs kernels back to back on one thread while another asks for two clocks in
-// turn, `switches` times; gives the clock back in the end, whatever happens in
-// between. Takes a second and up to half a second a switch. Errors: of the first call or
-// kernel that fails, and kInfeasible where kernels take as long at both clocks, or
-// never change (the clock is not set, or something else holds the GPU back).
+// Runs kernels back to back on one thread while another thread requests two clocks in turn,
+// `switches` times. Always gives the clock back at the end. Takes a second and up to half a second
+// per switch. Errors: that of the first call or kernel that fails; kInfeasible if kernels take
+// equally long at both clocks, because the clock is not set or the GPU is throttled.
 Result<EffectProbe> ProbeEffect(Gpu& gpu, TimedKernel& kernel, int switches,
                                 const StopFunction& stop);
 

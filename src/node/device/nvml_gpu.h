@@ -19,7 +19,7 @@
 
 namespace perseus::device {
 
-// What the last call that set a clock showed about the right to do so.
+// Whether this process may set clocks, as the last such call showed.
 enum class SetRight : std::uint8_t { kUntried, kGranted, kDenied };
 
 // One GPU behind NVML, which is thread-safe itself.
@@ -49,7 +49,8 @@ class NvmlGpu : public Gpu {
   // The same with a sentence: "`doing` of GPU 3 failed: ...".
   template <typename Function, typename... Arguments>
   Result<void> Call(std::string_view doing, Function function, Arguments... arguments) const;
-  // The same for what a card may lack: false, unless the GPU itself is gone.
+  // The same for a function that a card may not support: returns false then. Fails only if the GPU
+  // is lost.
   template <typename Function, typename... Arguments>
   Result<bool> Ask(Function function, Arguments... arguments) const;
   Error Explain(nvml::Return code, std::string_view doing) const;

@@ -14,10 +14,10 @@
 
 namespace perseus::device {
 
-// Measurements of what no driver tells. They read at a low, stated rate: reading
-// fast raises the power of an idle card, which is what they would then measure.
+// Measures properties that no driver reports. Reads at a low rate, because fast reading would raise
+// the power of an idle card and so falsify the result.
 
-// True: give up, and leave everything as it was.
+// Returns true to stop the measurement and restore the GPU.
 using StopFunction = std::function<bool()>;
 
 // How an energy counter moved while it was read every `read_every_seconds`.
@@ -45,7 +45,7 @@ CounterProbe SummarizeCounter(const std::vector<CounterRead>& reads, double read
 std::vector<CounterProbe> ProbeCounters(const std::vector<Gpu*>& gpus, double seconds,
                                         double read_every_seconds, const StopFunction& stop);
 
-// What calls that set a clock take.
+// How long calls that set a clock take.
 struct ClockProbe {
   int calls = 0;
   double median_call_seconds = 0;
@@ -55,10 +55,9 @@ struct ClockProbe {
   std::optional<double> median_seen_seconds;
 };
 
-// Locks two clocks in turn, `calls` times, and gives the clock back in the end,
-// whatever happens in between. A lock that somebody else had set is gone then:
-// no driver reads one back. Errors: those of the first call that fails; where
-// giving back fails, that, since the GPU then stays locked.
+// Locks two clocks in turn, `calls` times, and always gives the clock back at the end. That also
+// removes a lock that another process had set, because drivers cannot report locks. Errors: that of
+// the first call that fails; if giving back fails, that one, because the GPU stays locked then.
 Result<ClockProbe> ProbeClock(Gpu& gpu, int calls, const StopFunction& stop);
 
 }  // namespace perseus::device

@@ -21,9 +21,9 @@ namespace perseus::device {
 class SimulatedFile;
 struct SharedGpu;
 
-// GPUs that are not there: their whole state is in one file, and every process
-// that opens it sees the same GPUs, as with a real driver. Docs: docs/how-to/simulated-gpus.md.
-// Times are in simulated seconds: `time_scale` of them pass in a real one.
+// Simulated GPUs. Their whole state is in one file. All processes that open it see the same GPUs,
+// as with a real driver. Docs: docs/how-to/simulated-gpus.md. Times are in simulated seconds:
+// `time_scale` of them pass in a real one.
 
 // Makes the file `path` (or replaces it; who has the old one open keeps that) from
 // a configuration in TOML, which messages call `config_name`.
@@ -31,7 +31,7 @@ struct SharedGpu;
 Result<void> CreateSimulatedGpus(const std::string& path, std::string_view config,
                                  const std::string& config_name);
 
-// What a whole computation takes at one clock.
+// Time and energy of a whole computation at one clock.
 struct KernelCost {
   int mhz = 0;
   double seconds = 0;

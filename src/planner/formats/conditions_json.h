@@ -12,8 +12,8 @@
 
 namespace perseus::formats {
 
-// `conditions` and `expected` of plan.json, one line each (docs/reference/files.md), and
-// back. What is absent reads as the default.
+// Writes and reads the members `conditions` and `expected` of plan.json, one line each
+// (docs/reference/files.md). A missing member reads as its default.
 std::string ConditionsJson(const Conditions& conditions);
 std::string ExpectedJson(const ExpectedFigures& expected);
 Conditions ReadConditions(const TreeCursor& object);

@@ -9,13 +9,13 @@
 
 namespace perseus::formats {
 
-// Of one pipeline, all ranks together.
+// Counts over all ranks of one pipeline.
 struct KnobCounts {
   KnobChanges changes;
   int distinct = 0;
 };
 
-// Counted in the plan's computations.
+// Counts the knobs of the plan's computations.
 KnobCounts CountKnobs(const PlanDocument& plan);
 
 }  // namespace perseus::formats

@@ -14,7 +14,7 @@
 
 namespace perseus::formats {
 
-// One ('forward', 1410) of a plan for Zeus. Lines and columns (bytes) from 1.
+// One entry ('forward', 1410) of a plan for Zeus. Lines and columns (in bytes) count from 1.
 struct ZeusInstruction {
   ComputationType type = ComputationType::kForward;
   int clock_mhz = 0;
@@ -25,10 +25,10 @@ struct ZeusInstruction {
 // [rank][position].
 using ZeusPlan = std::vector<std::vector<ZeusInstruction>>;
 
-// Reads the Python literal that Zeus' PointSolution evaluates, and lowtime and
-// FormatZeusPlan write: a list with one list of ('forward'|'backward', MHz) a
-// rank. Single or double quotes, comments, any white space, trailing commas;
-// nothing is ever executed. Errors name file:line:column; `name` is the file.
+// Reads the Python literal that Zeus' PointSolution evaluates and that lowtime and FormatZeusPlan()
+// write: a list that has, for each rank, a list of ('forward'|'backward', MHz). Allows single or
+// double quotes, comments, any white space, and trailing commas. Executes nothing. Errors begin
+// with file:line:column; `name` is the file.
 Result<ZeusPlan> ParseZeusPlan(std::string_view text, const std::string& name);
 
 }  // namespace perseus::formats

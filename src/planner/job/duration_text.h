@@ -10,8 +10,8 @@
 
 namespace perseus::job {
 
-// Seconds of "0.02", "0.02s", "20ms", "500us": the same in a job file and as a
-// flag. At most kMaxSeconds (job/limits.h).
+// Parses "0.02", "0.02s", "20ms" or "500us" to seconds, for job files and flags. At most
+// kMaxSeconds (job/limits.h).
 Result<double> ParseDuration(std::string_view text);
 
 }  // namespace perseus::job

@@ -17,11 +17,11 @@
 #include "perseus/job_file.h"
 #include "perseus/result.h"
 
-// The one list of a job's fields. The reader of job files, the merge of flags
-// over a file, and the flags themselves (cli/options_job.cc) go through it.
+// The one list of a job's fields. The reader of job files, the flags (cli/options_job.cc) and the
+// merge of flags over a file use it.
 namespace perseus::job {
 
-// Where a field is in a JobFile; its type is the type of its value.
+// A pointer to the member of JobFile that holds a field. Its type is the type of the value.
 using Member =
     std::variant<std::optional<std::string> JobFile::*, std::optional<int> JobFile::*,
                  std::optional<double> JobFile::*, std::vector<double> JobFile::*,
@@ -31,7 +31,7 @@ using Member =
 
 enum class Unit : std::uint8_t {
   kNone,
-  kPath,  // Of a file. Nothing else is read as one; servers, which read none, refuse it.
+  kPath,  // The name of a file. Servers read no files, so they refuse such fields.
   kLabel,
   kScheduleName,
   kWatts,
@@ -52,20 +52,22 @@ inline constexpr std::string_view kConditionsTable = "conditions";
 // In the order of docs/reference/files.md.
 std::span<const Field> Fields();
 
-// nullptr: there is none.
+// nullptr: there is no such field.
 const Field* FindField(std::string_view key);
 
-// Of numbers; times and shares have readers of their own.
+// Only for numbers. Times and shares have their own parsers.
 Quantity QuantityOf(Unit unit);
 
 bool IsSet(const Field& field, const JobFile& settings);
 
-// An error about a field's value, with its place in the job file, where it comes from one.
+// Adds the position in the job file to an error about a field's value, if the value came from a
+// file.
 Error AboutField(const JobFile& settings, std::string_view key, Error error);
-// An error of the file that a field names: where it cannot be read, the field may be wrong.
+// An error of reading the file that a field names. If it cannot be read, the message also points to
+// the field, which may be wrong.
 Error AboutFile(const JobFile& settings, std::string_view key, Error error);
 
-// Every field that is set in `overrides` replaces the one of `settings`.
+// Each field that is set in `overrides` replaces that of `settings`.
 void Merge(const JobFile& overrides, JobFile* settings);
 
 }  // namespace perseus::job

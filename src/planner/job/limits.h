@@ -4,10 +4,9 @@
 #ifndef PERSEUS_JOB_LIMITS_H_
 #define PERSEUS_JOB_LIMITS_H_
 
-// The one table of what a number of a job may be, in a job file and as a flag
-// alike (docs/reference/files.md). Beyond them a typing error is likelier than a wish.
-// What a whole schedule may have is in pipeline/limits.h, what an emulation
-// may have in perseus/emulator.h.
+// The limits of a job's numbers, in job files and flags (docs/reference/files.md). A larger number
+// is more likely a typing error than intended. pipeline/limits.h has the limits of a whole
+// schedule, perseus/emulator.h those of an emulation.
 namespace perseus::job {
 
 inline constexpr int kMaxStages = 65'536;           // stages, virtual_stages

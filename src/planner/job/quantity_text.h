@@ -13,11 +13,11 @@
 
 namespace perseus::job {
 
-// What a number counts. The default is a bare number.
+// The kind and units of a number. The default is a number without unit.
 struct Quantity {
-  std::string_view name;             // Of a number without unit: "watts".
+  std::string_view name;             // The unit of a number that is written without one: "watts".
   std::string_view examples;         // "75 or 75W"
-  std::span<const UnitScale> units;  // That may follow it.
+  std::span<const UnitScale> units;  // The units that may follow the number.
 };
 
 inline constexpr UnitScale kEnergyUnits[] = {{"kJ", 1e3}, {"mJ", 1e-3}, {"J", 1}};
@@ -30,8 +30,8 @@ inline constexpr Quantity kInSeconds = {"seconds", "2 or 500ms", kTimeUnits};
 inline constexpr Quantity kInHours = {"hours", "50000 or 50000h", kHourUnits};
 inline constexpr Quantity kInTimes = {"", "1.2 or 1.2x", kFactorUnits};
 
-// "75", "75W", "0.3 kW": the same in a job file and as a flag. `range` has both ends, in the unit
-// of a bare number.
+// Parses "75", "75W" or "0.3 kW", for job files and flags. `range` must have both ends, in the unit
+// of a number without unit.
 Result<double> ParseQuantity(std::string_view text, const NumberRange& range,
                              const Quantity& quantity = {});
 

@@ -11,9 +11,9 @@
 
 namespace perseus::job {
 
-// A share: "1%" or "0.01", the same in a job file and as a flag.
+// Parses a share, "1%" or "0.01", for job files and flags.
 Result<double> ParseShare(std::string_view text, const NumberRange& range);
-// The same of a number; it may be anything.
+// Checks a share that is given as a number.
 Result<double> CheckShare(double share, const NumberRange& range);
 
 }  // namespace perseus::job

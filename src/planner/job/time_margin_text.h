@@ -11,8 +11,7 @@
 
 namespace perseus::job {
 
-// "2sigma", "1%", or both with a comma between ("2sigma,1%": the larger one
-// counts).
+// Parses "2sigma", "1%", or both ("2sigma,1%": the larger one counts).
 Result<TimeMargin> ParseTimeMargin(std::string_view text);
 
 }  // namespace perseus::job

@@ -9,15 +9,15 @@
 
 namespace perseus::model {
 
-// Of `perseus emulate` where none are given, and of the figures that `perseus plan` shows.
+// Default of `perseus emulate`, and the number behind the figures that `perseus plan` shows.
 inline constexpr std::int64_t kIterationsOfEmulate = 100;
 inline constexpr std::int64_t kIterationsOfPlan = 200;
 
-// How many iterations an emulation of a plan shows (ExpectedFigures::iterations): `most`, and
-// fewer where pipelines are large, since that is work for each.
+// How many iterations an emulation of a plan runs (ExpectedFigures::iterations): `most`, or fewer
+// for large pipelines, to limit the work.
 inline std::int64_t EmulatedIterations(int computations, int pipelines, std::int64_t most) {
   constexpr std::int64_t kLeast = 10;
-  constexpr double kMostComputations = 4e6;  // That are replayed for one plan and seed.
+  constexpr double kMostComputations = 4e6;  // Limit of replayed computations per plan and seed.
   const double each = static_cast<double>(computations) * pipelines;
   return std::clamp(static_cast<std::int64_t>(kMostComputations / each), kLeast, most);
 }

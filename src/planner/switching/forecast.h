@@ -12,8 +12,8 @@
 
 namespace perseus::switching {
 
-// A computation of a rank: how long it lasts, and how long the rank waits before
-// it since the end of the one before (the first: since the iteration's start).
+// A computation of a rank: its duration, and the gap before it since the end of the computation
+// before (for the first: since the start of the iteration).
 struct Row {
   double duration_seconds = 0;
   double gap_seconds = 0;
@@ -21,13 +21,13 @@ struct Row {
   friend bool operator==(const Row&, const Row&) = default;
 };
 
-// A plan as its ranks' clients get it: rows of all ranks, rank by rank, in order.
+// A plan as its ranks' clients get it: the rows of all ranks, rank by rank, in order of execution.
 struct PlannedRows {
   std::vector<int> first_row;  // [rank], and the number of rows.
   std::vector<int> knobs;      // [row]
-  std::vector<Row> rows;       // As the plan's replay has them.
-  // [row] The next in order of its rank that has another knob. The number of its rank's rows: the
-  // first of the next iteration has; one more: none has. Empty: not worked out.
+  std::vector<Row> rows;       // From the plan's replay.
+  // [row] The next row of the same rank that has another knob. Number of the rank's rows: the first
+  // row of the next iteration has another knob. One more than that: no row has. Empty: not filled.
   std::vector<int> next_other;
 
   int RowOf(const Computation& computation) const {
@@ -41,25 +41,25 @@ struct PlannedRows {
 // Fills in rows->next_other.
 void FindNextOthers(PlannedRows* rows);
 
-// Of a plan with these knobs and planned durations. [computation]
+// The rows of a plan with these knobs and planned durations, both [computation].
 PlannedRows MakeRows(const PipelineDag& dag, std::span<const int> knobs,
                      std::span<const double> durations_seconds);
 
-// What the clients of one pipeline's ranks expect of an iteration: what the
-// newest ones taught, at first the plan (docs/explanation/emulation.md, "Calls ahead of
-// time"). A plain value.
+// What the clients of one pipeline's ranks expect of the next iteration: the times of the newest
+// iterations, at first those of the plan (docs/explanation/emulation.md, "Calls ahead of time").
 struct Forecast {
   std::shared_ptr<const PlannedRows> plan;
   std::vector<Row> rows;
   // [rank] From a rank's last end to its first start of the next iteration. 0: not known.
   std::vector<double> wrap_gap_seconds;
-  // [rank] In the iteration before, from the start of this one: not above 0.
+  // [rank] End of the rank's last computation in the iteration before, relative to the start of
+  // this iteration: 0 or less.
   std::vector<double> last_end_seconds;
-  bool measured = false;  // Rows are, and not only what a plan promises.
+  bool measured = false;  // `rows` are measured; false: they come from the plan.
   bool has_last = false;  // There was an iteration before.
 
-  // An iteration of this plan begins. What was measured of another one, with other
-  // knobs, corrects what this one promises.
+  // An iteration of the plan `next` begins. If rows were measured under another plan, they correct
+  // the times that `next` promises.
   void Follow(const std::shared_ptr<const PlannedRows>& next);
   // The iteration has ended.
   void EndIteration(double iteration_seconds);

@@ -7,34 +7,34 @@
 #include <algorithm>
 #include <limits>
 
-// Which clock a rank that follows a plan calls for, and when: one rule, which the client obeys
-// and the emulation of clients predicts (docs/explanation/emulation.md, "Calls ahead of time"). A
-// pure function: no clock, no thread, no allocation. All times are in one unit, from one start.
+// Decides which clock a rank that follows a plan should call for, and when. The client and the
+// emulation of clients share this one rule (docs/explanation/emulation.md, "Calls ahead of time").
+// A pure function without allocation. All times have the same unit and the same origin.
 namespace perseus::switching {
 
-// How long calls take, and what a lower clock may cost.
+// How long clock calls take, and how much time a lower clock may cost.
 struct CallRule {
-  double high = 0;   // A call hardly ever takes longer,
-  double least = 0;  // and never less.
-  // A lower clock comes at most so much of a computation's time before its end.
+  double high = 0;   // Nearly all calls take at most this long.
+  double least = 0;  // All calls take at least this long.
+  // A lower clock may take effect before a computation ends by at most this share of its time.
   double max_early_loss = 0;
 };
 
-// Where in its rows a rank is.
+// The position of a rank in its rows.
 struct RankPlace {
   double now = 0;
-  int row = 0;           // That runs, or comes next.
-  bool running = false;  // It runs.
-  double since = 0;      // Its start; of the next: the end of the one before it.
-  int called_row = -1;   // The last that was called for.
+  int row = 0;           // The row that runs or comes next.
+  bool running = false;  // Whether `row` runs.
+  double since = 0;      // If it runs: its start. If not: the end of the row before it.
+  int called_row = -1;   // The last row whose clock was called for.
 };
 
 struct ClockChoice {
   int row = 0;
-  int clock = 0;  // That should be in effect, or be called for, by now: of that row.
-  // Of the call for the next change; infinity: it is not known yet.
+  int clock = 0;  // The clock of `row`: it should be in effect, or called for, by now.
+  // When the call for the next change is due; infinity: not known yet.
   double due = std::numeric_limits<double>::infinity();
-  double expected = 0;  // The running row's end, or the next one's start.
+  double expected = 0;  // Expected end of the running row, or start of the next row.
 };
 
 // `rows` knows the plan and what is expected of it; row size() is the first of the next iteration:
@@ -66,15 +66,15 @@ ClockChoice LookAhead(Rows&& rows, const CallRule& rule, const RankPlace& place)
         due = std::max(due, end - rule.least - rule.max_early_loss * lasts);
       }
       due = std::min(end, due);
-      // What was called for once is not taken back when predictions shift.
+      // A clock that was called for stays, even if predictions shift.
       if (fresh && due > place.now) {
         choice.due = due;
         break;
       }
       choice.row = next;
       choice.clock = wanted;
-      // No change is passed over before it was called for: a latency that was once
-      // measured too long could otherwise jump from low clock to low clock for good.
+      // Do not skip a change whose clock was not called for yet. Otherwise one latency that was
+      // measured too long could make the rank skip all high clocks from then on.
       if (fresh) break;
     }
     if (next == size) break;
@@ -84,8 +84,8 @@ ClockChoice LookAhead(Rows&& rows, const CallRule& rule, const RankPlace& place)
   return choice;
 }
 
-// A row's time or gap once more: what is expected is a mean in which each measurement counts half
-// of the next, at first what the plan promises.
+// The expected time or gap of a row after another measurement: a mean in which each measurement
+// counts half as much as the next one. At first it is that of the plan.
 inline double Learned(double known, double measured, bool is_measured) {
   return is_measured ? (known + measured) / 2 : measured;
 }

@@ -16,27 +16,27 @@
 
 namespace perseus::switching {
 
-// Calls for the clocks of one rank during one iteration, event by event: which
-// knob is in effect when (docs/explanation/emulation.md, "Clocks" and "Calls ahead of time").
-// For each computation in the rank's order: Start(), Run(), End(); then, when the
-// job's iteration has ended, EndIteration(). Times never go back. One thread.
+// Simulates the clock calls of one rank during one iteration, event by event, and which knob is in
+// effect when (docs/explanation/emulation.md, "Clocks" and "Calls ahead of time"). Call Start(),
+// Run() and End() for each computation in the rank's order, then EndIteration() when the job's
+// iteration has ended. Times must not decrease. For one thread.
 class RankCaller {
  public:
-  // `knobs`: of the rank's computations, in order. `latency_draws`: the hash to
-  // which the number of a call is added; looked at where latencies spread. All
-  // that is pointed to must outlive it.
+  // `knobs`: those of the rank's computations, in order. `latency_draws`: the hash from which each
+  // call draws its latency, with the number of the call; only used if latencies are random. All
+  // arguments that are pointers must outlive this object.
   RankCaller(const SwitchingRules& rules, std::span<const int> knobs, WordHash latency_draws,
              ClockState* clock);
-  // The same where calls are predicted: learns as it goes.
+  // For calls that are predicted. Updates `forecast` with the times of this iteration.
   RankCaller(const SwitchingRules& rules, int rank, WordHash latency_draws, Forecast* forecast,
              ClockState* clock);
 
-  // The next computation starts. True: later than its clock, which is another.
+  // The next computation starts. Returns true if it starts before its clock is in effect.
   bool Start(double seconds);
 
-  // Runs the computation that started at `start`, which takes `seconds_at(knob)`
-  // at a knob; tells `piece(knob, from, to, share of the work)` of each part at one
-  // knob. Returns its end.
+  // Runs the computation that started at `start` and takes `seconds_at(knob)` at each knob. Calls
+  // `piece(knob, from, to, share of the work)` for each part that runs at one knob. Returns its
+  // end.
   template <typename SecondsAt, typename Piece>
   double Run(double start, SecondsAt&& seconds_at, Piece&& piece) {
     double now = start;
@@ -85,22 +85,22 @@ class RankCaller {
   std::span<const int> knobs_;
   WordHash latency_draws_;
   ClockState* clock_;
-  Forecast* forecast_ = nullptr;  // Where calls are predicted.
-  std::span<Row> rows_;           // Of the rank.
+  Forecast* forecast_ = nullptr;  // Null unless calls are predicted.
+  std::span<Row> rows_;           // The rank's rows.
   int rank_ = 0;
 
-  int row_ = -1;  // Started last.
+  int row_ = -1;  // The row that started last.
   bool running_ = false;
-  double begin_seconds_ = 0;  // Of that row.
-  double end_seconds_ = 0;    // Of the last that ended.
-  int called_row_ = -1;       // Ahead of time.
-  // [row] Of gaps and durations of rows before it, when it was first needed.
+  double begin_seconds_ = 0;  // Begin of that row.
+  double end_seconds_ = 0;    // End of the row that ended last.
+  int called_row_ = -1;       // The last row whose clock was called for ahead of time.
+  // [row] Sum of gaps and durations of the rows before it, computed when first needed.
   std::vector<double> seconds_before_;
-  double wake_seconds_ = kNever;  // To decide anew while no call is under way.
+  double wake_seconds_ = kNever;  // When to decide again if no call is under way.
 };
 
-// The job's iteration has ended: calls that end or begin after the rank's last
-// computation, and times from the start of the next. Returns how many began.
+// Ends the job's iteration: handles calls that begin or end after the rank's last computation, and
+// makes times relative to the start of the next iteration. Returns how many calls began.
 int EndIteration(const SwitchingRules& rules, WordHash latency_draws, double iteration_seconds,
                  ClockState* clock);
 
