@@ -18,7 +18,6 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddSynthCommand(parser, invocation);
   AddEmulateCommand(parser, invocation);
   AddTraceCommand(parser, invocation);
-  AddEvaluateCommand(parser, invocation);
   AddAgentCommand(parser, invocation);
   AddDoctorCommand(parser, invocation);
   AddDemoCommand(parser, invocation);

@@ -35,7 +35,6 @@ enum class Command : std::uint8_t {
   kTrace,
   kSynth,
   kEmulate,
-  kEvaluate,
   kAgent,
   kDoctor,
   kDemo,
@@ -115,17 +114,6 @@ struct EmulateFlags {
   std::string output_directory;
 };
 
-struct EvaluateFlags {
-  std::string name;  // Of the evaluation: "sosp24".
-  std::string directory;
-  std::string derived_directory;
-  std::string measured_directory;
-  std::optional<double> effort;
-  bool no_times = false;
-  bool json = false;
-  std::string output_directory;
-};
-
 // One invocation of the program.
 struct Invocation {
   Command command = Command::kPlan;
@@ -137,7 +125,6 @@ struct Invocation {
   TraceFlags trace;
   SynthFlags synth;
   EmulateFlags emulate;
-  EvaluateFlags evaluate;
   AgentFlags agent;
   DoctorFlags doctor;
   DemoFlags demo;

@@ -47,8 +47,6 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunSynth(invocation.synth, style);
     case Command::kEmulate:
       return perseus::cli::RunEmulate(invocation, style);
-    case Command::kEvaluate:
-      return perseus::cli::RunEvaluate(invocation.evaluate);
     case Command::kAgent:
       return perseus::cli::RunAgent(invocation.agent, style);
     case Command::kDoctor:

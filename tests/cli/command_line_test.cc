@@ -181,22 +181,6 @@ TEST(CommandLineTest, PlanAndEmulateTakeTheSameConditions) {
   EXPECT_EQ(wrong.error().message, "--call-ahead: expected none, end or predicted, got 'soon'");
 }
 
-TEST(CommandLineTest, ReadsTheEvaluateCommand) {
-  const auto parsed = ParseCommandLine({"evaluate", "sosp24", "data", "--derived", "more",
-                                        "--effort", "0.1", "--no-times", "--json", "-o", "out"},
-                                       80);
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->invocation.command, Command::kEvaluate);
-  const EvaluateFlags& flags = parsed->invocation.evaluate;
-  EXPECT_EQ(flags.name, "sosp24");
-  EXPECT_EQ(flags.directory, "data");
-  EXPECT_EQ(flags.derived_directory, "more");
-  EXPECT_EQ(flags.effort, 0.1);
-  EXPECT_TRUE(flags.no_times);
-  EXPECT_TRUE(flags.json);
-  EXPECT_EQ(flags.output_directory, "out");
-}
-
 TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
   const CommandData root = DescribeCommandLine();
   std::vector<std::string> names;
@@ -207,10 +191,9 @@ TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
     EXPECT_TRUE(help->text->starts_with("Usage: perseus " + command.name)) << *help->text;
     EXPECT_NE(help->text->find("\nExample"), std::string::npos) << command.name;
   }
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"plan", "frontier", "schedule", "explain", "synth", "emulate",
-                                      "trace", "evaluate", "agent", "doctor", "demo", "serve",
-                                      "job", "profile", "completion", "man"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"plan", "frontier", "schedule", "explain", "synth",
+                                             "emulate", "trace", "agent", "doctor", "demo", "serve",
+                                             "job", "profile", "completion", "man"}));
 }
 
 // An example of the help that the parser refuses would teach an error.
@@ -263,7 +246,6 @@ TEST(CommandLineTest, RefusesWhatItCannotUse) {
       {"emulate", "--straggler"}};
   for (const auto& words : refused) EXPECT_THAT(ErrorOf(words), StartsWith(words[1]));
   EXPECT_THAT(ErrorOf({"plan", "a", "b"}), HasSubstr("'b'"));
-  EXPECT_THAT(ErrorOf({"evaluate", "sosp24", "data", "-o", ""}), StartsWith("--output: "));
   EXPECT_NE(ErrorOf({}), "");
   EXPECT_NE(ErrorOf({"--"}), "");
 }

@@ -81,8 +81,7 @@ TEST(OptionDataTest, BashReadsItsCompletionAndCompletes) {
   EXPECT_EQ(complete("perseus plan --schedule dual", 3), "dualpipev\n");
   EXPECT_EQ(complete("perseus schedule zb", 2), "zbv-zero-bubble\n");
   EXPECT_EQ(complete("perseus emulate --policy zeus-p", 3), "zeus-per-stage\n");
-  EXPECT_EQ(complete("perseus evaluate so", 2), "sosp24\n");
-  EXPECT_EQ(complete("perseus evaluate sosp24 doc", 3), "docs\n");
+  EXPECT_EQ(complete("perseus emulate -o doc", 3), "docs\n");
 }
 
 TEST(OptionDataTest, ZshOffersRepeatedOptionsAgain) {
