@@ -102,8 +102,10 @@ Result<void> Evaluate(const Flags& flags) {
                  {"evaluation.json", json}});
     if (!written) return written;
   }
-  return perseus::cli::WriteStandardOutput(
+  const auto printed = perseus::cli::WriteStandardOutput(
       perseus::cli::WithoutControls(flags.json ? json : markdown));
+  if (!printed) return tl::unexpected(printed.error());
+  return {};
 }
 
 void AddOptions(CLI::App* app, Flags* flags) {

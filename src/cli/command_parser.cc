@@ -8,14 +8,30 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
-#include <set>
 
-#include "cli/job_flags.h"
 #include "cli/value_parsers.h"
 #include "common/nearest_name.h"
-#include "job/job_fields.h"
 
 namespace perseus::cli {
+
+struct CommandParser::Node {
+  std::string title;  // As it is typed: "perseus job straggler set".
+  Command command{};
+  CLI::App app;
+  std::function<void()> chosen;  // Empty: nobody asks.
+  std::vector<ExampleData> examples;
+  std::vector<std::unique_ptr<Node>> children;
+
+  Node(std::string typed, const std::string& description, const std::string& name)
+      : title(std::move(typed)), app(description, name) {}
+  const std::string& name() const { return app.get_name(); }
+  std::vector<std::string> ChildNames() const {
+    std::vector<std::string> names;
+    for (const auto& child : children) names.push_back(child->name());
+    return names;
+  }
+};
+
 namespace {
 
 std::string LongName(const std::string& names) { return names.substr(names.find("--")); }
@@ -26,51 +42,110 @@ void Apply(const std::string& name, const CommandParser::Set& set, const std::st
   if (!applied) throw CLI::ValidationError(fmt::format("{}: {}", name, applied.error().message));
 }
 
+std::vector<std::string> LongNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+bool FollowsDoubleDash(const std::vector<std::string>& arguments, const std::string& word) {
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  return std::find(dashes, arguments.end(), word) != arguments.end();
+}
+
+// CLI11's exceptions in our words. `name` as it is typed.
+Error Explain(const CLI::ParseError& error, const CLI::App& app, const std::string& name,
+              const std::vector<std::string>& arguments) {
+  const auto usage = [](std::string message) {
+    return Error{ErrorCode::kInvalidInput, std::move(message)};
+  };
+  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) return usage(error.what());
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::vector<std::string> words = app.remaining();
+    for (const std::string& word : words) {
+      if (!word.starts_with('-') || word == "-" || word == "--") continue;
+      const std::string flag = word.substr(0, word.find('='));
+      if (FollowsDoubleDash(arguments, word)) {
+        return usage(fmt::format(
+            "after '--' every word is a name and no option; put '{}' before the '--'", flag));
+      }
+      const std::string nearest = NearestName(flag, LongNames(app));
+      return usage(fmt::format("unknown option '{}' of '{}'; {}", flag, name,
+                               nearest.empty() ? fmt::format("'{} --help' lists them", name)
+                                               : fmt::format("did you mean '{}'?", nearest)));
+    }
+    return usage(fmt::format("'{}' takes no further argument '{}'; '{} --help' shows what it takes",
+                             name, words.empty() ? "" : words.back(), name));
+  }
+  std::string what = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::string option = what.substr(0, what.find(':'));
+    return usage(what.find("received") != std::string::npos
+                     ? fmt::format("{} is given more than once; keep one of them", option)
+                     : fmt::format("{} needs a value; '{} --help' shows which", option, name));
+  }
+  std::replace(what.begin(), what.end(), '\n', ' ');
+  return usage(fmt::format("{} ('{} --help' shows how options are given)", what, name));
+}
+
 }  // namespace
 
-CommandParser::CommandParser(Invocation* invocation)
-    : app_(std::make_unique<CLI::App>(
-          "Plans the cheapest clock for every computation of pipeline-parallel training.\n\n"
-          "Perseus reads what each stage of a training pipeline costs at each GPU clock (time and "
-          "energy), computes the exact frontier between iteration time and energy, and gives "
-          "every computation a clock so that the iteration ends as early as you ask for at the "
-          "least energy.",
-          "perseus")),
-      invocation_(invocation) {
-  app_->set_help_flag("-h,--help", "Print this text and end.");
-  app_->set_version_flag("--version", std::string(Version()), "Print the version and end.");
-  for (CLI::Option* option : app_->get_options()) option->group("Options");
-  examples_[app_.get()] = {
-      {"what can be saved, and which clock each computation gets",
-       "perseus plan profile.csv --schedule 1f1b --microbatches 96 --blocking-power 75 -o plan/"},
-      {"look at a schedule",
-       "perseus schedule zbv-zero-bubble --stages 8 --virtual-stages 2 "
-       "--microbatches 8"}};
+CommandParser::CommandParser(const std::string& name, const std::string& description,
+                             const std::string& version, std::vector<ExampleData> examples)
+    : root_(std::make_unique<Node>(name, description, name)) {
+  CLI::App& app = root_->app;
+  app.set_help_flag("-h,--help", "Print this text and end.");
+  app.set_version_flag("-V,--version", version, "Print the version and end.");
+  for (CLI::Option* option : app.get_options()) option->group("Options");
+  root_->examples = std::move(examples);
 }
 
 CommandParser::~CommandParser() = default;
 
+CommandParser::Node* CommandParser::AddNode(Node* parent, const std::string& name,
+                                            const std::string& description,
+                                            std::vector<ExampleData> examples) {
+  parent->children.push_back(std::make_unique<Node>(parent->title + " " + name, description, name));
+  newest_ = parent->children.back().get();
+  newest_->command = parent->command;
+  newest_->examples = std::move(examples);
+  newest_->app.set_help_flag("-h,--help", "Print this text and end.")->group("Help");
+  group_ = "Options";
+  return newest_;
+}
+
 void CommandParser::AddCommand(Command command, const std::string& name,
                                const std::string& description, std::vector<ExampleData> examples) {
-  command_ = app_->add_subcommand(name, description);
-  command_->fallthrough(false);
-  command_->get_help_ptr()->group("Help");
-  commands_[command_] = command;
-  examples_[command_] = std::move(examples);
-  group_ = "Options";
+  newest_command_ = AddNode(root_.get(), name, description, std::move(examples));
+  newest_command_->command = command;
+}
+
+void CommandParser::AddAction(std::string* target, const std::string& name,
+                              const std::string& description, std::vector<ExampleData> examples) {
+  Node* parent = newest_command_;
+  std::string last = name;
+  for (const auto& child : newest_command_->children) {
+    if (!name.starts_with(child->name() + " ")) continue;
+    parent = child.get();
+    last = name.substr(child->name().size() + 1);
+  }
+  AddNode(parent, last, description, std::move(examples))->chosen = [=] { *target = name; };
 }
 
 void CommandParser::AddInput(std::string* target, const std::string& value, const std::string& help,
                              Details details) {
   // CLI11 wants a name for every positional; people see the value's.
-  const std::string name = fmt::format("input{}", command_->get_options().size());
-  CLI::Option* option = command_->add_option(name, *target, help)->type_name(value)->group("Input");
+  const std::string name = fmt::format("input{}", newest_->app.get_options().size());
+  CLI::Option* option =
+      newest_->app.add_option(name, *target, help)->type_name(value)->group("Input");
   details_[option] = std::move(details);
 }
 
 void CommandParser::AddText(const std::string& names, const std::string& value,
                             const std::string& help, Set set, Details details) {
-  CLI::Option* option = command_->add_option_function<std::string>(
+  CLI::Option* option = newest_->app.add_option_function<std::string>(
       names,
       [name = LongName(names), set = std::move(set)](const std::string& text) {
         Apply(name, set, text);
@@ -83,7 +158,7 @@ void CommandParser::AddText(const std::string& names, const std::string& value,
 void CommandParser::AddRepeated(const std::string& names, const std::string& value,
                                 const std::string& help, Set set) {
   using Texts = std::vector<std::string>;
-  CLI::Option* option = command_->add_option_function<Texts>(
+  CLI::Option* option = newest_->app.add_option_function<Texts>(
       names,
       [name = LongName(names), set = std::move(set)](const Texts& texts) {
         for (const std::string& text : texts) Apply(name, set, text);
@@ -101,40 +176,26 @@ void CommandParser::AddCount(std::optional<int>* target, const std::string& name
 }
 
 void CommandParser::AddFlag(bool* target, const std::string& names, const std::string& help) {
-  CLI::Option* option = command_->add_flag(names, *target, help)->group(group_);
+  CLI::Option* option = newest_->app.add_flag(names, *target, help)->group(group_);
   details_[option] = {ValueKind::kNone, {}};
 }
 
-std::vector<std::string> CommandParser::CommandNames() const {
-  std::vector<std::string> names;
-  for (const CLI::App* app : app_->get_subcommands({})) names.push_back(app->get_name());
-  return names;
+void CommandParser::AddHiddenFlag(bool* target, const std::string& names) {
+  newest_->app.add_flag(names, *target)->group("");
 }
 
-std::vector<std::string> CommandParser::LongNames(const CLI::App& app) const {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
-const CLI::App* CommandParser::ParsedCommand() const {
-  const std::vector<CLI::App*> parsed = app_->get_subcommands();
-  return parsed.empty() ? app_.get() : parsed.front();
-}
-
-CommandData CommandParser::DescribeApp(const CLI::App& app) const {
+CommandData CommandParser::DescribeNode(const Node& node) const {
   CommandData command;
-  command.name = app.get_name();
-  const std::string text = app.get_description();
+  command.name = node.name();
+  command.title = node.title;
+  const std::string text = node.app.get_description();
   const std::size_t end = text.find("\n\n");
   command.summary = text.substr(0, end);
   if (command.summary.ends_with('.')) command.summary.pop_back();
   command.description = text;
-  const auto examples = examples_.find(&app);
-  if (examples != examples_.end()) command.examples = examples->second;
-  for (const CLI::Option* option : app.get_options()) {
+  command.examples = node.examples;
+  for (const CLI::Option* option : node.app.get_options()) {
+    if (option->get_group().empty()) continue;
     OptionData data;
     if (!option->get_snames().empty()) data.short_name = "-" + option->get_snames().front();
     if (!option->get_lnames().empty()) data.long_name = "--" + option->get_lnames().front();
@@ -152,120 +213,86 @@ CommandData CommandParser::DescribeApp(const CLI::App& app) const {
   // The parser declares --help first; people look for it last.
   std::stable_partition(command.options.begin(), command.options.end(),
                         [](const OptionData& option) { return option.long_name != "--help"; });
+  for (const auto& child : node.children) command.commands.push_back(DescribeNode(*child));
   return command;
 }
 
-CommandData CommandParser::Describe() const {
-  CommandData root = DescribeApp(*app_);
-  for (const CLI::App* app : app_->get_subcommands({})) root.commands.push_back(DescribeApp(*app));
-  return root;
+CommandData CommandParser::Describe() const { return DescribeNode(*root_); }
+
+std::vector<GivenOption> CommandParser::GivenTo(const Node& node) const {
+  std::vector<GivenOption> given;
+  for (const CLI::Option* option : node.app.parse_order()) {
+    const bool is_flag = option->get_expected_max() == 0;
+    given.push_back({option->get_lnames().empty() ? "" : "--" + option->get_lnames().front(),
+                     is_flag ? "" : option->results().front()});
+  }
+  return given;
 }
 
-std::vector<std::string> CommandParser::PlanArguments(const CLI::App& command) const {
-  std::vector<std::string> arguments;
-  const CLI::App* plan = app_->get_subcommand("plan");
-  // Answers are about the profile's own times.
-  std::set<std::string_view> conditions = {"--switch-ahead"};
-  for (const job::Field& field : job::Fields()) {
-    if (field.condition) conditions.insert(FlagOfField(field.key));
-  }
-  for (const CLI::Option* option : command.parse_order()) {
-    const std::string name = option->get_single_name();
-    if (option->get_lnames().empty()) {
-      arguments.push_back(option->results().front());
-    } else if (plan->get_option_no_throw("--" + name) != nullptr && name != "at" &&
-               name != "effort" && name != "output" && name != "json" &&
-               !conditions.contains("--" + name)) {
-      arguments.push_back("--" + name);
-      if (option->get_expected_max() > 0) arguments.push_back(option->results().front());
+// What the first words name: they end before an option, or where no action follows.
+Result<CommandParser::Node*> CommandParser::Find(const std::vector<std::string>& words) const {
+  Node* node = root_.get();
+  for (std::size_t k = 0; !node->children.empty(); ++k) {
+    if (k == words.size() || words[k].starts_with('-')) return node;
+    const bool is_root = node == root_.get();
+    const std::vector<std::string> names = node->ChildNames();
+    const auto found = std::find(names.begin(), names.end(), words[k]);
+    if (found != names.end()) {
+      node = node->children[static_cast<std::size_t>(found - names.begin())].get();
+      continue;
     }
+    const std::string nearest = NearestName(words[k], names);
+    return InvalidInput(fmt::format(
+        "unknown {}; {}",
+        is_root ? fmt::format("command '{}'", words[k])
+                : fmt::format("action '{}' of '{}'", words[k], node->title),
+        !nearest.empty() ? fmt::format("did you mean '{}'?", nearest)
+                         : fmt::format("the {} are {}", is_root ? "commands" : "actions",
+                                       fmt::join(names, ", "))));
   }
-  return arguments;
+  return node;
 }
 
-bool CommandParser::FollowsDoubleDash(const std::string& word) const {
-  const auto dashes = std::find(arguments_.begin(), arguments_.end(), "--");
-  return std::find(dashes, arguments_.end(), word) != arguments_.end();
+Error CommandParser::NothingToDo(const Node& node) const {
+  const std::string names = fmt::format("{}", fmt::join(node.ChildNames(), ", "));
+  return {ErrorCode::kInvalidInput,
+          &node == root_.get()
+              ? fmt::format("no command given; the commands are {} ('{} --help' shows examples)",
+                            names, node.title)
+              : fmt::format("'{}' needs an action, before any option: {}", node.title, names)};
 }
 
-// CLI11's exceptions in our words.
-Error CommandParser::Explain(const CLI::ParseError& error) const {
-  const CLI::App* command = ParsedCommand();
-  const std::string name = command == app_.get() ? "perseus" : "perseus " + command->get_name();
-  const auto usage = [](std::string message) {
-    return Error{ErrorCode::kInvalidInput, std::move(message)};
-  };
-  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) return usage(error.what());
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    for (const std::string& word : app_->remaining(/*recurse=*/true)) {
-      if (!word.starts_with('-') || word == "-" || word == "--") continue;
-      const std::string flag = word.substr(0, word.find('='));
-      if (FollowsDoubleDash(word)) {
-        return usage(fmt::format(
-            "after '--' every word is a name and no option; put '{}' before the '--'", flag));
-      }
-      const std::string nearest = NearestName(flag, LongNames(*command));
-      return usage(fmt::format("unknown option '{}' of '{}'; {}", flag, name,
-                               nearest.empty() ? fmt::format("'{} --help' lists them", name)
-                                               : fmt::format("did you mean '{}'?", nearest)));
-    }
-    const std::vector<std::string> words = app_->remaining(/*recurse=*/true);
-    return usage(fmt::format("'{}' takes no further argument '{}'; '{} --help' shows what it takes",
-                             name, words.empty() ? "" : words.back(), name));
-  }
-  std::string what = error.what();
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-    const std::string option = what.substr(0, what.find(':'));
-    return usage(what.find("received") != std::string::npos
-                     ? fmt::format("{} is given more than once; keep one of them", option)
-                     : fmt::format("{} needs a value; '{} --help' shows which", option, name));
-  }
-  std::replace(what.begin(), what.end(), '\n', ' ');
-  return usage(fmt::format("{} ('{} --help' shows how options are given)", what, name));
-}
-
-Result<ParsedCommandLine> CommandParser::Parse(const std::vector<std::string>& arguments,
-                                               int columns) {
-  ParsedCommandLine parsed;
-  const std::vector<std::string> names = CommandNames();
-  if (arguments.empty()) {
-    return InvalidInput(
-        fmt::format("no command given; the commands are {} ('perseus --help' shows "
-                    "examples)",
-                    fmt::join(names, ", ")));
-  }
-  const std::string& first = arguments.front();
-  if (!first.starts_with('-') && std::find(names.begin(), names.end(), first) == names.end()) {
-    const std::string nearest = NearestName(first, names);
-    return InvalidInput(fmt::format("unknown command '{}'; {}", first,
-                                    nearest.empty()
-                                        ? fmt::format("the commands are {}", fmt::join(names, ", "))
-                                        : fmt::format("did you mean '{}'?", nearest)));
-  }
-  arguments_ = arguments;
-  try {
-    app_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::CallForHelp&) {
-    const CommandData root = Describe();
-    const CLI::App* asked = ParsedCommand();
-    const auto found =
-        std::find_if(root.commands.begin(), root.commands.end(),
-                     [&](const auto& each) { return each.name == asked->get_name(); });
-    parsed.text = FormatHelp(root, found == root.commands.end() ? nullptr : &*found, columns);
+Result<ParsedArguments> CommandParser::Parse(std::vector<std::string> arguments, int columns) {
+  ParsedArguments parsed;
+  const bool asks_for_help = !arguments.empty() && arguments.front() == "help";
+  if (asks_for_help) arguments.erase(arguments.begin());
+  const Result<Node*> found = Find(arguments);
+  if (!found) return tl::unexpected(found.error());
+  Node& node = **found;
+  if (asks_for_help) {
+    parsed.text = FormatHelp(DescribeNode(node), columns);
     return parsed;
-  } catch (const CLI::CallForVersion&) {
-    parsed.text = fmt::format("perseus {}\n", Version());
+  }
+  const auto depth = std::count(node.title.begin(), node.title.end(), ' ');
+  arguments.erase(arguments.begin(), arguments.begin() + depth);
+  const bool is_group = !node.children.empty();
+  if (is_group && arguments.empty()) return tl::unexpected(NothingToDo(node));
+  try {
+    node.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    parsed.text = FormatHelp(DescribeNode(node), columns);
+    return parsed;
+  } catch (const CLI::CallForVersion& version) {
+    parsed.text = fmt::format("{}\n", version.what());
     return parsed;
   } catch (const CLI::ParseError& error) {
-    return tl::unexpected(Explain(error));
+    if (is_group && &node != root_.get()) return tl::unexpected(NothingToDo(node));
+    return tl::unexpected(Explain(error, node.app, node.title, arguments));
   }
-  const auto command = commands_.find(ParsedCommand());
-  if (command == commands_.end()) {
-    return InvalidInput("no command given; 'perseus --help' lists the commands");
-  }
-  invocation_->command = command->second;
-  invocation_->plan_arguments = PlanArguments(*ParsedCommand());
-  parsed.invocation = *invocation_;
+  if (is_group) return tl::unexpected(NothingToDo(node));  // "--" and nothing else.
+  if (node.chosen) node.chosen();
+  parsed.command = node.command;
+  parsed.given = GivenTo(node);
   return parsed;
 }
 

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_CLI_COMMAND_PARSER_H_
 #define PERSEUS_CLI_COMMAND_PARSER_H_
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/command_line.h"
 #include "cli/option_data.h"
 #include "perseus/result.h"
 
@@ -26,9 +26,25 @@ class ParseError;
 
 namespace perseus::cli {
 
-// The CLI11 parser of all commands, and what it cannot hold itself. The
-// commands add themselves (command_options.h): AddCommand first, then SetGroup
-// and options, which go to the newest command and group.
+enum class Command : std::uint8_t;
+
+// An option as it was given; without a name where it is an input, without a value where it is
+// a flag.
+struct GivenOption {
+  std::string name;
+  std::string value;
+};
+
+struct ParsedArguments {
+  std::optional<std::string> text;  // Help or version: print it and end.
+  Command command{};
+  std::vector<GivenOption> given;  // In their order.
+};
+
+// The parser of all commands: of each, and of each of its actions, a CLI11 parser of its own, and
+// what that cannot hold. The commands add themselves (command_options.h): AddCommand first, then
+// inputs, SetGroup and options, or AddAction and those of each action. They go to what was added
+// last.
 class CommandParser {
  public:
   // What a shell completes the value of an option with.
@@ -39,13 +55,19 @@ class CommandParser {
   // Takes the text of an option; an error gets the option's name.
   using Set = std::function<Result<void>(const std::string&)>;
 
-  explicit CommandParser(Invocation* invocation);
+  // The program itself.
+  CommandParser(const std::string& name, const std::string& description, const std::string& version,
+                std::vector<ExampleData> examples);
   CommandParser(const CommandParser&) = delete;
   CommandParser& operator=(const CommandParser&) = delete;
   ~CommandParser();
 
   void AddCommand(Command command, const std::string& name, const std::string& description,
                   std::vector<ExampleData> examples);
+  // An action of the newest command: "list"; or of one of its actions: "straggler set", after
+  // "straggler". Where it is given, `target` becomes its name.
+  void AddAction(std::string* target, const std::string& name, const std::string& description,
+                 std::vector<ExampleData> examples = {});
   void SetGroup(const std::string& group) { group_ = group; }
 
   void AddInput(std::string* target, const std::string& value, const std::string& help,
@@ -56,6 +78,8 @@ class CommandParser {
   void AddRepeated(const std::string& names, const std::string& value, const std::string& help,
                    Set set);
   void AddFlag(bool* target, const std::string& names, const std::string& help);
+  // A flag for completions, which no text tells of.
+  void AddHiddenFlag(bool* target, const std::string& names);
   void AddCount(std::optional<int>* target, const std::string& names, const std::string& help,
                 int least, int most);
   // --output, with a name that is not empty. `kind`: kDirectory or kFile.
@@ -88,27 +112,26 @@ class CommandParser {
             {});
   }
 
-  Result<ParsedCommandLine> Parse(const std::vector<std::string>& arguments, int columns);
+  // `perseus COMMAND --help` is also `perseus help COMMAND`.
+  Result<ParsedArguments> Parse(std::vector<std::string> arguments, int columns);
   CommandData Describe() const;
 
  private:
-  CommandData DescribeApp(const CLI::App& app) const;
-  std::vector<std::string> CommandNames() const;
-  std::vector<std::string> LongNames(const CLI::App& app) const;
-  const CLI::App* ParsedCommand() const;
-  std::vector<std::string> PlanArguments(const CLI::App& command) const;
-  bool FollowsDoubleDash(const std::string& word) const;
-  Error Explain(const CLI::ParseError& error) const;
+  struct Node;  // The program, a command or an action.
 
-  std::unique_ptr<CLI::App> app_;
-  Invocation* invocation_;
-  std::vector<std::string> arguments_;  // Being parsed.
-  CLI::App* command_ = nullptr;         // The newest.
+  Node* AddNode(Node* parent, const std::string& name, const std::string& description,
+                std::vector<ExampleData> examples);
+  Result<Node*> Find(const std::vector<std::string>& words) const;
+  Error NothingToDo(const Node& node) const;
+  CommandData DescribeNode(const Node& node) const;
+  std::vector<GivenOption> GivenTo(const Node& node) const;
+
+  std::unique_ptr<Node> root_;
+  Node* newest_command_ = nullptr;
+  Node* newest_ = nullptr;
   std::string group_ = "Options";
   std::map<const CLI::Option*, Details> details_;
   std::set<const CLI::Option*> repeated_;
-  std::map<const CLI::App*, std::vector<ExampleData>> examples_;
-  std::map<const CLI::App*, Command> commands_;
 };
 
 }  // namespace perseus::cli

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,19 @@ std::vector<std::string> CommandNames(const CommandData& root) {
   return names;
 }
 
+// The command that lists what a value may be; empty: none does.
+std::string_view ListOf(ValueKind kind) {
+  return kind == ValueKind::kJob       ? "job list --names"
+         : kind == ValueKind::kProfile ? "profile list --names"
+                                       : "";
+}
+
+// "job straggler" of "perseus job straggler"; empty of the program itself.
+std::string WordsOf(const CommandData& command) {
+  const std::size_t space = command.title.find(' ');
+  return space == std::string::npos ? "" : command.title.substr(space + 1);
+}
+
 std::string BashReply(const OptionData& option) {
   switch (option.kind) {
     case ValueKind::kChoice:
@@ -45,6 +59,11 @@ std::string BashReply(const OptionData& option) {
       return "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))";
     case ValueKind::kDirectory:
       return "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\"))";
+    case ValueKind::kJob:
+    case ValueKind::kProfile:
+      return fmt::format(
+          "COMPREPLY=($(compgen -W \"$(\"${{COMP_WORDS[0]}}\" {} 2>/dev/null)\" -- \"$cur\"))",
+          ListOf(option.kind));
     case ValueKind::kNone:
     case ValueKind::kText:
       break;
@@ -62,7 +81,7 @@ std::string ZshText(std::string_view text) {
   return out;
 }
 
-std::string ZshAction(const OptionData& option) {
+std::string ZshAction(const OptionData& option, std::string_view program) {
   switch (option.kind) {
     case ValueKind::kChoice:
       return fmt::format("({})", Join(option.choices));
@@ -70,6 +89,10 @@ std::string ZshAction(const OptionData& option) {
       return "_files";
     case ValueKind::kDirectory:
       return "_files -/";
+    case ValueKind::kJob:
+    case ValueKind::kProfile:
+      return fmt::format("{{ compadd -- ${{(f)\"$({} {} 2>/dev/null)\"}} }}", program,
+                         ListOf(option.kind));
     case ValueKind::kNone:
     case ValueKind::kText:
       break;
@@ -78,10 +101,12 @@ std::string ZshAction(const OptionData& option) {
 }
 
 void AppendZshArguments(std::string* out, const CommandData& command, std::string_view indent) {
+  const std::string program = command.title.substr(0, command.title.find(' '));
   int position = 0;
   for (const OptionData& option : command.options) {
-    const std::string value =
-        option.value.empty() ? "" : fmt::format(":{}:{}", ZshText(option.value), ZshAction(option));
+    const std::string value = option.value.empty() ? ""
+                                                   : fmt::format(":{}:{}", ZshText(option.value),
+                                                                 ZshAction(option, program));
     if (option.positional()) {
       *out += fmt::format(" \\\n{}{}", indent, ShellQuoted(fmt::format("{}{}", ++position, value)));
       continue;
@@ -98,7 +123,7 @@ void AppendZshArguments(std::string* out, const CommandData& command, std::strin
   }
 }
 
-std::string FishAction(const OptionData& option) {
+std::string FishAction(const OptionData& option, std::string_view program) {
   switch (option.kind) {
     case ValueKind::kChoice:
       return " -x -a " + ShellQuoted(Join(option.choices));
@@ -106,12 +131,104 @@ std::string FishAction(const OptionData& option) {
       return " -r -F";
     case ValueKind::kDirectory:
       return " -x -a '(__fish_complete_directories)'";
+    case ValueKind::kJob:
+    case ValueKind::kProfile:
+      return fmt::format(" -x -a '({} {} 2>/dev/null)'", program, ListOf(option.kind));
     case ValueKind::kText:
       return " -x";
     case ValueKind::kNone:
       break;
   }
   return "";
+}
+
+// A case for each command and its actions, by the words that name it.
+void AppendBashCases(std::string* out, const CommandData& command) {
+  const std::string words = WordsOf(command);
+  if (!command.commands.empty()) {
+    *out += fmt::format("    {}) COMPREPLY=($(compgen -W '{} {}' -- \"$cur\")) ;;\n",
+                        ShellQuoted(words), Join(CommandNames(command)), Join(AllNames(command)));
+    for (const CommandData& each : command.commands) AppendBashCases(out, each);
+    return;
+  }
+  *out += fmt::format("    {})\n      case \"$prev\" in\n", ShellQuoted(words));
+  std::string other;
+  for (const OptionData& option : command.options) {
+    if (option.positional()) {
+      other = other.empty() ? BashReply(option)
+                            : fmt::format("if ((COMP_CWORD == depth)); then {}; else {}; fi", other,
+                                          BashReply(option));
+    } else if (option.kind != ValueKind::kNone) {
+      *out += fmt::format("        {}) {}; return ;;\n", fmt::join(NamesOf(option), "|"),
+                          BashReply(option));
+    }
+  }
+  *out += fmt::format(
+      "      esac\n"
+      "      if [[ \"$cur\" == -* ]]; then\n"
+      "        COMPREPLY=($(compgen -W '{}' -- \"$cur\"))\n"
+      "      else\n"
+      "        {}\n"
+      "      fi ;;\n",
+      Join(AllNames(command)), other.empty() ? "COMPREPLY=()" : other);
+}
+
+// What is typed of a command that has more words than its own.
+void AppendPrefixes(const CommandData& command, std::vector<std::string>* words) {
+  for (const CommandData& each : command.commands) {
+    words->push_back(ShellQuoted(WordsOf(each)));
+    AppendPrefixes(each, words);
+  }
+}
+
+// The body of a function where $words[1] is the name of `command`.
+void AppendZshBody(std::string* out, const CommandData& command, const std::string& indent) {
+  if (command.commands.empty()) {
+    *out += indent + "_arguments";
+    AppendZshArguments(out, command, indent + "  ");
+    *out += '\n';
+    return;
+  }
+  *out += indent + "commands=(\n";
+  for (const CommandData& each : command.commands) {
+    *out += fmt::format("{}  {}\n", indent, ShellQuoted(each.name + ":" + ZshText(each.summary)));
+  }
+  *out += fmt::format("{0})\n{0}if ((CURRENT == 2)); then\n{0}  _arguments", indent);
+  AppendZshArguments(out, command, indent + "    ");
+  *out += fmt::format(
+      " \\\n{0}    '1:command:{{ _describe command commands }}'\n{0}  return\n{0}fi\n"
+      "{0}shift words\n{0}((CURRENT--))\n{0}case $words[1] in\n",
+      indent);
+  for (const CommandData& each : command.commands) {
+    *out += fmt::format("{}  {})\n", indent, each.name);
+    AppendZshBody(out, each, indent + "    ");
+    *out += indent + "    ;;\n";
+  }
+  *out += indent + "esac\n";
+}
+
+void AppendFish(std::string* out, const CommandData& command, std::string_view program) {
+  const std::string words = WordsOf(command);
+  const bool is_group = !command.commands.empty();
+  // Of a group the options are before its actions.
+  const std::string condition =
+      ShellQuoted(fmt::format("__{}_{} {}", program, is_group ? "at" : "in", words));
+  for (const OptionData& option : command.options) {
+    *out += fmt::format("complete -c {} -n {}", program, condition);
+    if (option.positional()) {
+      *out += option.kind == ValueKind::kFile ? " -F" : FishAction(option, program);
+      *out += '\n';
+      continue;
+    }
+    if (!option.short_name.empty()) *out += " -s " + option.short_name.substr(1);
+    if (!option.long_name.empty()) *out += " -l " + option.long_name.substr(2);
+    *out += FishAction(option, program) + " -d " + ShellQuoted(option.help) + "\n";
+  }
+  for (const CommandData& each : command.commands) {
+    *out += fmt::format("complete -c {} -n {} -a {} -d {}\n", program, condition, each.name,
+                        ShellQuoted(each.summary));
+    AppendFish(out, each, program);
+  }
 }
 
 }  // namespace
@@ -136,37 +253,23 @@ std::string ShellWord(std::string_view text) {
 }
 
 std::string FormatBashCompletion(const CommandData& root) {
+  std::vector<std::string> prefixes;
+  AppendPrefixes(root, &prefixes);
   std::string out = fmt::format(
       "# bash completion of {0}; load it with: source <({0} completion bash)\n"
       "_{0}() {{\n"
-      "  local cur=\"${{COMP_WORDS[COMP_CWORD]}}\" prev=\"${{COMP_WORDS[COMP_CWORD-1]}}\" "
-      "cmd=\"\"\n"
-      "  ((COMP_CWORD > 1)) && cmd=\"${{COMP_WORDS[1]}}\"\n"
-      "  case \"$cmd\" in\n"
-      "    '') COMPREPLY=($(compgen -W '{1} {2}' -- \"$cur\")) ;;\n",
-      root.name, Join(CommandNames(root)), Join(AllNames(root)));
-  for (const CommandData& command : root.commands) {
-    out += fmt::format("    {})\n      case \"$prev\" in\n", command.name);
-    std::string other;
-    for (const OptionData& option : command.options) {
-      if (option.positional()) {
-        other = other.empty() ? BashReply(option)
-                              : fmt::format("if ((COMP_CWORD == 2)); then {}; else {}; fi", other,
-                                            BashReply(option));
-      } else if (option.kind != ValueKind::kNone) {
-        out += fmt::format("        {}) {}; return ;;\n", fmt::join(NamesOf(option), "|"),
-                           BashReply(option));
-      }
-    }
-    out += fmt::format(
-        "      esac\n"
-        "      if [[ \"$cur\" == -* ]]; then\n"
-        "        COMPREPLY=($(compgen -W '{}' -- \"$cur\"))\n"
-        "      else\n"
-        "        {}\n"
-        "      fi ;;\n",
-        Join(AllNames(command)), other.empty() ? "COMPREPLY=()" : other);
-  }
+      "  local cur=\"${{COMP_WORDS[COMP_CWORD]}}\" prev=\"${{COMP_WORDS[COMP_CWORD-1]}}\"\n"
+      "  local words=\"\" longer depth\n"
+      "  for ((depth = 1; depth < COMP_CWORD; ++depth)); do\n"
+      "    longer=\"${{words:+$words }}${{COMP_WORDS[depth]}}\"\n"
+      "    case \"$longer\" in\n"
+      "      {1}) words=\"$longer\" ;;\n"
+      "      *) break ;;\n"
+      "    esac\n"
+      "  done\n"
+      "  case \"$words\" in\n",
+      root.name, fmt::join(prefixes, "|"));
+  AppendBashCases(&out, root);
   out += fmt::format("  esac\n}}\ncomplete -F _{0} {0}\n", root.name);
   return out;
 }
@@ -176,25 +279,11 @@ std::string FormatZshCompletion(const CommandData& root) {
       "#compdef {0}\n"
       "# zsh completion of {0}; load it with: source <({0} completion zsh)\n"
       "_{0}() {{\n"
-      "  local -a commands=(\n",
+      "  local -a commands\n",
       root.name);
-  for (const CommandData& command : root.commands) {
-    out += fmt::format("    {}\n", ShellQuoted(command.name + ":" + ZshText(command.summary)));
-  }
-  out += "  )\n  if ((CURRENT == 2)); then\n    _arguments";
-  AppendZshArguments(&out, root, "      ");
-  out +=
-      " \\\n      '1:command:{ _describe command commands }'\n"
-      "    return\n  fi\n"
-      "  local cmd=$words[2]\n  shift words\n  ((CURRENT--))\n"
-      "  case $cmd in\n";
-  for (const CommandData& command : root.commands) {
-    out += fmt::format("    {})\n      _arguments", command.name);
-    AppendZshArguments(&out, command, "        ");
-    out += "\n      ;;\n";
-  }
+  AppendZshBody(&out, root, "  ");
   out += fmt::format(
-      "  esac\n}}\n"
+      "}}\n"
       "if [[ $funcstack[1] == _{0} ]]; then\n  _{0} \"$@\"\nelse\n  compdef _{0} {0}\nfi\n",
       root.name);
   return out;
@@ -203,27 +292,20 @@ std::string FormatZshCompletion(const CommandData& root) {
 std::string FormatFishCompletion(const CommandData& root) {
   std::string out = fmt::format(
       "# fish completion of {0}; load it with: {0} completion fish | source\n"
-      "complete -c {0} -f\n",
+      "complete -c {0} -f\n"
+      "# Whether the words before this one are these, or begin with them.\n"
+      "function __{0}_at\n"
+      "  set -l words (commandline -opc)\n"
+      "  set -e words[1]\n"
+      "  test \"$words\" = \"$argv\"\n"
+      "end\n"
+      "function __{0}_in\n"
+      "  set -l words (commandline -opc)\n"
+      "  set -e words[1]\n"
+      "  string match -q -- \"$argv *\" \"$words \"\n"
+      "end\n",
       root.name);
-  const auto append = [&](const CommandData& command, const std::string& condition) {
-    for (const OptionData& option : command.options) {
-      out += fmt::format("complete -c {} -n {}", root.name, ShellQuoted(condition));
-      if (option.positional()) {
-        out += option.kind == ValueKind::kFile ? " -F" : FishAction(option);
-        out += '\n';
-        continue;
-      }
-      if (!option.short_name.empty()) out += " -s " + option.short_name.substr(1);
-      if (!option.long_name.empty()) out += " -l " + option.long_name.substr(2);
-      out += FishAction(option) + " -d " + ShellQuoted(option.help) + "\n";
-    }
-  };
-  append(root, "__fish_use_subcommand");
-  for (const CommandData& command : root.commands) {
-    out += fmt::format("complete -c {} -n __fish_use_subcommand -a {} -d {}\n", root.name,
-                       command.name, ShellQuoted(command.summary));
-    append(command, "__fish_seen_subcommand_from " + command.name);
-  }
+  AppendFish(&out, root, root.name);
   return out;
 }
 

@@ -51,45 +51,45 @@ void AppendParagraphs(std::string* out, std::string_view text, int columns) {
 
 }  // namespace
 
-std::string FormatHelp(const CommandData& root, const CommandData* command, int columns) {
-  const CommandData& shown = command == nullptr ? root : *command;
-  std::string out = "Usage: " + root.name;
-  if (command != nullptr) out += " " + command->name;
-  if (!shown.commands.empty()) out += " COMMAND";
-  for (const OptionData& option : shown.options) {
+std::string FormatHelp(const CommandData& command, int columns) {
+  const bool is_program = command.title == command.name;
+  const std::string_view word = is_program ? "COMMAND" : "ACTION";
+  std::string out = "Usage: " + command.title;
+  if (!command.commands.empty()) out += fmt::format(" {}", word);
+  for (const OptionData& option : command.options) {
     if (option.positional()) out += " " + option.value;
   }
   out += " [OPTIONS]\n\n";
-  AppendParagraphs(&out, shown.description, columns);
-  if (!shown.commands.empty()) {
-    out += "Commands:\n";
-    for (const CommandData& each : shown.commands) {
+  AppendParagraphs(&out, command.description, columns);
+  if (!command.commands.empty()) {
+    out += is_program ? "Commands:\n" : "Actions:\n";
+    for (const CommandData& each : command.commands) {
       AppendEntry(&out, each.name, each.summary, columns);
     }
     out += '\n';
   }
   std::vector<std::string> groups;
-  for (const OptionData& option : shown.options) {
+  for (const OptionData& option : command.options) {
     if (std::find(groups.begin(), groups.end(), option.group) == groups.end()) {
       groups.push_back(option.group);
     }
   }
   for (const std::string& group : groups) {
     out += group + ":\n";
-    for (const OptionData& option : shown.options) {
+    for (const OptionData& option : command.options) {
       if (option.group == group) AppendEntry(&out, OptionNames(option), option.help, columns);
     }
     out += '\n';
   }
-  if (!shown.examples.empty()) {
-    out += shown.examples.size() == 1 ? "Example:\n" : "Examples:\n";
-    for (const ExampleData& example : shown.examples) {
+  if (!command.examples.empty()) {
+    out += command.examples.size() == 1 ? "Example:\n" : "Examples:\n";
+    for (const ExampleData& example : command.examples) {
       out += fmt::format("  # {}\n  {}\n", example.says, example.command);
     }
     out += '\n';
   }
-  if (!shown.commands.empty()) {
-    out += fmt::format("'{} COMMAND --help' tells more about a command.\n", root.name);
+  if (!command.commands.empty()) {
+    out += fmt::format("'{} {} --help' tells more about one of them.\n", command.title, word);
   }
   while (out.size() > 1 && out.ends_with("\n\n")) out.pop_back();
   return out;

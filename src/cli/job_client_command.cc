@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <nlohmann/json.hpp>
@@ -22,7 +20,6 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "common/json_text.h"
-#include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "common/printable.h"
 #include "http/client.h"
@@ -211,15 +208,17 @@ class JobClient {
         ServerEvents::Open(&client_, path + "/events", job.empty() ? "/healthz" : path);
     if (!events) return tl::unexpected(events.error());
     while (true) {
-      const Result<http::Event> event = events->Next();
-      if (!event) return tl::unexpected(event.error());
+      const Result<std::optional<http::Event>> next = events->Next(HasReader);
+      if (!next) return tl::unexpected(next.error());
+      const std::optional<http::Event>& event = *next;
+      if (!event) return Printout{};
       const Result<std::string> text = WatchText(*event, path, job.empty());
       if (!text && text.error().code == ErrorCode::kIo)
         continue;  // It will be said that it is gone.
       if (!text) return tl::unexpected(text.error());
-      if (const auto shown = WriteStandardOutput(*text); !shown) {
-        return tl::unexpected(shown.error());
-      }
+      const Result<bool> shown = WriteStandardOutput(*text);
+      if (!shown) return tl::unexpected(shown.error());
+      if (!*shown) return Printout{};
       const Json data = Parsed(event->data);
       if (!job.empty() && data.value("deleted", false)) return Printout{};
     }
@@ -297,44 +296,24 @@ class JobClient {
 }  // namespace
 
 Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
-  const std::string& action = flags.words[0];
-  constexpr std::array<std::string_view, 12> kActions = {
-      "list",      "show",    "watch",     "create", "point",  "straggler",
-      "detection", "compare", "reprofile", "export", "finish", "delete"};
-  const std::string about =
-      action == "straggler" ? fmt::format("straggler {}", flags.words[1]) : action;
-  const std::size_t taken = action == "list"                             ? 1
-                            : about == "straggler clear"                 ? 4
-                            : action == "straggler" || action == "point" ? 3
-                                                                         : 2;
-  if (std::find(kActions.begin(), kActions.end(), action) != kActions.end()) {
-    if (auto good = CheckNoMoreWords(flags.words, taken, "perseus job " + about); !good) {
-      return tl::unexpected(good.error());
-    }
-  }
+  if (flags.names) return NamesFrom(flags.server, "jobs", {"id", "name", "client_key"});
   Result<ServerClient> connected = ServerClient::Connect(flags.server);
   if (!connected) return tl::unexpected(connected.error());
   JobClient client(*std::move(connected), flags, style);
+  const std::string& action = flags.action;
   if (action == "list") return client.List();
-  if (action == "show") return client.Show(flags.words[1]);
-  if (action == "watch") return client.Watch(flags.words[1]);
-  if (action == "create") return client.Create(flags.words[1]);
-  if (action == "point") return client.Point(flags.words[1], flags.words[2]);
-  if (about == "straggler set") return client.SetStraggler(flags.words[2]);
-  if (about == "straggler clear") return client.ClearStraggler(flags.words[2], flags.words[3]);
-  if (action == "detection") return client.Detection(flags.words[1]);
-  if (action == "compare") return client.Compare(flags.words[1]);
-  if (action == "reprofile") return client.Reprofile(flags.words[1]);
-  if (action == "export") return client.Export(flags.words[1]);
-  if (action == "finish") return client.Finish(flags.words[1]);
-  if (action == "delete") return client.Delete(flags.words[1]);
-  const std::vector<std::string> names(kActions.begin(), kActions.end());
-  const std::string nearest = NearestName(action, names);
-  return InvalidInput(
-      fmt::format("'perseus job {}' is not known; {}", about,
-                  action == "straggler" ? "write 'straggler set' or 'straggler clear'"
-                  : nearest.empty()     ? fmt::format("the actions are {}", fmt::join(names, ", "))
-                                        : fmt::format("did you mean '{}'?", nearest)));
+  if (action == "show") return client.Show(flags.job);
+  if (action == "watch") return client.Watch(flags.job);
+  if (action == "create") return client.Create(flags.file);
+  if (action == "point") return client.Point(flags.job, flags.at);
+  if (action == "straggler set") return client.SetStraggler(flags.job);
+  if (action == "straggler clear") return client.ClearStraggler(flags.job, flags.straggler);
+  if (action == "detection") return client.Detection(flags.job);
+  if (action == "compare") return client.Compare(flags.job);
+  if (action == "reprofile") return client.Reprofile(flags.job);
+  if (action == "export") return client.Export(flags.job);
+  if (action == "finish") return client.Finish(flags.job);
+  return client.Delete(flags.job);
 }
 
 }  // namespace perseus::cli

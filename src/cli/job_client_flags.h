@@ -6,7 +6,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "cli/server_flags.h"
 
@@ -14,13 +13,17 @@ namespace perseus::cli {
 
 // What was given to `job`, the client of a server.
 struct JobClientFlags {
-  // The action and what it is about: "straggler", "set", "j-1f...".
-  std::vector<std::string> words = std::vector<std::string>(4);
+  std::string action;  // "straggler set"
+  std::string job;
   ServerFlags server;
   bool json = false;
-  bool yes = false;  // delete: without a question.
+  bool names = false;  // list: only what JOB may be, for completions.
+  bool yes = false;    // delete: without a question.
+
+  std::string at;  // point
 
   // create
+  std::string file;
   std::string name;
   std::string client_key;
   std::string model;
@@ -33,6 +36,7 @@ struct JobClientFlags {
   std::optional<double> delay_seconds;
   std::optional<double> expires_seconds;
   std::optional<double> starts_seconds;
+  std::string straggler;  // straggler clear: its number; empty: all.
   // detection
   std::string mode;
   std::optional<double> threshold;

@@ -101,7 +101,7 @@ int Main(const std::vector<std::string>& arguments) {
   const Result<Printout> printout =
       parsed->text ? Result<Printout>(*parsed->text) : Run(parsed->invocation, style);
   if (!printout) return Fail(printout.error());
-  const Result<void> printed =
+  const Result<bool> printed =
       perseus::cli::WriteStandardOutput(perseus::cli::WithoutControls(printout->text));
   if (printed) return printout->is_refusal ? kExitRefused : 0;
   Error error = printed.error();

@@ -64,6 +64,21 @@ void AppendExamples(std::string* out, const CommandData& command) {
   }
 }
 
+// A section for the command, then one for each of its actions.
+void AppendCommand(std::string* out, const CommandData& command) {
+  std::string synopsis;
+  if (!command.commands.empty()) synopsis += " \\fIACTION\\fR";
+  for (const OptionData& option : command.options) {
+    if (option.positional()) synopsis += " \\fI" + Roff(option.value) + "\\fR";
+  }
+  *out +=
+      fmt::format(".SS \"{0}\"\n\\fB{0}\\fR{1} [\\fIOPTIONS\\fR]\n", Roff(command.title), synopsis);
+  *out += Paragraphs(command.description);
+  AppendOptions(out, command);
+  AppendExamples(out, command);
+  for (const CommandData& action : command.commands) AppendCommand(out, action);
+}
+
 }  // namespace
 
 std::string FormatManPage(const CommandData& root, std::string_view version) {
@@ -77,17 +92,7 @@ std::string FormatManPage(const CommandData& root, std::string_view version) {
   out += Paragraphs(root.description).substr(std::string_view(".PP\n").size());
   AppendOptions(&out, root);
   out += ".SH COMMANDS\n";
-  for (const CommandData& command : root.commands) {
-    std::string synopsis;
-    for (const OptionData& option : command.options) {
-      if (option.positional()) synopsis += " \\fI" + Roff(option.value) + "\\fR";
-    }
-    out += fmt::format(".SS \"{0} {1}\"\n\\fB{0} {1}\\fR{2} [\\fIOPTIONS\\fR]\n", root.name,
-                       command.name, synopsis);
-    out += Paragraphs(command.description);
-    AppendOptions(&out, command);
-    AppendExamples(&out, command);
-  }
+  for (const CommandData& command : root.commands) AppendCommand(&out, command);
   out +=
       ".SH ENVIRONMENT\n"
       ".TP\n\\fBNO_COLOR\\fR\nNo colour on the terminal when this is set and not empty.\n"

@@ -12,7 +12,7 @@
 namespace perseus::cli {
 
 // What a value of an option can be completed with in a shell.
-enum class ValueKind : std::uint8_t { kNone, kText, kChoice, kFile, kDirectory };
+enum class ValueKind : std::uint8_t { kNone, kText, kChoice, kFile, kDirectory, kJob, kProfile };
 
 // The command line as plain data: the one source of --help, the man page and
 // the shell completions. Built from the CLI11 parser (see command_line.h), so
@@ -37,15 +37,16 @@ struct ExampleData {
 
 struct CommandData {
   std::string name;                 // "perseus", "plan", ...
+  std::string title;                // As it is typed: "perseus job straggler set".
   std::string summary;              // One line, no full stop.
   std::string description;          // Paragraphs, separated by empty lines.
   std::vector<OptionData> options;  // In order of declaration.
   std::vector<ExampleData> examples;
-  std::vector<CommandData> commands;
+  std::vector<CommandData> commands;  // Where there are any: one of them is given, too.
 };
 
-// The text of `perseus [COMMAND] --help`. `command` is null for perseus itself.
-std::string FormatHelp(const CommandData& root, const CommandData* command, int columns);
+// What --help prints.
+std::string FormatHelp(const CommandData& command, int columns);
 
 // A man page (section 1) in roff for all commands.
 std::string FormatManPage(const CommandData& root, std::string_view version);

@@ -1,32 +1,61 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "cli/command_options.h"
 #include "cli/profile_flags.h"
 
 namespace perseus::cli {
 
 void AddProfileCommand(CommandParser* parser, Invocation* invocation) {
+  ProfileFlags* flags = &invocation->profile;
   parser->AddCommand(
       Command::kProfile, "profile",
       "Look at what jobs measured: the profile library of a server.\n\n"
-      "list; show ID; compare ID|FILE ID|FILE; export ID; delete ID. A job that names its model "
-      "(perseus job create --model) takes over the profile of an earlier one that is the same in "
-      "model, layout and GPUs. Which server: --server, else PERSEUS_SERVER, else "
-      "http://127.0.0.1:7787; a token: --token-file, else PERSEUS_TOKEN_FILE.",
+      "A job that names its model (perseus job create --model) takes over the profile of an "
+      "earlier "
+      "one that is the same in model, layout and GPUs. Which server: --server, else "
+      "PERSEUS_SERVER, else http://127.0.0.1:7787; a token: --token-file, else "
+      "PERSEUS_TOKEN_FILE.",
       {{"what is known", "perseus profile list"},
-       {"what changed since", "perseus profile compare p-1f2e3d4c5b6a7988 p-8897a6b5c4d3e2f1"},
        {"plan by hand from it", "perseus profile export p-1f2e3d4c5b6a7988 -o profile.csv"}});
-  ProfileFlags* flags = &invocation->profile;
-  parser->AddInput(&flags->words[0], "ACTION", "What to do.",
-                   {ValueKind::kChoice, {"list", "show", "compare", "export", "delete"}});
-  parser->AddInput(&flags->words[1], "ID|FILE", "Which profile.");
-  parser->AddInput(&flags->words[2], "ID|FILE", "compare: with which.");
-  AddServerOptions(parser, &flags->server);
-  parser->SetGroup("Output");
-  parser->AddFlag(&flags->json, "--json", "Print JSON.");
+  const auto add = [=](const std::string& name, const std::string& description,
+                       std::vector<ExampleData> examples = {}) {
+    parser->AddAction(&flags->action, name, description, std::move(examples));
+  };
+  const auto add_profile = [=] {
+    parser->AddInput(&flags->profile, "ID", "A profile of the library.", {ValueKind::kProfile, {}});
+  };
+  const auto add_json = [=] {
+    parser->SetGroup("Output");
+    parser->AddFlag(&flags->json, "--json", "Print JSON.");
+  };
+  const auto add_server = [=] { AddServerOptions(parser, &flags->server); };
+  add("list", "Show all profiles, a line each.");
+  add_json();
+  parser->AddHiddenFlag(&flags->names, "--names");
+  add_server();
+  add("show", "Show what was measured, and under which conditions.");
+  add_profile();
+  add_json();
+  add_server();
+  add("compare", "Show in what two profiles differ.",
+      {{"what changed since", "perseus profile compare p-1f2e3d4c5b6a7988 p-8897a6b5c4d3e2f1"}});
+  parser->AddInput(&flags->profile, "ID|FILE", "A profile of the library, or a file.");
+  parser->AddInput(&flags->other, "ID|FILE", "With which.");
+  add_json();
+  add_server();
+  add("export", "Print a profile as CSV, for perseus plan.");
+  add_profile();
   parser->AddOutput(&flags->output_file, ValueKind::kFile,
-                    "export: write to this file instead of standard output.");
+                    "Write to this file instead of standard output.");
+  add_server();
+  add("delete", "Delete a profile from the library.");
+  add_profile();
+  add_server();
 }
 
 }  // namespace perseus::cli

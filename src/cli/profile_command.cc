@@ -18,8 +18,8 @@
 #include "cli/json_values.h"
 #include "cli/profile_comparison.h"
 #include "cli/profile_flags.h"
+#include "cli/server_client.h"
 #include "cli/table.h"
-#include "common/nearest_name.h"
 #include "common/printable.h"
 #include "http/target.h"
 #include "perseus/file.h"
@@ -87,6 +87,7 @@ class ProfileClient {
   ProfileClient(const ProfileFlags& flags, const Style& style) : flags_(flags), style_(style) {}
 
   Result<Printout> List() {
+    if (flags_.names) return NamesFrom(flags_.server, "profiles", {"id"});
     const Result<std::string> text = Ask("GET", "/api/v1/profiles");
     if (!text) return tl::unexpected(text.error());
     if (flags_.json) return JsonText(*text) + "\n";
@@ -202,23 +203,13 @@ class ProfileClient {
 }  // namespace
 
 Result<Printout> RunProfile(const ProfileFlags& flags, const Style& style) {
-  const std::string& action = flags.words[0];
-  const std::vector<std::string> actions = {"list", "show", "compare", "export", "delete"};
-  const std::size_t taken = action == "list" ? 1 : action == "compare" ? 3 : 2;
-  if (auto good = CheckNoMoreWords(flags.words, taken, "perseus profile " + action); !good) {
-    return tl::unexpected(good.error());
-  }
   ProfileClient client(flags, style);
+  const std::string& action = flags.action;
   if (action == "list") return client.List();
-  if (action == "show") return client.Show(flags.words[1]);
-  if (action == "compare") return client.Compare(flags.words[1], flags.words[2]);
-  if (action == "export") return client.Export(flags.words[1]);
-  if (action == "delete") return client.Delete(flags.words[1]);
-  const std::string nearest = NearestName(action, actions);
-  return InvalidInput(fmt::format("'perseus profile {}' is not known; {}", action,
-                                  nearest.empty()
-                                      ? fmt::format("the actions are {}", fmt::join(actions, ", "))
-                                      : fmt::format("did you mean '{}'?", nearest)));
+  if (action == "show") return client.Show(flags.profile);
+  if (action == "compare") return client.Compare(flags.profile, flags.other);
+  if (action == "export") return client.Export(flags.profile);
+  return client.Delete(flags.profile);
 }
 
 }  // namespace perseus::cli

@@ -5,7 +5,6 @@
 #define PERSEUS_CLI_PROFILE_FLAGS_H_
 
 #include <string>
-#include <vector>
 
 #include "cli/server_flags.h"
 
@@ -13,10 +12,12 @@ namespace perseus::cli {
 
 // What was given to `profile`, the client of a server's profile library.
 struct ProfileFlags {
-  // The action and what it is about: "compare", "p-1f...", "profile.csv".
-  std::vector<std::string> words = std::vector<std::string>(3);
+  std::string action;  // "compare"
+  std::string profile;
+  std::string other;  // compare
   ServerFlags server;
   bool json = false;
+  bool names = false;  // list: the ids alone, for completions.
   std::string output_file;
 };
 

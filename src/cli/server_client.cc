@@ -7,9 +7,11 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <utility>
 
+#include "cli/option_data.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "common/printable.h"
@@ -25,18 +27,6 @@ std::string EnvironmentText(const char* name) {
 }
 
 }  // namespace
-
-Result<void> CheckNoMoreWords(std::span<const std::string> words, std::size_t taken,
-                              std::string_view command) {
-  for (std::size_t k = taken; k < words.size(); ++k) {
-    if (words[k].empty()) continue;
-    return InvalidInput(
-        fmt::format("'{}' takes no further argument '{}'; a value and its unit are one word, as "
-                    "in 400ms, or in quotes",
-                    command, words[k]));
-  }
-  return {};
-}
 
 Result<ServerClient> ServerClient::Connect(const ServerFlags& flags) {
   http::ClientOptions options;
@@ -76,6 +66,28 @@ Result<std::string> ServerClient::Text(const char* method, const std::string& ta
       error == json.end() || !error->is_object() ? "" : error->value("message", "");
   return InvalidInput(sentence.empty() ? fmt::format("the server answered {}", response->status)
                                        : fmt::format("the server refused: {}", sentence));
+}
+
+std::string NamesFrom(const ServerFlags& flags, std::string_view things,
+                      std::initializer_list<const char*> members) {
+  constexpr double kPatienceSeconds = 1;
+  Result<ServerClient> client = ServerClient::Connect(flags);
+  if (!client) return "";
+  http::CallOptions options;
+  options.deadline_seconds = kPatienceSeconds;
+  const auto answer = client->http().Call("GET", fmt::format("/api/v1/{}", things), {}, options);
+  if (!answer || answer->body == nullptr) return "";
+  const auto json = ServerClient::Parsed(*answer->body);
+  std::set<std::string> names;
+  for (const auto& thing : json.value(std::string(things), nlohmann::ordered_json::array())) {
+    for (const char* member : members) {
+      std::string name = thing.is_object() ? thing.value(member, "") : "";
+      if (!name.empty() && ShellWord(name) == name) names.insert(std::move(name));
+    }
+  }
+  std::string text;
+  for (const std::string& name : names) text += name + "\n";
+  return text;
 }
 
 }  // namespace perseus::cli

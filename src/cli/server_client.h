@@ -4,9 +4,8 @@
 #ifndef PERSEUS_CLI_SERVER_CLIENT_H_
 #define PERSEUS_CLI_SERVER_CLIENT_H_
 
-#include <cstddef>
+#include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,11 +15,6 @@
 #include "perseus/result.h"
 
 namespace perseus::cli {
-
-// Of `words`, which begin with an action, those from `taken` on are not given: else an error,
-// before anything is asked of a server. `command` as it is typed.
-Result<void> CheckNoMoreWords(std::span<const std::string> words, std::size_t taken,
-                              std::string_view command);
 
 // A server, asked until one answer is an error. One thread.
 class ServerClient {
@@ -40,6 +34,12 @@ class ServerClient {
 
   http::Client client_;
 };
+
+// What the things of a server ("jobs") are called by, a line each, for a shell that completes a
+// word: asked once, for a second at most; nothing of a server that does not answer. What a shell
+// would take for more than a name is left out.
+std::string NamesFrom(const ServerFlags& flags, std::string_view things,
+                      std::initializer_list<const char*> members);
 
 }  // namespace perseus::cli
 

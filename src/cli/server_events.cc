@@ -34,17 +34,19 @@ Result<ServerEvents> ServerEvents::Open(ServerClient* client, const std::string&
   return ServerEvents(client, path, std::move(subject), *std::move(reader));
 }
 
-Result<http::Event> ServerEvents::Next() {
-  while (true) {
+Result<std::optional<http::Event>> ServerEvents::Next(const std::function<bool()>& is_wanted) {
+  while (is_wanted()) {
     Result<std::optional<http::Event>> event = reader_.Next(kQuietSeconds);
     if (event && *event) {
       last_id_ = (*event)->id;
-      return **std::move(event);
+      return event;
     }
     if (event && IsAlive()) continue;
-    const auto back = ComeBack(event ? "it gives no sign of life" : event.error().message);
+    const auto back =
+        ComeBack(event ? "it gives no sign of life" : event.error().message, is_wanted);
     if (!back) return tl::unexpected(back.error());
   }
+  return std::nullopt;
 }
 
 bool ServerEvents::IsAlive() {
@@ -55,12 +57,14 @@ bool ServerEvents::IsAlive() {
   return client_->http().Call("GET", "/healthz", {}, options).has_value();
 }
 
-Result<void> ServerEvents::ComeBack(const std::string& why) {
+Result<void> ServerEvents::ComeBack(const std::string& why,
+                                    const std::function<bool()>& is_wanted) {
   const auto since = std::chrono::steady_clock::now();
   WriteStandardError(fmt::format("The server is gone since {:%H:%M:%S}: {}. Trying again.\n",
                                  fmt::localtime(std::time(nullptr)), Printable(why)));
   for (std::chrono::seconds pause(1);; pause = std::min(pause * 2, kMostPause)) {
     std::this_thread::sleep_for(pause);
+    if (!is_wanted()) return {};
     const Result<bool> is_back = TryAgain();
     if (!is_back) return tl::unexpected(is_back.error());
     if (*is_back) break;

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_CLI_SERVER_EVENTS_H_
 #define PERSEUS_CLI_SERVER_EVENTS_H_
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,8 +23,9 @@ class ServerEvents {
   static Result<ServerEvents> Open(ServerClient* client, const std::string& path,
                                    std::string subject);
 
-  // The next event, however long it takes. Error: the server refuses, as the job is deleted.
-  Result<http::Event> Next();
+  // The next event, however long it takes; none once nobody wants it any more, which is asked
+  // every few seconds. Error: the server refuses, as the job is deleted.
+  Result<std::optional<http::Event>> Next(const std::function<bool()>& is_wanted);
 
  private:
   ServerEvents(ServerClient* client, std::string path, std::string subject,
@@ -33,7 +36,7 @@ class ServerEvents {
         reader_(std::move(reader)) {}
 
   bool IsAlive();
-  Result<void> ComeBack(const std::string& why);
+  Result<void> ComeBack(const std::string& why, const std::function<bool()>& is_wanted);
   Result<bool> TryAgain();
 
   ServerClient* client_;

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -89,13 +90,18 @@ void PrepareStandardStreams() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-Result<void> WriteStandardOutput(std::string_view text) {
+Result<bool> WriteStandardOutput(std::string_view text) {
   const int failure = WriteAll(STDOUT_FILENO, text);
-  if (failure == 0 || failure == EPIPE) return {};
+  if (failure == 0 || failure == EPIPE) return failure == 0;
   return MakeError(ErrorCode::kIo,
                    fmt::format("cannot write to standard output: {}; send it to a place that "
                                "can be written",
                                std::generic_category().message(failure)));
+}
+
+bool HasReader() {
+  pollfd output{STDOUT_FILENO, 0, 0};
+  return ::poll(&output, 1, 0) <= 0 || (output.revents & POLLERR) == 0;
 }
 
 void WriteStandardError(std::string_view text) { static_cast<void>(WriteAll(STDERR_FILENO, text)); }

@@ -33,9 +33,12 @@ Style DetectStyle();
 // an error of write(), not the end of the process.
 void PrepareStandardStreams();
 
-// Writes all of `text` to standard output. A reader that went away (EPIPE) is
-// success: it has what it wanted. Anything else is an error (kIo).
-Result<void> WriteStandardOutput(std::string_view text);
+// Writes all of `text` to standard output. False: the reader went away (EPIPE) and has
+// what it wanted. Anything else is an error (kIo).
+Result<bool> WriteStandardOutput(std::string_view text);
+
+// Whether somebody may still read standard output: not where that is a pipe that was closed.
+bool HasReader();
 
 // Writes `text` to standard error; a failure has nobody to be told to.
 void WriteStandardError(std::string_view text);
