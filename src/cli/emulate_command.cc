@@ -145,11 +145,7 @@ PolicySpec MakePolicySpec(const Invocation& invocation, const Job& job, double e
 }
 
 std::vector<std::string> OutputNames() {
-  return {"emulation.json",
-          "iterations.csv",
-          "power.csv",
-          std::string(kTraceFileName),
-          std::string(kJsonTraceFileName),
+  return {"emulation.json", "iterations.csv", "power.csv", std::string(kTraceFileName),
           "report.html"};
 }
 
@@ -185,11 +181,7 @@ EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
 }
 
 Result<void> WriteOutputs(EmulationSummary* summary) {
-  const auto kept = static_cast<std::int64_t>(summary->emulation->timeline.pipelines.size());
-  const bool has_json = HasJsonTimeline(kept * summary->pipeline->dag.size(),
-                                        summary->output_directory, &summary->notes);
   summary->files = OutputNames();
-  if (!has_json) std::erase(summary->files, kJsonTraceFileName);
   const EmulationReportInput report = MakeReportInput(*summary);
   EmulationReportInput page = report;
   if (summary->power_budget) page.notes.push_back(PowerBudgetSentence(*summary));
@@ -200,9 +192,6 @@ Result<void> WriteOutputs(EmulationSummary* summary) {
       {"iterations.csv", FormatIterationsCsv(*summary->emulation)},
       {"power.csv", FormatPowerCsv(*summary->emulation)},
       {std::string(kTraceFileName), FormatEmulationTimelineTrace(report)}};
-  if (has_json) {
-    files.push_back({std::string(kJsonTraceFileName), FormatEmulationTimelineJson(report)});
-  }
   files.push_back({"report.html", FormatEmulationHtml(page)});
   return WriteFilesAtomically(summary->output_directory, files);
 }

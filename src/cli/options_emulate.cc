@@ -193,10 +193,9 @@ void AddOutputOptions(CommandParser* parser, EmulateFlags* flags) {
       &flags->timeline_iteration, "--timeline-iteration", "N",
       "The iteration of timeline.pftrace (default: the first with a straggler, else 0).",
       [](std::string_view text) { return ParseLongCount(text, 0, kMaxIterations - 1); });
-  parser->AddOutput(
-      &flags->output_directory, ValueKind::kDirectory,
-      "Write emulation.json, iterations.csv, power.csv, timeline.pftrace "
-      "(where small, timeline.json too) and report.html into this folder: all of them or none.");
+  parser->AddOutput(&flags->output_directory, ValueKind::kDirectory,
+                    "Write emulation.json, iterations.csv, power.csv, timeline.pftrace "
+                    "and report.html into this folder: all of them or none.");
   parser->AddFlag(&flags->json, "--json", "Print one JSON document instead of text.");
 }
 

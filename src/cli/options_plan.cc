@@ -38,7 +38,7 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
   parser->SetGroup("Output");
   parser->AddOutput(
       &invocation->job.overrides.output, ValueKind::kDirectory,
-      "Write plan.json, frontier.csv, timeline.pftrace (where small, timeline.json too), "
+      "Write plan.json, frontier.csv, timeline.pftrace, "
       "report.html and the plan file for Zeus into this folder: all of them or none.");
   parser->AddFlag(&invocation->json, "--json", "Print one JSON document instead of text.");
 }

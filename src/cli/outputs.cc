@@ -10,7 +10,6 @@
 #include <system_error>
 
 #include "perseus/file.h"
-#include "perseus/report.h"
 
 namespace perseus::cli {
 namespace {
@@ -66,16 +65,6 @@ void NoteStale(const std::string& directory, std::string_view name,
   if (!std::filesystem::exists(stale, ignored)) return;
   notes->push_back(
       fmt::format("{} is there from an earlier plan and does not belong to this one.", stale));
-}
-
-bool HasJsonTimeline(std::int64_t computations, const std::string& directory,
-                     std::vector<std::string>* notes) {
-  if (computations <= kMostJsonTimeline) return true;
-  notes->push_back(
-      fmt::format("{} is left out: {} computations are too many for that format; {} holds them.",
-                  kJsonTraceFileName, computations, kTraceFileName));
-  NoteStale(directory, kJsonTraceFileName, notes);
-  return false;
 }
 
 }  // namespace perseus::cli

@@ -4,7 +4,6 @@
 #ifndef PERSEUS_CLI_OUTPUTS_H_
 #define PERSEUS_CLI_OUTPUTS_H_
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,16 +41,10 @@ Result<void> CheckOutputFiles(const std::string& directory, const std::vector<st
                               const std::vector<InputFile>& inputs);
 
 inline constexpr std::string_view kTraceFileName = "timeline.pftrace";
-inline constexpr std::string_view kJsonTraceFileName = "timeline.json";
 
 // Notes that a file of this name, which this run does not write, is there.
 void NoteStale(const std::string& directory, std::string_view name,
                std::vector<std::string>* notes);
-
-// Whether a timeline of so many computations is written as JSON, too; a note
-// where it is not.
-bool HasJsonTimeline(std::int64_t computations, const std::string& directory,
-                     std::vector<std::string>* notes);
 
 }  // namespace perseus::cli
 

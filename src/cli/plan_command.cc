@@ -167,14 +167,11 @@ Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* s
   } else {
     return tl::unexpected(zeus.error());
   }
-  const bool has_json =
-      HasJsonTimeline(std::int64_t{2} * planner.pipeline().dag.size(), directory, &summary->notes);
   ReportInput report = MakeReportInput(job, *summary, job.Constraints());
   if (summary->held) {
     for (std::string& note : HeldPlanNotes(*summary->held)) report.notes.push_back(std::move(note));
   }
   files.push_back({std::string(kTraceFileName), FormatTimelineTrace(report)});
-  if (has_json) files.push_back({std::string(kJsonTraceFileName), FormatTimelineJson(report)});
   files.push_back({"report.html", FormatHtmlReport(report)});
   for (const OutputFile& file : files) summary->files.push_back(file.name);
   return WriteFilesAtomically(directory, files);
@@ -188,9 +185,8 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   if (auto good = CheckPairs(*settings, false, false); !good) return tl::unexpected(good.error());
   if (settings->output) {
     const std::vector<std::string> names = {
-        std::string(kPlanFileName),      std::string(kFrontierFileName),
-        std::string(kZeusPlanFileName),  std::string(kTraceFileName),
-        std::string(kJsonTraceFileName), "report.html"};
+        std::string(kPlanFileName), std::string(kFrontierFileName), std::string(kZeusPlanFileName),
+        std::string(kTraceFileName), "report.html"};
     const auto good =
         CheckOutputFiles(*settings->output, names, InputsOf(invocation.job, *settings));
     if (!good) return tl::unexpected(good.error());

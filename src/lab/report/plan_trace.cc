@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "perseus/report.h"
-#include "report/proto_trace.h"
 #include "report/text.h"
 #include "report/timeline.h"
 #include "report/trace_writer.h"
@@ -19,7 +18,7 @@ using Json = nlohmann::ordered_json;
 using report::RoundSignificant;
 using report::Timeline;
 
-// Writes the events of one plan, one event a line.
+// Writes the events of one plan.
 class ProcessWriter {
  public:
   ProcessWriter(const CostedPipeline& pipeline, const Plan& plan, const std::string& knob_unit,
@@ -46,8 +45,6 @@ class ProcessWriter {
   }
 
  private:
-  int ThreadId(int rank) const { return report::TraceThreadId(pid_, rank, dag_.num_ranks); }
-
   double PowerWatts(int i) const {
     const CostOption& option = plan_.options[i];
     return option.time_seconds > 0 ? option.energy_joules / option.time_seconds : 0;
@@ -84,24 +81,15 @@ class ProcessWriter {
   report::TraceWriter* const out_;
 };
 
-std::string WriteTimelines(const ReportInput& input, report::TraceWriter* out) {
-  ProcessWriter(*input.pipeline, *input.baseline, input.knob_unit, 1, out)
-      .Write(input.pipeline->knobs_are_numbers ? "before: all-maximum clocks"
-                                               : "before: baseline knobs");
-  ProcessWriter(*input.pipeline, *input.chosen, input.knob_unit, 2, out).Write("after: plan");
-  return out->Finish();
-}
-
 }  // namespace
 
-std::string FormatTimelineJson(const ReportInput& input) {
-  report::JsonTraceWriter out;
-  return WriteTimelines(input, &out);
-}
-
 std::string FormatTimelineTrace(const ReportInput& input) {
-  report::ProtoTraceWriter out;
-  return WriteTimelines(input, &out);
+  report::TraceWriter out;
+  ProcessWriter(*input.pipeline, *input.baseline, input.knob_unit, 1, &out)
+      .Write(input.pipeline->knobs_are_numbers ? "before: all-maximum clocks"
+                                               : "before: baseline knobs");
+  ProcessWriter(*input.pipeline, *input.chosen, input.knob_unit, 2, &out).Write("after: plan");
+  return out.bytes();
 }
 
 }  // namespace perseus
