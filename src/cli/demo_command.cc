@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <string>
 #include <system_error>
 
+#include "agent/stop_signals.h"
 #include "cli/commands.h"
 #include "cli/demo_text.h"
 #include "cli/table.h"
@@ -21,34 +21,6 @@ namespace {
 
 using demo::DemoResult;
 using demo::DemoRound;
-
-// Signals that ask to end wait, and are looked for, so that everything that was
-// started can be ended first.
-class EndSignals {
- public:
-  EndSignals() {
-    sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
-    sigprocmask(SIG_BLOCK, &signals_, &before_);
-  }
-  EndSignals(const EndSignals&) = delete;
-  EndSignals& operator=(const EndSignals&) = delete;
-  ~EndSignals() {
-    const timespec none = {};
-    while (sigtimedwait(&signals_, nullptr, &none) > 0) continue;
-    sigprocmask(SIG_SETMASK, &before_, nullptr);
-  }
-  static bool Came() {
-    sigset_t pending;
-    sigpending(&pending);
-    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-           sigismember(&pending, SIGHUP) == 1;
-  }
-
- private:
-  sigset_t signals_ = {};
-  sigset_t before_ = {};
-};
 
 // What is written while the demonstration runs.
 class LiveView {
@@ -114,11 +86,12 @@ Result<Printout> RunDemo(const DemoFlags& flags, const Style& style) {
   std::error_code error;
   spec.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return MakeError(ErrorCode::kIo, "/proc/self/exe: " + error.message());
-  const EndSignals signals;
+  // They wait, and are looked for, so that everything that was started can be ended first.
+  const agent::StopSignals signals;
   LiveView view(style);
   const demo::DemoWatcher watcher{.says = [&](const std::string& sentence) { view.Say(sentence); },
                                   .sees = [&](const DemoRound& round) { view.See(round); }};
-  const Result<DemoResult> result = demo::RunDemo(spec, watcher, &EndSignals::Came);
+  const Result<DemoResult> result = demo::RunDemo(spec, watcher, [&] { return signals.Came(); });
   view.End();
   if (!result) return tl::unexpected(result.error());
   return DemoSummary(*result) + DemoFindings(*result, spec.plan);

@@ -5,24 +5,18 @@
 #define PERSEUS_CLIENT_TICKS_H_
 
 #include <cstdint>
-#include <ctime>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <x86intrin.h>
 #endif
 
+#include "common/monotonic_clock.h"
+
 namespace perseus::client {
 
 inline constexpr std::int64_t kMillisecondNs = 1'000'000;
 inline constexpr std::int64_t kSecondNs = 1'000'000'000;
-
-// CLOCK_MONOTONIC in nanoseconds.
-inline std::int64_t MonotonicNs() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 // A counter that the hot path may read: never a system call. The processor's
 // own where it counts at one rate on all cores (clock_gettime is a system call
