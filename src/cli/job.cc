@@ -138,6 +138,18 @@ Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths)
   return {};
 }
 
+std::vector<InputFile> InputsOf(const JobFlags& flags, const JobFile& settings) {
+  std::vector<InputFile> inputs;
+  if (settings.profile) inputs.push_back({"the profile", *settings.profile});
+  if (settings.schedule_file) inputs.push_back({"the schedule's file", *settings.schedule_file});
+  if (settings.work && !settings.work->file.empty()) {
+    inputs.push_back({"the work table", settings.work->file});
+  }
+  if (settings.work_fit) inputs.push_back({"the fit of the work table", *settings.work_fit});
+  if (IsJobFileName(flags.input)) inputs.push_back({"the job file", flags.input});
+  return inputs;
+}
+
 Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view command) {
   if (!settings.profile) {
     return InvalidInput(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "cli/outputs.h"
 #include "cli/terminal.h"
 #include "perseus/job.h"
 #include "perseus/plan.h"
@@ -22,6 +23,9 @@ Result<JobFile> Overrides(const JobFlags& flags);
 
 // The job file, where there is one, with the flags over it.
 Result<JobFile> MergeSettings(const JobFlags& flags);
+
+// What the job is read from.
+std::vector<InputFile> InputsOf(const JobFlags& flags, const JobFile& settings);
 
 // Reads and costs what the settings name; errors speak of flags. `command`
 // ("plan", ...) is for examples in messages.

@@ -32,18 +32,6 @@ Result<void> CheckNotAnInput(const std::string& path, const std::vector<InputFil
 
 }  // namespace
 
-std::vector<InputFile> InputsOf(const JobFlags& flags, const JobFile& settings) {
-  std::vector<InputFile> inputs;
-  if (settings.profile) inputs.push_back({"the profile", *settings.profile});
-  if (settings.schedule_file) inputs.push_back({"the schedule's file", *settings.schedule_file});
-  if (settings.work && !settings.work->file.empty()) {
-    inputs.push_back({"the work table", settings.work->file});
-  }
-  if (settings.work_fit) inputs.push_back({"the fit of the work table", *settings.work_fit});
-  if (IsJobFileName(flags.input)) inputs.push_back({"the job file", flags.input});
-  return inputs;
-}
-
 Result<void> CheckOutputFile(const std::string& path, const std::vector<InputFile>& inputs) {
   if (auto good = CheckNotAnInput(path, inputs); !good) return good;
   return CheckWritable(path);

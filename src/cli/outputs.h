@@ -8,8 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/command_line.h"
-#include "perseus/job_file.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {
@@ -30,9 +28,6 @@ struct InputFile {
   std::string what;  // "the profile"
   std::string path;
 };
-
-// What a job is read from.
-std::vector<InputFile> InputsOf(const JobFlags& flags, const JobFile& settings);
 
 // Before any work: whether -o can be written, and would not replace what is
 // read, under whatever name (hard and symbolic links, too).
