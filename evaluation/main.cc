@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/option_data.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
+#include "cli/framework/option_data.h"
+#include "cli/framework/table.h"
+#include "cli/framework/terminal.h"
 #include "common/printable.h"
 #include "evaluation/json.h"
 #include "evaluation/report.h"

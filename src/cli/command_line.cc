@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "cli/command_options.h"
-#include "cli/command_parser.h"
-#include "cli/job_flags.h"
+#include "cli/framework/command_parser.h"
+#include "cli/planning/job_flags.h"
 #include "job/job_fields.h"
 
 namespace perseus::cli {

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/agent_flags.h"
-#include "cli/demo_flags.h"
-#include "cli/doctor_flags.h"
-#include "cli/job_client_flags.h"
-#include "cli/option_data.h"
-#include "cli/profile_flags.h"
-#include "cli/serve_flags.h"
-#include "cli/trace_flags.h"
+#include "cli/cluster/job_client_flags.h"
+#include "cli/cluster/profile_flags.h"
+#include "cli/cluster/serve_flags.h"
+#include "cli/demo/demo_flags.h"
+#include "cli/framework/option_data.h"
+#include "cli/node/agent_flags.h"
+#include "cli/node/doctor_flags.h"
+#include "cli/questions/trace_flags.h"
 #include "model/emulated_iterations.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cli/command_line.h"
-#include "cli/command_parser.h"
+#include "cli/framework/command_parser.h"
 
 namespace perseus::cli {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "cli/command_line.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
+#include "cli/framework/outputs.h"
+#include "cli/framework/terminal.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {

@@ -12,11 +12,11 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/outputs.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
+#include "cli/demo/trainer.h"
+#include "cli/framework/outputs.h"
+#include "cli/framework/table.h"
+#include "cli/framework/terminal.h"
 #include "common/printable.h"
-#include "demo/trainer.h"
 
 namespace {
 

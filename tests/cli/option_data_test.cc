@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/option_data.h"
+#include "cli/framework/option_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "demo/child_process.h"
+#include "cli/demo/child_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

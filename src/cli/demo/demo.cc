@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "demo/demo.h"
+#include "cli/demo/demo.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -18,11 +18,11 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/demo/child_process.h"
+#include "cli/demo/files.h"
+#include "cli/demo/trainer.h"
 #include "common/json_text.h"
 #include "common/unix_socket.h"
-#include "demo/child_process.h"
-#include "demo/files.h"
-#include "demo/trainer.h"
 #include "device/simulated_gpu.h"
 #include "http/client.h"
 #include "http/target.h"
