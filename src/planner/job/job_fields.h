@@ -18,7 +18,7 @@
 #include "perseus/result.h"
 
 // The one list of a job's fields. The reader of job files, the merge of flags
-// over a file, and the flags themselves (cli/options_job.cc) go through it.
+// over a file, and the flags themselves (src/cli/planning) go through it.
 namespace perseus::job {
 
 // Where a field is in a JobFile; its type is the type of its value.

@@ -49,8 +49,8 @@ perseus_client::Thread perseus_client::Start(const char* name, std::function<voi
 
 void perseus_client::Finish(Thread* thread, std::int64_t deadline_ns) {
   if (!thread->thread.joinable()) return;
-  const auto left = std::chrono::nanoseconds(
-      std::max<std::int64_t>(0, deadline_ns - perseus::MonotonicNs()));
+  const auto left =
+      std::chrono::nanoseconds(std::max<std::int64_t>(0, deadline_ns - perseus::MonotonicNs()));
   if (thread->finished.wait_for(left) == std::future_status::ready) {
     thread->thread.join();
   } else {
@@ -100,8 +100,7 @@ void perseus_client::Stop() {
   Finish(&clock_, deadline_ns);
   state->Stop();
   if (poll_http_) poll_http_->Cancel();
-  const std::int64_t leave_ns =
-      std::max(deadline_ns, perseus::MonotonicNs() + kLeastLeaveNs);
+  const std::int64_t leave_ns = std::max(deadline_ns, perseus::MonotonicNs() + kLeastLeaveNs);
   Finish(&poller_, leave_ns);
   Finish(&reporter_, leave_ns);
   if (report_http_) report_http_->Cancel();
