@@ -22,7 +22,7 @@
 
 namespace {
 
-using perseus::client::MonotonicNs;
+using perseus::MonotonicNs;
 using perseus::client::TickSource;
 
 double NanosecondsPerTick(const TickSource& ticks) {

@@ -3,7 +3,7 @@
 
 # Each floor is a root of includes: a room is named without its floor.
 set(PERSEUS_SOURCE_ROOTS "${PROJECT_SOURCE_DIR}/src")
-foreach(floor IN ITEMS base planner lab node training cluster cli)
+foreach(floor IN ITEMS base planner lab node training cluster)
   list(APPEND PERSEUS_SOURCE_ROOTS "${PROJECT_SOURCE_DIR}/src/${floor}")
 endforeach()
 

@@ -99,12 +99,9 @@ std::string FormatEmulationJson(const EmulationReportInput& input);
 // comparisons. The same input gives the same bytes. Never fails.
 std::string FormatEmulationHtml(const EmulationReportInput& input);
 
-// timeline.json: the iteration kept in the emulation, one process a pipeline,
-// one thread a rank, power as a counter; for Perfetto.
-std::string FormatEmulationTimelineJson(const EmulationReportInput& input);
-
-// timeline.pftrace: the same as Perfetto's own protocol buffers (TrackEvent),
-// for timelines of any size.
+// timeline.pftrace: the iteration kept in the emulation for Perfetto, in its own
+// protocol buffers (TrackEvent): one process a pipeline, one thread a rank, power
+// as a counter.
 std::string FormatEmulationTimelineTrace(const EmulationReportInput& input);
 
 // iterations.csv and power.csv (columns: docs/reference/files.md).

@@ -93,19 +93,10 @@ std::string FormatFrontierJson(const ReportInput& input);
 // same input gives the same bytes. Never fails. Safe from several threads.
 std::string FormatHtmlReport(const ReportInput& input);
 
-// timeline.json: both timelines in Chrome's trace event format, for Perfetto
-// (ui.perfetto.dev) and chrome://tracing. Times are whole nanoseconds, written
-// as microseconds. The same input gives the same bytes. Never fails. Safe from
-// several threads.
-std::string FormatTimelineJson(const ReportInput& input);
-
-// timeline.pftrace: the same as Perfetto's own protocol buffers (TrackEvent),
-// for timelines of any size.
+// timeline.pftrace: both timelines for Perfetto (ui.perfetto.dev), in its own
+// protocol buffers (TrackEvent). Times are whole nanoseconds. The same input gives
+// the same bytes. Never fails. Safe from several threads.
 std::string FormatTimelineTrace(const ReportInput& input);
-
-// Of more computations, plans and pipelines together, timeline.json is not
-// written: browsers choke on it.
-inline constexpr std::int64_t kMostJsonTimeline = 100'000;
 
 }  // namespace perseus
 PERSEUS_EXPORT_END

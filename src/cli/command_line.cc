@@ -3,8 +3,17 @@
 
 #include "cli/command_line.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+
 #include "cli/command_options.h"
-#include "cli/command_parser.h"
+#include "cli/framework/command_parser.h"
+#include "cli/planning/job_flags.h"
+#include "job/job_fields.h"
 
 namespace perseus::cli {
 namespace {
@@ -18,7 +27,6 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddSynthCommand(parser, invocation);
   AddEmulateCommand(parser, invocation);
   AddTraceCommand(parser, invocation);
-  AddEvaluateCommand(parser, invocation);
   AddAgentCommand(parser, invocation);
   AddDoctorCommand(parser, invocation);
   AddDemoCommand(parser, invocation);
@@ -29,22 +37,67 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddManCommand(parser, invocation);
 }
 
+// Of what was given, what `plan` takes too and what is no part of an answer.
+std::vector<std::string> PlanArguments(const CommandData& root,
+                                       const std::vector<GivenOption>& given) {
+  const auto plan = std::find_if(root.commands.begin(), root.commands.end(),
+                                 [](const CommandData& each) { return each.name == "plan"; });
+  std::set<std::string> taken;
+  for (const OptionData& option : plan->options) taken.insert(option.long_name);
+  for (const char* own : {"--at", "--effort", "--output", "--json", "--help"}) taken.erase(own);
+  // Answers are about the profile's own times.
+  taken.erase("--switch-ahead");
+  for (const job::Field& field : job::Fields()) {
+    if (field.condition) taken.erase(std::string(FlagOfField(field.key)));
+  }
+  std::vector<std::string> arguments;
+  for (const GivenOption& option : given) {
+    if (!option.name.empty() && !taken.contains(option.name)) continue;
+    if (!option.name.empty()) arguments.push_back(option.name);
+    if (!option.value.empty()) arguments.push_back(option.value);
+  }
+  return arguments;
+}
+
+class PerseusParser : public CommandParser {
+ public:
+  explicit PerseusParser(Invocation* invocation)
+      : CommandParser(
+            "perseus",
+            "Plans the cheapest clock for every computation of pipeline-parallel training.\n\n"
+            "Perseus reads what each stage of a training pipeline costs at each GPU clock (time "
+            "and energy), computes the exact frontier between iteration time and energy, and gives "
+            "every computation a clock so that the iteration ends as early as you ask for at the "
+            "least energy.",
+            fmt::format("perseus {}", Version()),
+            {{"what can be saved, and which clock each computation gets",
+              "perseus plan profile.csv --schedule 1f1b --microbatches 96 --blocking-power 75 "
+              "-o plan/"},
+             {"look at a schedule",
+              "perseus schedule zbv-zero-bubble --stages 8 --virtual-stages 2 "
+              "--microbatches 8"}}) {
+    AddCommands(this, invocation);
+  }
+};
+
 }  // namespace
 
 std::string_view Version() { return PERSEUS_VERSION; }
 
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& arguments, int columns) {
-  Invocation invocation;
-  CommandParser parser(&invocation);
-  AddCommands(&parser, &invocation);
-  return parser.Parse(arguments, columns);
+  ParsedCommandLine line;
+  PerseusParser parser(&line.invocation);
+  Result<ParsedArguments> parsed = parser.Parse(arguments, columns);
+  if (!parsed) return tl::unexpected(parsed.error());
+  line.text = std::move(parsed->text);
+  line.invocation.command = parsed->command;
+  line.invocation.plan_arguments = PlanArguments(parser.Describe(), parsed->given);
+  return line;
 }
 
 CommandData DescribeCommandLine() {
   Invocation invocation;
-  CommandParser parser(&invocation);
-  AddCommands(&parser, &invocation);
-  return parser.Describe();
+  return PerseusParser(&invocation).Describe();
 }
 
 }  // namespace perseus::cli

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/agent_flags.h"
-#include "cli/demo_flags.h"
-#include "cli/doctor_flags.h"
-#include "cli/job_client_flags.h"
-#include "cli/option_data.h"
-#include "cli/profile_flags.h"
-#include "cli/serve_flags.h"
-#include "cli/trace_flags.h"
+#include "cli/cluster/job_client_flags.h"
+#include "cli/cluster/profile_flags.h"
+#include "cli/cluster/serve_flags.h"
+#include "cli/demo/demo_flags.h"
+#include "cli/framework/option_data.h"
+#include "cli/node/agent_flags.h"
+#include "cli/node/doctor_flags.h"
+#include "cli/questions/trace_flags.h"
 #include "model/emulated_iterations.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
@@ -35,7 +35,6 @@ enum class Command : std::uint8_t {
   kTrace,
   kSynth,
   kEmulate,
-  kEvaluate,
   kAgent,
   kDoctor,
   kDemo,
@@ -115,17 +114,6 @@ struct EmulateFlags {
   std::string output_directory;
 };
 
-struct EvaluateFlags {
-  std::string name;  // Of the evaluation: "sosp24".
-  std::string directory;
-  std::string derived_directory;
-  std::string measured_directory;
-  std::optional<double> effort;
-  bool no_times = false;
-  bool json = false;
-  std::string output_directory;
-};
-
 // One invocation of the program.
 struct Invocation {
   Command command = Command::kPlan;
@@ -137,7 +125,6 @@ struct Invocation {
   TraceFlags trace;
   SynthFlags synth;
   EmulateFlags emulate;
-  EvaluateFlags evaluate;
   AgentFlags agent;
   DoctorFlags doctor;
   DemoFlags demo;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cli/command_line.h"
-#include "cli/command_parser.h"
+#include "cli/framework/command_parser.h"
 
 namespace perseus::cli {
 
@@ -20,7 +20,6 @@ void AddExplainCommand(CommandParser* parser, Invocation* invocation);
 void AddSynthCommand(CommandParser* parser, Invocation* invocation);
 void AddEmulateCommand(CommandParser* parser, Invocation* invocation);
 void AddTraceCommand(CommandParser* parser, Invocation* invocation);
-void AddEvaluateCommand(CommandParser* parser, Invocation* invocation);
 void AddAgentCommand(CommandParser* parser, Invocation* invocation);
 void AddDoctorCommand(CommandParser* parser, Invocation* invocation);
 void AddDemoCommand(CommandParser* parser, Invocation* invocation);

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "cli/command_line.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
+#include "cli/framework/outputs.h"
+#include "cli/framework/terminal.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {
@@ -22,7 +22,6 @@ Result<Printout> RunExplain(const ExplainFlags& flags, const Style& style);
 Result<Printout> RunTrace(const TraceFlags& flags, const Style& style);
 Result<Printout> RunSynth(const SynthFlags& flags, const Style& style);
 Result<Printout> RunEmulate(const Invocation& invocation, const Style& style);
-Result<Printout> RunEvaluate(const EvaluateFlags& flags);
 // `run` ends when a signal asks it to.
 Result<Printout> RunAgent(const AgentFlags& flags, const Style& style);
 Result<Printout> RunDoctor(const DoctorFlags& flags, const Style& style);

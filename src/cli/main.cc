@@ -12,11 +12,11 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/outputs.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
+#include "cli/demo/trainer.h"
+#include "cli/framework/outputs.h"
+#include "cli/framework/table.h"
+#include "cli/framework/terminal.h"
 #include "common/printable.h"
-#include "demo/trainer.h"
 
 namespace {
 
@@ -47,8 +47,6 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunSynth(invocation.synth, style);
     case Command::kEmulate:
       return perseus::cli::RunEmulate(invocation, style);
-    case Command::kEvaluate:
-      return perseus::cli::RunEvaluate(invocation.evaluate);
     case Command::kAgent:
       return perseus::cli::RunAgent(invocation.agent, style);
     case Command::kDoctor:
@@ -103,7 +101,7 @@ int Main(const std::vector<std::string>& arguments) {
   const Result<Printout> printout =
       parsed->text ? Result<Printout>(*parsed->text) : Run(parsed->invocation, style);
   if (!printout) return Fail(printout.error());
-  const Result<void> printed =
+  const Result<bool> printed =
       perseus::cli::WriteStandardOutput(perseus::cli::WithoutControls(printout->text));
   if (printed) return printout->is_refusal ? kExitRefused : 0;
   Error error = printed.error();

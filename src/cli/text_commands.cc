@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
-#include "cli/option_data.h"
+#include "cli/framework/option_data.h"
 
 namespace perseus::cli {
 

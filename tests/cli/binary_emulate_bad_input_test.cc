@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `perseus emulate` and `perseus evaluate` refuse: exit code 2, one
-// sentence on standard error, nothing on standard output, no file.
+// What `perseus emulate` refuses: exit code 2, one sentence on standard error, nothing on
+// standard output, no file.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -173,22 +173,6 @@ TEST_F(BinaryEmulateBadInputTest, AnOutputThatCannotBeWrittenLeavesNothing) {
   Emulate({"-o", folder_.Path("out")});
   EXPECT_EQ(access(folder_.Path("out/emulation.json").c_str(), F_OK), -1);
   EXPECT_THAT(folder_.List(), testing::ElementsAre("out", "profile.csv", "taken"));
-}
-
-TEST_F(BinaryEmulateBadInputTest, Evaluations) {
-  EXPECT_EQ(Refused({"evaluate"}),
-            "the evaluation is missing, as in 'perseus evaluate sosp24 sosp24_data'");
-  EXPECT_EQ(Refused({"evaluate", "osdi24", "x"}),
-            "there is no evaluation 'osdi24'; the only one is sosp24, as in 'perseus evaluate "
-            "sosp24 sosp24_data'");
-  EXPECT_EQ(Refused({"evaluate", "sosp24"}),
-            "the folder with the data is missing, as in 'perseus evaluate sosp24 sosp24_data'");
-  EXPECT_THAT(Refused({"evaluate", "sosp24", folder_.Path("none")}), HasSubstr("none"));
-  ASSERT_EQ(mkdir(folder_.Path("empty").c_str(), 0755), 0);
-  EXPECT_THAT(Refused({"evaluate", "sosp24", folder_.Path("empty"), "-o", folder_.Path("out")}),
-              HasSubstr("empty"));
-  EXPECT_THAT(Refused({"evaluate", "sosp24", "a", "--effort", "0"}), StartsWith("--effort: "));
-  EXPECT_THAT(folder_.List(), testing::ElementsAre("empty", "profile.csv"));
 }
 
 }  // namespace

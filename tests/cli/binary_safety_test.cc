@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/job_flags.h"
+#include "cli/planning/job_flags.h"
 #include "cli/run_perseus.h"
 #include "job/job_fields.h"
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -181,22 +182,6 @@ TEST(CommandLineTest, PlanAndEmulateTakeTheSameConditions) {
   EXPECT_EQ(wrong.error().message, "--call-ahead: expected none, end or predicted, got 'soon'");
 }
 
-TEST(CommandLineTest, ReadsTheEvaluateCommand) {
-  const auto parsed = ParseCommandLine({"evaluate", "sosp24", "data", "--derived", "more",
-                                        "--effort", "0.1", "--no-times", "--json", "-o", "out"},
-                                       80);
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->invocation.command, Command::kEvaluate);
-  const EvaluateFlags& flags = parsed->invocation.evaluate;
-  EXPECT_EQ(flags.name, "sosp24");
-  EXPECT_EQ(flags.directory, "data");
-  EXPECT_EQ(flags.derived_directory, "more");
-  EXPECT_EQ(flags.effort, 0.1);
-  EXPECT_TRUE(flags.no_times);
-  EXPECT_TRUE(flags.json);
-  EXPECT_EQ(flags.output_directory, "out");
-}
-
 TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
   const CommandData root = DescribeCommandLine();
   std::vector<std::string> names;
@@ -207,19 +192,20 @@ TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
     EXPECT_TRUE(help->text->starts_with("Usage: perseus " + command.name)) << *help->text;
     EXPECT_NE(help->text->find("\nExample"), std::string::npos) << command.name;
   }
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"plan", "frontier", "schedule", "explain", "synth", "emulate",
-                                      "trace", "evaluate", "agent", "doctor", "demo", "serve",
-                                      "job", "profile", "completion", "man"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"plan", "frontier", "schedule", "explain", "synth",
+                                             "emulate", "trace", "agent", "doctor", "demo", "serve",
+                                             "job", "profile", "completion", "man"}));
 }
 
 // An example of the help that the parser refuses would teach an error.
 TEST(CommandLineTest, ExamplesParse) {
   const CommandData root = DescribeCommandLine();
-  std::vector<ExampleData> examples = root.examples;
-  for (const CommandData& command : root.commands) {
+  std::vector<ExampleData> examples;
+  const std::function<void(const CommandData&)> append = [&](const CommandData& command) {
     examples.insert(examples.end(), command.examples.begin(), command.examples.end());
-  }
+    for (const CommandData& each : command.commands) append(each);
+  };
+  append(root);
   for (const ExampleData& example : examples) {
     std::string text = example.command;
     if (text.starts_with("source <(")) text = text.substr(9, text.size() - 10);
@@ -236,7 +222,44 @@ TEST(CommandLineTest, ExamplesParse) {
   }
 }
 
+TEST(CommandLineTest, EachActionHasItsOwnHelpAndOptions) {
+  const auto text = [](const std::vector<std::string>& words) {
+    const auto parsed = ParseCommandLine(words, 80);
+    return parsed && parsed->text ? *parsed->text : "";
+  };
+  const std::string clear = text({"job", "straggler", "clear", "--help"});
+  EXPECT_THAT(clear, StartsWith("Usage: perseus job straggler clear JOB [ID] [OPTIONS]\n"));
+  EXPECT_THAT(clear, testing::Not(HasSubstr("--factor")));
+  EXPECT_THAT(text({"job", "straggler", "set", "-h"}), HasSubstr("--factor"));
+  EXPECT_THAT(text({"job", "list", "-h"}), testing::Not(HasSubstr("--names")));
+  EXPECT_THAT(text({"job", "--help"}), StartsWith("Usage: perseus job ACTION [OPTIONS]\n"));
+  EXPECT_EQ(text({"help"}), text({"--help"}));
+  EXPECT_EQ(text({"help", "plan"}), text({"plan", "--help"}));
+  EXPECT_EQ(text({"help", "job", "straggler"}), text({"job", "straggler", "--help"}));
+  EXPECT_EQ(text({"-V"}), text({"--version"}));
+  EXPECT_NE(text({"-V"}), "");
+}
+
+TEST(CommandLineTest, ReadsActions) {
+  const auto parsed =
+      ParseCommandLine({"job", "straggler", "set", "plan", "--factor", "1.2", "--server", "x"}, 80);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->invocation.command, Command::kJob);
+  EXPECT_EQ(parsed->invocation.job_client.action, "straggler set");
+  EXPECT_EQ(parsed->invocation.job_client.job, "plan");  // Called like a command.
+  EXPECT_EQ(parsed->invocation.job_client.factor, 1.2);
+  EXPECT_EQ(parsed->invocation.job_client.server.server, "x");
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"job"}, {"profile"}, {"job", "straggler"}, {"job", "--json"}, {"job", "--"}}) {
+    EXPECT_THAT(ErrorOf(words), HasSubstr("needs an action")) << words.back();
+  }
+  EXPECT_THAT(ErrorOf({"job", "list", "--factor", "2"}), HasSubstr("unknown option '--factor'"));
+}
+
 TEST(CommandLineTest, SuggestsTheNearestWord) {
+  EXPECT_THAT(ErrorOf({"job", "strangler", "set"}), HasSubstr("'straggler'"));
+  EXPECT_THAT(ErrorOf({"job", "straggler", "sett", "a"}), HasSubstr("'set'"));
+  EXPECT_THAT(ErrorOf({"help", "job", "lisst"}), HasSubstr("'list'"));
   EXPECT_THAT(ErrorOf({"plam"}), HasSubstr("'plan'"));
   EXPECT_THAT(ErrorOf({"plan", "p.csv", "--microbatch", "3"}), HasSubstr("'--microbatches'"));
   EXPECT_THAT(ErrorOf({"plan", "p.csv", "--zzzzzzzzzzz"}), HasSubstr("--help"));
@@ -263,7 +286,6 @@ TEST(CommandLineTest, RefusesWhatItCannotUse) {
       {"emulate", "--straggler"}};
   for (const auto& words : refused) EXPECT_THAT(ErrorOf(words), StartsWith(words[1]));
   EXPECT_THAT(ErrorOf({"plan", "a", "b"}), HasSubstr("'b'"));
-  EXPECT_THAT(ErrorOf({"evaluate", "sosp24", "data", "-o", ""}), StartsWith("--output: "));
   EXPECT_NE(ErrorOf({}), "");
   EXPECT_NE(ErrorOf({"--"}), "");
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/demo_text.h"
+#include "cli/demo/demo_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,15 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/option_data.h"
+#include "cli/framework/option_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/command_line.h"
 #include "cli/run_perseus.h"
@@ -15,12 +17,20 @@
 namespace perseus::cli {
 namespace {
 
+// The program, its commands and their actions.
+std::vector<CommandData> AllOf(const CommandData& command) {
+  std::vector<CommandData> all = {command};
+  for (const CommandData& each : command.commands) {
+    for (CommandData& one : AllOf(each)) all.push_back(std::move(one));
+  }
+  return all;
+}
+
 bool HasTool(const std::string& name) { return RunShell("command -v " + name, "").exit_code == 0; }
 
 TEST(OptionDataTest, HelpFitsItsWidth) {
-  const CommandData root = DescribeCommandLine();
-  for (const CommandData& command : root.commands) {
-    const std::string help = FormatHelp(root, &command, 80);
+  for (const CommandData& command : AllOf(DescribeCommandLine())) {
+    const std::string help = FormatHelp(command, 80);
     const std::string before_examples = help.substr(0, help.find("\nExample"));
     for (std::size_t at = 0; at < before_examples.size();) {
       const std::size_t end = std::min(before_examples.find('\n', at), before_examples.size());
@@ -55,7 +65,8 @@ TEST(OptionDataTest, EveryOptionIsInEveryText) {
   for (const char c : man) {
     if (c != '\\') plain += c;
   }
-  for (const CommandData& command : root.commands) {
+  for (const CommandData& command : AllOf(root)) {
+    EXPECT_NE(plain.find(command.title), std::string::npos) << command.title;
     for (const OptionData& option : command.options) {
       if (option.long_name.empty()) continue;
       EXPECT_FALSE(option.help.empty()) << option.long_name;
@@ -81,8 +92,13 @@ TEST(OptionDataTest, BashReadsItsCompletionAndCompletes) {
   EXPECT_EQ(complete("perseus plan --schedule dual", 3), "dualpipev\n");
   EXPECT_EQ(complete("perseus schedule zb", 2), "zbv-zero-bubble\n");
   EXPECT_EQ(complete("perseus emulate --policy zeus-p", 3), "zeus-per-stage\n");
-  EXPECT_EQ(complete("perseus evaluate so", 2), "sosp24\n");
-  EXPECT_EQ(complete("perseus evaluate sosp24 doc", 3), "docs\n");
+  EXPECT_EQ(complete("perseus emulate -o doc", 3), "docs\n");
+  EXPECT_EQ(complete("perseus job straggler ", 3), "set clear -h --help\n");
+  EXPECT_EQ(complete("perseus job straggler set a --fac", 5), "--factor\n");
+  EXPECT_EQ(complete("perseus job de", 2), "detection delete\n");
+  // A job may be called like a command; its name comes from the program.
+  EXPECT_EQ(complete("echo job show list", 3), "list\n");
+  EXPECT_EQ(complete("echo job point plan 1", 4), "\n");
 }
 
 TEST(OptionDataTest, ZshOffersRepeatedOptionsAgain) {

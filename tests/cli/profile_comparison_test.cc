@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/profile_comparison.h"
+#include "cli/cluster/profile_comparison.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

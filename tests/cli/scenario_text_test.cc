@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/scenario_text.h"
+#include "cli/planning/scenario_text.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/serve_flags.h"
+#include "cli/cluster/serve_flags.h"
 #include "common/temporary_directory.h"
 
 namespace perseus::cli {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/table.h"
+#include "cli/framework/table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/value_parsers.h"
+#include "cli/framework/value_parsers.h"
 
 #include <gtest/gtest.h>
 

@@ -98,7 +98,6 @@ def check_job(random_job: RandomJob, effort: float, optimum_seconds: float = 0.0
         try:
             printed = json.loads(perseus([*arguments, "--json", "-o", folder]))
             plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
-            json.loads((folder / "timeline.json").read_text(encoding="utf-8"))
         except RuntimeError as error:
             # The highest clocks do not meet every time.
             curve = run_frontier(random_job.arguments)

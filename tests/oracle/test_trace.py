@@ -1,12 +1,14 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""timeline.pftrace read with Perfetto's own schema, against timeline.json."""
+"""timeline.pftrace read with Perfetto's own schema, against plan.json."""
 
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -41,13 +43,8 @@ def value_of(annotation: Any) -> Any:
     return getattr(annotation, annotation.WhichOneof("value"))
 
 
-def nanoseconds(microseconds: float) -> int:
-    """Return a time of the JSON form."""
-    return round(microseconds * 1000)
-
-
 class Trace:
-    """The slices, counters and instants of a trace, as the JSON form has them."""
+    """The slices, counters and instants of a trace."""
 
     def __init__(self, content: bytes) -> None:
         trace = schema.Trace()
@@ -121,43 +118,30 @@ class Trace:
             self.instants.append((track.process.pid, name, ns, self._args(event)))
 
 
-def frozen(rows: list[tuple[Any, ...]]) -> Counter[str]:
-    """Return rows in any order, with rounding of the JSON form's digits."""
-    return Counter(json.dumps(row, sort_keys=True) for row in rows)
-
-
 def check(folder: Path) -> Trace:
-    """Compare the two forms of a timeline."""
+    """Read a trace and compare its slices with one another."""
     trace = Trace((folder / "timeline.pftrace").read_bytes())
-    events = json.loads((folder / "timeline.json").read_text(encoding="utf-8"))["traceEvents"]
-    named = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
-    assert trace.processes == named
-    threads = {e["tid"]: e for e in events if e["name"] == "thread_name"}
-    assert trace.threads == {t: (e["pid"], e["args"]["name"]) for t, e in threads.items()}
-    slices = [
-        (e["pid"], e["tid"], nanoseconds(e["ts"]), nanoseconds(e["dur"]), e["name"], e["cat"])
-        for e in events
-        if e["ph"] == "X"
-    ]
-    assert slices
-    assert frozen([s[:6] for s in trace.slices]) == frozen(slices)
-    args = [e["args"] for e in events if e["ph"] == "X"]
-    for mine, theirs in zip((s[6] for s in trace.slices), args, strict=True):
-        assert mine == theirs
-    counters = [
-        (e["pid"], e["name"], nanoseconds(e["ts"]), *next(iter(e["args"].items())))
-        for e in events
-        if e["ph"] == "C"
-    ]
-    assert counters
-    assert [c[:4] for c in trace.counters] == [c[:4] for c in counters]
-    for mine, theirs in zip(trace.counters, counters, strict=True):
-        assert mine[4] == pytest.approx(theirs[4], rel=1e-8)
-    instants = [
-        (e["pid"], e["name"], nanoseconds(e["ts"]), e["args"]) for e in events if e["ph"] == "i"
-    ]
-    assert trace.instants == instants
+    assert trace.slices
+    for pid, tid, _, duration, _, category, args in trace.slices:
+        assert trace.threads[tid][0] == pid
+        assert category == args["type"]
+        assert args["power_w"] * duration * 1e-9 == pytest.approx(args["energy_j"], rel=1e-5)
+    for pid in trace.processes:
+        assert energy_of_counter(trace, pid) > energy_of_slices(trace, pid)
     return trace
+
+
+def energy_of_slices(trace: Trace, pid: int) -> float:
+    """Return the joules of all computations of a process."""
+    return math.fsum(s[6]["energy_j"] for s in trace.slices if s[0] == pid)
+
+
+def energy_of_counter(trace: Trace, pid: int) -> float:
+    """Return the integral of a process's power."""
+    steps = [(c[2], c[4]) for c in trace.counters if c[:2] == (pid, "pipeline power (W)")]
+    assert {c[3] for c in trace.counters if c[1] == "pipeline power (W)"} == {"W"}
+    pairs = itertools.pairwise(steps)
+    return math.fsum(watts * (until - since) * 1e-9 for (since, watts), (until, _) in pairs)
 
 
 JOB = ["--schedule", "1f1b", "--microbatches", "4", "--blocking-power", "60"]
@@ -169,6 +153,17 @@ def test_the_trace_of_a_plan(profile: Path, tmp_path: Path) -> None:
     trace = check(tmp_path / "out")
     assert len(trace.slices) == 2 * 2 * 8
     assert trace.instants == []
+    plan = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
+    planned = [
+        (round(c["start_s"] * 1e9), c["stage"], c["type"], c["microbatch"], c["knob"])
+        for rank in plan["ranks"]
+        for c in rank["computations"]
+    ]
+    keys = ("stage", "type", "microbatch", "clock")
+    drawn = [(s[2], *(s[6][key] for key in keys)) for s in trace.slices if s[0] == 2]
+    assert Counter(drawn) == Counter(planned)
+    assert energy_of_counter(trace, 2) == pytest.approx(plan["energy_j"], rel=1e-6)
+    assert energy_of_counter(trace, 1) == pytest.approx(plan["baseline"]["energy_j"], rel=1e-6)
 
 
 def test_the_trace_of_a_job(profile: Path, tmp_path: Path) -> None:

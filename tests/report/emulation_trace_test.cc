@@ -14,6 +14,7 @@
 #include "emulation_fixture.h"
 #include "perseus/emulation_report.h"
 #include "report/trace_writer.h"
+#include "trace_reader.h"
 
 namespace perseus::report {
 namespace {
@@ -23,7 +24,7 @@ using Json = nlohmann::json;
 class EmulationTraceTest : public ::testing::Test {
  protected:
   const EmulatedSample made_ = MakeEmulatedSample(9, 50);
-  const Json events_ = Json::parse(FormatEmulationTimelineJson(made_.Bare())).at("traceEvents");
+  const Json events_ = ReadTrace(FormatEmulationTimelineTrace(made_.Bare()));
 };
 
 TEST_F(EmulationTraceTest, APipelineIsAProcessAndARankAThread) {
@@ -105,24 +106,21 @@ TEST(TraceWriterTest, PowerOfManyRanksTakesTimeByComputation) {
     starts.push_back(2 * rank);
     ends.push_back(2 * rank + 3);  // Two at a time.
   }
-  JsonTraceWriter out;
+  TraceWriter out;
   out.PipelinePower(1, pipeline, starts, ends, std::vector<double>(kRanks, 4), ends.back());
-  const std::string text = out.Finish();
-  const auto count = [&text](const std::string& event) {
-    int found = 0;
-    for (std::size_t i = 0; (i = text.find(event, i)) != std::string::npos; ++i) ++found;
-    return found;
-  };
-  EXPECT_EQ(count("{\"W\":200003.0}"), kRanks);      // One computes, the others wait.
-  EXPECT_EQ(count("{\"W\":200006.0}"), kRanks - 1);  // Two do.
-  EXPECT_EQ(count("{\"W\":0.0}"), 1);
+  std::map<double, int> steps;
+  for (const Json& event : ReadTrace(out.bytes())) {
+    if (event.at("ph") == "C") ++steps[event.at("args").at("W").get<double>()];
+  }
+  EXPECT_EQ(steps, (std::map<double, int>{{200'003, kRanks},      // One computes, others wait.
+                                          {200'006, kRanks - 1},  // Two do.
+                                          {0, 1}}));
 }
 
-TEST(EmulationTraceOfNothingTest, IsValid) {
+TEST(EmulationTraceOfNothingTest, IsEmpty) {
   EmulatedSample made = MakeEmulatedSample(1, 1);
   made.emulation.timeline = {};
-  const Json trace = Json::parse(FormatEmulationTimelineJson(made.Bare()));
-  EXPECT_TRUE(trace.at("traceEvents").empty());
+  EXPECT_EQ(FormatEmulationTimelineTrace(made.Bare()), "");
 }
 
 }  // namespace

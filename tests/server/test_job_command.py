@@ -50,6 +50,16 @@ def test_deletion_asks_on_a_terminal(server: Server) -> None:
     assert "is deleted" in delete("y\n")
 
 
+def test_a_watcher_whose_reader_left_ends(server: Server) -> None:
+    """Although nothing happens that it could write."""
+    watcher = subprocess.Popen(
+        [str(BINARY), "job", "watch", "--server", server.url], stdout=subprocess.PIPE
+    )
+    assert watcher.stdout is not None
+    watcher.stdout.close()
+    assert watcher.wait(timeout=30) == 0
+
+
 def test_a_watcher_learns_that_the_server_is_gone(tmp_path: Path) -> None:
     """A server that is stopped sends no end of its stream; one that is killed does."""
     server = Server(BINARY, tmp_path / "jobs.db")
@@ -116,6 +126,11 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
     register_all(server, f"/api/v1/jobs/{job['id']}")
     server.call("GET", f"/api/v1/jobs/{job['id']}/plan?rank=0&wait=30")
     assert "llama" in job_command(server, "list")
+    server.call("POST", "/api/v1/jobs", {"name": "$(id)", "client_key": "odd", "job": SETTINGS})
+    names = job_command(server, "list", "--names").split()
+    assert {"llama", "key-7", "odd", job["id"]} <= {*names}
+    assert "$(id)" not in names, "a shell would run it"
+    job_command(server, "delete", "odd", "--yes")
     assert "1.2x" in job_command(server, "point", "llama", "1.2x")
     slow = ("--pipeline", "1", "--factor", "1.3", "--expires", "1h")
     assert "Straggler 1" in job_command(server, "straggler", "set", "llama", *slow)

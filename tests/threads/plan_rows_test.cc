@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/plan_rows.h"
+#include "cli/planning/plan_rows.h"
 
 #include <gtest/gtest.h>
 

@@ -45,6 +45,23 @@ class SignalHold {
   sigset_t before_{};
 };
 
+// While it lives, this thread takes no signal, nor do threads that it starts, ever: they inherit
+// that. Signals are for the threads that the program had.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
 }  // namespace perseus
 
 #endif  // PERSEUS_COMMON_SIGNAL_HOLD_H_

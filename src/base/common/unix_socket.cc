@@ -31,23 +31,28 @@ std::vector<gid_t> GroupsOfPeer(int socket) {
 
 }  // namespace
 
+tl::expected<sockaddr_un, int> UnixAddressOf(std::string_view path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty()) return tl::unexpected(EINVAL);
+  if (path.size() >= sizeof(address.sun_path)) return tl::unexpected(ENAMETOOLONG);
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
 tl::expected<FileDescriptor, int> ConnectUnixSocket(const std::string& path,
                                                     std::chrono::nanoseconds patience,
                                                     SocketMode mode) {
   using Clock = std::chrono::steady_clock;
   constexpr int kPauseMilliseconds = 5;
   const Clock::time_point deadline = Clock::now() + patience;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty()) return tl::unexpected(EINVAL);
-  if (path.size() >= sizeof(address.sun_path)) return tl::unexpected(ENAMETOOLONG);
-  std::memcpy(address.sun_path, path.data(), path.size());
+  const auto address = UnixAddressOf(path);
+  if (!address) return tl::unexpected(address.error());
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) return tl::unexpected(errno);
   // A Unix socket connects at once, or the queue is full (EAGAIN), and nothing tells
   // when it no longer is.
-  while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
-         0) {
+  while (::connect(socket.get(), AsAddress(*address), sizeof(*address)) != 0) {
     if (errno == EINTR) continue;
     if (errno != EAGAIN || Clock::now() >= deadline) return tl::unexpected(errno);
     ::poll(nullptr, 0, kPauseMilliseconds);

@@ -4,11 +4,14 @@
 #ifndef PERSEUS_COMMON_UNIX_SOCKET_H_
 #define PERSEUS_COMMON_UNIX_SOCKET_H_
 
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
@@ -20,9 +23,14 @@ namespace perseus {
 
 enum class SocketMode : std::uint8_t { kBlocking, kNonBlocking };
 
+// The address of a path. ENAMETOOLONG, EINVAL: it is too long for a socket, or empty.
+tl::expected<sockaddr_un, int> UnixAddressOf(std::string_view path);
+inline const sockaddr* AsAddress(const sockaddr_un& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
 // Connects. If the listener's queue is full, tries again for `patience` and then returns EAGAIN; a
-// blocking connect() would wait for ever. ENAMETOOLONG, EINVAL: `path` is too long for a socket, or
-// empty.
+// blocking connect() would wait for ever. ENAMETOOLONG, EINVAL: as above.
 tl::expected<FileDescriptor, int> ConnectUnixSocket(const std::string& path,
                                                     std::chrono::nanoseconds patience,
                                                     SocketMode mode);

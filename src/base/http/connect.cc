@@ -10,16 +10,15 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/mutex.h"
+#include "common/unix_socket.h"
 #include "http/worker_pool.h"
 
 namespace perseus::http {
@@ -116,17 +115,12 @@ Result<int> FinishConnect(int socket, int started, Deadline deadline, const Canc
 
 Result<FileDescriptor> ConnectUnix(const Endpoint& endpoint, Deadline deadline,
                                    const CancelSignal& cancel) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (endpoint.unix_path.size() >= sizeof(address.sun_path)) {
-    return Unreachable(endpoint, SystemMessage(ENAMETOOLONG));
-  }
-  std::memcpy(address.sun_path, endpoint.unix_path.c_str(), endpoint.unix_path.size() + 1);
+  const auto address = UnixAddressOf(endpoint.unix_path);
+  if (!address) return Unreachable(endpoint, SystemMessage(address.error()));
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) return Unreachable(endpoint, SystemMessage(errno));
   for (;;) {
-    const int started =
-        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+    const int started = ::connect(socket.get(), AsAddress(*address), sizeof(*address));
     // The server's queue is full, and nothing tells when it no longer is.
     if (started != 0 && errno == EAGAIN) {
       const Deadline soon = std::min(deadline, DeadlineIn(0.01));

@@ -3,19 +3,15 @@
 
 #include "http/worker_pool.h"
 
-#include <csignal>
 #include <utility>
+
+#include "common/signal_hold.h"
 
 namespace perseus::http {
 
 std::thread QuietThread(std::function<void()> run) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(run));  // Inherits the mask.
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+  const SignalsBlocked blocked;
+  return std::thread(std::move(run));
 }
 
 WorkerPool::WorkerPool(int threads) {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "demo/child_process.h"
+#include "cli/demo/child_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <ctime>
 
+#include "common/monotonic_clock.h"
 #include "perseus/file.h"
 
 namespace perseus::demo {
@@ -24,11 +25,7 @@ namespace {
 constexpr std::size_t kMaxLogBytes = std::size_t{64} << 20;
 constexpr long kStopLookNs = 10'000'000;
 
-double NowSeconds() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
+double NowSeconds() { return 1e-9 * static_cast<double>(MonotonicNs()); }
 
 // In the child, between fork and exec: async-signal-safe calls only.
 [[noreturn]] void Become(char* const* arguments, int output, int log, pid_t parent) {

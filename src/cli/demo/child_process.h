@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_DEMO_CHILD_PROCESS_H_
-#define PERSEUS_DEMO_CHILD_PROCESS_H_
+#ifndef PERSEUS_CLI_DEMO_CHILD_PROCESS_H_
+#define PERSEUS_CLI_DEMO_CHILD_PROCESS_H_
 
 #include <sys/types.h>
 
@@ -58,4 +58,4 @@ class ChildProcess {
 
 }  // namespace perseus::demo
 
-#endif  // PERSEUS_DEMO_CHILD_PROCESS_H_
+#endif  // PERSEUS_CLI_DEMO_CHILD_PROCESS_H_

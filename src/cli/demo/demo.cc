@@ -1,19 +1,16 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "demo/demo.h"
+#include "cli/demo/demo.h"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -21,11 +18,11 @@
 #include <system_error>
 #include <utility>
 
-#include "common/file_descriptor.h"
+#include "cli/demo/child_process.h"
+#include "cli/demo/files.h"
+#include "cli/demo/trainer.h"
 #include "common/json_text.h"
-#include "demo/child_process.h"
-#include "demo/files.h"
-#include "demo/trainer.h"
+#include "common/unix_socket.h"
 #include "device/simulated_gpu.h"
 #include "http/client.h"
 #include "http/target.h"
@@ -120,12 +117,7 @@ std::string JobJson(const std::string& profile, const DemoSpec& spec) {
 }
 
 bool AnswersAt(const std::string& socket) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (socket.size() >= sizeof(address.sun_path)) return false;
-  std::memcpy(address.sun_path, socket.data(), socket.size());
-  const FileDescriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  return ConnectUnixSocket(socket, std::chrono::nanoseconds(0), SocketMode::kBlocking).has_value();
 }
 
 void Look() {

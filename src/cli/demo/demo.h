@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "demo/shared_memory.h"
+#include "cli/demo/shared_memory.h"
 #include "perseus/client.h"
 #include "perseus/result.h"
 

@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_DEMO_FILES_H_
-#define PERSEUS_DEMO_FILES_H_
+#ifndef PERSEUS_CLI_DEMO_FILES_H_
+#define PERSEUS_CLI_DEMO_FILES_H_
 
 #include <string>
 
@@ -27,4 +27,4 @@ struct DemoFiles {
 
 }  // namespace perseus::demo
 
-#endif  // PERSEUS_DEMO_FILES_H_
+#endif  // PERSEUS_CLI_DEMO_FILES_H_

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "demo/shared_memory.h"
+#include "cli/demo/shared_memory.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>

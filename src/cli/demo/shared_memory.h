@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_DEMO_SHARED_MEMORY_H_
-#define PERSEUS_DEMO_SHARED_MEMORY_H_
+#ifndef PERSEUS_CLI_DEMO_SHARED_MEMORY_H_
+#define PERSEUS_CLI_DEMO_SHARED_MEMORY_H_
 
 #include <array>
 #include <atomic>
@@ -96,4 +96,4 @@ void Raise(std::atomic<std::uint32_t>* word);  // One more, and wakes who waits.
 
 }  // namespace perseus::demo
 
-#endif  // PERSEUS_DEMO_SHARED_MEMORY_H_
+#endif  // PERSEUS_CLI_DEMO_SHARED_MEMORY_H_

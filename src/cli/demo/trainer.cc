@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "demo/trainer.h"
+#include "cli/demo/trainer.h"
 
 #include <fmt/format.h>
 
@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "demo/files.h"
-#include "demo/shared_memory.h"
+#include "cli/demo/files.h"
+#include "cli/demo/shared_memory.h"
 #include "device/simulated_gpu.h"
 #include "perseus/client.h"
 #include "perseus/file.h"

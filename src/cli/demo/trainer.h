@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_DEMO_TRAINER_H_
-#define PERSEUS_DEMO_TRAINER_H_
+#ifndef PERSEUS_CLI_DEMO_TRAINER_H_
+#define PERSEUS_CLI_DEMO_TRAINER_H_
 
 #include <string>
 
@@ -21,4 +21,4 @@ Result<void> RunTrainer(const std::string& folder, int rank);
 
 }  // namespace perseus::demo
 
-#endif  // PERSEUS_DEMO_TRAINER_H_
+#endif  // PERSEUS_CLI_DEMO_TRAINER_H_

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "perseus/emulation_report.h"
-#include "report/proto_trace.h"
 #include "report/text.h"
 #include "report/trace_writer.h"
 
@@ -54,24 +53,15 @@ void WritePipeline(const EmulationReportInput& input, const EmulatedPipeline& ra
   }
 }
 
-std::string WriteEmulatedTimelines(const EmulationReportInput& input, report::TraceWriter* out) {
-  int pid = 0;
-  for (const EmulatedPipeline& ran : input.emulation->timeline.pipelines) {
-    WritePipeline(input, ran, ++pid, out);
-  }
-  return out->Finish();
-}
-
 }  // namespace
 
-std::string FormatEmulationTimelineJson(const EmulationReportInput& input) {
-  report::JsonTraceWriter out;
-  return WriteEmulatedTimelines(input, &out);
-}
-
 std::string FormatEmulationTimelineTrace(const EmulationReportInput& input) {
-  report::ProtoTraceWriter out;
-  return WriteEmulatedTimelines(input, &out);
+  report::TraceWriter out;
+  int pid = 0;
+  for (const EmulatedPipeline& ran : input.emulation->timeline.pipelines) {
+    WritePipeline(input, ran, ++pid, &out);
+  }
+  return out.bytes();
 }
 
 }  // namespace perseus

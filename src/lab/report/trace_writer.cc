@@ -10,8 +10,6 @@
 #include <map>
 #include <utility>
 
-#include "common/json_text.h"
-#include "report/text.h"
 #include "report/timeline.h"
 
 namespace perseus::report {
@@ -22,9 +20,6 @@ using Json = nlohmann::ordered_json;
 // Perfetto takes thread ids as unique in a trace, shows a thread whose id is
 // its process's first, and treats id 0 as the idle task: keep clear of all.
 constexpr int kFirstThreadId = 16;
-
-// A whole number of nanoseconds in the format's microseconds.
-double Microseconds(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
 // A sum of which one term changes at a time: log n additions each, and no
 // rounding that gathers over the changes.
@@ -48,13 +43,57 @@ class ChangingSum {
   std::vector<double> sums_;
 };
 
-}  // namespace
+// Field numbers of protos/perfetto/trace in github.com/google/perfetto; a test
+// reads traces with Perfetto's own schema.
+namespace trace {
+constexpr int kPacket = 1;
+}
+namespace packet {
+constexpr int kTimestamp = 8, kSequence = 10, kTrackEvent = 11, kInternedData = 12,
+              kSequenceFlags = 13, kTrackDescriptor = 60;
+constexpr std::uint64_t kStateCleared = 1, kNeedsState = 2;
+}  // namespace packet
+namespace track {
+constexpr int kUuid = 1, kName = 2, kProcess = 3, kThread = 4, kParent = 5, kCounter = 8;
+}
+namespace process {
+constexpr int kPid = 1, kName = 6;
+}
+namespace thread {
+constexpr int kPid = 1, kTid = 2, kName = 5;
+}
+namespace counter {
+constexpr int kUnitName = 6;
+}
+namespace event {
+constexpr int kCategoryIds = 3, kDebugAnnotations = 4, kType = 9, kNameId = 10, kTrack = 11,
+              kDoubleCounterValue = 44;
+constexpr std::uint64_t kBegin = 1, kEnd = 2, kInstant = 3, kCount = 4;
+}  // namespace event
+namespace annotation {
+constexpr int kNameId = 1, kBool = 2, kInt = 4, kDouble = 5, kString = 6;
+}
+namespace interned {
+constexpr int kCategories = 1, kEventNames = 2, kAnnotationNames = 3;
+constexpr int kId = 1, kText = 2;
+}  // namespace interned
 
-int TraceThreadId(int pid, int rank, int num_ranks) {
+// Tracks of processes, threads and counters have ids apart.
+constexpr std::uint64_t kThreads = std::uint64_t{1} << 32;
+constexpr std::uint64_t kCounters = std::uint64_t{2} << 32;
+
+ProtoMessage EventOn(std::uint64_t track_id, std::uint64_t type) {
+  ProtoMessage made;
+  made.Whole(event::kType, type);
+  made.Whole(event::kTrack, track_id);
+  return made;
+}
+
+int ThreadId(int pid, int rank, int num_ranks) {
   return kFirstThreadId + (pid - 1) * num_ranks + rank;
 }
 
-std::vector<std::string> TraceRankNames(const PipelineDag& dag) {
+std::vector<std::string> RankNames(const PipelineDag& dag) {
   std::vector<std::string> names;
   for (const std::vector<int>& stages : StagesOfRanks(dag)) {
     names.push_back(fmt::format("rank {} (stage {})", names.size(), fmt::join(stages, ", ")));
@@ -62,48 +101,123 @@ std::vector<std::string> TraceRankNames(const PipelineDag& dag) {
   return names;
 }
 
-std::string_view TraceCategory(const Computation& computation) {
+std::string_view Category(const Computation& computation) {
   return computation.fused ? "fused" : ComputationTypeName(computation.action.type);
 }
 
-void JsonTraceWriter::Emit(const Json& event) {
-  if (!empty_) text_ += ",\n";
-  empty_ = false;
-  text_ += FormatCompact(event);
-}
+}  // namespace
 
-void JsonTraceWriter::Metadata(std::string_view kind, int pid, int tid, const Json& args) {
-  Emit({{"name", kind}, {"ph", "M"}, {"pid", pid}, {"tid", tid}, {"args", args}});
-}
-
-void JsonTraceWriter::Process(int pid, std::string_view name, const PipelineDag& dag) {
-  Metadata("process_name", pid, 0, {{"name", name}});
-  Metadata("process_sort_index", pid, 0, {{"sort_index", pid}});
-  const std::vector<std::string> names = TraceRankNames(dag);
+void TraceWriter::Process(int pid, std::string_view name, const PipelineDag& dag) {
+  ProtoMessage descriptor, what;
+  what.Signed(process::kPid, pid);
+  what.Text(process::kName, name);
+  descriptor.Whole(track::kUuid, static_cast<std::uint64_t>(pid));
+  descriptor.Message(track::kProcess, what);
+  AddTrack(descriptor);
+  const std::vector<std::string> names = RankNames(dag);
   for (int rank = 0; rank < dag.num_ranks; ++rank) {
-    const int tid = TraceThreadId(pid, rank, dag.num_ranks);
-    Metadata("thread_name", pid, tid, {{"name", names[rank]}});
-    Metadata("thread_sort_index", pid, tid, {{"sort_index", rank}});
+    const int tid = ThreadId(pid, rank, dag.num_ranks);
+    ProtoMessage lane, rank_lane;
+    rank_lane.Signed(thread::kPid, pid);
+    rank_lane.Signed(thread::kTid, tid);
+    rank_lane.Text(thread::kName, names[rank]);
+    lane.Whole(track::kUuid, kThreads + static_cast<std::uint64_t>(tid));
+    lane.Whole(track::kParent, static_cast<std::uint64_t>(pid));
+    lane.Message(track::kThread, rank_lane);
+    AddTrack(lane);
   }
 }
 
-void JsonTraceWriter::Counter(int pid, const std::string& name, std::int64_t ns,
-                              std::string_view series, double value) {
-  Emit({{"name", name},
-        {"ph", "C"},
-        {"pid", pid},
-        {"ts", Microseconds(ns)},
-        {"args", {{series, RoundSignificant(value, 9)}}}});
+void TraceWriter::Slice(int pid, const PipelineDag& dag, int computation, std::int64_t start_ns,
+                        std::int64_t end_ns, const Json& args) {
+  const Computation& what = dag.computations[computation];
+  const std::uint64_t lane =
+      kThreads + static_cast<std::uint64_t>(ThreadId(pid, what.rank, dag.num_ranks));
+  ProtoMessage begin = EventOn(lane, event::kBegin);
+  begin.Whole(event::kNameId,
+              NumberOf(ComputationLabel(what), interned::kEventNames, &event_names_));
+  begin.Whole(event::kCategoryIds, NumberOf(Category(what), interned::kCategories, &categories_));
+  AddArgs(args, &begin);
+  AddEvent(start_ns, begin);
+  AddEvent(end_ns, EventOn(lane, event::kEnd));
 }
 
-void JsonTraceWriter::Instant(int pid, std::string_view name, std::int64_t ns, const Json& args) {
-  Emit({{"name", name},
-        {"ph", "i"},
-        {"s", "p"},
-        {"pid", pid},
-        {"tid", 0},
-        {"ts", Microseconds(ns)},
-        {"args", args}});
+void TraceWriter::Counter(int pid, const std::string& name, std::int64_t ns,
+                          std::string_view series, double value) {
+  const auto [found, is_new] = counters_.try_emplace({pid, name}, kCounters + counters_.size());
+  if (is_new) {
+    ProtoMessage descriptor, what;
+    what.Text(counter::kUnitName, series);
+    descriptor.Whole(track::kUuid, found->second);
+    descriptor.Text(track::kName, name);
+    descriptor.Whole(track::kParent, static_cast<std::uint64_t>(pid));
+    descriptor.Message(track::kCounter, what);
+    AddTrack(descriptor);
+  }
+  ProtoMessage count = EventOn(found->second, event::kCount);
+  count.Double(event::kDoubleCounterValue, value);
+  AddEvent(ns, count);
+}
+
+void TraceWriter::Instant(int pid, std::string_view name, std::int64_t ns, const Json& args) {
+  ProtoMessage mark = EventOn(static_cast<std::uint64_t>(pid), event::kInstant);
+  mark.Whole(event::kNameId, NumberOf(name, interned::kEventNames, &event_names_));
+  AddArgs(args, &mark);
+  AddEvent(ns, mark);
+}
+
+std::uint64_t TraceWriter::NumberOf(std::string_view name, int interned_field, Names* names) {
+  const auto found = names->find(name);
+  if (found != names->end()) return found->second;
+  const std::uint64_t number = names->size() + 1;
+  names->emplace(name, number);
+  ProtoMessage entry;
+  entry.Whole(interned::kId, number);
+  entry.Text(interned::kText, name);
+  new_names_.Message(interned_field, entry);
+  return number;
+}
+
+void TraceWriter::AddArgs(const Json& args, ProtoMessage* event) {
+  for (const auto& [name, value] : args.items()) {
+    ProtoMessage arg;
+    arg.Whole(annotation::kNameId, NumberOf(name, interned::kAnnotationNames, &arg_names_));
+    if (value.is_boolean()) {
+      arg.Whole(annotation::kBool, value.get<bool>() ? 1 : 0);
+    } else if (value.is_number_integer()) {
+      arg.Signed(annotation::kInt, value.get<std::int64_t>());
+    } else if (value.is_number()) {
+      arg.Double(annotation::kDouble, value.get<double>());
+    } else {
+      arg.Text(annotation::kString, value.is_string() ? value.get<std::string>() : value.dump());
+    }
+    event->Message(event::kDebugAnnotations, arg);
+  }
+}
+
+void TraceWriter::AddTrack(const ProtoMessage& track) {
+  ProtoMessage made;
+  made.Message(packet::kTrackDescriptor, track);
+  AddPacket(std::move(made));
+}
+
+void TraceWriter::AddEvent(std::int64_t ns, const ProtoMessage& event) {
+  ProtoMessage made;
+  made.Whole(packet::kTimestamp, static_cast<std::uint64_t>(ns));
+  made.Message(packet::kTrackEvent, event);
+  if (!new_names_.bytes().empty()) {
+    made.Message(packet::kInternedData, new_names_);
+    new_names_ = {};
+  }
+  AddPacket(std::move(made));
+}
+
+void TraceWriter::AddPacket(ProtoMessage packet) {
+  constexpr std::uint64_t kOnlySequence = 1;
+  packet.Whole(packet::kSequence, kOnlySequence);
+  packet.Whole(packet::kSequenceFlags,
+               trace_.bytes().empty() ? packet::kStateCleared : packet::kNeedsState);
+  trace_.Message(trace::kPacket, packet);
 }
 
 void TraceWriter::PipelinePower(int pid, const CostedPipeline& pipeline,
@@ -135,24 +249,6 @@ void TraceWriter::PipelinePower(int pid, const CostedPipeline& pipeline,
     Counter(pid, "pipeline power (W)", ns, "W", power.total());
   }
   Counter(pid, "pipeline power (W)", iteration_ns, "W", 0);
-}
-
-void JsonTraceWriter::Slice(int pid, const PipelineDag& dag, int computation, std::int64_t start_ns,
-                            std::int64_t end_ns, const Json& args) {
-  const Computation& what = dag.computations[computation];
-  Emit({{"name", ComputationLabel(what)},
-        {"cat", TraceCategory(what)},
-        {"ph", "X"},
-        {"ts", Microseconds(start_ns)},
-        {"dur", Microseconds(end_ns - start_ns)},
-        {"pid", pid},
-        {"tid", TraceThreadId(pid, what.rank, dag.num_ranks)},
-        {"args", args}});
-}
-
-std::string JsonTraceWriter::Finish() {
-  text_ += "\n]}\n";
-  return std::move(text_);
 }
 
 Json ComputationArgs(const CostedPipeline& pipeline, int computation, int knob) {

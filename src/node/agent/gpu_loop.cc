@@ -4,10 +4,10 @@
 #include "agent/gpu_loop.h"
 
 #include <algorithm>
-#include <ctime>
 #include <iterator>
 
 #include "agent/fights.h"
+#include "common/monotonic_clock.h"
 
 namespace perseus::agent {
 namespace {
@@ -24,12 +24,6 @@ int NearestClock(const std::vector<int>& ascending, int mhz) {
   if (above == ascending.end()) return ascending.back();
   const int below = *std::prev(above);
   return mhz - below < *above - mhz ? below : *above;
-}
-
-std::int64_t MonotonicNanoseconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
 }
 
 std::int64_t Microseconds(std::chrono::steady_clock::duration duration) {
@@ -277,7 +271,7 @@ void GpuLoop::DoReadEnergy() {
   std::int64_t at_ns = 0;
   const Result<double> joules = CallDriver([&] {
     Result<double> read = gpu_->EnergyJoules();
-    at_ns = MonotonicNanoseconds();
+    at_ns = MonotonicNs();
     return read;
   });
   for (const Ticket& ticket : tickets) {

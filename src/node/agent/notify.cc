@@ -4,15 +4,14 @@
 #include "agent/notify.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 
 #include "common/file_descriptor.h"
 #include "common/numbers.h"
+#include "common/unix_socket.h"
 
 namespace perseus::agent {
 
@@ -29,16 +28,14 @@ ServiceNotifier ServiceNotifier::FromEnvironment() {
 }
 
 void ServiceNotifier::Tell(std::string_view state) const {
-  sockaddr_un address{};
-  if (socket_.empty() || socket_.size() >= sizeof(address.sun_path)) return;
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, socket_.data(), socket_.size());
-  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // Abstract.
+  auto address = UnixAddressOf(socket_);
+  if (!address) return;
+  if (address->sun_path[0] == '@') address->sun_path[0] = '\0';  // Abstract.
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
   const FileDescriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return;
   ::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
-           reinterpret_cast<const sockaddr*>(&address), size);
+           AsAddress(*address), size);
 }
 
 }  // namespace perseus::agent

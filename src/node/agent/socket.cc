@@ -6,11 +6,9 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "agent/safe_place.h"
@@ -20,24 +18,16 @@ namespace perseus::agent {
 namespace {
 
 Result<sockaddr_un> AddressOf(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    return InvalidInput(
-        fmt::format("'{}': the path of a Unix socket has 1 to {} bytes; choose "
-                    "another one (--socket PATH)",
-                    path, sizeof(address.sun_path) - 1));
-  }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return address;
+  const auto address = UnixAddressOf(path);
+  if (address) return *address;
+  return InvalidInput(
+      fmt::format("'{}': the path of a Unix socket has 1 to {} bytes; choose "
+                  "another one (--socket PATH)",
+                  path, sizeof(address->sun_path) - 1));
 }
 
 tl::unexpected<Error> Fault(const std::string& path, const std::string& what) {
   return MakeError(ErrorCode::kIo, fmt::format("{}: {}", path, what));
-}
-
-const sockaddr* AsAddress(const sockaddr_un& address) {
-  return reinterpret_cast<const sockaddr*>(&address);
 }
 
 FileDescriptor NewSocket(int flags) {

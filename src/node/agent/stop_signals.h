@@ -4,6 +4,7 @@
 #ifndef PERSEUS_AGENT_STOP_SIGNALS_H_
 #define PERSEUS_AGENT_STOP_SIGNALS_H_
 
+#include <poll.h>
 #include <sys/signalfd.h>
 
 #include <csignal>
@@ -40,6 +41,10 @@ class StopSignals {
   }
 
   int descriptor() const { return descriptor_.get(); }
+  bool Came() const {
+    pollfd came = {descriptor_.get(), POLLIN, 0};
+    return ::poll(&came, 1, 0) == 1;
+  }
 
  private:
   sigset_t before_{};

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "common/file_descriptor.h"
+#include "common/monotonic_clock.h"
 #include "common/nearest_name.h"
 #include "perseus/file.h"
 
@@ -44,12 +45,6 @@ std::size_t GpusAt(std::size_t count) {
   return (ConfigsAt() + count * sizeof(SimulatedGpuConfig) + 63) / 64 * 64;
 }
 std::size_t FileBytes(std::size_t count) { return GpusAt(count) + count * sizeof(SharedGpu); }
-
-std::int64_t MonotonicNanoseconds() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kNanoseconds + now.tv_nsec;
-}
 
 timespec ToTimespec(std::int64_t nanoseconds) {
   return {nanoseconds / kNanoseconds, nanoseconds % kNanoseconds};
@@ -86,7 +81,7 @@ std::string FirstBytes(const SimulatedConfig& config) {
   header.file_bytes = bytes.size();
   header.boot_id = BootId();
   header.time_scale = config.time_scale;
-  header.origin_ns = MonotonicNanoseconds();
+  header.origin_ns = MonotonicNs();
   header.config_hash = ConfigHash(bytes.data(), count);
   std::memcpy(bytes.data(), &header, sizeof(header));
   return bytes;
@@ -222,7 +217,7 @@ SharedGpu& SimulatedFile::shared(int gpu) const {
 }
 
 double SimulatedFile::NowSeconds() const {
-  const std::int64_t passed = MonotonicNanoseconds() - header().origin_ns;
+  const std::int64_t passed = MonotonicNs() - header().origin_ns;
   return static_cast<double>(passed) * 1e-9 * header().time_scale;
 }
 
@@ -267,11 +262,11 @@ namespace {
 int LockWithPatience(pthread_mutex_t* mutex) {
   constexpr int kQuickTries = 20;
   constexpr timespec kPause = {0, 50'000};
-  const std::int64_t start = MonotonicNanoseconds();
+  const std::int64_t start = MonotonicNs();
   for (int tries = 0;; ++tries) {
     const int error = pthread_mutex_trylock(mutex);
     if (error != EBUSY) return error;
-    if (MonotonicNanoseconds() - start > kMutexSeconds * kNanoseconds) return ETIMEDOUT;
+    if (MonotonicNs() - start > kMutexSeconds * kNanoseconds) return ETIMEDOUT;
     if (tries < kQuickTries) {
       sched_yield();
     } else {

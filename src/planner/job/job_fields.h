@@ -17,7 +17,7 @@
 #include "perseus/job_file.h"
 #include "perseus/result.h"
 
-// The one list of a job's fields. The reader of job files, the flags (cli/options_job.cc) and the
+// The one list of a job's fields. The reader of job files, the flags (src/cli/planning) and the
 // merge of flags over a file use it.
 namespace perseus::job {
 

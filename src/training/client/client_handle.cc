@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <utility>
 
 #include "client/clock_thread.h"
 #include "client/plan_poller.h"
 #include "client/reporter.h"
+#include "common/signal_hold.h"
 
 namespace {
 
@@ -33,22 +33,6 @@ Result<std::shared_ptr<perseus::http::Client>> MakeHttp(const ClientSettings& se
   return std::make_shared<perseus::http::Client>(std::move(*client));
 }
 
-// Signals are for the trainer's own threads: new threads inherit the mask.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_ = {};
-};
-
 }  // namespace
 
 perseus_client::perseus_client(std::shared_ptr<SharedState> shared)
@@ -65,8 +49,8 @@ perseus_client::Thread perseus_client::Start(const char* name, std::function<voi
 
 void perseus_client::Finish(Thread* thread, std::int64_t deadline_ns) {
   if (!thread->thread.joinable()) return;
-  const auto left = std::chrono::nanoseconds(
-      std::max<std::int64_t>(0, deadline_ns - perseus::client::MonotonicNs()));
+  const auto left =
+      std::chrono::nanoseconds(std::max<std::int64_t>(0, deadline_ns - perseus::MonotonicNs()));
   if (thread->finished.wait_for(left) == std::future_status::ready) {
     thread->thread.join();
   } else {
@@ -92,7 +76,7 @@ Result<std::unique_ptr<perseus_client>> perseus_client::Open(ClientSettings sett
   std::unique_ptr<perseus_client> client(new perseus_client(state));
   client->poll_http_ = poll_http;
   client->report_http_ = report_http;
-  const SignalsBlocked blocked;
+  const perseus::SignalsBlocked blocked;
   client->clock_ =
       Start("perseus-clock", [state] { perseus::client::ClockThread(state.get()).Run(); });
   if (poll_http) {
@@ -109,15 +93,14 @@ Result<std::unique_ptr<perseus_client>> perseus_client::Open(ClientSettings sett
 void perseus_client::Stop() {
   std::uint32_t expected = perseus::client::kPageAlive;
   if (!page->alive.compare_exchange_strong(expected, perseus::client::kPageStopped)) return;
-  const std::int64_t begin_ns = perseus::client::MonotonicNs();
+  const std::int64_t begin_ns = perseus::MonotonicNs();
   const std::int64_t deadline_ns =
       begin_ns + static_cast<std::int64_t>(state->settings().close_timeout_seconds * 1e9);
   state->StopClock();
   Finish(&clock_, deadline_ns);
   state->Stop();
   if (poll_http_) poll_http_->Cancel();
-  const std::int64_t leave_ns =
-      std::max(deadline_ns, perseus::client::MonotonicNs() + kLeastLeaveNs);
+  const std::int64_t leave_ns = std::max(deadline_ns, perseus::MonotonicNs() + kLeastLeaveNs);
   Finish(&poller_, leave_ns);
   Finish(&reporter_, leave_ns);
   if (report_http_) report_http_->Cancel();

@@ -5,24 +5,18 @@
 #define PERSEUS_CLIENT_TICKS_H_
 
 #include <cstdint>
-#include <ctime>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <x86intrin.h>
 #endif
 
+#include "common/monotonic_clock.h"
+
 namespace perseus::client {
 
 inline constexpr std::int64_t kMillisecondNs = 1'000'000;
 inline constexpr std::int64_t kSecondNs = 1'000'000'000;
-
-// CLOCK_MONOTONIC in nanoseconds.
-inline std::int64_t MonotonicNs() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 // A time counter that the hot path can read without a system call. It is the processor's counter
 // if that has the same rate on all cores, else the vDSO's clock. (clock_gettime may be a system

@@ -1,0 +1,390 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/cluster/job_client_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cli/cluster/json_values.h"
+#include "cli/framework/table.h"
+#include "common/printable.h"
+#include "job/job_fields.h"
+
+namespace perseus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string SecondsOf(const Json& object, const char* key) {
+  const auto number = NumberOf(object, key);
+  return number ? FormatSeconds(*number) : "";
+}
+
+std::string SavingOf(const Json& plan) {
+  const auto percent = NumberOf(plan, "saving_percent");
+  return percent ? FormatPercent(*percent, 2) : "";
+}
+
+// Of all pipelines together; a server of before says the plan's alone.
+const Json& WholeJobOf(const Json& plan) {
+  const Json& whole = ObjectOf(plan, "whole_job");
+  return whole.empty() ? plan : whole;
+}
+
+std::string CountText(const Json& value) {
+  return value.is_array() ? std::to_string(value.size()) : Printable(value.dump());
+}
+
+// Percent with its interval; `sign` -1: what is saved is shown as less.
+std::string EstimateText(const Json& estimate, int sign) {
+  const auto mean = NumberOf(estimate, "mean");
+  if (!mean) return "not known yet";
+  const double one = sign * NumberOf(estimate, "least").value_or(0);
+  const double other = sign * NumberOf(estimate, "most").value_or(0);
+  return fmt::format("{} (95 %: {} to {})", FormatSignedPercent(sign * *mean, 2),
+                     FormatSignedPercent(std::min(one, other), 2),
+                     FormatSignedPercent(std::max(one, other), 2));
+}
+
+// "2026-11-22 00:31:09 UTC".
+std::string MomentText(double seconds) {
+  const auto whole = static_cast<std::time_t>(seconds);
+  std::tm moment{};
+  std::array<char, 32> text{};
+  if (!(std::abs(seconds) < 1e11) || gmtime_r(&whole, &moment) == nullptr) return "?";
+  const std::size_t size = std::strftime(text.data(), text.size(), "%F %T UTC", &moment);
+  return {text.data(), size};
+}
+
+std::string StragglerText(const Json& straggler, double now_seconds) {
+  std::string text = fmt::format("{}: ", MemberText(straggler, "straggler_id"));
+  for (const char* const key : {"pipeline", "rank", "node"}) {
+    if (straggler.contains(key)) text += fmt::format("{} {}", key, MemberText(straggler, key));
+  }
+  if (const auto factor = NumberOf(straggler, "factor")) text += fmt::format(", x {:.4g}", *factor);
+  if (const auto delay = NumberOf(straggler, "delay_s")) {
+    text += ", + " + FormatSeconds(*delay);
+  }
+  const auto starts = NumberOf(straggler, "starts_at");
+  if (starts && *starts > now_seconds) text += ", from " + MomentText(*starts);
+  const auto expires = NumberOf(straggler, "expires_at");
+  if (expires) text += ", until " + MomentText(*expires);
+  return text;
+}
+
+// A value of a job file; nullopt for paths.
+class ValueJson {
+ public:
+  ValueJson(const job::Field& field, const JobFile& settings) : field_(field), job_(settings) {}
+
+  std::optional<Json> operator()(std::optional<std::string> JobFile::*member) const {
+    if (field_.unit == job::Unit::kPath) return std::nullopt;
+    return Json(*(job_.*member));
+  }
+  std::optional<Json> operator()(std::optional<PlanTarget> JobFile::*member) const {
+    const PlanTarget& target = *(job_.*member);
+    if (target.kind == PlanTarget::Kind::kSeconds) return Json(target.value);
+    return Json(PlanTargetText(target));
+  }
+  std::optional<Json> operator()(std::optional<Granularity> JobFile::*member) const {
+    return Json(GranularityName(*(job_.*member)));
+  }
+  std::optional<Json> operator()(std::optional<CallAhead> JobFile::*member) const {
+    return Json(CallAheadName(*(job_.*member)));
+  }
+  std::optional<Json> operator()(std::optional<TimeMargin> JobFile::*member) const {
+    const TimeMargin& margin = *(job_.*member);
+    return Json(fmt::format("{}sigma,{}%", margin.sigmas, 100 * margin.fraction));
+  }
+  std::optional<Json> operator()(std::optional<WorkSetting> JobFile::*member) const {
+    const WorkSetting& work = *(job_.*member);
+    return work.factors.empty() ? std::nullopt : std::optional(Json(work.factors));
+  }
+  std::optional<Json> operator()(std::vector<double> JobFile::*member) const {
+    return Json(job_.*member);
+  }
+  template <typename T>
+  std::optional<Json> operator()(std::optional<T> JobFile::*member) const {
+    return Json(*(job_.*member));
+  }
+
+ private:
+  const job::Field& field_;
+  const JobFile& job_;
+};
+
+}  // namespace
+
+Json SettingsJson(const JobFile& settings) {
+  Json json = Json::object();
+  for (const job::Field& field : job::Fields()) {
+    if (!job::IsSet(field, settings)) continue;
+    if (auto value = std::visit(ValueJson(field, settings), field.member)) {
+      Json& table = field.condition ? json[std::string(job::kConditionsTable)] : json;
+      table[std::string(field.key)] = *std::move(value);
+    }
+  }
+  return json;
+}
+
+std::string EventText(const std::string& name, const std::string& data) {
+  return fmt::format("{} {}\n", Printable(name), JsonText(data));
+}
+
+std::string JsonText(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  return json.is_discarded() ? Printable(text) : json.dump(-1, ' ', /*ensure_ascii=*/true);
+}
+
+std::string KnownJobText(const Json& job) {
+  const std::string id = MemberText(job, "id");
+  if (MemberText(job, "state") != "finished") {
+    return "The job of this client key was there before; it is as it was created then, and "
+           "nothing of the file given now was used.\n";
+  }
+  return fmt::format(
+      "The job of this client key has finished: its ranks run at maximum clocks, and no other can "
+      "join. For another run give another --client-key, or delete it first: perseus job delete "
+      "{}\n",
+      id);
+}
+
+std::string LongDelayText(double delay_seconds, const Json& job) {
+  constexpr double kMany = 10;  // Iterations.
+  constexpr double kMilli = 1e-3;
+  const double iteration = NumberOf(ObjectOf(job, "frontier"), "baseline_s").value_or(0);
+  if (!(iteration > 0) || delay_seconds <= kMany * iteration) return "";
+  return fmt::format("A delay of {:g} s is {:.0f} iterations of {}{}\n", delay_seconds,
+                     delay_seconds / iteration, FormatSeconds(iteration),
+                     kMilli * delay_seconds < iteration
+                         ? fmt::format("; did you mean {:g}ms?", delay_seconds)
+                         : std::string("."));
+}
+
+std::string EventLine(const std::string& name, const Json& data, const Json& job) {
+  const auto part = [](const std::string& before, const std::string& value) {
+    return value.empty() ? "" : before + value;
+  };
+  std::string id = MemberText(data, "job");
+  if (id.empty()) id = MemberText(data, "id");
+  std::string text =
+      fmt::format("{:<10} {}{}", Printable(name), id, part(" ", MemberText(job, "name")));
+  if (data.value("deleted", Json()) == true) return text + ": deleted\n";
+  text += part(": ", MemberText(data, "sentence"));
+  text += part(": straggler ", MemberText(data, "straggler_id"));
+  text += part(": ", MemberText(job, "state"));
+  text += part(", ", MemberText(job, "reason"));
+  const Json& plan = ObjectOf(job, "plan");
+  if (plan.empty()) return text + "\n";
+  text += fmt::format(", plan {} ({})", MemberText(plan, "version"), MemberText(plan, "reason"));
+  text += part(", iteration ", SecondsOf(WholeJobOf(plan), "iteration_time_s"));
+  text += part(", saves ", SavingOf(WholeJobOf(plan)));
+  const std::size_t stragglers = ListOf(job, "stragglers").size();
+  if (stragglers > 0) {
+    text += fmt::format(", {} straggler{}", stragglers, stragglers == 1 ? "" : "s");
+  }
+  return text + "\n";
+}
+
+namespace {
+
+// Whether the plan that a job follows is a first one, while a better one is searched for.
+bool HasFirstPlan(const Json& job) {
+  return !ObjectOf(job, "plan").empty() && job.value("refined", Json()) == false &&
+         MemberText(job, "state") != "finished";
+}
+
+}  // namespace
+
+std::string JobTable(const Json& jobs, const Style& style) {
+  constexpr std::size_t kWidestName = 32;
+  Table table({"job", "name", "state", "ranks", "plan", "iteration", "saves", "stragglers"},
+              {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight,
+               Align::kRight, Align::kRight, Align::kRight});
+  for (const Json& job : jobs) {
+    const Json& plan = ObjectOf(job, "plan");
+    table.AddRow(
+        {MemberText(job, "id"), CutTo(kWidestName, MemberText(job, "name"), "\u2026"),
+         MemberText(job, "state"),
+         fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
+         MemberText(plan, "version") + (HasFirstPlan(job) ? " (first)" : ""),
+         SecondsOf(WholeJobOf(plan), "iteration_time_s"), SavingOf(WholeJobOf(plan)),
+         CountText(job.value("stragglers", Json(0)))});
+  }
+  return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
+}
+
+std::string DetectionText(const Json& detection) {
+  if (detection.empty()) return "";
+  std::string text =
+      Line("detection",
+           fmt::format("{}: threshold {}, window {} iterations; {} ranks are watched",
+                       MemberText(detection, "mode"),
+                       FormatPercent(100 * NumberOf(detection, "threshold").value_or(0), 1),
+                       MemberText(detection, "window"), MemberText(detection, "watched_ranks")));
+  // An older server does not say so.
+  const std::string reporting = MemberText(detection, "reporting_ranks");
+  if (!reporting.empty()) {
+    text += Line("", fmt::format("{} of {} ranks report to this server", reporting,
+                                 MemberText(detection, "ranks")));
+  }
+  for (const Json& slow : ListOf(detection, "slow")) {
+    const std::string straggler = MemberText(slow, "straggler_id");
+    text +=
+        Line("slow rank",
+             fmt::format("{}: x {:.3g} since iteration {}{}{}", MemberText(slow, "rank"),
+                         NumberOf(slow, "factor").value_or(0), MemberText(slow, "since_iteration"),
+                         straggler.empty() ? "" : ", answered as straggler ", straggler));
+    text += Line("", MemberText(slow, "cause"));
+  }
+  const std::string together = MemberText(detection, "together");
+  if (!together.empty()) text += Line("", "these are " + together);
+  const double drift = NumberOf(detection, "drift_factor").value_or(1);
+  if (drift != 1) text += Line("drift", fmt::format("nearly all ranks: x {:.3g}", drift));
+  return text + Line("iterations", MemberText(detection, "iteration_cause"));
+}
+
+std::string SavingsText(const Json& savings) {
+  std::string text;
+  const bool is_estimated = MemberText(savings, "kind") == "estimated";
+  const Json& promised = ObjectOf(savings, "promised");
+  if (const auto saving = NumberOf(promised, "saving_percent")) {
+    text +=
+        Line(is_estimated ? "ESTIMATED" : "promised",
+             fmt::format("energy {}, time {} of an iteration at maximum clocks{}",
+                         FormatSignedPercent(-*saving, 2),
+                         FormatSignedPercent(NumberOf(promised, "time_percent").value_or(0), 2),
+                         is_estimated ? ": what would be saved; in shadow mode nothing is" : ""));
+  }
+  const std::string measured = SecondsOf(savings, "measured_at_maximum_s");
+  if (is_estimated && !measured.empty()) {
+    text += Line("measured", measured + " an iteration at maximum clocks");
+  }
+  const Json& blocks = ObjectOf(savings, "comparison");
+  if (!blocks.empty()) {
+    text += Line("comparison",
+                 fmt::format("of every {} iterations {} run at maximum clocks",
+                             MemberText(blocks, "every"), MemberText(blocks, "iterations")));
+  }
+  if (blocks.empty() && ListOf(savings, "realised").empty() && !is_estimated) {
+    text += Line("realised", "nothing was measured; compare with --every N --iterations M");
+  }
+  for (const Json& realised : ListOf(savings, "realised")) {
+    text += Line("realised",
+                 fmt::format("plan {}, {} pairs: energy {}, time {}",
+                             MemberText(realised, "plan_version"), MemberText(realised, "pairs"),
+                             EstimateText(ObjectOf(realised, "saving_percent"), -1),
+                             EstimateText(ObjectOf(realised, "time_percent"), 1)));
+  }
+  return text;
+}
+
+namespace {
+
+std::string Counted(const std::string& count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == "1" ? "" : "s");
+}
+
+}  // namespace
+
+// What a sweep cost, against the highest clock.
+std::string SweepText(const Json& sweep) {
+  const auto seconds = NumberOf(sweep, "seconds");
+  if (!seconds) return "";
+  const double extra_seconds = NumberOf(sweep, "extra_seconds").value_or(0);
+  const double extra_joules = NumberOf(sweep, "extra_joules").value_or(0);
+  return fmt::format("{} iterations, {} and {}; against maximum clocks {}{} and {}{}",
+                     MemberText(sweep, "iterations"), FormatSeconds(*seconds),
+                     FormatJoules(NumberOf(sweep, "joules").value_or(0)),
+                     extra_seconds < 0 ? "" : "+", FormatSeconds(extra_seconds),
+                     extra_joules < 0 ? "" : "+", FormatJoules(extra_joules));
+}
+
+std::string JobText(const Json& job, const Style& style, double now_seconds) {
+  std::string text;
+  const auto line = [&](const char* what, const std::string& value) { text += Line(what, value); };
+  text += style.Bold(fmt::format("{} {}", MemberText(job, "id"), MemberText(job, "name"))) + "\n";
+  const std::string reason = MemberText(job, "reason");
+  const std::string key = MemberText(job, "client_key");
+  if (!key.starts_with('-')) line("client key", key);
+  line("state", reason.empty() ? MemberText(job, "state")
+                               : fmt::format("{}: {}", MemberText(job, "state"), reason));
+  line("ranks", fmt::format("{} of {} ({} x {} x {})", MemberText(job, "ranks_registered"),
+                            MemberText(job, "world_size"),
+                            Counted(MemberText(job, "data_parallel"), "pipeline"),
+                            Counted(MemberText(job, "pipeline_parallel"), "rank"),
+                            Counted(MemberText(job, "tensor_parallel"), "GPU")));
+  line("profile", MemberText(job, "profile_source"));
+  for (const Json& note : ListOf(ObjectOf(job, "profiling"), "notes")) {
+    line("", fmt::format("{} ({} ranks)", MemberText(note, "note"), MemberText(note, "ranks")));
+  }
+  line("sweep", SweepText(ObjectOf(ObjectOf(job, "profiling"), "sweep")));
+  for (const Json& drift : ListOf(job, "drift")) line("drift", MemberText(drift, "sentence"));
+  line("target", MemberText(job, "at"));
+  const bool has_conditions = !ObjectOf(ObjectOf(job, "settings"), "conditions").empty();
+  const Json& plan = ObjectOf(job, "plan");
+  if (!plan.empty()) {
+    line("plan",
+         fmt::format("version {} ({})", MemberText(plan, "version"), MemberText(plan, "reason")));
+    line("", MemberText(plan, "sentence"));
+    if (HasFirstPlan(job)) {
+      line("", fmt::format("a first plan; better ones are still being searched for ({})",
+                           FormatPercent(100 * NumberOf(job, "progress").value_or(0), 0)));
+    }
+    const Json& whole = WholeJobOf(plan);
+    const bool is_straggling = whole.value("straggling", Json()) == true;
+    const std::string seconds = SecondsOf(whole, "iteration_time_s");
+    line("iteration", seconds.empty()
+                          ? seconds
+                          : seconds + (has_conditions ? ", under the job's conditions" : "") +
+                                (is_straggling ? ", as long as the straggler is slow" : ""));
+    const std::string saving = SavingOf(whole);
+    line("saves", saving.empty() || !is_straggling
+                      ? saving
+                      : saving + " against maximum clocks with the same straggler");
+    const Json& pipelines = ObjectOf(plan, "pipelines");
+    for (const auto& [pipeline, own] : pipelines.items()) {
+      line("", fmt::format("pipeline {} straggles; its own plan would end in {}",
+                           Printable(pipeline), SecondsOf(own, "iteration_time_s")));
+    }
+    if (!pipelines.empty()) {
+      line("", fmt::format("the others end in {} and wait", SecondsOf(plan, "iteration_time_s")));
+    }
+  }
+  const Json& frontier = ObjectOf(job, "frontier");
+  if (!frontier.empty()) {
+    line("frontier", fmt::format("{} (fastest) to {} (T*); {} at maximum clocks{}",
+                                 SecondsOf(frontier, "fastest_s"), SecondsOf(frontier, "tstar_s"),
+                                 SecondsOf(frontier, "baseline_s"),
+                                 has_conditions ? "; on paper, without the conditions" : ""));
+  }
+  for (const Json& straggler : ListOf(job, "stragglers")) {
+    line("straggler", StragglerText(straggler, now_seconds));
+  }
+  if (MemberText(ObjectOf(job, "detection"), "mode") != "off") {
+    text += DetectionText(ObjectOf(job, "detection"));
+  }
+  const Json& savings = ObjectOf(job, "savings");
+  if (MemberText(savings, "kind") != "promised" || !ObjectOf(savings, "comparison").empty()) {
+    text += SavingsText(savings);
+  }
+  for (const Json& iterations : job.value("iterations", Json::array())) {
+    line("measured",
+         fmt::format("version {}: {} reports, mean {}", MemberText(iterations, "plan_version"),
+                     MemberText(iterations, "reports"), SecondsOf(iterations, "mean_s")));
+  }
+  return text;
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,52 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <string>
+
+#include "cli/cluster/serve_flags.h"
+#include "cli/command_options.h"
+
+namespace perseus::cli {
+
+void AddServeCommand(CommandParser* parser, Invocation* invocation) {
+  parser->AddCommand(
+      Command::kServe, "serve",
+      "Run the server: jobs, ranks, plans, stragglers.\n\n"
+      "Ranks join a job, measure their stages (unless the job comes with a profile), and get the "
+      "plan of their stage and each later version of it. If a straggler is reported, all other "
+      "pipelines get a slower plan of the frontier. Jobs survive the death of the server. Clients "
+      "of Zeus' pipeline frequency optimizer can use the same port. Prints one line when it is "
+      "ready; ends on SIGTERM or SIGINT.\n\n"
+      "Every option can also be given in the environment, as PERSEUS_SERVE_LISTEN for --listen, or "
+      "in a TOML file (--config, PERSEUS_SERVE_CONFIG), as listen = \"...\"; '-' becomes '_'. "
+      "Options win over the environment, the environment over the file.",
+      {{"for this machine only", "perseus serve --store sqlite:/var/lib/perseus/jobs.db"},
+       {"for a cluster",
+        "perseus serve --listen 0.0.0.0:7787 --token-file tokens --tls-cert cert.pem --tls-key "
+        "key.pem"},
+       {"one of several on one database",
+        "perseus serve --store postgresql://perseus@db.example/perseus"},
+       {"for clients of Zeus", "perseus serve --zeus-plan plan/plan.json"}});
+  ServeFlags* flags = &invocation->serve;
+  for (const ServeSetting& setting : ServeSettings()) {
+    const std::string name(setting.name);
+    const bool is_file = setting.value == "FILE";
+    parser->AddText("--" + name, std::string(setting.value), std::string(setting.help),
+                    [flags, name](const std::string& text) -> Result<void> {
+                      flags->values[name] = text;
+                      return {};
+                    },
+                    {is_file ? ValueKind::kFile : ValueKind::kText, {}});
+  }
+  parser->AddFlag(&flags->openapi, "--openapi",
+                  "Print the OpenAPI document of the server's API and end.");
+  parser->AddText("--config", "FILE", "A TOML file of these options.",
+                  [flags](const std::string& text) -> Result<void> {
+                    if (text.empty()) return InvalidInput("the name of the file is empty");
+                    flags->config_file = text;
+                    return {};
+                  },
+                  {ValueKind::kFile, {}});
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,93 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/cluster/server_client.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "cli/framework/option_data.h"
+#include "cli/framework/table.h"
+#include "cli/framework/terminal.h"
+#include "common/printable.h"
+
+namespace perseus::cli {
+namespace {
+
+constexpr std::string_view kDefaultServer = "http://127.0.0.1:7787";
+
+std::string EnvironmentText(const char* name) {
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread.
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+Result<ServerClient> ServerClient::Connect(const ServerFlags& flags) {
+  http::ClientOptions options;
+  options.url = !flags.server.empty() ? flags.server : EnvironmentText("PERSEUS_SERVER");
+  if (options.url.empty()) options.url = kDefaultServer;
+  options.ca_file = flags.ca_file;
+  const std::string token_file =
+      !flags.token_file.empty() ? flags.token_file : EnvironmentText("PERSEUS_TOKEN_FILE");
+  if (!token_file.empty()) {
+    Result<std::string> token = http::ReadTokenFile(token_file);
+    if (!token) return tl::unexpected(token.error());
+    options.token = *std::move(token);
+  }
+  Result<http::Client> client = http::Client::Create(std::move(options));
+  if (!client) return tl::unexpected(client.error());
+  return ServerClient(*std::move(client));
+}
+
+nlohmann::ordered_json ServerClient::Parsed(const std::string& text) {
+  auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  return json.is_object() ? json : nlohmann::ordered_json::object();
+}
+
+Result<std::string> ServerClient::Text(const char* method, const std::string& target,
+                                       const std::string& body, int* status) {
+  const Result<http::Response> response = client_.Call(method, target, body);
+  if (!response) return tl::unexpected(response.error());
+  if (status != nullptr) *status = response->status;
+  if (const std::string* stale = http::FindHeader(response->headers, "Perseus-Stale")) {
+    WriteStandardError(fmt::format("Note: {}.\n", Printable(*stale)));
+  }
+  std::string text = response->body == nullptr ? "" : *response->body;
+  if (response->status < 300) return text;
+  const auto json = Parsed(text);
+  const auto error = json.find("error");
+  const std::string sentence =
+      error == json.end() || !error->is_object() ? "" : error->value("message", "");
+  return InvalidInput(sentence.empty() ? fmt::format("the server answered {}", response->status)
+                                       : fmt::format("the server refused: {}", sentence));
+}
+
+std::string NamesFrom(const ServerFlags& flags, std::string_view things,
+                      std::initializer_list<const char*> members) {
+  constexpr double kPatienceSeconds = 1;
+  Result<ServerClient> client = ServerClient::Connect(flags);
+  if (!client) return "";
+  http::CallOptions options;
+  options.deadline_seconds = kPatienceSeconds;
+  const auto answer = client->http().Call("GET", fmt::format("/api/v1/{}", things), {}, options);
+  if (!answer || answer->body == nullptr) return "";
+  const auto json = ServerClient::Parsed(*answer->body);
+  std::set<std::string> names;
+  for (const auto& thing : json.value(std::string(things), nlohmann::ordered_json::array())) {
+    for (const char* member : members) {
+      std::string name = thing.is_object() ? thing.value(member, "") : "";
+      if (!name.empty() && ShellWord(name) == name) names.insert(std::move(name));
+    }
+  }
+  std::string text;
+  for (const std::string& name : names) text += name + "\n";
+  return text;
+}
+
+}  // namespace perseus::cli

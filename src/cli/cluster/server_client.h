@@ -1,0 +1,46 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_CLUSTER_SERVER_CLIENT_H_
+#define PERSEUS_CLI_CLUSTER_SERVER_CLIENT_H_
+
+#include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cli/cluster/server_flags.h"
+#include "http/client.h"
+#include "perseus/result.h"
+
+namespace perseus::cli {
+
+// A server, asked until one answer is an error. One thread.
+class ServerClient {
+ public:
+  static Result<ServerClient> Connect(const ServerFlags& flags);
+
+  // The body of an answer; what the server refuses is an error with its sentence.
+  Result<std::string> Text(const char* method, const std::string& target,
+                           const std::string& body = "", int* status = nullptr);
+  http::Client& http() { return client_; }
+
+  // An object; {} of any other text.
+  static nlohmann::ordered_json Parsed(const std::string& text);
+
+ private:
+  explicit ServerClient(http::Client client) : client_(std::move(client)) {}
+
+  http::Client client_;
+};
+
+// What the things of a server ("jobs") are called by, a line each, for a shell that completes a
+// word: asked once, for a second at most; nothing of a server that does not answer. What a shell
+// would take for more than a name is left out.
+std::string NamesFrom(const ServerFlags& flags, std::string_view things,
+                      std::initializer_list<const char*> members);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_CLUSTER_SERVER_CLIENT_H_

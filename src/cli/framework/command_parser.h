@@ -1,0 +1,139 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_FRAMEWORK_COMMAND_PARSER_H_
+#define PERSEUS_CLI_FRAMEWORK_COMMAND_PARSER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/framework/option_data.h"
+#include "perseus/result.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): not ours.
+class App;
+class Option;
+class ParseError;
+}  // namespace CLI
+
+namespace perseus::cli {
+
+enum class Command : std::uint8_t;
+
+// An option as it was given; without a name where it is an input, without a value where it is
+// a flag.
+struct GivenOption {
+  std::string name;
+  std::string value;
+};
+
+struct ParsedArguments {
+  std::optional<std::string> text;  // Help or version: print it and end.
+  Command command{};
+  std::vector<GivenOption> given;  // In their order.
+};
+
+// The parser of all commands: of each, and of each of its actions, a CLI11 parser of its own, and
+// what that cannot hold. The commands add themselves (command_options.h): AddCommand first, then
+// inputs, SetGroup and options, or AddAction and those of each action. They go to what was added
+// last.
+class CommandParser {
+ public:
+  // What a shell completes the value of an option with.
+  struct Details {
+    ValueKind kind = ValueKind::kText;
+    std::vector<std::string> choices;
+  };
+  // Takes the text of an option; an error gets the option's name.
+  using Set = std::function<Result<void>(const std::string&)>;
+
+  // The program itself.
+  CommandParser(const std::string& name, const std::string& description, const std::string& version,
+                std::vector<ExampleData> examples);
+  CommandParser(const CommandParser&) = delete;
+  CommandParser& operator=(const CommandParser&) = delete;
+  ~CommandParser();
+
+  void AddCommand(Command command, const std::string& name, const std::string& description,
+                  std::vector<ExampleData> examples);
+  // An action of the newest command: "list"; or of one of its actions: "straggler set", after
+  // "straggler". Where it is given, `target` becomes its name.
+  void AddAction(std::string* target, const std::string& name, const std::string& description,
+                 std::vector<ExampleData> examples = {});
+  void SetGroup(const std::string& group) { group_ = group; }
+
+  void AddInput(std::string* target, const std::string& value, const std::string& help,
+                Details details = {ValueKind::kFile, {}});
+  void AddText(const std::string& names, const std::string& value, const std::string& help, Set set,
+               Details details);
+  // May be given several times; `set` is called for each.
+  void AddRepeated(const std::string& names, const std::string& value, const std::string& help,
+                   Set set);
+  void AddFlag(bool* target, const std::string& names, const std::string& help);
+  // A flag for completions, which no text tells of.
+  void AddHiddenFlag(bool* target, const std::string& names);
+  void AddCount(std::optional<int>* target, const std::string& names, const std::string& help,
+                int least, int most);
+  // --output, with a name that is not empty. `kind`: kDirectory or kFile.
+  template <typename Target>
+  void AddOutput(Target* target, ValueKind kind, const std::string& help) {
+    const bool is_folder = kind == ValueKind::kDirectory;
+    AddText("-o,--output", is_folder ? "DIR" : "FILE", help,
+            [target, is_folder](const std::string& text) -> Result<void> {
+              if (text.empty()) {
+                return InvalidInput(is_folder ? "the name of the folder is empty"
+                                              : "the name of the file is empty");
+              }
+              *target = text;
+              return {};
+            },
+            {kind, {}});
+  }
+
+  // An option whose text `read` parses into a Result<T>.
+  template <typename T, typename Target, typename Read>
+  void AddValue(Target* target, const std::string& names, const std::string& value,
+                const std::string& help, const Read& read) {
+    AddText(names, value, help,
+            [target, read](const std::string& text) -> Result<void> {
+              Result<T> parsed = read(text);
+              if (!parsed) return tl::unexpected(parsed.error());
+              *target = *std::move(parsed);
+              return {};
+            },
+            {});
+  }
+
+  // `perseus COMMAND --help` is also `perseus help COMMAND`.
+  Result<ParsedArguments> Parse(std::vector<std::string> arguments, int columns);
+  CommandData Describe() const;
+
+ private:
+  struct Node;  // The program, a command or an action.
+
+  Node* AddNode(Node* parent, const std::string& name, const std::string& description,
+                std::vector<ExampleData> examples);
+  Result<Node*> Find(const std::vector<std::string>& words) const;
+  Error NothingToDo(const Node& node) const;
+  CommandData DescribeNode(const Node& node) const;
+  std::vector<GivenOption> GivenTo(const Node& node) const;
+
+  std::unique_ptr<Node> root_;
+  Node* newest_command_ = nullptr;
+  Node* newest_ = nullptr;
+  std::string group_ = "Options";
+  std::map<const CLI::Option*, Details> details_;
+  std::set<const CLI::Option*> repeated_;
+};
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_FRAMEWORK_COMMAND_PARSER_H_

@@ -1,0 +1,312 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/framework/option_data.h"
+
+namespace perseus::cli {
+namespace {
+
+std::string Join(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+std::vector<std::string> NamesOf(const OptionData& option) {
+  std::vector<std::string> names;
+  if (!option.short_name.empty()) names.push_back(option.short_name);
+  if (!option.long_name.empty()) names.push_back(option.long_name);
+  return names;
+}
+
+std::vector<std::string> AllNames(const CommandData& command) {
+  std::vector<std::string> all;
+  for (const OptionData& option : command.options) {
+    for (const std::string& name : NamesOf(option)) all.push_back(name);
+  }
+  return all;
+}
+
+std::vector<std::string> CommandNames(const CommandData& root) {
+  std::vector<std::string> names;
+  for (const CommandData& command : root.commands) names.push_back(command.name);
+  return names;
+}
+
+// The command that lists what a value may be; empty: none does.
+std::string_view ListOf(ValueKind kind) {
+  return kind == ValueKind::kJob       ? "job list --names"
+         : kind == ValueKind::kProfile ? "profile list --names"
+                                       : "";
+}
+
+// "job straggler" of "perseus job straggler"; empty of the program itself.
+std::string WordsOf(const CommandData& command) {
+  const std::size_t space = command.title.find(' ');
+  return space == std::string::npos ? "" : command.title.substr(space + 1);
+}
+
+std::string BashReply(const OptionData& option) {
+  switch (option.kind) {
+    case ValueKind::kChoice:
+      return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", Join(option.choices));
+    case ValueKind::kFile:
+      return "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))";
+    case ValueKind::kDirectory:
+      return "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\"))";
+    case ValueKind::kJob:
+    case ValueKind::kProfile:
+      return fmt::format(
+          "COMPREPLY=($(compgen -W \"$(\"${{COMP_WORDS[0]}}\" {} 2>/dev/null)\" -- \"$cur\"))",
+          ListOf(option.kind));
+    case ValueKind::kNone:
+    case ValueKind::kText:
+      break;
+  }
+  return "COMPREPLY=()";
+}
+
+// ':' and brackets separate the fields of zsh's argument specifications.
+std::string ZshText(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ':' || c == '[' || c == ']' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string ZshAction(const OptionData& option, std::string_view program) {
+  switch (option.kind) {
+    case ValueKind::kChoice:
+      return fmt::format("({})", Join(option.choices));
+    case ValueKind::kFile:
+      return "_files";
+    case ValueKind::kDirectory:
+      return "_files -/";
+    case ValueKind::kJob:
+    case ValueKind::kProfile:
+      return fmt::format("{{ compadd -- ${{(f)\"$({} {} 2>/dev/null)\"}} }}", program,
+                         ListOf(option.kind));
+    case ValueKind::kNone:
+    case ValueKind::kText:
+      break;
+  }
+  return " ";
+}
+
+void AppendZshArguments(std::string* out, const CommandData& command, std::string_view indent) {
+  const std::string program = command.title.substr(0, command.title.find(' '));
+  int position = 0;
+  for (const OptionData& option : command.options) {
+    const std::string value = option.value.empty() ? ""
+                                                   : fmt::format(":{}:{}", ZshText(option.value),
+                                                                 ZshAction(option, program));
+    if (option.positional()) {
+      *out += fmt::format(" \\\n{}{}", indent, ShellQuoted(fmt::format("{}{}", ++position, value)));
+      continue;
+    }
+    const std::vector<std::string> names = NamesOf(option);
+    const std::string exclusive = option.repeated    ? "*"
+                                  : names.size() > 1 ? fmt::format("({})", Join(names))
+                                                     : "";
+    for (const std::string& name : names) {
+      *out += fmt::format(
+          " \\\n{}{}", indent,
+          ShellQuoted(fmt::format("{}{}[{}]{}", exclusive, name, ZshText(option.help), value)));
+    }
+  }
+}
+
+std::string FishAction(const OptionData& option, std::string_view program) {
+  switch (option.kind) {
+    case ValueKind::kChoice:
+      return " -x -a " + ShellQuoted(Join(option.choices));
+    case ValueKind::kFile:
+      return " -r -F";
+    case ValueKind::kDirectory:
+      return " -x -a '(__fish_complete_directories)'";
+    case ValueKind::kJob:
+    case ValueKind::kProfile:
+      return fmt::format(" -x -a '({} {} 2>/dev/null)'", program, ListOf(option.kind));
+    case ValueKind::kText:
+      return " -x";
+    case ValueKind::kNone:
+      break;
+  }
+  return "";
+}
+
+// A case for each command and its actions, by the words that name it.
+void AppendBashCases(std::string* out, const CommandData& command) {
+  const std::string words = WordsOf(command);
+  if (!command.commands.empty()) {
+    *out += fmt::format("    {}) COMPREPLY=($(compgen -W '{} {}' -- \"$cur\")) ;;\n",
+                        ShellQuoted(words), Join(CommandNames(command)), Join(AllNames(command)));
+    for (const CommandData& each : command.commands) AppendBashCases(out, each);
+    return;
+  }
+  *out += fmt::format("    {})\n      case \"$prev\" in\n", ShellQuoted(words));
+  std::string other;
+  for (const OptionData& option : command.options) {
+    if (option.positional()) {
+      other = other.empty() ? BashReply(option)
+                            : fmt::format("if ((COMP_CWORD == depth)); then {}; else {}; fi", other,
+                                          BashReply(option));
+    } else if (option.kind != ValueKind::kNone) {
+      *out += fmt::format("        {}) {}; return ;;\n", fmt::join(NamesOf(option), "|"),
+                          BashReply(option));
+    }
+  }
+  *out += fmt::format(
+      "      esac\n"
+      "      if [[ \"$cur\" == -* ]]; then\n"
+      "        COMPREPLY=($(compgen -W '{}' -- \"$cur\"))\n"
+      "      else\n"
+      "        {}\n"
+      "      fi ;;\n",
+      Join(AllNames(command)), other.empty() ? "COMPREPLY=()" : other);
+}
+
+// What is typed of a command that has more words than its own.
+void AppendPrefixes(const CommandData& command, std::vector<std::string>* words) {
+  for (const CommandData& each : command.commands) {
+    words->push_back(ShellQuoted(WordsOf(each)));
+    AppendPrefixes(each, words);
+  }
+}
+
+// The body of a function where $words[1] is the name of `command`.
+void AppendZshBody(std::string* out, const CommandData& command, const std::string& indent) {
+  if (command.commands.empty()) {
+    *out += indent + "_arguments";
+    AppendZshArguments(out, command, indent + "  ");
+    *out += '\n';
+    return;
+  }
+  *out += indent + "commands=(\n";
+  for (const CommandData& each : command.commands) {
+    *out += fmt::format("{}  {}\n", indent, ShellQuoted(each.name + ":" + ZshText(each.summary)));
+  }
+  *out += fmt::format("{0})\n{0}if ((CURRENT == 2)); then\n{0}  _arguments", indent);
+  AppendZshArguments(out, command, indent + "    ");
+  *out += fmt::format(
+      " \\\n{0}    '1:command:{{ _describe command commands }}'\n{0}  return\n{0}fi\n"
+      "{0}shift words\n{0}((CURRENT--))\n{0}case $words[1] in\n",
+      indent);
+  for (const CommandData& each : command.commands) {
+    *out += fmt::format("{}  {})\n", indent, each.name);
+    AppendZshBody(out, each, indent + "    ");
+    *out += indent + "    ;;\n";
+  }
+  *out += indent + "esac\n";
+}
+
+void AppendFish(std::string* out, const CommandData& command, std::string_view program) {
+  const std::string words = WordsOf(command);
+  const bool is_group = !command.commands.empty();
+  // Of a group the options are before its actions.
+  const std::string condition =
+      ShellQuoted(fmt::format("__{}_{} {}", program, is_group ? "at" : "in", words));
+  for (const OptionData& option : command.options) {
+    *out += fmt::format("complete -c {} -n {}", program, condition);
+    if (option.positional()) {
+      *out += option.kind == ValueKind::kFile ? " -F" : FishAction(option, program);
+      *out += '\n';
+      continue;
+    }
+    if (!option.short_name.empty()) *out += " -s " + option.short_name.substr(1);
+    if (!option.long_name.empty()) *out += " -l " + option.long_name.substr(2);
+    *out += FishAction(option, program) + " -d " + ShellQuoted(option.help) + "\n";
+  }
+  for (const CommandData& each : command.commands) {
+    *out += fmt::format("complete -c {} -n {} -a {} -d {}\n", program, condition, each.name,
+                        ShellQuoted(each.summary));
+    AppendFish(out, each, program);
+  }
+}
+
+}  // namespace
+
+std::string ShellQuoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::string ShellWord(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+%@";
+  const bool is_plain = !text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos;
+  return is_plain ? std::string(text) : ShellQuoted(text);
+}
+
+std::string FormatBashCompletion(const CommandData& root) {
+  std::vector<std::string> prefixes;
+  AppendPrefixes(root, &prefixes);
+  std::string out = fmt::format(
+      "# bash completion of {0}; load it with: source <({0} completion bash)\n"
+      "_{0}() {{\n"
+      "  local cur=\"${{COMP_WORDS[COMP_CWORD]}}\" prev=\"${{COMP_WORDS[COMP_CWORD-1]}}\"\n"
+      "  local words=\"\" longer depth\n"
+      "  for ((depth = 1; depth < COMP_CWORD; ++depth)); do\n"
+      "    longer=\"${{words:+$words }}${{COMP_WORDS[depth]}}\"\n"
+      "    case \"$longer\" in\n"
+      "      {1}) words=\"$longer\" ;;\n"
+      "      *) break ;;\n"
+      "    esac\n"
+      "  done\n"
+      "  case \"$words\" in\n",
+      root.name, fmt::join(prefixes, "|"));
+  AppendBashCases(&out, root);
+  out += fmt::format("  esac\n}}\ncomplete -F _{0} {0}\n", root.name);
+  return out;
+}
+
+std::string FormatZshCompletion(const CommandData& root) {
+  std::string out = fmt::format(
+      "#compdef {0}\n"
+      "# zsh completion of {0}; load it with: source <({0} completion zsh)\n"
+      "_{0}() {{\n"
+      "  local -a commands\n",
+      root.name);
+  AppendZshBody(&out, root, "  ");
+  out += fmt::format(
+      "}}\n"
+      "if [[ $funcstack[1] == _{0} ]]; then\n  _{0} \"$@\"\nelse\n  compdef _{0} {0}\nfi\n",
+      root.name);
+  return out;
+}
+
+std::string FormatFishCompletion(const CommandData& root) {
+  std::string out = fmt::format(
+      "# fish completion of {0}; load it with: {0} completion fish | source\n"
+      "complete -c {0} -f\n"
+      "# Whether the words before this one are these, or begin with them.\n"
+      "function __{0}_at\n"
+      "  set -l words (commandline -opc)\n"
+      "  set -e words[1]\n"
+      "  test \"$words\" = \"$argv\"\n"
+      "end\n"
+      "function __{0}_in\n"
+      "  set -l words (commandline -opc)\n"
+      "  set -e words[1]\n"
+      "  string match -q -- \"$argv *\" \"$words \"\n"
+      "end\n",
+      root.name);
+  AppendFish(&out, root, root.name);
+  return out;
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,70 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_FRAMEWORK_VALUE_PARSERS_H_
+#define PERSEUS_CLI_FRAMEWORK_VALUE_PARSERS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "job/duration_text.h"
+#include "job/quantity_text.h"
+#include "perseus/plan.h"
+#include "perseus/power_shape.h"
+#include "perseus/result.h"
+
+namespace perseus::cli {
+
+// Values of options, independent of the locale. The error says what was
+// expected and what was given; the caller adds the name of the option.
+
+Result<int> ParseCount(std::string_view text, int least, int most);
+
+// "75", and with a unit "75W".
+using job::ParseQuantity;
+
+// "0.02", "0.02s", "20ms", "500us".
+using job::ParseDuration;
+
+// ParsePlanTarget in any case, and the names of the table: T_min, T_economic, T*.
+Result<PlanTarget> ParseTarget(std::string_view text);
+
+// A whole number of 64 bits.
+Result<std::int64_t> ParseLongCount(std::string_view text, std::int64_t least, std::int64_t most);
+Result<std::uint64_t> ParseSeed(std::string_view text);
+
+// "1%" or "0.01", at most `most` (0.25).
+Result<double> ParseShare(std::string_view text, double most);
+
+// As ParseDuration, and "2min", "1h", "30d".
+Result<double> ParseLongDuration(std::string_view text);
+
+// "300kW", "0.3MW", "300000W", "300000".
+Result<double> ParsePower(std::string_view text);
+
+// "50kW/s", "50kW": watts per second.
+Result<double> ParseRamp(std::string_view text);
+
+// "0.2-2", "0.2-2Hz".
+Result<PowerBand> ParseBand(std::string_view text);
+
+// "0.12", or with a label after it: "0.12 EUR".
+struct Price {
+  double amount = 0;
+  std::string currency;
+};
+Result<Price> ParsePrice(std::string_view text);
+
+// Grams of CO2 of a kWh: "380", "380g", "0.38kg", "380g/kWh".
+Result<double> ParseCarbon(std::string_view text);
+
+// A list separated by commas, with or without spaces around them.
+Result<std::vector<int>> ParseCounts(std::string_view text, int least, int most);
+Result<std::vector<double>> ParseWatts(std::string_view text);
+Result<std::vector<double>> ParseDurations(std::string_view text);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_FRAMEWORK_VALUE_PARSERS_H_

@@ -1,0 +1,56 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/node/agent_relay.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "agent/stop_signals.h"
+#include "cli/framework/terminal.h"
+#include "relay/relay.h"
+
+namespace perseus::cli {
+namespace {
+
+relay::RelayOptions RelayOptionsOf(const AgentFlags& flags, const agent::AccessList& access,
+                                   std::string socket, const std::shared_ptr<Log>& log) {
+  relay::RelayOptions options;
+  options.server = {flags.server, flags.server_token_file, flags.server_ca_file};
+  options.socket_path = std::move(socket);
+  options.may_use = [access](const UnixPeer& peer) { return access.MayUse(peer); };
+  options.log = [log](bool is_error, std::string_view event, const std::string& message) {
+    log->Write(is_error ? LogLevel::kError : LogLevel::kInfo, event, {{"message", message}});
+  };
+  return options;
+}
+
+}  // namespace
+
+Result<Printout> ServeRelay(const AgentFlags& flags, const agent::AccessList& access) {
+  if (flags.server.empty()) {
+    return InvalidInput(
+        "which server? Give its address with --server, as in "
+        "'perseus agent relay --server https://perseus:7787'");
+  }
+  const agent::StopSignals signals;  // Before there are threads.
+  const auto log = std::make_shared<Log>([](const std::string& line) { WriteStandardError(line); });
+  const std::string socket = flags.socket.empty() ? kDefaultRelaySocket : flags.socket;
+  const auto relay = relay::Relay::Start(RelayOptionsOf(flags, access, socket, log));
+  if (!relay) return tl::unexpected(relay.error());
+  // Whoever started us waits for this line; one that went away needs none.
+  static_cast<void>(
+      WriteStandardOutput(fmt::format("perseus agent relay: ready at {}\n", (*relay)->url())));
+  pollfd stop = {signals.descriptor(), POLLIN, 0};
+  while (::poll(&stop, 1, -1) != 1) {
+  }
+  (*relay)->Stop();
+  return Printout("");
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,65 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_NODE_DOCTOR_EXAMINATION_H_
+#define PERSEUS_CLI_NODE_DOCTOR_EXAMINATION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/node/doctor_flags.h"
+#include "device/device.h"
+#include "device/effect_probe.h"
+#include "device/probe.h"
+#include "perseus/result.h"
+
+namespace perseus::cli {
+
+enum class FindingLevel : std::uint8_t {
+  kOk,
+  kNote,     // Good to know.
+  kWarning,  // Plans work, but save less or are measured worse.
+  kFault,    // Why this node cannot follow plans.
+};
+
+// One thing that was looked at.
+struct Finding {
+  FindingLevel level = FindingLevel::kOk;
+  std::string about;    // "driver", "GPU 3", ...
+  std::string message;  // A sentence.
+  std::string fix;      // What to do; empty where nothing is to be done.
+};
+
+struct ExaminedGpu {
+  device::GpuInfo info;
+  std::optional<device::GpuConditions> conditions;
+  device::CounterProbe counter;
+  std::optional<device::ClockProbe> clock;    // With --set-clocks, where it worked, ...
+  std::optional<device::EffectProbe> effect;  // ... and where a kernel could be timed.
+};
+
+// What was found on a node. A plain value.
+struct Examination {
+  std::string driver;  // As asked for.
+  std::vector<ExaminedGpu> gpus;
+  std::optional<bool> may_set_clocks;  // This process; absent: no driver.
+  std::string agent_socket;
+  bool agent_sets_clocks = false;  // It answers, and is not there to watch only.
+  std::vector<Finding> findings;
+
+  // Whether no finding is a fault.
+  bool can_follow_plans() const;
+};
+
+// Looks at the node, for about flags.seconds. What is missing is a finding, not
+// an error. Without flags.set_clocks nothing on a GPU is changed; with it each
+// clock is given back, also where a signal asks the program to end. Errors: kInvalidInput
+// (--set-clocks on GPUs that an agent has), kCancelled (by a signal, which is
+// delivered after the return).
+Result<Examination> ExamineNode(const DoctorFlags& flags);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_NODE_DOCTOR_EXAMINATION_H_

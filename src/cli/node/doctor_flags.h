@@ -1,0 +1,21 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_NODE_DOCTOR_FLAGS_H_
+#define PERSEUS_CLI_NODE_DOCTOR_FLAGS_H_
+
+#include <string>
+
+namespace perseus::cli {
+
+struct DoctorFlags {
+  std::string driver = "nvml";  // As device::OpenDriver takes it.
+  std::string agent_socket;     // Empty: the agent's own default.
+  double seconds = 2;           // How long energy counters are read.
+  bool set_clocks = false;
+  bool json = false;
+};
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_NODE_DOCTOR_FLAGS_H_

@@ -1,0 +1,200 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/node/doctor_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cli/framework/table.h"
+#include "common/json_text.h"
+
+namespace perseus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kUnknown = "-";
+
+std::string_view LevelName(FindingLevel level) {
+  switch (level) {
+    case FindingLevel::kOk:
+      return "ok";
+    case FindingLevel::kNote:
+      return "note";
+    case FindingLevel::kWarning:
+      return "warning";
+    case FindingLevel::kFault:
+      break;
+  }
+  return "fault";
+}
+
+std::string Milliseconds(double seconds) { return WithThousands(1e3 * seconds, 1) + " ms"; }
+
+std::string CounterText(const device::CounterProbe& counter) {
+  if (counter.error) return "none";
+  if (!counter.period_seconds) return "stands still";
+  return fmt::format("every {}{}", counter.period_is_upper_bound ? "<= " : "",
+                     Milliseconds(*counter.period_seconds));
+}
+
+std::string WattsText(const std::optional<double>& watts) {
+  return watts ? FormatWatts(*watts) : kUnknown;
+}
+
+std::string GpuTable(const Examination& examination, const Style& style) {
+  const bool has_clocks = std::any_of(examination.gpus.begin(), examination.gpus.end(),
+                                      [](const ExaminedGpu& gpu) { return gpu.clock.has_value(); });
+  std::vector<std::string> header = {"GPU", "name", "clocks", "counter steps", "power", "limit"};
+  if (has_clocks) header.insert(header.end(), {"clock call", "longest", "seen after", "in effect"});
+  std::vector<Align> alignment(header.size(), Align::kRight);
+  alignment[1] = Align::kLeft;
+  Table table(header, alignment);
+  for (const ExaminedGpu& gpu : examination.gpus) {
+    const std::vector<int>& clocks = gpu.info.clocks_mhz;
+    const device::GpuConditions conditions = gpu.conditions.value_or(device::GpuConditions());
+    std::vector<std::string> row = {
+        fmt::format("{}", gpu.info.index),
+        gpu.info.name,
+        fmt::format("{} of {}-{} MHz", clocks.size(), clocks.front(), clocks.back()),
+        CounterText(gpu.counter),
+        WattsText(gpu.counter.reading_watts),
+        WattsText(conditions.power_limit_watts)};
+    if (gpu.clock) {
+      row.insert(row.end(),
+                 {Milliseconds(gpu.clock->median_call_seconds),
+                  Milliseconds(gpu.clock->longest_call_seconds),
+                  gpu.clock->median_seen_seconds ? Milliseconds(*gpu.clock->median_seen_seconds)
+                                                 : kUnknown,
+                  gpu.effect ? Milliseconds(gpu.effect->median_seconds) : kUnknown});
+    }
+    table.AddRow(row);
+  }
+  return table.Format(style.rule());
+}
+
+// What the table's numbers are, for who sees them for the first time.
+std::string TableNotes(const Examination& examination, const Style& style) {
+  const device::CounterProbe& counter = examination.gpus.front().counter;
+  std::string text = fmt::format(
+      "Clocks: those that a plan can choose from. Counter: the energy counter, read {} times, "
+      "every "
+      "{}; a measurement should span many of its steps. Power and limit: now.",
+      counter.reads, Milliseconds(counter.read_every_seconds));
+  for (const ExaminedGpu& gpu : examination.gpus) {
+    if (!gpu.clock) continue;
+    text += fmt::format(
+        " Clock call: median of {} calls that set a clock, given back since; seen after: from the "
+        "call until the driver read the new clock back (an idle card may never show it); in "
+        "effect: from the call until a kernel began that ran at the new clock.",
+        gpu.clock->calls);
+    break;
+  }
+  return Wrap(text, style.columns, 0) + "\n";
+}
+
+std::string FindingText(const Finding& finding, const Style& style) {
+  constexpr int kIndent = 20;
+  std::string head = fmt::format("{:<8} {:<10} ", LevelName(finding.level), finding.about);
+  if (finding.level == FindingLevel::kFault) head = style.Bold(head);
+  std::string text = fmt::format("{}{}\n", head, Wrap(finding.message, style.columns, kIndent));
+  if (!finding.fix.empty()) {
+    text += fmt::format("{:{}}{}\n", "", kIndent,
+                        Wrap("To do: " + finding.fix, style.columns, kIndent));
+  }
+  return text;
+}
+
+std::string Answer(const Examination& examination, const Style& style) {
+  const auto count = [&](FindingLevel level) {
+    return std::count_if(examination.findings.begin(), examination.findings.end(),
+                         [&](const Finding& finding) { return finding.level == level; });
+  };
+  if (!examination.can_follow_plans()) {
+    return style.Bold("This node cannot follow plans") +
+           fmt::format(": see {} above.\n", CountOf(count(FindingLevel::kFault), "fault"));
+  }
+  const auto warnings = count(FindingLevel::kWarning);
+  return style.Bold("This node can follow plans") +
+         (warnings == 0 ? ".\n" : fmt::format("; see {} above.\n", CountOf(warnings, "warning")));
+}
+
+Json NumberOrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+Json GpuJson(const ExaminedGpu& gpu) {
+  const device::CounterProbe& counter = gpu.counter;
+  Json json = {{"index", gpu.info.index},
+               {"uuid", gpu.info.uuid},
+               {"name", gpu.info.name},
+               {"clocks_mhz", gpu.info.clocks_mhz}};
+  json["energy_counter"] = {{"readable", !counter.error.has_value()},
+                            {"period_s", NumberOrNull(counter.period_seconds)},
+                            {"period_is_upper_bound", counter.period_is_upper_bound},
+                            {"reads", counter.reads},
+                            {"read_every_s", counter.read_every_seconds},
+                            {"power_w", NumberOrNull(counter.counter_watts)}};
+  json["power_w"] = NumberOrNull(counter.reading_watts);
+  if (gpu.conditions) {
+    json["power_limit_w"] = NumberOrNull(gpu.conditions->power_limit_watts);
+    json["default_power_limit_w"] = NumberOrNull(gpu.conditions->default_power_limit_watts);
+    json["temperature_c"] = NumberOrNull(gpu.conditions->temperature_celsius);
+    json["throttled_by"] = device::ThrottleNames(gpu.conditions->throttle_reasons);
+    json["power_profiles"] = gpu.conditions->power_profiles;
+    json["power_floor_w"] = NumberOrNull(gpu.conditions->power_floor_watts);
+    json["mig"] = gpu.conditions->mig;
+  }
+  if (gpu.clock) {
+    json["clock_call"] = {{"calls", gpu.clock->calls},
+                          {"median_s", gpu.clock->median_call_seconds},
+                          {"longest_s", gpu.clock->longest_call_seconds},
+                          {"seen_after_median_s", NumberOrNull(gpu.clock->median_seen_seconds)}};
+  }
+  if (gpu.effect) {
+    json["clock_effect"] = {{"switches", gpu.effect->switches},
+                            {"median_s", gpu.effect->median_seconds},
+                            {"longest_s", gpu.effect->longest_seconds},
+                            {"kernel_s", gpu.effect->kernel_seconds}};
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string FormatExamination(const Examination& examination, const Style& style) {
+  std::string text;
+  if (!examination.gpus.empty()) {
+    text += style.Bold("GPUs of this node") + "\n" + GpuTable(examination, style) +
+            TableNotes(examination, style) + "\n";
+  }
+  for (const Finding& finding : examination.findings) text += FindingText(finding, style);
+  return text + "\n" + Answer(examination, style);
+}
+
+std::string ExaminationJson(const Examination& examination) {
+  Json json = {
+      {"schema_version", 1},
+      {"can_follow_plans", examination.can_follow_plans()},
+      {"driver", examination.driver},
+      {"may_set_clocks", examination.may_set_clocks ? Json(*examination.may_set_clocks) : Json()},
+      {"agent",
+       {{"socket", examination.agent_socket}, {"sets_clocks", examination.agent_sets_clocks}}}};
+  json["gpus"] = Json::array();
+  for (const ExaminedGpu& gpu : examination.gpus) json["gpus"].push_back(GpuJson(gpu));
+  json["findings"] = Json::array();
+  for (const Finding& finding : examination.findings) {
+    json["findings"].push_back({{"level", LevelName(finding.level)},
+                                {"about", finding.about},
+                                {"message", finding.message},
+                                {"fix", finding.fix}});
+  }
+  return FormatByLine(json);
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,58 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "agent/protocol.h"
+#include "cli/command_options.h"
+#include "cli/framework/value_parsers.h"
+
+namespace perseus::cli {
+
+void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
+  parser->AddCommand(
+      Command::kDoctor, "doctor",
+      "Say whether this node's GPUs can follow a plan, and what is missing.\n\n"
+      "Looks for the driver, the right to set clocks, an agent, and what else acts on the GPUs "
+      "(power limits, power profiles, throttling), and measures how often their energy counters "
+      "step. Changes nothing on a GPU unless --set-clocks asks for it. Exit code 0: the node can "
+      "follow plans; 2: it cannot.",
+      {{"look at this node", "perseus doctor"},
+       {"also measure, as root and without jobs, what setting a clock takes",
+        "perseus doctor --set-clocks"},
+       {"for a program", "perseus doctor --json"}});
+  DoctorFlags* flags = &invocation->doctor;
+  const auto add_name = [&](std::string* target, const std::string& name, const std::string& value,
+                            const std::string& help, ValueKind kind) {
+    parser->AddText(name, value, help,
+                    [target](const std::string& text) -> Result<void> {
+                      if (text.empty()) return InvalidInput("expected a name, got nothing");
+                      *target = text;
+                      return {};
+                    },
+                    {kind, {}});
+  };
+  parser->SetGroup("Where to look");
+  add_name(&flags->driver, "--driver", "DRIVER",
+           "How to reach the GPUs: nvml (default), nvml:LIBRARY, zeusd:SOCKET, or simulated:FILE.",
+           ValueKind::kText);
+  add_name(&flags->agent_socket, "--agent", "SOCKET",
+           fmt::format("The agent's socket (default {}).", agent::kDefaultSocketPath),
+           ValueKind::kFile);
+  parser->SetGroup("What to measure");
+  parser->AddValue<double>(&flags->seconds, "--seconds", "SECONDS",
+                           "How long energy counters are read, 100 times a second (default 2).",
+                           [](std::string_view text) {
+                             return ParseQuantity(text, {0.1, 60}, job::kInSeconds);
+                           });
+  parser->AddFlag(&flags->set_clocks, "--set-clocks",
+                  "Set clocks ten times on each GPU to measure it, then give them back. Disturbs "
+                  "jobs that run, and ends a lock that somebody else had set.");
+  parser->SetGroup("Output");
+  parser->AddFlag(&flags->json, "--json", "Print one JSON document instead of text.");
+}
+
+}  // namespace perseus::cli

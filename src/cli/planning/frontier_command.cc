@@ -1,0 +1,145 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/framework/table.h"
+#include "cli/planning/job.h"
+#include "cli/planning/plan_notes.h"
+#include "cli/planning/plan_summary.h"
+#include "perseus/file.h"
+#include "perseus/plan_file.h"
+#include "perseus/report.h"
+
+namespace perseus::cli {
+namespace {
+
+// About `rows` times from end to end: the named ones and equal steps between.
+std::vector<double> TableTimes(const Frontier& frontier, double baseline_seconds) {
+  constexpr int kSteps = 16;
+  const double first = frontier.fastest_seconds;
+  const double last = frontier.tstar_seconds;
+  std::vector<double> times = {first, frontier.economic_seconds, last};
+  if (baseline_seconds <= last) times.push_back(baseline_seconds);
+  for (int step = 1; step < kSteps; ++step) times.push_back(first + (last - first) * step / kSteps);
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end(), SameTime), times.end());
+  return times;
+}
+
+std::string NamesAt(const Frontier& frontier, double baseline_seconds, double seconds) {
+  std::vector<std::string> names;
+  if (SameTime(seconds, frontier.fastest_seconds)) names.emplace_back("T_min");
+  if (SameTime(seconds, baseline_seconds)) names.emplace_back("no slowdown");
+  if (SameTime(seconds, frontier.economic_seconds)) names.emplace_back("T_economic");
+  if (SameTime(seconds, frontier.tstar_seconds)) names.emplace_back("T*");
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string FrontierText(const Job& job, const Planner& planner,
+                         const std::vector<std::string>& notes, const Style& style) {
+  const Frontier& frontier = planner.frontier();
+  const Plan& baseline = planner.baseline();
+  std::string out = FormatInput(job.profile, planner.pipeline(), job.virtual_stages,
+                                job.costs.split_ratio, style);
+  const bool milliseconds = baseline.iteration_time_seconds < 0.1;
+  const bool millijoules = baseline.energy_joules < 1;
+  Table table({"", milliseconds ? "time ms" : "time s", "slower",
+               millijoules ? "energy mJ" : "energy J", "saving", "power W"},
+              {Align::kLeft});
+  for (const double seconds : TableTimes(frontier, baseline.iteration_time_seconds)) {
+    const double joules = frontier.EnergyAt(seconds);
+    table.AddRow({NamesAt(frontier, baseline.iteration_time_seconds, seconds),
+                  WithThousands(seconds * (milliseconds ? 1e3 : 1), 4),
+                  FormatSignedPercent(PercentOver(seconds, baseline.iteration_time_seconds), 2),
+                  WithThousands(joules * (millijoules ? 1e3 : 1), 1),
+                  FormatPercent(-PercentOver(joules, baseline.energy_joules), 2),
+                  WithThousands(seconds == 0 ? 0 : joules / seconds, 1)});
+  }
+  out += '\n';
+  out += table.Format(style.rule()) + "\n";
+  std::string bound = "the exact lower bound";
+  if (IsCoarse(frontier)) {
+    bound = fmt::format("within {} of the exact lower bound",
+                        FormatPercent(100 * frontier.certified_error, 4));
+  }
+  if (frontier.fitted) bound = "from an exponential fit of the profile, which bounds nothing";
+  out +=
+      Wrap(fmt::format(
+               "{} of one pipeline's energy at each time: {}. Slower and saving are "
+               "against {} ({}, {}). {} All breakpoints: --csv, or -o FILE.",
+               IsCoarse(frontier) ? "A bound" : "The frontier",
+               fmt::format("{}, {}", bound,
+                           CountOf(static_cast<long long>(frontier.points.size()), "breakpoint")),
+               BaselineText(job.profile), FormatSeconds(baseline.iteration_time_seconds),
+               FormatJoules(baseline.energy_joules),
+               frontier.fitted ? "'perseus plan' makes plans from the measured options."
+                               : "Real plans come close to it: 'perseus plan' says how close."),
+           style.columns, 0);
+  out += '\n';
+  for (const std::string& note : notes) out += Fact("Note", note, style);
+  return out;
+}
+
+ReportInput MakeReportInput(const Job& job, const Planner& planner,
+                            const std::vector<std::string>& notes) {
+  ReportInput input;
+  input.profile = &job.profile;
+  input.pipeline = &planner.pipeline();
+  input.frontier = &planner.frontier();
+  input.baseline = &planner.baseline();
+  input.split_ratio = job.costs.split_ratio;
+  input.notes = notes;
+  return input;
+}
+
+}  // namespace
+
+Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
+  const FrontierFlags& flags = invocation.frontier;
+  if (flags.csv && flags.json) {
+    return InvalidInput("--csv and --json exclude each other; keep one of them");
+  }
+  Result<JobFile> settings = MergeSettings(invocation.job);
+  if (!settings) return tl::unexpected(settings.error());
+  if (auto good = CheckPairs(*settings, false, false); !good) return tl::unexpected(good.error());
+  if (!flags.output_file.empty()) {
+    const auto good = CheckOutputFile(flags.output_file, InputsOf(invocation.job, *settings));
+    if (!good) return tl::unexpected(good.error());
+  }
+  const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "frontier");
+  if (!job) return tl::unexpected(job.error());
+  ProgressLine progress("frontier");
+  const Result<Planner> planner = MakePlanner(*job, 0, &progress);
+  if (!planner) return tl::unexpected(planner.error());
+  const std::string csv = FormatFrontierCsv(planner->frontier());
+  if (!flags.output_file.empty()) {
+    if (auto written = WriteFileAtomically(flags.output_file, csv); !written) {
+      return tl::unexpected(written.error());
+    }
+  }
+  if (flags.csv) {
+    WriteProfileNotes(job->profile);
+    return Printout(csv, flags.output_file);
+  }
+  std::vector<std::string> notes =
+      InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
+  if (HasConditions(job->settings)) {
+    notes.emplace_back(
+        "the job has conditions (noise, late clocks, few changes), and a frontier knows none: its "
+        "points are on paper. 'perseus plan' makes the plan that holds under them.");
+  }
+  if (flags.json) {
+    return Printout(FormatFrontierJson(MakeReportInput(*job, *planner, notes)), flags.output_file);
+  }
+  std::string text = FrontierText(*job, *planner, notes, style);
+  if (!flags.output_file.empty()) text += fmt::format("Written to {}.\n", flags.output_file);
+  return Printout(std::move(text), flags.output_file);
+}
+
+}  // namespace perseus::cli

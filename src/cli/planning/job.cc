@@ -1,0 +1,226 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/planning/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "cli/framework/table.h"
+#include "cli/planning/job_flags.h"
+#include "common/numbers.h"
+#include "job/job_fields.h"
+#include "report/figures.h"
+
+namespace perseus::cli {
+namespace {
+
+// An error of the job in words of the command line: fields that do not come
+// from the job file are named as flags.
+tl::unexpected<Error> InFlags(Error error, const JobFile& settings) {
+  for (const job::Field& field : job::Fields()) {
+    const std::string_view flag = FlagOfField(field.key);
+    if (flag.empty() || settings.places.contains(field.key)) continue;
+    const std::string quoted = fmt::format("'{}'", field.key);
+    for (std::size_t at = 0; (at = error.message.find(quoted, at)) != std::string::npos;) {
+      error.message.replace(at, quoted.size(), flag);
+    }
+  }
+  return tl::unexpected<Error>(std::move(error));
+}
+
+// What a field that must be given is, for whoever does not know it yet.
+std::string_view MeaningOf(std::string_view key) {
+  if (key == "schedule") return " (1f1b, gpipe, ...: 'perseus plan --help' has all)";
+  if (key == "microbatches") return " (of one iteration)";
+  return key == "blocking_power" ? " (watts of a GPU that waits)" : "";
+}
+
+// What must be known and is not, in one sentence with an example.
+Result<void> CheckComplete(const JobFile& settings, const std::string& input,
+                           std::string_view command) {
+  std::vector<std::string> missing;
+  for (const std::string_view key : MissingFields(settings)) {
+    missing.push_back(fmt::format("{}{}", FlagOfField(key), MeaningOf(key)));
+  }
+  if (missing.empty()) return {};
+  return InvalidInput(fmt::format(
+      "{} {} missing, as in 'perseus {} {} --schedule 1f1b --microbatches 96 --blocking-power 75'",
+      fmt::join(missing, ", "), missing.size() == 1 ? "is" : "are", command, input));
+}
+
+// A bare number is seconds. Whether it was probably meant as a factor: it is no
+// sensible time, and the factor would be.
+bool MeantAsFactor(const PlanTarget& target, const Planner& planner) {
+  constexpr double kLeastFactor = 0.5;
+  constexpr double kMostFactor = 3;
+  constexpr double kFarBelow = 0.8;
+  const Frontier& frontier = planner.frontier();
+  const double as_factor = target.value * planner.baseline().iteration_time_seconds;
+  return target.kind == PlanTarget::Kind::kSeconds && target.value >= kLeastFactor &&
+         target.value <= kMostFactor && as_factor >= frontier.fastest_seconds &&
+         as_factor <= frontier.tstar_seconds &&
+         (target.value < kFarBelow * frontier.fastest_seconds ||
+          target.value > frontier.tstar_seconds);
+}
+
+}  // namespace
+
+Result<JobFile> MergeSettings(const JobFlags& flags) {
+  Result<JobFile> overrides = Overrides(flags);
+  if (!overrides) return overrides;
+  return LoadSettings(flags.input, *overrides);
+}
+
+Result<JobFile> Overrides(const JobFlags& flags) {
+  JobFile overrides = flags.overrides;
+  if (flags.strict) overrides.strict = true;
+  if (flags.switch_ahead) {
+    if (overrides.call_ahead.value_or(CallAhead::kEnd) != CallAhead::kEnd) {
+      return InvalidInput(fmt::format(
+          "--switch-ahead means --call-ahead end, but --call-ahead {} is given; keep one of them",
+          CallAheadName(*overrides.call_ahead)));
+    }
+    overrides.call_ahead = CallAhead::kEnd;
+  }
+  return overrides;
+}
+
+std::string NameOf(const JobFile& settings, std::string_view key) {
+  return settings.places.contains(key) ? fmt::format("'{}'", key) : std::string(FlagOfField(key));
+}
+
+std::string NameAndPlaceOf(const JobFile& settings, std::string_view key) {
+  const auto place = settings.places.find(key);
+  const std::string name = NameOf(settings, key);
+  return place == settings.places.end() ? name : fmt::format("{}: {}", place->second, name);
+}
+
+std::string SettingOf(const JobFile& settings, std::string_view key, std::string_view value) {
+  if (!settings.places.contains(key)) return fmt::format("{} {}", FlagOfField(key), value);
+  return ParseFinite(value) ? fmt::format("{} = {}", key, value)
+                            : fmt::format("{} = \"{}\"", key, value);
+}
+
+Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths) {
+  // A job file may state them for trainers that say how long microbatches are.
+  const auto is_flag = [&settings](const auto& value, std::string_view key) {
+    return value && !settings.places.contains(key);
+  };
+  if (!settings.work && is_flag(settings.work_fit, "work_fit")) {
+    return InvalidInput("--work-fit is for a work table in tokens (--work); give both");
+  }
+  if (!settings.work && !has_lengths && is_flag(settings.work_tokens, "work_tokens")) {
+    return InvalidInput("--work-tokens is for a work table in tokens (--work); give both");
+  }
+  if (replays) return {};
+  const double latency = settings.switch_latency_seconds.value_or(0);
+  const double spread = settings.switch_latency_spread_seconds.value_or(0);
+  if (spread > latency) {
+    return InvalidInput(
+        latency == 0
+            ? fmt::format("{} is the spread of a latency; give {}, too",
+                          NameAndPlaceOf(settings, "switch_latency_spread"),
+                          settings.places.contains("switch_latency_spread") ? "'switch_latency'"
+                                                                            : "--switch-latency")
+            : fmt::format("{} is {:g} s, more than the latency of {:g} s that it is the spread of",
+                          NameAndPlaceOf(settings, "switch_latency_spread"), spread, latency));
+  }
+  if (settings.max_early_loss && settings.call_ahead != CallAhead::kPredicted) {
+    return InvalidInput(
+        fmt::format("{} is for {} predicted; give both", NameAndPlaceOf(settings, "max_early_loss"),
+                    settings.places.contains("max_early_loss") ? "'call_ahead'" : "--call-ahead"));
+  }
+  return {};
+}
+
+std::vector<InputFile> InputsOf(const JobFlags& flags, const JobFile& settings) {
+  std::vector<InputFile> inputs;
+  if (settings.profile) inputs.push_back({"the profile", *settings.profile});
+  if (settings.schedule_file) inputs.push_back({"the schedule's file", *settings.schedule_file});
+  if (settings.work && !settings.work->file.empty()) {
+    inputs.push_back({"the work table", settings.work->file});
+  }
+  if (settings.work_fit) inputs.push_back({"the fit of the work table", *settings.work_fit});
+  if (IsJobFileName(flags.input)) inputs.push_back({"the job file", flags.input});
+  return inputs;
+}
+
+Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view command) {
+  if (!settings.profile) {
+    return InvalidInput(
+        fmt::format("the profile is missing, as in 'perseus {} profile.csv --schedule 1f1b "
+                    "--microbatches 96 --blocking-power 75'",
+                    command));
+  }
+  // Before the flags: whoever mistyped a path wants to hear of that first.
+  Result<Profile> profile = ReadProfile(*settings.profile, ProfileOptionsOf(settings));
+  if (!profile) {
+    return tl::unexpected<Error>(job::AboutFile(settings, "profile", profile.error()));
+  }
+  if (auto complete = CheckComplete(settings, flags.input, command); !complete) {
+    return tl::unexpected(complete.error());
+  }
+  Result<Job> job = Job::Make(*std::move(profile), settings);
+  if (!job) return InFlags(job.error(), settings);
+  return job;
+}
+
+Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress) {
+  constexpr double kPatienceSeconds = 10;
+  // A plan of effort 1 takes a second up to so many computations.
+  constexpr double kComputationsPerSecond = 1536;
+  constexpr double kBytesPerComputation = 1300;
+  PlannerOptions options = job.SolverOptions();
+  options.progress = progress->Function();
+  options.estimated = [&](const FrontierEstimate& estimate) {
+    const double computations = job.pipeline.dag.size();
+    const double seconds =
+        estimate.seconds + plans * std::max(1.0, computations / kComputationsPerSecond);
+    if (seconds <= kPatienceSeconds) return;
+    const double bytes = estimate.bytes + kBytesPerComputation * computations;
+    WriteStandardError(fmt::format("perseus: {} {} takes about {:.0f} s and {:.0f} MB.\n",
+                                   plans > 0 ? "a plan of" : "the frontier of",
+                                   CountOf(job.pipeline.dag.size(), "computation"), seconds,
+                                   std::max(1.0, bytes / 1e6)));
+  };
+  return Planner::Create(job.pipeline, options);
+}
+
+Result<double> TargetSeconds(const Planner& planner, const Job& job) {
+  const PlanTarget target = job.Target();
+  Result<double> seconds = planner.TargetSeconds(target);
+  if (!seconds && MeantAsFactor(target, planner)) {
+    seconds.error().message += fmt::format(
+        "; did you mean {}?", SettingOf(job.settings, "at", fmt::format("{}x", target.value)));
+  }
+  return seconds;
+}
+
+void NoteTarget(const Planner& planner, const Job& job, std::vector<std::string>* notes) {
+  const PlanTarget target = job.Target();
+  const std::string value = PlanTargetText(target);
+  const std::string at = SettingOf(job.settings, "at", value);
+  if (MeantAsFactor(target, planner)) {
+    notes->push_back(fmt::format("{} is a time of {} s, beyond T*; did you mean {}?", at, value,
+                                 SettingOf(job.settings, "at", value + "x")));
+    return;
+  }
+  const Frontier& frontier = planner.frontier();
+  const Result<double> seconds = planner.TargetSeconds(target);
+  if (!seconds || *seconds <= frontier.tstar_seconds ||
+      report::SameTime(*seconds, frontier.tstar_seconds)) {
+    return;
+  }
+  notes->push_back(fmt::format(
+      "{} is beyond T* ({}), and more time than that saves nothing; the least "
+      "energy is with {} ({}).",
+      at, FormatSeconds(frontier.tstar_seconds), SettingOf(job.settings, "at", "economic"),
+      FormatSeconds(frontier.economic_seconds)));
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,266 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/framework/outputs.h"
+#include "cli/framework/table.h"
+#include "cli/planning/held_plan.h"
+#include "cli/planning/job.h"
+#include "cli/planning/plan_notes.h"
+#include "cli/planning/plan_rows.h"
+#include "cli/planning/plan_summary.h"
+#include "perseus/file.h"
+#include "perseus/plan_document.h"
+#include "perseus/plan_file.h"
+#include "perseus/report.h"
+#include "plan/named_times.h"
+
+namespace perseus::cli {
+namespace {
+
+using plan::kRowEffort;
+// Of the effort for the plan: for its second certificate.
+constexpr double kBoundEffort = 0.5;
+
+// Rows of the table besides.
+constexpr int kRows = 7;
+
+// Each constraint alone, as on the command line.
+std::vector<std::pair<std::string, PlanConstraints>> Separately(const PlanConstraints& all) {
+  std::vector<std::pair<std::string, PlanConstraints>> single;
+  if (all.granularity != Granularity::kComputation) {
+    PlanConstraints one;
+    one.granularity = all.granularity;
+    single.emplace_back(fmt::format("--granularity {}", GranularityName(all.granularity)), one);
+  }
+  if (all.min_dwell_seconds > 0) {
+    PlanConstraints one;
+    one.min_dwell_seconds = all.min_dwell_seconds;
+    single.emplace_back(fmt::format("--min-dwell {}s", all.min_dwell_seconds), one);
+  }
+  if (all.max_knobs > 0) {
+    PlanConstraints one;
+    one.max_knobs = all.max_knobs;
+    single.emplace_back(fmt::format("--max-clocks {}", all.max_knobs), one);
+  }
+  if (all.time_margin_sigmas > 0 || all.time_margin_fraction > 0) {
+    PlanConstraints one;
+    one.time_margin_sigmas = all.time_margin_sigmas;
+    one.time_margin_fraction = all.time_margin_fraction;
+    single.emplace_back("--time-margin", one);
+  }
+  return single;
+}
+
+ConstraintPrice PriceOf(std::string constraint, const Plan& with, const Plan& without) {
+  return {std::move(constraint), PercentOver(with.energy_joules, without.energy_joules),
+          PercentOver(with.iteration_time_seconds, without.iteration_time_seconds)};
+}
+
+Result<std::vector<ConstraintPrice>> PriceConstraints(const Planner& planner, double seconds,
+                                                      const PlanConstraints& constraints,
+                                                      double effort, const PlanCallback& told,
+                                                      const Plan& chosen) {
+  std::vector<ConstraintPrice> prices;
+  if (!constraints.any()) return prices;
+  const Result<Plan> free = planner.PlanFor(seconds, {}, effort, told);
+  if (!free) return tl::unexpected(free.error());
+  const auto single = Separately(constraints);
+  if (single.size() == 1) {
+    prices.push_back(PriceOf(single.front().first, chosen, *free));
+    return prices;
+  }
+  for (const auto& [name, one] : single) {
+    const Result<Plan> plan = planner.PlanFor(seconds, one, effort, told);
+    // A search that finds all together may still miss one of them alone.
+    if (!plan && plan.error().code == ErrorCode::kInfeasible) continue;
+    if (!plan) return tl::unexpected(plan.error());
+    prices.push_back(PriceOf(name, *plan, *free));
+  }
+  prices.push_back(PriceOf("all together", chosen, *free));
+  return prices;
+}
+
+ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
+                            const PlanConstraints& constraints) {
+  ReportInput input;
+  input.title = "Energy plan: " + std::filesystem::path(job.profile.source).stem().string();
+  input.profile = &job.profile;
+  input.pipeline = summary.pipeline;
+  input.frontier = summary.frontier;
+  input.baseline = summary.baseline;
+  input.chosen = &summary.chosen;
+  bool has_held = false;
+  for (const PlanPoint& point : summary.points) {
+    ReportRow row;
+    if (point.plan) row = MakeReportRow(point.label, *point.plan);
+    row.label = point.label;
+    row.name = point.name;
+    row.feasible = point.plan.has_value();
+    row.requested_time_seconds = point.seconds;
+    const bool asked = SameTime(point.seconds, summary.chosen_seconds);
+    row.chosen = asked && !summary.held;
+    if (row.chosen) row.discrete_bound = summary.chosen.discrete_bound;
+    input.rows.push_back(std::move(row));
+    if (!asked || !summary.held || has_held) continue;
+    has_held = true;
+    row = MakeReportRow("under conditions", summary.chosen);
+    row.name = "under_conditions";
+    row.chosen = true;
+    input.rows.push_back(std::move(row));
+  }
+  input.at = summary.at;
+  input.data_parallel = summary.data_parallel;
+  input.split_ratio = summary.split_ratio;
+  input.constraints = constraints;
+  input.prices = summary.prices;
+  input.notes = summary.warnings;
+  input.notes.insert(input.notes.end(), summary.notes.begin(), summary.notes.end());
+  input.files = summary.files;
+  if (summary.held) {
+    const HeldPlan& held = *summary.held;
+    input.conditions = held.robust.conditions;
+    input.expected = held.expected;
+    input.expected_of_paper_plan = held.paper;
+    input.paper_plan = &held.robust.paper_plan;
+    input.bound_percent = held.robust.bound.saving_percent;
+    input.bound_is_proven = held.robust.bound.proven;
+    for (const ChangePricePoint& point : held.robust.price_curve) {
+      input.price_curve.emplace_back(point.changes, point.saving_percent);
+    }
+  }
+  return input;
+}
+
+// Writes all output files, or none.
+Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* summary) {
+  const std::string& directory = summary->output_directory;
+  PlanDocument document = job.Document(planner, summary->chosen);
+  if (summary->held) {
+    document.conditions = summary->held->robust.conditions;
+    document.expected = summary->held->expected;
+  }
+  std::string plan_json = FormatPlanJson(document);
+  if (plan_json.size() > kMaxPlanFileBytes) {
+    return InvalidInput(fmt::format(
+        "{} would have {} MiB, more than the {} that can be read back; shorten the names of the "
+        "knobs, or use fewer microbatches",
+        kPlanFileName, plan_json.size() >> 20, kMaxPlanFileBytes >> 20));
+  }
+  std::vector<OutputFile> files = {
+      {std::string(kPlanFileName), std::move(plan_json)},
+      {std::string(kFrontierFileName), FormatFrontierCsv(*summary->frontier)}};
+  Result<std::string> zeus = FormatZeusPlan(document);
+  if (zeus) {
+    files.push_back({std::string(kZeusPlanFileName), *std::move(zeus)});
+  } else if (zeus.error().code == ErrorCode::kInfeasible) {
+    summary->notes.push_back(zeus.error().message + ".");
+    NoteStale(directory, kZeusPlanFileName, &summary->notes);
+  } else {
+    return tl::unexpected(zeus.error());
+  }
+  ReportInput report = MakeReportInput(job, *summary, job.Constraints());
+  if (summary->held) {
+    for (std::string& note : HeldPlanNotes(*summary->held)) report.notes.push_back(std::move(note));
+  }
+  files.push_back({std::string(kTraceFileName), FormatTimelineTrace(report)});
+  files.push_back({"report.html", FormatHtmlReport(report)});
+  for (const OutputFile& file : files) summary->files.push_back(file.name);
+  return WriteFilesAtomically(directory, files);
+}
+
+}  // namespace
+
+Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
+  Result<JobFile> settings = MergeSettings(invocation.job);
+  if (!settings) return tl::unexpected(settings.error());
+  if (auto good = CheckPairs(*settings, false, false); !good) return tl::unexpected(good.error());
+  if (settings->output) {
+    const std::vector<std::string> names = {
+        std::string(kPlanFileName), std::string(kFrontierFileName), std::string(kZeusPlanFileName),
+        std::string(kTraceFileName), "report.html"};
+    const auto good =
+        CheckOutputFiles(*settings->output, names, InputsOf(invocation.job, *settings));
+    if (!good) return tl::unexpected(good.error());
+  }
+  const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "plan");
+  if (!job) return tl::unexpected(job.error());
+  const PlanTarget target = job->Target();
+  const PlanConstraints constraints = job->Constraints();
+  const double effort = job->Effort();
+  ProgressLine progress("frontier");
+  const Result<Planner> planner = MakePlanner(*job, effort * (1 + kRows * kRowEffort), &progress);
+  if (!planner) return tl::unexpected(planner.error());
+
+  PlanSummary summary;
+  summary.profile = &job->profile;
+  summary.pipeline = &planner->pipeline();
+  summary.frontier = &planner->frontier();
+  summary.baseline = &planner->baseline();
+  summary.virtual_stages = job->virtual_stages;
+  summary.data_parallel = job->DataParallel();
+  summary.split_ratio = job->costs.split_ratio;
+  summary.at = PlanTargetText(target);
+  const Result<double> seconds = TargetSeconds(*planner, *job);
+  if (!seconds) return tl::unexpected(seconds.error());
+  summary.chosen_seconds = *seconds;
+  summary.notes =
+      InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
+  NoteTarget(*planner, *job, &summary.notes);
+  NoteLongWait(NameAndPlaceOf(job->settings, "min_dwell"), constraints.min_dwell_seconds,
+               planner->baseline().iteration_time_seconds, kOneKnobPerRank, &summary.warnings);
+  NoteLongSwitching(job->settings, ConditionsOf(job->settings).switching,
+                    planner->baseline().iteration_time_seconds, &summary.warnings);
+  progress.SetWhat("plan");
+  summary.granularity = constraints.granularity;
+  summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,
+                               *seconds, summary.at, &summary.beyond_tstar);
+  const RowEfforts efforts = {.chosen = effort,
+                              .row = kRowEffort * effort,
+                              .bound = HasConditions(job->settings) ? 0 : kBoundEffort * effort};
+  const auto begun = [&progress](int row, int rows) {
+    progress.Announce(fmt::format("plan {} of {}", row + 1, rows + 1));
+  };
+  const RowsProgress rows_progress = {.chosen = progress.Function(),
+                                      .bound = [&progress] { progress.Announce("certificate"); },
+                                      .row = begun,
+                                      .rest = [&progress] { progress.Announce("last plans"); }};
+  Result<Plan> chosen = PlanRows(*planner, constraints, efforts, UsualThreads(), *seconds,
+                                 rows_progress, &summary.points);
+  if (!chosen) return tl::unexpected(chosen.error());
+  summary.chosen = *std::move(chosen);
+  const PlanCallback told = [show = progress.Function()](const PlanProgress& reached) {
+    show(reached.share);
+    return true;
+  };
+  if (constraints.any()) progress.Announce("price of the constraints");
+  auto prices = PriceConstraints(*planner, *seconds, constraints, effort, told, summary.chosen);
+  if (!prices) return tl::unexpected(prices.error());
+  summary.prices = *std::move(prices);
+  if (HasConditions(job->settings)) {
+    Result<HeldPlan> held = PlanThatHolds(*job, *planner, *seconds, effort, &progress);
+    if (!held) return tl::unexpected(held.error());
+    summary.held = *std::move(held);
+    summary.chosen = summary.held->robust.plan;
+  }
+  if (job->settings.output) {
+    summary.output_directory = *job->settings.output;
+    if (auto written = WriteOutputs(*job, *planner, &summary); !written) {
+      return tl::unexpected(written.error());
+    }
+  }
+  return Printout(invocation.json
+                      ? FormatPlanSummaryJson(MakeReportInput(*job, summary, constraints))
+                      : FormatPlanSummary(summary, style),
+                  summary.output_directory);
+}
+
+}  // namespace perseus::cli

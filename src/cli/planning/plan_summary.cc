@@ -1,0 +1,267 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/planning/plan_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "cli/framework/table.h"
+#include "common/printable.h"
+#include "plan/named_times.h"
+#include "report/page.h"
+#include "report/plan_json.h"
+#include "report/text.h"
+
+namespace perseus::cli {
+namespace {
+
+std::string TableSeconds(double seconds, double scale) { return WithThousands(seconds * scale, 4); }
+
+std::string KnobNoun(const PlanSummary& summary) {
+  return summary.pipeline->knobs_are_numbers ? "clock" : "knob";
+}
+
+// "> is the plan (--at 1.0x)": which row that is.
+std::string ChosenRow(const PlanSummary& summary) {
+  if (!summary.held) return fmt::format("the plan (--at {})", summary.at);
+  return fmt::format(
+      "the plan that holds under the conditions (--at {}). All rows show figures without noise and "
+      "delay; those with them are under 'Emulated'",
+      summary.at);
+}
+
+std::string PointsTable(const PlanSummary& summary, const Style& style) {
+  const bool milliseconds = summary.baseline->iteration_time_seconds < 0.1;
+  const bool millijoules = summary.baseline->energy_joules < 1;
+  const double time_scale = milliseconds ? 1e3 : 1;
+  const double energy_scale = millijoules ? 1e3 : 1;
+  Table table({"", "point", milliseconds ? "time ms" : "time s", "slower",
+               millijoules ? "energy mJ" : "energy J", "saving", "power W", "gap"},
+              {Align::kLeft, Align::kLeft});
+  const auto add = [&](bool chosen, const std::string& label, const Plan& plan) {
+    const double slower =
+        PercentOver(plan.iteration_time_seconds, summary.baseline->iteration_time_seconds);
+    table.AddRow({chosen ? ">" : "", label, TableSeconds(plan.iteration_time_seconds, time_scale),
+                  FormatSignedPercent(slower, 2),
+                  WithThousands(plan.energy_joules * energy_scale, 1),
+                  FormatPercent(plan.saving_percent, 2), WithThousands(plan.average_power_watts, 1),
+                  FormatPercent(plan.gap_percent, 3)});
+  };
+  for (std::size_t i = 0; i < summary.points.size(); ++i) {
+    const PlanPoint& point = summary.points[i];
+    std::string label = point.label;
+    while (i + 1 < summary.points.size() &&
+           SameTime(summary.points[i + 1].seconds, point.seconds)) {
+      label += ", " + summary.points[++i].label;
+    }
+    const bool chosen = SameTime(point.seconds, summary.chosen_seconds);
+    if (!point.plan) {
+      table.AddRow({"", label, TableSeconds(point.seconds, time_scale), "", "no plan"});
+      continue;
+    }
+    add(chosen && !summary.held, label, *point.plan);
+    if (chosen && summary.held) add(true, "under conditions", summary.chosen);
+  }
+  return table.Format(style.rule());
+}
+
+std::string NextSteps(const PlanSummary& summary, const Style& style) {
+  std::string text;
+  if (summary.output_directory.empty()) {
+    text =
+        "write this plan and its report with -o DIR; take another row with --at (1.02x, economic, "
+        "seconds).";
+  } else {
+    text = fmt::format(
+        "open {0}/report.html in a browser and {0}/timeline.pftrace in ui.perfetto.dev; where the "
+        "savings come from: perseus explain {0}/plan.json",
+        summary.output_directory);
+  }
+  return "\n" + Fact("Next", text, style);
+}
+
+std::string JobTotal(const PlanSummary& summary, const Style& style) {
+  if (summary.data_parallel == 1) return "";
+  const double pipelines = summary.data_parallel;
+  const double before = pipelines * summary.baseline->energy_joules;
+  const double after = pipelines * summary.chosen.energy_joules;
+  return Fact("Job",
+              fmt::format("{} (--dp): {} an iteration instead of {}, {} saved; {} instead of {}.",
+                          CountOf(summary.data_parallel, "pipeline"), FormatJoules(after),
+                          FormatJoules(before), FormatJoules(before - after),
+                          FormatWatts(pipelines * summary.chosen.average_power_watts),
+                          FormatWatts(pipelines * summary.baseline->average_power_watts)),
+              style);
+}
+
+std::string ChangesInWords(const PlanSummary& summary) {
+  const KnobChanges changes = CountKnobChanges(summary.pipeline->dag, summary.chosen.options);
+  const std::string all = CountOf(changes.all(), "change") + " an iteration";
+  return changes.back == 0 ? all
+                           : fmt::format("{} ({} of them from its end to the next one's start)",
+                                         all, changes.back);
+}
+
+// "1.850 % faster".
+std::string Compared(double percent, std::string_view more, std::string_view less,
+                     std::string_view same) {
+  constexpr int kDecimals = 3;
+  const std::string text = FormatPercent(std::abs(percent), kDecimals);
+  if (text == FormatPercent(0, kDecimals)) return std::string(same);
+  return fmt::format("{} {}", text, percent > 0 ? more : less);
+}
+
+std::string Prices(const PlanSummary& summary, const Style& style) {
+  if (summary.prices.empty()) return "";
+  std::string out = "\n" + style.Bold("Price") +
+                    "     of each constraint by itself, against the unconstrained plan\n";
+  std::size_t widest = 0;
+  for (const auto& price : summary.prices) widest = std::max(widest, price.constraint.size());
+  for (const ConstraintPrice& price : summary.prices) {
+    out += fmt::format("          {:{}}  {}, {}\n", price.constraint, widest,
+                       Compared(price.energy_percent, "more energy", "less energy", "same energy"),
+                       Compared(price.time_percent, "slower", "faster", "same time"));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string Fact(std::string_view name, std::string_view text, const Style& style) {
+  constexpr int kIndent = 10;
+  return style.Bold(name) + std::string(kIndent - name.size(), ' ') +
+         Wrap(Printable(text), style.columns, kIndent) + "\n";
+}
+
+std::string BaselineText(const Profile& profile) {
+  if (profile.knobs_are_numbers) return "all clocks at maximum";
+  return profile.KnobsAreRanked() ? "all knobs at maximum"
+                                  : "all computations at their baseline knobs";
+}
+
+bool IsCoarse(const Frontier& frontier) {
+  constexpr double kRounding = 1e-7;
+  return frontier.certified_error > kRounding;
+}
+
+std::vector<PlanPoint> TablePoints(const Frontier& frontier, double baseline_seconds,
+                                   double chosen_seconds, const std::string& at,
+                                   std::vector<std::string>* beyond_tstar) {
+  std::vector<PlanPoint> points;
+  for (const plan::NamedTime& time : plan::NamedTimes(frontier, baseline_seconds)) {
+    // What was asked for is always answered.
+    if (plan::IsBeyondTStar(frontier, time) && !SameTime(time.seconds, chosen_seconds)) {
+      beyond_tstar->emplace_back(time.label);
+    } else {
+      points.push_back({std::string(time.name), std::string(time.label), time.seconds, {}});
+    }
+  }
+  const bool known = std::any_of(points.begin(), points.end(), [&](const PlanPoint& point) {
+    return SameTime(point.seconds, chosen_seconds);
+  });
+  if (!known) points.push_back({"at", "--at " + at, chosen_seconds, {}});
+  std::stable_sort(points.begin(), points.end(), [](const PlanPoint& a, const PlanPoint& b) {
+    return a.seconds < b.seconds && !SameTime(a.seconds, b.seconds);
+  });
+  return points;
+}
+
+std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, int virtual_stages,
+                        double split_ratio, const Style& style) {
+  const report::OptionCounts counts = report::CountOptions(pipeline);
+  const std::string knobs =
+      profile.knobs_are_numbers && profile.knobs.size() > 1
+          ? fmt::format("{} from {} to {}",
+                        CountOf(static_cast<long long>(profile.knobs.size()), "clock"),
+                        profile.knobs.back().label, profile.knobs.front().label)
+          : CountOf(static_cast<long long>(profile.knobs.size()), "knob");
+  std::string read =
+      fmt::format("{}: {}, {}, {}; {} kept, {} dominated.", report::FileName(profile.source),
+                  CountOf(profile.rows, "row"), CountOf(profile.num_stages, "stage"), knobs,
+                  CountOf(counts.kept, "option"), WithThousands(counts.dominated, 0));
+  if (counts.split) {
+    read += fmt::format(
+        " `backward` is divided into backward_input and backward_weight at {:g} (--split-ratio).",
+        split_ratio);
+  }
+  std::string out = Fact("Profile", read, style);
+  if (!profile.modelled.empty()) out += Fact("", profile.modelled, style);
+  const PipelineDag& dag = pipeline.dag;
+  out += Fact(
+      "Pipeline",
+      fmt::format("{}, {} on {}{}, {}: {}.", dag.schedule_name, CountOf(dag.num_stages, "stage"),
+                  CountOf(dag.num_ranks, "rank"),
+                  virtual_stages > 1 ? fmt::format(" ({} each)", virtual_stages) : "",
+                  CountOf(dag.num_microbatches, "microbatch"), CountOf(dag.size(), "computation")),
+      style);
+  const int gpus = pipeline.tensor_parallel * dag.num_ranks;
+  out += Fact("Waiting",
+              fmt::format("{} for the {} of one pipeline.",
+                          FormatWatts(pipeline.total_blocking_power_watts), CountOf(gpus, "GPU")),
+              style);
+  return out;
+}
+
+std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
+  const Plan& baseline = *summary.baseline;
+  std::string out = FormatInput(*summary.profile, *summary.pipeline, summary.virtual_stages,
+                                summary.split_ratio, style);
+  out += Fact(
+      "Today",
+      fmt::format("{}: {}, {}, {} for one iteration of one pipeline.",
+                  BaselineText(*summary.profile), FormatSeconds(baseline.iteration_time_seconds),
+                  FormatJoules(baseline.energy_joules), FormatWatts(baseline.average_power_watts)),
+      style);
+  for (const std::string& warning : summary.warnings) out += Fact("Note", warning, style);
+  out += '\n';
+  out += PointsTable(summary, style) + "\n";
+  std::string legend = fmt::format(
+      "> is {}. Every row is a real plan, replayed on the profile's times; the marked one was "
+      "searched for longest. Saving is against {}. Gap is the distance to the lower bound that no "
+      "plan can beat.",
+      ChosenRow(summary), BaselineText(*summary.profile));
+  if (!summary.beyond_tstar.empty()) {
+    legend += fmt::format(" Beyond T* more time saves nothing: {} left out.",
+                          fmt::join(summary.beyond_tstar, ", "));
+  }
+  if (IsCoarse(*summary.frontier)) {
+    legend += fmt::format(" The bound is coarse, within {} of the exact one.",
+                          FormatPercent(100 * summary.frontier->certified_error, 4));
+  }
+  out += Wrap(legend, style.columns, 0) + "\n";
+  out += Prices(summary, style);
+  const Plan& chosen = summary.chosen;
+  out += '\n';
+  out += Fact(
+      "Plan",
+      fmt::format(
+          "{} and {} an iteration, {} saved; {} distinct {}, {}.",
+          FormatSeconds(chosen.iteration_time_seconds), FormatJoules(chosen.energy_joules),
+          FormatPercent(chosen.saving_percent, 2), chosen.distinct_knobs,
+          chosen.distinct_knobs == 1 ? KnobNoun(summary) : fmt::format("{}s", KnobNoun(summary)),
+          ChangesInWords(summary)),
+      style);
+  if (chosen.shared_knobs) {
+    out +=
+        Fact("Best",
+             report::SharedKnobText(*chosen.shared_knobs, summary.granularity, KnobNoun(summary)),
+             style);
+  }
+  if (chosen.discrete_bound) out += Fact("Bound", report::DiscreteBoundText(chosen), style);
+  if (summary.held) out += FormatHeldPlan(*summary.held, style);
+  out += JobTotal(summary, style);
+  if (!summary.output_directory.empty()) {
+    out += Fact("Written",
+                fmt::format("{}: {}.", summary.output_directory, fmt::join(summary.files, ", ")),
+                style);
+  }
+  for (const std::string& note : summary.notes) out += Fact("Note", note, style);
+  return out + NextSteps(summary, style);
+}
+
+}  // namespace perseus::cli

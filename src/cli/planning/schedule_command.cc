@@ -1,0 +1,122 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/framework/table.h"
+#include "common/json_text.h"
+#include "common/nearest_name.h"
+#include "perseus/file.h"
+#include "perseus/schedule.h"
+
+namespace perseus::cli {
+namespace {
+
+std::string ActionText(const Action& action) {
+  return fmt::format("{}{}{}", action.stage, ComputationTypeLetter(action.type), action.microbatch);
+}
+
+// PyTorch's spelling of a step.
+std::string StepText(const ScheduleStep& step) {
+  if (!step.fused) return ActionText(step.action);
+  return fmt::format("({};{})OVERLAP_F_B", ActionText(step.action), ActionText(*step.fused));
+}
+
+std::string ScheduleJson(const Schedule& schedule) {
+  nlohmann::ordered_json json = {{"name", schedule.name},
+                                 {"ranks", schedule.num_ranks},
+                                 {"stages", schedule.num_stages},
+                                 {"virtual_stages", schedule.virtual_stages()},
+                                 {"microbatches", schedule.num_microbatches}};
+  json["order"] = nlohmann::ordered_json::array();
+  for (const auto& rank : schedule.ranks) {
+    auto steps = nlohmann::ordered_json::array();
+    for (const ScheduleStep& step : rank) steps.push_back(StepText(step));
+    json["order"].push_back(std::move(steps));
+  }
+  return FormatIndented(json);
+}
+
+Result<Schedule> LoadSchedule(const ScheduleFlags& flags) {
+  const std::string& input = flags.input;
+  if (input.empty()) {
+    return InvalidInput(
+        "the schedule is missing: give a name or a file, as in 'perseus schedule 1f1b --stages 4 "
+        "--microbatches 8'");
+  }
+  if (!CanonicalScheduleName(input)) {
+    // A word without a dot or slash is a name that somebody misspelled.
+    if (input.find_first_of("./") == std::string::npos) {
+      const std::string nearest = NearestName(input, ScheduleNames());
+      return InvalidInput(fmt::format(
+          "there is no schedule '{}'{}; the names are {}, and a file is given by its path (./{})",
+          input, nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest),
+          fmt::join(ScheduleNames(), ", "), input));
+    }
+    if (flags.stages || flags.microbatches) {
+      return InvalidInput(
+          fmt::format("--stages and --microbatches shape a schedule by name; the file '{}' has its "
+                      "own shape, leave them out",
+                      input));
+    }
+    return ReadSchedule(input);
+  }
+  if (!flags.stages || !flags.microbatches) {
+    return InvalidInput(fmt::format(
+        "{} is missing: a schedule by name needs its shape, as in 'perseus schedule {} --stages 8 "
+        "--microbatches 8'",
+        flags.stages ? "--microbatches" : "--stages", input));
+  }
+  ScheduleSpec spec;
+  spec.name = input;
+  spec.num_stages = *flags.stages;
+  spec.virtual_stages = flags.virtual_stages;
+  spec.num_microbatches = *flags.microbatches;
+  spec.microbatch_group_size = flags.microbatch_group_size;
+  Result<Schedule> schedule = BuildSchedule(spec);
+  if (!schedule) return schedule;
+  if (const Result<void> valid = ValidateSchedule(*schedule); !valid) {
+    return tl::unexpected(valid.error());
+  }
+  return schedule;
+}
+
+std::string ShapeText(const Schedule& schedule) {
+  std::string text = fmt::format("{}: {}, {}", schedule.name, CountOf(schedule.num_ranks, "rank"),
+                                 CountOf(schedule.num_stages, "stage"));
+  if (schedule.virtual_stages() > 1) text += fmt::format(" ({} each)", schedule.virtual_stages());
+  return text + ", " + CountOf(schedule.num_microbatches, "microbatch");
+}
+
+}  // namespace
+
+Result<Printout> RunSchedule(const ScheduleFlags& flags) {
+  if (!flags.output_file.empty()) {
+    const auto good = CheckOutputFile(flags.output_file, {{"the schedule's file", flags.input}});
+    if (!good) return tl::unexpected(good.error());
+  }
+  const Result<Schedule> schedule = LoadSchedule(flags);
+  if (!schedule) return tl::unexpected(schedule.error());
+  std::string text;
+  if (flags.validate) {
+    text = ShapeText(*schedule) + "; valid, ends without deadlock.\n";
+  } else if (flags.format == ScheduleFormat::kCsv) {
+    text = FormatSchedule(*schedule);
+  } else if (flags.format == ScheduleFormat::kJson) {
+    text = ScheduleJson(*schedule);
+  } else {
+    text = ShapeText(*schedule) + "\n\n" + DrawSchedule(*schedule);
+  }
+  if (flags.output_file.empty()) return text;
+  if (const Result<void> written = WriteFileAtomically(flags.output_file, text); !written) {
+    return tl::unexpected(written.error());
+  }
+  return Printout(fmt::format("{}; written to {}.\n", ShapeText(*schedule), flags.output_file),
+                  flags.output_file);
+}
+
+}  // namespace perseus::cli

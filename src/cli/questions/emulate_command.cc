@@ -1,0 +1,395 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/framework/option_data.h"
+#include "cli/framework/outputs.h"
+#include "cli/framework/table.h"
+#include "cli/planning/held_plan.h"
+#include "cli/planning/job.h"
+#include "cli/planning/plan_notes.h"
+#include "cli/planning/scenario_text.h"
+#include "cli/questions/emulate_questions.h"
+#include "cli/questions/emulation_answers.h"
+#include "cli/questions/emulation_summary.h"
+#include "cli/questions/policy_runs.h"
+#include "cli/questions/shape_text.h"
+#include "job/job_fields.h"
+#include "perseus/emulation_report.h"
+#include "perseus/emulator.h"
+#include "perseus/file.h"
+#include "perseus/policy.h"
+
+namespace perseus::cli {
+namespace {
+
+Result<void> CheckFlags(const Invocation& invocation) {
+  const EmulateFlags& flags = invocation.emulate;
+  if (!flags.plan_file.empty() && flags.policy) {
+    return InvalidInput("--plan and --policy exclude each other; keep one of them");
+  }
+  const JobFile& given = invocation.job.overrides;
+  if (!flags.plan_file.empty() && !flags.compare &&
+      (given.granularity || given.min_dwell_seconds || given.max_clocks)) {
+    return InvalidInput(
+        "--granularity, --min-dwell and --max-clocks are for making plans, and --plan replays one "
+        "that was made; leave them out");
+  }
+  // A job file's hold for the plan that it makes.
+  const std::string_view robust = given.max_slowdown  ? "--max-slowdown"
+                                  : given.confidence  ? "--confidence"
+                                  : given.max_changes ? "--max-changes"
+                                                      : "";
+  if (!robust.empty() && !flags.plan_file.empty()) {
+    return InvalidInput(fmt::format(
+        "{} is for making plans, and --plan replays one that was made; leave it out", robust));
+  }
+  if (!robust.empty() && flags.policy.value_or(std::string(kPerseus)) != kPerseus) {
+    return InvalidInput(fmt::format("{} is for the policy perseus; {} takes no notice of it",
+                                    robust, *flags.policy));
+  }
+  if (!flags.straggler_rate && (flags.straggler_kind || flags.straggler_duration_seconds)) {
+    return InvalidInput(
+        fmt::format("{} is for --straggler-rate; give both",
+                    flags.straggler_kind ? "--straggler-kind" : "--straggler-duration"));
+  }
+  if (flags.no_reaction && flags.reaction_delay_seconds) {
+    return InvalidInput("--reaction-delay and --no-reaction exclude each other; keep one of them");
+  }
+  if (flags.timeline_iteration && *flags.timeline_iteration >= flags.iterations) {
+    return InvalidInput(
+        fmt::format("--timeline-iteration is {}, but the iterations are 0 to {} (--iterations {})",
+                    *flags.timeline_iteration, flags.iterations - 1, flags.iterations));
+  }
+  return CheckQuestions(flags);
+}
+
+// What the emulator would find as well, but after the frontier was computed.
+Result<void> CheckStragglers(const EmulationSpec& spec, const PipelineDag& dag) {
+  for (const Straggler& each : spec.stragglers) {
+    const std::string what =
+        fmt::format("--straggler {}={}", StragglerKindName(each.kind), each.value);
+    if (each.pipeline >= spec.pipelines) {
+      return InvalidInput(
+          fmt::format("{}: there is no pipeline {}; the job has {} (--dp), counted "
+                      "from 0",
+                      what, each.pipeline, CountOf(spec.pipelines, "pipeline")));
+    }
+    if (each.rank.value_or(0) >= dag.num_ranks) {
+      return InvalidInput(fmt::format("{}: there is no rank {}; a pipeline has {}, counted from 0",
+                                      what, *each.rank, CountOf(dag.num_ranks, "rank")));
+    }
+    if (each.first_iteration >= spec.iterations) {
+      return InvalidInput(fmt::format(
+          "{}: it comes in iteration {}, but only {} emulated, counted from 0 (--iterations)", what,
+          each.first_iteration,
+          spec.iterations == 1 ? "1 is" : fmt::format("{} are", spec.iterations)));
+    }
+  }
+  return {};
+}
+
+void SetConditions(const Conditions& conditions, EmulationSpec* spec) {
+  spec->noise = conditions.noise;
+  spec->switching = conditions.switching;
+}
+
+// Without the target, for which a policy may be needed.
+EmulationSpec MakeSpec(const EmulateFlags& flags, const Job& job) {
+  EmulationSpec spec = flags.spec;
+  SetConditions(ConditionsOf(job.settings), &spec);
+  spec.pipelines = job.DataParallel();
+  spec.iterations = flags.iterations;
+  RandomStragglers& random = spec.random_stragglers;
+  random.share_of_gpus_per_day = flags.straggler_rate.value_or(0);
+  random.duration_seconds = flags.straggler_duration_seconds.value_or(random.duration_seconds);
+  if (flags.straggler_kind) {
+    random.kind = flags.straggler_kind->kind;
+    random.value = flags.straggler_kind->value;
+  }
+  spec.control.reacts = !flags.no_reaction;
+  spec.control.delay_seconds = flags.reaction_delay_seconds.value_or(0);
+  spec.power_shape.ramp_limit_watts_per_second =
+      flags.power_limits.ramp_watts_per_second.value_or(0);
+  spec.power_interval_seconds = flags.power_interval_seconds.value_or(0);
+  spec.timeline_iteration = flags.timeline_iteration;
+  return spec;
+}
+
+// What the command line asks for; a job file's constraints bind perseus alone.
+PolicySpec MakePolicySpec(const Invocation& invocation, const Job& job, double effort,
+                          std::vector<std::string>* notes) {
+  PolicySpec spec;
+  spec.name = invocation.emulate.policy.value_or(std::string(kPerseus));
+  spec.effort = effort;
+  spec.constraints = job.Constraints();
+  if (spec.name == kPerseus) return spec;
+  const bool has_more = spec.constraints.any();
+  spec.constraints = ConstraintsOf(invocation.job.overrides);
+  if (has_more && !spec.constraints.any()) {
+    notes->push_back(
+        fmt::format("the job file's constraints are for perseus; {} knows none.", spec.name));
+  }
+  return spec;
+}
+
+std::vector<std::string> OutputNames() {
+  return {"emulation.json", "iterations.csv", "power.csv", std::string(kTraceFileName),
+          "report.html"};
+}
+
+EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
+  EmulationReportInput input;
+  input.profile = summary.profile;
+  input.pipeline = summary.pipeline;
+  input.spec = &summary.spec;
+  input.emulation = summary.emulation;
+  input.max_clocks = summary.max_clocks;
+  input.max_clocks_plan = summary.max_clocks_plan;
+  input.title = "Emulated job: " + std::filesystem::path(summary.profile->source).stem().string();
+  input.policy = summary.policy;
+  input.label = summary.label;
+  input.policies = summary.policies;
+  input.partitions = summary.partitions;
+  input.assignments = summary.assignments;
+  input.sweep = summary.sweep;
+  input.power_budget = summary.power_budget;
+  input.deadline = summary.deadline;
+  input.power_limits = summary.power_limits;
+  input.slower = summary.slower;
+  input.run_spec = summary.run;
+  input.run_at_max_clocks = summary.run_at_max_clocks;
+  input.run = summary.run_cost;
+  input.currency = summary.currency;
+  input.scenario = ScenarioInWords(summary.spec);
+  input.change_joules = summary.change_joules;
+  input.notes = summary.warnings;
+  input.notes.insert(input.notes.end(), summary.notes.begin(), summary.notes.end());
+  input.files = summary.files;
+  return input;
+}
+
+Result<void> WriteOutputs(EmulationSummary* summary) {
+  summary->files = OutputNames();
+  const EmulationReportInput report = MakeReportInput(*summary);
+  EmulationReportInput page = report;
+  if (summary->power_budget) page.notes.push_back(PowerBudgetSentence(*summary));
+  if (summary->deadline) page.notes.push_back(DeadlineSentence(*summary));
+  if (summary->change_joules > 0) page.notes.push_back(PriceOfChangesSentence(*summary));
+  std::vector<OutputFile> files = {
+      {"emulation.json", FormatEmulationJson(report)},
+      {"iterations.csv", FormatIterationsCsv(*summary->emulation)},
+      {"power.csv", FormatPowerCsv(*summary->emulation)},
+      {std::string(kTraceFileName), FormatEmulationTimelineTrace(report)}};
+  files.push_back({"report.html", FormatEmulationHtml(page)});
+  return WriteFilesAtomically(summary->output_directory, files);
+}
+
+std::string PlanCommand(const std::vector<std::string>& arguments) {
+  std::string command = "perseus plan";
+  for (const std::string& argument : arguments) command += " " + ShellWord(argument);
+  return command;
+}
+
+// Noise and late clocks as flags are a scenario for any plan; whose job is planned under
+// conditions, or who says what may be given up for what, wants the plan that holds.
+bool AsksForPlanThatHolds(const JobFile& settings) {
+  const bool is_of_the_job =
+      std::any_of(settings.places.begin(), settings.places.end(), [](const auto& place) {
+        const job::Field* const field = job::FindField(place.first);
+        return field != nullptr && field->condition;
+      });
+  return is_of_the_job || settings.max_slowdown || settings.max_changes || settings.confidence ||
+         settings.change_price_joules;
+}
+
+// The policy that the user wants, under its names in `summary`.
+Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const Job& job,
+                                             const Planner& planner, double effort,
+                                             ProgressLine* progress, EmulationSummary* summary) {
+  const std::string& file = invocation.emulate.plan_file;
+  const PolicySpec spec = MakePolicySpec(invocation, job, effort, &summary->notes);
+  if (file.empty() && spec.name == kPerseus && AsksForPlanThatHolds(job.settings)) {
+    const Result<double> seconds = TargetSeconds(planner, job);
+    if (!seconds) return tl::unexpected(seconds.error());
+    Result<RobustPlan> robust = SearchThatHolds(job, planner, *seconds, effort, false, progress);
+    if (!robust) return tl::unexpected(robust.error());
+    summary->policy = kPerseus;
+    summary->label = "perseus (holds)";
+    summary->policy_summary = "The plan that holds under the conditions.";
+    return MakeSinglePlanPolicy(kPerseus, std::move(robust->plan));
+  }
+  std::optional<Conditions> conditions;
+  Result<std::unique_ptr<Policy>> policy =
+      file.empty() ? MakePolicy(spec, planner)
+                   : ReadPolicy(file, planner, job.profile, &conditions, &summary->notes);
+  if (!policy) return policy;
+  if (conditions) {
+    // The plan's, unless a flag says otherwise.
+    if (const Result<JobFile> flags = Overrides(invocation.job)) {
+      ApplyConditions(*flags, &*conditions);
+    }
+    const ClockSwitching& switching = conditions->switching;
+    if (switching.latency_spread_seconds > switching.latency_seconds) {
+      const bool is_given = invocation.job.overrides.switch_latency_spread_seconds.has_value();
+      return InvalidInput(fmt::format(
+          fmt::runtime(is_given ? "--switch-latency-spread is {1:g} s, more than the latency of "
+                                  "{0:g} s that it is the spread of, after the plan's conditions"
+                                : "--switch-latency is {0:g} s, less than its spread in the plan's "
+                                  "conditions, {1:g} s; give --switch-latency-spread, too"),
+          switching.latency_seconds, switching.latency_spread_seconds));
+    }
+    SetConditions(*conditions, &summary->spec);
+    summary->change_joules = conditions->change_joules;
+    if (!invocation.job.overrides.change_price_joules) {
+      summary->change_price_name = "change_price_j of the plan";
+    }
+  }
+  summary->policy = (*policy)->name();
+  summary->label = file.empty() ? LabelOf(spec) : std::filesystem::path(file).filename().string();
+  summary->policy_summary = file.empty() ? SummaryOf(spec) : "A plan that was made before.";
+  return policy;
+}
+
+// A plan from a file is its own target, unless another one is given.
+Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, const Policy& policy,
+                       EmulationSummary* summary) {
+  if (is_replay && !job.settings.at) {
+    const Result<Plan> plan = policy.PlanFor(planner.baseline().iteration_time_seconds);
+    if (!plan) return tl::unexpected(plan.error());
+    summary->spec.target_seconds = plan->iteration_time_seconds;
+    summary->target = "the plan's own time";
+    return {};
+  }
+  const PlanTarget target = job.Target();
+  const Result<double> seconds = TargetSeconds(planner, job);
+  if (!seconds) return tl::unexpected(seconds.error());
+  summary->spec.target_seconds = *seconds;
+  summary->target = "--at " + PlanTargetText(target);
+  NoteTarget(planner, job, &summary->notes);
+  return {};
+}
+
+std::vector<PolicyRow> RowsOfTwo(const EmulationSummary& summary) {
+  std::vector<PolicyRow> rows;
+  rows.push_back(MakeRow(std::string(kMaxClocks), PolicySummary(kMaxClocks), *summary.max_clocks,
+                         *summary.max_clocks));
+  if (summary.policy != kMaxClocks) {
+    rows.push_back(
+        MakeRow(summary.label, summary.policy_summary, *summary.emulation, *summary.max_clocks));
+  }
+  return rows;
+}
+
+}  // namespace
+
+Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
+  constexpr double kEffort = 0.2;
+  const EmulateFlags& flags = invocation.emulate;
+  if (auto good = CheckFlags(invocation); !good) return tl::unexpected(good.error());
+  Result<JobFile> settings = MergeSettings(invocation.job);
+  if (!settings) return tl::unexpected(settings.error());
+  const bool is_replay = !flags.plan_file.empty();
+  if (auto good = CheckShapeQuestions(flags, *settings); !good) {
+    return tl::unexpected(good.error());
+  }
+  if (auto good = CheckAssignment(flags, *settings); !good) return tl::unexpected(good.error());
+  if (auto good = CheckPairs(*settings, is_replay, !flags.assignment_file.empty()); !good) {
+    return tl::unexpected(good.error());
+  }
+  if (!flags.output_directory.empty()) {
+    std::vector<InputFile> inputs = InputsOf(invocation.job, *settings);
+    if (!flags.plan_file.empty()) inputs.push_back({"the plan", flags.plan_file});
+    if (!flags.assignment_file.empty()) {
+      inputs.push_back({"the lengths of --assignment", flags.assignment_file});
+    }
+    const auto good = CheckOutputFiles(flags.output_directory, OutputNames(), inputs);
+    if (!good) return tl::unexpected(good.error());
+  }
+  const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "emulate");
+  if (!job) return tl::unexpected(job.error());
+  Result<std::vector<double>> lengths;
+  if (!flags.assignment_file.empty()) lengths = ReadLengths(flags.assignment_file, *job);
+  if (!lengths) return tl::unexpected(lengths.error());
+  EmulationSummary summary;
+  summary.spec = MakeSpec(flags, *job);
+  summary.change_joules = ConditionsOf(job->settings).change_joules;
+  summary.change_price_name = NameOf(job->settings, "change_price");
+  if (auto good = CheckStragglers(summary.spec, job->pipeline.dag); !good) {
+    return tl::unexpected(good.error());
+  }
+  const double effort = job->Effort(kEffort);
+  ProgressLine progress("frontier");
+  const Result<Planner> planner = MakePlanner(*job, effort, &progress);
+  if (!planner) return tl::unexpected(planner.error());
+
+  summary.profile = &job->profile;
+  summary.pipeline = &planner->pipeline();
+  summary.max_clocks_plan = &planner->baseline();
+  summary.virtual_stages = job->virtual_stages;
+  summary.split_ratio = job->costs.split_ratio;
+  summary.plan_command = PlanCommand(invocation.plan_arguments);
+  summary.notes =
+      InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
+  const double iteration_seconds = planner->baseline().iteration_time_seconds;
+  NoteLongWait(NameAndPlaceOf(job->settings, "min_dwell"), job->Constraints().min_dwell_seconds,
+               iteration_seconds, kOneKnobPerRank, &summary.warnings);
+  const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &progress, &summary);
+  if (!policy) return tl::unexpected(policy.error());
+  NoteLongSwitching(job->settings, summary.spec.switching, iteration_seconds, &summary.warnings);
+  if (!is_replay && summary.policy == kPerseus && !job->settings.effort) {
+    summary.usual_effort = kEffort;
+  }
+  if (auto set = SetTarget(*job, *planner, is_replay, **policy, &summary); !set) {
+    return tl::unexpected(set.error());
+  }
+  if (auto answered = AnswerBudgets(flags, *job, *planner, effort, &summary); !answered) {
+    return tl::unexpected(answered.error());
+  }
+
+  const Scenario scenario(*planner, summary.spec, &progress);
+  PolicySpec max_clocks_spec;
+  max_clocks_spec.name = kMaxClocks;
+  const Result<Emulation> max_clocks = scenario.Run(max_clocks_spec);
+  if (!max_clocks) return tl::unexpected(max_clocks.error());
+  const Result<Emulation> emulation =
+      summary.policy == kMaxClocks ? max_clocks : scenario.Run(summary.label, **policy);
+  if (!emulation) return tl::unexpected(emulation.error());
+  summary.max_clocks = &*max_clocks;
+  summary.emulation = &*emulation;
+  summary.compared = flags.compare;
+  Result<std::vector<PolicyRow>> rows =
+      flags.compare ? Compare(scenario, job->Constraints(), effort, summary) : RowsOfTwo(summary);
+  if (!rows) return tl::unexpected(rows.error());
+  summary.policies = *std::move(rows);
+  if (auto answered = AnswerLimits(flags, *planner, **policy, &progress, &summary); !answered) {
+    return tl::unexpected(answered.error());
+  }
+  NoteUnresolved(summary, &summary.notes);
+  if (auto answered = AnswerQuestions(flags, *job, *lengths, effort, &progress, &summary);
+      !answered) {
+    return tl::unexpected(answered.error());
+  }
+  summary.output_directory = flags.output_directory;
+  if (!flags.output_directory.empty()) {
+    if (auto written = WriteOutputs(&summary); !written) {
+      return tl::unexpected(written.error());
+    }
+  }
+  return Printout(flags.json ? FormatEmulationJson(MakeReportInput(summary))
+                             : FormatEmulationSummary(summary, style),
+                  flags.output_directory);
+}
+
+}  // namespace perseus::cli

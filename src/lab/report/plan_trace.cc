@@ -1,0 +1,95 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "perseus/report.h"
+#include "report/text.h"
+#include "report/timeline.h"
+#include "report/trace_writer.h"
+
+namespace perseus {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using report::RoundSignificant;
+using report::Timeline;
+
+// Writes the events of one plan.
+class ProcessWriter {
+ public:
+  ProcessWriter(const CostedPipeline& pipeline, const Plan& plan, const std::string& knob_unit,
+                int pid, report::TraceWriter* out)
+      : pipeline_(pipeline),
+        dag_(pipeline.dag),
+        plan_(plan),
+        timeline_(report::LayOut(pipeline, plan)),
+        knob_unit_(pipeline.knobs_are_numbers ? knob_unit : ""),
+        pid_(pid),
+        out_(out) {}
+
+  void Write(std::string_view name) {
+    out_->Process(pid_, name, dag_);
+    std::vector<double> watts;
+    watts.reserve(plan_.options.size());
+    for (int i = 0; i < dag_.size(); ++i) watts.push_back(PowerWatts(i));
+    out_->PipelinePower(pid_, pipeline_, timeline_.start_ns, timeline_.end_ns, watts,
+                        timeline_.iteration_ns);
+    for (int rank = 0; rank < dag_.num_ranks; ++rank) {
+      if (pipeline_.knobs_are_numbers) ClockCounter(rank);
+      for (const int i : dag_.rank_order[rank]) Slice(i);
+    }
+  }
+
+ private:
+  double PowerWatts(int i) const {
+    const CostOption& option = plan_.options[i];
+    return option.time_seconds > 0 ? option.energy_joules / option.time_seconds : 0;
+  }
+
+  void ClockCounter(int rank) {
+    const std::string name =
+        fmt::format("rank {} clock{}", rank,
+                    knob_unit_.empty() ? std::string() : fmt::format(" ({})", knob_unit_));
+    int knob = -1;
+    for (const int i : dag_.rank_order[rank]) {
+      if (plan_.options[i].knob == knob) continue;
+      knob = plan_.options[i].knob;
+      out_->Counter(pid_, name, timeline_.start_ns[i], knob_unit_.empty() ? "value" : knob_unit_,
+                    pipeline_.knobs[knob].number);
+    }
+  }
+
+  void Slice(int i) {
+    const CostOption& option = plan_.options[i];
+    Json args = report::ComputationArgs(pipeline_, i, option.knob);
+    args["energy_j"] = RoundSignificant(option.energy_joules, 9);
+    args["power_w"] = RoundSignificant(PowerWatts(i), 6);
+    args["critical"] = static_cast<bool>(timeline_.critical[i]);
+    out_->Slice(pid_, dag_, i, timeline_.start_ns[i], timeline_.end_ns[i], args);
+  }
+
+  const CostedPipeline& pipeline_;
+  const PipelineDag& dag_;
+  const Plan& plan_;
+  const Timeline timeline_;
+  const std::string knob_unit_;
+  const int pid_;
+  report::TraceWriter* const out_;
+};
+
+}  // namespace
+
+std::string FormatTimelineTrace(const ReportInput& input) {
+  report::TraceWriter out;
+  ProcessWriter(*input.pipeline, *input.baseline, input.knob_unit, 1, &out)
+      .Write(input.pipeline->knobs_are_numbers ? "before: all-maximum clocks"
+                                               : "before: baseline knobs");
+  ProcessWriter(*input.pipeline, *input.chosen, input.knob_unit, 2, &out).Write("after: plan");
+  return out.bytes();
+}
+
+}  // namespace perseus
