@@ -94,8 +94,8 @@ Sosp24Evaluation MakeEvaluation() {
 }
 
 TEST(EvaluationReportTest, ShowsPublishedFiguresToThePrintedDigits) {
-  const std::string markdown = FormatEvaluationMarkdown(MakeEvaluation(), "perseus evaluate x");
-  EXPECT_TRUE(Has(markdown, "\n    perseus evaluate x\n"));
+  const std::string markdown = FormatEvaluationMarkdown(MakeEvaluation(), "perseus-sosp24 x");
+  EXPECT_TRUE(Has(markdown, "\n    perseus-sosp24 x\n"));
   EXPECT_TRUE(Has(markdown,
                   "| model-a | gpu_b | 12 | 8192 | 2.8000 | 2.7500 | 15.201604 | 15.10 | 15.25 | "
                   "\u22120.10 |"));
