@@ -5,6 +5,7 @@
 
 #include "cli/command_options.h"
 #include "cli/command_parser.h"
+#include "perseus/version.h"
 
 namespace perseus::cli {
 namespace {
@@ -31,7 +32,7 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
 
 }  // namespace
 
-std::string_view Version() { return PERSEUS_VERSION; }
+std::string_view Version() { return PERSEUS_VERSION_STRING; }
 
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& arguments, int columns) {
   Invocation invocation;

@@ -21,13 +21,13 @@
 #include "cli/server_events.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "common/file.h"
 #include "common/json_text.h"
 #include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "common/printable.h"
 #include "http/client.h"
 #include "http/target.h"
-#include "perseus/file.h"
 #include "perseus/job.h"
 
 namespace perseus::cli {

@@ -19,10 +19,10 @@
 #include "cli/profile_comparison.h"
 #include "cli/profile_flags.h"
 #include "cli/table.h"
+#include "common/file.h"
 #include "common/nearest_name.h"
 #include "common/printable.h"
 #include "http/target.h"
-#include "perseus/file.h"
 #include "perseus/profile.h"
 
 namespace perseus::cli {

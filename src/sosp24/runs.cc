@@ -9,10 +9,10 @@
 #include <system_error>
 #include <utility>
 
+#include "common/file.h"
 #include "common/numbers.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
-#include "perseus/file.h"
 #include "sosp24/csv_table.h"
 
 namespace perseus::sosp24 {

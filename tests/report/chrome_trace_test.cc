@@ -28,7 +28,7 @@ std::vector<Json> Events(const Json& trace, const std::string& phase, int pid) {
 class ChromeTraceTest : public ::testing::Test {
  protected:
   const Sample sample_ = MakeSample("1f1b", 4, 1, 8);
-  const std::string text_ = FormatTimelineJson(sample_.Input());
+  const std::string text_ = *FormatTimelineJson(sample_.Input());
   const Json trace_ = Json::parse(text_);
 };
 
@@ -125,14 +125,14 @@ TEST_F(ChromeTraceTest, EveryRankHasAClockTrack) {
                                    "rank 2 clock (MHz)", "rank 3 clock (MHz)"}));
 }
 
-TEST_F(ChromeTraceTest, IsDeterministic) { EXPECT_EQ(FormatTimelineJson(sample_.Input()), text_); }
+TEST_F(ChromeTraceTest, IsDeterministic) { EXPECT_EQ(*FormatTimelineJson(sample_.Input()), text_); }
 
 TEST(ChromeTraceLabelTest, HostileLabelsStayStrings) {
   Sample sample = MakeSample("dualpipev", 8, 2, 8);
   sample.pipeline.knobs_are_numbers = false;
   const std::string hostile = "\"},\n{\"\\ \xff";
   for (Knob& knob : sample.pipeline.knobs) knob.label = hostile;
-  const Json trace = Json::parse(FormatTimelineJson(sample.Input()));
+  const Json trace = Json::parse(*FormatTimelineJson(sample.Input()));
   bool fused = false;
   for (const Json& slice : Events(trace, "X", 2)) {
     EXPECT_EQ(slice.at("args").at("clock"), "\"},\n{\"\\ \ufffd");

@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 class EmulationTraceTest : public ::testing::Test {
  protected:
   const EmulatedSample made_ = MakeEmulatedSample(9, 50);
-  const Json events_ = Json::parse(FormatEmulationTimelineJson(made_.Bare())).at("traceEvents");
+  const Json events_ = Json::parse(*FormatEmulationTimelineJson(made_.Bare())).at("traceEvents");
 };
 
 TEST_F(EmulationTraceTest, APipelineIsAProcessAndARankAThread) {
@@ -121,7 +121,7 @@ TEST(TraceWriterTest, PowerOfManyRanksTakesTimeByComputation) {
 TEST(EmulationTraceOfNothingTest, IsValid) {
   EmulatedSample made = MakeEmulatedSample(1, 1);
   made.emulation.timeline = {};
-  const Json trace = Json::parse(FormatEmulationTimelineJson(made.Bare()));
+  const Json trace = Json::parse(*FormatEmulationTimelineJson(made.Bare()));
   EXPECT_TRUE(trace.at("traceEvents").empty());
 }
 

@@ -45,16 +45,16 @@ TEST(ProtoMessageTest, WritesTheWireFormat) {
 
 TEST(ProtoTraceTest, IsHalfOfTheJsonFormAndTheSameTwice) {
   const EmulatedSample made = MakeEmulatedSample(9, 50);
-  const std::string trace = FormatEmulationTimelineTrace(made.Bare());
-  EXPECT_EQ(trace, FormatEmulationTimelineTrace(made.Bare()));
-  EXPECT_LT(trace.size(), 0.55 * FormatEmulationTimelineJson(made.Bare()).size());
+  const std::string trace = *FormatEmulationTimelineTrace(made.Bare());
+  EXPECT_EQ(trace, *FormatEmulationTimelineTrace(made.Bare()));
+  EXPECT_LT(trace.size(), 0.55 * *FormatEmulationTimelineJson(made.Bare()).size());
   EXPECT_NE(trace.find("pipeline 2 (straggles)"), std::string::npos);
 }
 
 TEST(ProtoTraceTest, OfNothingIsEmpty) {
   EmulatedSample made = MakeEmulatedSample(1, 1);
   made.emulation.timeline = {};
-  EXPECT_EQ(FormatEmulationTimelineTrace(made.Bare()), "");
+  EXPECT_EQ(*FormatEmulationTimelineTrace(made.Bare()), "");
 }
 
 }  // namespace

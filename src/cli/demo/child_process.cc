@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <ctime>
 
-#include "perseus/file.h"
+#include "common/file.h"
 
 namespace perseus::demo {
 namespace {

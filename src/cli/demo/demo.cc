@@ -21,6 +21,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/file.h"
 #include "common/file_descriptor.h"
 #include "common/json_text.h"
 #include "demo/child_process.h"
@@ -29,7 +30,6 @@
 #include "device/simulated_gpu.h"
 #include "http/client.h"
 #include "http/target.h"
-#include "perseus/file.h"
 #include "perseus/synth.h"
 
 namespace perseus::demo {

@@ -26,9 +26,9 @@ struct Reaction {
 // learned about those that do.
 class PlanChooser {
  public:
-  // Both must outlive it. Precondition: `spec` was checked.
-  PlanChooser(const Policy& policy, const EmulationSpec& spec, int computations)
-      : policy_(policy), spec_(spec), computations_(computations) {}
+  // All must outlive it. Precondition: `spec` was checked.
+  PlanChooser(const Policy& policy, const EmulationSpec& spec, const CostedPipeline& pipeline)
+      : policy_(policy), spec_(spec), pipeline_(pipeline) {}
 
   // Makes the base plan. Once, before all others.
   Result<void> Begin();
@@ -49,7 +49,7 @@ class PlanChooser {
 
   const Policy& policy_;
   const EmulationSpec& spec_;
-  int computations_;
+  const CostedPipeline& pipeline_;
   std::deque<Affairs> affairs_;  // Where they changed; from the newest that is known on.
   std::deque<Plan> plans_;
   std::map<double, Reaction> reactions_;  // By T'.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "perseus/report.h"
+#include "report/check_input.h"
 #include "report/proto_trace.h"
 #include "report/text.h"
 #include "report/timeline.h"
@@ -94,12 +95,14 @@ std::string WriteTimelines(const ReportInput& input, report::TraceWriter* out) {
 
 }  // namespace
 
-std::string FormatTimelineJson(const ReportInput& input) {
+Result<std::string> FormatTimelineJson(const ReportInput& input) {
+  if (auto good = report::CheckInput(input, true); !good) return tl::unexpected(good.error());
   report::JsonTraceWriter out;
   return WriteTimelines(input, &out);
 }
 
-std::string FormatTimelineTrace(const ReportInput& input) {
+Result<std::string> FormatTimelineTrace(const ReportInput& input) {
+  if (auto good = report::CheckInput(input, true); !good) return tl::unexpected(good.error());
   report::ProtoTraceWriter out;
   return WriteTimelines(input, &out);
 }

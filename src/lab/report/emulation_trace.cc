@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "perseus/emulation_report.h"
+#include "report/check_input.h"
 #include "report/proto_trace.h"
 #include "report/text.h"
 #include "report/trace_writer.h"
@@ -64,12 +65,14 @@ std::string WriteEmulatedTimelines(const EmulationReportInput& input, report::Tr
 
 }  // namespace
 
-std::string FormatEmulationTimelineJson(const EmulationReportInput& input) {
+Result<std::string> FormatEmulationTimelineJson(const EmulationReportInput& input) {
+  if (auto good = report::CheckInput(input); !good) return tl::unexpected(good.error());
   report::JsonTraceWriter out;
   return WriteEmulatedTimelines(input, &out);
 }
 
-std::string FormatEmulationTimelineTrace(const EmulationReportInput& input) {
+Result<std::string> FormatEmulationTimelineTrace(const EmulationReportInput& input) {
+  if (auto good = report::CheckInput(input); !good) return tl::unexpected(good.error());
   report::ProtoTraceWriter out;
   return WriteEmulatedTimelines(input, &out);
 }

@@ -21,9 +21,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/file.h"
 #include "common/file_descriptor.h"
 #include "common/nearest_name.h"
-#include "perseus/file.h"
 
 namespace perseus::device {
 namespace {

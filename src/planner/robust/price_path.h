@@ -28,7 +28,7 @@ std::vector<int> CheapestKnobsWithin(const CostedPipeline& pipeline, std::span<c
 
 // As a limit on changes counts them.
 inline int CountChanges(const PipelineDag& dag, std::span<const int> knobs) {
-  return CountKnobChanges(dag, knobs).all();
+  return CountKnobChanges(dag, knobs)->all();
 }
 
 }  // namespace perseus::robust

@@ -22,6 +22,9 @@ class AgentDriver;
 Result<std::unique_ptr<device::Driver>> OpenClientDriver(const std::string& spec,
                                                          const std::string& name);
 
+// Whether that can be such a name ("" is none); nothing is opened.
+Result<void> CheckDeviceSpec(const std::string& spec);
+
 // The one GPU of a client: sets its clock, measures how long that takes, and
 // knows what to do when it is refused. Calls block as long as the driver does.
 // One thread.

@@ -10,13 +10,15 @@
 
 #include "client/rank_plan.h"
 #include "perseus/client.h"
+#include "perseus/result.h"
 
 namespace perseus::client {
 
-// A plan of one iteration as the trainer's process gave it; null: rows that make no
-// sense, none, or more than 65,536.
-std::shared_ptr<const RankPlan> StepPlanOf(std::int64_t iteration, const perseus_step_row* rows,
-                                           std::size_t count);
+// A plan of one iteration as the trainer's process gave it. Errors: a row that makes no sense, or
+// names what another one does, none, or more than 65,536, a negative iteration.
+Result<std::shared_ptr<const RankPlan>> StepPlanOf(std::int64_t iteration,
+                                                   const perseus_step_row* rows,
+                                                   std::size_t row_size, std::size_t count);
 
 }  // namespace perseus::client
 
