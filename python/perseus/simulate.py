@@ -175,7 +175,7 @@ class Gpus:
         status = self._library.perseus_simulated_open(
             os.fsencode(path), ctypes.byref(handle), ctypes.byref(message)
         )
-        _check(library, status, message)
+        _check(self._library, status, message)
         self.path = os.fspath(path)
         self._handle = handle.value
         weakref.finalize(self, self._library.perseus_simulated_close, handle.value)

@@ -88,7 +88,7 @@ TEST(PowerShapeReportTest, NothingIsSaidOfWhatIsNotStated) {
   const auto json = nlohmann::json::parse(*FormatEmulationJson(made.Full()));
   EXPECT_TRUE(json.at("power_shape").is_null());
   EXPECT_TRUE(json.at("power_limits").is_null());
-  EXPECT_EQ(*FormatEmulationHtml(made.Full()).find("as the grid sees it"), std::string::npos);
+  EXPECT_EQ(FormatEmulationHtml(made.Full())->find("as the grid sees it"), std::string::npos);
 }
 
 TEST(PowerShapeReportTest, TablesNameWhatKeepsTheLimits) {

@@ -47,7 +47,7 @@ TEST(ProtoTraceTest, IsHalfOfTheJsonFormAndTheSameTwice) {
   const EmulatedSample made = MakeEmulatedSample(9, 50);
   const std::string trace = *FormatEmulationTimelineTrace(made.Bare());
   EXPECT_EQ(trace, *FormatEmulationTimelineTrace(made.Bare()));
-  EXPECT_LT(trace.size(), 0.55 * *FormatEmulationTimelineJson(made.Bare()).size());
+  EXPECT_LT(trace.size(), 0.55 * FormatEmulationTimelineJson(made.Bare())->size());
   EXPECT_NE(trace.find("pipeline 2 (straggles)"), std::string::npos);
 }
 

@@ -56,8 +56,10 @@ Result<std::unique_ptr<perseus_dag_solution>> SolveDag(const perseus_dag& dag,
 
 Result<Plan> Choose(const perseus_dag_solution& solution, double deadline, double effort,
                     const Progress& progress) {
-  const Result<double> time =
-      solution.planner.TargetSeconds({PlanTarget::Kind::kSeconds, deadline});
+  // Later than T* nothing is saved, however late.
+  const bool any_time = std::isinf(deadline) && deadline > 0;
+  const double asked = any_time ? solution.frontier.scalars.tstar_seconds : deadline;
+  const Result<double> time = solution.planner.TargetSeconds({PlanTarget::Kind::kSeconds, asked});
   if (!time) {
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("no choice of options ends by {}: the fastest takes {}", deadline,
