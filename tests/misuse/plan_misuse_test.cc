@@ -109,6 +109,7 @@ TEST(PlannerMisuse, NumbersOfARequestAreChecked) {
   EXPECT_FALSE(planner.TargetSeconds({PlanTarget::Kind::kSeconds, kInfinite}));
   EXPECT_FALSE(planner.TargetSeconds({static_cast<PlanTarget::Kind>(99), 1}));
   EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.min_dwell_seconds = kNan})));
+  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.granularity = static_cast<Granularity>(200)})));
   EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.max_knobs = 0})));
   EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.max_knobs = -1})));
   EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.time_margin_fraction = kNan})));
@@ -212,6 +213,11 @@ TEST(ReplayMisuse, NumbersOfASpecAreChecked) {
   EXPECT_TRUE(IsInvalid(ReplayUnder(planner, plan, {.conditions = conditions})));
   EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {&plan}, conditions, 1)));
   EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {&plan}, {}, 0)));
+  conditions = {};
+  conditions.switching.latency_seconds = 0.001;
+  conditions.switching.call_ahead = static_cast<CallAhead>(200);
+  EXPECT_TRUE(IsInvalid(ReplayUnder(planner, plan, {.conditions = conditions})));
+  EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {&plan}, conditions, 1)));
 }
 
 TEST(FrontierMisuse, AProblemWithWrongIndicesHasNoSize) {

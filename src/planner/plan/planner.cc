@@ -271,6 +271,10 @@ Result<void> CheckConstraints(const PlanConstraints& constraints, double effort)
     if (value >= 0 && std::isfinite(value)) return {};
     return InvalidInput(fmt::format("{} is {}; expected a number >= 0", what, value));
   };
+  if (!ParseGranularity(GranularityName(constraints.granularity))) {
+    return InvalidInput(
+        "the granularity is none; expected computation, phase, stage-type or stage");
+  }
   if (!(effort > 0) || !std::isfinite(effort)) {
     return InvalidInput(fmt::format("the effort is {}; expected a number > 0", effort));
   }
