@@ -16,6 +16,7 @@
 #include "perseus/profile.h"
 #include "perseus/result.h"
 #include "perseus/schedule.h"
+#include "perseus/version.h"
 
 #ifndef PERSEUS_EXPORT_BEGIN
 #error "perseus/export.h defines no PERSEUS_EXPORT_BEGIN"
