@@ -9,12 +9,12 @@
 int main(int argc, char** argv) {
   perseus::JobFile settings;
   settings.schedule = "1f1b";
-  settings.microbatches = 16;
+  settings.microbatches = 8;
   settings.blocking_power_watts = {83.64};
   settings.noise = 0.01;
   settings.switch_latency_seconds = 0.02;
   settings.max_slowdown = 0.005;
-  settings.effort = 0.1;
+  settings.effort = 0.01;
   const auto job = perseus::Job::Load(argc > 1 ? argv[1] : "profile.csv", settings);
   if (!job) return std::cerr << job.error().message << '\n', 1;
   const auto made = job->Plan();
