@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   perseus_client_options options;
   perseus_client_options_init(&options, sizeof(options));
   perseus_client* client = nullptr;
-  if (perseus_client_open(&options, &client, nullptr, 0) != PERSEUS_OK) return 1;
+  if (perseus_client_open(&options, &client, nullptr) != PERSEUS_OK) return 1;
   const std::vector<double> empty = Measure(ticks, ns_per_tick, calls, [](int) {});
   const double floor = empty[empty.size() / 2];
   fmt::print(

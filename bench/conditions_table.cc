@@ -121,7 +121,9 @@ ReplayedFigures Unseen(const Planner& planner, const Plan& plan, const Condition
   ReplayedFigures mean;
   const int iterations = conditions.noise.any() ? kIterations : kAlike;
   for (int seed = 0; seed < seeds; ++seed) {
-    const auto figures = ReplayUnder(planner, plan, conditions, 1, iterations, kFirstSeed + seed);
+    const auto figures = ReplayUnder(
+        planner, plan,
+        {.conditions = conditions, .iterations = iterations, .seed = kFirstSeed + seed});
     if (!figures) {
       fmt::print(stderr, "{}\n", figures.error().message);
       std::exit(1);

@@ -82,8 +82,11 @@ int Run(std::span<char*> arguments) {
       }
       ReplayedFigures unseen;
       for (int seed = 0; seed < kSeeds; ++seed) {
-        const auto figures = ReplayUnder(*planner, found->plan, spec.conditions, spec.pipelines,
-                                         kIterations, kFirstSeed + seed);
+        const auto figures = ReplayUnder(*planner, found->plan,
+                                         {.conditions = spec.conditions,
+                                          .pipelines = spec.pipelines,
+                                          .iterations = kIterations,
+                                          .seed = kFirstSeed + seed});
         unseen.saving_percent += figures->saving_percent / kSeeds;
         unseen.slowdown_percent += figures->slowdown_percent / kSeeds;
         unseen.clock_calls += figures->clock_calls / kSeeds;

@@ -159,7 +159,7 @@ Result<void> JudgePlan(const SimulatedPipeline& pipeline, const SimulatedResult&
       }
     }
   }
-  const Plan realised = truth_planner->Evaluate(std::move(options));
+  const Plan realised = *truth_planner->Evaluate(std::move(options));
   figures->plan_losses.push_back(100 * (realised.energy_joules / best->energy_joules - 1));
   if (const auto equal = truth_planner->PlanFor(realised.iteration_time_seconds)) {
     figures->equal_losses.push_back(100 * (realised.energy_joules / equal->energy_joules - 1));

@@ -70,8 +70,11 @@ int Run(std::span<char*> arguments) {
   double most_slowdown = -1e300;
   double squares = 0;
   for (int seed = 0; seed < kSeeds; ++seed) {
-    const auto figures = ReplayUnder(*planner, found->plan, conditions, spec.pipelines, iterations,
-                                     kFirstSeed + seed);
+    const auto figures = ReplayUnder(*planner, found->plan,
+                                     {.conditions = conditions,
+                                      .pipelines = spec.pipelines,
+                                      .iterations = iterations,
+                                      .seed = kFirstSeed + seed});
     if (!figures) {
       fmt::print(stderr, "{}\n", figures.error().message);
       return 1;

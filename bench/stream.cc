@@ -98,7 +98,7 @@ Plan OnLengths(const Plan& plan, const Planner& planner) {
       return option.knob == plan.options[static_cast<std::size_t>(i)].knob;
     }));
   }
-  return planner.Evaluate(std::move(options));
+  return *planner.Evaluate(std::move(options));
 }
 
 Result<int> Run(int argc, char** argv) {

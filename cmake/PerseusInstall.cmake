@@ -20,6 +20,38 @@ install(FILES "${PROJECT_BINARY_DIR}/perseusConfig.cmake"
               "${PROJECT_BINARY_DIR}/perseusConfigVersion.cmake"
         DESTINATION "${PERSEUS_CMAKE_DIR}")
 
+# pkg-config: perseus-core.pc and its like. In the same place as the CMake package, whose folder may
+# be moved as a whole.
+set(PERSEUS_PKGCONFIG_DIR "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+           BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}/${PERSEUS_PKGCONFIG_DIR}"
+           OUTPUT_VARIABLE PERSEUS_PC_PREFIX)
+# perseus_install_pc(LIBRARY below): `below` is what it links of ours, where it is static.
+function(perseus_install_pc library below)
+  set(PERSEUS_PC_REQUIRES "")
+  set(PERSEUS_PC_FLAGS "")
+  set(PERSEUS_PC_LIBS "")
+  get_target_property(type perseus_${library} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY")
+    set(PERSEUS_PC_REQUIRES "${below}")
+    set(PERSEUS_PC_FLAGS " -DPERSEUS_STATIC")
+    if(NOT below)
+      set(PERSEUS_PC_REQUIRES "fmt")
+    endif()
+  endif()
+  set(file "${PROJECT_BINARY_DIR}/pkgconfig/perseus-${library}.pc")
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/perseus.pc.in" "${file}" @ONLY)
+  install(FILES "${file}" DESTINATION "${PERSEUS_PKGCONFIG_DIR}")
+endfunction()
+perseus_install_pc(model "")
+perseus_install_pc(core perseus-model)
+perseus_install_pc(report perseus-core)
+foreach(library IN ITEMS client planner)
+  if(TARGET perseus_${library})
+    perseus_install_pc(${library} "")
+  endif()
+endforeach()
+
 if(TARGET perseus)
   install(TARGETS perseus)
   add_subdirectory("${PROJECT_SOURCE_DIR}/packaging")

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "perseus/file.h"
+#include "common/file.h"
 
 namespace perseus::sosp24 {
 namespace {

@@ -113,7 +113,9 @@ std::optional<Plan> DerivedJob::PlanOf(const RankClocks& clocks) const {
       options[computation] = *option;
     }
   }
-  return planner_.Evaluate(std::move(options));
+  Result<Plan> plan = planner_.Evaluate(std::move(options));
+  if (!plan) return std::nullopt;
+  return *std::move(plan);
 }
 
 }  // namespace perseus::sosp24

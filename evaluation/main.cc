@@ -17,11 +17,11 @@
 #include "cli/framework/option_data.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
+#include "common/file.h"
 #include "common/printable.h"
 #include "evaluation/json.h"
 #include "evaluation/report.h"
 #include "evaluation/sosp24.h"
-#include "perseus/file.h"
 
 namespace {
 

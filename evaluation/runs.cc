@@ -9,11 +9,11 @@
 #include <system_error>
 #include <utility>
 
+#include "common/file.h"
 #include "common/numbers.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
 #include "evaluation/csv_table.h"
-#include "perseus/file.h"
 
 namespace perseus::sosp24 {
 namespace {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Any bytes through perseus/planner_c.h: a plan or one sentence, never a crash. The first byte
-// chooses: 'g', the rest is a graph; else it is a profile, settings and a schedule with a zero
-// byte between.
+// chooses: 'g', the rest is a graph; 'm', the rest says how the calls of a good job are misused;
+// else it is a profile, settings and a schedule with a zero byte between.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "perseus/planner_c.h"
@@ -26,10 +27,11 @@ int CountDown(void* user, double share) {
 }
 
 // An error has a sentence; nothing is our fault.
-void Check(perseus_planner_status status, char* message) {
-  if ((status == PERSEUS_PLANNER_OK) != (message == nullptr)) std::abort();
-  if (status == PERSEUS_PLANNER_INTERNAL) std::abort();
-  perseus_planner_free_text(message);
+void Check(perseus_status status, char** message) {
+  if ((status == PERSEUS_OK) != (*message == nullptr)) std::abort();
+  if (status == PERSEUS_INTERNAL) std::abort();
+  perseus_planner_free_text(*message);
+  *message = nullptr;
 }
 
 // Whether a number in a text may ask for more than a fuzzer has time for.
@@ -65,8 +67,10 @@ void TryJob(std::string_view text) {
   perseus_planner_input_init(&input, sizeof(input));
   input.profile_csv = profile.data();
   input.profile_csv_size = profile.size();
-  input.settings_json = settings.data();
-  input.settings_json_size = settings.size();
+  if (!settings.empty()) {
+    input.settings_json = settings.data();
+    input.settings_json_size = settings.size();
+  }
   if (!schedule.empty()) {
     input.schedule_csv = schedule.data();
     input.schedule_csv_size = schedule.size();
@@ -75,17 +79,17 @@ void TryJob(std::string_view text) {
   input.user = &patience;
   perseus_planner* planner = nullptr;
   char* message = nullptr;
-  const perseus_planner_status status = perseus_planner_create(&input, &planner, &message);
-  Check(status, message);
-  if (status != PERSEUS_PLANNER_OK) return;
+  const perseus_status status = perseus_planner_create(&input, &planner, &message);
+  Check(status, &message);
+  if (status != PERSEUS_OK) return;
   constexpr std::string_view kQuick = R"({"effort": 0.001})";
   perseus_plan* plan = nullptr;
-  const perseus_planner_status planned = perseus_planner_plan(
-      planner, kQuick.data(), kQuick.size(), CountDown, &patience, &plan, &message);
-  Check(planned, message);
-  if (planned == PERSEUS_PLANNER_OK) {
+  const perseus_status planned = perseus_planner_plan(planner, kQuick.data(), kQuick.size(),
+                                                      CountDown, &patience, &plan, &message);
+  Check(planned, &message);
+  if (planned == PERSEUS_OK) {
     char* json = nullptr;
-    if (perseus_plan_json(plan, &json, nullptr) != PERSEUS_PLANNER_OK) std::abort();
+    if (perseus_plan_json(plan, &json, nullptr) != PERSEUS_OK) std::abort();
     perseus_planner_free_text(json);
   }
   perseus_plan_free(plan);
@@ -154,21 +158,20 @@ void TryGraph(Bytes bytes) {
   int patience = kPatience;
   perseus_dag_solution* solution = nullptr;
   char* message = nullptr;
-  const perseus_planner_status status =
-      perseus_dag_solve(&dag, CountDown, &patience, &solution, &message);
-  Check(status, message);
-  if (status != PERSEUS_PLANNER_OK) return;
+  const perseus_status status = perseus_dag_solve(&dag, CountDown, &patience, &solution, &message);
+  Check(status, &message);
+  if (status != PERSEUS_OK) return;
   perseus_frontier frontier = {};
   frontier.struct_size = sizeof(frontier);
-  if (perseus_dag_frontier(solution, &frontier) != PERSEUS_PLANNER_OK) std::abort();
+  if (perseus_dag_frontier(solution, &frontier, nullptr) != PERSEUS_OK) std::abort();
   const double deadline = frontier.fastest_seconds * 1.2;
   std::vector<std::int32_t> options(curve_of.size(), -1);
   perseus_dag_choice choice = {};
   choice.struct_size = sizeof(choice);
-  const perseus_planner_status chosen = perseus_dag_choose(
-      solution, deadline, 0.001, CountDown, &patience, options.data(), &choice, &message);
-  Check(chosen, message);
-  if (chosen == PERSEUS_PLANNER_OK) {
+  const perseus_status chosen = perseus_dag_choose(solution, deadline, 0.001, CountDown, &patience,
+                                                   options.data(), &choice, &message);
+  Check(chosen, &message);
+  if (chosen == PERSEUS_OK) {
     if (!(choice.time <= deadline)) std::abort();
     for (std::size_t i = 0; i < options.size(); ++i) {
       const int curve = curve_of[i];
@@ -180,12 +183,79 @@ void TryGraph(Bytes bytes) {
   perseus_dag_free(solution);
 }
 
+// Structs that are too large, too small or never begun, texts without a size, nothing where there
+// should be something: each is refused, and nothing is made.
+void TryMisuse(Bytes bytes) {
+  constexpr std::string_view kProfile =
+      "stage,instruction,frequency,time,energy\n0,forward,1400,1,2\n0,forward,1000,2,1\n"
+      "0,backward,1400,1,2\n0,backward,1000,2,1\n";
+  constexpr std::string_view kSettings =
+      "{\"schedule\": \"1f1b\", \"microbatches\": 2, \"blocking_power\": 0.1}";
+  // Behind every struct there is memory for the largest size that is believed.
+  constexpr std::size_t kRoom = 4096;
+  struct alignas(16) Room {
+    std::uint8_t bytes[kRoom];
+  };
+  static Room room;
+  const auto begin = [&](auto* as) {
+    std::memset(&room, bytes.Take<std::uint8_t>() % 4 == 0 ? 0xa5 : 0, sizeof(room));
+    std::remove_pointer_t<decltype(as)> begun;
+    PERSEUS_INIT(&begun);
+    std::memcpy(&room, &begun, sizeof(begun));
+    if (bytes.Take<std::uint8_t>() % 2 == 0) {
+      const auto size = bytes.Take<std::uint32_t>();
+      std::memcpy(&room, &size, sizeof(size));
+    }
+    return reinterpret_cast<decltype(as)>(&room);
+  };
+  const auto size_of = [&](std::string_view text) {
+    const int kind = bytes.Take<std::uint8_t>() % 4;
+    return kind == 0 ? std::size_t{0} : kind == 1 ? PERSEUS_TO_ZERO : text.size();
+  };
+  auto* input = begin(static_cast<perseus_planner_input*>(nullptr));
+  input->profile_csv = kProfile.data();
+  input->profile_csv_size = size_of(kProfile);
+  input->settings_json = kSettings.data();
+  input->settings_json_size = size_of(kSettings);
+  const int wrong = bytes.Take<std::uint8_t>() % 8;
+  if (wrong == 0) input->profile_csv = nullptr;
+  if (wrong == 1) input->reserved = 1;
+  perseus_planner* planner = nullptr;
+  char* message = nullptr;
+  const perseus_status status = perseus_planner_create(input, &planner, &message);
+  Check(status, &message);
+  if ((planner == nullptr) == (status == PERSEUS_OK)) std::abort();
+  Check(perseus_planner_frontier(planner, begin(static_cast<perseus_frontier*>(nullptr)), &message),
+        &message);
+  std::vector<double> work(bytes.Take<std::uint8_t>() % 4, 1.0);
+  for (double& factor : work) factor = bytes.Take<double>();
+  work.push_back(1);  // Never empty.
+  perseus_plan* plan = nullptr;
+  const std::size_t count =
+      bytes.Take<std::uint8_t>() % 2 == 0 ? work.size() : bytes.Take<std::size_t>();
+  int patience = kPatience;
+  const perseus_status planned =
+      perseus_planner_plan_work(planner, work.data(), count == 2 && work.size() < 2 ? 0 : count,
+                                "{}", size_of("{}"), CountDown, &patience, &plan, &message);
+  Check(planned, &message);
+  Check(
+      perseus_plan_get_figures(plan, begin(static_cast<perseus_plan_figures*>(nullptr)), &message),
+      &message);
+  Check(
+      perseus_plan_get_columns(plan, begin(static_cast<perseus_plan_columns*>(nullptr)), &message),
+      &message);
+  perseus_plan_free(plan);
+  perseus_planner_free(planner);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   if (data[0] == 'g') {
     TryGraph(Bytes(data + 1, size - 1));
+  } else if (data[0] == 'm') {
+    TryMisuse(Bytes(data + 1, size - 1));
   } else {
     TryJob(std::string_view(reinterpret_cast<const char*>(data) + 1, size - 1));
   }

@@ -25,7 +25,7 @@
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
-// A job that can be given another shape.
+// A job that can be given another shape. A profile that is missing is an error.
 struct JobShape {
   const Profile* profile = nullptr;  // Not owned.
   ScheduleSpec schedule;
@@ -42,7 +42,7 @@ struct SweepSpec {
   std::vector<int> stages;  // Divisors of the profile's: neighbours are merged.
   std::vector<int> virtual_stages;
   std::vector<std::string> schedules;
-  double effort = 0.2;
+  double effort = 1;
 };
 
 // One shape. Where it cannot be built (a schedule that needs two virtual
@@ -87,7 +87,7 @@ struct PartitionResult {
 // every stage the mean of all, as if work could be divided at will.
 Result<std::vector<PartitionResult>> AnalysePartitions(const JobShape& job,
                                                        const std::vector<int>& layers,
-                                                       double effort = 0.2);
+                                                       double effort = 1.0);
 
 // --- Budgets ---------------------------------------------------------------
 

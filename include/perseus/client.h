@@ -7,10 +7,13 @@
 /* The client of Perseus, for the process that trains: libperseus_client. Plain C, so that every
  * language can call it; docs/reference/client.md has examples in C and Python.
  *
- * Nothing here may slow, hang or crash training. Once a client is open its functions never fail:
- * when something goes wrong (server away, clock calls refused, another order than the plan's), the
- * client gives the clocks back to the driver and counts the problem. perseus_client_last_error()
- * describes the newest problem. No C++ exception leaves this library.
+ * Nothing here may slow, hang or crash training. Once a client is open, what goes wrong around it
+ * (server away, clock calls refused, another order than the plan's) never comes back as an error:
+ * the clocks are given back to the driver, it is counted, and perseus_client_last_error() says it.
+ * A wrong argument is refused: with PERSEUS_INVALID and a sentence where a status is returned;
+ * where nothing is, the call does nothing and perseus_client_last_error() has the sentence.
+ *
+ * Errors, messages and structs: perseus/status.h. Texts are freed with perseus_client_free_text().
  *
  * Units: seconds, joules, MHz. Ownership: the library copies all it is given before it returns; a
  * client belongs to the caller until perseus_client_close(). Threads: the functions of one client
@@ -25,6 +28,8 @@
 #include <stddef.h> /* NOLINT(modernize-deprecated-headers): C reads this, too. */
 #include <stdint.h> /* NOLINT(modernize-deprecated-headers) */
 
+#include "perseus/status.h"
+
 #if defined(__GNUC__)
 #define PERSEUS_CLIENT_API __attribute__((visibility("default")))
 #else
@@ -38,9 +43,8 @@ extern "C" {
 /* NOLINTBEGIN(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg):
  * names of C. */
 
-/* The version of this interface. It grows at the ends of its structs only: a caller states the size
- * that it knows (struct_size), and what it does not know has its default. */
-#define PERSEUS_CLIENT_ABI_VERSION 1
+/* The version of this interface. */
+#define PERSEUS_CLIENT_ABI_VERSION 2
 
 typedef struct perseus_client perseus_client;
 
@@ -51,14 +55,6 @@ typedef enum perseus_instruction {
   PERSEUS_BACKWARD_INPUT = 2,  /* I */
   PERSEUS_BACKWARD_WEIGHT = 3, /* W */
 } perseus_instruction;
-
-typedef enum perseus_status {
-  PERSEUS_OK = 0,
-  PERSEUS_INVALID = 1,     /* An argument is wrong; the message says which. */
-  PERSEUS_UNAVAILABLE = 2, /* strict only: the server, the device or the plan cannot be had. */
-  PERSEUS_NO_MEMORY = 3,
-  PERSEUS_CLOSED = 4, /* No client, one that is closed, or one of the parent process. */
-} perseus_status;
 
 /* What a client is doing now. */
 typedef enum perseus_state {
@@ -116,21 +112,22 @@ typedef struct perseus_client_options {
       device; /* "agent:SOCKET", "nvml", "zeusd:SOCKET", "simulated:FILE"; NULL: no device. */
   const char* gpu_uuid;        /* "GPU-..."; NULL: by gpu_index. */
   int32_t gpu_index;           /* As the driver counts; CUDA's own order may differ. */
-  int32_t profile_iterations;  /* Iterations at each clock of a sweep; 0: 5. */
+  int32_t profile_iterations;  /* Iterations at each clock of a sweep. Default: 5. */
   const char* node;            /* NULL: the host's name. */
-  double min_interval_seconds; /* Between two clock calls; 0: 0.010. */
-  double max_early_loss; /* Share of the running computation that a call ahead of time may slow; 0:
-                            0.05. */
-  double max_overhead;   /* Share of the iteration that calls may cost before plans get coarser; 0:
-                            0.01. */
-  double report_interval_seconds; /* Between two reports to the server; 0: 5. */
-  double open_timeout_seconds;    /* strict only; 0: 30. */
-  double close_timeout_seconds;   /* What closing waits for at most; 0: 2. */
-  int32_t min_profile_mhz;        /* The sweep ends at this clock at the latest; 0: the lowest. */
-  int32_t profile_stride;         /* Every n-th clock is measured; 0: 1. */
+  double min_interval_seconds; /* Between two clock calls. Default: 0.010; 0: none. */
+  double max_early_loss; /* Share of the running computation that a call ahead of time may slow.
+                            Default: 0.05; 0: none. */
+  double max_overhead;   /* Share of the iteration that calls may cost before plans get coarser.
+                            Default: 0.01. */
+  double report_interval_seconds; /* Between two reports to the server. Default: 5. */
+  double open_timeout_seconds;    /* strict only. Default: 30. */
+  double close_timeout_seconds;   /* What closing waits for at most. Default: 2; 0: for nothing. */
+  int32_t min_profile_mhz;        /* The sweep ends at this clock at the latest. Default: 0, the
+                                     lowest. */
+  int32_t profile_stride;         /* Every n-th clock is measured. Default: 1. */
   int32_t profile_coarse;         /* Not 0: every 4th clock, then where the curve bends; the others
                                      are read off the curve. A third of the iterations. */
-  int32_t profile_settling;       /* Iterations left out after each change of clock; 0: 1. */
+  int32_t profile_settling;       /* Iterations left out after each change of clock. Default: 1. */
   int64_t profile_seed;           /* Not 0: after the highest, clocks in random order. */
 } perseus_client_options;
 
@@ -138,7 +135,7 @@ typedef struct perseus_client_options {
 
 /* Counters since the client was opened, and what they come to. */
 typedef struct perseus_client_stats {
-  uint32_t struct_size; /* Set by the caller: sizeof(perseus_client_stats). */
+  uint32_t struct_size; /* PERSEUS_INIT() */
   int32_t state;        /* perseus_state */
   int32_t level;        /* perseus_level */
   int32_t clock_mhz;    /* Last one set; 0: the driver's own; -1: a call failed. */
@@ -184,17 +181,20 @@ typedef struct perseus_step_row {
 /* The version that the library was built with: compare with PERSEUS_CLIENT_ABI_VERSION. */
 PERSEUS_CLIENT_API int perseus_client_abi_version(void);
 
-/* The defaults. `struct_size` is sizeof(perseus_client_options) as the caller knows it. */
+/* Frees a message of this library; NULL is allowed. */
+PERSEUS_CLIENT_API void perseus_client_free_text(char* text);
+
+/* The defaults, as stated above; what is not stated is 0 or NULL. `struct_size` is
+ * sizeof(perseus_client_options) as the caller knows it. */
 PERSEUS_CLIENT_API void perseus_client_options_init(perseus_client_options* options,
                                                     size_t struct_size);
 
 /* Opens a client and returns at once: server and device are found by background threads, again and
- * again while they are away. (With PERSEUS_STRICT it waits and fails instead.) `client` is NULL on
- * an error, and `message`, which may be NULL, holds one sentence. Errors: PERSEUS_INVALID,
- * PERSEUS_NO_MEMORY, and with PERSEUS_STRICT PERSEUS_UNAVAILABLE. */
+ * again while they are away. (With PERSEUS_STRICT it waits and fails instead.) Errors:
+ * PERSEUS_INVALID (also for a server or device that no address can be: "nvlm"), PERSEUS_NO_MEMORY,
+ * and with PERSEUS_STRICT PERSEUS_UNAVAILABLE. */
 PERSEUS_CLIENT_API perseus_status perseus_client_open(const perseus_client_options* options,
-                                                      perseus_client** client, char* message,
-                                                      size_t message_size);
+                                                      perseus_client** client, char** message);
 
 /* Around each iteration. `iteration` is the trainer's own number; `tokens` of the whole iteration
  * on this rank, for variable lengths, or 0. perseus_step_begin() may wake the background thread:
@@ -207,10 +207,12 @@ PERSEUS_CLIENT_API void perseus_step_end(perseus_client* client, int64_t tokens)
  * is followed from perseus_step_begin() of that `iteration` on; where it comes later it is not
  * used, and counted. Iterations without a plan of their own keep the last one, or the server's
  * where a newer one came. At most four wait. Takes a lock and copies: not for the hot path's
- * threads between computations. PERSEUS_INVALID: a row that makes no sense, none, or more than
- * 65,536. */
+ * threads between computations. `row_size` is sizeof(perseus_step_row). PERSEUS_INVALID: a row that
+ * makes no sense (the sentence says which, from 0, and why), a computation that is there twice,
+ * none or more than 65,536, a negative iteration. */
 PERSEUS_CLIENT_API perseus_status perseus_step_plan(perseus_client* client, int64_t iteration,
-                                                    const perseus_step_row* rows, size_t count);
+                                                    const perseus_step_row* rows, size_t row_size,
+                                                    size_t count, char** message);
 
 /* Around each computation. `stage` of the model (virtual stages counted) and `microbatch` count
  * from 0; -1: not known, matched by order. No lock, no allocation, no system call, no CUDA
@@ -253,12 +255,14 @@ PERSEUS_CLIENT_API void perseus_step_times(perseus_client* client, int64_t itera
  * perseus_straggler_clear(): it is well again. Returns at once; sent in the background.
  * PERSEUS_INVALID: not a number, or a negative rank. */
 PERSEUS_CLIENT_API perseus_status perseus_straggler_set(perseus_client* client, int32_t rank,
-                                                        double delay_seconds, double degree);
-PERSEUS_CLIENT_API perseus_status perseus_straggler_clear(perseus_client* client, int32_t rank);
+                                                        double delay_seconds, double degree,
+                                                        char** message);
+PERSEUS_CLIENT_API perseus_status perseus_straggler_clear(perseus_client* client, int32_t rank,
+                                                          char** message);
 
-/* Copies as much as stats->struct_size holds. */
 PERSEUS_CLIENT_API perseus_status perseus_client_get_stats(perseus_client* client,
-                                                           perseus_client_stats* stats);
+                                                           perseus_client_stats* stats,
+                                                           char** message);
 
 PERSEUS_CLIENT_API perseus_state perseus_client_get_state(perseus_client* client);
 PERSEUS_CLIENT_API int64_t perseus_client_plan_version(perseus_client* client); /* -1: none. */
@@ -268,7 +272,8 @@ PERSEUS_CLIENT_API int perseus_client_listens(perseus_client* client);
 
 /* The job's id, once the server gave one, else "". Return the full length, as snprintf does. */
 PERSEUS_CLIENT_API size_t perseus_client_job_id(perseus_client* client, char* text, size_t size);
-/* The newest thing that went wrong, one sentence; "": nothing did. */
+/* The newest thing that went wrong, or wrong argument, one sentence; "": there was none. It stays
+ * when all is well again: how things are now is what perseus_client_get_state() says. */
 PERSEUS_CLIENT_API size_t perseus_client_last_error(perseus_client* client, char* text,
                                                     size_t size);
 

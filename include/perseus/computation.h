@@ -28,16 +28,18 @@ enum class ComputationType : std::uint8_t {
 inline constexpr int kNumComputationTypes = 4;
 
 // "forward", "backward", "backward_input", "backward_weight": the spelling of
-// profiles and plan files.
+// profiles and plan files. "?" for any other value.
 constexpr std::string_view ComputationTypeName(ComputationType type) {
   constexpr std::array<std::string_view, kNumComputationTypes> kNames = {
       "forward", "backward", "backward_input", "backward_weight"};
-  return kNames[static_cast<std::size_t>(type)];
+  const auto index = static_cast<std::size_t>(type);
+  return index < kNames.size() ? kNames[index] : "?";
 }
 
 // 'F', 'B', 'I' or 'W'.
 constexpr char ComputationTypeLetter(ComputationType type) {
-  return "FBIW"[static_cast<std::size_t>(type)];
+  const auto index = static_cast<std::size_t>(type);
+  return index < std::size_t{kNumComputationTypes} ? "FBIW"[index] : '?';
 }
 
 // The inverse of ComputationTypeName (exact spelling).

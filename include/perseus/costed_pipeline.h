@@ -4,6 +4,8 @@
 #ifndef PERSEUS_COSTED_PIPELINE_H_
 #define PERSEUS_COSTED_PIPELINE_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "perseus/export.h"
 #include "perseus/pipeline.h"
 #include "perseus/profile.h"
+#include "perseus/result.h"
 #include "perseus/work.h"
 
 PERSEUS_EXPORT_BEGIN
@@ -84,10 +87,22 @@ struct CostedPipeline {
   std::vector<std::string> notes;
   std::string modelled;  // Profile::modelled.
 
-  const CostTable& TableOf(int computation) const { return tables[table_of[computation]]; }
+  // Whether a pipeline that was filled in by hand keeps to what is said above: its DAG, indices and
+  // orders, one baseline and the Pareto options among all options, times that are not negative,
+  // finite numbers. Linear.
+  Result<void> Validate() const;
+  // A number for all of it: two pipelines that are not the same have, for all practical purposes,
+  // different ones. Never 0. Linear.
+  std::uint64_t Fingerprint() const;
+
+  const CostTable& TableOf(int computation) const {
+    const int table = table_of[static_cast<std::size_t>(computation)];
+    return tables[static_cast<std::size_t>(table)];
+  }
   // The first table of the kind of computation (stage, type, what it is fused with).
   int KindOf(int table) const {
-    return tables[table].same_kind_as < 0 ? table : tables[table].same_kind_as;
+    const int first = tables[static_cast<std::size_t>(table)].same_kind_as;
+    return first < 0 ? table : first;
   }
 };
 

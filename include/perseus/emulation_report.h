@@ -18,6 +18,7 @@
 #include "perseus/power_limits.h"
 #include "perseus/power_shape.h"
 #include "perseus/profile.h"
+#include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
@@ -60,8 +61,10 @@ struct DeadlineAnswer {
   PlanAnswer answer;
 };
 
-// All that a report on an emulated job says. Pointers are not owned, must not be
-// null (unless said so) and must outlive the call.
+// All that a report on an emulated job says. Pointers are not owned and must outlive the call.
+//
+// All functions below that take one: the same input gives the same bytes. Errors: a pointer that is
+// null, an emulation or plan of another pipeline.
 struct EmulationReportInput {
   const Profile* profile = nullptr;
   const CostedPipeline* pipeline = nullptr;
@@ -91,18 +94,18 @@ struct EmulationReportInput {
 };
 
 // emulation.json (fields: docs/reference/files.md): every figure of the job, one iteration
-// a line. The same input gives the same bytes. Never fails.
-std::string FormatEmulationJson(const EmulationReportInput& input);
+// a line.
+Result<std::string> FormatEmulationJson(const EmulationReportInput& input);
 
 // report.html: one self-contained file that opens without network, with the
 // job's power over time, where the energy went, iteration times, and the
-// comparisons. The same input gives the same bytes. Never fails.
-std::string FormatEmulationHtml(const EmulationReportInput& input);
+// comparisons.
+Result<std::string> FormatEmulationHtml(const EmulationReportInput& input);
 
 // timeline.pftrace: the iteration kept in the emulation for Perfetto, in its own
 // protocol buffers (TrackEvent): one process a pipeline, one thread a rank, power
 // as a counter.
-std::string FormatEmulationTimelineTrace(const EmulationReportInput& input);
+Result<std::string> FormatEmulationTimelineTrace(const EmulationReportInput& input);
 
 // iterations.csv and power.csv (columns: docs/reference/files.md).
 std::string FormatIterationsCsv(const Emulation& emulation);

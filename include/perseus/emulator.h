@@ -155,7 +155,8 @@ struct Emulation {
   EmulatedTimeline timeline;
 };
 
-// Errors: kInvalidInput for numbers out of range (it says which), kInfeasible
+// Errors: kInvalidInput for numbers out of range (it says which) and for a policy or plan that was
+// made for another pipeline, kInfeasible
 // where the policy has no plan for the target, and what the policy says.
 // Deterministic. Time is in proportion to iterations, pipelines and
 // computations; pipelines that do the same thing are computed once. Memory is 64

@@ -138,9 +138,8 @@ struct FrontierEstimate {
   double bytes = 0;    // Peak memory of SolveFrontier(), without the problem itself.
 };
 
-// One pass over the problem; builds nothing. Preconditions: indices in range,
-// no cycle.
-FrontierSize SizeOf(const TimeCostProblem& problem, double slope_quantum);
+// One pass over the problem; builds nothing. Errors: as SolveFrontier(), but for cycles.
+Result<FrontierSize> SizeOf(const TimeCostProblem& problem, double slope_quantum);
 
 // What SolveFrontier() will take for a whole frontier, so that a caller can say
 // so, coarsen or refuse before it starts. Fitted to pipelines (docs/explanation/solver.md):

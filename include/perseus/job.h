@@ -4,6 +4,7 @@
 #ifndef PERSEUS_JOB_H_
 #define PERSEUS_JOB_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,14 +26,29 @@
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
+// What a job comes to: the plan that `perseus plan` makes of it, with all that it says. A plain
+// value; the planner is a handle.
+struct JobPlan {
+  Planner planner;
+  Plan plan = {};
+  // Where the job has conditions, `plan` is the one that holds under them; then what was found
+  // beside it, and what both come to in an emulation that the search has not seen.
+  std::optional<RobustPlan> held = {};
+  std::optional<ExpectedFigures> expected = {};
+  std::optional<ExpectedFigures> expected_of_paper_plan = {};
+  PlanDocument document = {};  // plan.json; for FormatPlanJson().
+};
+
 // A training job, read and costed: what to plan for. From profile and schedule
-// to a plan in three calls (no file but the profile is needed):
+// to a plan in two calls (no file but the profile is needed):
 //
 //   const auto job = Job::Load("profile.csv", {.schedule = "1f1b",
 //                                              .microbatches = 96,
 //                                              .blocking_power_watts = {83.64}});
-//   const auto planner = job->MakePlanner();
-//   const auto plan = job->MakePlan(*planner);
+//   if (!job) return Fail(job.error().message);
+//   const auto made = job->Plan();
+//   if (!made) return Fail(made.error().message);
+//   std::cout << made->plan.energy_joules << " J\n";
 //
 // A plain value. Const members may be called from several threads at once.
 // Errors name a field by its key in job files, in quotes ('blocking_power').
@@ -66,20 +82,37 @@ struct Job {
   PlannerOptions SolverOptions() const;
   Result<Planner> MakePlanner(const ProgressFunction& progress = {}) const;
 
-  // The plan at the target, within the constraints. Precondition: `planner` was
-  // made by this job.
-  Result<Plan> MakePlan(const Planner& planner) const;
+  // The plan that `perseus plan` makes: at the target, within the constraints and under the
+  // conditions. The second takes a planner of this job that is there already, as it takes longest
+  // to make. The callback is told as in Planner::PlanFor; saying false is kCancelled.
+  Result<JobPlan> Plan() const;
+  Result<JobPlan> Plan(const Planner& planner, const PlanCallback& callback = {}) const;
+
+  // The plan alone.
+  Result<perseus::Plan> MakePlan(const Planner& planner) const;
 
   // Plans for iterations whose microbatches differ, each within the job's
-  // constraints at its target. Where the settings name an effort it is that of each plan.
+  // constraints at its target. Where the settings name an effort it is that of each plan. Such
+  // plans know no conditions: a job that has some is refused.
   Result<StreamPlanner> MakeStream() const;
 
-  // What plan.json says of a plan of this job.
-  PlanDocument Document(const Planner& planner, const Plan& plan) const;
-  // The same of one that was made within other constraints than the job's.
-  PlanDocument Document(const Planner& planner, const Plan& plan,
-                        const PlanConstraints& constraints) const;
+  // What plan.json says of a plan of this job that was made by hand, within the job's constraints
+  // or others. Errors: a planner of another job, another planner's plan.
+  Result<PlanDocument> Document(const Planner& planner, const perseus::Plan& plan) const;
+  Result<PlanDocument> Document(const Planner& planner, const perseus::Plan& plan,
+                                const PlanConstraints& constraints) const;
+  // For MakePlanDocument(), of plans of a stream too.
+  PlanContext Context() const;
 };
+
+// How Job::Plan() is made, for who has settings that go over the job's.
+struct JobPlanSpec {
+  JobFile settings;  // All of them, the job's included.
+  // Without it RobustPlan::bound and the figures of the paper's plan are left out.
+  bool with_bound = true;
+  PlanCallback callback = {};
+};
+Result<JobPlan> MakeJobPlan(const Job& job, const Planner& planner, const JobPlanSpec& spec);
 
 // The settings that `path` means (a job file, or else a profile; empty: none),
 // with those of `overrides` that are set over them.
@@ -97,6 +130,9 @@ bool HasConditions(const JobFile& settings);
 void ApplyConditions(const JobFile& settings, Conditions* conditions);
 // The conditions of these settings; the usual where they do not say.
 Conditions ConditionsOf(const JobFile& settings);
+
+// The same of the plans of a stream, without conditions.
+StreamOptions StreamOptionsOf(const JobFile& settings);
 
 // What the search for the plan that holds is to know of these settings.
 RobustPlanSpec RobustSpecOf(const JobFile& settings);

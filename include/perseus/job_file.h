@@ -37,6 +37,15 @@ struct WorkSetting {
   friend bool operator==(const WorkSetting&, const WorkSetting&) = default;
 };
 
+// A place in a job file; line and column count from 1.
+struct JobPlace {
+  std::string file;
+  int line = 0;
+  int column = 0;
+
+  friend bool operator==(const JobPlace&, const JobPlace&) = default;
+};
+
 // Everything that the flags of `perseus plan` can say, from a file. What the
 // file does not say is empty. Paths are resolved against the directory of the
 // file. A plain value.
@@ -85,9 +94,9 @@ struct JobFile {
   std::optional<double> confidence;
   std::optional<int> max_changes;
 
-  // Where the value of each key stands, "job.toml:3:10", for what is found
+  // Where the value of each key stands, for what is found
   // wrong with it later (against the profile). Empty where there is no file.
-  std::map<std::string, std::string, std::less<>> places;
+  std::map<std::string, JobPlace, std::less<>> places;
 };
 
 // Reads a job file: TOML or JSON by the extension ".toml" or ".json". Errors

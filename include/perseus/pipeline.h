@@ -4,6 +4,7 @@
 #ifndef PERSEUS_PIPELINE_H_
 #define PERSEUS_PIPELINE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -65,6 +66,12 @@ struct PipelineDag {
   FixedTimes fixed;                          // That the delays were made from.
 
   int size() const { return static_cast<int>(computations.size()); }
+
+  // Which computation does this, by itself or fused with another; nullopt: none. Linear.
+  std::optional<int> Find(const Action& action) const;
+
+  // Whether a DAG that was filled in by hand keeps to the invariants above. Linear.
+  Result<void> Validate() const;
 };
 
 // Errors: a schedule that is not valid (see ValidateSchedule), a wrong number of
@@ -81,35 +88,37 @@ struct Timing {
 // Runs every computation as early as possible. This is the definition of the
 // realised iteration time: start = max(start delay, end of each predecessor +
 // its delay), end = start + duration, in IEEE doubles, in this order of
-// operations, so that any other program gets the same bits.
-// Precondition: durations.size() == dag.size().
+// operations, so that any other program gets the same bits. With another number of durations than
+// computations there is none: no starts and ends, and a time that is not a number.
 Timing Replay(const PipelineDag& dag, std::span<const double> durations_seconds);
 
 // The same where a duration depends on when the computation may start:
 // `run(i, ready_seconds, &start_seconds, &end_seconds)` runs computation i,
 // which all that it waits for allow from `ready_seconds` on. Called in the
 // order of dag.computations, so in order on every rank. `timing` is filled in;
-// its memory is used again.
+// its memory is used again. Precondition: dag.Validate().
 template <typename Run>
 void ReplayBy(const PipelineDag& dag, Run&& run, Timing* timing) {
   timing->start_seconds.resize(dag.computations.size());
   timing->end_seconds.resize(dag.computations.size());
   double last_end = 0;
-  for (int to = 0; to < dag.size(); ++to) {
+  for (int i = 0; i < dag.size(); ++i) {
+    const auto to = static_cast<std::size_t>(i);
     double ready = dag.start_delay_seconds[to];
     for (int k = dag.first_precedence[to]; k < dag.first_precedence[to + 1]; ++k) {
-      const Precedence& precedence = dag.precedences[k];
-      const double end = timing->end_seconds[precedence.from] + precedence.delay_seconds;
+      const Precedence& precedence = dag.precedences[static_cast<std::size_t>(k)];
+      const auto from = static_cast<std::size_t>(precedence.from);
+      const double end = timing->end_seconds[from] + precedence.delay_seconds;
       if (end > ready) ready = end;
     }
-    run(to, ready, &timing->start_seconds[to], &timing->end_seconds[to]);
+    run(i, ready, &timing->start_seconds[to], &timing->end_seconds[to]);
     if (timing->end_seconds[to] > last_end) last_end = timing->end_seconds[to];
   }
   timing->iteration_time_seconds = last_end + dag.end_delay_seconds;
 }
 
 // Marks the computations that lie on a longest path of `timing` (slack below
-// 1e-9 of the iteration time).
+// 1e-9 of the iteration time); none where it is of another DAG.
 std::vector<bool> CriticalComputations(const PipelineDag& dag, const Timing& timing);
 
 // Warm-up: before the rank's first backward. Cool-down: after its last

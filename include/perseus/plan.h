@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "perseus/computation.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
 #include "perseus/pipeline.h"
@@ -45,7 +46,7 @@ struct Frontier {
   double total_blocking_power_watts = 0;
 
   // The lower bound at `seconds`: linear between points, waiting at blocking
-  // power beyond the last. Precondition: seconds >= fastest_seconds.
+  // power beyond the last. Before the first point, where no plan is, as there; 0 without points.
   double EnergyAt(double seconds) const;
 };
 
@@ -63,8 +64,8 @@ struct PlanConstraints {
   Granularity granularity = Granularity::kComputation;
   // A rank keeps a knob for at least this long before it changes again. 0: none.
   double min_dwell_seconds = 0;
-  // At most this many distinct knobs in the plan. 0: any number.
-  int max_knobs = 0;
+  // At most this many distinct knobs in the plan. Without: any number.
+  std::optional<int> max_knobs = {};
   // Safety margin against noisy measurements: every option but the
   // all-maximum-clock one is taken to last longer by this many standard
   // deviations of the profile (`time_std`) or by this fraction (0.01 = 1 %),
@@ -73,7 +74,7 @@ struct PlanConstraints {
   double time_margin_fraction = 0;
 
   bool any() const {
-    return granularity != Granularity::kComputation || min_dwell_seconds > 0 || max_knobs > 0 ||
+    return granularity != Granularity::kComputation || min_dwell_seconds > 0 || max_knobs ||
            time_margin_sigmas > 0 || time_margin_fraction > 0;
   }
 };
@@ -116,7 +117,17 @@ struct Plan {
   std::optional<SharedKnobBound> shared_knobs;
   // Where it was asked for: Planner::AddDiscreteBound().
   std::optional<DiscreteBound> discrete_bound;
+  // CostedPipeline::Fingerprint() of the pipeline that it was made for; 0: not said.
+  std::uint64_t pipeline = 0;
+
+  // The knob of a computation. Errors: those of CheckPlan(), and no such computation.
+  Result<Knob> KnobOf(const CostedPipeline& pipeline, const Action& action) const;
 };
+
+// Whether these are an option for each computation, out of the pipeline's own tables.
+Result<void> CheckOptions(const CostedPipeline& pipeline, const std::vector<CostOption>& options);
+// Whether a plan was made for this pipeline. All that take both ask this; linear.
+Result<void> CheckPlan(const CostedPipeline& pipeline, const Plan& plan);
 
 // Changes of clock (of knob) in one iteration of one pipeline, all ranks together.
 struct KnobChanges {
@@ -126,9 +137,10 @@ struct KnobChanges {
   // As Conditions::max_changes and ChangePricePoint count them.
   int all() const { return within + back; }
 };
-// Of one knob, or option, for each computation of `dag`.
-KnobChanges CountKnobChanges(const PipelineDag& dag, std::span<const int> knobs);
-KnobChanges CountKnobChanges(const PipelineDag& dag, const std::vector<CostOption>& options);
+// Of one knob, or option, for each computation of `dag`. Errors: another number of them.
+Result<KnobChanges> CountKnobChanges(const PipelineDag& dag, std::span<const int> knobs);
+Result<KnobChanges> CountKnobChanges(const PipelineDag& dag,
+                                     const std::vector<CostOption>& options);
 
 // Where on the frontier a plan should be.
 struct PlanTarget {

@@ -15,6 +15,7 @@
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
+#include "perseus/result.h"
 #include "perseus/schedule.h"
 #include "perseus/work.h"
 
@@ -141,11 +142,11 @@ struct BoundOrigin {
   double certified_error = 0;
 };
 
-// Whoever has a planner takes the function of that name in perseus/planner.h.
-// Preconditions: `plan` and `baseline` are plans of `pipeline`.
-PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
-                              const Plan& baseline, const BoundOrigin& bound,
-                              const PlanContext& context);
+// Whoever has a planner takes the function of that name in perseus/planner.h. Errors: a plan or
+// baseline of another pipeline.
+Result<PlanDocument> MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
+                                      const Plan& baseline, const BoundOrigin& bound,
+                                      const PlanContext& context);
 
 // The work that a plan was made for; empty where microbatches are alike.
 Work WorkOf(const PlanDocument& plan);

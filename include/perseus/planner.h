@@ -24,11 +24,6 @@ namespace perseus {
 // wrong number of blocking powers, numbers out of range.
 Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, const CostSpec& spec);
 
-// Energy of one pipeline over an iteration: computations + blocking power
-// while ranks wait (docs/explanation/planning.md). Summed in the order of dag.computations.
-double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
-                       double iteration_time_seconds);
-
 // Called now and then with a share of the work done (0..1).
 using ProgressFunction = std::function<void(double)>;
 
@@ -37,6 +32,8 @@ struct PlannerOptions {
   // coarse mode). 0: exact. Negative: exact, unless the pipeline is so large
   // that coarse is advised, and the coarser the longer it would take.
   double slope_quantum_watts = 0;
+  // Whether energies are joules, which are never negative, or costs of any sign.
+  bool costs_are_energies = true;
   // Shows the frontier of the paper's fit a exp(b t) + c of each table. Plans
   // and their lower bounds still come from the options themselves.
   bool exponential_fit = false;
@@ -70,9 +67,9 @@ using PlanCallback = std::function<bool(const PlanProgress&)>;
 // threads at once. A moved-from planner may only be assigned or destroyed.
 class Planner {
  public:
-  // Errors: kOverflow when quantities do not fit the integer arithmetic, for
-  // more than a million computations, or where the frontier is expected to take
-  // over an hour or over 16 GiB; kCancelled where the options say so.
+  // Errors: those of CostedPipeline::Validate(), negative energies; kOverflow when quantities do
+  // not fit the integer arithmetic, for more than a million computations, or where the frontier is
+  // expected to take over an hour or over 16 GiB; kCancelled where the options say so.
   static Result<Planner> Create(CostedPipeline pipeline, const PlannerOptions& options);
 
   const CostedPipeline& pipeline() const;
@@ -84,9 +81,8 @@ class Planner {
   const Plan& baseline() const;
 
   // The figures of a plan made elsewhere, one option for every computation:
-  // time and energy as replayed, certificate, saving.
-  // Precondition: options.size() == pipeline().dag.size().
-  Plan Evaluate(std::vector<CostOption> options) const;
+  // time and energy as replayed, certificate, saving. Errors: those of CheckOptions().
+  Result<Plan> Evaluate(std::vector<CostOption> options) const;
 
   // The time a target means. kInfeasible when it lies below T_min.
   Result<double> TargetSeconds(const PlanTarget& target) const;
@@ -108,17 +104,17 @@ class Planner {
   // mixtures, proven block by block. `effort` 1 is about a second of CPU up to 8 stages x
   // 96 microbatches, in proportion beyond; more than 1 searches small pipelines deeper, and more
   // effort never lowers it. Never below
-  // plan->lower_bound_joules. The plan is one of this planner's. Errors: those
+  // plan->lower_bound_joules. Errors: another planner's plan; those
   // of the integer arithmetic; kInternal where the bound contradicts the plan.
   Result<void> AddDiscreteBound(Plan* plan, double effort = 1.0) const;
 
   // Plans for `count` (at least 2) evenly spaced times from the fastest to T*:
   // what a service needs that answers stragglers. No plan is worse than one for
-  // less time (CarryForward). Times that the constraints leave no plan for are
+  // less time. Times that the constraints leave no plan for are
   // left out. The callback gets every plan; false ends the ladder there.
   // Errors: those of PlanFor, where there is no plan at all.
   Result<std::vector<Plan>> Ladder(int count, const PlanConstraints& constraints = {},
-                                   double effort = 0.15, const PlanCallback& callback = {}) const;
+                                   double effort = 1.0, const PlanCallback& callback = {}) const;
 
  private:
   struct Impl;
@@ -126,13 +122,9 @@ class Planner {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Puts the plan for less time in the place of each plan that is worse: that
-// uses more energy over iterations of the same length. `plans` are for one
-// pipeline and the same constraints, by ascending requested time.
-void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans);
-
-// What plan.json says of a plan of `planner`.
-PlanDocument MakePlanDocument(const Planner& planner, const Plan& plan, const PlanContext& context);
+// What plan.json says of a plan of `planner`. Errors: another planner's plan.
+Result<PlanDocument> MakePlanDocument(const Planner& planner, const Plan& plan,
+                                      const PlanContext& context);
 
 }  // namespace perseus
 PERSEUS_EXPORT_END

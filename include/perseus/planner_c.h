@@ -14,10 +14,7 @@
  * Units: seconds, joules, watts, MHz. Of a graph, times and costs have the caller's units.
  * Deterministic: the same input gives the same bytes, those that `perseus plan` writes.
  *
- * Errors: a function that can fail returns a status. Where that is not PERSEUS_PLANNER_OK its
- * results are unchanged and `message`, which may be NULL, is set to one sentence: what is wrong,
- * where, what to do. Free it with perseus_planner_free_text(). On success it is set to NULL. No C++
- * exception leaves this library.
+ * Errors, messages and structs: perseus/status.h. Texts are freed with perseus_planner_free_text().
  *
  * Ownership: the library copies all it is given before it returns. What ..._create(), _plan(),
  * _baseline() and _solve() make belongs to the caller until its ..._free(); NULL may be freed. A
@@ -30,6 +27,8 @@
 
 #include <stddef.h> /* NOLINT(modernize-deprecated-headers): C reads this, too. */
 #include <stdint.h> /* NOLINT(modernize-deprecated-headers) */
+
+#include "perseus/status.h"
 
 #if defined(__GNUC__)
 #define PERSEUS_PLANNER_API __attribute__((visibility("default")))
@@ -44,23 +43,11 @@ extern "C" {
 /* NOLINTBEGIN(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg):
  * names of C. */
 
-/* The version of this interface. It grows at the ends of its structs only: a caller states the size
- * that it knows (struct_size); what it does not know has its default, or is not filled in. */
-#define PERSEUS_PLANNER_ABI_VERSION 1
-
-typedef enum perseus_planner_status {
-  PERSEUS_PLANNER_OK = 0,
-  PERSEUS_PLANNER_INVALID = 1,    /* The input is malformed or contradictory. */
-  PERSEUS_PLANNER_INFEASIBLE = 2, /* It is well formed, but no plan can satisfy it. */
-  PERSEUS_PLANNER_IO = 3,         /* A file that it names cannot be read. */
-  PERSEUS_PLANNER_OVERFLOW = 4, /* Too large for the exact arithmetic, or for anybody's patience. */
-  PERSEUS_PLANNER_CANCELLED = 5, /* The progress callback asked for it. */
-  PERSEUS_PLANNER_NO_MEMORY = 6,
-  PERSEUS_PLANNER_INTERNAL = 7, /* A bug of ours. */
-} perseus_planner_status;
+/* The version of this interface. */
+#define PERSEUS_PLANNER_ABI_VERSION 2
 
 /* Called now and then from the calling thread with the share of the work done, 0 to 1. Not 0: give
- * up, with PERSEUS_PLANNER_CANCELLED. Must not throw nor long-jump. */
+ * up, with PERSEUS_CANCELLED. Must not throw nor long-jump. */
 typedef int (*perseus_planner_progress)(void* user, double share);
 
 typedef struct perseus_planner perseus_planner; /* A job with its frontier. */
@@ -69,7 +56,7 @@ typedef struct perseus_dag_solution perseus_dag_solution;
 
 /* The rows of a profile as arrays of `rows` elements each (docs/reference/profile-format.md). */
 typedef struct perseus_profile_arrays {
-  uint32_t struct_size; /* sizeof(perseus_profile_arrays) */
+  uint32_t struct_size; /* PERSEUS_INIT() */
   uint32_t reserved;    /* 0 */
   size_t rows;
   const int32_t* stage;
@@ -83,8 +70,8 @@ typedef struct perseus_profile_arrays {
 } perseus_profile_arrays;
 
 /* What to plan for. Fill with perseus_planner_input_init(), then set what differs. Exactly one of
- * `path`, `profile_csv` and `profile_arrays` is given, or a "profile" in the settings. Texts need
- * no zero at their end where their size is given. */
+ * `path`, `profile_csv` and `profile_arrays` is given, or a "profile" in the settings. A text
+ * needs no zero at its end; PERSEUS_TO_ZERO is the size of one that has it. */
 typedef struct perseus_planner_input {
   uint32_t struct_size; /* Set by perseus_planner_input_init(). */
   uint32_t reserved;    /* 0 */
@@ -107,7 +94,7 @@ typedef struct perseus_planner_input {
 /* The exact lower bound of the energy (of a graph: the cost) at each time: corners of a convex,
  * piecewise linear curve, times ascending. Beyond the last nothing is saved. */
 typedef struct perseus_frontier {
-  uint32_t struct_size; /* Set by the caller: sizeof(perseus_frontier). */
+  uint32_t struct_size; /* PERSEUS_INIT() */
   int32_t fitted;       /* 1: of an exponential fit, which bounds nothing. */
   size_t count;
   const double* time_seconds;
@@ -125,7 +112,7 @@ typedef struct perseus_frontier {
 
 /* Of one iteration of one pipeline, as replayed from the measured options. */
 typedef struct perseus_plan_figures {
-  uint32_t struct_size; /* Set by the caller: sizeof(perseus_plan_figures). */
+  uint32_t struct_size; /* PERSEUS_INIT() */
   int32_t distinct_knobs;
   int32_t knob_changes;
   int32_t has_shared_knob_bound; /* Whether shared_knob_*, proven_best are known. */
@@ -151,7 +138,7 @@ typedef struct perseus_plan_figures {
 
 /* What each computation does: rank by rank, in execution order. `count` elements each. */
 typedef struct perseus_plan_columns {
-  uint32_t struct_size; /* Set by the caller: sizeof(perseus_plan_columns). */
+  uint32_t struct_size; /* PERSEUS_INIT() */
   int32_t num_ranks;
   size_t count;
   const int32_t* rank;
@@ -170,7 +157,7 @@ typedef struct perseus_plan_columns {
 
 /* Operations on a directed graph without cycles. Operations may share a curve. */
 typedef struct perseus_dag {
-  uint32_t struct_size; /* sizeof(perseus_dag) */
+  uint32_t struct_size; /* PERSEUS_INIT() */
   int32_t num_operations;
   int32_t num_curves;
   uint32_t reserved;           /* 0 */
@@ -185,7 +172,7 @@ typedef struct perseus_dag {
 } perseus_dag;
 
 typedef struct perseus_dag_choice {
-  uint32_t struct_size; /* Set by the caller: sizeof(perseus_dag_choice). */
+  uint32_t struct_size; /* PERSEUS_INIT() */
   uint32_t reserved;
   double time; /* Of the chosen options, replayed; never above the deadline. */
   double cost;
@@ -203,25 +190,27 @@ PERSEUS_PLANNER_API void perseus_planner_input_init(perseus_planner_input* input
                                                     size_t struct_size);
 
 /* Reads the input and computes its whole frontier. */
-PERSEUS_PLANNER_API perseus_planner_status perseus_planner_create(
-    const perseus_planner_input* input, perseus_planner** planner, char** message);
+PERSEUS_PLANNER_API perseus_status perseus_planner_create(const perseus_planner_input* input,
+                                                          perseus_planner** planner,
+                                                          char** message);
 PERSEUS_PLANNER_API void perseus_planner_free(perseus_planner* planner);
 
-PERSEUS_PLANNER_API perseus_planner_status perseus_planner_frontier(const perseus_planner* planner,
-                                                                    perseus_frontier* frontier);
+PERSEUS_PLANNER_API perseus_status perseus_planner_frontier(const perseus_planner* planner,
+                                                            perseus_frontier* frontier,
+                                                            char** message);
 
 /* The bytes of frontier.csv (docs/reference/files.md). */
-PERSEUS_PLANNER_API perseus_planner_status
-perseus_planner_frontier_csv(const perseus_planner* planner, char** text);
+PERSEUS_PLANNER_API perseus_status perseus_planner_frontier_csv(const perseus_planner* planner,
+                                                                char** text, char** message);
 
 /* What is valid and perhaps not what was meant, one sentence a line; "": nothing. */
-PERSEUS_PLANNER_API perseus_planner_status perseus_planner_notes(const perseus_planner* planner,
-                                                                 char** text);
+PERSEUS_PLANNER_API perseus_status perseus_planner_notes(const perseus_planner* planner,
+                                                         char** text, char** message);
 
 /* The plan that `perseus plan` makes. `settings_json` (NULL: none) is a JSON object that wins over
  * the job's own settings; of its keys these have a meaning here, others are refused: "at",
  * "granularity", "min_dwell", "max_clocks", "time_margin", "effort", "conditions". */
-PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan(
+PERSEUS_PLANNER_API perseus_status perseus_planner_plan(
     const perseus_planner* planner, const char* settings_json, size_t settings_json_size,
     perseus_planner_progress progress, void* user, perseus_plan** plan, char** message);
 /* The plan of one iteration whose microbatches differ, with a frontier of its own: `work` has one
@@ -230,7 +219,7 @@ PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan(
  * comes to the same. About 30 ms of CPU for 4 stages x 16 microbatches, 0.15 s for 8 x 32, unless
  * the settings (as of perseus_planner_plan()) name an "effort". The job's conditions do not count,
  * and settings that have some are refused. From any thread. */
-PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan_work(
+PERSEUS_PLANNER_API perseus_status perseus_planner_plan_work(
     const perseus_planner* planner, const double* work, size_t work_count,
     const char* settings_json, size_t settings_json_size, perseus_planner_progress progress,
     void* user, perseus_plan** plan, char** message);
@@ -239,49 +228,48 @@ PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan_work(
  * iteration lasts as long as that of the slowest pipeline at the target's time, so the others need
  * not hurry. Every pipeline that knows the lengths of all comes to the same time. Messages count
  * the other pipelines from 0. */
-PERSEUS_PLANNER_API perseus_planner_status perseus_planner_plan_work_among(
+PERSEUS_PLANNER_API perseus_status perseus_planner_plan_work_among(
     const perseus_planner* planner, const double* work, size_t work_count, const double* others,
     size_t num_others, const char* settings_json, size_t settings_json_size,
     perseus_planner_progress progress, void* user, perseus_plan** plan, char** message);
 /* Every computation at its highest clock. */
-PERSEUS_PLANNER_API perseus_planner_status perseus_planner_baseline(const perseus_planner* planner,
-                                                                    perseus_plan** plan,
-                                                                    char** message);
+PERSEUS_PLANNER_API perseus_status perseus_planner_baseline(const perseus_planner* planner,
+                                                            perseus_plan** plan, char** message);
 PERSEUS_PLANNER_API void perseus_plan_free(perseus_plan* plan);
 
-PERSEUS_PLANNER_API perseus_planner_status perseus_plan_get_figures(const perseus_plan* plan,
-                                                                    perseus_plan_figures* figures);
-PERSEUS_PLANNER_API perseus_planner_status perseus_plan_get_columns(const perseus_plan* plan,
-                                                                    perseus_plan_columns* columns);
+PERSEUS_PLANNER_API perseus_status perseus_plan_get_figures(const perseus_plan* plan,
+                                                            perseus_plan_figures* figures,
+                                                            char** message);
+PERSEUS_PLANNER_API perseus_status perseus_plan_get_columns(const perseus_plan* plan,
+                                                            perseus_plan_columns* columns,
+                                                            char** message);
 
-/* The bytes of plan.json, and of zeus_plan.py (PERSEUS_PLANNER_INFEASIBLE: Zeus has no way to say
+/* The bytes of plan.json, and of zeus_plan.py (PERSEUS_INFEASIBLE: Zeus has no way to say
  * this plan). */
-PERSEUS_PLANNER_API perseus_planner_status perseus_plan_json(const perseus_plan* plan, char** text,
-                                                             char** message);
-PERSEUS_PLANNER_API perseus_planner_status perseus_plan_zeus(const perseus_plan* plan, char** text,
-                                                             char** message);
+PERSEUS_PLANNER_API perseus_status perseus_plan_json(const perseus_plan* plan, char** text,
+                                                     char** message);
+PERSEUS_PLANNER_API perseus_status perseus_plan_zeus(const perseus_plan* plan, char** text,
+                                                     char** message);
 
 /* Computes the whole frontier of a graph: at most a million operations. */
-PERSEUS_PLANNER_API perseus_planner_status perseus_dag_solve(const perseus_dag* dag,
-                                                             perseus_planner_progress progress,
-                                                             void* user,
-                                                             perseus_dag_solution** solution,
-                                                             char** message);
+PERSEUS_PLANNER_API perseus_status perseus_dag_solve(const perseus_dag* dag,
+                                                     perseus_planner_progress progress, void* user,
+                                                     perseus_dag_solution** solution,
+                                                     char** message);
 PERSEUS_PLANNER_API void perseus_dag_free(perseus_dag_solution* solution);
 
 /* Times and costs of the graph stand for seconds and joules. */
-PERSEUS_PLANNER_API perseus_planner_status
-perseus_dag_frontier(const perseus_dag_solution* solution, perseus_frontier* frontier);
+PERSEUS_PLANNER_API perseus_status perseus_dag_frontier(const perseus_dag_solution* solution,
+                                                        perseus_frontier* frontier, char** message);
 
 /* One option for every operation, so that all end by `deadline`: `options` has one element for each
  * operation, an index into its curve's options. `effort` as in a job file: 1 for a choice that will
- * be used, less for a quick one. PERSEUS_PLANNER_INFEASIBLE: below the fastest time. */
-PERSEUS_PLANNER_API perseus_planner_status perseus_dag_choose(const perseus_dag_solution* solution,
-                                                              double deadline, double effort,
-                                                              perseus_planner_progress progress,
-                                                              void* user, int32_t* options,
-                                                              perseus_dag_choice* choice,
-                                                              char** message);
+ * be used, less for a quick one. PERSEUS_INFEASIBLE: below the fastest time. */
+PERSEUS_PLANNER_API perseus_status perseus_dag_choose(const perseus_dag_solution* solution,
+                                                      double deadline, double effort,
+                                                      perseus_planner_progress progress, void* user,
+                                                      int32_t* options, perseus_dag_choice* choice,
+                                                      char** message);
 
 /* NOLINTEND(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg) */
 

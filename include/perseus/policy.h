@@ -44,10 +44,10 @@ class Policy {
 // What tells one policy from another.
 struct PolicySpec {
   // See PolicyNames().
-  std::string name;
+  std::string name = {};
   // For "perseus" alone: what its plans must keep to, and how long to search.
-  PlanConstraints constraints;
-  double effort = 0.2;
+  PlanConstraints constraints = {};
+  double effort = 1;
 };
 
 // "max-clocks"      every computation at its highest clock.

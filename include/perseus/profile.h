@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "perseus/computation.h"
@@ -76,6 +77,40 @@ struct Profile {
   bool KnobsAreRanked() const { return knobs_are_numbers || !knob_unit.empty(); }
   // The table of (stage, type), or nullptr. Lives as long as the profile.
   const OptionTable* Find(int stage, ComputationType type) const;
+
+  // Whether a profile that was filled in by hand is one: indices in range, times above 0, energies
+  // not negative, every number finite, nothing empty, all in the order that is said above. Whatever
+  // takes a profile asks this. The error names the table and the option.
+  Result<void> Validate() const;
+};
+
+// Makes a profile from numbers in memory. In any order; ranks do not matter here.
+//
+//   ProfileBuilder builder("measured");
+//   builder.Add(0, ComputationType::kForward, 1410, 0.0123, 4.56);
+//   ...
+//   const Result<Profile> profile = builder.Build();
+class ProfileBuilder {
+ public:
+  // `name` stands for a file's name in messages and plans.
+  explicit ProfileBuilder(std::string name = "profile") : name_(std::move(name)) {}
+
+  // One measured way to run a computation; energies are one GPU's.
+  ProfileBuilder& Add(int stage, ComputationType type, double mhz, double seconds, double joules);
+  // The same at a knob with a label or a unit ("300W").
+  ProfileBuilder& Add(int stage, ComputationType type, std::string knob, double seconds,
+                      double joules);
+
+  // The profile of all that was added, as if it had been read. Errors: those of ParseProfile();
+  // line n + 1 is that of the n-th Add().
+  Result<Profile> Build(const struct ProfileOptions& options) const;
+  Result<Profile> Build() const;
+
+ private:
+  std::string name_;
+  std::string rows_;  // As in a file, without the header.
+  // Of the first row that no file can say.
+  std::string wrong_;
 };
 
 // "profile.csv:12:16: the note", or "profile.csv: the note".
@@ -99,9 +134,6 @@ Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& optio
 // The same on text in memory; `name` stands for the path in messages.
 Result<Profile> ParseProfile(std::string_view text, const std::string& name,
                              const ProfileOptions& options = {});
-
-// Lower-case hex SHA-256 of `bytes` (FIPS 180-4).
-std::string Sha256Hex(std::string_view bytes);
 
 }  // namespace perseus
 PERSEUS_EXPORT_END

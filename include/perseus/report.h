@@ -13,9 +13,11 @@
 #include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
+#include "perseus/job.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
 #include "perseus/profile.h"
+#include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
@@ -50,9 +52,12 @@ struct ConstraintPrice {
   double time_percent = 0;
 };
 
-// All that a report says. The pointers are not owned, must not be null and
-// must outlive the call; both plans belong to `pipeline`. Strings may hold
+// All that a report says; ReportOf() fills it in. The pointers are not owned and
+// must outlive the call. Strings may hold
 // anything: they are escaped, and bytes that are not UTF-8 are replaced.
+//
+// All functions below: the same input gives the same bytes; safe from several threads. Errors: a
+// pointer that is null where nothing else is said, a plan of another pipeline, an invalid pipeline.
 struct ReportInput {
   const Profile* profile = nullptr;
   const CostedPipeline* pipeline = nullptr;
@@ -81,22 +86,27 @@ struct ReportInput {
   std::vector<std::pair<int, double>> price_curve;  // Changes an iteration, and saving in percent.
 };
 
+// The report of a job and its plan, whose tables have the chosen plan's row alone:
+//
+//   const auto html = FormatHtmlReport(ReportOf(*job, *made));
+//
+// Both must outlive what is returned.
+ReportInput ReportOf(const Job& job, const JobPlan& made);
+
 // The plan and its table for other programs: what `perseus plan --json` prints
-// (fields: docs/reference/cli.md). The same input gives the same bytes. Never fails.
-std::string FormatPlanSummaryJson(const ReportInput& input);
+// (fields: docs/reference/cli.md).
+Result<std::string> FormatPlanSummaryJson(const ReportInput& input);
 
 // The frontier with all its breakpoints: what `perseus frontier --json` prints.
 // `chosen` may be null; rows are not read. Otherwise as above.
-std::string FormatFrontierJson(const ReportInput& input);
+Result<std::string> FormatFrontierJson(const ReportInput& input);
 
-// report.html: one self-contained HTML file that opens without network. The
-// same input gives the same bytes. Never fails. Safe from several threads.
-std::string FormatHtmlReport(const ReportInput& input);
+// report.html: one self-contained HTML file that opens without network.
+Result<std::string> FormatHtmlReport(const ReportInput& input);
 
 // timeline.pftrace: both timelines for Perfetto (ui.perfetto.dev), in its own
-// protocol buffers (TrackEvent). Times are whole nanoseconds. The same input gives
-// the same bytes. Never fails. Safe from several threads.
-std::string FormatTimelineTrace(const ReportInput& input);
+// protocol buffers (TrackEvent). Times are whole nanoseconds.
+Result<std::string> FormatTimelineTrace(const ReportInput& input);
 
 }  // namespace perseus
 PERSEUS_EXPORT_END

@@ -31,11 +31,24 @@ enum class ErrorCode {
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
+  // Where `message` names a place, the same for programs.
+  std::string file = {};
+  int line = 0;  // From 1; 0: no place in a file. So is `column`, in bytes.
+  int column = 0;
+  std::string field = {};  // The key of a job file, or of plan.json; empty: none is to blame.
 };
 
-// A value or an Error. Perseus throws nothing across its public headers.
+// A value or an Error; an error that nobody looks at is a warning of the compiler. Perseus throws
+// nothing across its public headers. It is all that tl::expected is; `*` and `->` without a value
+// are undefined, value() then throws tl::bad_expected_access<Error>.
 template <typename T>
-using Result = tl::expected<T, Error>;
+class [[nodiscard]] Result : public tl::expected<T, Error> {
+ public:
+  using tl::expected<T, Error>::expected;
+  Result() = default;
+  Result(tl::expected<T, Error> other)  // NOLINT(google-explicit-constructor): the same thing.
+      : tl::expected<T, Error>(std::move(other)) {}
+};
 
 inline tl::unexpected<Error> MakeError(ErrorCode code, std::string message) {
   return tl::unexpected<Error>(Error{code, std::move(message)});

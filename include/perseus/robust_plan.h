@@ -107,11 +107,18 @@ struct RobustPlanSpec {
 Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const RobustPlanSpec& spec,
                              const PlanCallback& callback = {});
 
-// Replays a plan under conditions: `iterations` of a job under draws of `seed`,
-// and the baseline beside it; where nothing varies, as many as it takes. Errors: kInvalidInput.
+// Of ReplayUnder().
+struct ReplaySpec {
+  Conditions conditions = {};
+  int pipelines = 1;
+  std::int64_t iterations = 200;
+  std::uint64_t seed = 0;
+};
+// Replays a plan under conditions: `iterations` of a job under draws of `seed`, and the baseline
+// beside it; where nothing varies, as many as it takes. Errors: kInvalidInput, also for another
+// planner's plan.
 Result<ReplayedFigures> ReplayUnder(const Planner& planner, const Plan& plan,
-                                    const Conditions& conditions, int pipelines,
-                                    std::int64_t iterations, std::uint64_t seed);
+                                    const ReplaySpec& spec);
 
 }  // namespace perseus
 PERSEUS_EXPORT_END

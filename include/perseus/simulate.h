@@ -10,9 +10,9 @@
  *
  * Units: seconds (of simulated time, as perseus_simulated_now() has it), joules, MHz. Ownership:
  * what is given is copied before a function returns. Threads: every function may be called from any
- * thread, perseus_simulated_close() last. Errors: PERSEUS_INVALID (an argument, the configuration,
- * no file of simulated GPUs), PERSEUS_UNAVAILABLE (the system refused), PERSEUS_NO_MEMORY;
- * `message`, which may be NULL, then holds one sentence. No C++ exception leaves this library. */
+ * thread, perseus_simulated_close() last. Errors, messages and structs: perseus/status.h, texts are
+ * freed with perseus_client_free_text(); PERSEUS_INVALID (an argument, the configuration, no file
+ * of simulated GPUs), PERSEUS_UNAVAILABLE (the system refused), PERSEUS_NO_MEMORY. */
 
 #include "perseus/client.h"
 
@@ -35,9 +35,11 @@ typedef struct perseus_simulated_cost {
 
 /* A computation that was begun; one that ended also has its time and energy. */
 typedef struct perseus_simulated_kernel {
-  uint64_t id;
+  uint32_t struct_size; /* PERSEUS_INIT() */
   int32_t gpu;
+  uint64_t id;
   int32_t start_mhz; /* The clock in effect when it began. */
+  uint32_t reserved; /* 0 */
   double seconds;
   double joules;
   double begin_seconds;
@@ -46,6 +48,8 @@ typedef struct perseus_simulated_kernel {
 
 /* A GPU as it is now. */
 typedef struct perseus_simulated_snapshot {
+  uint32_t struct_size; /* PERSEUS_INIT() */
+  uint32_t reserved;    /* 0 */
   double at_seconds;
   int32_t clock_mhz;  /* In effect. */
   int32_t locked_mhz; /* The last that was asked for; 0: none. */
@@ -56,10 +60,10 @@ typedef struct perseus_simulated_snapshot {
 
 /* Makes the file `path`, or replaces it, from a configuration in TOML. */
 PERSEUS_CLIENT_API perseus_status perseus_simulated_create(const char* path, const char* toml,
-                                                           char* message, size_t message_size);
+                                                           char** message);
 
 PERSEUS_CLIENT_API perseus_status perseus_simulated_open(const char* path, perseus_simulated** gpus,
-                                                         char* message, size_t message_size);
+                                                         char** message);
 /* NULL is allowed. */
 PERSEUS_CLIENT_API void perseus_simulated_close(perseus_simulated* gpus);
 
@@ -71,30 +75,27 @@ PERSEUS_CLIENT_API size_t perseus_simulated_uuid(const perseus_simulated* gpus, 
 
 PERSEUS_CLIENT_API perseus_status perseus_simulated_read(perseus_simulated* gpus, int32_t gpu,
                                                          perseus_simulated_snapshot* snapshot,
-                                                         char* message, size_t message_size);
+                                                         char** message);
 
 /* Begins a computation and returns; where one runs already, waits for it first. `ready_seconds`:
  * when all that it waits for was there, so that it does not matter how late this process woke up;
- * 0: now. Then perseus_simulated_wait(), before 16 others were begun on this GPU. */
-PERSEUS_CLIENT_API perseus_status perseus_simulated_launch(perseus_simulated* gpus, int32_t gpu,
-                                                           const perseus_simulated_cost* table,
-                                                           size_t rows, double ready_seconds,
-                                                           perseus_simulated_kernel* kernel,
-                                                           char* message, size_t message_size);
+ * 0: now. `row_size` is sizeof(perseus_simulated_cost). Then perseus_simulated_wait(), before 16
+ * others were begun on this GPU. */
+PERSEUS_CLIENT_API perseus_status perseus_simulated_launch(
+    perseus_simulated* gpus, int32_t gpu, const perseus_simulated_cost* table, size_t row_size,
+    size_t rows, double ready_seconds, perseus_simulated_kernel* kernel, char** message);
 /* Sleeps until it has ended, and fills in the rest of it. */
 PERSEUS_CLIENT_API perseus_status perseus_simulated_wait(perseus_simulated* gpus,
                                                          perseus_simulated_kernel* kernel,
-                                                         char* message, size_t message_size);
+                                                         char** message);
 
 /* From now on. Computations take `times` as long (1e-3 at least; 1: as in their table). */
 PERSEUS_CLIENT_API perseus_status perseus_simulated_set_slowdown(perseus_simulated* gpus,
                                                                  int32_t gpu, double times,
-                                                                 char* message,
-                                                                 size_t message_size);
+                                                                 char** message);
 /* Calls that set a clock lack the right (1), or have it (0). */
 PERSEUS_CLIENT_API perseus_status perseus_simulated_set_refuse(perseus_simulated* gpus, int32_t gpu,
-                                                               int refuse, char* message,
-                                                               size_t message_size);
+                                                               int refuse, char** message);
 
 /* NOLINTEND(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg) */
 

@@ -5,6 +5,7 @@
 #define PERSEUS_STREAM_H_
 
 #include <memory>
+#include <optional>
 
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
@@ -22,9 +23,9 @@ struct StreamOptions {
   // Of every iteration; factors are of its own all-maximum-clock time.
   PlanTarget target;
   PlanConstraints constraints;
-  // Of the search for each plan, as in Planner::PlanFor. 0: as much as a plan that is
+  // Of the search for each plan, as in Planner::PlanFor. Without: as much as a plan that is
   // used once is worth, about 20 ms of CPU for 4 stages x 16 microbatches and 0.1 s for 8 x 32.
-  double effort = 0;
+  std::optional<double> effort = {};
 };
 
 // The plan of one iteration.

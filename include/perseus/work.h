@@ -29,11 +29,15 @@ class Work {
   // One factor for each microbatch, for all its computations. Factors not given are 1.
   explicit Work(std::vector<double> factors) : of_microbatch_(std::move(factors)) {}
 
-  // Of one stage and type of a microbatch. Precondition: indices >= 0.
+  // Of one stage and type of a microbatch. What is no factor (kLeastWork to kMostWork) and names
+  // no computation is refused by whoever is given this work.
   void Set(const Action& action, double factor);
 
   double FactorOf(const Action& action) const;
-  bool empty() const { return of_microbatch_.empty() && of_action_.empty(); }
+  // Every Set() that holds, by microbatch, stage and type; of those that name no computation of any
+  // pipeline, the first comes first.
+  std::vector<std::pair<Action, double>> Given() const;
+  bool empty() const { return of_microbatch_.empty() && of_action_.empty() && misplaced_.empty(); }
   // One more than the highest microbatch that a factor is given for.
   int num_microbatches() const;
 
@@ -42,6 +46,7 @@ class Work {
   // [(microbatch x stages + stage) x kNumComputationTypes + type]; 0: not given.
   std::vector<double> of_action_;
   int stages_ = 0;
+  std::vector<std::pair<Action, double>> misplaced_;  // At most one.
 };
 
 // Above 0 and within these, so that sums stay finite.

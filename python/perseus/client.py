@@ -248,12 +248,12 @@ class Client:
             if value is not None:
                 setattr(known, name, os.fsencode(value) if isinstance(value, str) else value)
         handle = ctypes.c_void_p()
-        message = ctypes.create_string_buffer(1024)
+        message = ctypes.c_void_p()
         status = library.perseus_client_open(
-            ctypes.byref(known), ctypes.byref(handle), message, len(message)
+            ctypes.byref(known), ctypes.byref(handle), ctypes.byref(message)
         )
+        text = abi.take_message(library, message)
         if status != abi.OK:
-            text = message.value.decode(errors="replace")
             raise LibraryError(text or abi.STATUS_NAMES.get(status, f"status {status}"))
         self._handle = handle.value
         self._library = library
@@ -333,10 +333,21 @@ class Client:
         try:
             rows = [_step_row(each) for each in computations]
             array = (abi.StepRow * len(rows))(*(abi.StepRow(*row) for row in rows))
-            status = library.perseus_step_plan(self._handle, iteration, array, len(rows))
+            message = ctypes.c_void_p()
+            status = library.perseus_step_plan(
+                self._handle,
+                iteration,
+                array,
+                ctypes.sizeof(abi.StepRow),
+                len(rows),
+                ctypes.byref(message),
+            )
+            text = abi.take_message(library, message)
         except (KeyError, TypeError, ValueError, ctypes.ArgumentError) as error:
             self._failure = f"no plan of iteration {iteration!r}: {error}"
             return False
+        if text:
+            self._failure = f"no plan of iteration {iteration!r}: {text}"
         return bool(status == abi.OK)
 
     def instruction_work(self, work: float) -> None:
@@ -430,7 +441,7 @@ class Client:
         try:
             if not (math.isfinite(delay) and math.isfinite(degree)):
                 return False
-            status = library.perseus_straggler_set(self._handle, id, delay, degree)
+            status = library.perseus_straggler_set(self._handle, id, delay, degree, None)
         except (TypeError, ctypes.ArgumentError):
             return False
         return bool(status == abi.OK)
@@ -446,7 +457,7 @@ class Client:
             return None
         raw = abi.StatsStruct()
         raw.struct_size = ctypes.sizeof(raw)
-        if library.perseus_client_get_stats(self._handle, ctypes.byref(raw)) != abi.OK:
+        if library.perseus_client_get_stats(self._handle, ctypes.byref(raw), None) != abi.OK:
             return None
         fields = {
             name: getattr(raw, name)

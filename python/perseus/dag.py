@@ -125,7 +125,7 @@ class Dag:
         """The exact lower bound of the cost at each time: joules stand for costs."""
         library = abi.load()
         struct = abi.sized(abi.FrontierStruct)
-        abi.check(library.perseus_dag_frontier(self._handle, ctypes.byref(struct)))
+        abi.check(library.perseus_dag_frontier(self._handle, ctypes.byref(struct), None))
         return Frontier(struct, _csv(struct))
 
     def choose(self, deadline: float, *, effort: float = 1.0, progress: Progress = None) -> Choice:

@@ -7,12 +7,13 @@ from __future__ import annotations
 import ctypes
 import enum
 
+from perseus.shared_library import OK as OK
+from perseus.shared_library import STATUS_NAMES as STATUS_NAMES
 from perseus.shared_library import load_library
+from perseus.shared_library import take_text as _take_text
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 LATENCY_BUCKETS = 24
-OK = 0
-STATUS_NAMES = {1: "invalid", 2: "unavailable", 3: "no memory", 4: "closed"}
 
 
 class Instruction(enum.IntEnum):
@@ -140,20 +141,27 @@ def load() -> ctypes.CDLL:
     return load_library("client", ABI_VERSION, _declare)
 
 
+def take_message(library: ctypes.CDLL, message: ctypes.c_void_p) -> str:
+    """Return a message of the library, which is freed; "" where there is none."""
+    return _take_text(library.perseus_client_free_text, message)
+
+
 def _declare(file: str, library: ctypes.CDLL) -> None:
     hot = ctypes.PyDLL(file)
     for function in _HOT:
         setattr(library, function, getattr(hot, function))
     client = ctypes.c_void_p
     text = (ctypes.c_char_p, ctypes.c_size_t)
+    message = ctypes.POINTER(ctypes.c_void_p)
     i32, i64 = ctypes.c_int32, ctypes.c_int64
     declarations: list[tuple[str, object, tuple[object, ...]]] = [
         ("perseus_client_abi_version", ctypes.c_int, ()),
+        ("perseus_client_free_text", None, (ctypes.c_void_p,)),
         ("perseus_client_options_init", None, (ctypes.POINTER(Options), ctypes.c_size_t)),
         (
             "perseus_client_open",
             ctypes.c_int,
-            (ctypes.POINTER(Options), ctypes.POINTER(client), *text),
+            (ctypes.POINTER(Options), ctypes.POINTER(client), message),
         ),
         ("perseus_step_begin", None, (client, i64)),
         ("perseus_step_end", None, (client, i64)),
@@ -176,15 +184,15 @@ def _declare(file: str, library: ctypes.CDLL) -> None:
         (
             "perseus_step_plan",
             ctypes.c_int,
-            (client, i64, ctypes.POINTER(StepRow), ctypes.c_size_t),
+            (client, i64, ctypes.POINTER(StepRow), ctypes.c_size_t, ctypes.c_size_t, message),
         ),
         (
             "perseus_straggler_set",
             ctypes.c_int,
-            (client, i32, ctypes.c_double, ctypes.c_double),
+            (client, i32, ctypes.c_double, ctypes.c_double, message),
         ),
-        ("perseus_straggler_clear", ctypes.c_int, (client, i32)),
-        ("perseus_client_get_stats", ctypes.c_int, (client, ctypes.POINTER(StatsStruct))),
+        ("perseus_straggler_clear", ctypes.c_int, (client, i32, message)),
+        ("perseus_client_get_stats", ctypes.c_int, (client, ctypes.POINTER(StatsStruct), message)),
         ("perseus_client_get_state", ctypes.c_int, (client,)),
         ("perseus_client_plan_version", i64, (client,)),
         ("perseus_client_listens", ctypes.c_int, (client,)),

@@ -114,7 +114,7 @@ class Plan:
         self._handle = handle
         self._finalizer = weakref.finalize(self, library.perseus_plan_free, handle)
         figures = abi.sized(abi.FiguresStruct)
-        abi.check(library.perseus_plan_get_figures(handle, ctypes.byref(figures)))
+        abi.check(library.perseus_plan_get_figures(handle, ctypes.byref(figures), None))
         self.requested_time_seconds: float = figures.requested_time_seconds
         self.iteration_time_seconds: float = figures.iteration_time_seconds
         self.energy_joules: float = figures.energy_joules
@@ -163,7 +163,7 @@ class Plan:
     def computations(self) -> tuple[Computation, ...]:
         """All computations of an iteration: rank by rank, in the order in which they run."""
         columns = abi.sized(abi.ColumnsStruct)
-        abi.check(abi.load().perseus_plan_get_columns(self._handle, ctypes.byref(columns)))
+        abi.check(abi.load().perseus_plan_get_columns(self._handle, ctypes.byref(columns), None))
         return tuple(_computation(columns, i) for i in range(columns.count))
 
     def clocks(self, stage: int, instruction: str | None = None) -> tuple[Knob, ...]:

@@ -88,12 +88,12 @@ class Planner:
         elif profile is not None:
             text = profile if isinstance(profile, str) else profile_table.profile_csv(profile)
             source.profile_csv = encoded = as_bytes(text)
-            source.profile_csv_size = len(encoded)
+            source.profile_csv_size = abi.size_of(encoded)
             source.profile_name = as_bytes(name)
         schedule_into(source, schedule, settings)
         settings.update(microbatches=microbatches, blocking_power=blocking_power)
         source.settings_json = encoded = settings_json(settings)
-        source.settings_json_size = len(encoded)
+        source.settings_json_size = abi.size_of(encoded)
 
         watched = abi.Watched(progress)
         source.progress = watched.function
@@ -112,11 +112,11 @@ class Planner:
         """The exact trade-off of time and energy."""
         library = abi.load()
         struct = abi.sized(abi.FrontierStruct)
-        abi.check(library.perseus_planner_frontier(self._handle, ctypes.byref(struct)))
+        abi.check(library.perseus_planner_frontier(self._handle, ctypes.byref(struct), None))
         csv, notes = ctypes.c_void_p(), ctypes.c_void_p()
-        abi.check(library.perseus_planner_frontier_csv(self._handle, ctypes.byref(csv)))
+        abi.check(library.perseus_planner_frontier_csv(self._handle, ctypes.byref(csv), None))
         csv_text = abi.take_text(library, csv)
-        abi.check(library.perseus_planner_notes(self._handle, ctypes.byref(notes)))
+        abi.check(library.perseus_planner_notes(self._handle, ctypes.byref(notes), None))
         return Frontier(struct, csv_text, abi.take_text(library, notes).splitlines())
 
     def plan(
@@ -155,7 +155,7 @@ class Planner:
         message = ctypes.c_void_p()
         rest = (
             text,
-            len(text),
+            abi.size_of(text),
             watched.function,
             None,
             ctypes.byref(handle),

@@ -89,7 +89,7 @@ def schedule_into(source: abi.Input, schedule: object, settings: dict[str, Setti
     text = profile_table.schedule_csv(schedule)
     if text is not None:
         source.schedule_csv = encoded = as_bytes(text)
-        source.schedule_csv_size = len(encoded)
+        source.schedule_csv_size = abi.size_of(encoded)
     elif isinstance(schedule, os.PathLike):
         settings["schedule_file"] = profile_table.path_text(schedule)
     elif isinstance(schedule, str):

@@ -8,21 +8,13 @@ import ctypes
 import functools
 from typing import TYPE_CHECKING, Any
 
-from perseus.shared_library import load_library
+from perseus.shared_library import OK, STATUS_NAMES, load_library
+from perseus.shared_library import take_text as _take_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ABI_VERSION = 1
-CODES = {
-    1: "invalid",
-    2: "infeasible",
-    3: "io",
-    4: "overflow",
-    5: "cancelled",
-    6: "no memory",
-    7: "internal",
-}
+ABI_VERSION = 2
 PROGRESS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_double)
 
 _U32 = ctypes.c_uint32
@@ -194,9 +186,9 @@ def _declare(_file: str, library: ctypes.CDLL) -> None:
         ("perseus_planner_input_init", None, (ctypes.POINTER(Input), _SIZE)),
         ("perseus_planner_create", status, (ctypes.POINTER(Input), handles, texts)),
         ("perseus_planner_free", None, (_HANDLE,)),
-        ("perseus_planner_frontier", status, (_HANDLE, ctypes.POINTER(FrontierStruct))),
-        ("perseus_planner_frontier_csv", status, (_HANDLE, texts)),
-        ("perseus_planner_notes", status, (_HANDLE, texts)),
+        ("perseus_planner_frontier", status, (_HANDLE, ctypes.POINTER(FrontierStruct), texts)),
+        ("perseus_planner_frontier_csv", status, (_HANDLE, texts, texts)),
+        ("perseus_planner_notes", status, (_HANDLE, texts, texts)),
         ("perseus_planner_plan", status, (_HANDLE, _TEXT, _SIZE, *callback, handles, texts)),
         (
             "perseus_planner_plan_work",
@@ -221,13 +213,13 @@ def _declare(_file: str, library: ctypes.CDLL) -> None:
         ),
         ("perseus_planner_baseline", status, (_HANDLE, handles, texts)),
         ("perseus_plan_free", None, (_HANDLE,)),
-        ("perseus_plan_get_figures", status, (_HANDLE, ctypes.POINTER(FiguresStruct))),
-        ("perseus_plan_get_columns", status, (_HANDLE, ctypes.POINTER(ColumnsStruct))),
+        ("perseus_plan_get_figures", status, (_HANDLE, ctypes.POINTER(FiguresStruct), texts)),
+        ("perseus_plan_get_columns", status, (_HANDLE, ctypes.POINTER(ColumnsStruct), texts)),
         ("perseus_plan_json", status, (_HANDLE, texts, texts)),
         ("perseus_plan_zeus", status, (_HANDLE, texts, texts)),
         ("perseus_dag_solve", status, (ctypes.POINTER(DagStruct), *callback, handles, texts)),
         ("perseus_dag_free", None, (_HANDLE,)),
-        ("perseus_dag_frontier", status, (_HANDLE, ctypes.POINTER(FrontierStruct))),
+        ("perseus_dag_frontier", status, (_HANDLE, ctypes.POINTER(FrontierStruct), texts)),
         (
             "perseus_dag_choose",
             status,
@@ -242,12 +234,12 @@ def _declare(_file: str, library: ctypes.CDLL) -> None:
 
 def take_text(library: ctypes.CDLL, text: ctypes.c_void_p) -> str:
     """Return a text of the library, which is freed; "" where there is none."""
-    if not text.value:
-        return ""
-    try:
-        return ctypes.string_at(text.value).decode("utf-8", "replace")
-    finally:
-        library.perseus_planner_free_text(text)
+    return _take_text(library.perseus_planner_free_text, text)
+
+
+def size_of(text: bytes) -> int:
+    """Return what the library takes for the size of a text: `PERSEUS_TO_ZERO` where it is empty."""
+    return len(text) or ctypes.c_size_t(-1).value
 
 
 def sized(kind: type[Any]) -> Any:
@@ -285,6 +277,6 @@ class Watched:
 
 def check(status: int, sentence: str = "") -> None:
     """Raise a PlannerError unless a call went well."""
-    if status != 0:
-        code = CODES.get(status, "internal")
+    if status != OK:
+        code = STATUS_NAMES.get(status, "internal")
         raise PlannerError(sentence or f"the planner failed: {code}", code)

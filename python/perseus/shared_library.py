@@ -15,6 +15,31 @@ class LibraryError(RuntimeError):
     """No library of this version, or a strict client that cannot open."""
 
 
+# `perseus_status`, the same in every library.
+OK = 0
+STATUS_NAMES = {
+    1: "invalid",
+    2: "infeasible",
+    3: "io",
+    4: "overflow",
+    5: "cancelled",
+    6: "no memory",
+    7: "internal",
+    8: "unavailable",
+    9: "closed",
+}
+
+
+def take_text(free: Callable[[ctypes.c_void_p], None], text: ctypes.c_void_p) -> str:
+    """Return a text of a library, which `free` frees; "" where there is none."""
+    if not text.value:
+        return ""
+    try:
+        return ctypes.string_at(text.value).decode("utf-8", "replace")
+    finally:
+        free(text)
+
+
 def load_library(
     name: str, abi_version: int, declare: Callable[[str, ctypes.CDLL], None]
 ) -> ctypes.CDLL:

@@ -35,7 +35,6 @@ from perseus.shared_library import LibraryError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_MESSAGE_BYTES = 1024
 _MISSING = "libperseus_client.so is older than this Python package: it has no simulated GPUs"
 
 
@@ -57,9 +56,11 @@ class _Kernel(ctypes.Structure):
     """`perseus_simulated_kernel`."""
 
     _fields_ = (
-        ("id", ctypes.c_uint64),
+        ("struct_size", ctypes.c_uint32),
         ("gpu", ctypes.c_int32),
+        ("id", ctypes.c_uint64),
         ("start_mhz", ctypes.c_int32),
+        ("reserved", ctypes.c_uint32),
         ("seconds", ctypes.c_double),
         ("joules", ctypes.c_double),
         ("begin_seconds", ctypes.c_double),
@@ -71,6 +72,8 @@ class _Snapshot(ctypes.Structure):
     """`perseus_simulated_snapshot`."""
 
     _fields_ = (
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
         ("at_seconds", ctypes.c_double),
         ("clock_mhz", ctypes.c_int32),
         ("locked_mhz", ctypes.c_int32),
@@ -155,11 +158,11 @@ def create(path: str | os.PathLike[str], config: str = "[[gpus]]\n") -> None:
         No libperseus_client.
     """
     library = _library()
-    message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+    message = ctypes.c_void_p()
     status = library.perseus_simulated_create(
-        os.fsencode(path), config.encode(), message, len(message)
+        os.fsencode(path), config.encode(), ctypes.byref(message)
     )
-    _check(status, message)
+    _check(library, status, message)
 
 
 class Gpus:
@@ -168,11 +171,11 @@ class Gpus:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._library = _library()
         handle = ctypes.c_void_p()
-        message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+        message = ctypes.c_void_p()
         status = self._library.perseus_simulated_open(
-            os.fsencode(path), ctypes.byref(handle), message, len(message)
+            os.fsencode(path), ctypes.byref(handle), ctypes.byref(message)
         )
-        _check(status, message)
+        _check(self._library, status, message)
         self.path = os.fspath(path)
         self._handle = handle.value
         weakref.finalize(self, self._library.perseus_simulated_close, handle.value)
@@ -192,9 +195,9 @@ class Gpus:
 
     def read(self, gpu: int) -> Snapshot:
         """Return a GPU as it is now."""
-        raw = _Snapshot()
+        raw = _Snapshot(struct_size=ctypes.sizeof(_Snapshot))
         self._call("perseus_simulated_read", gpu, ctypes.byref(raw))
-        return Snapshot(*(getattr(raw, field[0]) for field in _Snapshot._fields_))
+        return Snapshot(*(getattr(raw, field[0]) for field in _Snapshot._fields_[2:]))
 
     def launch(self, gpu: int, table: Table, ready_seconds: float = 0) -> Launched:
         """Begin a computation, as on a stream: when the one before it on this GPU has ended.
@@ -209,11 +212,12 @@ class Gpus:
             When, on `now`'s time, all that it waits for was there: it begins then, however late
             this process woke up. 0: now.
         """
-        raw = _Kernel()
+        raw = _Kernel(struct_size=ctypes.sizeof(_Kernel))
         self._call(
             "perseus_simulated_launch",
             gpu,
             table._array,
+            ctypes.sizeof(_Cost),
             len(table.rows),
             ready_seconds,
             ctypes.byref(raw),
@@ -233,14 +237,15 @@ class Gpus:
         self._call("perseus_simulated_set_refuse", gpu, int(refuse))
 
     def _call(self, function: str, *arguments: object) -> None:
-        message = ctypes.create_string_buffer(_MESSAGE_BYTES)
-        status = getattr(self._library, function)(self._handle, *arguments, message, len(message))
-        _check(status, message)
+        message = ctypes.c_void_p()
+        call = getattr(self._library, function)
+        status = call(self._handle, *arguments, ctypes.byref(message))
+        _check(self._library, status, message)
 
 
-def _check(status: int, message: ctypes.Array[ctypes.c_char]) -> None:
+def _check(library: ctypes.CDLL, status: int, message: ctypes.c_void_p) -> None:
+    text = abi.take_message(library, message)
     if status != abi.OK:
-        text = message.value.decode(errors="replace")
         raise SimulatedError(text or abi.STATUS_NAMES.get(status, f"status {status}"))
 
 
@@ -250,21 +255,22 @@ def _library() -> ctypes.CDLL:
         raise LibraryError(_MISSING)
     handle, i32, double = ctypes.c_void_p, ctypes.c_int32, ctypes.c_double
     text = (ctypes.c_char_p, ctypes.c_size_t)
+    message = ctypes.POINTER(ctypes.c_void_p)
     kernel = ctypes.POINTER(_Kernel)
     costs = ctypes.POINTER(_Cost)
-    status = ctypes.c_int
+    status, size = ctypes.c_int, ctypes.c_size_t
     declarations: tuple[tuple[str, object, tuple[object, ...]], ...] = (
-        ("create", status, (ctypes.c_char_p, ctypes.c_char_p, *text)),
-        ("open", status, (ctypes.c_char_p, ctypes.POINTER(handle), *text)),
+        ("create", status, (ctypes.c_char_p, ctypes.c_char_p, message)),
+        ("open", status, (ctypes.c_char_p, ctypes.POINTER(handle), message)),
         ("close", None, (handle,)),
         ("count", i32, (handle,)),
         ("now", double, (handle,)),
         ("uuid", ctypes.c_size_t, (handle, i32, *text)),
-        ("read", status, (handle, i32, ctypes.POINTER(_Snapshot), *text)),
-        ("launch", status, (handle, i32, costs, ctypes.c_size_t, double, kernel, *text)),
-        ("wait", status, (handle, kernel, *text)),
-        ("set_slowdown", status, (handle, i32, double, *text)),
-        ("set_refuse", status, (handle, i32, ctypes.c_int, *text)),
+        ("read", status, (handle, i32, ctypes.POINTER(_Snapshot), message)),
+        ("launch", status, (handle, i32, costs, size, size, double, kernel, message)),
+        ("wait", status, (handle, kernel, message)),
+        ("set_slowdown", status, (handle, i32, double, message)),
+        ("set_refuse", status, (handle, i32, ctypes.c_int, message)),
     )
     for name, result, arguments in declarations:
         function = getattr(library, f"perseus_simulated_{name}")

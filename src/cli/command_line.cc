@@ -14,6 +14,7 @@
 #include "cli/framework/command_parser.h"
 #include "cli/planning/job_flags.h"
 #include "job/job_fields.h"
+#include "perseus/version.h"
 
 namespace perseus::cli {
 namespace {
@@ -82,7 +83,7 @@ class PerseusParser : public CommandParser {
 
 }  // namespace
 
-std::string_view Version() { return PERSEUS_VERSION; }
+std::string_view Version() { return PERSEUS_VERSION_STRING; }
 
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& arguments, int columns) {
   ParsedCommandLine line;

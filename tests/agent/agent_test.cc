@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "agent/agent_testing.h"
-#include "perseus/file.h"
+#include "common/file.h"
 
 namespace perseus::agent {
 namespace {

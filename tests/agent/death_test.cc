@@ -11,7 +11,7 @@
 
 #include "agent/agent_testing.h"
 #include "agent/drill.h"
-#include "perseus/file.h"
+#include "common/file.h"
 
 // However a client or the agent ends, the clocks come back. Real processes; how
 // soon is measured by bench/agent_restore.cc, not here.

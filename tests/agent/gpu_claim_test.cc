@@ -16,8 +16,8 @@
 #include "agent/agent_testing.h"
 #include "agent/journal.h"
 #include "agent/socket.h"
+#include "common/file.h"
 #include "common/temporary_directory.h"
-#include "perseus/file.h"
 
 // One agent a GPU; and root writes only where nobody else can.
 namespace perseus::agent {

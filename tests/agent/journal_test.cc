@@ -10,7 +10,7 @@
 #include <string>
 
 #include "agent/agent_testing.h"
-#include "perseus/file.h"
+#include "common/file.h"
 
 namespace perseus::agent {
 namespace {

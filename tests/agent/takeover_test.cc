@@ -15,7 +15,7 @@
 #include "agent/agent_testing.h"
 #include "agent/gpu_claim.h"
 #include "agent/release.h"
-#include "perseus/file.h"
+#include "common/file.h"
 
 // What becomes of the clocks that an agent which was killed left locked.
 namespace perseus::agent {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "perseus/analysis.h"
+#include "plan/cost_options.h"
 #include "plan/pipelines.h"
 
 namespace perseus {
@@ -42,7 +43,7 @@ double BoundWatts(const Planner& planner, double seconds) {
 
 // Energy of the options as replayed, and of the wait that follows.
 double EnergyOver(const Planner& planner, const Plan& plan) {
-  return IterationEnergy(planner.pipeline(), plan.options, plan.iteration_time_seconds);
+  return plan::IterationEnergy(planner.pipeline(), plan.options, plan.iteration_time_seconds);
 }
 
 TEST(FastestWithinPowerTest, KeepsToTheBudgetAndNothingFasterCould) {

@@ -124,7 +124,7 @@ TEST_F(FailuresTest, AStoppedClientDoesNothingUntilItIsClosed) {
   perseus_client_stop(client_);
   Iterate(++iteration_);
   EXPECT_EQ(perseus_client_get_state(client_), PERSEUS_STATE_CLOSED);
-  EXPECT_EQ(perseus_straggler_set(client_, 0, 0, 2), PERSEUS_CLOSED);
+  EXPECT_EQ(perseus_straggler_set(client_, 0, 0, 2, nullptr), PERSEUS_CLOSED);
   perseus_client_stop(nullptr);
 }
 

@@ -41,23 +41,71 @@ TEST(StepPlan, RowsThatMakeNoSenseAreRefused) {
   row.fused_type = row.fused_stage = row.fused_microbatch = -1;
   row.clock_mhz = 1000;
   row.duration_seconds = 0.01;
-  EXPECT_TRUE(StepPlanOf(1, &row, 1));
+  EXPECT_TRUE(StepPlanOf(1, &row, sizeof(row), 1));
   row.fused_type = 1;
-  EXPECT_FALSE(StepPlanOf(1, &row, 1));
+  EXPECT_FALSE(StepPlanOf(1, &row, sizeof(row), 1));
   row.fused_stage = 0;
-  EXPECT_FALSE(StepPlanOf(1, &row, 1));
+  EXPECT_FALSE(StepPlanOf(1, &row, sizeof(row), 1));
   row.fused_microbatch = 0;
-  EXPECT_TRUE(StepPlanOf(1, &row, 1));
+  EXPECT_TRUE(StepPlanOf(1, &row, sizeof(row), 1));
 }
 
 TEST(StepPlan, HasAsManyRowsAsTheHeaderSays) {
   perseus_step_row row = {};
   row.fused_type = -1;
   row.clock_mhz = 1000;
-  const std::vector<perseus_step_row> rows(65'537, row);
-  EXPECT_FALSE(StepPlanOf(1, rows.data(), 0));
-  EXPECT_TRUE(StepPlanOf(1, rows.data(), 65'536));
-  EXPECT_FALSE(StepPlanOf(1, rows.data(), 65'537));
+  std::vector<perseus_step_row> rows(65'537, row);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].microbatch = static_cast<int>(i);
+  const auto of = [&rows](std::size_t count) {
+    return StepPlanOf(1, rows.data(), sizeof(perseus_step_row), count);
+  };
+  EXPECT_FALSE(of(0));
+  EXPECT_TRUE(of(65'536));
+  EXPECT_FALSE(of(65'537));
+}
+
+TEST(StepPlan, SaysWhichRowIsWrong) {
+  perseus_step_row row = {};
+  row.fused_type = -1;
+  row.clock_mhz = 1000;
+  std::vector<perseus_step_row> rows(3, row);
+  const auto sentence = [&rows](std::int64_t iteration) {
+    const auto plan = StepPlanOf(iteration, rows.data(), sizeof(perseus_step_row), rows.size());
+    return plan ? "" : plan.error().message;
+  };
+  for (int i = 0; i < 3; ++i) rows[i].microbatch = i;
+  EXPECT_EQ(sentence(0), "");
+  EXPECT_TRUE(sentence(-7).starts_with("iteration -7")) << sentence(-7);
+  rows[2].microbatch = 0;
+  EXPECT_TRUE(sentence(0).starts_with("row 2: ")) << sentence(0);
+  rows[2] = rows[1];
+  rows[2].microbatch = 2;
+  rows[1].clock_mhz = 0;
+  EXPECT_TRUE(sentence(0).starts_with("row 1: 0 MHz")) << sentence(0);
+}
+
+// Rows that a newer header declares longer, and those of a size that cannot be.
+TEST(StepPlan, RowsMayBeLonger) {
+  struct LongerRow {
+    perseus_step_row row;
+    double next;
+  };
+  std::vector<LongerRow> rows(2);
+  for (int i = 0; i < 2; ++i) {
+    rows[i] = {};
+    rows[i].row.fused_type = -1;
+    rows[i].row.clock_mhz = 1000 + i;
+    rows[i].row.microbatch = i;
+  }
+  const auto of = [&rows](std::size_t size) { return StepPlanOf(1, &rows[0].row, size, 2); };
+  const auto plan = of(sizeof(LongerRow));
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ((*plan)->rows[1].mhz, 1001);
+  rows[1].next = 1;
+  EXPECT_FALSE(of(sizeof(LongerRow)));
+  EXPECT_FALSE(of(0));
+  EXPECT_FALSE(of(7));
+  EXPECT_FALSE(of(std::size_t{1} << 40));
 }
 
 TEST(RankPlan, TheComparisonIsReadUnlessItCannotBe) {

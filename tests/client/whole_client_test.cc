@@ -32,7 +32,7 @@ TEST_F(WholeClientTest, FollowsPlansAndGivesTheClockBack) {
   FakeServer server;
   server.SetPlan(Plan(1, 1000, 1400), 1);
   url_ = server.url();
-  ASSERT_EQ(Open(), PERSEUS_OK) << message_.data();
+  ASSERT_EQ(Open(), PERSEUS_OK) << message_;
   ASSERT_TRUE(TrainUntil([](const auto& stats) {
     return stats.state == PERSEUS_STATE_FOLLOWING && stats.calls >= 6;
   })) << LastError();
@@ -69,7 +69,7 @@ TEST_F(WholeClientTest, TrainsOnWithoutAServer) {
     const FakeServer gone;
     url_ = gone.url();
   }
-  ASSERT_EQ(Open(), PERSEUS_OK) << message_.data();
+  ASSERT_EQ(Open(), PERSEUS_OK) << message_;
   ASSERT_TRUE(TrainUntil(
       [](const auto& stats) { return stats.server_errors >= 2 && stats.iterations >= 3; }));
   EXPECT_TRUE(EverythingWasSeen());
@@ -162,14 +162,14 @@ TEST_F(WholeClientTest, StragglersAreTold) {
   FakeServer server;
   url_ = server.url();
   ASSERT_EQ(Open(), PERSEUS_OK);
-  EXPECT_EQ(perseus_straggler_set(client_, 2, 0.5, 1.25), PERSEUS_OK);
-  EXPECT_EQ(perseus_straggler_set(client_, -1, 0, 1.25), PERSEUS_INVALID);
-  EXPECT_EQ(perseus_straggler_set(client_, 2, 0, std::nan("")), PERSEUS_INVALID);
+  EXPECT_EQ(perseus_straggler_set(client_, 2, 0.5, 1.25, nullptr), PERSEUS_OK);
+  EXPECT_EQ(perseus_straggler_set(client_, -1, 0, 1.25, nullptr), PERSEUS_INVALID);
+  EXPECT_EQ(perseus_straggler_set(client_, 2, 0, std::nan(""), nullptr), PERSEUS_INVALID);
   ASSERT_TRUE(server.WaitForCalls("POST", "/stragglers", 1));
   EXPECT_EQ(server.Calls("POST", "/stragglers")[0].body,
             R"({"rank":2,"factor":1.25,"starts_s":0.5})");
   ASSERT_TRUE(server.WaitForCalls("DELETE", "/stragglers/s-9", 1));  // The word before.
-  EXPECT_EQ(perseus_straggler_clear(client_, 2), PERSEUS_OK);
+  EXPECT_EQ(perseus_straggler_clear(client_, 2, nullptr), PERSEUS_OK);
   ASSERT_TRUE(server.WaitForCalls("DELETE", "/stragglers/s-9", 2));
   EXPECT_EQ(server.Calls("POST", "/stragglers").size(), 1U);
 }
@@ -288,11 +288,11 @@ TEST_F(WholeClientTest, StrictSaysWhatCannotBeHad) {
             }),
             PERSEUS_UNAVAILABLE);
   EXPECT_EQ(client_, nullptr);
-  EXPECT_NE(std::string(message_.data()).find(url_), std::string::npos) << message_.data();
+  EXPECT_NE(message_.find(url_), std::string::npos) << message_;
   device_ = "simulated:" + (folder_ / "none").string();
   url_.clear();
   EXPECT_EQ(Open([](auto* options) { options->flags = PERSEUS_STRICT; }), PERSEUS_UNAVAILABLE);
-  EXPECT_NE(std::string(message_.data()).find("none"), std::string::npos) << message_.data();
+  EXPECT_NE(message_.find("none"), std::string::npos) << message_;
 }
 
 TEST_F(WholeClientTest, WrongOptionsAreNamed) {
@@ -306,7 +306,7 @@ TEST_F(WholeClientTest, WrongOptionsAreNamed) {
       {[](auto* options) { options->flags = 1U << 20; }, "flags"}};
   for (const auto& [change, expected] : cases) {
     EXPECT_EQ(Open(change), PERSEUS_INVALID) << expected;
-    EXPECT_NE(std::string(message_.data()).find(expected), std::string::npos) << message_.data();
+    EXPECT_NE(message_.find(expected), std::string::npos) << message_;
     EXPECT_EQ(client_, nullptr);
   }
 }
@@ -317,14 +317,73 @@ TEST_F(WholeClientTest, AnOlderCallersStructsAreEnough) {
   const std::size_t known = offsetof(perseus_client_options, job_id);
   perseus_client_options_init(&options, known);
   options.job_id = "beyond what the caller knows: not read";
-  ASSERT_EQ(perseus_client_open(&options, &client_, message_.data(), message_.size()), PERSEUS_OK)
-      << message_.data();
+  ASSERT_EQ(perseus_client_open(&options, &client_, nullptr), PERSEUS_OK);
   std::array<std::uint32_t, 4> stats = {8, 77, 77, 77};
-  ASSERT_EQ(
-      perseus_client_get_stats(client_, reinterpret_cast<perseus_client_stats*>(stats.data())),
-      PERSEUS_OK);
+  ASSERT_EQ(perseus_client_get_stats(client_, reinterpret_cast<perseus_client_stats*>(stats.data()),
+                                     nullptr),
+            PERSEUS_OK);
   EXPECT_NE(stats[1], 77U);
   EXPECT_EQ(stats[2], 77U);
+}
+
+TEST_F(WholeClientTest, ADeviceThatCannotBeIsRefused) {
+  for (const char* device : {"nvlm", "nvml:", "simulated", "agent:", "zeusd:", "gpu0", ":"}) {
+    EXPECT_EQ(Open([&](auto* options) { options->device = device; }), PERSEUS_INVALID) << device;
+    EXPECT_NE(message_, "");
+    EXPECT_EQ(client_, nullptr);
+  }
+}
+
+TEST_F(WholeClientTest, NoneAndTheDefaultAreTwoThings) {
+  perseus_client_options options;
+  perseus_client_options_init(&options, sizeof(options));
+  EXPECT_EQ(options.max_early_loss, 0.05);
+  EXPECT_EQ(options.profile_iterations, 5);
+  EXPECT_EQ(Open([](auto* changed) { changed->max_early_loss = 0; }), PERSEUS_OK) << message_;
+  Close();
+  for (const auto& change : std::vector<std::function<void(perseus_client_options*)>>{
+           [](auto* changed) { changed->profile_iterations = 0; },
+           [](auto* changed) { changed->profile_stride = -1; },
+           [](auto* changed) { changed->gpu_index = -1; },
+           [](auto* changed) { changed->min_interval_seconds = std::nan(""); },
+           [](auto* changed) { changed->struct_size = 12; },
+           [](auto* changed) { changed->struct_size = 0; }}) {
+    EXPECT_EQ(Open(change), PERSEUS_INVALID);
+    EXPECT_NE(message_, "");
+  }
+  perseus_client_options never_begun = {};
+  EXPECT_EQ(perseus_client_open(&never_begun, &client_, nullptr), PERSEUS_INVALID);
+  EXPECT_EQ(perseus_client_open(nullptr, &client_, nullptr), PERSEUS_INVALID);
+  EXPECT_EQ(perseus_client_open(&options, nullptr, nullptr), PERSEUS_INVALID);
+}
+
+TEST_F(WholeClientTest, AWrongArgumentIsSaid) {
+  ASSERT_EQ(Open(), PERSEUS_OK) << message_;
+  std::array<char, 256> error = {};
+  const auto last_error = [&] {
+    perseus_client_last_error(client_, error.data(), error.size());
+    return std::string(error.data());
+  };
+  perseus_instruction_begin(client_, static_cast<perseus_instruction>(9), 0, 0);
+  EXPECT_NE(last_error().find("instruction 9"), std::string::npos) << last_error();
+  const double late = std::nan("");
+  perseus_step_times(client_, 1, &late, &late, 1);
+  EXPECT_EQ(last_error().rfind("perseus_step_times: computation 0", 0), 0U) << last_error();
+  perseus_step_times(client_, 1, nullptr, nullptr, 3);
+  EXPECT_EQ(last_error().rfind("perseus_step_times: begins", 0), 0U) << last_error();
+  char* message = nullptr;
+  perseus_step_row row = {};
+  EXPECT_EQ(perseus_step_plan(client_, 1, &row, sizeof(row), 1, &message), PERSEUS_INVALID);
+  ASSERT_NE(message, nullptr);
+  EXPECT_EQ(std::string(message).rfind("row 0: ", 0), 0U) << message;
+  perseus_client_free_text(message);
+  EXPECT_EQ(perseus_straggler_set(client_, -1, 0, 2, &message), PERSEUS_INVALID);
+  ASSERT_NE(message, nullptr);
+  perseus_client_free_text(message);
+  perseus_client_stats unset = {};
+  EXPECT_EQ(perseus_client_get_stats(client_, &unset, &message), PERSEUS_INVALID);
+  ASSERT_NE(message, nullptr);
+  perseus_client_free_text(message);
 }
 
 TEST_F(WholeClientTest, NoClientIsAllowedEverywhere) {
@@ -332,7 +391,7 @@ TEST_F(WholeClientTest, NoClientIsAllowedEverywhere) {
   perseus_instruction_begin(nullptr, PERSEUS_FORWARD, 0, 0);
   perseus_instruction_end(nullptr, PERSEUS_FORWARD, 0, 0);
   perseus_step_end(nullptr, 0);
-  EXPECT_EQ(perseus_straggler_set(nullptr, 0, 0, 2), PERSEUS_CLOSED);
+  EXPECT_EQ(perseus_straggler_set(nullptr, 0, 0, 2, nullptr), PERSEUS_CLOSED);
   EXPECT_EQ(perseus_client_get_state(nullptr), PERSEUS_STATE_CLOSED);
   EXPECT_EQ(perseus_client_plan_version(nullptr), -1);
   EXPECT_EQ(perseus_client_listens(nullptr), 0);
@@ -354,7 +413,7 @@ TEST_F(WholeClientTest, AChildHasNoClient) {
     bool good = perseus_client_get_state(client_) == PERSEUS_STATE_CLOSED;
     perseus_step_begin(client_, 1);
     perseus_instruction_begin(client_, PERSEUS_FORWARD, 0, 0);
-    good = good && perseus_straggler_clear(client_, 0) == PERSEUS_CLOSED;
+    good = good && perseus_straggler_clear(client_, 0, nullptr) == PERSEUS_CLOSED;
     perseus_client_close(client_);
     _exit(good ? 0 : 1);
   }

@@ -67,7 +67,11 @@ class WholeClientTest : public testing::Test {
     options.device = device_.empty() ? nullptr : device_.c_str();
     options.report_interval_seconds = 0.1;
     if (change) change(&options);
-    return perseus_client_open(&options, &client_, message_.data(), message_.size());
+    char* message = nullptr;
+    const perseus_status status = perseus_client_open(&options, &client_, &message);
+    message_ = message == nullptr ? "" : message;
+    perseus_client_free_text(message);
+    return status;
   }
 
   void Close() {
@@ -113,7 +117,7 @@ class WholeClientTest : public testing::Test {
   perseus_client_stats Stats() const {
     perseus_client_stats stats = {};
     stats.struct_size = sizeof(stats);
-    EXPECT_EQ(perseus_client_get_stats(client_, &stats), PERSEUS_OK);
+    EXPECT_EQ(perseus_client_get_stats(client_, &stats, nullptr), PERSEUS_OK);
     return stats;
   }
 
@@ -133,7 +137,7 @@ class WholeClientTest : public testing::Test {
   std::unique_ptr<device::SimulatedGpus> gpus_;
   std::string url_;
   std::string device_;
-  std::array<char, 512> message_ = {};
+  std::string message_;
   perseus_client* client_ = nullptr;
   int iteration_ = 0;
 };

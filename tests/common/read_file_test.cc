@@ -12,8 +12,8 @@
 #include <string>
 #include <thread>
 
+#include "common/file.h"
 #include "common/temporary_directory.h"
-#include "perseus/file.h"
 
 namespace perseus {
 namespace {

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "common/file.h"
 #include "common/file_descriptor.h"
 #include "common/temporary_directory.h"
-#include "perseus/file.h"
 
 namespace perseus {
 namespace {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "common/file.h"
 #include "common/temporary_directory.h"
-#include "perseus/file.h"
 
 namespace perseus {
 namespace {

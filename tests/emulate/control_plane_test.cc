@@ -22,6 +22,21 @@ Result<Plan> PlanOfOne(double seconds) {
   return plan;
 }
 
+// Their pipeline.
+const CostedPipeline& OfOne() {
+  static const auto* const kPipeline = [] {
+    auto* const pipeline = new CostedPipeline;
+    pipeline->dag.num_ranks = 1;
+    pipeline->dag.computations.resize(1);
+    pipeline->knobs.resize(1);
+    pipeline->tables.resize(1);
+    pipeline->table_of = {0};
+    pipeline->rank_blocking_power_watts = {0};
+    return pipeline;
+  }();
+  return *kPipeline;
+}
+
 EmulationSpec SpecWithDelay(double seconds) {
   EmulationSpec spec;
   spec.target_seconds = 6;
@@ -32,7 +47,7 @@ EmulationSpec SpecWithDelay(double seconds) {
 TEST(PlanChooserTest, FollowsTheSlowestKnownStraggler) {
   const FakePolicy policy(PlanOfOne);
   const EmulationSpec spec = SpecWithDelay(0);
-  PlanChooser chooser(policy, spec, 1);
+  PlanChooser chooser(policy, spec, OfOne());
   ASSERT_TRUE(chooser.Begin());
   EXPECT_EQ(chooser.plan(kBasePlan).requested_time_seconds, 6);
   EXPECT_EQ(chooser.React(0, 0)->plan, kBasePlan);
@@ -49,7 +64,7 @@ TEST(PlanChooserTest, FollowsTheSlowestKnownStraggler) {
 TEST(PlanChooserTest, ReactsAfterTheDelay) {
   const FakePolicy policy(PlanOfOne);
   const EmulationSpec spec = SpecWithDelay(10);
-  PlanChooser chooser(policy, spec, 1);
+  PlanChooser chooser(policy, spec, OfOne());
   ASSERT_TRUE(chooser.Begin());
   EXPECT_EQ(chooser.React(0, 8)->target_seconds, 6);  // Nothing is known yet.
   EXPECT_EQ(chooser.React(8, 8)->target_seconds, 6);
@@ -62,12 +77,12 @@ TEST(PlanChooserTest, ReactsAfterTheDelay) {
 TEST(PlanChooserTest, NobodyReacts) {
   EmulationSpec spec = SpecWithDelay(0);
   const FakePolicy fixed(PlanOfOne, false);
-  PlanChooser without(fixed, spec, 1);
+  PlanChooser without(fixed, spec, OfOne());
   ASSERT_TRUE(without.Begin());
   EXPECT_EQ(without.React(0, 9)->target_seconds, 6);
   const FakePolicy policy(PlanOfOne);
   spec.control.reacts = false;
-  PlanChooser off(policy, spec, 1);
+  PlanChooser off(policy, spec, OfOne());
   ASSERT_TRUE(off.Begin());
   EXPECT_EQ(off.React(0, 9)->target_seconds, 6);
 }
@@ -76,7 +91,7 @@ TEST(PlanChooserTest, RandomStragglersShareSteps) {
   const FakePolicy policy(PlanOfOne);
   EmulationSpec spec = SpecWithDelay(0);
   spec.random_stragglers.share_of_gpus_per_day = 0.1;
-  PlanChooser chooser(policy, spec, 1);
+  PlanChooser chooser(policy, spec, OfOne());
   ASSERT_TRUE(chooser.Begin());
   EXPECT_EQ(chooser.React(0, 6.005)->plan, kBasePlan);
   const auto first = chooser.React(1, 7.2549);
@@ -94,11 +109,11 @@ TEST(PlanChooserTest, KeepsTheBasePlanWhereThereIsNoOther) {
   };
   const EmulationSpec spec = SpecWithDelay(0);
   const FakePolicy infeasible = fail(ErrorCode::kInfeasible);
-  PlanChooser keeps(infeasible, spec, 1);
+  PlanChooser keeps(infeasible, spec, OfOne());
   ASSERT_TRUE(keeps.Begin());
   EXPECT_EQ(keeps.React(0, 9)->target_seconds, 6);
   const FakePolicy broken = fail(ErrorCode::kOverflow);
-  PlanChooser fails(broken, spec, 1);
+  PlanChooser fails(broken, spec, OfOne());
   ASSERT_TRUE(fails.Begin());
   ASSERT_FALSE(fails.React(0, 9));
   EXPECT_EQ(fails.React(0, 9).error().code, ErrorCode::kOverflow);
@@ -108,10 +123,14 @@ TEST(PlanChooserTest, PassesOnThatThereIsNoPlanForTheTarget) {
   const FakePolicy policy(
       [](double) -> Result<Plan> { return MakeError(ErrorCode::kInfeasible, "too fast"); });
   const EmulationSpec spec = SpecWithDelay(0);
-  const auto begun = PlanChooser(policy, spec, 1).Begin();
+  const auto begun = PlanChooser(policy, spec, OfOne()).Begin();
   ASSERT_FALSE(begun);
   EXPECT_EQ(begun.error().message, "too fast");
-  EXPECT_EQ(PlanChooser(FakePolicy(PlanOfOne), spec, 2).Begin().error().code, ErrorCode::kInternal);
+  CostedPipeline of_two = OfOne();
+  of_two.dag.computations.resize(2);
+  of_two.table_of = {0, 0};
+  EXPECT_EQ(PlanChooser(FakePolicy(PlanOfOne), spec, of_two).Begin().error().code,
+            ErrorCode::kInvalidInput);
 }
 
 }  // namespace

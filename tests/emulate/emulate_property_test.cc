@@ -254,7 +254,7 @@ RC_GTEST_PROP(EmulatePropertyTest, UndisturbedJobIsItsPlan, (unsigned seed)) {
     const auto& all = pipeline.tables[table].all_options;
     options.push_back(all[random() % all.size()]);
   }
-  const Plan plan = planner.Evaluate(std::move(options));
+  const Plan plan = *planner.Evaluate(std::move(options));
   EmulationSpec spec;
   spec.pipelines = 1 + static_cast<int>(random() % 3);
   spec.iterations = 2;

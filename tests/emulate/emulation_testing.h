@@ -70,7 +70,7 @@ inline Plan PlanWith(const Planner& planner, const std::vector<int>& knobs) {
     }
   }
   EXPECT_EQ(static_cast<int>(options.size()), pipeline.dag.size());
-  return planner.Evaluate(std::move(options));
+  return *planner.Evaluate(std::move(options));
 }
 
 // Always the same plan.

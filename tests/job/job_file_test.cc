@@ -379,8 +379,8 @@ TEST(JobFile, HasTheLimitsOfTheFlags) {
 TEST(JobFile, RemembersWhereAValueStands) {
   const Result<JobFile> job = Toml("stages = 8\n  tp =  2\n", "a/job.toml");
   ASSERT_TRUE(job.has_value());
-  EXPECT_EQ(job->places, (std::map<std::string, std::string, std::less<>>{
-                             {"stages", "a/job.toml:1:10"}, {"tp", "a/job.toml:2:9"}}));
+  EXPECT_EQ(job->places, (std::map<std::string, JobPlace, std::less<>>{
+                             {"stages", {"a/job.toml", 1, 10}}, {"tp", {"a/job.toml", 2, 9}}}));
 }
 
 TEST(JobFile, IsReadFromDiskByItsExtension) {

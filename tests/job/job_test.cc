@@ -53,7 +53,7 @@ TEST(JobTest, ThreeCallsMakeAPlan) {
   EXPECT_GT(plan->saving_percent, 0);
   EXPECT_LE(plan->iteration_time_seconds, planner->baseline().iteration_time_seconds);
 
-  const PlanDocument document = job->Document(*planner, *plan);
+  const PlanDocument document = *job->Document(*planner, *plan);
   EXPECT_EQ(document.profile_source, "profile.csv");
   EXPECT_EQ(document.microbatches, 4);
   EXPECT_EQ(document.energy_joules, plan->energy_joules);
@@ -85,7 +85,7 @@ TEST(JobTest, WorkGoesIntoThePlanFileAndComesBack) {
   ASSERT_TRUE(planner);
   const auto plan = job->MakePlan(*planner);
   ASSERT_TRUE(plan);
-  const std::string text = FormatPlanJson(job->Document(*planner, *plan));
+  const std::string text = FormatPlanJson(*job->Document(*planner, *plan));
   const auto back = ParsePlanJson(text, "plan.json");
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(FormatPlanJson(*back), text);
@@ -100,7 +100,7 @@ TEST(JobTest, WorkGoesIntoThePlanFileAndComesBack) {
   ASSERT_TRUE(alike && without);
   const auto document = [](const Job& each) {
     const auto made = each.MakePlanner();
-    return FormatPlanJson(each.Document(*made, *each.MakePlan(*made)));
+    return FormatPlanJson(*each.Document(*made, *each.MakePlan(*made)));
   };
   EXPECT_EQ(document(*alike), document(*without));
   EXPECT_THAT(document(*alike), Not(HasSubstr("\"work\"")));

@@ -19,13 +19,13 @@ PipelineDag SmallDag() {
 }
 
 void ExpectChanges(const std::vector<int>& knobs, int within, int back) {
-  const KnobChanges changes = CountKnobChanges(SmallDag(), knobs);
+  const KnobChanges changes = *CountKnobChanges(SmallDag(), knobs);
   EXPECT_EQ(changes.within, within);
   EXPECT_EQ(changes.back, back);
   EXPECT_EQ(changes.all(), within + back);
   std::vector<CostOption> options;
   for (const int knob : knobs) options.push_back({.knob = knob});
-  const KnobChanges same = CountKnobChanges(SmallDag(), options);
+  const KnobChanges same = *CountKnobChanges(SmallDag(), options);
   EXPECT_EQ(same.within, within);
   EXPECT_EQ(same.back, back);
 }

@@ -63,7 +63,7 @@ Plan UniformPlan(const CostedPipeline& pipeline, int option) {
 TEST(PlanDocument, PlacesComputationsInExecutionOrderAndTime) {
   const CostedPipeline pipeline = SmallPipeline();
   const PlanDocument document =
-      MakePlanDocument(pipeline, UniformPlan(pipeline, 1), UniformPlan(pipeline, 0), {}, {});
+      *MakePlanDocument(pipeline, UniformPlan(pipeline, 1), UniformPlan(pipeline, 0), {}, {});
   ASSERT_EQ(document.ranks.size(), 2U);
   const std::vector<PlannedComputation>& first = document.ranks[0].computations;
   ASSERT_EQ(first.size(), 2U);
@@ -80,7 +80,7 @@ TEST(PlanDocument, PlacesComputationsInExecutionOrderAndTime) {
 TEST(PlanDocument, StatesBlockingPowerPerGpu) {
   const CostedPipeline pipeline = SmallPipeline();
   const Plan plan = UniformPlan(pipeline, 0);
-  const PlanDocument document = MakePlanDocument(pipeline, plan, plan, {}, {});
+  const PlanDocument document = *MakePlanDocument(pipeline, plan, plan, {}, {});
   EXPECT_EQ(document.ranks[0].blocking_power_watts, 80);
   EXPECT_EQ(document.ranks[1].blocking_power_watts, 100);
   EXPECT_EQ(document.tensor_parallel, 4);
@@ -91,7 +91,7 @@ TEST(PlanDocument, KeepsNoDirectories) {
   const Plan plan = UniformPlan(pipeline, 0);
   PlanContext context;
   context.profile_source = "/home/user/data/profile.csv";
-  const PlanDocument document = MakePlanDocument(pipeline, plan, plan, {}, context);
+  const PlanDocument document = *MakePlanDocument(pipeline, plan, plan, {}, context);
   EXPECT_EQ(document.profile_source, "profile.csv");
   EXPECT_EQ(document.schedule, "order.csv");
 }
@@ -100,9 +100,9 @@ TEST(PlanDocument, StatesTheSplitRatioOnlyWhereItCounts) {
   CostedPipeline pipeline = SmallPipeline();
   const Plan plan = UniformPlan(pipeline, 0);
   pipeline.split_ratio = 0.25;
-  EXPECT_EQ(MakePlanDocument(pipeline, plan, plan, {}, {}).split_ratio, std::nullopt);
+  EXPECT_EQ(MakePlanDocument(pipeline, plan, plan, {}, {})->split_ratio, std::nullopt);
   pipeline.tables[1].split = true;
-  EXPECT_EQ(MakePlanDocument(pipeline, plan, plan, {}, {}).split_ratio, 0.25);
+  EXPECT_EQ(MakePlanDocument(pipeline, plan, plan, {}, {})->split_ratio, 0.25);
 }
 
 TEST(PlanDocument, StatesFixedTimesAndWhatBoundsThePlan) {
@@ -110,7 +110,7 @@ TEST(PlanDocument, StatesFixedTimesAndWhatBoundsThePlan) {
   const Plan plan = UniformPlan(pipeline, 0);
   const BoundOrigin bound = {
       .slope_quantum_watts = 0.5, .exponential_fit = true, .certified_error = 0.001};
-  const PlanDocument document = MakePlanDocument(pipeline, plan, plan, bound, {});
+  const PlanDocument document = *MakePlanDocument(pipeline, plan, plan, bound, {});
   EXPECT_EQ(document.fixed.comm_delay_seconds, std::vector<double>{0.5});
   EXPECT_EQ(document.slope_quantum_watts, 0.5);
   EXPECT_TRUE(document.exponential_fit);
@@ -120,7 +120,7 @@ TEST(PlanDocument, StatesFixedTimesAndWhatBoundsThePlan) {
 TEST(PlanDocument, CarriesTheBaseline) {
   const CostedPipeline pipeline = SmallPipeline();
   const PlanDocument document =
-      MakePlanDocument(pipeline, UniformPlan(pipeline, 1), UniformPlan(pipeline, 0), {}, {});
+      *MakePlanDocument(pipeline, UniformPlan(pipeline, 1), UniformPlan(pipeline, 0), {}, {});
   EXPECT_EQ(document.baseline.iteration_time_seconds, 5);
   ASSERT_EQ(document.baseline.costs.size(), 4U);
   EXPECT_EQ(document.baseline.costs[0].knob.label, "1410");
@@ -130,7 +130,7 @@ TEST(PlanDocument, CarriesTheBaseline) {
 TEST(PlanDocument, GivesItsScheduleBack) {
   const CostedPipeline pipeline = SmallPipeline();
   const Plan plan = UniformPlan(pipeline, 0);
-  const Schedule schedule = ScheduleOf(MakePlanDocument(pipeline, plan, plan, {}, {}));
+  const Schedule schedule = ScheduleOf(*MakePlanDocument(pipeline, plan, plan, {}, {}));
   EXPECT_TRUE(ValidateSchedule(schedule).has_value());
   EXPECT_EQ(schedule.num_ranks, 2);
   EXPECT_EQ(schedule.ranks[1][1].action, (Action{ComputationType::kBackward, 1, 0}));

@@ -10,6 +10,7 @@
 
 #include "perseus/costed_pipeline.h"
 #include "perseus/planner.h"
+#include "plan/cost_options.h"
 #include "plan/pipelines.h"
 
 namespace perseus {
@@ -121,7 +122,7 @@ TEST(CostsTest, EveryRankMayWaitAtAPowerOfItsOwn) {
     chosen.push_back(pipeline.TableOf(i).baseline);
   }
   // 4 computations, and two seconds of waiting on each rank.
-  EXPECT_EQ(IterationEnergy(pipeline, chosen, 4), 400 + 2 * 10 + 2 * 30);
+  EXPECT_EQ(plan::IterationEnergy(pipeline, chosen, 4), 400 + 2 * 10 + 2 * 30);
 }
 
 TEST(CostsTest, SplitsABackwardByTheRatio) {

@@ -16,6 +16,7 @@
 
 #include "perseus/planner.h"
 #include "plan/grouping.h"
+#include "plan/named_times.h"
 #include "plan/pipelines.h"
 
 namespace perseus::plan {
@@ -142,7 +143,7 @@ TEST(PlanBoundTest, ReplacedPlansKeepWhatIsProvenForTheirTime) {
   for (CostOption& option : worse.options) option.energy_joules *= 2;
   worse.shared_knobs = {.lower_bound_joules = 5, .gap_percent = 2, .proven_best = false};
   std::vector<Plan> plans = {better, worse};
-  CarryForward(planner.pipeline(), &plans);
+  plan::CarryForward(planner.pipeline(), &plans);
   EXPECT_EQ(plans[1].requested_time_seconds, worse.requested_time_seconds);
   ASSERT_TRUE(plans[1].shared_knobs.has_value());
   EXPECT_EQ(plans[1].shared_knobs->lower_bound_joules, 7);  // Of the same realised time.

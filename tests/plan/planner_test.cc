@@ -20,6 +20,7 @@
 
 #include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
+#include "plan/cost_options.h"
 #include "plan/grouping.h"
 #include "plan/pipelines.h"
 #include "plan/planner_testing.h"
@@ -140,7 +141,7 @@ TEST(PlannerTest, TheFrontierIsALowerBoundForEveryChoice) {
     const double seconds = IterationSeconds(pipeline, options);
     EXPECT_GE(seconds, planner.frontier().fastest_seconds);
     const double bound = planner.frontier().EnergyAt(seconds);
-    EXPECT_GE(IterationEnergy(pipeline, options, seconds), bound * (1 - 1e-12));
+    EXPECT_GE(plan::IterationEnergy(pipeline, options, seconds), bound * (1 - 1e-12));
   }
 }
 

@@ -55,7 +55,7 @@ struct Graph {
 };
 
 struct Solved {
-  perseus_planner_status status = PERSEUS_PLANNER_OK;
+  perseus_status status = PERSEUS_OK;
   std::string message;
   DagHandle solution;
 };
@@ -73,7 +73,7 @@ Solved Solve(const perseus_dag& dag) {
 perseus_frontier FrontierOf(const Solved& solved) {
   perseus_frontier frontier = {};
   frontier.struct_size = sizeof(frontier);
-  EXPECT_EQ(perseus_dag_frontier(solved.solution.get(), &frontier), PERSEUS_PLANNER_OK);
+  EXPECT_EQ(perseus_dag_frontier(solved.solution.get(), &frontier, nullptr), PERSEUS_OK);
   return frontier;
 }
 
@@ -90,7 +90,7 @@ Graph House() {
 
 TEST(DagApi, SolvesByHand) {
   const Solved solved = Solve(House().Dag());
-  ASSERT_EQ(solved.status, PERSEUS_PLANNER_OK) << solved.message;
+  ASSERT_EQ(solved.status, PERSEUS_OK) << solved.message;
   const perseus_frontier frontier = FrontierOf(solved);
   ASSERT_EQ(frontier.count, 3U);
   EXPECT_DOUBLE_EQ(frontier.time_seconds[0], 6);
@@ -105,7 +105,7 @@ TEST(DagApi, SolvesByHand) {
   choice.struct_size = sizeof(choice);
   ASSERT_EQ(perseus_dag_choose(solved.solution.get(), 9, 1, nullptr, nullptr, options.data(),
                                &choice, nullptr),
-            PERSEUS_PLANNER_OK);
+            PERSEUS_OK);
   EXPECT_EQ(options, (std::vector<std::int32_t>{0, 0, 0, 0}));
   EXPECT_DOUBLE_EQ(choice.time, 9);
   EXPECT_DOUBLE_EQ(choice.cost, 135);
@@ -115,7 +115,7 @@ TEST(DagApi, SolvesByHand) {
 TEST(DagApi, RefusesWhatIsNoGraph) {
   const auto refused = [](const perseus_dag& dag) {
     const Solved solved = Solve(dag);
-    EXPECT_EQ(solved.status, PERSEUS_PLANNER_INVALID);
+    EXPECT_EQ(solved.status, PERSEUS_INVALID);
     return solved.message;
   };
   Graph graph = House();
@@ -145,23 +145,22 @@ TEST(DagApi, RefusesWhatIsNoGraph) {
   EXPECT_NE(refused(dag), "");
   dag = {};
   EXPECT_NE(refused(dag), "");
-  EXPECT_EQ(perseus_dag_solve(nullptr, nullptr, nullptr, nullptr, nullptr),
-            PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(perseus_dag_solve(nullptr, nullptr, nullptr, nullptr, nullptr), PERSEUS_INVALID);
 }
 
 TEST(DagApi, RefusesWhatIsNoDeadline) {
   const Solved solved = Solve(House().Dag());
-  ASSERT_EQ(solved.status, PERSEUS_PLANNER_OK) << solved.message;
+  ASSERT_EQ(solved.status, PERSEUS_OK) << solved.message;
   std::vector<std::int32_t> options(4);
   const auto choose = [&](double deadline, double effort) {
     return perseus_dag_choose(solved.solution.get(), deadline, effort, nullptr, nullptr,
                               options.data(), nullptr, nullptr);
   };
-  EXPECT_EQ(choose(5.9, 1), PERSEUS_PLANNER_INFEASIBLE);
-  EXPECT_EQ(choose(std::numeric_limits<double>::quiet_NaN(), 1), PERSEUS_PLANNER_INFEASIBLE);
-  EXPECT_EQ(choose(9, 0), PERSEUS_PLANNER_INVALID);
-  EXPECT_EQ(choose(9, std::numeric_limits<double>::quiet_NaN()), PERSEUS_PLANNER_INVALID);
-  EXPECT_EQ(choose(1e300, 1), PERSEUS_PLANNER_OK);
+  EXPECT_EQ(choose(5.9, 1), PERSEUS_INFEASIBLE);
+  EXPECT_EQ(choose(std::numeric_limits<double>::quiet_NaN(), 1), PERSEUS_INFEASIBLE);
+  EXPECT_EQ(choose(9, 0), PERSEUS_INVALID);
+  EXPECT_EQ(choose(9, std::numeric_limits<double>::quiet_NaN()), PERSEUS_INVALID);
+  EXPECT_EQ(choose(1e300, 1), PERSEUS_OK);
 }
 
 TEST(DagApi, TimesMayBeZeroAndCostsNegative) {
@@ -172,12 +171,12 @@ TEST(DagApi, TimesMayBeZeroAndCostsNegative) {
   graph.from = {0, 1};
   graph.to = {1, 2};
   const Solved solved = Solve(graph.Dag());
-  ASSERT_EQ(solved.status, PERSEUS_PLANNER_OK) << solved.message;
+  ASSERT_EQ(solved.status, PERSEUS_OK) << solved.message;
   const perseus_frontier frontier = FrontierOf(solved);
   EXPECT_DOUBLE_EQ(frontier.energy_joules[0], -5);
   EXPECT_DOUBLE_EQ(frontier.energy_joules[frontier.count - 1], -9);
   graph.curve_of = {0, 0, 0};
-  EXPECT_EQ(Solve(graph.Dag()).status, PERSEUS_PLANNER_OK);
+  EXPECT_EQ(Solve(graph.Dag()).status, PERSEUS_OK);
 }
 
 // The solver's integers are scaled to the options that count. (Found by the fuzzer.)
@@ -187,11 +186,11 @@ TEST(DagApi, OptionsThatNobodyHasMayBeAnything) {
   graph.AddCurve({{6e-183, -3e296}});
   graph.curve_of = {0, 0, 0};
   const Solved solved = Solve(graph.Dag());
-  ASSERT_EQ(solved.status, PERSEUS_PLANNER_OK) << solved.message;
+  ASSERT_EQ(solved.status, PERSEUS_OK) << solved.message;
   std::vector<std::int32_t> options(3);
   EXPECT_EQ(perseus_dag_choose(solved.solution.get(), 63, 1, nullptr, nullptr, options.data(),
                                nullptr, nullptr),
-            PERSEUS_PLANNER_OK);
+            PERSEUS_OK);
   EXPECT_EQ(options, (std::vector<std::int32_t>{1, 1, 1}));
 }
 
@@ -200,8 +199,7 @@ TEST(DagApi, CallbackCancels) {
   perseus_dag_solution* solution = nullptr;
   const Graph graph = House();
   const perseus_dag dag = graph.Dag();
-  EXPECT_EQ(perseus_dag_solve(&dag, cancel, nullptr, &solution, nullptr),
-            PERSEUS_PLANNER_CANCELLED);
+  EXPECT_EQ(perseus_dag_solve(&dag, cancel, nullptr, &solution, nullptr), PERSEUS_CANCELLED);
   EXPECT_EQ(solution, nullptr);
 }
 
@@ -264,14 +262,14 @@ double LeastCost(const Graph& graph, double deadline) {
 RC_GTEST_PROP(DagApiRule, ChoosesTheBestOfAll, ()) {
   const Graph graph = RandomGraph();
   const Solved solved = Solve(graph.Dag());
-  RC_ASSERT(solved.status == PERSEUS_PLANNER_OK);
+  RC_ASSERT(solved.status == PERSEUS_OK);
   const perseus_frontier frontier = FrontierOf(solved);
   const double deadline = std::floor(frontier.fastest_seconds) + *rc::gen::inRange(0, 15);
   std::vector<std::int32_t> options(graph.curve_of.size(), -1);
   perseus_dag_choice choice = {};
   choice.struct_size = sizeof(choice);
   RC_ASSERT(perseus_dag_choose(solved.solution.get(), deadline, 1, nullptr, nullptr, options.data(),
-                               &choice, nullptr) == PERSEUS_PLANNER_OK);
+                               &choice, nullptr) == PERSEUS_OK);
   const auto [time, cost] = Replayed(graph, options);
   RC_ASSERT(time == choice.time);
   RC_ASSERT(std::abs(cost - choice.cost) <= 1e-9);

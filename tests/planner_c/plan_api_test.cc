@@ -19,7 +19,7 @@ namespace perseus::planner_c {
 namespace {
 
 struct MadePlan {
-  perseus_planner_status status = PERSEUS_PLANNER_OK;
+  perseus_status status = PERSEUS_OK;
   std::string message;
   PlanHandle plan;
 };
@@ -29,8 +29,8 @@ MadePlan PlanOf(const perseus_planner* planner, std::string_view settings,
   perseus_plan* plan = nullptr;
   char* message = nullptr;
   MadePlan made;
-  made.status = perseus_planner_plan(planner, settings.data(), settings.size(), progress, user,
-                                     &plan, &message);
+  made.status = perseus_planner_plan(planner, settings.empty() ? nullptr : settings.data(),
+                                     settings.size(), progress, user, &plan, &message);
   made.plan.reset(plan);
   made.message = Take(message);
   return made;
@@ -39,7 +39,7 @@ MadePlan PlanOf(const perseus_planner* planner, std::string_view settings,
 perseus_plan_figures FiguresOf(const perseus_plan* plan) {
   perseus_plan_figures figures = {};
   figures.struct_size = sizeof(figures);
-  EXPECT_EQ(perseus_plan_get_figures(plan, &figures), PERSEUS_PLANNER_OK);
+  EXPECT_EQ(perseus_plan_get_figures(plan, &figures, nullptr), PERSEUS_OK);
   return figures;
 }
 
@@ -47,7 +47,7 @@ class PlanApi : public testing::Test {
  protected:
   void SetUp() override {
     made_ = Create(InputOf(kProfile, kSettings));
-    ASSERT_EQ(made_.status, PERSEUS_PLANNER_OK) << made_.message;
+    ASSERT_EQ(made_.status, PERSEUS_OK) << made_.message;
   }
 
   const perseus_planner* planner() const { return made_.planner.get(); }
@@ -57,7 +57,7 @@ class PlanApi : public testing::Test {
 
 std::string JsonOf(const perseus_plan* plan) {
   char* text = nullptr;
-  EXPECT_EQ(perseus_plan_json(plan, &text, nullptr), PERSEUS_PLANNER_OK);
+  EXPECT_EQ(perseus_plan_json(plan, &text, nullptr), PERSEUS_OK);
   return Take(text);
 }
 
@@ -67,9 +67,9 @@ TEST_F(PlanApi, PlansUnderConditionsHoldAndSayWhatIsExpected) {
   const std::string with = fmt::format(
       R"({{"schedule": "1f1b", "microbatches": 4, "blocking_power": 70, {}}})", kConditions);
   const Made under = Create(InputOf(kProfile, with));
-  ASSERT_EQ(under.status, PERSEUS_PLANNER_OK) << under.message;
+  ASSERT_EQ(under.status, PERSEUS_OK) << under.message;
   const MadePlan of_job = PlanOf(under.planner.get(), "");
-  ASSERT_EQ(of_job.status, PERSEUS_PLANNER_OK) << of_job.message;
+  ASSERT_EQ(of_job.status, PERSEUS_OK) << of_job.message;
   const auto document = ParsePlanJson(JsonOf(of_job.plan.get()), "plan.json");
   ASSERT_TRUE(document) << document.error().message;
   ASSERT_TRUE(document->conditions && document->expected);
@@ -84,7 +84,7 @@ TEST_F(PlanApi, PlansUnderConditionsHoldAndSayWhatIsExpected) {
 
   // The same where they are given with the plan, not the job.
   const MadePlan of_plan = PlanOf(planner(), fmt::format("{{{}}}", kConditions));
-  ASSERT_EQ(of_plan.status, PERSEUS_PLANNER_OK) << of_plan.message;
+  ASSERT_EQ(of_plan.status, PERSEUS_OK) << of_plan.message;
   EXPECT_EQ(JsonOf(of_plan.plan.get()), JsonOf(of_job.plan.get()));
   EXPECT_EQ(FiguresOf(PlanOf(planner(), "").plan.get()).has_expected, 0);
 }
@@ -96,7 +96,7 @@ TEST_F(PlanApi, PlansForLengthsAreMadeWithoutConditions) {
   char* message = nullptr;
   EXPECT_EQ(perseus_planner_plan_work(planner(), work, 4, kConditions.data(), kConditions.size(),
                                       nullptr, nullptr, &plan, &message),
-            PERSEUS_PLANNER_INVALID);
+            PERSEUS_INVALID);
   EXPECT_EQ(Take(message),
             "a plan for given lengths is made without conditions; leave 'conditions' out here");
   // Those of the job are for its own plan.
@@ -105,11 +105,11 @@ TEST_F(PlanApi, PlansForLengthsAreMadeWithoutConditions) {
   const Made under = Create(InputOf(kProfile, kWith));
   ASSERT_EQ(perseus_planner_plan_work(under.planner.get(), work, 4, nullptr, 0, nullptr, nullptr,
                                       &plan, nullptr),
-            PERSEUS_PLANNER_OK);
+            PERSEUS_OK);
   const PlanHandle held(plan);
   ASSERT_EQ(
       perseus_planner_plan_work(planner(), work, 4, nullptr, 0, nullptr, nullptr, &plan, nullptr),
-      PERSEUS_PLANNER_OK);
+      PERSEUS_OK);
   const PlanHandle without(plan);
   EXPECT_EQ(JsonOf(held.get()), JsonOf(without.get()));
 }
@@ -122,7 +122,7 @@ TEST_F(PlanApi, PipelinesThatWaitForAnotherTakeItsTime) {
     char* message = nullptr;
     EXPECT_EQ(perseus_planner_plan_work_among(planner(), own, 4, rest, count, nullptr, 0, nullptr,
                                               nullptr, &plan, &message),
-              PERSEUS_PLANNER_OK)
+              PERSEUS_OK)
         << Take(message);
     return PlanHandle(plan);
   };
@@ -136,17 +136,17 @@ TEST_F(PlanApi, PipelinesThatWaitForAnotherTakeItsTime) {
   char* message = nullptr;
   EXPECT_EQ(perseus_planner_plan_work_among(planner(), work, 4, nullptr, 2, nullptr, 0, nullptr,
                                             nullptr, &plan, &message),
-            PERSEUS_PLANNER_INVALID);
+            PERSEUS_INVALID);
   EXPECT_EQ(Take(message), "the work of other pipelines is not given");
   const double wrong[] = {1, 1, 1, 1, 1, -1, 1, 1};
   const auto stop = [](void*, double) -> int { return 1; };
   EXPECT_EQ(perseus_planner_plan_work_among(planner(), work, 4, wrong, 2, nullptr, 0, nullptr,
                                             nullptr, &plan, &message),
-            PERSEUS_PLANNER_INVALID);
+            PERSEUS_INVALID);
   EXPECT_EQ(Take(message).rfind("others[1]: ", 0), 0U);
   EXPECT_EQ(perseus_planner_plan_work_among(planner(), work, 4, others, 2, nullptr, 0, stop,
                                             nullptr, &plan, nullptr),
-            PERSEUS_PLANNER_CANCELLED);
+            PERSEUS_CANCELLED);
 }
 
 TEST_F(PlanApi, GivingUpUnderConditionsGivesNoPlan) {
@@ -156,22 +156,22 @@ TEST_F(PlanApi, GivingUpUnderConditionsGivesNoPlan) {
     ++*static_cast<int*>(user);
     return 0;
   };
-  ASSERT_EQ(PlanOf(planner(), kConditions, count, &calls).status, PERSEUS_PLANNER_OK);
+  ASSERT_EQ(PlanOf(planner(), kConditions, count, &calls).status, PERSEUS_OK);
   ASSERT_GT(calls, 1);
   for (const int end : {0, calls / 2, calls - 1}) {
     int left = end;
     const auto stop = [](void* user, double) -> int {
       return (*static_cast<int*>(user))-- > 0 ? 0 : 1;
     };
-    EXPECT_EQ(PlanOf(planner(), kConditions, stop, &left).status, PERSEUS_PLANNER_CANCELLED) << end;
+    EXPECT_EQ(PlanOf(planner(), kConditions, stop, &left).status, PERSEUS_CANCELLED) << end;
   }
 }
 
 TEST_F(PlanApi, FiguresAndColumnsAreThoseOfTheFile) {
   const MadePlan made = PlanOf(planner(), R"({"at": "1.05x"})");
-  ASSERT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;
+  ASSERT_EQ(made.status, PERSEUS_OK) << made.message;
   char* text = nullptr;
-  ASSERT_EQ(perseus_plan_json(made.plan.get(), &text, nullptr), PERSEUS_PLANNER_OK);
+  ASSERT_EQ(perseus_plan_json(made.plan.get(), &text, nullptr), PERSEUS_OK);
   const auto document = ParsePlanJson(Take(text), "plan.json");
   ASSERT_TRUE(document) << document.error().message;
   const perseus_plan_figures figures = FiguresOf(made.plan.get());
@@ -184,7 +184,7 @@ TEST_F(PlanApi, FiguresAndColumnsAreThoseOfTheFile) {
 
   perseus_plan_columns columns = {};
   columns.struct_size = sizeof(columns);
-  ASSERT_EQ(perseus_plan_get_columns(made.plan.get(), &columns), PERSEUS_PLANNER_OK);
+  ASSERT_EQ(perseus_plan_get_columns(made.plan.get(), &columns, nullptr), PERSEUS_OK);
   ASSERT_EQ(columns.count, 2U * 2U * 4U);
   std::size_t i = 0;
   for (std::size_t rank = 0; rank < document->ranks.size(); ++rank) {
@@ -206,18 +206,18 @@ TEST_F(PlanApi, FiguresAndColumnsAreThoseOfTheFile) {
 
 TEST_F(PlanApi, PlanOutlivesItsPlanner) {
   const MadePlan made = PlanOf(planner(), "");
-  ASSERT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;
+  ASSERT_EQ(made.status, PERSEUS_OK) << made.message;
   char* before = nullptr;
-  ASSERT_EQ(perseus_plan_json(made.plan.get(), &before, nullptr), PERSEUS_PLANNER_OK);
+  ASSERT_EQ(perseus_plan_json(made.plan.get(), &before, nullptr), PERSEUS_OK);
   made_.planner.reset();
   char* after = nullptr;
-  ASSERT_EQ(perseus_plan_json(made.plan.get(), &after, nullptr), PERSEUS_PLANNER_OK);
+  ASSERT_EQ(perseus_plan_json(made.plan.get(), &after, nullptr), PERSEUS_OK);
   EXPECT_EQ(Take(before), Take(after));
 }
 
 TEST_F(PlanApi, BaselineSavesNothing) {
   perseus_plan* plan = nullptr;
-  ASSERT_EQ(perseus_planner_baseline(planner(), &plan, nullptr), PERSEUS_PLANNER_OK);
+  ASSERT_EQ(perseus_planner_baseline(planner(), &plan, nullptr), PERSEUS_OK);
   const PlanHandle handle(plan);
   EXPECT_EQ(FiguresOf(plan).saving_percent, 0);
   EXPECT_EQ(FiguresOf(plan).distinct_knobs, 1);
@@ -225,20 +225,20 @@ TEST_F(PlanApi, BaselineSavesNothing) {
 
 TEST_F(PlanApi, SettingsOfAPlanAreThoseOfAPlanOnly) {
   const MadePlan made = PlanOf(planner(), R"({"microbatches": 8})");
-  EXPECT_EQ(made.status, PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(made.status, PERSEUS_INVALID);
   EXPECT_EQ(made.message,
             "'microbatches' is of the whole job and cannot be set for one plan; make another "
             "planner");
-  EXPECT_EQ(PlanOf(planner(), R"({"at": "0.5x"})").status, PERSEUS_PLANNER_INFEASIBLE);
-  EXPECT_EQ(PlanOf(planner(), "[").status, PERSEUS_PLANNER_INVALID);
-  EXPECT_EQ(PlanOf(nullptr, "").status, PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(PlanOf(planner(), R"({"at": "0.5x"})").status, PERSEUS_INFEASIBLE);
+  EXPECT_EQ(PlanOf(planner(), "[").status, PERSEUS_INVALID);
+  EXPECT_EQ(PlanOf(nullptr, "").status, PERSEUS_INVALID);
 }
 
 TEST_F(PlanApi, ConstraintsOfAPlanAreInItsFile) {
   const MadePlan made = PlanOf(planner(), R"({"at": "1.1x", "granularity": "stage"})");
-  ASSERT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;
+  ASSERT_EQ(made.status, PERSEUS_OK) << made.message;
   char* text = nullptr;
-  ASSERT_EQ(perseus_plan_json(made.plan.get(), &text, nullptr), PERSEUS_PLANNER_OK);
+  ASSERT_EQ(perseus_plan_json(made.plan.get(), &text, nullptr), PERSEUS_OK);
   const auto document = ParsePlanJson(Take(text), "plan.json");
   ASSERT_TRUE(document);
   EXPECT_EQ(document->constraints.granularity, Granularity::kStage);
@@ -250,7 +250,7 @@ TEST_F(PlanApi, ConstraintsOfAPlanAreInItsFile) {
 TEST_F(PlanApi, CallbackCancels) {
   const MadePlan made = PlanOf(
       planner(), R"({"at": "1.1x"})", [](void*, double) { return 1; }, nullptr);
-  EXPECT_EQ(made.status, PERSEUS_PLANNER_CANCELLED);
+  EXPECT_EQ(made.status, PERSEUS_CANCELLED);
   EXPECT_EQ(made.plan, nullptr);
 }
 
@@ -266,7 +266,7 @@ TEST_F(PlanApi, CallbackSeesTheWorkGrow) {
         return 0;
       },
       &last);
-  EXPECT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;
+  EXPECT_EQ(made.status, PERSEUS_OK) << made.message;
   EXPECT_GT(last, 0);
 }
 
@@ -277,7 +277,7 @@ RC_GTEST_PROP(PlanApiRule, NoPlanIsWorseThanANamedOneForLess, ()) {
   const std::string at =
       R"({"at": ")" + std::to_string(permille / 1000.0) + R"(x", "effort": 0.01})";
   const MadePlan plan = PlanOf(made.planner.get(), at);
-  RC_ASSERT(plan.status == PERSEUS_PLANNER_OK);
+  RC_ASSERT(plan.status == PERSEUS_OK);
   const MadePlan named = PlanOf(made.planner.get(), R"({"at": "1.0x", "effort": 0.01})");
   const auto effective = [](const perseus_plan_figures& figures) {
     return figures.energy_joules - 2 * 70 * figures.iteration_time_seconds;

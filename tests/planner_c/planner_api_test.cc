@@ -28,12 +28,12 @@ TEST(PlannerApi, SaysItsVersion) {
 TEST(PlannerApi, NothingIsNoInput) {
   perseus_planner* planner = nullptr;
   char* message = nullptr;
-  EXPECT_EQ(perseus_planner_create(nullptr, &planner, &message), PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(perseus_planner_create(nullptr, &planner, &message), PERSEUS_INVALID);
   EXPECT_NE(Take(message), "");
   const perseus_planner_input unset = {};
-  EXPECT_EQ(perseus_planner_create(&unset, &planner, nullptr), PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(perseus_planner_create(&unset, &planner, nullptr), PERSEUS_INVALID);
   const perseus_planner_input input = InputOf(kProfile, kSettings);
-  EXPECT_EQ(perseus_planner_create(&input, nullptr, nullptr), PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(perseus_planner_create(&input, nullptr, nullptr), PERSEUS_INVALID);
   EXPECT_EQ(planner, nullptr);
   perseus_planner_free(nullptr);
   perseus_plan_free(nullptr);
@@ -43,10 +43,10 @@ TEST(PlannerApi, NothingIsNoInput) {
 
 TEST(PlannerApi, FrontierIsThatOfTheLibrary) {
   const Made made = Create(InputOf(kProfile, kSettings));
-  ASSERT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;
+  ASSERT_EQ(made.status, PERSEUS_OK) << made.message;
   perseus_frontier frontier = {};
   frontier.struct_size = sizeof(frontier);
-  ASSERT_EQ(perseus_planner_frontier(made.planner.get(), &frontier), PERSEUS_PLANNER_OK);
+  ASSERT_EQ(perseus_planner_frontier(made.planner.get(), &frontier, nullptr), PERSEUS_OK);
 
   const auto profile = ParseProfile(kProfile, "profile");
   ASSERT_TRUE(profile);
@@ -68,31 +68,31 @@ TEST(PlannerApi, FrontierIsThatOfTheLibrary) {
   EXPECT_EQ(frontier.tstar_seconds, expected.tstar_seconds);
   EXPECT_EQ(frontier.baseline_energy_joules, planner->baseline().energy_joules);
   char* csv = nullptr;
-  ASSERT_EQ(perseus_planner_frontier_csv(made.planner.get(), &csv), PERSEUS_PLANNER_OK);
+  ASSERT_EQ(perseus_planner_frontier_csv(made.planner.get(), &csv, nullptr), PERSEUS_OK);
   EXPECT_EQ(Take(csv), FormatFrontierCsv(expected));
 }
 
 // A caller of an older version knows less of a struct; the rest of his memory stays.
 TEST(PlannerApi, FillsInWhatTheCallerKnows) {
   const Made made = Create(InputOf(kProfile, kSettings));
-  ASSERT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;
+  ASSERT_EQ(made.status, PERSEUS_OK) << made.message;
   perseus_frontier frontier;
   std::memset(&frontier, 0x5a, sizeof(frontier));
   frontier.struct_size = offsetof(perseus_frontier, tstar_seconds);
-  ASSERT_EQ(perseus_planner_frontier(made.planner.get(), &frontier), PERSEUS_PLANNER_OK);
+  ASSERT_EQ(perseus_planner_frontier(made.planner.get(), &frontier, nullptr), PERSEUS_OK);
   EXPECT_EQ(frontier.struct_size, offsetof(perseus_frontier, tstar_seconds));
   EXPECT_GT(frontier.economic_seconds, 0);
   double untouched = 0;
   std::memset(&untouched, 0x5a, sizeof(untouched));
   EXPECT_EQ(frontier.tstar_seconds, untouched);
   frontier.struct_size = 0;
-  EXPECT_EQ(perseus_planner_frontier(made.planner.get(), &frontier), PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(perseus_planner_frontier(made.planner.get(), &frontier, nullptr), PERSEUS_INVALID);
 }
 
 TEST(PlannerApi, ErrorsNameTheKeyAndNoPlaceOfTheSettings) {
   const auto sentence = [](std::string_view settings) {
     const Made made = Create(InputOf(kProfile, settings));
-    EXPECT_EQ(made.status, PERSEUS_PLANNER_INVALID);
+    EXPECT_EQ(made.status, PERSEUS_INVALID);
     EXPECT_EQ(made.planner, nullptr);
     return made.message;
   };
@@ -112,7 +112,7 @@ TEST(PlannerApi, ErrorsOfAProfileNameItsPlace) {
       InputOf("stage,instruction,frequency,time,energy\n0,forward,x,1,\n", kSettings);
   input.profile_name = "mine.csv";
   const Made made = Create(input);
-  EXPECT_EQ(made.status, PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(made.status, PERSEUS_INVALID);
   EXPECT_TRUE(made.message.starts_with("mine.csv:2:")) << made.message;
 }
 
@@ -122,7 +122,7 @@ TEST(PlannerApi, OneProfileOnly) {
   EXPECT_EQ(Create(input).message, "more than one profile is given; keep one of them");
   input.profile_csv = nullptr;
   input.path = "/nowhere/profile.csv";
-  EXPECT_EQ(Create(input).status, PERSEUS_PLANNER_IO);
+  EXPECT_EQ(Create(input).status, PERSEUS_IO);
   input.path = nullptr;
   EXPECT_EQ(Create(input).message, "'profile' is missing");
 }
@@ -146,24 +146,24 @@ TEST(PlannerApi, ArraysAreReadLikeText) {
   input.profile_csv = nullptr;
   input.profile_arrays = &arrays;
   const Made made = Create(input);
-  ASSERT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;
+  ASSERT_EQ(made.status, PERSEUS_OK) << made.message;
   const Made from_text =
       Create(InputOf("stage,instruction,frequency,time,energy\n0,forward,1400,0.1,10\n"
                      "0,forward,1000,0.30000000000000004,9\n0,backward,1400,0.3333333333333333,30\n"
                      "0,backward,1000,0.5,0.6666666666666666\n",
                      kSettings));
-  ASSERT_EQ(from_text.status, PERSEUS_PLANNER_OK) << from_text.message;
+  ASSERT_EQ(from_text.status, PERSEUS_OK) << from_text.message;
   char* a = nullptr;
   char* b = nullptr;
-  ASSERT_EQ(perseus_planner_frontier_csv(made.planner.get(), &a), PERSEUS_PLANNER_OK);
-  ASSERT_EQ(perseus_planner_frontier_csv(from_text.planner.get(), &b), PERSEUS_PLANNER_OK);
+  ASSERT_EQ(perseus_planner_frontier_csv(made.planner.get(), &a, nullptr), PERSEUS_OK);
+  ASSERT_EQ(perseus_planner_frontier_csv(from_text.planner.get(), &b, nullptr), PERSEUS_OK);
   EXPECT_EQ(Take(a), Take(b));
 
   arrays.instruction = nullptr;
-  EXPECT_EQ(Create(input).status, PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(Create(input).status, PERSEUS_INVALID);
   arrays.instruction = instruction.data();
   arrays.knob = instruction.data();
-  EXPECT_EQ(Create(input).status, PERSEUS_PLANNER_INVALID);
+  EXPECT_EQ(Create(input).status, PERSEUS_INVALID);
 }
 
 TEST(PlannerApi, ScheduleAsText) {
@@ -171,7 +171,7 @@ TEST(PlannerApi, ScheduleAsText) {
   perseus_planner_input input = InputOf(kProfile, R"({"blocking_power": 70})");
   input.schedule_csv = kCsv.data();
   input.schedule_csv_size = kCsv.size();
-  EXPECT_EQ(Create(input).status, PERSEUS_PLANNER_OK);
+  EXPECT_EQ(Create(input).status, PERSEUS_OK);
   input.settings_json = kSettings.data();
   input.settings_json_size = kSettings.size();
   EXPECT_EQ(Create(input).message,
@@ -193,7 +193,7 @@ TEST(PlannerApi, CallbackCancels) {
     return ++*static_cast<int*>(user);
   };
   const Made made = Create(input);
-  EXPECT_EQ(made.status, PERSEUS_PLANNER_CANCELLED);
+  EXPECT_EQ(made.status, PERSEUS_CANCELLED);
   EXPECT_NE(made.message, "");
   EXPECT_EQ(calls, 1);  // Once it has said so it is not asked again.
 }
@@ -205,24 +205,24 @@ RC_GTEST_PROP(PlannerApi, AnyTextIsAnswered,
   const std::string csv = mend ? std::string(kProfile) + profile : profile;
   const std::string settings = mend ? std::string(kSettings) : json;
   const Made made = Create(InputOf(csv, settings));
-  RC_ASSERT((made.status == PERSEUS_PLANNER_OK) == (made.planner != nullptr));
-  RC_ASSERT((made.status == PERSEUS_PLANNER_OK) == made.message.empty());
-  RC_ASSERT(made.status != PERSEUS_PLANNER_INTERNAL);
+  RC_ASSERT((made.status == PERSEUS_OK) == (made.planner != nullptr));
+  RC_ASSERT((made.status == PERSEUS_OK) == made.message.empty());
+  RC_ASSERT(made.status != PERSEUS_INTERNAL);
 }
 
 TEST(PlannerApi, ManyThreadsMayUseOne) {
   const Made made = Create(InputOf(kProfile, kSettings));
-  ASSERT_EQ(made.status, PERSEUS_PLANNER_OK) << made.message;
+  ASSERT_EQ(made.status, PERSEUS_OK) << made.message;
   std::array<std::string, 4> texts;
   std::vector<std::thread> threads;
   for (std::string& text : texts) {
     threads.emplace_back([&] {
       perseus_plan* plan = nullptr;
-      const perseus_planner_status status =
+      const perseus_status status =
           perseus_planner_plan(made.planner.get(), nullptr, 0, nullptr, nullptr, &plan, nullptr);
       const PlanHandle handle(plan);
       char* json = nullptr;
-      if (status == PERSEUS_PLANNER_OK) perseus_plan_json(plan, &json, nullptr);
+      if (status == PERSEUS_OK) perseus_plan_json(plan, &json, nullptr);
       text = Take(json);
     });
   }

@@ -40,7 +40,7 @@ inline constexpr std::string_view kSettings =
 
 // What a call came to.
 struct Made {
-  perseus_planner_status status = PERSEUS_PLANNER_OK;
+  perseus_status status = PERSEUS_OK;
   std::string message;
   PlannerHandle planner;
 };
@@ -50,7 +50,7 @@ inline perseus_planner_input InputOf(std::string_view profile, std::string_view 
   perseus_planner_input_init(&input, sizeof(input));
   input.profile_csv = profile.data();
   input.profile_csv_size = profile.size();
-  input.settings_json = settings.data();
+  input.settings_json = settings.empty() ? nullptr : settings.data();
   input.settings_json_size = settings.size();
   return input;
 }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/cost_options.h"
 #include "plan/pipelines.h"
 
 namespace perseus::policy {
@@ -203,11 +204,12 @@ TEST_P(EnvPipeOfThePaper, SavesAsPublished) {
     ASSERT_FALSE(times.empty());
     ASSERT_EQ(energy.size(), 1);
     const double seconds = *std::min_element(times.begin(), times.end());
-    const double baseline = IterationEnergy(*pipeline, MaximumClocks(*pipeline), seconds);
+    const double baseline = plan::IterationEnergy(*pipeline, MaximumClocks(*pipeline), seconds);
     const std::vector<CostOption> options = EnvPipeOptions(*pipeline);
     // Waiting is counted until the plan's own end, as published. The published
     // energies are of ten times the profile's times.
-    const double ours = IterationEnergy(*pipeline, options, IterationSeconds(*pipeline, options));
+    const double ours =
+        plan::IterationEnergy(*pipeline, options, IterationSeconds(*pipeline, options));
     const double saving = 100 * (baseline - ours) / baseline;
     const double published = 100 * (baseline - energy[0] / 10) / baseline;
     RecordProperty(fmt::format("saving_{}", microbatches), fmt::format("{:.4f}", saving));

@@ -41,7 +41,7 @@ Planner PlannerOf(const std::string& schedule, int stages, int microbatches, int
 PlanDocument DocumentOf(const Planner& planner) {
   const auto plan = planner.PlanFor(1.05 * planner.baseline().iteration_time_seconds, {}, 0.05);
   EXPECT_TRUE(plan) << plan.error().message;
-  return MakePlanDocument(planner, *plan, {});
+  return *MakePlanDocument(planner, *plan, {});
 }
 
 // The policy's plan is that of the document.

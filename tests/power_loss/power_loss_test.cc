@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "agent/journal.h"
+#include "common/file.h"
 #include "common/temporary_directory.h"
-#include "perseus/file.h"
 #include "store/store.h"
 
 namespace perseus {

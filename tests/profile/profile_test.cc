@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "profile/sha256.h"
+
 namespace perseus {
 namespace {
 

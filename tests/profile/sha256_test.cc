@@ -1,6 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "profile/sha256.h"
+
 #include <gtest/gtest.h>
 
 #include <cstddef>

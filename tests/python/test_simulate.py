@@ -90,7 +90,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     gpus = simulate.Gpus(tmp_path / "gpus")
     with pytest.raises(simulate.SimulatedError, match="no simulated GPU 1"):
         gpus.run(1, FORWARD)
-    with pytest.raises(simulate.SimulatedError, match="one row"):
+    with pytest.raises(simulate.SimulatedError, match="expected 1 to 65536"):
         gpus.run(0, simulate.Table([]))
     with pytest.raises(simulate.SimulatedError, match="cannot cost"):
         gpus.run(0, simulate.Table([(1410, -1.0, 1.0)]))

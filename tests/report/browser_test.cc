@@ -91,7 +91,7 @@ void ExpectRendered(const std::string& dom, const std::string& log) {
 }
 
 TEST_F(BrowserTest, DrawsWithoutErrors) {
-  const auto [dom, log] = Load(FormatHtmlReport(MakeSample("1f1b", 4, 1, 8).Input()));
+  const auto [dom, log] = Load(*FormatHtmlReport(MakeSample("1f1b", 4, 1, 8).Input()));
   ExpectRendered(dom, log);
   EXPECT_NE(dom.find("Share of busy time that the plan spends at each clock"), std::string::npos);
 }
@@ -104,7 +104,7 @@ TEST_F(BrowserTest, DrawsFusedComputationsAndHostileLabels) {
   }
   ReportInput input = sample.Input();
   input.title = "<b onclick='x'>\"&</title></script>";
-  const auto [dom, log] = Load(FormatHtmlReport(input));
+  const auto [dom, log] = Load(*FormatHtmlReport(input));
   ExpectRendered(dom, log);
   EXPECT_EQ(dom.find("<img"), std::string::npos);
   EXPECT_EQ(dom.find("<b onclick"), std::string::npos);
@@ -112,7 +112,7 @@ TEST_F(BrowserTest, DrawsFusedComputationsAndHostileLabels) {
 }
 
 TEST_F(BrowserTest, DrawsALargePipeline) {
-  const auto [dom, log] = Load(FormatHtmlReport(MakeSample("1f1b", 16, 1, 256).Input()));
+  const auto [dom, log] = Load(*FormatHtmlReport(MakeSample("1f1b", 16, 1, 256).Input()));
   ExpectRendered(dom, log);
 }
 

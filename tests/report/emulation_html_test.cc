@@ -18,7 +18,7 @@ bool Has(const std::string& text, const std::string& part) {
 
 TEST(EmulationHtmlTest, HasEverySection) {
   const EmulatedSample made = MakeEmulatedSample(30, 300);
-  const std::string html = FormatEmulationHtml(made.Full());
+  const std::string html = *FormatEmulationHtml(made.Full());
   const std::string markup = Markup(html);
   EXPECT_EQ(UnbalancedTag(markup), "");
   for (const char* part :
@@ -34,7 +34,7 @@ TEST(EmulationHtmlTest, HasEverySection) {
 }
 
 TEST(EmulationHtmlTest, StatesTheFigures) {
-  const std::string markup = Markup(FormatEmulationHtml(MakeEmulatedSample(30, 300).Full()));
+  const std::string markup = Markup(*FormatEmulationHtml(MakeEmulatedSample(30, 300).Full()));
   // 30 iterations of 9,400 J, and 10 of them with 600.5 J more: 288.005 kJ.
   for (const char* part : {
            "<dd class=\"value hero saved\">\u221220.00\u00a0%</dd>",  // Against 360.0 kJ.
@@ -55,16 +55,16 @@ TEST(EmulationHtmlTest, StatesTheFigures) {
 
 TEST(EmulationHtmlTest, SaysAtTheTopThatItIsModelled) {
   EmulatedSample made = MakeEmulatedSample(9, 50);
-  EXPECT_FALSE(Has(Markup(FormatEmulationHtml(made.Full())), "class=\"warning\""));
+  EXPECT_FALSE(Has(Markup(*FormatEmulationHtml(made.Full())), "class=\"warning\""));
   made.sample.pipeline.modelled = "MODELLED";
-  EXPECT_TRUE(Has(Markup(FormatEmulationHtml(made.Full())), "class=\"warning\""));
+  EXPECT_TRUE(Has(Markup(*FormatEmulationHtml(made.Full())), "class=\"warning\""));
 }
 
 TEST(EmulationHtmlTest, LeavesOutWhatIsEmpty) {
   EmulatedSample made = MakeEmulatedSample(1, 10);
   made.emulation.timeline = {};
   made.emulation.power = {};
-  const std::string markup = Markup(FormatEmulationHtml(made.Bare()));
+  const std::string markup = Markup(*FormatEmulationHtml(made.Bare()));
   EXPECT_EQ(UnbalancedTag(markup), "");
   EXPECT_TRUE(Has(markup, "<h1>Emulated job</h1>"));
   for (const char* part : {"Policies", "Stage imbalance", "Other shapes", "A whole training run",
@@ -77,7 +77,7 @@ TEST(EmulationHtmlTest, LeavesOutWhatIsEmpty) {
 TEST(EmulationHtmlTest, AnEmulationOfNothingIsStillAPage) {
   EmulatedSample made = MakeEmulatedSample(1, 10);
   made.emulation = {};
-  const std::string markup = Markup(FormatEmulationHtml(made.Full()));
+  const std::string markup = Markup(*FormatEmulationHtml(made.Full()));
   EXPECT_EQ(UnbalancedTag(markup), "");
   EXPECT_FALSE(Has(markup, "nan"));
   EXPECT_FALSE(Has(markup, "inf<"));
@@ -98,7 +98,7 @@ TEST(EmulationHtmlTest, HostileStringsStayText) {
   input.policies[0].policy = hostile;
   input.partitions[0].name = input.partitions[1].why_not = hostile;
   input.sweep[0].schedule.name = input.sweep[1].why_not = hostile;
-  const std::string html = FormatEmulationHtml(input);
+  const std::string html = *FormatEmulationHtml(input);
   EXPECT_EQ(html.find("<script"), std::string::npos);
   EXPECT_EQ(html.find('\xff'), std::string::npos);
   EXPECT_EQ(Count(html, "</style>"), 1);
@@ -107,12 +107,12 @@ TEST(EmulationHtmlTest, HostileStringsStayText) {
 
 TEST(EmulationHtmlTest, SameInputSameBytes) {
   const EmulatedSample made = MakeEmulatedSample(30, 300);
-  EXPECT_EQ(FormatEmulationHtml(made.Full()), FormatEmulationHtml(made.Full()));
+  EXPECT_EQ(*FormatEmulationHtml(made.Full()), *FormatEmulationHtml(made.Full()));
 }
 
 TEST(EmulationHtmlTest, AMillionValuesStaySmall) {
   const EmulatedSample made = MakeEmulatedSample(300'000, 1'000'000);
-  const std::string html = FormatEmulationHtml(made.Full());
+  const std::string html = *FormatEmulationHtml(made.Full());
   EXPECT_LT(html.size(), 400'000u);
   EXPECT_TRUE(Has(html, "least to greatest within a pixel"));
 }
@@ -121,7 +121,7 @@ TEST(EmulationHtmlTest, DrawsOnlyAsManyPipelinesAsStaySmall) {
   EmulatedSample made = MakeEmulatedSample(9, 50);
   const EmulatedPipeline one = made.emulation.timeline.pipelines[0];
   made.emulation.timeline.pipelines.assign(1000, one);
-  const std::string html = FormatEmulationHtml(made.Bare());
+  const std::string html = *FormatEmulationHtml(made.Bare());
   EXPECT_LT(html.size(), 400'000u);
   EXPECT_TRUE(Has(html, "960 pipelines more, too large to be drawn here"));
 }

@@ -18,7 +18,7 @@ TEST(EmulationJsonTest, HoldsTheJobAndItsComparisons) {
   const EmulatedSample made = MakeEmulatedSample(9, 50);
   EmulationReportInput input = made.Full();
   input.run_spec = {.gpu_hours = 1000, .price_per_kwh = 0.12};
-  const OrderedJson json = OrderedJson::parse(FormatEmulationJson(input));
+  const OrderedJson json = OrderedJson::parse(*FormatEmulationJson(input));
   EXPECT_EQ(json.at("profile").at("file"), "sample.csv");
   EXPECT_EQ(json.at("pipelines"), 3);
   EXPECT_EQ(json.at("iterations").size(), 9u);
@@ -41,7 +41,7 @@ TEST(EmulationJsonTest, AnswersAreOfTheWholeJob) {
   answer.plan.iteration_time_seconds = 2;
   input.power_budget = {5000, answer};
   input.deadline = {1000, 100, answer};
-  const OrderedJson json = OrderedJson::parse(FormatEmulationJson(input));
+  const OrderedJson json = OrderedJson::parse(*FormatEmulationJson(input));
   EXPECT_EQ(json.at("power_budget").at("energy_j"), 3 * answer.plan.energy_joules);
   EXPECT_EQ(json.at("power_budget").at("at_s"), 1.5);
   EXPECT_EQ(json.at("deadline").at("run_time_s"), 200);
@@ -50,15 +50,15 @@ TEST(EmulationJsonTest, AnswersAreOfTheWholeJob) {
 TEST(EmulationJsonTest, SaysThatTheProfileIsModelled) {
   EmulatedSample made = MakeEmulatedSample(9, 50);
   EXPECT_FALSE(
-      OrderedJson::parse(FormatEmulationJson(made.Full())).at("profile").contains("modelled"));
+      OrderedJson::parse(*FormatEmulationJson(made.Full())).at("profile").contains("modelled"));
   made.sample.pipeline.modelled = "MODELLED";
-  EXPECT_EQ(OrderedJson::parse(FormatEmulationJson(made.Full())).at("profile").at("modelled"),
+  EXPECT_EQ(OrderedJson::parse(*FormatEmulationJson(made.Full())).at("profile").at("modelled"),
             "MODELLED");
 }
 
 TEST(EmulationJsonTest, SameInputSameBytes) {
   const EmulatedSample made = MakeEmulatedSample(30, 300);
-  EXPECT_EQ(FormatEmulationJson(made.Full()), FormatEmulationJson(made.Full()));
+  EXPECT_EQ(*FormatEmulationJson(made.Full()), *FormatEmulationJson(made.Full()));
 }
 
 }  // namespace

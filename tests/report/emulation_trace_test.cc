@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 class EmulationTraceTest : public ::testing::Test {
  protected:
   const EmulatedSample made_ = MakeEmulatedSample(9, 50);
-  const Json events_ = ReadTrace(FormatEmulationTimelineTrace(made_.Bare()));
+  const Json events_ = ReadTrace(*FormatEmulationTimelineTrace(made_.Bare()));
 };
 
 TEST_F(EmulationTraceTest, APipelineIsAProcessAndARankAThread) {
@@ -120,7 +120,7 @@ TEST(TraceWriterTest, PowerOfManyRanksTakesTimeByComputation) {
 TEST(EmulationTraceOfNothingTest, IsEmpty) {
   EmulatedSample made = MakeEmulatedSample(1, 1);
   made.emulation.timeline = {};
-  EXPECT_EQ(FormatEmulationTimelineTrace(made.Bare()), "");
+  EXPECT_EQ(*FormatEmulationTimelineTrace(made.Bare()), "");
 }
 
 }  // namespace

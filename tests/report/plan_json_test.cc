@@ -23,7 +23,7 @@ TEST(PlanJsonTest, HoldsThePlanAndItsTable) {
   input.data_parallel = 3;
   input.prices = {{"--granularity stage", 2.5, 0}};
   input.files = {"plan.json"};
-  const OrderedJson json = OrderedJson::parse(FormatPlanSummaryJson(input));
+  const OrderedJson json = OrderedJson::parse(*FormatPlanSummaryJson(input));
   EXPECT_EQ(json.at("schedule"), "1f1b");
   EXPECT_EQ(json.at("virtual_stages"), 1);
   EXPECT_EQ(json.at("profile").at("file"), "sample.csv");  // No path.
@@ -40,10 +40,11 @@ TEST(PlanJsonTest, HoldsThePlanAndItsTable) {
 
 TEST(PlanJsonTest, SaysHowFarTheBestPlanWithSharedClocksIs) {
   Sample sample = MakeSample("1f1b", 4, 1, 8);
-  EXPECT_FALSE(OrderedJson::parse(FormatPlanSummaryJson(sample.Input())).contains("shared_clocks"));
+  EXPECT_FALSE(
+      OrderedJson::parse(*FormatPlanSummaryJson(sample.Input())).contains("shared_clocks"));
   sample.chosen.shared_knobs = {
       .lower_bound_joules = 12.5, .gap_percent = 0.25, .proven_best = false};
-  const OrderedJson json = OrderedJson::parse(FormatPlanSummaryJson(sample.Input()));
+  const OrderedJson json = OrderedJson::parse(*FormatPlanSummaryJson(sample.Input()));
   EXPECT_EQ(json.at("shared_clocks"),
             (OrderedJson{{"lower_bound_j", 12.5}, {"gap_percent", 0.25}, {"proven", false}}));
 }
@@ -52,20 +53,20 @@ TEST(PlanJsonTest, TheFrontierNeedsNoPlan) {
   Sample sample = MakeSample("1f1b", 4, 1, 8);
   ReportInput input = sample.Input();
   input.chosen = nullptr;
-  OrderedJson json = OrderedJson::parse(FormatFrontierJson(input));
+  OrderedJson json = OrderedJson::parse(*FormatFrontierJson(input));
   ASSERT_EQ(json.at("frontier").size(), sample.frontier.points.size());
   EXPECT_EQ(json.at("frontier")[0].at("energy_j"), sample.frontier.points[0].energy_joules);
   EXPECT_EQ(json.at("cost_curve"), "measured");
   EXPECT_EQ(json.at("certified_error"), 0);
   sample.frontier.fitted = true;
-  json = OrderedJson::parse(FormatFrontierJson(input));
+  json = OrderedJson::parse(*FormatFrontierJson(input));
   EXPECT_TRUE(json.at("certified_error").is_null());
 }
 
 TEST(PlanJsonTest, SaysThatTheProfileIsModelled) {
   Sample sample = MakeSample("1f1b", 4, 1, 8);
   sample.pipeline.modelled = "MODELLED";
-  const OrderedJson json = OrderedJson::parse(FormatPlanSummaryJson(sample.Input()));
+  const OrderedJson json = OrderedJson::parse(*FormatPlanSummaryJson(sample.Input()));
   EXPECT_EQ(json.at("profile").at("modelled"), "MODELLED");
 }
 
@@ -73,7 +74,7 @@ TEST(PlanJsonTest, BytesThatAreNotUtf8AreReplaced) {
   const Sample sample = MakeSample("1f1b", 4, 1, 8);
   ReportInput input = sample.Input();
   input.notes = {"\xff"};
-  EXPECT_EQ(OrderedJson::parse(FormatPlanSummaryJson(input)).at("notes")[0], "\ufffd");
+  EXPECT_EQ(OrderedJson::parse(*FormatPlanSummaryJson(input)).at("notes")[0], "\ufffd");
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::vector<Json> Events(const Json& trace, const std::string& phase, int pid) {
 class PlanTraceTest : public ::testing::Test {
  protected:
   const Sample sample_ = MakeSample("1f1b", 4, 1, 8);
-  const std::string text_ = FormatTimelineTrace(sample_.Input());
+  const std::string text_ = *FormatTimelineTrace(sample_.Input());
   const Json trace_ = ReadTrace(text_);
 };
 
@@ -105,14 +105,14 @@ TEST_F(PlanTraceTest, EveryRankHasAClockTrack) {
                                    "rank 2 clock (MHz)", "rank 3 clock (MHz)"}));
 }
 
-TEST_F(PlanTraceTest, IsDeterministic) { EXPECT_EQ(FormatTimelineTrace(sample_.Input()), text_); }
+TEST_F(PlanTraceTest, IsDeterministic) { EXPECT_EQ(*FormatTimelineTrace(sample_.Input()), text_); }
 
 TEST(PlanTraceLabelTest, HostileLabelsStayStrings) {
   Sample sample = MakeSample("dualpipev", 8, 2, 8);
   sample.pipeline.knobs_are_numbers = false;
   const std::string hostile = "\"},\n{\"\\ \xff";
   for (Knob& knob : sample.pipeline.knobs) knob.label = hostile;
-  const Json trace = ReadTrace(FormatTimelineTrace(sample.Input()));
+  const Json trace = ReadTrace(*FormatTimelineTrace(sample.Input()));
   bool fused = false;
   for (const Json& slice : Events(trace, "X", 2)) {
     EXPECT_EQ(slice.at("args").at("clock"), hostile);

@@ -48,7 +48,7 @@ struct Shaped {
 };
 
 TEST(PowerShapeReportTest, JsonHoldsEveryFigure) {
-  const auto json = nlohmann::json::parse(FormatEmulationJson(Shaped().input));
+  const auto json = nlohmann::json::parse(*FormatEmulationJson(Shaped().input));
   const auto& shape = json.at("power_shape");
   EXPECT_EQ(shape.at("ramp_1s").at("fall_w_per_s"), 2000);
   EXPECT_TRUE(shape.at("ramp_100ms").is_null());
@@ -71,7 +71,7 @@ TEST(PowerShapeReportTest, WhatIsNotResolvedHasNoFigure) {
   for (PolicyRow& row : shaped.input.policies) row.shape.band_resolved = false;
   shaped.input.slower = {{2, 100, 8000, shaped.input.policies[0].shape, false}};
   shaped.made.emulation.power_shape.band_resolved = false;
-  const auto json = nlohmann::json::parse(FormatEmulationJson(shaped.input));
+  const auto json = nlohmann::json::parse(*FormatEmulationJson(shaped.input));
   for (const char* name : {"rms_w", "share", "strongest_hz"}) {
     EXPECT_TRUE(json.at("power_shape").at("band").at(name).is_null()) << name;
   }
@@ -85,10 +85,10 @@ TEST(PowerShapeReportTest, WhatIsNotResolvedHasNoFigure) {
 
 TEST(PowerShapeReportTest, NothingIsSaidOfWhatIsNotStated) {
   const EmulatedSample made = MakeEmulatedSample(9, 50);
-  const auto json = nlohmann::json::parse(FormatEmulationJson(made.Full()));
+  const auto json = nlohmann::json::parse(*FormatEmulationJson(made.Full()));
   EXPECT_TRUE(json.at("power_shape").is_null());
   EXPECT_TRUE(json.at("power_limits").is_null());
-  EXPECT_EQ(FormatEmulationHtml(made.Full()).find("as the grid sees it"), std::string::npos);
+  EXPECT_EQ(FormatEmulationHtml(made.Full())->find("as the grid sees it"), std::string::npos);
 }
 
 TEST(PowerShapeReportTest, TablesNameWhatKeepsTheLimits) {
@@ -108,7 +108,7 @@ TEST(PowerShapeReportTest, TablesNameWhatKeepsTheLimits) {
 
 TEST(PowerShapeReportTest, ThePageIsWellFormedAndHasTheSpectrum) {
   const Shaped shaped;
-  const std::string html = FormatEmulationHtml(shaped.input);
+  const std::string html = *FormatEmulationHtml(shaped.input);
   EXPECT_EQ(UnbalancedTag(Markup(html)), "");
   EXPECT_NE(html.find("as the grid sees it"), std::string::npos);
   EXPECT_NE(html.find("frequency (Hz)"), std::string::npos);

@@ -45,8 +45,8 @@ TEST(ProtoMessageTest, WritesTheWireFormat) {
 
 TEST(ProtoTraceTest, IsTheSameTwice) {
   const EmulatedSample made = MakeEmulatedSample(9, 50);
-  const std::string trace = FormatEmulationTimelineTrace(made.Bare());
-  EXPECT_EQ(trace, FormatEmulationTimelineTrace(made.Bare()));
+  const std::string trace = *FormatEmulationTimelineTrace(made.Bare());
+  EXPECT_EQ(trace, *FormatEmulationTimelineTrace(made.Bare()));
   EXPECT_NE(trace.find("pipeline 2 (straggles)"), std::string::npos);
 }
 

@@ -124,7 +124,8 @@ double SavingOfStages(const Planner& planner, double seconds, const RobustPlanSp
       low = middle;
       continue;
     }
-    const auto figures = ReplayUnder(planner, *plan, spec.conditions, 1, 8, 0);
+    const auto figures =
+        ReplayUnder(planner, *plan, {.conditions = spec.conditions, .iterations = 8});
     const double slowdown = 100 * (accepted / planner.baseline().iteration_time_seconds - 1);
     const bool holds = figures->slowdown_percent <= slowdown + 1e-9;
     if (holds) most = std::max(most, figures->saving_percent);
@@ -193,8 +194,8 @@ TEST(ConstrainedPlanTest, IsNearTheOptimumOfSmallPipelines) {
       for (int i = 0, rest = code; i < 8; ++i, rest /= 3) knobs[i] = rest % 3;
       const std::vector<CostOption> options = OptionsAt(planner.pipeline(), knobs);
       if (!Keeps(planner, options, spec.constraints, accepted)) continue;
-      const auto figures =
-          ReplayUnder(planner, planner.Evaluate(options), spec.conditions, 1, 8, 0);
+      const auto figures = ReplayUnder(planner, *planner.Evaluate(options),
+                                       {.conditions = spec.conditions, .iterations = 8});
       if (figures->slowdown_percent <= 100 * spec.conditions.max_slowdown) {
         most = std::max(most, figures->saving_percent);
       }

@@ -55,7 +55,7 @@ RC_GTEST_PROP(ExactReplayProperty, IsTheEmulator, ()) {
   spec.switching = conditions.switching;
   spec.seed = seed;
   const auto emulation =
-      emulator_testing::Emulated(planner, emulator_testing::Only(planner.Evaluate(options)), spec);
+      emulator_testing::Emulated(planner, emulator_testing::Only(*planner.Evaluate(options)), spec);
   const ReplayedRun run = ReplayJob(pipeline, options, conditions, pipelines, 4, seed);
   double calls = 0;
   for (std::size_t n = 0; n < emulation.iterations.size(); ++n) {

@@ -52,8 +52,9 @@ TEST(PlanUnderTest, FindsTheProvenOptimumOfSmallPipelines) {
     std::vector<int> knobs(8, 0);
     for (int code = 0; code < 6561; ++code) {  // 3 clocks, 8 computations.
       for (int i = 0, rest = code; i < 8; ++i, rest /= 3) knobs[i] = rest % 3;
-      const Plan plan = planner.Evaluate(OptionsAt(planner.pipeline(), knobs));
-      const auto figures = ReplayUnder(planner, plan, spec.conditions, 1, 8, 0);
+      const Plan plan = *planner.Evaluate(OptionsAt(planner.pipeline(), knobs));
+      const auto figures =
+          ReplayUnder(planner, plan, {.conditions = spec.conditions, .iterations = 8});
       if (figures->slowdown_percent <= 100 * spec.conditions.max_slowdown) {
         most = std::max(most, figures->saving_percent);
       }
@@ -230,7 +231,8 @@ TEST(PlanUnderTest, HoldsInUnseenIterations) {
     spec.conditions.noise.per_computation = 0.01;
     spec.conditions.max_slowdown = 0.005;
     const RobustPlan plan = Under(planner, 1.02, spec);
-    const auto unseen = ReplayUnder(planner, plan.plan, spec.conditions, 1, 2000, 99);
+    const auto unseen = ReplayUnder(
+        planner, plan.plan, {.conditions = spec.conditions, .iterations = 2000, .seed = 99});
     EXPECT_LE(unseen->slowdown_percent,
               100 * (1.02 * 1.005 - 1) + 4 * unseen->slowdown_error_percent);
     EXPECT_GT(unseen->saving_percent, 1);
@@ -255,8 +257,8 @@ TEST(PlanUnderTest, WhatIsShownIsNoSlowerThanWhatIsJudged) {
     conditions.switching.call_ahead =
         std::array{CallAhead::kNone, CallAhead::kEnd, CallAhead::kPredicted}[run % 3];
     const Plan plan =
-        planner.Evaluate(OptionsAt(planner.pipeline(), RandomKnobs(random, planner.pipeline())));
-    const auto judged = ReplayUnder(planner, plan, conditions, 1, 4, 0);
+        *planner.Evaluate(OptionsAt(planner.pipeline(), RandomKnobs(random, planner.pipeline())));
+    const auto judged = ReplayUnder(planner, plan, {.conditions = conditions, .iterations = 4});
     const auto policy = MakeSinglePlanPolicy("plan", plan);
     const auto slowdown_of = [&](std::int64_t iterations) {
       EmulationSpec spec;
@@ -288,7 +290,8 @@ TEST(PlanUnderTest, UsesWhatNoiseLeavesOfTheAcceptedTime) {
   const auto found = PlanUnder(planner, seconds, spec, [](const PlanProgress&) { return false; });
   ASSERT_TRUE(found) << found.error().message;
   const auto later = planner.PlanFor(seconds * 1.01, {}, spec.effort);
-  const auto late = ReplayUnder(planner, *later, spec.conditions, 1, 1000, 7);
+  const auto late =
+      ReplayUnder(planner, *later, {.conditions = spec.conditions, .iterations = 1000, .seed = 7});
   ASSERT_GT(late->slowdown_percent, 1);
   ASSERT_LT(found->paper.slowdown_percent, 0.5);
   EXPECT_LE(found->expected.slowdown_percent, 1);
@@ -336,7 +339,7 @@ TEST(PlanUnderTest, SaysWhatIsOutOfRange) {
   spec = {};
   spec.pipelines = 0;
   EXPECT_EQ(PlanUnder(planner, seconds, spec).error().code, ErrorCode::kInvalidInput);
-  EXPECT_EQ(ReplayUnder(planner, planner.baseline(), {}, 1, 0, 0).error().message,
+  EXPECT_EQ(ReplayUnder(planner, planner.baseline(), {.iterations = 0}).error().message,
             "0 iterations; expected at least 1");
 }
 

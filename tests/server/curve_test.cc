@@ -332,9 +332,9 @@ TEST_F(CurveTest, ThePlanDocumentIsThePlannersOwn) {
       if (option.knob == plan.knobs[i]) options.push_back(option);
     }
   }
-  Plan same = planner->Evaluate(options);
+  Plan same = *planner->Evaluate(options);
   same.requested_time_seconds = plan.requested_time_seconds;
-  const PlanDocument expected = job_->Document(*planner, same);
+  const PlanDocument expected = *job_->Document(*planner, same);
   const PlanDocument document = curve_->Document(plan);
   EXPECT_EQ(document.energy_joules, expected.energy_joules);
   EXPECT_EQ(document.knob_changes, expected.knob_changes);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "job/job_fields.h"
+#include "perseus/version.h"
 #include "server/api/api.h"
 #include "server/api/query_check.h"
 #include "server/api/routes.h"
@@ -77,7 +78,7 @@ TEST_F(OpenapiTest, TheSettingsOfAJobAreTheFieldsOfJobFilesThatNameNoFile) {
 }
 
 TEST_F(OpenapiTest, TheVersionIsTheProgramsVersion) {
-  EXPECT_EQ(Json::parse(OpenapiJson())["info"]["version"], PERSEUS_VERSION);
+  EXPECT_EQ(Json::parse(OpenapiJson())["info"]["version"], PERSEUS_VERSION_STRING);
 }
 
 TEST_F(OpenapiTest, QueriesThatDoNotFitTheirRowAreRefused) {

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/file.h"
 #include "common/temporary_directory.h"
 #include "perseus/costed_pipeline.h"
-#include "perseus/file.h"
 #include "perseus/frontier.h"
 #include "perseus/job_file.h"
 #include "perseus/pipeline.h"
@@ -54,7 +54,7 @@ std::string PlanBytes(const Profile& profile, const PipelineDag& dag, double fac
   const double seconds = factor * planner->baseline().iteration_time_seconds;
   const Result<Plan> plan = planner->PlanFor(seconds, {}, 0.02);
   if (!plan) return plan.error().message;
-  const PlanDocument document = MakePlanDocument(*planner, *plan, {});
+  const PlanDocument document = *MakePlanDocument(*planner, *plan, {});
   const std::string json = FormatPlanJson(document);
   const Result<PlanDocument> again = ParsePlanJson(json, "plan.json");
   if (!again) return again.error().message;

@@ -12,8 +12,8 @@
 #include <cstddef>
 #include <string>
 
+#include "common/file.h"
 #include "common/file_descriptor.h"
-#include "perseus/file.h"
 
 namespace perseus {
 namespace {

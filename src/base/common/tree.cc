@@ -12,6 +12,7 @@
 #include <string_view>
 #include <variant>
 
+#include "common/located_error.h"
 #include "common/nearest_name.h"
 
 namespace perseus {
@@ -60,8 +61,7 @@ std::string TreePath(const TreeNode& root, const TreeNode& node) {
 }
 
 Error TreeError(const std::string& name, Position position, const std::string& message) {
-  return Error{ErrorCode::kInvalidInput,
-               fmt::format("{}:{}:{}: {}", name, position.line, position.column, message)};
+  return ErrorAt(name, position.line, position.column, message);
 }
 
 }  // namespace perseus

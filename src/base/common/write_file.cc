@@ -24,10 +24,10 @@
 #include <vector>
 
 #include "common/commit_folder.h"
+#include "common/file.h"
 #include "common/file_descriptor.h"
 #include "common/signal_hold.h"
 #include "common/staging.h"
-#include "perseus/file.h"
 
 namespace perseus {
 namespace {

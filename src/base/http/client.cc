@@ -12,6 +12,7 @@
 #include <random>
 #include <utility>
 
+#include "common/file.h"
 #include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "http/client_wire.h"
@@ -19,7 +20,6 @@
 #include "http/listener.h"
 #include "http/message_parser.h"
 #include "http/text.h"
-#include "perseus/file.h"
 
 namespace perseus::http {
 namespace {

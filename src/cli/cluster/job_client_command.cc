@@ -19,12 +19,12 @@
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
+#include "common/file.h"
 #include "common/json_text.h"
 #include "common/numbers.h"
 #include "common/printable.h"
 #include "http/client.h"
 #include "http/target.h"
-#include "perseus/file.h"
 #include "perseus/job.h"
 
 namespace perseus::cli {

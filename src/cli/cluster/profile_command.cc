@@ -20,9 +20,9 @@
 #include "cli/cluster/server_client.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
+#include "common/file.h"
 #include "common/printable.h"
 #include "http/target.h"
-#include "perseus/file.h"
 #include "perseus/profile.h"
 
 namespace perseus::cli {

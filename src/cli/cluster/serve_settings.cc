@@ -16,10 +16,10 @@
 
 #include "cli/cluster/serve_flags.h"
 #include "cli/framework/value_parsers.h"
+#include "common/file.h"
 #include "common/numbers.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
-#include "perseus/file.h"
 
 namespace perseus::cli {
 namespace {

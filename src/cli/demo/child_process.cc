@@ -16,8 +16,8 @@
 #include <cstddef>
 #include <ctime>
 
+#include "common/file.h"
 #include "common/monotonic_clock.h"
-#include "perseus/file.h"
 
 namespace perseus::demo {
 namespace {

@@ -21,12 +21,12 @@
 #include "cli/demo/child_process.h"
 #include "cli/demo/files.h"
 #include "cli/demo/trainer.h"
+#include "common/file.h"
 #include "common/json_text.h"
 #include "common/unix_socket.h"
 #include "device/simulated_gpu.h"
 #include "http/client.h"
 #include "http/target.h"
-#include "perseus/file.h"
 #include "perseus/synth.h"
 
 namespace perseus::demo {

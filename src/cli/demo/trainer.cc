@@ -16,9 +16,9 @@
 
 #include "cli/demo/files.h"
 #include "cli/demo/shared_memory.h"
+#include "common/file.h"
 #include "device/simulated_gpu.h"
 #include "perseus/client.h"
-#include "perseus/file.h"
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
 
@@ -96,7 +96,7 @@ class Trainer {
         perseus_client_job_id(client_.get(), memory_->job_id, sizeof(memory_->job_id));
       }
       memory_->stats[rank_].struct_size = sizeof(perseus_client_stats);
-      perseus_client_get_stats(client_.get(), &memory_->stats[rank_]);
+      perseus_client_get_stats(client_.get(), &memory_->stats[rank_], nullptr);
     }
     return {};
   }
@@ -125,7 +125,7 @@ class Trainer {
     slow_ = slow;
     // Each of its ranks says so, as each is slow: the paper's call.
     if (client_ && !plan.detect) {
-      perseus_straggler_set(client_.get(), rank_, 0, slow ? plan.straggler_factor : 1);
+      perseus_straggler_set(client_.get(), rank_, 0, slow ? plan.straggler_factor : 1, nullptr);
     }
     return gpus_->SetSlowdown(rank_, slow ? plan.straggler_factor : 1);
   }
@@ -150,9 +150,11 @@ class Trainer {
     if (!memory_->plan.ahead) options.flags |= PERSEUS_NO_AHEAD;
     options.report_interval_seconds = 1;
     perseus_client* client = nullptr;
-    std::array<char, 512> message = {};
-    if (perseus_client_open(&options, &client, message.data(), message.size()) != PERSEUS_OK) {
-      return MakeError(ErrorCode::kIo, message.data());
+    char* message = nullptr;
+    if (perseus_client_open(&options, &client, &message) != PERSEUS_OK) {
+      const std::string sentence = message == nullptr ? "there is not enough memory" : message;
+      perseus_client_free_text(message);
+      return MakeError(ErrorCode::kIo, sentence);
     }
     client_.reset(client);
     return {};

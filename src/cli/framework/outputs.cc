@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "perseus/file.h"
+#include "common/file.h"
 
 namespace perseus::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "cli/planning/job.h"
 #include "cli/planning/plan_notes.h"
 #include "cli/planning/plan_summary.h"
-#include "perseus/file.h"
+#include "common/file.h"
 #include "perseus/plan_file.h"
 #include "perseus/report.h"
 
@@ -135,7 +135,9 @@ Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
         "points are on paper. 'perseus plan' makes the plan that holds under them.");
   }
   if (flags.json) {
-    return Printout(FormatFrontierJson(MakeReportInput(*job, *planner, notes)), flags.output_file);
+    Result<std::string> json = FormatFrontierJson(MakeReportInput(*job, *planner, notes));
+    if (!json) return tl::unexpected(json.error());
+    return Printout(*std::move(json), flags.output_file);
   }
   std::string text = FrontierText(*job, *planner, notes, style);
   if (!flags.output_file.empty()) text += fmt::format("Written to {}.\n", flags.output_file);

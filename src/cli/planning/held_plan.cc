@@ -222,7 +222,7 @@ PaperPlan OnPaper(const Planner& planner, const Plan& plan, double seconds, doub
   const Plan& baseline = planner.baseline();
   const auto joules = [&](const Plan& of) {
     return of.energy_joules +
-           change_joules * CountKnobChanges(planner.pipeline().dag, of.options).all();
+           change_joules * CountKnobChanges(planner.pipeline().dag, of.options)->all();
   };
   PaperPlan paper;
   paper.slowdown_percent = report::PercentOver(seconds, baseline.iteration_time_seconds);
@@ -318,7 +318,7 @@ Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double se
   held.max_clocks = (*figures)[2];
   held.settings = job.settings;
   held.paper_changes =
-      CountKnobChanges(planner.pipeline().dag, held.robust.paper_plan.options).all();
+      CountKnobChanges(planner.pipeline().dag, held.robust.paper_plan.options)->all();
   CompareOnPaper(planner, seconds, RobustSpecOf(job.settings).constraints, effort, &held);
   if (auto tried = TryOtherCalls(job, planner, seconds, effort, progress, &held); !tried) {
     return tl::unexpected(tried.error());

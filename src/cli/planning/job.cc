@@ -97,7 +97,9 @@ std::string NameOf(const JobFile& settings, std::string_view key) {
 std::string NameAndPlaceOf(const JobFile& settings, std::string_view key) {
   const auto place = settings.places.find(key);
   const std::string name = NameOf(settings, key);
-  return place == settings.places.end() ? name : fmt::format("{}: {}", place->second, name);
+  if (place == settings.places.end()) return name;
+  const JobPlace& at = place->second;
+  return fmt::format("{}:{}:{}: {}", at.file, at.line, at.column, name);
 }
 
 std::string SettingOf(const JobFile& settings, std::string_view key, std::string_view value) {

@@ -17,7 +17,7 @@
 #include "cli/planning/plan_notes.h"
 #include "cli/planning/plan_rows.h"
 #include "cli/planning/plan_summary.h"
-#include "perseus/file.h"
+#include "common/file.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 #include "perseus/report.h"
@@ -46,10 +46,10 @@ std::vector<std::pair<std::string, PlanConstraints>> Separately(const PlanConstr
     one.min_dwell_seconds = all.min_dwell_seconds;
     single.emplace_back(fmt::format("--min-dwell {}s", all.min_dwell_seconds), one);
   }
-  if (all.max_knobs > 0) {
+  if (all.max_knobs) {
     PlanConstraints one;
     one.max_knobs = all.max_knobs;
-    single.emplace_back(fmt::format("--max-clocks {}", all.max_knobs), one);
+    single.emplace_back(fmt::format("--max-clocks {}", *all.max_knobs), one);
   }
   if (all.time_margin_sigmas > 0 || all.time_margin_fraction > 0) {
     PlanConstraints one;
@@ -143,7 +143,9 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
 // Writes all output files, or none.
 Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* summary) {
   const std::string& directory = summary->output_directory;
-  PlanDocument document = job.Document(planner, summary->chosen);
+  Result<PlanDocument> made = job.Document(planner, summary->chosen);
+  if (!made) return tl::unexpected(made.error());
+  PlanDocument& document = *made;
   if (summary->held) {
     document.conditions = summary->held->robust.conditions;
     document.expected = summary->held->expected;
@@ -171,8 +173,13 @@ Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* s
   if (summary->held) {
     for (std::string& note : HeldPlanNotes(*summary->held)) report.notes.push_back(std::move(note));
   }
-  files.push_back({std::string(kTraceFileName), FormatTimelineTrace(report)});
-  files.push_back({"report.html", FormatHtmlReport(report)});
+  const auto add = [&files](std::string_view name, Result<std::string> bytes) -> Result<void> {
+    if (!bytes) return tl::unexpected(bytes.error());
+    files.push_back({std::string(name), *std::move(bytes)});
+    return {};
+  };
+  if (auto good = add(kTraceFileName, FormatTimelineTrace(report)); !good) return good;
+  if (auto good = add("report.html", FormatHtmlReport(report)); !good) return good;
   for (const OutputFile& file : files) summary->files.push_back(file.name);
   return WriteFilesAtomically(directory, files);
 }
@@ -257,10 +264,12 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
       return tl::unexpected(written.error());
     }
   }
-  return Printout(invocation.json
-                      ? FormatPlanSummaryJson(MakeReportInput(*job, summary, constraints))
-                      : FormatPlanSummary(summary, style),
-                  summary.output_directory);
+  if (!invocation.json) {
+    return Printout(FormatPlanSummary(summary, style), summary.output_directory);
+  }
+  Result<std::string> json = FormatPlanSummaryJson(MakeReportInput(*job, summary, constraints));
+  if (!json) return tl::unexpected(json.error());
+  return Printout(*std::move(json), summary.output_directory);
 }
 
 }  // namespace perseus::cli

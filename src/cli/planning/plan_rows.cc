@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "common/mutex.h"
-
+#include "plan/named_times.h"
 namespace perseus::cli {
 namespace {
 
@@ -158,7 +158,7 @@ Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints
     plans.push_back(**std::move(row.plan));
     times.push_back(row.seconds);
   }
-  CarryForward(planner.pipeline(), &plans);
+  plan::CarryForward(planner.pipeline(), &plans);
   Plan best;
   for (std::size_t k = 0; k < plans.size(); ++k) {
     if (times[k] == chosen_seconds) best = plans[k];

@@ -100,7 +100,7 @@ std::string JobTotal(const PlanSummary& summary, const Style& style) {
 }
 
 std::string ChangesInWords(const PlanSummary& summary) {
-  const KnobChanges changes = CountKnobChanges(summary.pipeline->dag, summary.chosen.options);
+  const KnobChanges changes = *CountKnobChanges(summary.pipeline->dag, summary.chosen.options);
   const std::string all = CountOf(changes.all(), "change") + " an iteration";
   return changes.back == 0 ? all
                            : fmt::format("{} ({} of them from its end to the next one's start)",

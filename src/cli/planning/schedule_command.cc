@@ -8,9 +8,9 @@
 
 #include "cli/commands.h"
 #include "cli/framework/table.h"
+#include "common/file.h"
 #include "common/json_text.h"
 #include "common/nearest_name.h"
-#include "perseus/file.h"
 #include "perseus/schedule.h"
 
 namespace perseus::cli {

@@ -13,8 +13,8 @@
 
 #include "cli/commands.h"
 #include "cli/framework/table.h"
+#include "common/file.h"
 #include "common/nearest_name.h"
-#include "perseus/file.h"
 #include "perseus/job_file.h"
 #include "perseus/schedule.h"
 #include "perseus/synth.h"

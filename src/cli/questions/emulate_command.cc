@@ -25,10 +25,10 @@
 #include "cli/questions/emulation_summary.h"
 #include "cli/questions/policy_runs.h"
 #include "cli/questions/shape_text.h"
+#include "common/file.h"
 #include "job/job_fields.h"
 #include "perseus/emulation_report.h"
 #include "perseus/emulator.h"
-#include "perseus/file.h"
 #include "perseus/policy.h"
 
 namespace perseus::cli {
@@ -187,12 +187,17 @@ Result<void> WriteOutputs(EmulationSummary* summary) {
   if (summary->power_budget) page.notes.push_back(PowerBudgetSentence(*summary));
   if (summary->deadline) page.notes.push_back(DeadlineSentence(*summary));
   if (summary->change_joules > 0) page.notes.push_back(PriceOfChangesSentence(*summary));
-  std::vector<OutputFile> files = {
-      {"emulation.json", FormatEmulationJson(report)},
-      {"iterations.csv", FormatIterationsCsv(*summary->emulation)},
-      {"power.csv", FormatPowerCsv(*summary->emulation)},
-      {std::string(kTraceFileName), FormatEmulationTimelineTrace(report)}};
-  files.push_back({"report.html", FormatEmulationHtml(page)});
+  std::vector<OutputFile> files;
+  const auto add = [&files](std::string_view name, Result<std::string> bytes) -> Result<void> {
+    if (!bytes) return tl::unexpected(bytes.error());
+    files.push_back({std::string(name), *std::move(bytes)});
+    return {};
+  };
+  if (auto good = add("emulation.json", FormatEmulationJson(report)); !good) return good;
+  files.push_back({"iterations.csv", FormatIterationsCsv(*summary->emulation)});
+  files.push_back({"power.csv", FormatPowerCsv(*summary->emulation)});
+  if (auto good = add(kTraceFileName, FormatEmulationTimelineTrace(report)); !good) return good;
+  if (auto good = add("report.html", FormatEmulationHtml(page)); !good) return good;
   return WriteFilesAtomically(summary->output_directory, files);
 }
 
@@ -387,9 +392,12 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
       return tl::unexpected(written.error());
     }
   }
-  return Printout(flags.json ? FormatEmulationJson(MakeReportInput(summary))
-                             : FormatEmulationSummary(summary, style),
-                  flags.output_directory);
+  if (!flags.json) {
+    return Printout(FormatEmulationSummary(summary, style), flags.output_directory);
+  }
+  Result<std::string> json = FormatEmulationJson(MakeReportInput(summary));
+  if (!json) return tl::unexpected(json.error());
+  return Printout(*std::move(json), flags.output_directory);
 }
 
 }  // namespace perseus::cli

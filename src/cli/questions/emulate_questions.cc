@@ -19,6 +19,7 @@
 #include "cli/planning/plan_summary.h"
 #include "perseus/analysis.h"
 #include "perseus/assignment.h"
+#include "perseus/stream.h"
 #include "perseus/work.h"
 
 namespace perseus::cli {
@@ -32,7 +33,7 @@ tl::unexpected<Error> AboutOption(std::string_view option, Error error) {
 
 PlanAnswer MakeAnswer(const Planner& planner, Plan plan) {
   PlanAnswer answer;
-  const double own_seconds = planner.Evaluate(plan.options).iteration_time_seconds;
+  const double own_seconds = planner.Evaluate(plan.options)->iteration_time_seconds;
   if (!SameTime(own_seconds, plan.iteration_time_seconds)) {
     answer.wait_seconds = plan.iteration_time_seconds - own_seconds;
   }
@@ -69,7 +70,8 @@ Result<void> AnswerRun(const EmulateFlags& flags, EmulationSummary* summary) {
 
 Result<void> AnswerAssignment(const Job& job, const std::vector<double>& lengths,
                               ProgressLine* progress, EmulationSummary* summary) {
-  const auto stream = job.MakeStream();
+  const auto stream = StreamPlanner::Create(job.profile, job.pipeline.dag, job.costs,
+                                            StreamOptionsOf(job.settings));
   if (!stream) return tl::unexpected(stream.error());
   AssignmentSpec spec;
   spec.pipelines = static_cast<int>(lengths.size()) / job.pipeline.dag.num_microbatches;

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "cli/planning/plan_summary.h"
-#include "perseus/file.h"
+#include "common/file.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 #include "perseus/work.h"

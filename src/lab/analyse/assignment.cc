@@ -90,7 +90,7 @@ class Analysis {
         continue;
       }
       const auto later =
-          planner.PlanFor(late, stream_.options().constraints, stream_.options().effort);
+          planner.PlanFor(late, stream_.options().constraints, *stream_.options().effort);
       if (!later) return tl::unexpected(later.error());
       result.late_joules += whole(*later, late);
     }

@@ -26,6 +26,10 @@ Result<void> CheckCount(std::string_view what, std::int64_t value, std::int64_t 
 
 Result<void> CheckKind(const CostedPipeline& pipeline, StragglerKind kind, double value,
                        const std::string& what) {
+  if (StragglerKindName(kind) == "?") {
+    return InvalidInput(
+        fmt::format("{}: its kind is none; expected slow, clock, power or stall", what));
+  }
   if (kind == StragglerKind::kClockCap && !pipeline.knobs_are_numbers) {
     return InvalidInput(
         fmt::format("{}: a limit in MHz needs a profile whose knobs are clocks, but its knobs are "
@@ -149,6 +153,9 @@ Result<void> CheckSpec(const CostedPipeline& pipeline, const EmulationSpec& spec
   if (auto r = CheckNumber("the noise per stage", noise.per_stage, 0, kMostNoise); !r) return r;
   if (auto r = CheckNumber("the noise per GPU", noise.per_gpu, 0, kMostNoise); !r) return r;
   const ClockSwitching& switching = spec.switching;
+  if (!ParseCallAhead(CallAheadName(switching.call_ahead))) {
+    return InvalidInput("the way to call for clocks is none; expected none, end or predicted");
+  }
   if (auto r = CheckNumber("the latency of a clock switch in seconds", switching.latency_seconds, 0,
                            kMostSeconds);
       !r) {

@@ -12,10 +12,10 @@ namespace perseus::emulate {
 
 Result<Plan> PlanChooser::MakePlan(double seconds) const {
   Result<Plan> plan = policy_.PlanFor(seconds);
-  if (plan && static_cast<int>(plan->options.size()) != computations_) {
-    return MakeError(ErrorCode::kInternal,
-                     fmt::format("the policy {} has a plan of {} computations for a pipeline of {}",
-                                 policy_.name(), plan->options.size(), computations_));
+  if (!plan) return plan;
+  if (auto good = CheckPlan(pipeline_, *plan); !good) {
+    good.error().message = fmt::format("the policy {}: {}", policy_.name(), good.error().message);
+    return tl::unexpected(good.error());
   }
   return plan;
 }

@@ -25,9 +25,9 @@ struct Reaction {
 // Chooses the plan of the pipelines without stragglers, from what is known about stragglers so far.
 class PlanChooser {
  public:
-  // Both must outlive it. Precondition: `spec` was checked.
-  PlanChooser(const Policy& policy, const EmulationSpec& spec, int computations)
-      : policy_(policy), spec_(spec), computations_(computations) {}
+  // All must outlive it. Precondition: `spec` was checked.
+  PlanChooser(const Policy& policy, const EmulationSpec& spec, const CostedPipeline& pipeline)
+      : policy_(policy), spec_(spec), pipeline_(pipeline) {}
 
   // Makes the base plan. Once, before all others.
   Result<void> Begin();
@@ -48,7 +48,7 @@ class PlanChooser {
 
   const Policy& policy_;
   const EmulationSpec& spec_;
-  int computations_;
+  const CostedPipeline& pipeline_;
   std::deque<Affairs> affairs_;  // Changes of stragglers, from the newest one that is known.
   std::deque<Plan> plans_;
   std::map<double, Reaction> reactions_;  // By T'.

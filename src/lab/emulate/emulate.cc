@@ -71,7 +71,7 @@ class JobEmulation {
         options_(pipeline_, noise_),
         limited_plans_(pipeline_, options_),
         calendar_(pipeline_, spec),
-        chooser_(policy, spec, pipeline_.dag.size()),
+        chooser_(policy, spec, pipeline_),
         splitter_(planner),
         rules_(spec.switching, pipeline_.knobs_are_numbers),
         replay_(pipeline_, spec, options_, noise_),

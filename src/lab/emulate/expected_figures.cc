@@ -88,6 +88,12 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                                   const std::vector<const Plan*>& plans,
                                                   const Conditions& conditions, int pipelines,
                                                   const std::function<bool(double)>& keep_going) {
+  for (const Plan* const plan : plans) {
+    if (plan == nullptr) return InvalidInput("a plan to emulate is missing");
+    if (auto good = CheckPlan(planner.pipeline(), *plan); !good) {
+      return tl::unexpected(good.error());
+    }
+  }
   EmulationSpec spec;
   spec.pipelines = pipelines;
   spec.iterations =

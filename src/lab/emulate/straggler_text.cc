@@ -74,7 +74,8 @@ Result<void> ReadWhere(std::string_view key, std::string_view value, const std::
 std::string_view StragglerKindName(StragglerKind kind) {
   constexpr std::array<std::string_view, kKinds.size()> kNames = {"slow", "clock", "power",
                                                                   "stall"};
-  return kNames[static_cast<std::size_t>(kind)];
+  const auto index = static_cast<std::size_t>(kind);
+  return index < kNames.size() ? kNames[index] : "?";
 }
 
 namespace emulate {

@@ -106,7 +106,9 @@ Result<std::unique_ptr<Policy>> MakePolicyFromPlan(const PlanDocument& plan,
       options[i] = *option;
     }
   }
-  return MakeSinglePlanPolicy("plan", planner.Evaluate(std::move(options)));
+  Result<Plan> evaluated = planner.Evaluate(std::move(options));
+  if (!evaluated) return tl::unexpected(evaluated.error());
+  return MakeSinglePlanPolicy("plan", *std::move(evaluated));
 }
 
 Result<std::unique_ptr<Policy>> MakePolicyFromZeusPlan(std::string_view text,
@@ -145,7 +147,9 @@ Result<std::unique_ptr<Policy>> MakePolicyFromZeusPlan(std::string_view text,
       options[i] = *option;
     }
   }
-  return MakeSinglePlanPolicy("zeus-plan", planner.Evaluate(std::move(options)));
+  Result<Plan> evaluated = planner.Evaluate(std::move(options));
+  if (!evaluated) return tl::unexpected(evaluated.error());
+  return MakeSinglePlanPolicy("zeus-plan", *std::move(evaluated));
 }
 
 }  // namespace perseus

@@ -102,7 +102,9 @@ Result<std::unique_ptr<Policy>> MakePolicy(const PolicySpec& spec, const Planner
     return MakeSinglePlanPolicy(kMaxClocks, planner.baseline());
   }
   if (spec.name == kEnvPipe) {
-    return MakeSinglePlanPolicy(kEnvPipe, planner.Evaluate(policy::EnvPipeOptions(pipeline)));
+    Result<Plan> plan = planner.Evaluate(policy::EnvPipeOptions(pipeline));
+    if (!plan) return tl::unexpected(plan.error());
+    return MakeSinglePlanPolicy(kEnvPipe, *std::move(plan));
   }
   if (spec.name == kZeusGlobal) {
     return policy::MakePolicyFamily(kZeusGlobal, planner, policy::ZeusGlobalMembers(pipeline));

@@ -50,8 +50,8 @@ class PolicyFamily : public Policy {
       if (best == nullptr || member.effective_joules < best->effective_joules) best = &member;
     }
     if (best == nullptr) return TooFast(seconds);
-    Plan plan = planner_.Evaluate(OptionsOf(planner_.pipeline(), best->choice));
-    plan.requested_time_seconds = seconds;
+    Result<Plan> plan = planner_.Evaluate(OptionsOf(planner_.pipeline(), best->choice));
+    if (plan) plan->requested_time_seconds = seconds;
     return plan;
   }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "perseus/emulation_report.h"
+#include "report/check_input.h"
 #include "report/document.h"
 #include "report/emulation_plots.h"
 #include "report/emulation_tables.h"
@@ -218,6 +219,9 @@ class Page {
 
 }  // namespace
 
-std::string FormatEmulationHtml(const EmulationReportInput& input) { return Page(input).Format(); }
+Result<std::string> FormatEmulationHtml(const EmulationReportInput& input) {
+  if (auto good = report::CheckInput(input); !good) return tl::unexpected(good.error());
+  return Page(input).Format();
+}
 
 }  // namespace perseus

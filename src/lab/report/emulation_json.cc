@@ -7,6 +7,7 @@
 
 #include "common/json_text.h"
 #include "perseus/emulation_report.h"
+#include "report/check_input.h"
 #include "report/figures.h"
 #include "report/page.h"
 #include "report/power_shape.h"
@@ -233,7 +234,8 @@ Json PriceOfChangesToJson(const EmulationReportInput& input) {
 
 }  // namespace
 
-std::string FormatEmulationJson(const EmulationReportInput& input) {
+Result<std::string> FormatEmulationJson(const EmulationReportInput& input) {
+  if (auto good = report::CheckInput(input); !good) return tl::unexpected(good.error());
   const PipelineDag& dag = input.pipeline->dag;
   const Emulation& emulation = *input.emulation;
   const Emulation& baseline = *input.max_clocks;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "perseus/emulation_report.h"
+#include "report/check_input.h"
 #include "report/text.h"
 #include "report/trace_writer.h"
 
@@ -55,7 +56,8 @@ void WritePipeline(const EmulationReportInput& input, const EmulatedPipeline& ra
 
 }  // namespace
 
-std::string FormatEmulationTimelineTrace(const EmulationReportInput& input) {
+Result<std::string> FormatEmulationTimelineTrace(const EmulationReportInput& input) {
+  if (auto good = report::CheckInput(input); !good) return tl::unexpected(good.error());
   report::TraceWriter out;
   int pid = 0;
   for (const EmulatedPipeline& ran : input.emulation->timeline.pipelines) {

@@ -10,6 +10,7 @@
 
 #include "perseus/report.h"
 #include "report/assets.h"
+#include "report/check_input.h"
 #include "report/document.h"
 #include "report/frontier_plot.h"
 #include "report/page.h"
@@ -213,9 +214,9 @@ class PlanPage {
           ", kept for at least {}",
           report::TimeUnit(constraints.min_dwell_seconds).Text(constraints.min_dwell_seconds));
     }
-    if (constraints.max_knobs > 0) {
+    if (constraints.max_knobs) {
       text += fmt::format(", at most {}",
-                          Plural(constraints.max_knobs, fmt::format("distinct {}", knob_)));
+                          Plural(*constraints.max_knobs, fmt::format("distinct {}", knob_)));
     }
     if (constraints.time_margin_sigmas > 0) {
       text += fmt::format(", planned with times longer by {:.4g} standard deviations",
@@ -320,6 +321,9 @@ ReportRow MakeReportRow(std::string label, const Plan& plan) {
   return row;
 }
 
-std::string FormatHtmlReport(const ReportInput& input) { return PlanPage(input).Format(); }
+Result<std::string> FormatHtmlReport(const ReportInput& input) {
+  if (auto good = report::CheckInput(input, true); !good) return tl::unexpected(good.error());
+  return PlanPage(input).Format();
+}
 
 }  // namespace perseus

@@ -9,6 +9,7 @@
 
 #include "formats/conditions_json.h"
 #include "perseus/report.h"
+#include "report/check_input.h"
 #include "report/page.h"
 
 namespace perseus {
@@ -105,7 +106,8 @@ Json PlanFigures(const Plan& plan) { return RowFigures(MakeReportRow("", plan));
 
 using Json = nlohmann::ordered_json;
 
-std::string FormatPlanSummaryJson(const ReportInput& input) {
+Result<std::string> FormatPlanSummaryJson(const ReportInput& input) {
+  if (auto good = report::CheckInput(input, true); !good) return tl::unexpected(good.error());
   const Frontier& frontier = *input.frontier;
   Json json = report::InputToJson(input);
   json["at"] = input.at;
@@ -140,7 +142,8 @@ std::string FormatPlanSummaryJson(const ReportInput& input) {
   return report::Indented(json);
 }
 
-std::string FormatFrontierJson(const ReportInput& input) {
+Result<std::string> FormatFrontierJson(const ReportInput& input) {
+  if (auto good = report::CheckInput(input, false); !good) return tl::unexpected(good.error());
   const Frontier& frontier = *input.frontier;
   Json json = report::InputToJson(input);
   json["t_min_s"] = frontier.fastest_seconds;

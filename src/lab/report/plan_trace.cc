@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "perseus/report.h"
+#include "report/check_input.h"
 #include "report/text.h"
 #include "report/timeline.h"
 #include "report/trace_writer.h"
@@ -83,7 +84,8 @@ class ProcessWriter {
 
 }  // namespace
 
-std::string FormatTimelineTrace(const ReportInput& input) {
+Result<std::string> FormatTimelineTrace(const ReportInput& input) {
+  if (auto good = report::CheckInput(input, true); !good) return tl::unexpected(good.error());
   report::TraceWriter out;
   ProcessWriter(*input.pipeline, *input.baseline, input.knob_unit, 1, &out)
       .Write(input.pipeline->knobs_are_numbers ? "before: all-maximum clocks"

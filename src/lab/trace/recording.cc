@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "common/csv_records.h"
-#include "perseus/file.h"
+#include "common/file.h"
 #include "trace/gunzip.h"
 #include "trace/trace_rows.h"
 

@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "agent/safe_place.h"
+#include "common/file.h"
 #include "common/numbers.h"
-#include "perseus/file.h"
 
 namespace perseus::agent {
 namespace {

@@ -21,10 +21,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/file.h"
 #include "common/file_descriptor.h"
 #include "common/monotonic_clock.h"
 #include "common/nearest_name.h"
-#include "perseus/file.h"
 
 namespace perseus::device {
 namespace {

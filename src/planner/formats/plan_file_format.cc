@@ -136,7 +136,7 @@ void AddSettings(std::string* json, const PlanDocument& plan) {
       out,
       "  \"constraints\": {{\"granularity\": \"{}\", \"min_dwell_s\": {}, \"max_knobs\": {}}},\n",
       GranularityName(plan.constraints.granularity), plan.constraints.min_dwell_seconds,
-      plan.constraints.max_knobs);
+      plan.constraints.max_knobs.value_or(0));
   fmt::format_to(out, "  \"time_margin\": {{\"sigmas\": {}, \"fraction\": {}}},\n",
                  plan.constraints.time_margin_sigmas, plan.constraints.time_margin_fraction);
   fmt::format_to(out,

@@ -16,12 +16,12 @@
 #include <utility>
 #include <vector>
 
+#include "common/file.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
 #include "formats/conditions_json.h"
 #include "formats/knob_counts.h"
 #include "perseus/computation.h"
-#include "perseus/file.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 #include "perseus/work.h"
@@ -186,7 +186,8 @@ class HeadParser {
         plan_.constraints.granularity = granularity.value_or(Granularity::kComputation);
       }
       plan_.constraints.min_dwell_seconds = NumberOr(*constraints, "min_dwell_s", 0);
-      plan_.constraints.max_knobs = IntegerOr(*constraints, "max_knobs", 0, 0);
+      const int max_knobs = IntegerOr(*constraints, "max_knobs", 0, 0);
+      if (max_knobs > 0) plan_.constraints.max_knobs = max_knobs;
     }
     if (const auto margin = root.Find("time_margin")) {
       plan_.constraints.time_margin_sigmas = NumberOr(*margin, "sigmas", 0);

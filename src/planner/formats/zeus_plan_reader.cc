@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/located_error.h"
 #include "common/nearest_name.h"
 #include "perseus/plan_file.h"
 #include "pipeline/limits.h"
@@ -137,8 +138,8 @@ class Reader {
   void Fail(std::string_view expected) {
     if (error_) return;
     SkipSpace();
-    error_ = Error{ErrorCode::kInvalidInput, fmt::format("{}:{}:{}: expected {}, found {}", name_,
-                                                         line_, Column(), expected, Found())};
+    error_ =
+        ErrorAt(name_, line_, Column(), fmt::format("expected {}, found {}", expected, Found()));
   }
 
   // What is at the position: a word, what is between quotes, or one byte.

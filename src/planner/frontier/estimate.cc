@@ -88,7 +88,8 @@ double LongestChain(const TimeCostProblem& problem) {
 
 }  // namespace
 
-FrontierSize SizeOf(const TimeCostProblem& problem, double slope_quantum) {
+Result<FrontierSize> SizeOf(const TimeCostProblem& problem, double slope_quantum) {
+  if (auto good = frontier::CheckProblem(problem); !good) return tl::unexpected(good.error());
   std::vector<std::int64_t> users(problem.curves.size(), 0);
   for (const int curve : problem.curve_of) ++users[curve];
   FrontierSize size;

@@ -33,59 +33,6 @@ int ExponentAbove(double value) {
   return exponent;
 }
 
-Result<void> CheckProblem(const TimeCostProblem& problem) {
-  constexpr std::size_t kMostItems = std::size_t{1} << 28;
-  if (problem.curve_of.size() + problem.precedences.size() > kMostItems) {
-    return MakeError(ErrorCode::kOverflow,
-                     fmt::format("{} activities and {} precedences are more than {} together",
-                                 problem.curve_of.size(), problem.precedences.size(), kMostItems));
-  }
-  const int n = static_cast<int>(problem.curve_of.size());
-  if (n == 0) return InvalidInput("the problem has no activity");
-  for (std::size_t c = 0; c < problem.curves.size(); ++c) {
-    if (problem.curves[c].empty()) {
-      return InvalidInput(fmt::format("curve {} has no option", c));
-    }
-    for (const TimeCost& option : problem.curves[c]) {
-      if (!(option.time >= 0) || !std::isfinite(option.time) || !std::isfinite(option.cost)) {
-        return InvalidInput(fmt::format(
-            "curve {} has an option with time {} and cost {}; expected a finite time >= 0 and a "
-            "finite cost",
-            c, option.time, option.cost));
-      }
-    }
-  }
-  for (int i = 0; i < n; ++i) {
-    if (problem.curve_of[i] < 0 || problem.curve_of[i] >= static_cast<int>(problem.curves.size())) {
-      return InvalidInput(
-          fmt::format("activity {} has curve {}, which does not exist", i, problem.curve_of[i]));
-    }
-  }
-  for (const TimeCostPrecedence& p : problem.precedences) {
-    if (p.from < 0 || p.from >= n || p.to < 0 || p.to >= n) {
-      return InvalidInput(
-          fmt::format("precedence {} -> {} names an activity that does not exist", p.from, p.to));
-    }
-    if (!(p.delay >= 0) || !std::isfinite(p.delay)) {
-      return InvalidInput(
-          fmt::format("precedence {} -> {} has delay {}; expected >= 0", p.from, p.to, p.delay));
-    }
-  }
-  if (!problem.earliest_start.empty() && problem.earliest_start.size() != problem.curve_of.size()) {
-    return InvalidInput(fmt::format("earliest_start has {} entries for {} activities",
-                                    problem.earliest_start.size(), n));
-  }
-  for (double start : problem.earliest_start) {
-    if (!(start >= 0) || !std::isfinite(start)) {
-      return InvalidInput(fmt::format("an earliest start is {}; expected >= 0", start));
-    }
-  }
-  if (!(problem.end_delay >= 0) || !std::isfinite(problem.end_delay)) {
-    return InvalidInput(fmt::format("the end delay is {}; expected >= 0", problem.end_delay));
-  }
-  return {};
-}
-
 Result<std::vector<int>> TopologicalOrder(const TimeCostProblem& problem) {
   const int n = static_cast<int>(problem.curve_of.size());
   std::vector<int> waiting(n, 0);
@@ -173,6 +120,59 @@ Curve RoundCurve(const std::vector<TimeCost>& hull, const Scale& scale, double s
 }
 
 }  // namespace
+
+Result<void> CheckProblem(const TimeCostProblem& problem) {
+  constexpr std::size_t kMostItems = std::size_t{1} << 28;
+  if (problem.curve_of.size() + problem.precedences.size() > kMostItems) {
+    return MakeError(ErrorCode::kOverflow,
+                     fmt::format("{} activities and {} precedences are more than {} together",
+                                 problem.curve_of.size(), problem.precedences.size(), kMostItems));
+  }
+  const int n = static_cast<int>(problem.curve_of.size());
+  if (n == 0) return InvalidInput("the problem has no activity");
+  for (std::size_t c = 0; c < problem.curves.size(); ++c) {
+    if (problem.curves[c].empty()) {
+      return InvalidInput(fmt::format("curve {} has no option", c));
+    }
+    for (const TimeCost& option : problem.curves[c]) {
+      if (!(option.time >= 0) || !std::isfinite(option.time) || !std::isfinite(option.cost)) {
+        return InvalidInput(fmt::format(
+            "curve {} has an option with time {} and cost {}; expected a finite time >= 0 and a "
+            "finite cost",
+            c, option.time, option.cost));
+      }
+    }
+  }
+  for (int i = 0; i < n; ++i) {
+    if (problem.curve_of[i] < 0 || problem.curve_of[i] >= static_cast<int>(problem.curves.size())) {
+      return InvalidInput(
+          fmt::format("activity {} has curve {}, which does not exist", i, problem.curve_of[i]));
+    }
+  }
+  for (const TimeCostPrecedence& p : problem.precedences) {
+    if (p.from < 0 || p.from >= n || p.to < 0 || p.to >= n) {
+      return InvalidInput(
+          fmt::format("precedence {} -> {} names an activity that does not exist", p.from, p.to));
+    }
+    if (!(p.delay >= 0) || !std::isfinite(p.delay)) {
+      return InvalidInput(
+          fmt::format("precedence {} -> {} has delay {}; expected >= 0", p.from, p.to, p.delay));
+    }
+  }
+  if (!problem.earliest_start.empty() && problem.earliest_start.size() != problem.curve_of.size()) {
+    return InvalidInput(fmt::format("earliest_start has {} entries for {} activities",
+                                    problem.earliest_start.size(), n));
+  }
+  for (double start : problem.earliest_start) {
+    if (!(start >= 0) || !std::isfinite(start)) {
+      return InvalidInput(fmt::format("an earliest start is {}; expected >= 0", start));
+    }
+  }
+  if (!(problem.end_delay >= 0) || !std::isfinite(problem.end_delay)) {
+    return InvalidInput(fmt::format("the end delay is {}; expected >= 0", problem.end_delay));
+  }
+  return {};
+}
 
 std::int64_t Scale::TicksDown(double time) const {
   return static_cast<std::int64_t>(std::floor(std::ldexp(time, time_bits)));

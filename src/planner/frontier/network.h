@@ -90,6 +90,9 @@ struct Network {
   std::vector<std::int64_t> LongestToSink(bool slowest) const;
 };
 
+// What a problem must be: no empty curve, indices in range, finite numbers. Cycles are found later.
+Result<void> CheckProblem(const TimeCostProblem& problem);
+
 }  // namespace perseus::frontier
 
 #endif  // PERSEUS_FRONTIER_NETWORK_H_

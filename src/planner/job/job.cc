@@ -327,6 +327,7 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
 }  // namespace
 
 Result<Job> Job::Make(Profile profile, JobFile settings) {
+  if (auto good = profile.Validate(); !good) return tl::unexpected(good.error());
   if (auto good = CheckSettings(settings, profile); !good) return tl::unexpected(good.error());
   if (settings.schedule_file) {
     const Result<Schedule> schedule = ReadSchedule(*settings.schedule_file);
@@ -345,6 +346,7 @@ Result<Job> Job::Make(Profile profile, JobFile settings) {
 }
 
 Result<Job> Job::Make(Profile profile, const Schedule& schedule, JobFile settings) {
+  if (auto good = profile.Validate(); !good) return tl::unexpected(good.error());
   if (!settings.schedule_file) settings.schedule_file = schedule.name;
   if (auto good = CheckSettings(settings, profile); !good) return tl::unexpected(good.error());
   if (auto good = CheckShape(settings, schedule); !good) return tl::unexpected(good.error());
@@ -358,7 +360,7 @@ PlanConstraints ConstraintsOf(const JobFile& settings) {
   PlanConstraints constraints;
   constraints.granularity = settings.granularity.value_or(constraints.granularity);
   constraints.min_dwell_seconds = settings.min_dwell_seconds.value_or(0);
-  constraints.max_knobs = settings.max_clocks.value_or(0);
+  constraints.max_knobs = settings.max_clocks;
   const TimeMargin margin = settings.time_margin.value_or(TimeMargin{});
   constraints.time_margin_sigmas = margin.sigmas;
   constraints.time_margin_fraction = margin.fraction;
@@ -372,6 +374,14 @@ RobustPlanSpec RobustSpecOf(const JobFile& settings) {
   spec.effort = settings.effort.value_or(spec.effort);
   spec.pipelines = settings.data_parallel.value_or(spec.pipelines);
   return spec;
+}
+
+StreamOptions StreamOptionsOf(const JobFile& settings) {
+  StreamOptions options;
+  options.target = settings.at.value_or(PlanTarget{});
+  options.constraints = ConstraintsOf(settings);
+  options.effort = settings.effort;
+  return options;
 }
 
 PlanConstraints Job::Constraints() const { return ConstraintsOf(settings); }
@@ -390,30 +400,34 @@ Result<Planner> Job::MakePlanner(const ProgressFunction& progress) const {
   return Planner::Create(pipeline, options);
 }
 
-Result<Plan> Job::MakePlan(const Planner& planner) const {
-  const Result<double> seconds = planner.TargetSeconds(Target());
-  if (!seconds) return tl::unexpected(seconds.error());
-  return planner.PlanFor(*seconds, Constraints(), Effort());
-}
-
 Result<StreamPlanner> Job::MakeStream() const {
-  StreamOptions options;
-  options.target = Target();
-  options.constraints = Constraints();
-  options.effort = settings.effort.value_or(0);
-  return StreamPlanner::Create(profile, pipeline.dag, costs, options);
+  if (HasConditions(settings)) {
+    return InvalidInput(
+        "'conditions' are for the one plan of a job: plans of single iterations know none; leave "
+        "them out for a stream");
+  }
+  return StreamPlanner::Create(profile, pipeline.dag, costs, StreamOptionsOf(settings));
 }
 
-PlanDocument Job::Document(const Planner& planner, const Plan& plan) const {
-  return Document(planner, plan, Constraints());
-}
-
-PlanDocument Job::Document(const Planner& planner, const Plan& plan,
-                           const PlanConstraints& constraints) const {
+PlanContext Job::Context() const {
   PlanContext context;
   context.profile_source = profile.source;
   context.profile_sha256 = profile.sha256;
   context.data_parallel = DataParallel();
+  context.constraints = Constraints();
+  return context;
+}
+
+Result<PlanDocument> Job::Document(const Planner& planner, const perseus::Plan& plan) const {
+  return Document(planner, plan, Constraints());
+}
+
+Result<PlanDocument> Job::Document(const Planner& planner, const perseus::Plan& plan,
+                                   const PlanConstraints& constraints) const {
+  if (planner.baseline().pipeline != pipeline.Fingerprint()) {
+    return InvalidInput("the planner was made for another job; use one of this job's");
+  }
+  PlanContext context = Context();
   context.constraints = constraints;
   return MakePlanDocument(planner, plan, context);
 }

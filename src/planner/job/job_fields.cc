@@ -9,6 +9,7 @@
 #include <array>
 #include <utility>
 
+#include "common/located_error.h"
 #include "job/limits.h"
 #include "perseus/work.h"
 
@@ -108,8 +109,12 @@ bool IsSet(const Field& field, const JobFile& settings) {
 Error AboutField(const JobFile& settings, std::string_view key, Error error) {
   const auto place = settings.places.find(key);
   if (place != settings.places.end()) {
-    error.message = fmt::format("{}: {}", place->second, error.message);
+    const JobPlace& at = place->second;
+    Error located = ErrorAt(at.file, at.line, at.column, error.message);
+    located.code = error.code;
+    error = std::move(located);
   }
+  error.field = key;
   return error;
 }
 

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/file.h"
 #include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "common/tree.h"
@@ -23,7 +24,6 @@
 #include "job/job_fields.h"
 #include "job/share_text.h"
 #include "job/time_margin_text.h"
-#include "perseus/file.h"
 #include "perseus/schedule.h"
 
 namespace perseus {
@@ -97,8 +97,7 @@ class JobParser {
 
   void Read(const job::Field& field, const TreeCursor& found) {
     const Position position = found.node().position;
-    job_.places[std::string(field.key)] =
-        fmt::format("{}:{}:{}", name_, position.line, position.column);
+    job_.places[std::string(field.key)] = {name_, position.line, position.column};
     std::visit([&](auto member) { Read(field, found, &(job_.*member)); }, field.member);
   }
 

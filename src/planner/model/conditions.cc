@@ -14,7 +14,8 @@ constexpr std::array<std::string_view, 3> kCallAheadNames = {"none", "end", "pre
 }  // namespace
 
 std::string_view CallAheadName(CallAhead call_ahead) {
-  return kCallAheadNames[static_cast<std::size_t>(call_ahead)];
+  const auto index = static_cast<std::size_t>(call_ahead);
+  return index < kCallAheadNames.size() ? kCallAheadNames[index] : "?";
 }
 
 std::optional<CallAhead> ParseCallAhead(std::string_view name) {

@@ -8,6 +8,7 @@
 namespace perseus {
 
 double Frontier::EnergyAt(double seconds) const {
+  if (points.empty()) return 0;
   const auto right = std::lower_bound(
       points.begin(), points.end(), seconds,
       [](const FrontierPoint& point, double t) { return point.iteration_time_seconds < t; });

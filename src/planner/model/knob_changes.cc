@@ -1,6 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fmt/format.h>
+
 #include <cstddef>
 
 #include "perseus/plan.h"
@@ -9,7 +11,11 @@ namespace perseus {
 namespace {
 
 template <typename KnobOf>
-KnobChanges Count(const PipelineDag& dag, const KnobOf& knob_of) {
+Result<KnobChanges> Count(const PipelineDag& dag, std::size_t knobs, const KnobOf& knob_of) {
+  if (knobs != dag.computations.size()) {
+    return InvalidInput(
+        fmt::format("{} knobs are given for {} computations", knobs, dag.computations.size()));
+  }
   KnobChanges changes;
   for (const std::vector<int>& order : dag.rank_order) {
     for (std::size_t k = 1; k < order.size(); ++k) {
@@ -22,12 +28,13 @@ KnobChanges Count(const PipelineDag& dag, const KnobOf& knob_of) {
 
 }  // namespace
 
-KnobChanges CountKnobChanges(const PipelineDag& dag, std::span<const int> knobs) {
-  return Count(dag, [&](int i) { return knobs[i]; });
+Result<KnobChanges> CountKnobChanges(const PipelineDag& dag, std::span<const int> knobs) {
+  return Count(dag, knobs.size(), [&](int i) { return knobs[i]; });
 }
 
-KnobChanges CountKnobChanges(const PipelineDag& dag, const std::vector<CostOption>& options) {
-  return Count(dag, [&](int i) { return options[i].knob; });
+Result<KnobChanges> CountKnobChanges(const PipelineDag& dag,
+                                     const std::vector<CostOption>& options) {
+  return Count(dag, options.size(), [&](int i) { return options[i].knob; });
 }
 
 }  // namespace perseus

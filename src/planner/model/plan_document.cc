@@ -13,6 +13,7 @@
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/schedule.h"
+#include "perseus/version.h"
 
 namespace perseus {
 namespace {
@@ -72,13 +73,16 @@ std::vector<PlannedRank> MakeRanks(const CostedPipeline& pipeline, const Plan& p
 
 }  // namespace
 
-PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
-                              const Plan& baseline, const BoundOrigin& bound,
-                              const PlanContext& context) {
+Result<PlanDocument> MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
+                                      const Plan& baseline, const BoundOrigin& bound,
+                                      const PlanContext& context) {
+  if (auto good = pipeline.dag.Validate(); !good) return tl::unexpected(good.error());
+  if (auto good = CheckPlan(pipeline, plan); !good) return tl::unexpected(good.error());
+  if (auto good = CheckPlan(pipeline, baseline); !good) return tl::unexpected(good.error());
   const PipelineDag& dag = pipeline.dag;
   PlanDocument document;
   document.generator_name = "perseus";
-  document.generator_version = PERSEUS_VERSION;
+  document.generator_version = PERSEUS_VERSION_STRING;
   document.schedule = BaseName(dag.schedule_name);
   document.stages = dag.num_stages;
   document.virtual_stages = dag.num_stages / std::max(dag.num_ranks, 1);

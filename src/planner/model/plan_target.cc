@@ -47,7 +47,8 @@ std::string TargetHint(std::string_view text) {
 }  // namespace
 
 std::string_view GranularityName(Granularity granularity) {
-  return kGranularityNames[static_cast<std::size_t>(granularity)];
+  const auto index = static_cast<std::size_t>(granularity);
+  return index < kGranularityNames.size() ? kGranularityNames[index] : "?";
 }
 
 std::optional<Granularity> ParseGranularity(std::string_view name) {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "perseus/file.h"
+#include "common/file.h"
 #include "perseus/schedule.h"
 #include "pipeline/limits.h"
 

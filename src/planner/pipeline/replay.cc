@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <limits>
 
 #include "perseus/pipeline.h"
 
@@ -9,6 +10,10 @@ namespace perseus {
 
 Timing Replay(const PipelineDag& dag, std::span<const double> durations_seconds) {
   Timing timing;
+  if (durations_seconds.size() != dag.computations.size()) {
+    timing.iteration_time_seconds = std::numeric_limits<double>::quiet_NaN();
+    return timing;
+  }
   const auto run = [&](int i, double ready, double* start, double* end) {
     *start = ready;
     *end = ready + durations_seconds[i];
@@ -18,6 +23,10 @@ Timing Replay(const PipelineDag& dag, std::span<const double> durations_seconds)
 }
 
 std::vector<bool> CriticalComputations(const PipelineDag& dag, const Timing& timing) {
+  if (timing.start_seconds.size() != dag.computations.size() ||
+      timing.end_seconds.size() != dag.computations.size()) {
+    return std::vector<bool>(dag.computations.size());
+  }
   const double tolerance_seconds = 1e-9 * timing.iteration_time_seconds;
   double last_end = 0;
   for (const double end : timing.end_seconds) last_end = std::max(last_end, end);

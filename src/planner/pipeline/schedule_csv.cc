@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/csv_records.h"
+#include "common/located_error.h"
 #include "common/numbers.h"
 #include "perseus/schedule.h"
 #include "pipeline/action_text.h"
@@ -121,8 +122,7 @@ Result<Schedule> ParseSchedule(std::string_view text, const std::string& name) {
   auto ranks = ReadRanks(text);
   if (!ranks) {
     const TextPosition position = PositionOf(text, ranks.error().offset);
-    return InvalidInput(
-        fmt::format("{}:{}:{}: {}", name, position.line, position.column, ranks.error().message));
+    return InvalidAt(name, position.line, position.column, ranks.error().message);
   }
   if (ranks->empty()) {
     return InvalidInput(fmt::format(

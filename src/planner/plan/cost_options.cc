@@ -45,4 +45,18 @@ const CostOption* FindOption(const CostTable& table, int knob) {
   return option != table.all_options.end() && option->knob == knob ? &*option : nullptr;
 }
 
+double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
+                       double iteration_time_seconds) {
+  std::vector<double> busy(pipeline.dag.num_ranks, 0);
+  double energy = 0;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    energy += chosen[i].energy_joules;
+    busy[pipeline.dag.computations[i].rank] += chosen[i].time_seconds;
+  }
+  for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
+    energy += pipeline.rank_blocking_power_watts[rank] * (iteration_time_seconds - busy[rank]);
+  }
+  return energy;
+}
+
 }  // namespace perseus::plan

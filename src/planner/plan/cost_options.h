@@ -29,6 +29,12 @@ std::vector<CostOption> ParetoOptions(const CostTable& table, const Guard& guard
 // over iterations of one length the rest of the energy is the same.
 double EffectiveEnergyOf(const CostedPipeline& costs, const std::vector<CostOption>& options);
 
+// Energy of one pipeline over an iteration: computations + blocking power
+// while ranks wait (docs/explanation/planning.md). Summed in the order of dag.computations.
+// Precondition: one option for every computation.
+double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
+                       double iteration_time_seconds);
+
 // The option of table.all_options at a knob, or nullptr. Lives as long as the
 // table.
 const CostOption* FindOption(const CostTable& table, int knob);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -209,10 +210,29 @@ Result<void> CheckWork(const Work& work, const PipelineDag& dag) {
                     ComputationTypeName(action.type), action.stage, action.microbatch, factor,
                     kLeastWork, kMostWork));
   };
+  std::set<std::pair<int, ComputationType>> kinds;
   for (const Computation& computation : dag.computations) {
     if (auto good = check(computation.action); !good) return good;
+    kinds.emplace(computation.action.stage, computation.action.type);
     if (!computation.fused) continue;
     if (auto good = check(*computation.fused); !good) return good;
+    kinds.emplace(computation.fused->stage, computation.fused->type);
+  }
+  // What is given for backward holds where its halves have nothing of their own.
+  const auto is_run = [&kinds](int stage, ComputationType type) {
+    return kinds.contains({stage, type}) ||
+           (type == ComputationType::kBackward &&
+            kinds.contains({stage, ComputationType::kBackwardInput}));
+  };
+  for (const auto& [action, factor] : work.Given()) {
+    if (action.microbatch >= 0 && action.microbatch < dag.num_microbatches &&
+        is_run(action.stage, action.type)) {
+      continue;
+    }
+    return InvalidInput(fmt::format(
+        "the work of {} of stage {}, microbatch {} is given ({} times the profile's), but the "
+        "pipeline runs no such computation",
+        ComputationTypeName(action.type), action.stage, action.microbatch, factor));
   }
   return {};
 }
@@ -259,6 +279,8 @@ Result<void> CheckSpec(const Profile& profile, const PipelineDag& dag, const Cos
 }  // namespace
 
 Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, const CostSpec& spec) {
+  if (auto checked = profile.Validate(); !checked) return tl::unexpected(checked.error());
+  if (auto checked = dag.Validate(); !checked) return tl::unexpected(checked.error());
   if (auto checked = CheckSpec(profile, dag, spec); !checked) {
     return tl::unexpected(checked.error());
   }
@@ -348,20 +370,6 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
   pipeline.split_ratio = spec.split_ratio;
   pipeline.dag = std::move(dag);
   return pipeline;
-}
-
-double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
-                       double iteration_time_seconds) {
-  std::vector<double> busy(pipeline.dag.num_ranks, 0);
-  double energy = 0;
-  for (int i = 0; i < pipeline.dag.size(); ++i) {
-    energy += chosen[i].energy_joules;
-    busy[pipeline.dag.computations[i].rank] += chosen[i].time_seconds;
-  }
-  for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
-    energy += pipeline.rank_blocking_power_watts[rank] * (iteration_time_seconds - busy[rank]);
-  }
-  return energy;
 }
 
 }  // namespace perseus

@@ -194,14 +194,14 @@ class FewKnobsSearch {
     Best best;
     best.Offer(pipeline_, OneKnobForAll(pipeline_, guard_, seconds_));
     PlanConstraints unlimited = constraints;
-    unlimited.max_knobs = 0;
+    unlimited.max_knobs = std::nullopt;
     auto all = search_(pipeline_, unlimited);
     if (!all && all.error().code != ErrorCode::kInfeasible) return all;
     std::vector<std::vector<bool>> chains;
     if (all) {
       std::vector<bool>& used = chains.emplace_back(pipeline_.knobs.size(), false);
       for (const CostOption& option : *all) used[option.knob] = true;
-      if (std::count(used.begin(), used.end(), true) <= constraints.max_knobs) {
+      if (std::count(used.begin(), used.end(), true) <= *constraints.max_knobs) {
         return best.joules < JoulesOf(pipeline_, *all) ? best.options : *all;
       }
     }
@@ -225,7 +225,7 @@ class FewKnobsSearch {
       PricedKnobs priced(pipeline_, guard_, *optimum_, std::move(chain));
       do {
         if (!best.options.empty() && !goes_on_()) return best.options;
-        if (priced.CountKept() > constraints.max_knobs) continue;
+        if (priced.CountKept() > *constraints.max_knobs) continue;
         if (!tried.insert(priced.kept()).second) break;
         const CostedPipeline few = Restricted(pipeline_, priced.kept());
         const auto bound = BoundWith(few, priced.kept());
@@ -239,8 +239,8 @@ class FewKnobsSearch {
           error = found.error();
         }
       } while (priced.DropLeastMissed(seconds_));
-      if (priced.CountKept() > constraints.max_knobs) {
-        error = NotEnough(constraints.max_knobs, seconds_, priced.CountKept());
+      if (priced.CountKept() > *constraints.max_knobs) {
+        error = NotEnough(*constraints.max_knobs, seconds_, priced.CountKept());
       }
     }
     if (best.options.empty()) return tl::unexpected(*error);

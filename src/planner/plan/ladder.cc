@@ -12,7 +12,7 @@
 #include "perseus/plan.h"
 #include "perseus/planner.h"
 #include "perseus/result.h"
-#include "plan/cost_options.h"
+#include "plan/named_times.h"
 
 // Plans for many times of one planner.
 namespace perseus {
@@ -43,30 +43,13 @@ Result<std::vector<Plan>> Planner::Ladder(int count, const PlanConstraints& cons
         plans.pop_back();
       }
       last_two.push_back(*std::move(plan));
-      CarryForward(pipeline(), &last_two);
+      plan::CarryForward(pipeline(), &last_two);
       std::move(last_two.begin(), last_two.end(), std::back_inserter(plans));
     }
     const Plan* const made = plans.empty() ? nullptr : &plans.back();
     if (callback && !callback({.share = (step + 1.0) / count, .better = made})) break;
   }
   return plans;
-}
-
-void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans) {
-  double least = 0;
-  for (std::size_t k = 0; k < plans->size(); ++k) {
-    Plan& plan = (*plans)[k];
-    const double joules = plan::EffectiveEnergyOf(pipeline, plan.options);
-    if (k > 0 && least < joules) {
-      const double requested = plan.requested_time_seconds;
-      const bool proven_best = plan.shared_knobs && plan.shared_knobs->proven_best;
-      plan = (*plans)[k - 1];
-      plan.requested_time_seconds = requested;
-      if (plan.shared_knobs) plan.shared_knobs->proven_best = proven_best;
-    } else {
-      least = joules;
-    }
-  }
 }
 
 }  // namespace perseus

@@ -84,4 +84,21 @@ Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
   return std::move(plans.back());
 }
 
+void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans) {
+  double least = 0;
+  for (std::size_t k = 0; k < plans->size(); ++k) {
+    Plan& plan = (*plans)[k];
+    const double joules = EffectiveEnergyOf(pipeline, plan.options);
+    if (k > 0 && least < joules) {
+      const double requested = plan.requested_time_seconds;
+      const bool proven_best = plan.shared_knobs && plan.shared_knobs->proven_best;
+      plan = (*plans)[k - 1];
+      plan.requested_time_seconds = requested;
+      if (plan.shared_knobs) plan.shared_knobs->proven_best = proven_best;
+    } else {
+      least = joules;
+    }
+  }
+}
+
 }  // namespace perseus::plan

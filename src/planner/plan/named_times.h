@@ -31,6 +31,11 @@ bool SameTime(double a, double b);
 // slowdown. In this order, those beyond T* too.
 std::vector<NamedTime> NamedTimes(const Frontier& frontier, double baseline_seconds);
 
+// Puts the plan for less time in the place of each plan that is worse: that
+// uses more energy over iterations of the same length. `plans` are for this
+// pipeline and the same constraints, by ascending requested time.
+void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans);
+
 // Whether `perseus plan` leaves a time out: it is beyond T*, and has no other reason.
 bool IsBeyondTStar(const Frontier& frontier, const NamedTime& time);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -51,23 +52,40 @@ double CoarseQuantum(const CostedPipeline& pipeline) {
   return kCoarseShare * energy / seconds;
 }
 
+Result<void> CheckEnergies(const CostedPipeline& pipeline) {
+  for (const CostTable& table : pipeline.tables) {
+    for (const CostOption& option : table.all_options) {
+      if (option.energy_joules >= 0) continue;
+      return InvalidInput(fmt::format("{} of stage {} uses {} J at knob {}; expected a number >= 0",
+                                      ComputationTypeName(table.type), table.stage,
+                                      option.energy_joules, pipeline.knobs[option.knob].label));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 struct Planner::Impl {
   CostedPipeline pipeline;
+  std::uint64_t fingerprint = 0;
   plan::WalkCache walks;
   double slope_quantum = 0;
   Frontier frontier;
   Frontier bound;  // The frontier of the options themselves, also where a fit is shown.
   Plan baseline;
 
+  // A plan of options that are the pipeline's.
+  Plan Realised(std::vector<CostOption> options) const;
   // Fills in every figure of a plan from its options.
   void Evaluate(Plan* plan) const {
     std::vector<double> durations;
     durations.reserve(plan->options.size());
     for (const CostOption& option : plan->options) durations.push_back(option.time_seconds);
+    plan->pipeline = fingerprint;
     plan->iteration_time_seconds = Replay(pipeline.dag, durations).iteration_time_seconds;
-    plan->energy_joules = IterationEnergy(pipeline, plan->options, plan->iteration_time_seconds);
+    plan->energy_joules =
+        plan::IterationEnergy(pipeline, plan->options, plan->iteration_time_seconds);
     const auto bound_at = [this](double seconds) {
       return bound.EnergyAt(seconds) * (1 - bound.certified_error);
     };
@@ -83,7 +101,7 @@ struct Planner::Impl {
     plan->gap_percent = plan::GapPercent(pipeline, *plan, plan->lower_bound_joules);
     plan->average_power_watts =
         plan->iteration_time_seconds > 0 ? plan->energy_joules / plan->iteration_time_seconds : 0;
-    plan->knob_changes = CountKnobChanges(pipeline.dag, plan->options).within;
+    plan->knob_changes = CountKnobChanges(pipeline.dag, plan->options).value().within;
     std::set<int> knobs;
     for (const CostOption& option : plan->options) knobs.insert(option.knob);
     plan->distinct_knobs = static_cast<int>(knobs.size());
@@ -96,7 +114,7 @@ struct Planner::Impl {
 
   // Whether all-maximum clocks are a plan under the constraints.
   bool BaselineFits(const PlanConstraints& constraints) const {
-    if (constraints.max_knobs > 0 && baseline.distinct_knobs > constraints.max_knobs) return false;
+    if (constraints.max_knobs && baseline.distinct_knobs > *constraints.max_knobs) return false;
     const auto groups = plan::GroupComputations(pipeline, constraints);
     return std::all_of(groups.begin(), groups.end(), [this](const std::vector<int>& members) {
       return std::all_of(members.begin(), members.end(), [&](int i) {
@@ -113,8 +131,8 @@ const Frontier& Planner::frontier() const { return impl_->frontier; }
 const Frontier& Planner::lower_bound() const { return impl_->bound; }
 const Plan& Planner::baseline() const { return impl_->baseline; }
 
-PlanDocument MakePlanDocument(const Planner& planner, const Plan& plan,
-                              const PlanContext& context) {
+Result<PlanDocument> MakePlanDocument(const Planner& planner, const Plan& plan,
+                                      const PlanContext& context) {
   const Frontier& frontier = planner.frontier();
   const BoundOrigin bound = {.slope_quantum_watts = frontier.slope_quantum_watts,
                              .exponential_fit = frontier.fitted,
@@ -122,10 +140,17 @@ PlanDocument MakePlanDocument(const Planner& planner, const Plan& plan,
   return MakePlanDocument(planner.pipeline(), plan, planner.baseline(), bound, context);
 }
 
-Plan Planner::Evaluate(std::vector<CostOption> options) const {
+Result<Plan> Planner::Evaluate(std::vector<CostOption> options) const {
+  if (auto good = CheckOptions(impl_->pipeline, options); !good) {
+    return tl::unexpected(good.error());
+  }
+  return impl_->Realised(std::move(options));
+}
+
+Plan Planner::Impl::Realised(std::vector<CostOption> options) const {
   Plan plan;
   plan.options = std::move(options);
-  impl_->Evaluate(&plan);
+  Evaluate(&plan);
   plan.requested_time_seconds = plan.iteration_time_seconds;
   return plan;
 }
@@ -138,10 +163,16 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
   impl->pipeline = std::move(pipeline);
   const CostedPipeline& costs = impl->pipeline;
 
+  if (auto good = costs.Validate(); !good) return tl::unexpected(good.error());
+  if (options.costs_are_energies) {
+    if (auto good = CheckEnergies(costs); !good) return tl::unexpected(good.error());
+  }
+  impl->fingerprint = costs.Fingerprint();
   auto problem = plan::MakeTimeCostProblem(costs, Guard{});
   if (!problem) return tl::unexpected(problem.error());
+  if (auto size = SizeOf(*problem, 0); !size) return tl::unexpected(size.error());
   const plan::EstimateOf estimate_of = [&problem](double quantum) {
-    return EstimateFrontier(SizeOf(*problem, quantum));
+    return EstimateFrontier(SizeOf(*problem, quantum).value_or(FrontierSize{}));
   };
   impl->slope_quantum = options.slope_quantum_watts;
   if (impl->slope_quantum < 0) {
@@ -214,6 +245,9 @@ Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
       seconds = target.value;
       break;
   }
+  if (!std::isfinite(seconds)) {
+    return InvalidInput(fmt::format("the time asked for is {} s; expected a number", seconds));
+  }
   // A time as it is written in decimals may miss the fastest one by its last bits.
   if (seconds < frontier.fastest_seconds && SameButRounding(seconds, frontier.fastest_seconds)) {
     seconds = frontier.fastest_seconds;
@@ -237,11 +271,19 @@ Result<void> CheckConstraints(const PlanConstraints& constraints, double effort)
     if (value >= 0 && std::isfinite(value)) return {};
     return InvalidInput(fmt::format("{} is {}; expected a number >= 0", what, value));
   };
+  if (!ParseGranularity(GranularityName(constraints.granularity))) {
+    return InvalidInput(
+        "the granularity is none; expected computation, phase, stage-type or stage");
+  }
   if (!(effort > 0) || !std::isfinite(effort)) {
     return InvalidInput(fmt::format("the effort is {}; expected a number > 0", effort));
   }
   if (auto r = check("the minimum dwell", constraints.min_dwell_seconds); !r) return r;
-  if (auto r = check("the number of distinct knobs", constraints.max_knobs); !r) return r;
+  if (constraints.max_knobs && *constraints.max_knobs < 1) {
+    return InvalidInput(fmt::format(
+        "the number of distinct knobs is {}; expected at least 1, or none for any number",
+        *constraints.max_knobs));
+  }
   if (auto r = check("the time margin", constraints.time_margin_sigmas); !r) return r;
   return check("the time margin", constraints.time_margin_fraction);
 }
@@ -254,7 +296,7 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
   if (auto checked = CheckConstraints(constraints, effort); !checked) {
     return tl::unexpected(checked.error());
   }
-  if (!(seconds >= impl.frontier.fastest_seconds)) {
+  if (!(seconds >= impl.frontier.fastest_seconds) || std::isinf(seconds)) {
     return tl::unexpected(TargetSeconds({PlanTarget::Kind::kSeconds, seconds}).error());
   }
   const auto has_spread = [](const CostTable& table) {
@@ -268,7 +310,7 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
         "column (or only zeros); give the margin as a share, such as 1%");
   }
   const auto plan_of = [&](std::vector<CostOption> options) {
-    Plan plan = Evaluate(std::move(options));
+    Plan plan = impl.Realised(std::move(options));
     plan.requested_time_seconds = seconds;
     return plan;
   };
@@ -307,17 +349,16 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
         goes_on && (!callback || callback({.share = done / (done + kUsual), .better = nullptr}));
     return goes_on;
   };
-  const bool tells = constraints.max_knobs == 0 && !plan::SharesKnobs(impl.pipeline, constraints);
+  const bool tells = !constraints.max_knobs && !plan::SharesKnobs(impl.pipeline, constraints);
   Result<std::vector<CostOption>> options =
-      constraints.max_knobs == 0
-          ? search(impl.pipeline, constraints, report)
-          : plan::SearchFewKnobs(
-                impl.pipeline, seconds, constraints, impl.slope_quantum,
-                [&](const CostedPipeline& costs, const PlanConstraints& with) {
-                  ++searches;
-                  return search(costs, with, report_one);
-                },
-                [&goes_on] { return goes_on; });
+      !constraints.max_knobs ? search(impl.pipeline, constraints, report)
+                             : plan::SearchFewKnobs(
+                                   impl.pipeline, seconds, constraints, impl.slope_quantum,
+                                   [&](const CostedPipeline& costs, const PlanConstraints& with) {
+                                     ++searches;
+                                     return search(costs, with, report_one);
+                                   },
+                                   [&goes_on] { return goes_on; });
   if (!options) {
     // Where the search finds nothing there may still be what everybody has.
     const bool fits = options.error().code == ErrorCode::kInfeasible &&
@@ -328,7 +369,7 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
   }
   Plan plan = plan_of(*std::move(options));
   // With few knobs it is of searches among some of them only.
-  if (grouped && constraints.max_knobs == 0) {
+  if (grouped && !constraints.max_knobs) {
     plan.shared_knobs = plan::SharedKnobBoundOf(
         impl.pipeline, plan, grouped->lower_bound_effective_joules, grouped->proven);
   }
@@ -339,6 +380,8 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
 Result<void> Planner::AddDiscreteBound(Plan* plan, double effort) const {
   const Impl& impl = *impl_;
   if (auto checked = CheckConstraints({}, effort); !checked) return checked;
+  if (plan == nullptr) return InvalidInput("there is no plan to bound");
+  if (auto checked = CheckPlan(impl.pipeline, *plan); !checked) return checked;
   const auto walked = impl.walks.For(impl.pipeline, Guard{}, impl.slope_quantum);
   if (!walked) return tl::unexpected(walked.error());
   const auto bound =

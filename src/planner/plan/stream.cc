@@ -33,7 +33,7 @@ struct StreamPlanner::Impl {
 
 StreamPlanner::StreamPlanner(std::shared_ptr<const Impl> impl, const StreamOptions& options)
     : impl_(std::move(impl)), options_(options) {
-  if (options_.effort == 0) {
+  if (!options_.effort) {
     options_.effort = kEffort * std::clamp(impl_->dag.size() / kComputations, 1.0, 1 / kEffort);
   }
 }
@@ -71,8 +71,8 @@ Result<StreamPlan> StreamPlanner::PlanFor(const Work& work, double seconds,
   if (!planner) return tl::unexpected(planner.error());
   const Result<double> target = planner->TargetSeconds(options_.target);
   if (!target) return tl::unexpected(target.error());
-  Result<Plan> plan =
-      planner->PlanFor(std::max(seconds, *target), options_.constraints, options_.effort, callback);
+  Result<Plan> plan = planner->PlanFor(std::max(seconds, *target), options_.constraints,
+                                       *options_.effort, callback);
   if (!plan) return tl::unexpected(plan.error());
   return StreamPlan{.plan = *std::move(plan), .planner = *std::move(planner)};
 }

@@ -11,10 +11,12 @@
 #include <tuple>
 #include <utility>
 
+#include "common/file.h"
+#include "common/located_error.h"
 #include "common/numbers.h"
-#include "perseus/file.h"
 #include "profile/assemble.h"
 #include "profile/rows.h"
+#include "profile/sha256.h"
 
 namespace perseus {
 namespace {
@@ -92,8 +94,7 @@ Result<Profile> ParseProfile(std::string_view text, const std::string& name,
   auto profile = Parse(text, options);
   if (!profile) {
     const TextPosition position = PositionOf(text, profile.error().offset);
-    return InvalidInput(
-        fmt::format("{}:{}:{}: {}", name, position.line, position.column, profile.error().message));
+    return InvalidAt(name, position.line, position.column, profile.error().message);
   }
   profile->source = name;
   if (options.strict && !profile->notes.empty()) {

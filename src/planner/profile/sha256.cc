@@ -1,6 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "profile/sha256.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +12,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "perseus/profile.h"
 
 // SHA-256 as FIPS 180-4 writes it; names are the standard's. Ours, as no
 // distribution packages a header-only one, and a digest that only names a file

@@ -7,9 +7,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "common/located_error.h"
 
 namespace perseus {
 namespace {
@@ -20,9 +24,9 @@ bool IsHalf(ComputationType type) {
   return type == ComputationType::kBackwardInput || type == ComputationType::kBackwardWeight;
 }
 
-tl::unexpected<Error> WrongRow(const WorkTable& table, const WorkRow& row, std::string message) {
-  return InvalidInput(
-      fmt::format("{}:{}:{}: {}", table.source, row.line, row.column, std::move(message)));
+tl::unexpected<Error> WrongRow(const WorkTable& table, const WorkRow& row,
+                               std::string_view message) {
+  return InvalidAt(table.source, row.line, row.column, message);
 }
 
 // Whether a row of this stage and type says something of what is run.
@@ -36,7 +40,7 @@ bool IsRun(const std::vector<Kind>& kinds, int stage, ComputationType type) {
 Result<void> CheckRows(const WorkTable& table, int num_microbatches,
                        const std::vector<Kind>& kinds) {
   for (const WorkRow& row : table.rows) {
-    if (row.microbatch >= num_microbatches) {
+    if (row.microbatch < 0 || row.microbatch >= num_microbatches) {
       return WrongRow(table, row,
                       fmt::format("microbatch {} is not there: the pipeline has {}, counted from 0",
                                   row.microbatch, num_microbatches));
@@ -164,11 +168,28 @@ Result<Work> OfTokens(const WorkTable& table, const TokenRule& rule, const Profi
 
 }  // namespace
 
+namespace {
+
+// What any pipeline can have, and more: no index leads to more memory than this.
+constexpr std::size_t kMostCells = std::size_t{1} << 27;
+
+}  // namespace
+
 void Work::Set(const Action& action, double factor) {
   const auto place = [](const Action& a, int stages) {
     return (static_cast<std::size_t>(a.microbatch) * stages + a.stage) * kNumComputationTypes +
            static_cast<std::size_t>(a.type);
   };
+  const bool is_placed = action.stage >= 0 && action.microbatch >= 0 &&
+                         static_cast<int>(action.type) < kNumComputationTypes;
+  // Twice as many stages as are asked for may be made room for.
+  constexpr std::size_t kMostRows = kMostCells / (2 * kNumComputationTypes);
+  if (!is_placed || static_cast<std::size_t>(std::max(action.stage + 1.0, 1.0 * stages_)) >
+                        kMostRows / (static_cast<std::size_t>(num_microbatches()) + 1 +
+                                     static_cast<std::size_t>(std::max(action.microbatch, 0)))) {
+    if (misplaced_.empty()) misplaced_.emplace_back(action, factor);
+    return;
+  }
   if (action.stage >= stages_) {
     // Doubling, so that stages may come one by one.
     const int stages = std::max(action.stage + 1, 2 * stages_);
@@ -185,15 +206,31 @@ void Work::Set(const Action& action, double factor) {
   const std::size_t row = static_cast<std::size_t>(stages_) * kNumComputationTypes;
   const std::size_t needed = (static_cast<std::size_t>(action.microbatch) + 1) * row;
   if (needed > of_action_.size()) of_action_.resize(needed, 0.0);
-  of_action_[place(action, stages_)] = factor;
+  // 0 stands for "not given"; given, it is as wrong as any other number that is none.
+  of_action_[place(action, stages_)] =
+      factor == 0 ? std::numeric_limits<double>::quiet_NaN() : factor;
+}
+
+std::vector<std::pair<Action, double>> Work::Given() const {
+  std::vector<std::pair<Action, double>> given = misplaced_;
+  const std::size_t row = static_cast<std::size_t>(stages_) * kNumComputationTypes;
+  for (std::size_t k = 0; k < of_action_.size(); ++k) {
+    if (of_action_[k] == 0) continue;
+    const auto type = static_cast<ComputationType>(k % kNumComputationTypes);
+    given.push_back(
+        {{type, static_cast<int>(k % row / kNumComputationTypes), static_cast<int>(k / row)},
+         of_action_[k]});
+  }
+  return given;
 }
 
 double Work::FactorOf(const Action& action) const {
+  if (action.stage < 0 || action.microbatch < 0) return 1.0;
   if (action.stage < stages_) {
     const std::size_t k = (static_cast<std::size_t>(action.microbatch) * stages_ + action.stage) *
                               kNumComputationTypes +
                           static_cast<std::size_t>(action.type);
-    if (k < of_action_.size() && of_action_[k] > 0) return of_action_[k];
+    if (k < of_action_.size() && of_action_[k] != 0) return of_action_[k];
   }
   const auto microbatch = static_cast<std::size_t>(action.microbatch);
   return microbatch < of_microbatch_.size() ? of_microbatch_[microbatch] : 1.0;
@@ -215,6 +252,7 @@ const WorkFitRow* WorkFit::Find(int stage, ComputationType type) const {
 Result<Work> MakeWork(const WorkTable& table, const TokenRule& tokens, const Profile& profile,
                       int num_microbatches,
                       const std::vector<std::pair<int, ComputationType>>& kinds) {
+  if (auto good = profile.Validate(); !good) return tl::unexpected(good.error());
   if (auto good = CheckRows(table, num_microbatches, kinds); !good) {
     return tl::unexpected(good.error());
   }

@@ -17,9 +17,10 @@
 
 #include "common/cells.h"
 #include "common/csv_records.h"
+#include "common/file.h"
+#include "common/located_error.h"
 #include "common/nearest_name.h"
 #include "common/numbers.h"
-#include "perseus/file.h"
 #include "perseus/work.h"
 
 namespace perseus {
@@ -258,8 +259,7 @@ Result<T> Named(Parsed<T> parsed, std::string_view text, const std::string& name
     return *std::move(parsed);
   }
   const TextPosition position = PositionOf(text, parsed.error().offset);
-  return InvalidInput(
-      fmt::format("{}:{}:{}: {}", name, position.line, position.column, parsed.error().message));
+  return InvalidAt(name, position.line, position.column, parsed.error().message);
 }
 
 }  // namespace

@@ -53,6 +53,9 @@ Result<void> CheckConditions(const Conditions& conditions, int pipelines) {
       return checked;
     }
   }
+  if (!ParseCallAhead(CallAheadName(switching.call_ahead))) {
+    return InvalidInput("'call_ahead' is none; expected none, end or predicted");
+  }
   if (switching.latency_spread_seconds > switching.latency_seconds) {
     return InvalidInput(fmt::format(
         "'switch_latency_spread' is {} s, more than the 'switch_latency' of {} s; expected "

@@ -170,7 +170,7 @@ void ConstrainedSearch::AllKnobs(const Progress& progress) {
 void ConstrainedSearch::FewKnobs(const Progress& progress) {
   constexpr int kRounds = 150;
   constexpr int kLanes = 32;
-  const auto most = static_cast<std::ptrdiff_t>(spec_.constraints.max_knobs);
+  const auto most = static_cast<std::ptrdiff_t>(*spec_.constraints.max_knobs);
   const std::vector<bool> needed = UsedBy(pipeline_, planner_.baseline().options);
   const auto with_needed = [&](const std::vector<CostOption>& options) {
     std::vector<bool> used = UsedBy(pipeline_, options);
@@ -190,7 +190,7 @@ void ConstrainedSearch::FewKnobs(const Progress& progress) {
       DrawSamples(pipeline_, spec_.conditions.noise, spec_.pipelines, kLanes, kConstrainedSeed);
   const double accepted = planner_.baseline().iteration_time_seconds * (1 + slower_percent_ / 100);
   const DualBound prices = BoundByPrices(pipeline_, samples, accepted, 0, kRounds);
-  sets.insert(CheapestFew(pipeline_, prices.price, needed, spec_.constraints.max_knobs));
+  sets.insert(CheapestFew(pipeline_, prices.price, needed, *spec_.constraints.max_knobs));
   if (!asks_()) return;
   struct Few {
     Planner planner;
@@ -243,12 +243,12 @@ void ConstrainedSearch::TryOnPaper(double effort, bool all) {
   for (const Granularity coarser :
        {Granularity::kPhase, Granularity::kStageType, Granularity::kStage}) {
     if (coarser <= asked.granularity) continue;
-    if (coarser != Granularity::kStage && (!all || asked.max_knobs > 0)) continue;
+    if (coarser != Granularity::kStage && (!all || asked.max_knobs.has_value())) continue;
     PlanConstraints constraints = asked;
     constraints.granularity = coarser;
     HalveTheTime(constraints);
   }
-  if (all && asked.max_knobs > 0) TryStepByStep(asked);
+  if (all && asked.max_knobs.has_value()) TryStepByStep(asked);
 }
 
 // What is too dear for the least effort. Returns whether that was better than all before.
@@ -277,7 +277,7 @@ void ConstrainedSearch::Run(const Progress& progress) {
   const bool each_its_own =
       asked.granularity == Granularity::kComputation && asked.min_dwell_seconds == 0;
   if (!each_its_own) return Anneal(told);
-  if (asked.max_knobs > 0) return FewKnobs(told);
+  if (asked.max_knobs.has_value()) return FewKnobs(told);
   if (spec_.effort >= kSecondRoundEffort * (1 - 1e-9)) TryMoreOnPaper();
   if (goes_on_) AllKnobs(told);
 }

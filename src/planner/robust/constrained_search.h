@@ -84,7 +84,7 @@ class ConstrainedSearch {
   void FewKnobs(const Progress& progress);
   Verdict JudgeOnPaper(const std::vector<CostOption>& options);
   bool WalksOnce() const {
-    return spec_.constraints.max_knobs > 0 || !spec_.conditions.max_changes;
+    return spec_.constraints.max_knobs.has_value() || !spec_.conditions.max_changes;
   }
   std::vector<Rung> Rungs() const;
   void Begin(Rung* rung, const Rung* below) const;

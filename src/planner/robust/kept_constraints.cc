@@ -52,10 +52,10 @@ bool KeptConstraints::Keep(std::span<const int> knobs) const {
       if (!KeepsDwell(knobs, order)) return false;
     }
   }
-  if (constraints_.max_knobs > 0) {
+  if (constraints_.max_knobs) {
     std::vector<bool> used(pipeline_.knobs.size(), false);
     for (const int knob : knobs) used[knob] = true;
-    if (std::count(used.begin(), used.end(), true) > constraints_.max_knobs) return false;
+    if (std::count(used.begin(), used.end(), true) > *constraints_.max_knobs) return false;
   }
   return true;
 }

@@ -79,16 +79,18 @@ double SlowerWithMargin(const Trials& trials, const std::vector<CostOption>& opt
 }  // namespace robust
 
 Result<ReplayedFigures> ReplayUnder(const Planner& planner, const Plan& plan,
-                                    const Conditions& conditions, int pipelines,
-                                    std::int64_t iterations, std::uint64_t seed) {
-  if (auto checked = robust::CheckConditions(conditions, pipelines); !checked) {
+                                    const ReplaySpec& spec) {
+  if (auto checked = robust::CheckConditions(spec.conditions, spec.pipelines); !checked) {
     return tl::unexpected(checked.error());
   }
-  if (iterations < 1) {
-    return InvalidInput(fmt::format("{} iterations; expected at least 1", iterations));
+  if (spec.iterations < 1) {
+    return InvalidInput(fmt::format("{} iterations; expected at least 1", spec.iterations));
   }
-  const robust::Trials trials(planner.pipeline(), planner.baseline().options, conditions, pipelines,
-                              1, iterations, seed);
+  if (auto checked = CheckPlan(planner.pipeline(), plan); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  const robust::Trials trials(planner.pipeline(), planner.baseline().options, spec.conditions,
+                              spec.pipelines, 1, spec.iterations, spec.seed);
   return trials.Of(plan.options);
 }
 
@@ -127,7 +129,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
     search.Judge(max_clocks);
   }
   const auto plan_of = [&](const std::vector<CostOption>& options) {
-    Plan plan = planner.Evaluate(options);
+    Plan plan = *planner.Evaluate(options);
     plan.requested_time_seconds = seconds;
     return plan;
   };

@@ -28,7 +28,7 @@ std::vector<int> CheapestKnobsWithin(const CostedPipeline& pipeline, std::span<c
 
 // Counts changes as Conditions::max_changes does.
 inline int CountChanges(const PipelineDag& dag, std::span<const int> knobs) {
-  return CountKnobChanges(dag, knobs).all();
+  return CountKnobChanges(dag, knobs)->all();
 }
 
 }  // namespace perseus::robust

@@ -1,6 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -16,8 +18,10 @@
 #include <utility>
 
 #include "client/client_handle.h"
+#include "client/clock_caller.h"
 #include "client/settings.h"
 #include "client/step_plan.h"
+#include "common/c_boundary.h"
 #include "common/tree.h"
 #include "perseus/client.h"
 #include "perseus/computation.h"
@@ -26,7 +30,8 @@
 // of the caller is copied before it returns.
 namespace {
 
-using perseus::ErrorCode;
+namespace c_boundary = perseus::c_boundary;
+namespace measure = perseus::measure;
 using perseus::InvalidInput;
 using perseus::Result;
 using perseus::client::ClientSettings;
@@ -42,7 +47,6 @@ static_assert(static_cast<int>(perseus::client::Level::kOff) == PERSEUS_LEVEL_OF
 
 constexpr std::uint32_t kKnownFlags =
     PERSEUS_SHADOW | PERSEUS_PROFILE | PERSEUS_STRICT | PERSEUS_NO_AHEAD;
-constexpr double kDefaultOpenSeconds = 30;
 constexpr double kMostSeconds = 86'400;
 
 std::string Text(const char* text) { return text == nullptr ? std::string() : text; }
@@ -62,12 +66,31 @@ std::string HostName() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-// 0 stands for the default.
-Result<double> NumberOption(const char* name, double value, double otherwise, double most) {
-  if (!(value >= 0) || value > most) {
-    return InvalidInput(std::string(name) + " must be 0 (the default) to " + std::to_string(most));
-  }
-  return value == 0 ? otherwise : value;
+Result<double> NumberOption(const char* name, double value, double most) {
+  if (value >= 0 && value <= most) return value;
+  return InvalidInput(fmt::format("{} is {}; expected a number from 0 to {}", name, value, most));
+}
+
+Result<int> CountOption(const char* name, std::int32_t value, std::int32_t least) {
+  if (value >= least) return value;
+  return InvalidInput(fmt::format(
+      "{} is {}; expected at least {} (perseus_client_options_init() sets the defaults)", name,
+      value, least));
+}
+
+perseus_client_options Defaults() {
+  perseus_client_options options;
+  PERSEUS_INIT(&options);
+  options.profile_iterations = 5;
+  options.min_interval_seconds = 0.010;
+  options.max_early_loss = 0.05;
+  options.max_overhead = 0.01;
+  options.report_interval_seconds = 5;
+  options.open_timeout_seconds = 30;
+  options.close_timeout_seconds = 2;
+  options.profile_stride = 1;
+  options.profile_settling = 1;
+  return options;
 }
 
 Result<void> CheckJob(const ClientSettings& settings) {
@@ -103,32 +126,42 @@ Result<ClientSettings> ReadOptions(const perseus_client_options& options) {
   settings.shadow = (options.flags & PERSEUS_SHADOW) != 0;
   settings.profile = (options.flags & PERSEUS_PROFILE) != 0;
   settings.follower.ahead = (options.flags & PERSEUS_NO_AHEAD) == 0;
-  settings.sweep.iterations = options.profile_iterations > 0 ? options.profile_iterations : 5;
-  settings.sweep.settling = options.profile_settling > 0 ? options.profile_settling : 1;
-  settings.sweep.order.stride = options.profile_stride > 0 ? options.profile_stride : 1;
-  settings.sweep.order.least_mhz = options.min_profile_mhz;
   settings.sweep.order.coarse = options.profile_coarse != 0;
   settings.sweep.order.shuffle = options.profile_seed != 0;
   settings.sweep.order.seed = static_cast<std::uint64_t>(options.profile_seed);
-
-  const auto interval =
-      NumberOption("min_interval_seconds", options.min_interval_seconds, 0.010, kMostSeconds);
-  if (!interval) return tl::unexpected(interval.error());
-  settings.follower.min_interval_ns = std::llround(*interval * 1e9);
-  const auto loss = NumberOption("max_early_loss", options.max_early_loss, 0.05, 1);
-  if (!loss) return tl::unexpected(loss.error());
-  settings.follower.max_early_loss = *loss;
-  const auto overhead = NumberOption("max_overhead", options.max_overhead, 0.01, 1);
-  if (!overhead) return tl::unexpected(overhead.error());
-  settings.follower.max_overhead = *overhead;
-  const auto report =
-      NumberOption("report_interval_seconds", options.report_interval_seconds, 5, kMostSeconds);
-  if (!report) return tl::unexpected(report.error());
-  settings.report_interval_seconds = *report;
-  const auto close =
-      NumberOption("close_timeout_seconds", options.close_timeout_seconds, 2, kMostSeconds);
-  if (!close) return tl::unexpected(close.error());
-  settings.close_timeout_seconds = *close;
+  const auto count = [&](const char* name, std::int32_t value, int least, int* to) -> Result<void> {
+    const auto good = CountOption(name, value, least);
+    if (!good) return tl::unexpected(good.error());
+    *to = *good;
+    return {};
+  };
+  const auto number = [&](const char* name, double value, double most, double* to) -> Result<void> {
+    const auto good = NumberOption(name, value, most);
+    if (!good) return tl::unexpected(good.error());
+    *to = *good;
+    return {};
+  };
+  measure::SweepSettings& sweep = settings.sweep;
+  double interval = 0;
+  for (const Result<void>& good :
+       {count("profile_iterations", options.profile_iterations, 1, &sweep.iterations),
+        count("profile_settling", options.profile_settling, 1, &sweep.settling),
+        count("profile_stride", options.profile_stride, 1, &sweep.order.stride),
+        count("min_profile_mhz", options.min_profile_mhz, 0, &sweep.order.least_mhz),
+        count("gpu_index", options.gpu_index, 0, &settings.gpu_index),
+        number("min_interval_seconds", options.min_interval_seconds, kMostSeconds, &interval),
+        number("max_early_loss", options.max_early_loss, 1, &settings.follower.max_early_loss),
+        number("max_overhead", options.max_overhead, 1, &settings.follower.max_overhead),
+        number("report_interval_seconds", options.report_interval_seconds, kMostSeconds,
+               &settings.report_interval_seconds),
+        number("close_timeout_seconds", options.close_timeout_seconds, kMostSeconds,
+               &settings.close_timeout_seconds)}) {
+    if (!good) return tl::unexpected(good.error());
+  }
+  settings.follower.min_interval_ns = std::llround(interval * 1e9);
+  if (auto good = perseus::client::CheckDeviceSpec(settings.device); !good) {
+    return tl::unexpected(good.error());
+  }
   if (const auto job = CheckJob(settings); !job) return tl::unexpected(job.error());
   return settings;
 }
@@ -136,8 +169,8 @@ Result<ClientSettings> ReadOptions(const perseus_client_options& options) {
 Result<std::unique_ptr<perseus_client>> OpenClient(const perseus_client_options& options) {
   Result<ClientSettings> settings = ReadOptions(options);
   if (!settings) return tl::unexpected(settings.error());
-  const auto patience = NumberOption("open_timeout_seconds", options.open_timeout_seconds,
-                                     kDefaultOpenSeconds, kMostSeconds);
+  const auto patience =
+      NumberOption("open_timeout_seconds", options.open_timeout_seconds, kMostSeconds);
   if (!patience) return tl::unexpected(patience.error());
   Result<std::unique_ptr<perseus_client>> client = perseus_client::Open(std::move(*settings));
   if (!client || (options.flags & PERSEUS_STRICT) == 0) return client;
@@ -159,8 +192,26 @@ auto Guarded(Otherwise otherwise, Work work) noexcept -> Otherwise {
   }
 }
 
-bool IsInstruction(perseus_instruction type) {
-  return static_cast<unsigned>(type) < perseus::kNumComputationTypes;
+perseus_status Closed(char** message) {
+  static_cast<void>(c_boundary::FailInvalid(
+      "there is no client, it is closed, or it is of the parent process", message));
+  return PERSEUS_CLOSED;
+}
+
+// Where no status is returned: last_error() says what is wrong.
+int Refuse(perseus_client* client, const std::string& sentence) {
+  client->state->Complain(sentence);
+  return 0;
+}
+
+bool IsInstruction(perseus_client* client, perseus_instruction type) {
+  if (static_cast<unsigned>(type) < perseus::kNumComputationTypes) return true;
+  Guarded(0, [&] {
+    return Refuse(client, fmt::format("there is no instruction {}: expected PERSEUS_FORWARD (0) to "
+                                      "PERSEUS_BACKWARD_WEIGHT (3)",
+                                      static_cast<int>(type)));
+  });
+  return false;
 }
 
 // Seconds since a step's begin; a little before it where two clocks are compared.
@@ -168,7 +219,7 @@ bool IsTime(double seconds) { return seconds > -kMostSeconds && seconds < kMostS
 
 void Push(perseus_client* client, EventKind kind, perseus_instruction type, std::int32_t stage,
           std::int32_t microbatch) {
-  if (!IsAlive(client) || !IsInstruction(type)) return;
+  if (!IsAlive(client) || !IsInstruction(client, type)) return;
   client->page->ring.Push({.kind = kind,
                            .type = static_cast<perseus::ComputationType>(type),
                            .stage = stage,
@@ -181,30 +232,29 @@ void Push(perseus_client* client, EventKind kind, perseus_instruction type, std:
 
 int perseus_client_abi_version(void) { return PERSEUS_CLIENT_ABI_VERSION; }
 
+void perseus_client_free_text(char* text) { std::free(text); }
+
 void perseus_client_options_init(perseus_client_options* options, size_t struct_size) {
   if (options == nullptr || struct_size < sizeof(options->struct_size)) return;
+  perseus_client_options known = Defaults();
+  known.struct_size = static_cast<std::uint32_t>(struct_size);
   std::memset(options, 0, struct_size);
-  options->struct_size = static_cast<std::uint32_t>(struct_size);
+  std::memcpy(options, &known, std::min(struct_size, sizeof(known)));
 }
 
 perseus_status perseus_client_open(const perseus_client_options* options, perseus_client** client,
-                                   char* message, size_t message_size) {
-  if (client == nullptr) return PERSEUS_INVALID;
-  *client = nullptr;
-  CopyText("", message, message_size);
-  if (options == nullptr || options->struct_size < sizeof(options->struct_size)) {
-    CopyText("options are missing, or were not made by perseus_client_options_init()", message,
-             message_size);
-    return PERSEUS_INVALID;
-  }
-  return Guarded(PERSEUS_NO_MEMORY, [&] {
-    perseus_client_options known = {};
-    std::memcpy(&known, options, std::min<std::size_t>(options->struct_size, sizeof(known)));
-    Result<std::unique_ptr<perseus_client>> opened = OpenClient(known);
+                                   char** message) {
+  return c_boundary::Guarded(message, [&] {
+    if (client == nullptr) {
+      return c_boundary::FailInvalid("there is no place for the client", message);
+    }
+    *client = nullptr;
+    const auto known = c_boundary::CopyIn("perseus_client_options", options, Defaults());
+    if (!known) return c_boundary::Fail(known.error(), message);
+    Result<std::unique_ptr<perseus_client>> opened = OpenClient(*known);
     if (!opened) {
-      CopyText(opened.error().message, message, message_size);
-      return opened.error().code == ErrorCode::kInvalidInput ? PERSEUS_INVALID
-                                                             : PERSEUS_UNAVAILABLE;
+      const perseus_status status = c_boundary::Fail(opened.error(), message);
+      return status == PERSEUS_INVALID ? PERSEUS_INVALID : PERSEUS_UNAVAILABLE;
     }
     *client = opened->release();
     return PERSEUS_OK;
@@ -240,7 +290,8 @@ void perseus_instruction_end(perseus_client* client, perseus_instruction type, i
 }
 
 void perseus_step_busy(perseus_client* client, perseus_instruction type, double seconds) {
-  if (!IsAlive(client) || !IsInstruction(type) || !(seconds >= 0) || seconds > kMostSeconds) return;
+  if (!IsAlive(client) || !IsInstruction(client, type)) return;
+  if (!(seconds >= 0) || seconds > kMostSeconds) return;
   Event event;
   event.kind = EventKind::kBusy;
   event.type = static_cast<perseus::ComputationType>(type);
@@ -268,14 +319,24 @@ void perseus_step_abandon(perseus_client* client) {
 
 void perseus_step_times(perseus_client* client, int64_t iteration, const double* begin_seconds,
                         const double* end_seconds, size_t count) {
-  if (!IsAlive(client) || count > perseus::client::kMostStepTimes) return;
-  if (count > 0 && (begin_seconds == nullptr || end_seconds == nullptr)) return;
+  if (!IsAlive(client)) return;
   Guarded(0, [&] {
+    if (count > perseus::client::kMostStepTimes) {
+      return Refuse(client, fmt::format("perseus_step_times: {} computations; at most {} are taken",
+                                        count, perseus::client::kMostStepTimes));
+    }
+    if (count > 0 && (begin_seconds == nullptr || end_seconds == nullptr)) {
+      return Refuse(client, "perseus_step_times: begins or ends are missing");
+    }
     perseus::client::StepTimes times;
     times.iteration = iteration;
     times.computations.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
-      if (!IsTime(begin_seconds[i]) || !IsTime(end_seconds[i])) return 0;
+      if (!IsTime(begin_seconds[i]) || !IsTime(end_seconds[i])) {
+        return Refuse(client, fmt::format("perseus_step_times: computation {} is from {} to {} s, "
+                                          "which are no times of a step",
+                                          i, begin_seconds[i], end_seconds[i]));
+      }
       times.computations.push_back(
           {std::llround(begin_seconds[i] * 1e9), std::llround(end_seconds[i] * 1e9)});
     }
@@ -285,43 +346,48 @@ void perseus_step_times(perseus_client* client, int64_t iteration, const double*
 }
 
 perseus_status perseus_step_plan(perseus_client* client, int64_t iteration,
-                                 const perseus_step_row* rows, size_t count) {
-  if (!IsAlive(client)) return PERSEUS_CLOSED;
-  return Guarded(PERSEUS_NO_MEMORY, [&] {
-    auto plan = perseus::client::StepPlanOf(iteration, rows, count);
-    if (!plan) return PERSEUS_INVALID;
-    client->state->AddStepPlan(std::move(plan));
+                                 const perseus_step_row* rows, size_t row_size, size_t count,
+                                 char** message) {
+  return c_boundary::Guarded(message, [&] {
+    if (!IsAlive(client)) return Closed(message);
+    auto plan = perseus::client::StepPlanOf(iteration, rows, row_size, count);
+    if (!plan) return c_boundary::Fail(plan.error(), message);
+    client->state->AddStepPlan(*std::move(plan));
     return PERSEUS_OK;
   });
 }
 
 perseus_status perseus_straggler_set(perseus_client* client, int32_t rank, double delay_seconds,
-                                     double degree) {
-  if (!IsAlive(client)) return PERSEUS_CLOSED;
-  if (rank < 0 || !(delay_seconds >= 0) || !std::isfinite(delay_seconds) || !(degree > 0) ||
-      !std::isfinite(degree)) {
-    return PERSEUS_INVALID;
-  }
-  return Guarded(PERSEUS_NO_MEMORY, [&] {
+                                     double degree, char** message) {
+  return c_boundary::Guarded(message, [&] {
+    if (!IsAlive(client)) return Closed(message);
+    if (rank < 0) {
+      return c_boundary::FailInvalid(fmt::format("rank {}: ranks count from 0", rank), message);
+    }
+    if (!(delay_seconds >= 0) || !std::isfinite(delay_seconds) || !(degree > 0) ||
+        !std::isfinite(degree)) {
+      return c_boundary::FailInvalid(
+          fmt::format(
+              "a straggler in {} s, {} times as slow; expected numbers, and a degree above 0",
+              delay_seconds, degree),
+          message);
+    }
     client->state->outbox().Add(perseus::client::StragglerNotice{
         .rank = rank, .delay_seconds = delay_seconds, .degree = degree});
     return PERSEUS_OK;
   });
 }
 
-perseus_status perseus_straggler_clear(perseus_client* client, int32_t rank) {
-  return perseus_straggler_set(client, rank, 0, 1);
+perseus_status perseus_straggler_clear(perseus_client* client, int32_t rank, char** message) {
+  return perseus_straggler_set(client, rank, 0, 1, message);
 }
 
-perseus_status perseus_client_get_stats(perseus_client* client, perseus_client_stats* stats) {
-  if (!IsAlive(client)) return PERSEUS_CLOSED;
-  if (stats == nullptr || stats->struct_size < sizeof(stats->struct_size)) return PERSEUS_INVALID;
-  return Guarded(PERSEUS_NO_MEMORY, [&] {
-    const std::uint32_t size = stats->struct_size;
-    const perseus_client_stats now = client->state->stats();
-    std::memcpy(stats, &now, std::min<std::size_t>(size, sizeof(now)));
-    stats->struct_size = size;
-    return PERSEUS_OK;
+perseus_status perseus_client_get_stats(perseus_client* client, perseus_client_stats* stats,
+                                        char** message) {
+  return c_boundary::Guarded(message, [&] {
+    if (!IsAlive(client)) return Closed(message);
+    const auto given = c_boundary::CopyOut("perseus_client_stats", client->state->stats(), stats);
+    return given ? PERSEUS_OK : c_boundary::Fail(given.error(), message);
   });
 }
 

@@ -12,6 +12,7 @@
 
 #include "client/agent_device.h"
 #include "client/ticks.h"
+#include "device/driver_spec.h"
 
 namespace perseus::client {
 namespace {
@@ -36,6 +37,18 @@ Result<std::unique_ptr<device::Driver>> OpenClientDriver(const std::string& spec
       AgentDriver::Connect(spec.substr(kAgent.size()), name);
   if (!agent) return tl::unexpected(agent.error());
   return std::move(*agent);
+}
+
+Result<void> CheckDeviceSpec(const std::string& spec) {
+  if (spec.empty()) return {};
+  if (spec.rfind(kAgent, 0) == 0) {
+    if (spec.size() > kAgent.size()) return {};
+    return InvalidInput("the device 'agent:' names no socket; give agent:SOCKET");
+  }
+  auto known = device::ParseDriverSpec(spec);
+  if (known) return {};
+  known.error().message += "; or agent:SOCKET";
+  return tl::unexpected(known.error());
 }
 
 Result<void> ClockCaller::Open(const std::string& spec, const std::string& name,

@@ -22,6 +22,9 @@ class AgentDriver;
 Result<std::unique_ptr<device::Driver>> OpenClientDriver(const std::string& spec,
                                                          const std::string& name);
 
+// Whether `spec` can be the name of a device ("": none); nothing is opened.
+Result<void> CheckDeviceSpec(const std::string& spec);
+
 // The one GPU of a client. Sets its clock, measures how long that takes, and pauses after refused
 // calls. Calls block as long as the driver does. For one thread.
 class ClockCaller {

@@ -41,6 +41,7 @@ Result<std::unique_ptr<perseus_dag_solution>> SolveDag(const perseus_dag& dag,
   Result<DagPipeline> made = MakeDagPipeline(dag);
   if (!made) return tl::unexpected(made.error());
   PlannerOptions options;
+  options.costs_are_energies = false;
   options.slope_quantum_watts = HasPower(made->pipeline) ? -1 : 0;
   AskWhileSolving(progress, &options);
   Result<Planner> planner = Planner::Create(std::move(made->pipeline), options);
@@ -55,8 +56,10 @@ Result<std::unique_ptr<perseus_dag_solution>> SolveDag(const perseus_dag& dag,
 
 Result<Plan> Choose(const perseus_dag_solution& solution, double deadline, double effort,
                     const Progress& progress) {
-  const Result<double> time =
-      solution.planner.TargetSeconds({PlanTarget::Kind::kSeconds, deadline});
+  // Later than T* nothing is saved, however late.
+  const bool any_time = std::isinf(deadline) && deadline > 0;
+  const double asked = any_time ? solution.frontier.scalars.tstar_seconds : deadline;
+  const Result<double> time = solution.planner.TargetSeconds({PlanTarget::Kind::kSeconds, asked});
   if (!time) {
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("no choice of options ends by {}: the fastest takes {}", deadline,
@@ -80,37 +83,36 @@ Result<Plan> Choose(const perseus_dag_solution& solution, double deadline, doubl
 
 namespace pc = perseus::planner_c;
 
-perseus_planner_status perseus_dag_solve(const perseus_dag* dag, perseus_planner_progress progress,
-                                         void* user, perseus_dag_solution** solution,
-                                         char** message) {
+perseus_status perseus_dag_solve(const perseus_dag* dag, perseus_planner_progress progress,
+                                 void* user, perseus_dag_solution** solution, char** message) {
   return pc::Guarded(message, [&] {
-    perseus_dag known;
-    if (solution == nullptr || !pc::CopyIn(dag, &known)) {
-      return pc::Fail(pc::Invalid("the graph is missing, or its size (struct_size) is not set"),
-                      message);
-    }
-    auto solved = pc::SolveDag(known, {progress, user});
+    if (solution == nullptr) return pc::FailInvalid("there is no place for the solution", message);
+    *solution = nullptr;
+    const auto known = perseus::c_boundary::CopyIn("perseus_dag", dag);
+    if (!known) return pc::Fail(known.error(), message);
+    auto solved = pc::SolveDag(*known, {progress, user});
     if (!solved) return pc::Fail(solved.error(), message);
     *solution = solved->release();
-    return PERSEUS_PLANNER_OK;
+    return PERSEUS_OK;
   });
 }
 
 void perseus_dag_free(perseus_dag_solution* solution) { delete solution; }
 
-perseus_planner_status perseus_dag_frontier(const perseus_dag_solution* solution,
-                                            perseus_frontier* frontier) {
-  if (solution == nullptr) return PERSEUS_PLANNER_INVALID;
-  return pc::CopyOut(solution->frontier.Frontier(), frontier);
+perseus_status perseus_dag_frontier(const perseus_dag_solution* solution,
+                                    perseus_frontier* frontier, char** message) {
+  return pc::Guarded(message, [&] {
+    if (solution == nullptr) return pc::FailInvalid("there is no solution", message);
+    return pc::Give("perseus_frontier", solution->frontier.Frontier(), frontier, message);
+  });
 }
 
-perseus_planner_status perseus_dag_choose(const perseus_dag_solution* solution, double deadline,
-                                          double effort, perseus_planner_progress progress,
-                                          void* user, int32_t* options, perseus_dag_choice* choice,
-                                          char** message) {
+perseus_status perseus_dag_choose(const perseus_dag_solution* solution, double deadline,
+                                  double effort, perseus_planner_progress progress, void* user,
+                                  int32_t* options, perseus_dag_choice* choice, char** message) {
   return pc::Guarded(message, [&] {
     if (solution == nullptr || options == nullptr) {
-      return pc::Fail(pc::Invalid("there is no solution, or no place for the options"), message);
+      return pc::FailInvalid("there is no solution, or no place for the options", message);
     }
     const auto plan = pc::Choose(*solution, deadline, effort, {progress, user});
     if (!plan) return pc::Fail(plan.error(), message);
@@ -119,13 +121,12 @@ perseus_planner_status perseus_dag_choose(const perseus_dag_solution* solution, 
       known.time = plan->iteration_time_seconds;
       known.cost = plan->energy_joules;
       known.lower_bound = plan->lower_bound_joules;
-      if (const auto copied = pc::CopyOut(known, choice); copied != PERSEUS_PLANNER_OK) {
-        return pc::Fail(pc::Invalid("the size of the choice (struct_size) is not set"), message);
-      }
+      const auto given = pc::Give("perseus_dag_choice", known, choice, message);
+      if (given != PERSEUS_OK) return given;
     }
     for (std::size_t i = 0; i < solution->computation_of.size(); ++i) {
       options[i] = plan->options[solution->computation_of[i]].knob;
     }
-    return PERSEUS_PLANNER_OK;
+    return PERSEUS_OK;
   });
 }

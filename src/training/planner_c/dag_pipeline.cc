@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kMostPrecedences = std::size_t{1} << 26;
 
 Result<void> CheckDag(const perseus_dag& dag) {
+  if (dag.reserved != 0) return InvalidInput("'reserved' of the graph is not 0");
   if (dag.num_operations < 1 || dag.num_operations > plan::kMostComputations) {
     return InvalidInput(fmt::format("the graph has {} operations; expected 1 to {}",
                                     dag.num_operations, plan::kMostComputations));

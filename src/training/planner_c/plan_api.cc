@@ -13,11 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "perseus/emulator.h"
+#include "perseus/job.h"
 #include "perseus/plan_file.h"
 #include "perseus/planner_c.h"
-#include "perseus/robust_plan.h"
-#include "plan/named_times.h"
 #include "planner_c/boundary.h"
 #include "planner_c/handles.h"
 #include "planner_c/planner_input.h"
@@ -31,59 +29,33 @@ std::unique_ptr<perseus_plan> NewPlan(Plan plan, PlanDocument document) {
       perseus_plan{std::move(plan), std::move(document), std::move(columns)});
 }
 
-std::unique_ptr<perseus_plan> NewPlan(const PlannedJob& planned, const Planner& planner, Plan plan,
-                                      const PlanConstraints& constraints) {
-  PlanDocument document = planned.job.Document(planner, plan, constraints);
-  return NewPlan(std::move(plan), std::move(document));
-}
-
-Result<std::unique_ptr<perseus_plan>> MakePlanThatHolds(const PlannedJob& planned,
-                                                        const JobFile& settings, double seconds,
-                                                        const PlanCallback& callback) {
-  RobustPlanSpec spec = RobustSpecOf(settings);
-  spec.with_bound = false;
-  // A search that is told to end gives what it has; who gave up wants none.
-  bool ended = false;
-  const auto told = [&](const PlanProgress& now) {
-    ended = ended || (callback && !callback(now));
-    return !ended;
-  };
-  Result<RobustPlan> held = PlanUnder(planned.planner, seconds, spec, told);
-  if (ended) return MakeError(ErrorCode::kCancelled, "the search for a plan was cancelled");
-  if (!held) return tl::unexpected(held.error());
-  const auto expected =
-      EmulateUnder(planned.planner, {&held->plan}, held->conditions, held->pipelines,
-                   [&](double /*share*/) { return told({.share = 1, .better = nullptr}); });
-  if (!expected) return tl::unexpected(expected.error());
-  PlanDocument document = planned.job.Document(planned.planner, held->plan, spec.constraints);
-  document.conditions = held->conditions;
-  document.expected = expected->front();
-  return NewPlan(std::move(held->plan), std::move(document));
+Result<std::unique_ptr<perseus_plan>> NewPlan(const PlannedJob& planned, const Planner& planner,
+                                              Plan plan, const PlanConstraints& constraints) {
+  PlanContext context = planned.job.Context();
+  context.constraints = constraints;
+  Result<PlanDocument> document = MakePlanDocument(planner, plan, context);
+  if (!document) return tl::unexpected(document.error());
+  return NewPlan(std::move(plan), *std::move(document));
 }
 
 Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,
                                                std::string_view settings_json,
                                                const Progress& progress) {
-  const Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
+  Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
   if (!settings) return tl::unexpected(settings.error());
-  const Result<double> seconds = planned.planner.TargetSeconds(settings->at.value_or(PlanTarget{}));
-  if (!seconds) return tl::unexpected(seconds.error());
-  const PlanConstraints constraints = ConstraintsOf(*settings);
-  PlanCallback callback;
+  JobPlanSpec spec = {.settings = *std::move(settings), .with_bound = false};
   if (progress.function != nullptr) {
-    callback = [&progress](const PlanProgress& now) { return progress(now.share); };
+    spec.callback = [&progress](const PlanProgress& now) { return progress(now.share); };
   }
-  if (HasConditions(*settings)) return MakePlanThatHolds(planned, *settings, *seconds, callback);
-  Result<Plan> plan = plan::PlanAmongNamed(planned.planner, *seconds, constraints,
-                                           settings->effort.value_or(1), callback);
-  if (!plan) return tl::unexpected(plan.error());
-  return NewPlan(planned, planned.planner, *std::move(plan), constraints);
+  Result<JobPlan> made = MakeJobPlan(planned.job, planned.planner, spec);
+  if (!made) return tl::unexpected(made.error());
+  return NewPlan(std::move(made->plan), std::move(made->document));
 }
 
 // `others`: as many factors as `work` has for each of the pipelines that this one waits for.
-Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
-                                                      std::vector<double> work,
-                                                      const double* others, std::size_t num_others,
+Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned, const double* work,
+                                                      std::size_t work_count, const double* others,
+                                                      std::size_t num_others,
                                                       std::string_view settings_json,
                                                       const Progress& progress) {
   const Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
@@ -94,15 +66,12 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
         "a plan for given lengths is made without conditions; leave 'conditions' out here");
   }
   const auto microbatches = static_cast<std::size_t>(planned.job.pipeline.dag.num_microbatches);
-  if (work.size() != microbatches) {
+  if (work_count != microbatches) {
     return InvalidInput(fmt::format(
         "the work of {} microbatches is given, but the pipeline has {}; give one factor for each",
-        work.size(), microbatches));
+        work_count, microbatches));
   }
-  StreamOptions options;
-  options.target = settings->at.value_or(PlanTarget{});
-  options.constraints = ConstraintsOf(*settings);
-  options.effort = settings->effort.value_or(0);
+  const StreamOptions options = StreamOptionsOf(*settings);
   PlanCallback callback;
   if (progress.function != nullptr) {
     callback = [&progress](const PlanProgress& now) { return progress(now.share); };
@@ -122,9 +91,38 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
     }
     slowest = std::max(slowest, *seconds);
   }
-  Result<StreamPlan> made = stream.PlanFor(Work(std::move(work)), slowest, callback);
+  Result<StreamPlan> made = stream.PlanFor(Work({work, work + work_count}), slowest, callback);
   if (!made) return tl::unexpected(made.error());
   return NewPlan(planned, made->planner, std::move(made->plan), options.constraints);
+}
+
+perseus_plan_figures FiguresOf(const perseus_plan& plan) {
+  const Plan& from = plan.plan;
+  perseus_plan_figures figures = {};
+  figures.distinct_knobs = from.distinct_knobs;
+  figures.knob_changes = from.knob_changes;
+  figures.has_shared_knob_bound = from.shared_knobs ? 1 : 0;
+  figures.requested_time_seconds = from.requested_time_seconds;
+  figures.iteration_time_seconds = from.iteration_time_seconds;
+  figures.energy_joules = from.energy_joules;
+  figures.lower_bound_joules = from.lower_bound_joules;
+  figures.gap_percent = from.gap_percent;
+  figures.saving_percent = from.saving_percent;
+  figures.average_power_watts = from.average_power_watts;
+  if (from.shared_knobs) {
+    figures.shared_knob_bound_joules = from.shared_knobs->lower_bound_joules;
+    figures.shared_knob_gap_percent = from.shared_knobs->gap_percent;
+    figures.proven_best = from.shared_knobs->proven_best ? 1 : 0;
+  }
+  if (const auto& expected = plan.document.expected) {
+    figures.has_expected = 1;
+    figures.expected_iteration_time_seconds = expected->iteration_time_seconds;
+    figures.expected_energy_joules = expected->energy_joules;
+    figures.expected_slowdown_percent = expected->slowdown_percent;
+    figures.expected_saving_percent = expected->saving_percent;
+    figures.expected_clock_calls = expected->clock_calls;
+  }
+  return figures;
 }
 
 }  // namespace
@@ -174,122 +172,111 @@ perseus_plan_columns PlanColumns::Columns() const {
 }  // namespace perseus::planner_c
 
 namespace pc = perseus::planner_c;
+using perseus::c_boundary::TextOf;
 
-perseus_planner_status perseus_planner_plan(const perseus_planner* planner,
-                                            const char* settings_json, size_t settings_json_size,
-                                            perseus_planner_progress progress, void* user,
-                                            perseus_plan** plan, char** message) {
+perseus_status perseus_planner_plan(const perseus_planner* planner, const char* settings_json,
+                                    size_t settings_json_size, perseus_planner_progress progress,
+                                    void* user, perseus_plan** plan, char** message) {
   return pc::Guarded(message, [&] {
+    if (plan != nullptr) *plan = nullptr;
     if (planner == nullptr || plan == nullptr) {
-      return pc::Fail(pc::Invalid("there is no planner, or no place for the plan"), message);
+      return pc::FailInvalid("there is no planner, or no place for the plan", message);
     }
-    auto made = pc::MakePlan(*planner->job, pc::TextOf(settings_json, settings_json_size),
-                             {progress, user});
+    const auto json = TextOf("settings_json", settings_json, settings_json_size);
+    if (!json) return pc::Fail(json.error(), message);
+    auto made = pc::MakePlan(*planner->job, *json, {progress, user});
     if (!made) return pc::Fail(made.error(), message);
     *plan = made->release();
-    return PERSEUS_PLANNER_OK;
+    return PERSEUS_OK;
   });
 }
 
-perseus_planner_status perseus_planner_plan_work(const perseus_planner* planner, const double* work,
-                                                 size_t work_count, const char* settings_json,
-                                                 size_t settings_json_size,
-                                                 perseus_planner_progress progress, void* user,
-                                                 perseus_plan** plan, char** message) {
+perseus_status perseus_planner_plan_work(const perseus_planner* planner, const double* work,
+                                         size_t work_count, const char* settings_json,
+                                         size_t settings_json_size,
+                                         perseus_planner_progress progress, void* user,
+                                         perseus_plan** plan, char** message) {
   return perseus_planner_plan_work_among(planner, work, work_count, nullptr, 0, settings_json,
                                          settings_json_size, progress, user, plan, message);
 }
 
-perseus_planner_status perseus_planner_plan_work_among(
-    const perseus_planner* planner, const double* work, size_t work_count, const double* others,
-    size_t num_others, const char* settings_json, size_t settings_json_size,
-    perseus_planner_progress progress, void* user, perseus_plan** plan, char** message) {
+perseus_status perseus_planner_plan_work_among(const perseus_planner* planner, const double* work,
+                                               size_t work_count, const double* others,
+                                               size_t num_others, const char* settings_json,
+                                               size_t settings_json_size,
+                                               perseus_planner_progress progress, void* user,
+                                               perseus_plan** plan, char** message) {
   return pc::Guarded(message, [&] {
+    if (plan != nullptr) *plan = nullptr;
     if (planner == nullptr || plan == nullptr || work == nullptr) {
-      return pc::Fail(pc::Invalid("there is no planner, no work, or no place for the plan"),
-                      message);
+      return pc::FailInvalid("there is no planner, no work, or no place for the plan", message);
     }
     if (others == nullptr && num_others > 0) {
-      return pc::Fail(pc::Invalid("the work of other pipelines is not given"), message);
+      return pc::FailInvalid("the work of other pipelines is not given", message);
     }
-    auto made =
-        pc::MakePlanForWork(*planner->job, {work, work + work_count}, others, num_others,
-                            pc::TextOf(settings_json, settings_json_size), {progress, user});
+    const auto json = TextOf("settings_json", settings_json, settings_json_size);
+    if (!json) return pc::Fail(json.error(), message);
+    auto made = pc::MakePlanForWork(*planner->job, work, work_count, others, num_others, *json,
+                                    {progress, user});
     if (!made) return pc::Fail(made.error(), message);
     *plan = made->release();
-    return PERSEUS_PLANNER_OK;
+    return PERSEUS_OK;
   });
 }
 
-perseus_planner_status perseus_planner_baseline(const perseus_planner* planner, perseus_plan** plan,
-                                                char** message) {
+perseus_status perseus_planner_baseline(const perseus_planner* planner, perseus_plan** plan,
+                                        char** message) {
   return pc::Guarded(message, [&] {
+    if (plan != nullptr) *plan = nullptr;
     if (planner == nullptr || plan == nullptr) {
-      return pc::Fail(pc::Invalid("there is no planner, or no place for the plan"), message);
+      return pc::FailInvalid("there is no planner, or no place for the plan", message);
     }
     const pc::PlannedJob& planned = *planner->job;
-    *plan = pc::NewPlan(planned, planned.planner, planned.planner.baseline(), {}).release();
-    return PERSEUS_PLANNER_OK;
+    auto made = pc::NewPlan(planned, planned.planner, planned.planner.baseline(), {});
+    if (!made) return pc::Fail(made.error(), message);
+    *plan = made->release();
+    return PERSEUS_OK;
   });
 }
 
 void perseus_plan_free(perseus_plan* plan) { delete plan; }
 
-perseus_planner_status perseus_plan_get_figures(const perseus_plan* plan,
-                                                perseus_plan_figures* figures) {
-  if (plan == nullptr) return PERSEUS_PLANNER_INVALID;
-  const perseus::Plan& from = plan->plan;
-  perseus_plan_figures known = {};
-  known.distinct_knobs = from.distinct_knobs;
-  known.knob_changes = from.knob_changes;
-  known.has_shared_knob_bound = from.shared_knobs ? 1 : 0;
-  known.requested_time_seconds = from.requested_time_seconds;
-  known.iteration_time_seconds = from.iteration_time_seconds;
-  known.energy_joules = from.energy_joules;
-  known.lower_bound_joules = from.lower_bound_joules;
-  known.gap_percent = from.gap_percent;
-  known.saving_percent = from.saving_percent;
-  known.average_power_watts = from.average_power_watts;
-  if (from.shared_knobs) {
-    known.shared_knob_bound_joules = from.shared_knobs->lower_bound_joules;
-    known.shared_knob_gap_percent = from.shared_knobs->gap_percent;
-    known.proven_best = from.shared_knobs->proven_best ? 1 : 0;
-  }
-  if (const auto& expected = plan->document.expected) {
-    known.has_expected = 1;
-    known.expected_iteration_time_seconds = expected->iteration_time_seconds;
-    known.expected_energy_joules = expected->energy_joules;
-    known.expected_slowdown_percent = expected->slowdown_percent;
-    known.expected_saving_percent = expected->saving_percent;
-    known.expected_clock_calls = expected->clock_calls;
-  }
-  return pc::CopyOut(known, figures);
-}
-
-perseus_planner_status perseus_plan_get_columns(const perseus_plan* plan,
-                                                perseus_plan_columns* columns) {
-  if (plan == nullptr) return PERSEUS_PLANNER_INVALID;
-  return pc::CopyOut(plan->columns.Columns(), columns);
-}
-
-perseus_planner_status perseus_plan_json(const perseus_plan* plan, char** text, char** message) {
+perseus_status perseus_plan_get_figures(const perseus_plan* plan, perseus_plan_figures* figures,
+                                        char** message) {
   return pc::Guarded(message, [&] {
-    if (plan == nullptr || text == nullptr) {
-      return pc::Fail(pc::Invalid("there is no plan, or no place for its text"), message);
-    }
-    *text = pc::NewText(perseus::FormatPlanJson(plan->document));
-    return PERSEUS_PLANNER_OK;
+    if (plan == nullptr) return pc::FailInvalid("there is no plan", message);
+    return pc::Give("perseus_plan_figures", pc::FiguresOf(*plan), figures, message);
   });
 }
 
-perseus_planner_status perseus_plan_zeus(const perseus_plan* plan, char** text, char** message) {
+perseus_status perseus_plan_get_columns(const perseus_plan* plan, perseus_plan_columns* columns,
+                                        char** message) {
   return pc::Guarded(message, [&] {
+    if (plan == nullptr) return pc::FailInvalid("there is no plan", message);
+    return pc::Give("perseus_plan_columns", plan->columns.Columns(), columns, message);
+  });
+}
+
+perseus_status perseus_plan_json(const perseus_plan* plan, char** text, char** message) {
+  return pc::Guarded(message, [&] {
+    if (text != nullptr) *text = nullptr;
     if (plan == nullptr || text == nullptr) {
-      return pc::Fail(pc::Invalid("there is no plan, or no place for its text"), message);
+      return pc::FailInvalid("there is no plan, or no place for its text", message);
+    }
+    *text = pc::NewText(perseus::FormatPlanJson(plan->document));
+    return PERSEUS_OK;
+  });
+}
+
+perseus_status perseus_plan_zeus(const perseus_plan* plan, char** text, char** message) {
+  return pc::Guarded(message, [&] {
+    if (text != nullptr) *text = nullptr;
+    if (plan == nullptr || text == nullptr) {
+      return pc::FailInvalid("there is no plan, or no place for its text", message);
     }
     const perseus::Result<std::string> zeus = perseus::FormatZeusPlan(plan->document);
     if (!zeus) return pc::Fail(zeus.error(), message);
     *text = pc::NewText(*zeus);
-    return PERSEUS_PLANNER_OK;
+    return PERSEUS_OK;
   });
 }

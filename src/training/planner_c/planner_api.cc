@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <cstring>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,7 +24,8 @@ Result<std::unique_ptr<perseus_planner>> CreatePlanner(const perseus_planner_inp
   Result<Planner> planner = Planner::Create(job->pipeline, options);
   if (!planner) return tl::unexpected(planner.error());
   FrontierColumns frontier(*planner);
-  Result<StreamPlanner> stream = job->MakeStream();
+  Result<StreamPlanner> stream = StreamPlanner::Create(job->profile, job->pipeline.dag, job->costs,
+                                                       StreamOptionsOf(job->settings));
   if (!stream) return tl::unexpected(stream.error());
   auto handle = std::make_unique<perseus_planner>();
   handle->job = std::make_shared<const PlannedJob>(
@@ -83,47 +84,57 @@ perseus_frontier FrontierColumns::Frontier() const {
 
 namespace pc = perseus::planner_c;
 
+int perseus_planner_abi_version(void) { return PERSEUS_PLANNER_ABI_VERSION; }
+
+void perseus_planner_free_text(char* text) { std::free(text); }
+
 void perseus_planner_input_init(perseus_planner_input* input, size_t struct_size) {
   if (input == nullptr || struct_size < sizeof(input->struct_size)) return;
-  std::memset(input, 0, struct_size);
-  input->struct_size = static_cast<std::uint32_t>(struct_size);
+  perseus_init(input, struct_size);
 }
 
-perseus_planner_status perseus_planner_create(const perseus_planner_input* input,
-                                              perseus_planner** planner, char** message) {
+perseus_status perseus_planner_create(const perseus_planner_input* input, perseus_planner** planner,
+                                      char** message) {
   return pc::Guarded(message, [&] {
-    perseus_planner_input known;
-    if (planner == nullptr || !pc::CopyIn(input, &known)) {
-      return pc::Fail(pc::Invalid("the input is missing, or was not made by "
-                                  "perseus_planner_input_init()"),
-                      message);
-    }
-    auto made = pc::CreatePlanner(known);
+    if (planner == nullptr) return pc::FailInvalid("there is no place for the planner", message);
+    *planner = nullptr;
+    const auto known = perseus::c_boundary::CopyIn("perseus_planner_input", input);
+    if (!known) return pc::Fail(known.error(), message);
+    auto made = pc::CreatePlanner(*known);
     if (!made) return pc::Fail(made.error(), message);
     *planner = made->release();
-    return PERSEUS_PLANNER_OK;
+    return PERSEUS_OK;
   });
 }
 
 void perseus_planner_free(perseus_planner* planner) { delete planner; }
 
-perseus_planner_status perseus_planner_frontier(const perseus_planner* planner,
-                                                perseus_frontier* frontier) {
-  if (planner == nullptr) return PERSEUS_PLANNER_INVALID;
-  return pc::CopyOut(planner->job->frontier.Frontier(), frontier);
-}
-
-perseus_planner_status perseus_planner_frontier_csv(const perseus_planner* planner, char** text) {
-  if (planner == nullptr || text == nullptr) return PERSEUS_PLANNER_INVALID;
-  return pc::Guarded(nullptr, [&] {
-    *text = pc::NewText(perseus::FormatFrontierCsv(planner->job->planner.frontier()));
-    return PERSEUS_PLANNER_OK;
+perseus_status perseus_planner_frontier(const perseus_planner* planner, perseus_frontier* frontier,
+                                        char** message) {
+  return pc::Guarded(message, [&] {
+    if (planner == nullptr) return pc::FailInvalid("there is no planner", message);
+    return pc::Give("perseus_frontier", planner->job->frontier.Frontier(), frontier, message);
   });
 }
 
-perseus_planner_status perseus_planner_notes(const perseus_planner* planner, char** text) {
-  if (planner == nullptr || text == nullptr) return PERSEUS_PLANNER_INVALID;
-  return pc::Guarded(nullptr, [&] {
+perseus_status perseus_planner_frontier_csv(const perseus_planner* planner, char** text,
+                                            char** message) {
+  return pc::Guarded(message, [&] {
+    if (text != nullptr) *text = nullptr;
+    if (planner == nullptr || text == nullptr) {
+      return pc::FailInvalid("there is no planner, or no place for the text", message);
+    }
+    *text = pc::NewText(perseus::FormatFrontierCsv(planner->job->planner.frontier()));
+    return PERSEUS_OK;
+  });
+}
+
+perseus_status perseus_planner_notes(const perseus_planner* planner, char** text, char** message) {
+  return pc::Guarded(message, [&] {
+    if (text != nullptr) *text = nullptr;
+    if (planner == nullptr || text == nullptr) {
+      return pc::FailInvalid("there is no planner, or no place for the text", message);
+    }
     const perseus::Job& job = planner->job->job;
     std::string notes;
     for (const perseus::ProfileNote& note : job.profile.notes) {
@@ -132,6 +143,6 @@ perseus_planner_status perseus_planner_notes(const perseus_planner* planner, cha
     for (const std::string& note : job.pipeline.notes) notes += note + ".\n";
     if (!notes.empty()) notes.pop_back();
     *text = pc::NewText(notes);
-    return PERSEUS_PLANNER_OK;
+    return PERSEUS_OK;
   });
 }

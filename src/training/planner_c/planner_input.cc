@@ -20,6 +20,8 @@
 namespace perseus::planner_c {
 namespace {
 
+using c_boundary::TextOf;
+
 constexpr std::string_view kSettings = "settings";
 
 // Without the place, "settings:1:17: ", which says nothing to whoever gave values one by one.
@@ -47,14 +49,15 @@ Result<Profile> ReadProfileOf(const perseus_planner_input& input, const JobFile&
   const ProfileOptions options = ProfileOptionsOf(settings);
   const std::string name = input.profile_name == nullptr ? "profile" : input.profile_name;
   if (input.profile_csv != nullptr) {
-    return ParseProfile(TextOf(input.profile_csv, input.profile_csv_size), name, options);
+    const auto text = TextOf("profile_csv", input.profile_csv, input.profile_csv_size);
+    if (!text) return tl::unexpected(text.error());
+    return ParseProfile(*text, name, options);
   }
   if (input.profile_arrays != nullptr) {
-    perseus_profile_arrays arrays;
-    if (!CopyIn(input.profile_arrays, &arrays)) {
-      return InvalidInput("the size of the profile's arrays (struct_size) is not set");
-    }
-    const Result<std::string> text = ProfileText(arrays);
+    const auto arrays = c_boundary::CopyIn("perseus_profile_arrays", input.profile_arrays);
+    if (!arrays) return tl::unexpected(arrays.error());
+    if (arrays->reserved != 0) return InvalidInput("'reserved' of the profile's arrays is not 0");
+    const Result<std::string> text = ProfileText(*arrays);
     if (!text) return tl::unexpected(text.error());
     return ParseProfile(*text, name, options);
   }
@@ -91,8 +94,10 @@ Result<JobFile> ReadPlanSettings(std::string_view json, const JobFile& job) {
 }
 
 Result<Job> ReadJob(const perseus_planner_input& input) {
-  const Result<JobFile> overrides =
-      ReadSettings(TextOf(input.settings_json, input.settings_json_size));
+  if (input.reserved != 0) return InvalidInput("'reserved' of the planner's input is not 0");
+  const auto json = TextOf("settings_json", input.settings_json, input.settings_json_size);
+  if (!json) return tl::unexpected(json.error());
+  const Result<JobFile> overrides = ReadSettings(*json);
   if (!overrides) return tl::unexpected(overrides.error());
   const int profiles = static_cast<int>(input.profile_csv != nullptr) +
                        static_cast<int>(input.profile_arrays != nullptr);
@@ -109,8 +114,9 @@ Result<Job> ReadJob(const perseus_planner_input& input) {
     return InvalidInput("'schedule' is given twice, by name and as CSV; keep one of them");
   }
   const std::string name = input.schedule_name == nullptr ? "schedule" : input.schedule_name;
-  const Result<Schedule> schedule =
-      ParseSchedule(TextOf(input.schedule_csv, input.schedule_csv_size), name);
+  const auto text = TextOf("schedule_csv", input.schedule_csv, input.schedule_csv_size);
+  if (!text) return tl::unexpected(text.error());
+  const Result<Schedule> schedule = ParseSchedule(*text, name);
   if (!schedule) return tl::unexpected(schedule.error());
   // Instead of that of the job file.
   settings->schedule.reset();

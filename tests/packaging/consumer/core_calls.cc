@@ -4,6 +4,7 @@
 // One call at least of every public header that perseus::core adds to those of
 // perseus::model. Writes plan.json into the folder that it is given.
 
+#include <fstream>
 #include <string>
 
 #include "check.h"
@@ -12,7 +13,6 @@
 #include "perseus/conditions.h"
 #include "perseus/emulator.h"
 #include "perseus/explain.h"
-#include "perseus/file.h"
 #include "perseus/frontier.h"
 #include "perseus/job.h"
 #include "perseus/job_file.h"
@@ -79,11 +79,9 @@ int main(int argc, char** argv) {
   perseus::PlanContext context;
   context.profile_source = "small.csv";
   context.profile_sha256 = std::string(64, '0');
-  const auto document = perseus::MakePlanDocument(planner, plan, context);
-  ValueOf(perseus::WriteFilesAtomically(
-              argv[1], {{std::string(perseus::kPlanFileName), perseus::FormatPlanJson(document)}})
-              .map([] { return true; }),
-          "WriteFilesAtomically");
+  const auto document = *perseus::MakePlanDocument(planner, plan, context);
+  std::ofstream(std::string(argv[1]) + "/" + std::string(perseus::kPlanFileName))
+      << perseus::FormatPlanJson(document);
 
   const auto job = ValueOf(
       perseus::ParseJobFile("microbatches = 4\n", "job.toml", perseus::JobFileFormat::kToml),

@@ -9,7 +9,6 @@
 #include "perseus/cost_curve.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
-#include "perseus/file.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
@@ -17,6 +16,7 @@
 #include "perseus/profile.h"
 #include "perseus/result.h"
 #include "perseus/schedule.h"
+#include "perseus/version.h"
 
 #ifndef PERSEUS_EXPORT_BEGIN
 #error "perseus/export.h defines no PERSEUS_EXPORT_BEGIN"
@@ -45,7 +45,7 @@ int main() {
 
   const auto dag = ValueOf(perseus::BuildDag(schedule, {}), "BuildDag");
   const std::vector<int> knobs(static_cast<std::size_t>(dag.size()), 0);
-  Check(perseus::CountKnobChanges(dag, knobs).all() == 0, "plan.h: CountKnobChanges");
+  Check(perseus::CountKnobChanges(dag, knobs)->all() == 0, "plan.h: CountKnobChanges");
   const std::vector<double> durations(static_cast<std::size_t>(dag.size()), 1.0);
   Check(perseus::Replay(dag, durations).iteration_time_seconds == 22, "pipeline.h");
 
@@ -56,7 +56,8 @@ int main() {
   Check(perseus::ParseGranularity("stage") == perseus::Granularity::kStage, "plan.h");
   Check(perseus::ScheduleOf(perseus::PlanDocument()).ranks.empty(), "plan_document.h");
   Check(!perseus::ParsePlanJson("[]", "plan.json"), "plan_file.h");
-  const auto absent = perseus::ReadWholeFile("/no/such/file", 1000);
-  Check(!absent && absent.error().code == perseus::ErrorCode::kIo, "file.h");
+  const auto absent = perseus::ReadPlan("/no/such/file");
+  Check(!absent && absent.error().code == perseus::ErrorCode::kIo, "plan_file.h");
+  Check(std::string(PERSEUS_VERSION_STRING).find('.') != std::string::npos, "version.h");
   return 0;
 }

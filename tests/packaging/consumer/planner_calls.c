@@ -33,7 +33,7 @@ static int Plan(void) {
   const char at[] = "{\"at\": \"1.05x\"}";
 
   perseus_planner_input_init(&input, sizeof(input));
-  if (perseus_planner_create(&input, &planner, &message) != PERSEUS_PLANNER_INVALID ||
+  if (perseus_planner_create(&input, &planner, &message) != PERSEUS_INVALID ||
       message == NULL) {
     return Fail("an input with no profile is refused", message);
   }
@@ -43,19 +43,19 @@ static int Plan(void) {
   input.profile_csv_size = strlen(kProfile);
   input.settings_json = kSettings;
   input.settings_json_size = strlen(kSettings);
-  if (perseus_planner_create(&input, &planner, &message) != PERSEUS_PLANNER_OK) {
+  if (perseus_planner_create(&input, &planner, &message) != PERSEUS_OK) {
     return Fail("a planner", message);
   }
   if (perseus_planner_plan(planner, at, strlen(at), NULL, NULL, &plan, &message) !=
-      PERSEUS_PLANNER_OK) {
+      PERSEUS_OK) {
     return Fail("a plan", message);
   }
   perseus_planner_free(planner);
   memset(&figures, 0, sizeof(figures));
   figures.struct_size = sizeof(figures);
-  if (perseus_plan_get_figures(plan, &figures) != PERSEUS_PLANNER_OK) return Fail("figures", NULL);
+  if (perseus_plan_get_figures(plan, &figures, NULL) != PERSEUS_OK) return Fail("figures", NULL);
   if (!(figures.saving_percent > 0)) return Fail("a saving", NULL);
-  if (perseus_plan_json(plan, &text, NULL) != PERSEUS_PLANNER_OK) return Fail("its JSON", NULL);
+  if (perseus_plan_json(plan, &text, NULL) != PERSEUS_OK) return Fail("its JSON", NULL);
   if (strstr(text, "\"saving_percent\"") == NULL) return Fail("plan.json", NULL);
   perseus_planner_free_text(text);
   perseus_plan_free(plan);
@@ -86,13 +86,13 @@ static int Graph(void) {
   dag.num_precedences = 2;
   dag.from = from;
   dag.to = to;
-  if (perseus_dag_solve(&dag, NULL, NULL, &solution, &message) != PERSEUS_PLANNER_OK) {
+  if (perseus_dag_solve(&dag, NULL, NULL, &solution, &message) != PERSEUS_OK) {
     return Fail("a solution", message);
   }
   memset(&choice, 0, sizeof(choice));
   choice.struct_size = sizeof(choice);
   if (perseus_dag_choose(solution, 8, 1, NULL, NULL, options, &choice, &message) !=
-      PERSEUS_PLANNER_OK) {
+      PERSEUS_OK) {
     return Fail("a choice", message);
   }
   if (choice.time > 8 || choice.cost != 130) return Fail("the best choice", NULL);

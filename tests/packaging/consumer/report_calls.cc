@@ -20,7 +20,7 @@ int main() {
   input.baseline = &planner.baseline();
   input.chosen = &planner.baseline();
   input.rows = {perseus::MakeReportRow("maximum clocks", planner.baseline())};
-  Check(perseus::FormatHtmlReport(input).find("</html>") != std::string::npos, "report.h");
+  Check(perseus::FormatHtmlReport(input).value().find("</html>") != std::string::npos, "report.h");
   Check(perseus::FormatIterationsCsv({}).find('\n') != std::string::npos, "emulation_report.h");
   return 0;
 }

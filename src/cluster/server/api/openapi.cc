@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "job/job_fields.h"
+#include "perseus/version.h"
 #include "server/api/api.h"
 #include "server/api/api_schemas.h"
 #include "server/api/routes.h"
@@ -403,7 +404,7 @@ std::string OpenapiJson() {
       {"openapi", "3.1.0"},
       {"info",
        {{"title", "Perseus server"},
-        {"version", PERSEUS_VERSION},
+        {"version", PERSEUS_VERSION_STRING},
         {"summary", "Jobs, plans and stragglers of pipeline-parallel training"},
         {"license", {{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}},
         {"description",

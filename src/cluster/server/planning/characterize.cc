@@ -86,7 +86,7 @@ Result<std::vector<Plan>> Characterizer::LadderOf(bool quick) {
     return LadderThatHolds(*job_, *planner_, quick, kHeldLadderEffort * effort, callback);
   }
   const PlanConstraints constraints = job_->Constraints();
-  const int plans = quick && constraints.max_knobs > 0 ? kQuickFewClocksPlans : kLadderPlans;
+  const int plans = quick && constraints.max_knobs ? kQuickFewClocksPlans : kLadderPlans;
   return planner_->Ladder(plans, constraints, (quick ? kQuickLadderEffort : kLadderEffort) * effort,
                           callback);
 }

@@ -21,6 +21,7 @@
 #include "perseus/computation.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
+#include "plan/cost_options.h"
 #include "server/planning/curve_record.h"
 
 namespace perseus::server {
@@ -96,7 +97,8 @@ Plan Curve::Realised(const std::vector<CostOption>& options,
   plan.iteration_time_seconds =
       Replay(job_->pipeline.dag, DurationsOf(options)).iteration_time_seconds;
   plan.requested_time_seconds = requested_seconds.value_or(plan.iteration_time_seconds);
-  plan.energy_joules = IterationEnergy(job_->pipeline, options, plan.iteration_time_seconds);
+  plan.energy_joules =
+      perseus::plan::IterationEnergy(job_->pipeline, options, plan.iteration_time_seconds);
   plan.average_power_watts = plan.energy_joules / plan.iteration_time_seconds;
   return plan;
 }
@@ -298,7 +300,7 @@ PlanDocument Curve::Document(const CurvePlan& plan) const {
       frontier_.EnergyAt(std::max(document.iteration_time_seconds, frontier_.fastest_seconds)));
   document.gap_percent =
       100 * (document.energy_joules - document.lower_bound_joules) / document.lower_bound_joules;
-  document.knob_changes = CountKnobChanges(pipeline.dag, document.options).within;
+  document.knob_changes = CountKnobChanges(pipeline.dag, document.options)->within;
   std::vector<bool> used(pipeline.knobs.size());
   for (const int knob : plan.knobs) used[knob] = true;
   document.distinct_knobs = static_cast<int>(std::count(used.begin(), used.end(), true));
@@ -311,7 +313,7 @@ PlanDocument Curve::Document(const CurvePlan& plan) const {
   const BoundOrigin bound = {.slope_quantum_watts = frontier_.slope_quantum_watts,
                              .exponential_fit = frontier_.fitted,
                              .certified_error = frontier_.certified_error};
-  PlanDocument made = MakePlanDocument(pipeline, document, baseline, bound, context);
+  PlanDocument made = *MakePlanDocument(pipeline, document, baseline, bound, context);
   if (plan.expected) {
     made.conditions = ConditionsOf(job_->settings);
     made.expected = plan.expected;

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "common/file.h"
 #include "formats/zeus_plan_reader.h"
 #include "perseus/computation.h"
-#include "perseus/file.h"
 #include "perseus/plan_file.h"
 
 namespace perseus::server {

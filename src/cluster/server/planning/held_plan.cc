@@ -10,6 +10,7 @@
 
 #include "perseus/emulator.h"
 #include "perseus/robust_plan.h"
+#include "plan/named_times.h"
 
 namespace perseus::server {
 namespace {
@@ -98,7 +99,7 @@ void CarryForward(const Job& job, std::vector<HeldPlan>* plans) {
   if (!plans->front().expected) {
     std::vector<Plan> bare;
     for (HeldPlan& held : *plans) bare.push_back(std::move(held.plan));
-    CarryForward(job.pipeline, &bare);
+    perseus::plan::CarryForward(job.pipeline, &bare);
     for (std::size_t k = 0; k < plans->size(); ++k) (*plans)[k].plan = std::move(bare[k]);
     return;
   }

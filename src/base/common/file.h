@@ -1,18 +1,16 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_FILE_H_
-#define PERSEUS_FILE_H_
+#ifndef PERSEUS_COMMON_FILE_H_
+#define PERSEUS_COMMON_FILE_H_
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "perseus/export.h"
 #include "perseus/result.h"
 
-PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // All functions here are thread-safe: they keep no state of their own.
@@ -58,6 +56,5 @@ Result<void> CheckWritable(const std::string& path);
 Result<void> CheckWritable(const std::string& directory, const std::vector<std::string>& names);
 
 }  // namespace perseus
-PERSEUS_EXPORT_END
 
-#endif  // PERSEUS_FILE_H_
+#endif  // PERSEUS_COMMON_FILE_H_

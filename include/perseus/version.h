@@ -1,0 +1,13 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_VERSION_H_
+#define PERSEUS_VERSION_H_
+
+/* The version of these headers, in C and in C++. CMake takes the project's version from here. */
+#define PERSEUS_VERSION_MAJOR 0
+#define PERSEUS_VERSION_MINOR 1
+#define PERSEUS_VERSION_PATCH 0
+#define PERSEUS_VERSION_STRING "0.1.0"
+
+#endif /* PERSEUS_VERSION_H_ */
