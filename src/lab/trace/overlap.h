@@ -10,9 +10,10 @@
 
 namespace perseus::trace {
 
-// A rank computes one thing after another; where its computations take much longer together than
-// from the first one's start to the last one's end, starts and durations are of different units.
-// What to say then, with what to check; else empty.
+// No computation lasts as long as milliseconds, or less, read as seconds.
+// And a rank computes one thing after another; where its computations take much longer together
+// than from the first one's start to the last one's end, starts and durations are of different
+// units. What to say then, with what to check; else empty.
 std::string OverlapNote(const Recording& recording);
 
 }  // namespace perseus::trace

@@ -109,6 +109,8 @@ PlanDocument MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
                   [](const CostTable& table) { return table.split; })) {
     document.split_ratio = pipeline.split_ratio;
   }
+  document.notes = context.notes;
+  for (Note& note : document.notes) note.source = BaseName(note.source);
   document.ranks = MakeRanks(pipeline, plan);
   return document;
 }

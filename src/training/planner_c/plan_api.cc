@@ -66,7 +66,8 @@ Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,
                                                const Progress& progress) {
   const Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
   if (!settings) return tl::unexpected(settings.error());
-  const Result<double> seconds = planned.planner.TargetSeconds(settings->at.value_or(PlanTarget{}));
+  const PlanTarget target = settings->at.value_or(PlanTarget{});
+  const Result<double> seconds = planned.planner.TargetSeconds(target);
   if (!seconds) return tl::unexpected(seconds.error());
   const PlanConstraints constraints = ConstraintsOf(*settings);
   PlanCallback callback;
@@ -74,8 +75,9 @@ Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,
     callback = [&progress](const PlanProgress& now) { return progress(now.share); };
   }
   if (HasConditions(*settings)) return MakePlanThatHolds(planned, *settings, *seconds, callback);
-  Result<Plan> plan = plan::PlanAmongNamed(planned.planner, *seconds, constraints,
-                                           settings->effort.value_or(1), callback);
+  Result<Plan> plan =
+      plan::PlanAmongNamed(planned.planner, *seconds, constraints, settings->effort.value_or(1),
+                           callback, target.kind == PlanTarget::Kind::kEconomic);
   if (!plan) return tl::unexpected(plan.error());
   return NewPlan(planned, planned.planner, *std::move(plan), constraints);
 }
@@ -270,6 +272,16 @@ perseus_planner_status perseus_plan_get_columns(const perseus_plan* plan,
                                                 perseus_plan_columns* columns) {
   if (plan == nullptr) return PERSEUS_PLANNER_INVALID;
   return pc::CopyOut(plan->columns.Columns(), columns);
+}
+
+size_t perseus_plan_note_count(const perseus_plan* plan) {
+  return plan == nullptr ? 0 : plan->document.notes.size();
+}
+
+perseus_planner_status perseus_plan_get_note(const perseus_plan* plan, size_t index,
+                                             perseus_note* note) {
+  if (plan == nullptr) return PERSEUS_PLANNER_INVALID;
+  return pc::CopyNote(plan->document.notes, index, note);
 }
 
 perseus_planner_status perseus_plan_json(const perseus_plan* plan, char** text, char** message) {

@@ -79,6 +79,19 @@ perseus_frontier FrontierColumns::Frontier() const {
   return frontier;
 }
 
+perseus_planner_status CopyNote(const std::vector<Note>& notes, std::size_t index,
+                                perseus_note* to) {
+  if (index >= notes.size()) return PERSEUS_PLANNER_INVALID;
+  const Note& note = notes[index];
+  return CopyOut({.struct_size = 0,
+                  .severity = static_cast<std::int32_t>(note.severity),
+                  .text = note.text.c_str(),
+                  .source = note.source.c_str(),
+                  .line = note.line,
+                  .column = note.column},
+                 to);
+}
+
 }  // namespace perseus::planner_c
 
 namespace pc = perseus::planner_c;
@@ -121,17 +134,12 @@ perseus_planner_status perseus_planner_frontier_csv(const perseus_planner* plann
   });
 }
 
-perseus_planner_status perseus_planner_notes(const perseus_planner* planner, char** text) {
-  if (planner == nullptr || text == nullptr) return PERSEUS_PLANNER_INVALID;
-  return pc::Guarded(nullptr, [&] {
-    const perseus::Job& job = planner->job->job;
-    std::string notes;
-    for (const perseus::ProfileNote& note : job.profile.notes) {
-      notes += perseus::NoteText(job.profile, note) + ".\n";
-    }
-    for (const std::string& note : job.pipeline.notes) notes += note + ".\n";
-    if (!notes.empty()) notes.pop_back();
-    *text = pc::NewText(notes);
-    return PERSEUS_PLANNER_OK;
-  });
+size_t perseus_planner_note_count(const perseus_planner* planner) {
+  return planner == nullptr ? 0 : planner->job->job.notes.size();
+}
+
+perseus_planner_status perseus_planner_get_note(const perseus_planner* planner, size_t index,
+                                                perseus_note* note) {
+  if (planner == nullptr) return PERSEUS_PLANNER_INVALID;
+  return pc::CopyNote(planner->job->job.notes, index, note);
 }

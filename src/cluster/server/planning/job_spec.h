@@ -37,6 +37,14 @@ struct JobSpec {
   Shape shape;
 };
 
+// The settings (the object `job` of a request) with the keys of job files only, and what they ask
+// of the profile library.
+struct JobDescription {
+  std::string settings_json;
+  std::string library_json;
+};
+Outcome<JobDescription> DescriptionOf(const std::string& settings_json);
+
 // From the settings (the object `job` of a request, with the keys of job
 // files, `tensor_parallel` and `data_parallel` for `tp` and `dp`, and what the profile library
 // asks: `model`, `microbatch_size`, `reuse_profile`) and a

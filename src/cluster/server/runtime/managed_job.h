@@ -79,6 +79,8 @@ struct JobView {
   bool sweeps_again = false;        // Under the plans of the profile before.
   ProfilingSummary profiling = {};
   std::vector<Drift> drifts = {};
+  std::string profile_sha256 = {};        // Of the profile that plans are made of; empty: none yet.
+  std::vector<perseus::Note> notes = {};  // What was found odd in it and in the settings.
 };
 
 // What a change came to.
