@@ -12,6 +12,7 @@
 
 #include "perseus/computation.h"
 #include "perseus/export.h"
+#include "perseus/note.h"
 #include "perseus/pipeline.h"
 #include "perseus/profile.h"
 #include "perseus/result.h"
@@ -82,9 +83,8 @@ struct CostedPipeline {
   double total_blocking_power_watts = 0;
   int tensor_parallel = 1;
   double split_ratio = 0.5;  // CostSpec::split_ratio
-  // Sentences, without a full stop, on what is valid and perhaps not what was
-  // meant: rows of the profile that the schedule has no use for.
-  std::vector<std::string> notes;
+  // Of rows of the profile that the schedule has no use for.
+  std::vector<Note> notes;
   std::string modelled;  // Profile::modelled.
 
   // Whether a pipeline that was filled in by hand keeps to what is said above: its DAG, indices and

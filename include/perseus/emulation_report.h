@@ -14,6 +14,7 @@
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
 #include "perseus/export.h"
+#include "perseus/note.h"
 #include "perseus/plan.h"
 #include "perseus/power_limits.h"
 #include "perseus/power_shape.h"
@@ -86,11 +87,12 @@ struct EmulationReportInput {
   RunSpec run_spec;
   std::optional<RunCost> run_at_max_clocks;
   std::optional<RunCost> run;
-  std::string scenario;            // What disturbs the job, a sentence; empty: not said.
-  double change_joules = 0;        // Price of a change of clock, in no energy; 0: none given.
-  std::string currency;            // A label for RunCost::price, as the user gave it.
-  std::vector<std::string> notes;  // A sentence each.
-  std::vector<std::string> files;  // Names of what is written beside emulation.json.
+  std::string scenario;              // What disturbs the job, a sentence; empty: not said.
+  double change_joules = 0;          // Price of a change of clock, in no energy; 0: none given.
+  std::string currency;              // A label for RunCost::price, as the user gave it.
+  std::vector<Note> notes;           // What was found odd in the input: said before the figures.
+  std::vector<std::string> remarks;  // A sentence each.
+  std::vector<std::string> files;    // Names of what is written beside emulation.json.
 };
 
 // emulation.json (fields: docs/reference/files.md): every figure of the job, one iteration

@@ -13,6 +13,7 @@
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
 #include "perseus/job_file.h"
+#include "perseus/note.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
@@ -60,6 +61,8 @@ struct Job {
   FixedTimes fixed;
   CostSpec costs;
   CostedPipeline pipeline;
+  // All that the checks of profile and job have found; none is impossible.
+  std::vector<Note> notes;
 
   // Reads and costs the job that `path` describes: a job file, or else a
   // profile. Each field that is set in `overrides` wins over the file's.
@@ -95,6 +98,9 @@ struct Job {
   // constraints at its target. Where the settings name an effort it is that of each plan. Such
   // plans know no conditions: a job that has some is refused.
   Result<StreamPlanner> MakeStream() const;
+
+  // The notes on a plan for this time: the job's, and one where it is beyond T*.
+  std::vector<Note> NotesAt(const Frontier& frontier, double seconds) const;
 
   // What plan.json says of a plan of this job that was made by hand, within the job's constraints
   // or others. Errors: a planner of another job, another planner's plan.

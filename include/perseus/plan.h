@@ -150,7 +150,8 @@ struct PlanTarget {
 
   friend bool operator==(const PlanTarget&, const PlanTarget&) = default;
 };
-// "1.02x", "5.3" or "5.3s" (also ms, us), "economic", "fastest", "tstar".
+// "1.02x", "5.3s" (also ms, us), "economic", "fastest", "tstar". A number without a unit may mean
+// a factor or seconds, and is refused.
 Result<PlanTarget> ParsePlanTarget(std::string_view text);
 // Its inverse; a factor of one is "1.0x".
 std::string PlanTargetText(const PlanTarget& target);

@@ -12,6 +12,7 @@
 #include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
+#include "perseus/note.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
@@ -124,6 +125,9 @@ struct PlanDocument {
   std::optional<Conditions> conditions;
   std::optional<ExpectedFigures> expected;
 
+  // What was found odd or implausible in what it was planned from. Of files their base names.
+  std::vector<Note> notes;
+
   std::vector<PlannedRank> ranks;
 };
 
@@ -133,6 +137,7 @@ struct PlanContext {
   std::string profile_sha256;
   int data_parallel = 1;
   PlanConstraints constraints;
+  std::vector<Note> notes;
 };
 
 // Of the frontier that bounds a plan.

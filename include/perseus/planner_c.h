@@ -155,6 +155,17 @@ typedef struct perseus_plan_columns {
   const double* energy_joules; /* All GPUs of the rank. */
 } perseus_plan_columns;
 
+/* What a check of the profile or of the job has found. Texts are good until the object that it is
+ * from is freed. */
+typedef struct perseus_note {
+  uint32_t struct_size; /* PERSEUS_INIT() */
+  int32_t severity;   /* 0 odd: perhaps not what was meant; 1 implausible: a wrong unit, likely. */
+  const char* text;   /* One sentence, without a full stop. */
+  const char* source; /* The file that it is about; "": none. */
+  int32_t line;       /* 0: the file as a whole. */
+  int32_t column;
+} perseus_note;
+
 /* Operations on a directed graph without cycles. Operations may share a curve. */
 typedef struct perseus_dag {
   uint32_t struct_size; /* PERSEUS_INIT() */
@@ -203,9 +214,11 @@ PERSEUS_PLANNER_API perseus_status perseus_planner_frontier(const perseus_planne
 PERSEUS_PLANNER_API perseus_status perseus_planner_frontier_csv(const perseus_planner* planner,
                                                                 char** text, char** message);
 
-/* What is valid and perhaps not what was meant, one sentence a line; "": nothing. */
-PERSEUS_PLANNER_API perseus_status perseus_planner_notes(const perseus_planner* planner,
-                                                         char** text, char** message);
+/* What is odd or implausible in the input: as many notes, counted from 0. */
+PERSEUS_PLANNER_API size_t perseus_planner_note_count(const perseus_planner* planner);
+PERSEUS_PLANNER_API perseus_status perseus_planner_get_note(const perseus_planner* planner,
+                                                            size_t index, perseus_note* note,
+                                                            char** message);
 
 /* The plan that `perseus plan` makes. `settings_json` (NULL: none) is a JSON object that wins over
  * the job's own settings; of its keys these have a meaning here, others are refused: "at",
@@ -243,6 +256,11 @@ PERSEUS_PLANNER_API perseus_status perseus_plan_get_figures(const perseus_plan* 
 PERSEUS_PLANNER_API perseus_status perseus_plan_get_columns(const perseus_plan* plan,
                                                             perseus_plan_columns* columns,
                                                             char** message);
+
+/* The planner's notes, and one where the plan's target is odd. */
+PERSEUS_PLANNER_API size_t perseus_plan_note_count(const perseus_plan* plan);
+PERSEUS_PLANNER_API perseus_status perseus_plan_get_note(const perseus_plan* plan, size_t index,
+                                                         perseus_note* note, char** message);
 
 /* The bytes of plan.json, and of zeus_plan.py (PERSEUS_INFEASIBLE: Zeus has no way to say
  * this plan). */

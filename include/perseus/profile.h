@@ -13,6 +13,7 @@
 
 #include "perseus/computation.h"
 #include "perseus/export.h"
+#include "perseus/note.h"
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
@@ -45,14 +46,6 @@ struct OptionTable {
   int baseline = 0;
 };
 
-// Something that is probably not what was meant, or that must be known to read
-// the results right.
-struct ProfileNote {
-  int line = 0;  // 0, and `column` too: the profile as a whole.
-  int column = 0;
-  std::string message;  // One sentence, without a full stop.
-};
-
 // What each computation of a pipeline costs at each knob. A plain value,
 // immutable by convention, safe to share between threads.
 struct Profile {
@@ -71,7 +64,7 @@ struct Profile {
   // What the profile says of itself where it is no measurement ("MODELLED, not
   // measured: ..."); empty where it says nothing. Printable ASCII.
   std::string modelled;
-  std::vector<ProfileNote> notes;  // In the order of the file.
+  std::vector<Note> notes;  // What its checks have found; none is impossible.
 
   // Whether knobs have an order: numbers, whatever their unit.
   bool KnobsAreRanked() const { return knobs_are_numbers || !knob_unit.empty(); }
@@ -112,9 +105,6 @@ class ProfileBuilder {
   // Of the first row that no file can say.
   std::string wrong_;
 };
-
-// "profile.csv:12:16: the note", or "profile.csv: the note".
-std::string NoteText(const Profile& profile, const ProfileNote& note);
 
 struct ProfileOptions {
   // The label that savings are measured against, where knobs are labels. Every

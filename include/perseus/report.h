@@ -14,6 +14,7 @@
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
 #include "perseus/job.h"
+#include "perseus/note.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
 #include "perseus/profile.h"
@@ -72,8 +73,9 @@ struct ReportInput {
   double split_ratio = 0.5;       // Of `backward`, where the schedule divides it.
   PlanConstraints constraints;    // Under which `chosen` was made.
   std::vector<ConstraintPrice> prices;
-  std::vector<std::string> notes;  // Caveats, a sentence each ("The sample is modelled.").
-  std::vector<std::string> files;  // Names of what was written, for the summary.
+  std::vector<Note> notes;           // What was found odd in the input: said before the figures.
+  std::vector<std::string> remarks;  // Caveats, a sentence each ("The sample is modelled.").
+  std::vector<std::string> files;    // Names of what was written, for the summary.
 
   // Where `chosen` was made for conditions: they, what it comes to under them, and
   // the same of the plan that knows none.

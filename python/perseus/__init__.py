@@ -17,7 +17,7 @@ Or one line for a framework (`docs/how-to/hooks.md`, `docs/how-to/frameworks.md`
 The planner, for what is done before and besides:
 
 >>> plan = perseus.plan("profile.csv", schedule="1f1b", microbatches=96, blocking_power=83.64)
->>> plan.saving_percent, plan.at(1.05).clocks(stage=0)
+>>> plan.saving_percent, plan.at("1.05x").clocks(stage=0)
 
 All of it is `libperseus_client` and `libperseus_planner` through ctypes;
 `docs/reference/python.md` and `docs/reference/client.md` describe it.
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from perseus.hooks.job import Job
     from perseus.hooks.megatron import attach_megatron
     from perseus.hooks.torch_pipelining import attach
+    from perseus.note import ImplausibleWarning, Note
     from perseus.planner import Frontier, Plan, Planner, PlannerError, plan
 
 __all__ = [
@@ -47,10 +48,12 @@ __all__ = [
     "Client",
     "Dag",
     "Frontier",
+    "ImplausibleWarning",
     "Instruction",
     "Job",
     "Level",
     "LibraryError",
+    "Note",
     "Plan",
     "Planner",
     "PlannerError",
@@ -67,7 +70,9 @@ _LATER = {
     "Attached": "perseus.hooks.attached",
     "Dag": "perseus.dag",
     "Frontier": "perseus.planner",
+    "ImplausibleWarning": "perseus.note",
     "Job": "perseus.hooks.job",
+    "Note": "perseus.note",
     "Plan": "perseus.planner",
     "Planner": "perseus.planner",
     "PlannerError": "perseus.planner",

@@ -11,8 +11,6 @@ from perseus.planner_input import pandas
 from perseus.planner_library import PlannerError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from perseus import planner_library as abi
 
 
@@ -32,11 +30,9 @@ class Frontier:
         Relative; 0 where the frontier is exact.
     fitted
         Whether it is one of an exponential fit, which bounds nothing.
-    notes
-        Sentences on what is valid and perhaps not what was meant.
     """
 
-    def __init__(self, struct: abi.FrontierStruct, csv: str, notes: Sequence[str] = ()) -> None:
+    def __init__(self, struct: abi.FrontierStruct, csv: str) -> None:
         count = struct.count
         self.time_seconds: tuple[float, ...] = tuple(struct.time_seconds[:count])
         self.energy_joules: tuple[float, ...] = tuple(struct.energy_joules[:count])
@@ -49,7 +45,6 @@ class Frontier:
         self.total_blocking_power_watts: float = struct.total_blocking_power_watts
         self.certified_error: float = struct.certified_error
         self.fitted = bool(struct.fitted)
-        self.notes = tuple(notes)
         self._csv = csv
 
     def __len__(self) -> int:

@@ -11,6 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from perseus import planner_library as abi
+from perseus.note import notes_of
 from perseus.planner_input import number, pandas
 from perseus.planner_library import PlannerError
 
@@ -95,6 +96,8 @@ class Plan:
     shared_knob_bound_joules, proven_best
         The same bound where computations must share knobs (else None), and whether no plan
         within the constraints is better.
+    notes
+        What is odd or implausible in what it was planned from.
     expected
         What it comes to under the conditions that it was made for; None without conditions, which
         the other figures do not know.
@@ -113,6 +116,7 @@ class Plan:
         self._others = others
         self._handle = handle
         self._finalizer = weakref.finalize(self, library.perseus_plan_free, handle)
+        self.notes = notes_of("plan", handle)
         figures = abi.sized(abi.FiguresStruct)
         abi.check(library.perseus_plan_get_figures(handle, ctypes.byref(figures), None))
         self.requested_time_seconds: float = figures.requested_time_seconds
@@ -194,7 +198,7 @@ class Plan:
 
     def at(
         self,
-        target: float | str | None = None,
+        target: str | None = None,
         *,
         seconds: float | None = None,
         progress: Progress = None,
@@ -205,8 +209,8 @@ class Plan:
         Parameters
         ----------
         target
-            A number is a factor of the time without slowdown (1.05: 5 % slower); a text is a
-            target as in a job file: "1.05x", "5.3" (seconds), "economic", "fastest", "tstar".
+            As in a job file: "1.05x" (times the time without slowdown), "5.3s" (seconds),
+            "economic", "fastest", "tstar".
         seconds
             Instead: the iteration time.
         progress
@@ -217,13 +221,9 @@ class Plan:
         if (target is None) == (seconds is None):
             raise PlannerError("give a target, or seconds")
         if seconds is not None:
-            text = number(seconds, "seconds")
-        elif isinstance(target, str):
-            text = target
-        else:
-            text = number(target, "the factor") + "x"
+            target = number(seconds, "seconds") + "s"
         return self._planner.plan(
-            text, work=self._work, others=self._others, progress=progress, **settings
+            target, work=self._work, others=self._others, progress=progress, **settings
         )
 
     def json(self) -> str:

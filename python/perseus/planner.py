@@ -5,7 +5,7 @@
 >>> import perseus
 >>> plan = perseus.plan("profile.csv", schedule="1f1b", microbatches=96, blocking_power=83.64)
 >>> plan.saving_percent, plan.clocks(stage=0)[:3]
->>> slower = plan.at(1.05)
+>>> slower = plan.at("1.05x")
 >>> open("plan.json", "w").write(slower.json())
 
 All of it is `libperseus_planner` through ctypes: the same bytes as the command line's, and no other
@@ -24,6 +24,7 @@ from perseus import planner_library as abi
 from perseus import profile_table
 from perseus.frontier import Frontier
 from perseus.made_plan import Computation, Expected, Plan
+from perseus.note import ImplausibleWarning, Note, notes_of, warn_of
 from perseus.planner_input import as_bytes, factors, schedule_into, settings_json
 from perseus.planner_library import PlannerError
 
@@ -32,7 +33,17 @@ if TYPE_CHECKING:
 
     from perseus.planner_input import Progress, Setting
 
-__all__ = ["Computation", "Expected", "Frontier", "Plan", "Planner", "PlannerError", "plan"]
+__all__ = [
+    "Computation",
+    "Expected",
+    "Frontier",
+    "ImplausibleWarning",
+    "Note",
+    "Plan",
+    "Planner",
+    "PlannerError",
+    "plan",
+]
 
 
 class Planner:
@@ -61,6 +72,12 @@ class Planner:
         Every other key of a job file: at, dp, tp, virtual_stages, granularity, time_margin, ...
         What is given here wins over a job file.
 
+    Attributes
+    ----------
+    notes
+        What is odd or implausible in profile and job. Of what is implausible (a wrong unit, most
+        likely) Python warns, too (`ImplausibleWarning`).
+
     Raises
     ------
     PlannerError
@@ -78,6 +95,7 @@ class Planner:
         *,
         name: str = "profile",
         progress: Progress = None,
+        _stacklevel: int = 2,
         **settings: Setting,
     ) -> None:
         library = abi.load()
@@ -106,6 +124,8 @@ class Planner:
             self._finalizer = weakref.finalize(self, library.perseus_planner_free, handle)
         watched.check(library, status, message)
         self._handle = handle
+        self.notes = notes_of("planner", handle)
+        warn_of(self.notes, _stacklevel)
 
     @functools.cached_property
     def frontier(self) -> Frontier:
@@ -113,11 +133,9 @@ class Planner:
         library = abi.load()
         struct = abi.sized(abi.FrontierStruct)
         abi.check(library.perseus_planner_frontier(self._handle, ctypes.byref(struct), None))
-        csv, notes = ctypes.c_void_p(), ctypes.c_void_p()
+        csv = ctypes.c_void_p()
         abi.check(library.perseus_planner_frontier_csv(self._handle, ctypes.byref(csv), None))
-        csv_text = abi.take_text(library, csv)
-        abi.check(library.perseus_planner_notes(self._handle, ctypes.byref(notes), None))
-        return Frontier(struct, csv_text, abi.take_text(library, notes).splitlines())
+        return Frontier(struct, abi.take_text(library, csv))
 
     def plan(
         self,
@@ -133,7 +151,7 @@ class Planner:
         Parameters
         ----------
         at
-            "1.05x", "5.3" (seconds), "economic", "fastest", "tstar"; None: as the job says, or
+            "1.05x", "5.3s" (seconds), "economic", "fastest", "tstar"; None: as the job says, or
             without slowdown.
         work
             Of one iteration whose microbatches differ: how many times as long as in the profile
@@ -210,7 +228,7 @@ def plan(
     """Plan a job: the clock of each computation. `Planner` explains the arguments.
 
     The plan is where `at` says (a text: "1.05x", "economic", ...), or without slowdown;
-    `plan.at(1.05)` then gives others at little cost, `plan.frontier` all there are.
+    `plan.at("1.05x")` then gives others at little cost, `plan.frontier` all there are.
     """
     return Planner(
         profile,
@@ -219,6 +237,7 @@ def plan(
         blocking_power,
         name=name,
         progress=_part(progress, 0.0),
+        _stacklevel=3,
         **settings,
     ).plan(progress=_part(progress, 0.5))
 

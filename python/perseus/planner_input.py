@@ -66,7 +66,10 @@ def settings_json(settings: Mapping[str, object]) -> bytes:
     given = {key: jsonable(value) for key, value in settings.items() if value is not None}
     if not isinstance(given.get("at", ""), str):
         at = given["at"]
-        raise PlannerError(f'at={at!r} may mean two things: write "{at}x" or "{at}" (seconds)')
+        raise PlannerError(
+            f'at={at!r} may mean two things: write "{at}x" for a factor of the time at maximum '
+            f'clocks, "{at}s" for seconds'
+        )
     for key, value in given.items():
         parts = value.items() if isinstance(value, Mapping) else [("", value)]
         for part, each in parts:

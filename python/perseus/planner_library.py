@@ -131,6 +131,19 @@ class ColumnsStruct(ctypes.Structure):
     )
 
 
+class NoteStruct(ctypes.Structure):
+    """`perseus_note`."""
+
+    _fields_ = (
+        ("struct_size", _U32),
+        ("severity", _I32),
+        ("text", _TEXT),
+        ("source", _TEXT),
+        ("line", _I32),
+        ("column", _I32),
+    )
+
+
 class DagStruct(ctypes.Structure):
     """`perseus_dag`."""
 
@@ -188,7 +201,12 @@ def _declare(_file: str, library: ctypes.CDLL) -> None:
         ("perseus_planner_free", None, (_HANDLE,)),
         ("perseus_planner_frontier", status, (_HANDLE, ctypes.POINTER(FrontierStruct), texts)),
         ("perseus_planner_frontier_csv", status, (_HANDLE, texts, texts)),
-        ("perseus_planner_notes", status, (_HANDLE, texts, texts)),
+        ("perseus_planner_note_count", _SIZE, (_HANDLE,)),
+        (
+            "perseus_planner_get_note",
+            status,
+            (_HANDLE, _SIZE, ctypes.POINTER(NoteStruct), texts),
+        ),
         ("perseus_planner_plan", status, (_HANDLE, _TEXT, _SIZE, *callback, handles, texts)),
         (
             "perseus_planner_plan_work",
@@ -215,6 +233,8 @@ def _declare(_file: str, library: ctypes.CDLL) -> None:
         ("perseus_plan_free", None, (_HANDLE,)),
         ("perseus_plan_get_figures", status, (_HANDLE, ctypes.POINTER(FiguresStruct), texts)),
         ("perseus_plan_get_columns", status, (_HANDLE, ctypes.POINTER(ColumnsStruct), texts)),
+        ("perseus_plan_note_count", _SIZE, (_HANDLE,)),
+        ("perseus_plan_get_note", status, (_HANDLE, _SIZE, ctypes.POINTER(NoteStruct), texts)),
         ("perseus_plan_json", status, (_HANDLE, texts, texts)),
         ("perseus_plan_zeus", status, (_HANDLE, texts, texts)),
         ("perseus_dag_solve", status, (ctypes.POINTER(DagStruct), *callback, handles, texts)),

@@ -32,6 +32,7 @@ enum class Command : std::uint8_t {
   kFrontier,
   kSchedule,
   kExplain,
+  kCheck,
   kTrace,
   kSynth,
   kEmulate,
@@ -118,7 +119,7 @@ struct EmulateFlags {
 struct Invocation {
   Command command = Command::kPlan;
   JobFlags job;       // plan, frontier, emulate
-  bool json = false;  // plan
+  bool json = false;  // plan, check
   FrontierFlags frontier;
   ScheduleFlags schedule;
   ExplainFlags explain;

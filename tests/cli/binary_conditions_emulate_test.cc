@@ -117,7 +117,8 @@ TEST_F(BinaryConditionsEmulateTest, APlanForMicrobatchesThatDifferIsNotReplayedS
   const auto notes = [&](const std::vector<std::string>& more) {
     std::vector<std::string> flags = {"--plan", path, "--iterations", "2", "--json"};
     flags.insert(flags.end(), more.begin(), more.end());
-    return json::parse(Out(Arguments("emulate", flags)))["notes"].dump();
+    const json document = json::parse(Out(Arguments("emulate", flags)));
+    return document["notes"].dump() + document["remarks"].dump();
   };
   EXPECT_THAT(notes({}), HasSubstr("give the work table that it was made with (--work)"));
   EXPECT_THAT(notes({"--work", work}), Not(HasSubstr("work")));

@@ -86,14 +86,14 @@ TEST_F(BinaryConditionsTest, ChangesAreCountedAsTheLimitDoes) {
 TEST_F(BinaryConditionsTest, TheTableMarksThePlanThatIsWritten) {
   std::vector<std::string> arguments = Arguments("plan", flags_);
   arguments.insert(arguments.end(), {"--effort", "0.05"});
-  EXPECT_THAT(Out(arguments), HasSubstr("\n>  under conditions"));
+  EXPECT_THAT(Out(arguments), HasSubstr("\n>  holds (on paper)"));
   arguments.insert(arguments.end(), {"--json", "-o", folder_.Path("out")});
   const json document = json::parse(Out(arguments));
   int chosen = 0;
   for (const json& point : document["points"]) {
     if (!point["chosen"]) continue;
     ++chosen;
-    EXPECT_EQ(point["name"], "under_conditions");
+    EXPECT_EQ(point["name"], "holds_on_paper");
     EXPECT_EQ(point["energy_j"], document["energy_j"]);
   }
   EXPECT_EQ(chosen, 1);

@@ -113,7 +113,7 @@ TEST_F(BinaryEmulateBadInputTest, NumbersOutOfRange) {
               StartsWith("--timeline-iteration is 10, but the iterations are 0 to 9"));
   EXPECT_THAT(Emulate({"--power-interval", "1us"}), HasSubstr("interval"));
   EXPECT_THAT(Emulate({"--at", "0.5x"}), HasSubstr("fastest"));
-  EXPECT_THAT(Emulate({"--at", "1.02"}), HasSubstr("did you mean --at 1.02x?"));
+  EXPECT_THAT(Emulate({"--at", "1.02"}), HasSubstr("write 1.02x for a factor"));
 }
 
 TEST_F(BinaryEmulateBadInputTest, PoliciesAndPlans) {

@@ -113,6 +113,7 @@ TEST_F(BinaryEmulateTest, JsonHasTheDocumentedNames) {
                            "deadline",
                            "run",
                            "notes",
+                           "remarks",
                            "files"}) {
     EXPECT_TRUE(job.contains(name)) << name;
   }
@@ -282,9 +283,9 @@ TEST_F(BinaryEmulateTest, APlanFromAnotherProfileIsNoted) {
   const std::string out = folder_.Path("out");
   Run(Arguments({"-o", out, "--at", "1.1x"}, "plan"));
   const std::vector<std::string> replay = {"--plan", out + "/plan.json", "--iterations", "2"};
-  EXPECT_TRUE(Json(replay)["notes"].empty());
+  EXPECT_TRUE(Json(replay)["remarks"].empty());
   folder_.Write("profile.csv", ReadText(folder_.Path("profile.csv")) + "\n");
-  EXPECT_THAT(Json(replay)["notes"].get<std::vector<std::string>>(),
+  EXPECT_THAT(Json(replay)["remarks"].get<std::vector<std::string>>(),
               ElementsAre("plan.json was made from another profile (profile.csv): its clocks are "
                           "replayed at the times and energies of profile.csv."));
 }

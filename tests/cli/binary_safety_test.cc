@@ -304,9 +304,9 @@ TEST_F(SafetyTest, WhatIsShownAsTheFastestTimeIsTaken) {
                 "0,backward,1400,0.28,9\n");
   const Words job = {"--schedule", "1f1b", "--microbatches", "1", "--blocking-power", "20"};
   const RunResult refused =
-      RunPerseus(With({"plan", folder_.Path("third.csv"), "--at", "0.1"}, job));
+      RunPerseus(With({"plan", folder_.Path("third.csv"), "--at", "0.1s"}, job));
   EXPECT_THAT(refused.err, HasSubstr("takes 0.42 s"));
-  EXPECT_EQ(RunPerseus(With({"plan", folder_.Path("third.csv"), "--at", "0.42"}, job)).exit_code,
+  EXPECT_EQ(RunPerseus(With({"plan", folder_.Path("third.csv"), "--at", "0.42s"}, job)).exit_code,
             0);
 }
 

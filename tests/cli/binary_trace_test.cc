@@ -95,6 +95,13 @@ TEST(BinaryTraceTest, ComputationsThatOverlapAreSaidToBeOfTwoUnits) {
   const auto json = nlohmann::json::parse(ReadText(folder.Path("out/trace.json")));
   ASSERT_EQ(json["notes"].size(), 1u);
   EXPECT_THAT(json["notes"][0].get<std::string>(), HasSubstr(note));
+  // Starts in milliseconds, too.
+  const std::string slow = folder.Write(
+      "slow.csv",
+      "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
+      "0,0,0,1,forward-compute,0,30,0,0,0,0\n0,0,0,1,backward-compute,30,60,0,0,0,0\n");
+  EXPECT_THAT(RunPerseus({"trace", slow}).out,
+              HasSubstr("Note: the shortest computation lasts 30"));
   const std::string good = folder.Write("good.csv", kTwoPipelines);
   EXPECT_THAT(RunPerseus({"trace", good, "-o", folder.Path("good")}).out,
               Not(HasSubstr("overlap")));

@@ -36,11 +36,11 @@ TEST(PlanSummaryTest, PointsAscendAndStopAtTStar) {
 TEST(PlanSummaryTest, TMinIsLeftOutWhereItIsNoSlowdown) {
   std::vector<std::string> beyond;
   const auto points =
-      TablePoints(MakeFrontier(10 * (1 + 1e-12), 12, 15), 10, 10.7, "10.7", &beyond);
+      TablePoints(MakeFrontier(10 * (1 + 1e-12), 12, 15), 10, 10.7, "10.7s", &beyond);
   EXPECT_EQ(NamesOf(points), (std::vector<std::string>{"no_slowdown", "plus_1_percent",
                                                        "plus_2_percent", "plus_5_percent", "at",
                                                        "plus_10_percent", "t_economic", "t_star"}));
-  EXPECT_EQ(points[4].label, "--at 10.7");
+  EXPECT_EQ(points[4].label, "--at 10.7s");
   EXPECT_TRUE(beyond.empty());
 }
 

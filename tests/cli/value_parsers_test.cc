@@ -178,7 +178,7 @@ TEST(ValueParsersTest, TargetsAreReadAsTheTableShowsThem) {
   }
   EXPECT_EQ(ParseTarget("1.02X").value().kind, Kind::kBaselineFactor);
   EXPECT_EQ(ParseTarget("1.02X").value().value, 1.02);
-  EXPECT_EQ(ParseTarget("5.3").value().kind, Kind::kSeconds);
+  EXPECT_EQ(ParseTarget("5.3s").value().kind, Kind::kSeconds);
   for (const char* text : {"", "T", "Soon", "-1X"}) {
     ASSERT_FALSE(ParseTarget(text)) << text;
     EXPECT_TRUE(ParseTarget(text).error().message.starts_with(std::string("'") + text + "'"));

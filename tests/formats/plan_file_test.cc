@@ -54,6 +54,7 @@ constexpr std::string_view kSampleText = R"({
   "time_margin": {"sigmas": 2, "fraction": 0.01},
   "fixed_times": {"comm_delay_s": [0.001], "data_loading_s": 0.002, "iteration_overhead_s": 0.003},
   "split_ratio": 0.4,
+  "notes": [],
   "ranks": [
     {"rank": 0, "blocking_power_w": 83.64, "computations": [
       {"type": "forward", "stage": 0, "microbatch": 0, "knob": 1410, "start_s": 0, "duration_s": 0.25, "energy_j": 75},
@@ -143,6 +144,29 @@ TEST(PlanFile, KeepsConditionsAndWhatIsExpectedUnderThem) {
   EXPECT_EQ(FormatPlanJson(SamplePlan()).find("conditions"), std::string::npos);
 }
 
+TEST(PlanFileTest, NotesRoundTrip) {
+  PlanDocument plan = SamplePlan();
+  plan.notes = {{.severity = Severity::kImplausible,
+                 .text = "a \"wrong\" unit",
+                 .source = "p.csv",
+                 .line = 3,
+                 .column = 18},
+                {.severity = Severity::kOdd, .text = "odd", .source = ""}};
+  const std::string text = FormatPlanJson(plan);
+  const auto read = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->notes, plan.notes);
+  EXPECT_EQ(FormatPlanJson(*read), text);
+  const auto json = nlohmann::json::parse(text)["notes"];
+  EXPECT_EQ(json[0]["line"], 3);
+  EXPECT_FALSE(json[1].contains("line"));
+  // A plan of before has none, and no other severity is known.
+  EXPECT_EQ(FormatPlanJson(SamplePlan()).find("\"notes\": [],\n") == std::string::npos, false);
+  std::string other = text;
+  other.replace(other.find("implausible"), 11, "unheard-of");
+  EXPECT_FALSE(ParsePlanJson(other, "plan.json"));
+}
+
 TEST(PlanFile, RefusesConditionsThatCannotBe) {
   PlanDocument plan = SamplePlan();
   plan.conditions.emplace();
@@ -213,7 +237,7 @@ TEST(PlanFile, RefusesHalfAFusedComputation) {
     return plan ? "accepted" : plan.error().message;
   };
   const std::string expected =
-      "plan.json:38:7: ranks[0].computations[1]: a fused forward must be followed by the backward "
+      "plan.json:39:7: ranks[0].computations[1]: a fused forward must be followed by the backward "
       "that runs with it, with the same knob, start_s, duration_s and energy_j";
   EXPECT_EQ(error(", \"fused\": true", ""), expected);
   EXPECT_EQ(error("\"knob\": 1305", "\"knob\": 1290"), expected);
@@ -275,22 +299,22 @@ TEST(PlanFile, CountsWhatIsNotSaid) {
 
 TEST(PlanFile, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(ErrorWith("\"knob\": 1305", "\"knob\": null"),
-            "plan.json:38:65: ranks[0].computations[1].knob: expected a number or a string, found "
+            "plan.json:39:65: ranks[0].computations[1].knob: expected a number or a string, found "
             "null");
   EXPECT_EQ(ErrorWith("\"knob\": 1305", "\"knob\": 0"),
-            "plan.json:38:65: ranks[0].computations[1].knob: expected a number above 0, found 0");
+            "plan.json:39:65: ranks[0].computations[1].knob: expected a number above 0, found 0");
   EXPECT_EQ(
       ErrorWith("\"knob\": 1305", "\"knob\": \"1305\""),
-      "plan.json:38:65: ranks[0].computations[1].knob: expected a number above 0, found it in "
+      "plan.json:39:65: ranks[0].computations[1].knob: expected a number above 0, found it in "
       "quotes; write 1305 without them");
   EXPECT_EQ(ErrorWith("\"stage\": 1", "\"stage\": -1"),
-            "plan.json:41:36: ranks[1].computations[0].stage: expected a whole number from 0 to 1, "
+            "plan.json:42:36: ranks[1].computations[0].stage: expected a whole number from 0 to 1, "
             "found -1");
   EXPECT_EQ(ErrorWith("\"microbatch\": 0", "\"microbatch\": 0.5"),
-            "plan.json:37:53: ranks[0].computations[0].microbatch: expected a whole number from 0 "
+            "plan.json:38:53: ranks[0].computations[0].microbatch: expected a whole number from 0 "
             "to 0, found 0.5");
   EXPECT_EQ(ErrorWith("{\"type\": \"backward\"", "{\"type\": \"sideways\""),
-            "plan.json:38:16: ranks[0].computations[1].type: expected forward, backward, "
+            "plan.json:39:16: ranks[0].computations[1].type: expected forward, backward, "
             "backward_input or backward_weight, found 'sideways'");
   EXPECT_EQ(ErrorWith("\"energy_j\": 480.5", "\"energy_j\": -1"),
             "plan.json:14:15: energy_j: expected a number of at least 0, found -1");
@@ -310,7 +334,7 @@ TEST(PlanFile, NamesTheFieldThatIsMissing) {
   EXPECT_EQ(ErrorWith("\"saving_percent\"", "\"saved\""),
             "plan.json:1:1: 'saving_percent' is missing");
   EXPECT_EQ(ErrorWith("\"microbatch\"", "\"batch\""),
-            "plan.json:37:7: ranks[0].computations[0]: 'microbatch' is missing");
+            "plan.json:38:7: ranks[0].computations[0]: 'microbatch' is missing");
   EXPECT_EQ(ErrorWith("\"baseline\": {", "\"baseline\": 3, \"other\": {"),
             "plan.json:23:15: baseline: expected an object, found 3");
 }
@@ -327,11 +351,11 @@ TEST(PlanFile, RefusesOtherVersions) {
 
 TEST(PlanFile, RefusesContradictions) {
   EXPECT_EQ(ErrorWith("\"stages\": 2", "\"stages\": 3"),
-            "plan.json:35:12: ranks: 2 ranks with 1 virtual stages each do not make 3 stages");
+            "plan.json:36:12: ranks: 2 ranks with 1 virtual stages each do not make 3 stages");
   EXPECT_EQ(ErrorWith("\"rank\": 1", "\"rank\": 2"),
-            "plan.json:40:14: ranks[1].rank: ranks are listed in order; expected 1");
+            "plan.json:41:14: ranks[1].rank: ranks are listed in order; expected 1");
   EXPECT_EQ(ErrorWith("\"type\": \"forward\", \"stage\": 1", "\"type\": \"forward\", \"stage\": 0"),
-            "plan.json:41:7: ranks[1].computations[0]: forward of stage 0, microbatch 0 is already "
+            "plan.json:42:7: ranks[1].computations[0]: forward of stage 0, microbatch 0 is already "
             "on line 37; each computation runs once an iteration");
 }
 

@@ -119,11 +119,15 @@ TEST(JobFile, ResolvesPathsFromItsDirectory) {
   EXPECT_EQ(Toml("schedule_file = 's.csv'", "a/job.toml")->schedule_file, "a/s.csv");
 }
 
-TEST(JobFile, TakesSecondsForAt) {
-  const Result<JobFile> job = Toml("at = 5.25");
+TEST(JobFile, ANumberWithoutUnitIsNoTarget) {
+  const Result<JobFile> job = Toml("at = '5.25s'");
   ASSERT_TRUE(job.has_value());
   EXPECT_EQ(job->at->kind, PlanTarget::Kind::kSeconds);
   EXPECT_EQ(job->at->value, 5.25);
+  for (const char* const bare : {"at = 5.25", "at = '5.25'"}) {
+    EXPECT_THAT(TomlError(bare), ::testing::AllOf(::testing::HasSubstr("write 5.25x"),
+                                                  ::testing::HasSubstr("5.25s for seconds")));
+  }
 }
 
 TEST(JobFile, NamesTheNearestKey) {
@@ -173,7 +177,7 @@ TEST(JobFile, NamesTheKeyThatIsWrong) {
             "job.toml:1:15: granularity: expected computation, phase, stage-type or stage, found "
             "'phrase'");
   EXPECT_EQ(TomlError("at = true"),
-            "job.toml:1:6: at: expected seconds, or a string such as \"1.02x\", found true");
+            "job.toml:1:6: at: expected a string such as \"1.02x\" or \"5.3s\", found true");
   EXPECT_EQ(TomlError("time_margin = '2'"),
             "job.toml:1:15: time_margin: expected a time margin such as \"2sigma\", \"1%\" or "
             "\"2sigma,1%\", found '2'");

@@ -20,8 +20,8 @@ TEST(PlanTargetTest, ReadsFactorsSecondsAndNames) {
   };
   check("1.02x", Kind::kBaselineFactor, 1.02);
   check("1x", Kind::kBaselineFactor, 1);
-  check("5.3", Kind::kSeconds, 5.3);
-  check("1e-3", Kind::kSeconds, 1e-3);
+  check("5.3s", Kind::kSeconds, 5.3);
+  check("1e-3s", Kind::kSeconds, 1e-3);
   check("100s", Kind::kSeconds, 100);
   check("300ms", Kind::kSeconds, 0.3);
   check("50us", Kind::kSeconds, 0.00005);
@@ -34,11 +34,22 @@ TEST(PlanTargetTest, ReadsFactorsSecondsAndNames) {
 }
 
 TEST(PlanTargetTest, TextsRoundTrip) {
-  for (const char* const text : {"1.0x", "1.02x", "5.3", "0.001", "economic", "fastest", "tstar"}) {
+  for (const char* const text :
+       {"1.0x", "1.02x", "5.3s", "0.001s", "economic", "fastest", "tstar"}) {
     EXPECT_EQ(PlanTargetText(*ParsePlanTarget(text)), text);
   }
   EXPECT_EQ(PlanTargetText(*ParsePlanTarget("1x")), "1.0x");
   EXPECT_EQ(*ParsePlanTarget("1x"), *ParsePlanTarget("1.0x"));
+}
+
+// It may be a factor or seconds: the same everywhere.
+TEST(PlanTargetTest, RefusesANumberWithoutUnit) {
+  for (const std::string text : {"1.05", "5.3", "1000", "1e-3"}) {
+    const auto target = ParsePlanTarget(text);
+    ASSERT_FALSE(target) << text;
+    EXPECT_THAT(target.error().message, testing::HasSubstr("write " + text + "x for a factor"));
+    EXPECT_THAT(target.error().message, testing::HasSubstr(text + "s for seconds"));
+  }
 }
 
 TEST(PlanTargetTest, RefusesEverythingElse) {

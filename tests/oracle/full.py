@@ -3,8 +3,8 @@
 
 """The minutes-long proofs, as a command.
 
-Run in tests/: python -m oracle.full [frontier] [networks] [plans] [jobs] [discrete] [grouped]
-[work] [emulation] [--points N] [--seconds N].
+Run in tests/: python -m oracle.full [frontier] [networks] [plans] [jobs] [outputs] [discrete]
+[grouped] [work] [emulation] [--points N] [--seconds N].
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .frontier_check import compare, shape_errors
 from .grouped_check import GRANULARITIES, MOST_SHORT, compare_grouped
 from .job_check import check_job
 from .network_check import check_project
+from .output_check import check_outputs
 from .plan_check import Job, check_plan
 from .random_emulations import KINDS, random_emulation
 from .random_jobs import random_job
@@ -31,7 +32,10 @@ from .random_networks import random_networks
 from .run_plan import run_frontier, run_plan
 from .small_cases import FULL
 
-SECTIONS = ("frontier", "networks", "plans", "jobs", "discrete", "grouped", "work", "emulation")
+SECTIONS = (
+    *("frontier", "networks", "plans", "jobs", "outputs", "discrete", "grouped", "work"),
+    "emulation",
+)
 
 
 def check_frontiers(points: int) -> bool:
@@ -133,6 +137,20 @@ def check_jobs() -> bool:
         f"compared with the proven discrete optimum, wrong {wrong['plain']}"
     )
     return not any(wrong.values())
+
+
+def check_all_outputs() -> bool:
+    """Compare what every output says of the plans of 1,000 random jobs."""
+    count = 1000
+    wrong = 0
+    for seed in range(count):
+        with tempfile.TemporaryDirectory() as folder:
+            errors = check_outputs(random_job(seed, Path(folder)), 0.02)
+        wrong += bool(errors)
+        for error in errors[:2]:
+            print(f"seed {seed}: {error}", flush=True)
+    print(f"\nOutputs of {count} random jobs compared with each other, wrong {wrong}")
+    return wrong == 0
 
 
 def check_discrete() -> bool:
@@ -283,6 +301,8 @@ def main() -> int:
             good &= check_plans()
         elif section == "jobs":
             good &= check_jobs()
+        elif section == "outputs":
+            good &= check_all_outputs()
         elif section == "discrete":
             good &= check_discrete()
         elif section == "work":

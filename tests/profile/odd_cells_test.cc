@@ -62,10 +62,10 @@ class Table {
   std::vector<std::size_t> data_;  // Indices of data rows.
 };
 
-std::vector<ProfileNote> NotesOf(const std::string& text) {
+std::vector<Note> NotesOf(const std::string& text) {
   const auto read = ParseProfile(text, "p.csv");
   EXPECT_TRUE(read) << read.error().message;
-  return read ? read->notes : std::vector<ProfileNote>();
+  return read ? read->notes : std::vector<Note>();
 }
 
 std::string Synthetic(const std::string& gpu, const std::string& model, int clock_step = 0) {
@@ -87,10 +87,10 @@ void ExpectFaultsFound(const std::string& text, int repeats) {
       const std::size_t column = 3 + random() % 2;
       Table table(text);
       const int line = table.Scale(random, column, factor);
-      const std::vector<ProfileNote> notes = NotesOf(table.Text());
+      const std::vector<Note> notes = NotesOf(table.Text());
       ASSERT_EQ(notes.size(), 1U) << "line " << line << " times " << factor;
       EXPECT_EQ(notes.front().line, line);
-      EXPECT_THAT(notes.front().message,
+      EXPECT_THAT(notes.front().text,
                   HasSubstr(fmt::format("the {} of stage", column == 3 ? "time" : "energy")));
     }
   }
@@ -113,7 +113,7 @@ TEST(OddCellsTest, GrossFaultsAreFoundAmongFewClocks) {
     for (const double factor : {10.0, 0.1, 1e-5}) {
       Table table(text);
       const int line = table.Scale(random, 3 + random() % 2, factor);
-      const std::vector<ProfileNote> notes = NotesOf(table.Text());
+      const std::vector<Note> notes = NotesOf(table.Text());
       ASSERT_EQ(notes.size(), 1U);
       EXPECT_EQ(notes.front().line, line);
     }
@@ -153,7 +153,7 @@ TEST(OddCellsTest, NoiseIsNoFault) {
   EXPECT_TRUE(NotesOf(text).empty());
   Table table(text);
   const int line = table.Scale(random, 4, 0.1);
-  const std::vector<ProfileNote> notes = NotesOf(table.Text());
+  const std::vector<Note> notes = NotesOf(table.Text());
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_EQ(notes.front().line, line);
 }
@@ -164,9 +164,9 @@ TEST(OddCellsTest, NamesTheCellAndTheGpu) {
     for (int mhz = 1000; mhz <= 1400; mhz += 100) {
       for (int rank = 0; rank < 2; ++rank) {
         // Rank 1 uses a tenth as much everywhere: its own curve is in order.
-        const double joules = (rank == 0 ? 10 : 1) * (mhz == 1200 && rank == 1 ? 0.1 : 1);
+        const double joules = (rank == 0 ? 1000 : 100) * (mhz == 1200 && rank == 1 ? 0.1 : 1);
         text += fmt::format("0,{},{},{},{},{}\n", instruction, mhz, 1400.0 / mhz,
-                            *instruction == 'f' ? joules : 10.0, rank);
+                            *instruction == 'f' ? joules : 1000.0, rank);
       }
     }
   }
@@ -174,12 +174,12 @@ TEST(OddCellsTest, NamesTheCellAndTheGpu) {
   ASSERT_TRUE(read);
   ASSERT_EQ(read->notes.size(), 1U);
   EXPECT_EQ(
-      NoteText(*read, read->notes.front()),
-      "p.csv:7:35: the energy of stage 0 forward at 1200, 0.1 J, is 0.127 times the least that "
+      NoteText(read->notes.front()),
+      "p.csv:7:35: the energy of stage 0 forward at 1200, 10 J, is 0.127 times the least that "
       "its neighbours on the curve allow; measure it again, or remove the row");
   const auto strict = ParseProfile(text, "p.csv", {.strict = true});
   ASSERT_FALSE(strict);
-  EXPECT_EQ(strict.error().message, NoteText(*read, read->notes.front()));
+  EXPECT_EQ(strict.error().message, NoteText(read->notes.front()));
 }
 
 TEST(OddCellsTest, ListsTwentyAndCountsTheRest) {
@@ -187,15 +187,15 @@ TEST(OddCellsTest, ListsTwentyAndCountsTheRest) {
   for (int stage = 0; stage < 15; ++stage) {
     for (const char* instruction : {"forward", "backward"}) {
       for (int mhz = 1000; mhz <= 1400; mhz += 100) {
-        text += fmt::format("{},{},{},1,{}\n", stage, instruction, mhz, mhz == 1200 ? 0 : 1);
+        text += fmt::format("{},{},{},1,{}\n", stage, instruction, mhz, mhz == 1200 ? 0 : 100);
       }
     }
   }
-  const std::vector<ProfileNote> notes = NotesOf(text);
+  const std::vector<Note> notes = NotesOf(text);
   ASSERT_EQ(notes.size(), 21U);
   EXPECT_EQ(notes.front().line, 4);
   EXPECT_EQ(notes.back().line, 0);
-  EXPECT_THAT(notes.back().message, HasSubstr("10 more cells"));
+  EXPECT_THAT(notes.back().text, HasSubstr("10 more cells"));
   const auto strict = ParseProfile(text, "p.csv", {.strict = true});
   ASSERT_FALSE(strict);
   EXPECT_THAT(strict.error().message, HasSubstr("(and 20 more such)"));

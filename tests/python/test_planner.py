@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -69,7 +70,7 @@ def test_plans_one_iteration_for_its_lengths() -> None:
         for c in r["computations"]
     }
     assert works == set(enumerate(lengths))
-    assert first.at(1.1).iteration_time_seconds > first.iteration_time_seconds
+    assert first.at("1.1x").iteration_time_seconds > first.iteration_time_seconds
     with pytest.raises(perseus.PlannerError, match="the work of 2 microbatches is given"):
         planner.plan(work=[1.0, 2.0])
     with pytest.raises(perseus.PlannerError, match="expected 1e-06 to 1e"):
@@ -197,7 +198,6 @@ def test_the_sample_job(cli: CommandLine, tmp_path: Path) -> None:
     assert plan.json() == files["plan.json"]
     assert plan.frontier.csv() == files["frontier.csv"]
     later = cli.plan(tmp_path / "later", job, "--at", "1.05x", *quick)
-    assert plan.at(1.05).json() == later["plan.json"]
     assert plan.at("1.05x").json() == later["plan.json"]
     assert perseus.plan(job, at="1.05x", effort=0.02).json() == later["plan.json"]
 
@@ -270,7 +270,7 @@ def test_sentences_are_the_command_lines(
         ({"microbatches": 0}, "microbatches: expected a whole number from 1 to 1000000, found 0"),
         ({"microbatchs": 5}, "unknown key 'microbatchs'; did you mean 'microbatches'?"),
         ({"blocking_power": None}, "'blocking_power' is missing"),
-        ({"at": 1.05}, 'at=1.05 may mean two things: write "1.05x" or "1.05" (seconds)'),
+        ({"at": 1.05}, 'at=1.05 may mean two things: write "1.05x" for a factor'),
         ({"dp": math.nan}, "'dp' is nan; give a number"),
         ({"conditions": {"noise": math.nan}}, "'conditions.noise' is nan; give a number"),
         (
@@ -399,7 +399,7 @@ def test_plans_on_one_frontier() -> None:
     """Slower ones save more, until T*; the baseline saves nothing."""
     planner = perseus.Planner(profile(3), **SMALL)
     frontier = planner.frontier
-    savings = [planner.plan().at(factor).saving_percent for factor in (1.0, 1.02, 1.05)]
+    savings = [planner.plan().at(factor).saving_percent for factor in ("1x", "1.02x", "1.05x")]
     assert savings == sorted(savings)
     assert planner.baseline.saving_percent == 0
     fastest = planner.plan("fastest")
@@ -407,13 +407,13 @@ def test_plans_on_one_frontier() -> None:
     assert planner.plan("tstar").requested_time_seconds == frontier.tstar_seconds
     seconds = 1.03 * frontier.baseline_time_seconds
     assert fastest.at(seconds=seconds).requested_time_seconds == seconds
-    shared = fastest.at(1.1, granularity="stage")
+    shared = fastest.at("1.1x", granularity="stage")
     assert shared.knob_changes == 0
     assert shared.shared_knob_bound_joules is not None
     assert shared.frontier is frontier
     with pytest.raises(perseus.PlannerError, match="cannot be set for one plan"):
-        fastest.at(1.1, microbatches=3)
-    for wrong in ((), (math.nan,), (True,), (0.5,)):
+        fastest.at("1.1x", microbatches=3)
+    for wrong in ((), (math.nan,), (True,), (0.5,), (1.05,), ("1.05",), ("0.5x",)):
         with pytest.raises(perseus.PlannerError):
             fastest.at(*wrong)
 
@@ -467,9 +467,54 @@ def test_notes_are_told() -> None:
     columns["frequency"].append(1410)
     columns["time"].append(0.01)
     columns["energy"].append(2.0)
-    notes = perseus.Planner(columns, **SMALL).frontier.notes
-    assert any("backward_weight" in note for note in notes), notes
-    assert perseus.Planner(profile(2), **SMALL).frontier.notes == ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # What is odd is no warning.
+        planner = perseus.Planner(columns, **SMALL)
+        assert perseus.Planner(profile(2), **SMALL).notes == []
+    (note,) = planner.notes
+    assert (note.severity, note.line, note.column) == ("odd", None, None)
+    assert "backward_weight" in note.text
+    assert [n.text for n in planner.plan().notes] == [note.text]
+    assert planner.plan("9x").notes[-1].text.startswith("the time asked for")
+
+
+def _times(columns: dict[str, list[Any]], name: str, factor: float) -> dict[str, list[Any]]:
+    return {**columns, name: [value * factor for value in columns[name]]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "says", "place"),
+    [
+        (_times(profile(2), "time", 1e3), {}, "in milliseconds", (2, 16)),
+        (_times(profile(2), "energy", 1e3), {}, "in millijoules", (2, None)),
+        (_times(profile(2), "energy", 16), {}, "of several GPUs", (2, None)),
+        (_times(profile(2), "frequency", 1e-3), {}, "in GHz", (2, 11)),
+        (_times(profile(2), "frequency", 1e3), {}, "in kHz", (2, 11)),
+        (profile(2), {"blocking_power": 0}, "draws 0 W", (None, None)),
+        (profile(2), {"comm_delay": 1e6}, "communication delay", (None, None)),
+        (profile(2), {"time_margin": "100%"}, "time margin of 100 %", (None, None)),
+    ],
+)
+def test_what_is_implausible_is_warned_of(
+    columns: dict[str, list[Any]],
+    settings: dict[str, Any],
+    says: str,
+    place: tuple[int | None, int | None],
+) -> None:
+    """A warning at the caller's line, notes of the plan, and the same in plan.json."""
+    with pytest.warns(perseus.ImplausibleWarning, match=says) as caught:
+        plan = perseus.plan(columns, **{**SMALL, **settings})
+    assert {warning.filename for warning in caught} == {__file__}
+    (note,) = [n for n in plan.notes if says in n.text]
+    assert note.severity == "implausible"
+    assert note.line == place[0]
+    assert place[1] in (None, note.column)
+    written = json.loads(plan.json())["notes"]
+    assert [(n["severity"], n["text"], n.get("line"), n.get("column")) for n in written] == [
+        (n.severity, n.text, n.line, n.column) for n in plan.notes
+    ]
+    with pytest.raises(perseus.PlannerError, match=says):
+        perseus.plan(columns, strict=True, **{**SMALL, **settings})
 
 
 def test_threads_share_a_planner() -> None:
@@ -493,10 +538,10 @@ def test_plans_outlive_their_planner() -> None:
     """Handles are freed with their objects, in any order."""
     plan = perseus.plan(profile(2), **SMALL)
     text = plan.json()
-    other = plan.at(1.05)
+    other = plan.at("1.05x")
     del plan
     assert other.frontier.fastest_seconds > 0
-    assert other.at(1.0).json() == text
+    assert other.at("1x").json() == text
 
 
 def test_errors_travel_between_processes() -> None:

@@ -118,7 +118,7 @@ EmulationReportInput EmulatedSample::Full() const {
   input.run_at_max_clocks = RunCost{1000, 5.5, 660, 1650};
   input.run = RunCost{1010, 4.4, 528, 1320};
   input.currency = "EUR";
-  input.notes = {"A note of the caller."};
+  input.remarks = {"A note of the caller."};
   return input;
 }
 

@@ -93,7 +93,7 @@ TEST(EmulationHtmlTest, HostileStringsStayText) {
   EmulationReportInput input = made.Full();
   input.title = input.policy = input.label = hostile;
   input.currency = hostile;
-  input.notes = {hostile};
+  input.remarks = {hostile};
   for (PolicyRow& row : input.policies) row.summary = row.why_not = hostile;
   input.policies[0].policy = hostile;
   input.partitions[0].name = input.partitions[1].why_not = hostile;

@@ -73,7 +73,7 @@ TEST(HtmlReportTest, HostileStringsStayText) {
   ReportInput input = sample.Input();
   input.title = hostile;
   input.knob_unit = hostile;
-  input.notes = {hostile};
+  input.remarks = {hostile};
 
   const std::string html = *FormatHtmlReport(input);
   EXPECT_EQ(html.find("alert(1)</script>"), std::string::npos);

@@ -73,8 +73,8 @@ TEST(PlanJsonTest, SaysThatTheProfileIsModelled) {
 TEST(PlanJsonTest, BytesThatAreNotUtf8AreReplaced) {
   const Sample sample = MakeSample("1f1b", 4, 1, 8);
   ReportInput input = sample.Input();
-  input.notes = {"\xff"};
-  EXPECT_EQ(OrderedJson::parse(*FormatPlanSummaryJson(input)).at("notes")[0], "\ufffd");
+  input.remarks = {"\xff"};
+  EXPECT_EQ(OrderedJson::parse(*FormatPlanSummaryJson(input)).at("remarks")[0], "\ufffd");
 }
 
 }  // namespace

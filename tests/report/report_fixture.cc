@@ -115,7 +115,7 @@ ReportInput Sample::Input() const {
   input.chosen = &chosen;
   input.rows = rows;
   input.title = "Sample";
-  input.notes = {"The sample profile is modelled, not measured."};
+  input.remarks = {"The sample profile is modelled, not measured."};
   return input;
 }
 

@@ -192,3 +192,57 @@ def test_jobs_are_listed_page_by_page(server: Server) -> None:
     assert second == made[2:4]
     assert ids(f"limit=2&after={after}") == ([made[4]], None)
     assert server.call("GET", "/api/v1/jobs?after=x")[1]["error"]["field"] == "after"
+
+
+def test_notes_of_a_job(server: Server) -> None:
+    """A wrong unit is said with the job as soon as it is there, and with its plans."""
+    rows = [row.split(",") for row in PROFILE.split()]
+    slow = [[*row[:3], str(1000 * float(row[3])), *row[4:]] for row in rows[1:]]
+    faulty = "\n".join(map(",".join, [rows[0], *slow])) + "\n"
+    status, job = server.call("POST", "/api/v1/jobs", {"job": SETTINGS, "profile_csv": faulty})
+    assert status == 201
+    notes = [note for note in job["notes"] if "in milliseconds" in note["text"]]
+    assert [(n["severity"], n["source"], n["line"]) for n in notes] == [
+        ("implausible", "profile_csv", 2)
+    ]
+    path = f"/api/v1/jobs/{job['id']}"
+    while server.call("GET", path)[1]["plan"] is None:
+        time.sleep(0.05)
+    assert server.call("GET", path)[1]["notes"] == job["notes"]
+    plan = server.call("GET", path + "/plan.json")[1]
+    assert plan["notes"] == job["notes"]
+    strict = {"job": SETTINGS | {"strict": True}, "profile_csv": faulty}
+    status, answer = server.call("POST", "/api/v1/jobs", strict)
+    assert (status, "in milliseconds" in answer["error"]["message"]) == (422, True)
+    for settings, says in (
+        ({"blocking_power": 0}, "draws 0 W"),
+        ({"comm_delay": 1e6}, "communication delay"),
+        ({"time_margin": "100%"}, "time margin of 100 %"),
+    ):
+        body = {"job": SETTINGS | settings, "profile_csv": PROFILE}
+        notes = server.call("POST", "/api/v1/jobs", body)[1]["notes"]
+        assert [n["severity"] for n in notes if says in n["text"]] == ["implausible"], notes
+
+
+def test_a_client_key_means_one_description(server: Server) -> None:
+    """The same job again is the same; another one is refused."""
+    path = create(server, client_key="one")
+    known = {"client_key": "one", "job": SETTINGS, "profile_csv": PROFILE}
+    # Keys in another order, another spelling of a number, and no profile are the same.
+    same = dict(reversed(SETTINGS.items())) | {"microbatches": 2.0}
+    for body in (known, known | {"job": same}, {"client_key": "one", "job": SETTINGS}):
+        status, job = server.call("POST", "/api/v1/jobs", body)
+        assert (status, path.endswith(job.get("id", "?"))) == (200, True), job
+    for change, what in (
+        ({"job": SETTINGS | {"microbatches": 7}}, "'microbatches' differs"),
+        ({"job": SETTINGS | {"at": "1.1x"}}, "'at' differs"),
+        ({"job": SETTINGS | {"model": "m"}}, "'model' differs"),
+        ({"profile_csv": PROFILE + "\n"}, "'profile_csv' differs"),
+    ):
+        status, answer = server.call("POST", "/api/v1/jobs", known | change)
+        assert (status, answer["error"]["field"]) == (409, "client_key")
+        assert what in answer["error"]["message"]
+    for bare in (1.05, "1.05"):
+        status, answer = server.call("PUT", path + "/point", {"at": bare})
+        assert (status, "write 1.05x" in answer["error"]["message"]) == (422, True)
+    assert server.call("PUT", path + "/point", {"at": "1.05x"})[0] == 200

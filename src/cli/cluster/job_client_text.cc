@@ -93,9 +93,7 @@ class ValueJson {
     return Json(*(job_.*member));
   }
   std::optional<Json> operator()(std::optional<PlanTarget> JobFile::*member) const {
-    const PlanTarget& target = *(job_.*member);
-    if (target.kind == PlanTarget::Kind::kSeconds) return Json(target.value);
-    return Json(PlanTargetText(target));
+    return Json(PlanTargetText(*(job_.*member)));
   }
   std::optional<Json> operator()(std::optional<Granularity> JobFile::*member) const {
     return Json(GranularityName(*(job_.*member)));
@@ -150,8 +148,7 @@ std::string JsonText(const std::string& text) {
 std::string KnownJobText(const Json& job) {
   const std::string id = MemberText(job, "id");
   if (MemberText(job, "state") != "finished") {
-    return "The job of this client key was there before; it is as it was created then, and "
-           "nothing of the file given now was used.\n";
+    return "The job of this client key was there before.\n";
   }
   return fmt::format(
       "The job of this client key has finished: its ranks run at maximum clocks, and no other can "
@@ -326,6 +323,13 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                             Counted(MemberText(job, "pipeline_parallel"), "rank"),
                             Counted(MemberText(job, "tensor_parallel"), "GPU")));
   line("profile", MemberText(job, "profile_source"));
+  for (const Json& note : ListOf(job, "notes")) {
+    const std::string row = MemberText(note, "line");
+    line(MemberText(note, "severity") == "odd" ? "note" : "WARNING",
+         fmt::format("{}{}.",
+                     row.empty() ? "" : fmt::format("{}:{}: ", MemberText(note, "source"), row),
+                     MemberText(note, "text")));
+  }
   for (const Json& note : ListOf(ObjectOf(job, "profiling"), "notes")) {
     line("", fmt::format("{} ({} ranks)", MemberText(note, "note"), MemberText(note, "ranks")));
   }

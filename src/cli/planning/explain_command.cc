@@ -14,11 +14,13 @@
 
 #include "cli/commands.h"
 #include "cli/framework/table.h"
+#include "cli/plan_notes.h"
 #include "cli/planning/plan_check.h"
 #include "cli/planning/scenario_text.h"
 #include "common/json_text.h"
 #include "common/printable.h"
 #include "formats/conditions_json.h"
+#include "formats/note_json.h"
 #include "perseus/explain.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan_document.h"
@@ -190,6 +192,7 @@ std::string ExplainText(const Explanation& explanation, const ExplainInput& inpu
                   FormatJoules(plan.baseline.energy_joules),
                   FormatJoules(explanation.saving_joules), FormatPercent(plan.saving_percent, 2)),
       style.columns, 0);
+  if (!plan.notes.empty()) out = FormatNotes(plan.notes, style) + "\n" + out;
   if (!plan.profile_modelled.empty()) {
     out += "\n" + Wrap(Printable("The profile: " + plan.profile_modelled), style.columns, 0);
   }
@@ -249,6 +252,7 @@ std::string ExplainJson(const Explanation& explanation, const PlanDocument& plan
                {"computation_saving_j", explanation.computation_saving_joules},
                {"iteration_saving_j", explanation.iteration_saving_joules},
                {"critical_stage", explanation.critical_stage.value_or(-1)}};
+  json["notes"] = Json::parse(formats::NotesJson(plan.notes));
   if (!plan.profile_modelled.empty()) json["profile_modelled"] = plan.profile_modelled;
   // What is not made from the plan's computations.
   Json unchecked = Json::array();

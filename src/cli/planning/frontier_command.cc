@@ -42,11 +42,12 @@ std::string NamesAt(const Frontier& frontier, double baseline_seconds, double se
 }
 
 std::string FrontierText(const Job& job, const Planner& planner,
-                         const std::vector<std::string>& notes, const Style& style) {
+                         const std::vector<std::string>& remarks, const Style& style) {
   const Frontier& frontier = planner.frontier();
   const Plan& baseline = planner.baseline();
   std::string out = FormatInput(job.profile, planner.pipeline(), job.virtual_stages,
                                 job.costs.split_ratio, style);
+  out += FormatNotes(job.notes, style);
   const bool milliseconds = baseline.iteration_time_seconds < 0.1;
   const bool millijoules = baseline.energy_joules < 1;
   Table table({"", milliseconds ? "time ms" : "time s", "slower",
@@ -82,19 +83,20 @@ std::string FrontierText(const Job& job, const Planner& planner,
                                : "Real plans come close to it: 'perseus plan' says how close."),
            style.columns, 0);
   out += '\n';
-  for (const std::string& note : notes) out += Fact("Note", note, style);
+  for (const std::string& remark : remarks) out += Fact("Note", remark, style);
   return out;
 }
 
 ReportInput MakeReportInput(const Job& job, const Planner& planner,
-                            const std::vector<std::string>& notes) {
+                            const std::vector<std::string>& remarks) {
   ReportInput input;
   input.profile = &job.profile;
   input.pipeline = &planner.pipeline();
   input.frontier = &planner.frontier();
   input.baseline = &planner.baseline();
   input.split_ratio = job.costs.split_ratio;
-  input.notes = notes;
+  input.notes = job.notes;
+  input.remarks = remarks;
   return input;
 }
 
@@ -124,22 +126,21 @@ Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
     }
   }
   if (flags.csv) {
-    WriteProfileNotes(job->profile);
+    WriteNotes(job->notes);
     return Printout(csv, flags.output_file);
   }
-  std::vector<std::string> notes =
-      InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
+  std::vector<std::string> remarks = PipelineRemarks(planner->pipeline(), job->virtual_stages);
   if (HasConditions(job->settings)) {
-    notes.emplace_back(
+    remarks.emplace_back(
         "the job has conditions (noise, late clocks, few changes), and a frontier knows none: its "
         "points are on paper. 'perseus plan' makes the plan that holds under them.");
   }
   if (flags.json) {
-    Result<std::string> json = FormatFrontierJson(MakeReportInput(*job, *planner, notes));
+    Result<std::string> json = FormatFrontierJson(MakeReportInput(*job, *planner, remarks));
     if (!json) return tl::unexpected(json.error());
     return Printout(*std::move(json), flags.output_file);
   }
-  std::string text = FrontierText(*job, *planner, notes, style);
+  std::string text = FrontierText(*job, *planner, remarks, style);
   if (!flags.output_file.empty()) text += fmt::format("Written to {}.\n", flags.output_file);
   return Printout(std::move(text), flags.output_file);
 }

@@ -14,7 +14,6 @@
 #include "cli/planning/job_flags.h"
 #include "common/numbers.h"
 #include "job/job_fields.h"
-#include "report/figures.h"
 
 namespace perseus::cli {
 namespace {
@@ -51,21 +50,6 @@ Result<void> CheckComplete(const JobFile& settings, const std::string& input,
   return InvalidInput(fmt::format(
       "{} {} missing, as in 'perseus {} {} --schedule 1f1b --microbatches 96 --blocking-power 75'",
       fmt::join(missing, ", "), missing.size() == 1 ? "is" : "are", command, input));
-}
-
-// A bare number is seconds. Whether it was probably meant as a factor: it is no
-// sensible time, and the factor would be.
-bool MeantAsFactor(const PlanTarget& target, const Planner& planner) {
-  constexpr double kLeastFactor = 0.5;
-  constexpr double kMostFactor = 3;
-  constexpr double kFarBelow = 0.8;
-  const Frontier& frontier = planner.frontier();
-  const double as_factor = target.value * planner.baseline().iteration_time_seconds;
-  return target.kind == PlanTarget::Kind::kSeconds && target.value >= kLeastFactor &&
-         target.value <= kMostFactor && as_factor >= frontier.fastest_seconds &&
-         as_factor <= frontier.tstar_seconds &&
-         (target.value < kFarBelow * frontier.fastest_seconds ||
-          target.value > frontier.tstar_seconds);
 }
 
 }  // namespace
@@ -191,38 +175,6 @@ Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress
                                    std::max(1.0, bytes / 1e6)));
   };
   return Planner::Create(job.pipeline, options);
-}
-
-Result<double> TargetSeconds(const Planner& planner, const Job& job) {
-  const PlanTarget target = job.Target();
-  Result<double> seconds = planner.TargetSeconds(target);
-  if (!seconds && MeantAsFactor(target, planner)) {
-    seconds.error().message += fmt::format(
-        "; did you mean {}?", SettingOf(job.settings, "at", fmt::format("{}x", target.value)));
-  }
-  return seconds;
-}
-
-void NoteTarget(const Planner& planner, const Job& job, std::vector<std::string>* notes) {
-  const PlanTarget target = job.Target();
-  const std::string value = PlanTargetText(target);
-  const std::string at = SettingOf(job.settings, "at", value);
-  if (MeantAsFactor(target, planner)) {
-    notes->push_back(fmt::format("{} is a time of {} s, beyond T*; did you mean {}?", at, value,
-                                 SettingOf(job.settings, "at", value + "x")));
-    return;
-  }
-  const Frontier& frontier = planner.frontier();
-  const Result<double> seconds = planner.TargetSeconds(target);
-  if (!seconds || *seconds <= frontier.tstar_seconds ||
-      report::SameTime(*seconds, frontier.tstar_seconds)) {
-    return;
-  }
-  notes->push_back(fmt::format(
-      "{} is beyond T* ({}), and more time than that saves nothing; the least "
-      "energy is with {} ({}).",
-      at, FormatSeconds(frontier.tstar_seconds), SettingOf(job.settings, "at", "economic"),
-      FormatSeconds(frontier.economic_seconds)));
 }
 
 }  // namespace perseus::cli

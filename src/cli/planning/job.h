@@ -48,11 +48,6 @@ std::string NameAndPlaceOf(const JobFile& settings, std::string_view key);
 // `value` is as a flag takes it.
 std::string SettingOf(const JobFile& settings, std::string_view key, std::string_view value);
 
-// Planner::TargetSeconds; where seconds were probably meant as a factor, the
-// error says so, or a note where there is no error.
-Result<double> TargetSeconds(const Planner& planner, const Job& job);
-void NoteTarget(const Planner& planner, const Job& job, std::vector<std::string>* notes);
-
 }  // namespace perseus::cli
 
 #endif  // PERSEUS_CLI_PLANNING_JOB_H_

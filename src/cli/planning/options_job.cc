@@ -279,8 +279,10 @@ void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string&
       "What each computation costs at each clock: the CSV of Zeus and lowtime "
       "(stage,instruction,frequency,time,energy). Or a job file that names the profile and "
       "holds everything that the options can say; an option given here wins over it.");
-  parser->AddFlag(&job->strict, "--strict",
-                  "Refuse a profile with odd cells or unused rows, instead of noting them.");
+  parser->AddFlag(
+      &job->strict, "--strict",
+      "Refuse a profile or a job with anything that is odd or implausible, instead of noting "
+      "it.");
   AddField(parser, settings, "baseline");
   parser->SetGroup("Pipeline");
   for (const std::string_view key : {"schedule", "schedule_file", "stages", "virtual_stages",

@@ -112,8 +112,8 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
     input.rows.push_back(std::move(row));
     if (!asked || !summary.held || has_held) continue;
     has_held = true;
-    row = MakeReportRow("under conditions", summary.chosen);
-    row.name = "under_conditions";
+    row = MakeReportRow(std::string(kHeldRowLabel), summary.chosen);
+    row.name = "holds_on_paper";
     row.chosen = true;
     input.rows.push_back(std::move(row));
   }
@@ -122,8 +122,8 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
   input.split_ratio = summary.split_ratio;
   input.constraints = constraints;
   input.prices = summary.prices;
-  input.notes = summary.warnings;
-  input.notes.insert(input.notes.end(), summary.notes.begin(), summary.notes.end());
+  input.notes = summary.notes;
+  input.remarks = summary.remarks;
   input.files = summary.files;
   if (summary.held) {
     const HeldPlan& held = *summary.held;
@@ -164,14 +164,15 @@ Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* s
   if (zeus) {
     files.push_back({std::string(kZeusPlanFileName), *std::move(zeus)});
   } else if (zeus.error().code == ErrorCode::kInfeasible) {
-    summary->notes.push_back(zeus.error().message + ".");
-    NoteStale(directory, kZeusPlanFileName, &summary->notes);
+    summary->remarks.push_back(zeus.error().message + ".");
+    NoteStale(directory, kZeusPlanFileName, &summary->remarks);
   } else {
     return tl::unexpected(zeus.error());
   }
   ReportInput report = MakeReportInput(job, *summary, job.Constraints());
   if (summary->held) {
-    for (std::string& note : HeldPlanNotes(*summary->held)) report.notes.push_back(std::move(note));
+    for (std::string& each : HeldPlanNotes(*summary->held))
+      report.remarks.push_back(std::move(each));
   }
   const auto add = [&files](std::string_view name, Result<std::string> bytes) -> Result<void> {
     if (!bytes) return tl::unexpected(bytes.error());
@@ -216,16 +217,14 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   summary.data_parallel = job->DataParallel();
   summary.split_ratio = job->costs.split_ratio;
   summary.at = PlanTargetText(target);
-  const Result<double> seconds = TargetSeconds(*planner, *job);
+  const Result<double> seconds = planner->TargetSeconds(target);
   if (!seconds) return tl::unexpected(seconds.error());
   summary.chosen_seconds = *seconds;
-  summary.notes =
-      InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
-  NoteTarget(*planner, *job, &summary.notes);
-  NoteLongWait(NameAndPlaceOf(job->settings, "min_dwell"), constraints.min_dwell_seconds,
-               planner->baseline().iteration_time_seconds, kOneKnobPerRank, &summary.warnings);
-  NoteLongSwitching(job->settings, ConditionsOf(job->settings).switching,
-                    planner->baseline().iteration_time_seconds, &summary.warnings);
+  summary.notes = job->NotesAt(planner->frontier(), *seconds);
+  if (auto good = RefuseNotes(summary.notes, job->settings.strict.value_or(false)); !good) {
+    return tl::unexpected(good.error());
+  }
+  summary.remarks = PipelineRemarks(planner->pipeline(), job->virtual_stages);
   progress.SetWhat("plan");
   summary.granularity = constraints.granularity;
   summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,
@@ -240,10 +239,12 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
                                       .bound = [&progress] { progress.Announce("certificate"); },
                                       .row = begun,
                                       .rest = [&progress] { progress.Announce("last plans"); }};
-  Result<Plan> chosen = PlanRows(*planner, constraints, efforts, UsualThreads(), *seconds,
-                                 rows_progress, &summary.points);
+  Result<Plan> chosen =
+      PlanRows(*planner, constraints, efforts, UsualThreads(), *seconds, rows_progress,
+               &summary.points, target.kind == PlanTarget::Kind::kEconomic);
   if (!chosen) return tl::unexpected(chosen.error());
   summary.chosen = *std::move(chosen);
+  summary.chosen_seconds = summary.chosen.requested_time_seconds;
   const PlanCallback told = [show = progress.Function()](const PlanProgress& reached) {
     show(reached.share);
     return true;

@@ -5,36 +5,22 @@
 #define PERSEUS_CLI_PLANNING_PLAN_NOTES_H_
 
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "perseus/conditions.h"
+#include "cli/terminal.h"
 #include "perseus/costed_pipeline.h"
-#include "perseus/job_file.h"
-#include "perseus/plan.h"
-#include "perseus/profile.h"
+#include "perseus/note.h"
 
 namespace perseus::cli {
 
-// Sentences about an input that is valid and perhaps not what was meant: a
-// stage without the highest clock, interleaving with nothing to interleave,
-// numbers in other units. Empty where nothing is odd.
-std::vector<std::string> InputNotes(const Profile& profile, const CostedPipeline& pipeline,
-                                    const Plan& baseline, int virtual_stages);
+// What was found odd in the input, for the place before the figures; "" where nothing was.
+std::string FormatNotes(const std::vector<Note>& notes, const Style& style);
 
-// What is odd in a profile, to standard error: for answers that have no place for notes.
-void WriteProfileNotes(const Profile& profile);
+// The same to standard error: for answers that have no place for notes.
+void WriteNotes(const std::vector<Note>& notes);
 
-inline constexpr std::string_view kOneKnobPerRank = "each rank keeps one knob";
-
-// Notes a time given as `name` (a flag, or a key) that is longer than an iteration; a number
-// without a unit is seconds, and milliseconds may have been meant.
-void NoteLongWait(std::string_view name, double seconds, double iteration_seconds,
-                  std::string_view consequence, std::vector<std::string>* notes);
-
-// The same for what a change of clock takes, where no GPU takes so long.
-void NoteLongSwitching(const JobFile& settings, const ClockSwitching& switching,
-                       double iteration_seconds, std::vector<std::string>* notes);
+// How figures of this pipeline are to be read: several stages a rank, fused computations.
+std::vector<std::string> PipelineRemarks(const CostedPipeline& pipeline, int virtual_stages);
 
 }  // namespace perseus::cli
 

@@ -119,7 +119,7 @@ bool SamePlan(const Plan& a, const Plan& b) {
 
 Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints,
                       const RowEfforts& efforts, int threads, double chosen_seconds,
-                      const RowsProgress& progress, std::vector<PlanPoint>* points) {
+                      const RowsProgress& progress, std::vector<PlanPoint>* points, bool economic) {
   std::vector<Row> rows = RowsBesides(chosen_seconds, *points);
   RowQueue queue(planner, constraints, efforts.row, &rows);
   // Without constraints, helper threads start with the first plan for the chosen time. If there is
@@ -166,6 +166,14 @@ Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints
       if (SameTime(point.seconds, times[k])) point.plan = plans[k];
     }
   }
+  const std::size_t least = plan::LeastEnergy(plans);
+  if (economic) best = plans[least];
+  for (PlanPoint& point : *points) {
+    if (point.name != plan::kEconomicName) continue;
+    point.seconds = times[least];
+    point.plan = plans[least];
+  }
+  SortByTime(points);
   if (bound && !SamePlan(best, before)) {  // The plan for less time is better.
     auto found = BoundOf(planner, best, efforts.bound);
     if (!found) return tl::unexpected(found.error());

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/framework/table.h"
+#include "cli/plan_notes.h"
 #include "common/printable.h"
 #include "plan/named_times.h"
 #include "report/page.h"
@@ -43,14 +44,17 @@ std::string PointsTable(const PlanSummary& summary, const Style& style) {
   Table table({"", "point", milliseconds ? "time ms" : "time s", "slower",
                millijoules ? "energy mJ" : "energy J", "saving", "power W", "gap"},
               {Align::kLeft, Align::kLeft});
-  const auto add = [&](bool chosen, const std::string& label, const Plan& plan) {
+  const auto add = [&](bool chosen, std::string_view label, const Plan& plan) {
     const double slower =
         PercentOver(plan.iteration_time_seconds, summary.baseline->iteration_time_seconds);
-    table.AddRow({chosen ? ">" : "", label, TableSeconds(plan.iteration_time_seconds, time_scale),
-                  FormatSignedPercent(slower, 2),
-                  WithThousands(plan.energy_joules * energy_scale, 1),
-                  FormatPercent(plan.saving_percent, 2), WithThousands(plan.average_power_watts, 1),
-                  FormatPercent(plan.gap_percent, 3)});
+    table.AddRow(
+        {chosen ? ">" : "", std::string(label),
+         TableSeconds(plan.iteration_time_seconds, time_scale), FormatSignedPercent(slower, 2),
+         WithThousands(plan.energy_joules * energy_scale, 1), FormatPercent(plan.saving_percent, 2),
+         WithThousands(plan.average_power_watts, 1),
+         FormatPercent(report::ShownGap(chosen ? report::ProvenBoundOf(summary.chosen).gap_percent
+                                               : plan.gap_percent),
+                       3)});
   };
   for (std::size_t i = 0; i < summary.points.size(); ++i) {
     const PlanPoint& point = summary.points[i];
@@ -65,7 +69,7 @@ std::string PointsTable(const PlanSummary& summary, const Style& style) {
       continue;
     }
     add(chosen && !summary.held, label, *point.plan);
-    if (chosen && summary.held) add(true, "under conditions", summary.chosen);
+    if (chosen && summary.held) add(true, kHeldRowLabel, summary.chosen);
   }
   return table.Format(style.rule());
 }
@@ -75,7 +79,7 @@ std::string NextSteps(const PlanSummary& summary, const Style& style) {
   if (summary.output_directory.empty()) {
     text =
         "write this plan and its report with -o DIR; take another row with --at (1.02x, economic, "
-        "seconds).";
+        "5.3s).";
   } else {
     text = fmt::format(
         "open {0}/report.html in a browser and {0}/timeline.pftrace in ui.perfetto.dev; where the "
@@ -97,14 +101,6 @@ std::string JobTotal(const PlanSummary& summary, const Style& style) {
                           FormatWatts(pipelines * summary.chosen.average_power_watts),
                           FormatWatts(pipelines * summary.baseline->average_power_watts)),
               style);
-}
-
-std::string ChangesInWords(const PlanSummary& summary) {
-  const KnobChanges changes = *CountKnobChanges(summary.pipeline->dag, summary.chosen.options);
-  const std::string all = CountOf(changes.all(), "change") + " an iteration";
-  return changes.back == 0 ? all
-                           : fmt::format("{} ({} of them from its end to the next one's start)",
-                                         all, changes.back);
 }
 
 // "1.850 % faster".
@@ -165,10 +161,14 @@ std::vector<PlanPoint> TablePoints(const Frontier& frontier, double baseline_sec
     return SameTime(point.seconds, chosen_seconds);
   });
   if (!known) points.push_back({"at", "--at " + at, chosen_seconds, {}});
-  std::stable_sort(points.begin(), points.end(), [](const PlanPoint& a, const PlanPoint& b) {
+  SortByTime(&points);
+  return points;
+}
+
+void SortByTime(std::vector<PlanPoint>* points) {
+  std::stable_sort(points->begin(), points->end(), [](const PlanPoint& a, const PlanPoint& b) {
     return a.seconds < b.seconds && !SameTime(a.seconds, b.seconds);
   });
-  return points;
 }
 
 std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, int virtual_stages,
@@ -217,7 +217,7 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
                   BaselineText(*summary.profile), FormatSeconds(baseline.iteration_time_seconds),
                   FormatJoules(baseline.energy_joules), FormatWatts(baseline.average_power_watts)),
       style);
-  for (const std::string& warning : summary.warnings) out += Fact("Note", warning, style);
+  out += FormatNotes(summary.notes, style);
   out += '\n';
   out += PointsTable(summary, style) + "\n";
   std::string legend = fmt::format(
@@ -244,7 +244,7 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
           FormatSeconds(chosen.iteration_time_seconds), FormatJoules(chosen.energy_joules),
           FormatPercent(chosen.saving_percent, 2), chosen.distinct_knobs,
           chosen.distinct_knobs == 1 ? KnobNoun(summary) : fmt::format("{}s", KnobNoun(summary)),
-          ChangesInWords(summary)),
+          report::ChangesText(CountKnobChanges(summary.pipeline->dag, chosen.options))),
       style);
   if (chosen.shared_knobs) {
     out +=
@@ -260,7 +260,7 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
                 fmt::format("{}: {}.", summary.output_directory, fmt::join(summary.files, ", ")),
                 style);
   }
-  for (const std::string& note : summary.notes) out += Fact("Note", note, style);
+  for (const std::string& remark : summary.remarks) out += Fact("Note", remark, style);
   return out + NextSteps(summary, style);
 }
 

@@ -12,6 +12,7 @@
 #include "cli/framework/terminal.h"
 #include "cli/planning/held_plan.h"
 #include "perseus/costed_pipeline.h"
+#include "perseus/note.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
 #include "perseus/report.h"
@@ -44,12 +45,11 @@ struct PlanSummary {
   std::vector<PlanPoint> points;                        // Ascending in time.
   std::vector<std::string> beyond_tstar;                // Labels that are left out.
   std::vector<ConstraintPrice> prices;
-  std::optional<HeldPlan> held;    // Where there are conditions; `chosen` is its plan then.
-  std::vector<std::string> notes;  // Sentences.
-  // What is probably a mistake: said before the figures.
-  std::vector<std::string> warnings;
-  std::string output_directory;    // Empty: nothing was written.
-  std::vector<std::string> files;  // Written into it.
+  std::optional<HeldPlan> held;      // Where there are conditions; `chosen` is its plan then.
+  std::vector<Note> notes;           // Said before the figures.
+  std::vector<std::string> remarks;  // Sentences.
+  std::string output_directory;      // Empty: nothing was written.
+  std::vector<std::string> files;    // Written into it.
 };
 
 // The times of the table: no slowdown, +1, +2, +5, +10 %, T_economic, T*, and
@@ -59,8 +59,14 @@ std::vector<PlanPoint> TablePoints(const Frontier& frontier, double baseline_sec
                                    double chosen_seconds, const std::string& at,
                                    std::vector<std::string>* beyond_tstar);
 
+// Ascending in time; those at the same time stay in their order.
+void SortByTime(std::vector<PlanPoint>* points);
+
 // "Profile   text", wrapped under itself. `name` has nine letters at most.
 std::string Fact(std::string_view name, std::string_view text, const Style& style);
+
+// The row of the plan that holds: what it comes to without the conditions, as all rows are.
+inline constexpr std::string_view kHeldRowLabel = "holds (on paper)";
 
 using report::PercentOver;
 using report::PercentSaved;

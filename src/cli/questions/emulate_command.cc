@@ -129,7 +129,7 @@ EmulationSpec MakeSpec(const EmulateFlags& flags, const Job& job) {
 
 // What the command line asks for; a job file's constraints bind perseus alone.
 PolicySpec MakePolicySpec(const Invocation& invocation, const Job& job, double effort,
-                          std::vector<std::string>* notes) {
+                          std::vector<std::string>* remarks) {
   PolicySpec spec;
   spec.name = invocation.emulate.policy.value_or(std::string(kPerseus));
   spec.effort = effort;
@@ -138,7 +138,7 @@ PolicySpec MakePolicySpec(const Invocation& invocation, const Job& job, double e
   const bool has_more = spec.constraints.any();
   spec.constraints = ConstraintsOf(invocation.job.overrides);
   if (has_more && !spec.constraints.any()) {
-    notes->push_back(
+    remarks->push_back(
         fmt::format("the job file's constraints are for perseus; {} knows none.", spec.name));
   }
   return spec;
@@ -174,8 +174,8 @@ EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
   input.currency = summary.currency;
   input.scenario = ScenarioInWords(summary.spec);
   input.change_joules = summary.change_joules;
-  input.notes = summary.warnings;
-  input.notes.insert(input.notes.end(), summary.notes.begin(), summary.notes.end());
+  input.notes = summary.notes;
+  input.remarks = summary.remarks;
   input.files = summary.files;
   return input;
 }
@@ -184,9 +184,9 @@ Result<void> WriteOutputs(EmulationSummary* summary) {
   summary->files = OutputNames();
   const EmulationReportInput report = MakeReportInput(*summary);
   EmulationReportInput page = report;
-  if (summary->power_budget) page.notes.push_back(PowerBudgetSentence(*summary));
-  if (summary->deadline) page.notes.push_back(DeadlineSentence(*summary));
-  if (summary->change_joules > 0) page.notes.push_back(PriceOfChangesSentence(*summary));
+  if (summary->power_budget) page.remarks.push_back(PowerBudgetSentence(*summary));
+  if (summary->deadline) page.remarks.push_back(DeadlineSentence(*summary));
+  if (summary->change_joules > 0) page.remarks.push_back(PriceOfChangesSentence(*summary));
   std::vector<OutputFile> files;
   const auto add = [&files](std::string_view name, Result<std::string> bytes) -> Result<void> {
     if (!bytes) return tl::unexpected(bytes.error());
@@ -224,9 +224,9 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
                                              const Planner& planner, double effort,
                                              ProgressLine* progress, EmulationSummary* summary) {
   const std::string& file = invocation.emulate.plan_file;
-  const PolicySpec spec = MakePolicySpec(invocation, job, effort, &summary->notes);
+  const PolicySpec spec = MakePolicySpec(invocation, job, effort, &summary->remarks);
   if (file.empty() && spec.name == kPerseus && AsksForPlanThatHolds(job.settings)) {
-    const Result<double> seconds = TargetSeconds(planner, job);
+    const Result<double> seconds = planner.TargetSeconds(job.Target());
     if (!seconds) return tl::unexpected(seconds.error());
     Result<RobustPlan> robust = SearchThatHolds(job, planner, *seconds, effort, false, progress);
     if (!robust) return tl::unexpected(robust.error());
@@ -238,7 +238,7 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
   std::optional<Conditions> conditions;
   Result<std::unique_ptr<Policy>> policy =
       file.empty() ? MakePolicy(spec, planner)
-                   : ReadPolicy(file, planner, job.profile, &conditions, &summary->notes);
+                   : ReadPolicy(file, planner, job.profile, &conditions, &summary->remarks);
   if (!policy) return policy;
   if (conditions) {
     // The plan's, unless a flag says otherwise.
@@ -278,11 +278,11 @@ Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, c
     return {};
   }
   const PlanTarget target = job.Target();
-  const Result<double> seconds = TargetSeconds(planner, job);
+  const Result<double> seconds = planner.TargetSeconds(target);
   if (!seconds) return tl::unexpected(seconds.error());
   summary->spec.target_seconds = *seconds;
   summary->target = "--at " + PlanTargetText(target);
-  NoteTarget(planner, job, &summary->notes);
+  summary->notes = job.NotesAt(planner.frontier(), *seconds);
   return {};
 }
 
@@ -345,14 +345,10 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   summary.virtual_stages = job->virtual_stages;
   summary.split_ratio = job->costs.split_ratio;
   summary.plan_command = PlanCommand(invocation.plan_arguments);
-  summary.notes =
-      InputNotes(job->profile, planner->pipeline(), planner->baseline(), job->virtual_stages);
-  const double iteration_seconds = planner->baseline().iteration_time_seconds;
-  NoteLongWait(NameAndPlaceOf(job->settings, "min_dwell"), job->Constraints().min_dwell_seconds,
-               iteration_seconds, kOneKnobPerRank, &summary.warnings);
+  summary.notes = job->notes;
+  summary.remarks = PipelineRemarks(planner->pipeline(), job->virtual_stages);
   const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &progress, &summary);
   if (!policy) return tl::unexpected(policy.error());
-  NoteLongSwitching(job->settings, summary.spec.switching, iteration_seconds, &summary.warnings);
   if (!is_replay && summary.policy == kPerseus && !job->settings.effort) {
     summary.usual_effort = kEffort;
   }
@@ -381,7 +377,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   if (auto answered = AnswerLimits(flags, *planner, **policy, &progress, &summary); !answered) {
     return tl::unexpected(answered.error());
   }
-  NoteUnresolved(summary, &summary.notes);
+  NoteUnresolved(summary, &summary.remarks);
   if (auto answered = AnswerQuestions(flags, *job, *lengths, effort, &progress, &summary);
       !answered) {
     return tl::unexpected(answered.error());

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/framework/table.h"
+#include "cli/plan_notes.h"
 #include "cli/planning/plan_summary.h"
 #include "cli/planning/scenario_text.h"
 #include "cli/questions/emulation_answers.h"
@@ -215,7 +216,7 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
                                 summary.split_ratio, style);
   out += Fact("Job", JobInWords(summary), style);
   out += Fact("Scenario", ScenarioInWords(summary.spec), style);
-  for (const std::string& warning : summary.warnings) out += Fact("Note", warning, style);
+  out += FormatNotes(summary.notes, style);
   out += "\n" + FiguresTable(summary, style) + "\n" + SplitTable(summary, style) + "\n";
   out += Wrap(
              "Intrinsic bloat: computations faster than their own iteration needs. Extrinsic "
@@ -226,13 +227,13 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
   if (summary.compared) out += "\n" + ComparisonTable(summary, style);
   out += FormatShapes(summary, style);
   out += FormatAnswers(summary, style);
-  if (!summary.output_directory.empty() || !summary.notes.empty()) out += '\n';
+  if (!summary.output_directory.empty() || !summary.remarks.empty()) out += '\n';
   if (!summary.output_directory.empty()) {
     out += Fact("Written",
                 fmt::format("{}: {}.", summary.output_directory, fmt::join(summary.files, ", ")),
                 style);
   }
-  for (const std::string& note : summary.notes) out += Fact("Note", note, style);
+  for (const std::string& remark : summary.remarks) out += Fact("Note", remark, style);
   return out + "\n" + Fact("Next", NextSteps(summary), style);
 }
 

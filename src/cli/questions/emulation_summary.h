@@ -14,6 +14,7 @@
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulation_report.h"
 #include "perseus/emulator.h"
+#include "perseus/note.h"
 #include "perseus/plan.h"
 #include "perseus/profile.h"
 
@@ -53,10 +54,9 @@ struct EmulationSummary {
   std::string change_price_name;  // The flag or key that states it.
   double usual_effort = 0;        // Of its plans, where none was asked for; 0: none is made.
 
-  std::string plan_command;  // "perseus plan profile.csv --schedule ..."
-  std::vector<std::string> notes;
-  // What is probably a mistake: said before the figures.
-  std::vector<std::string> warnings;
+  std::string plan_command;          // "perseus plan profile.csv --schedule ..."
+  std::vector<Note> notes;           // Said before the figures.
+  std::vector<std::string> remarks;  // Sentences.
   std::string output_directory;
   std::vector<std::string> files;
 };

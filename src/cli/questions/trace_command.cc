@@ -287,7 +287,7 @@ Result<Printout> RunTrace(const TraceFlags& flags, const Style& style) {
     auto read = ReadProfile(flags.profile, {.baseline = "", .strict = flags.strict});
     if (!read) return tl::unexpected(read.error());
     profile = *std::move(read);
-    WriteProfileNotes(*profile);
+    WriteNotes(profile->notes);
   }
   const Result<Recording> recording = trace::ReadRecording(flags.input);
   if (!recording) return tl::unexpected(recording.error());

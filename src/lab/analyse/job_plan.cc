@@ -56,7 +56,8 @@ Result<void> Hold(double seconds, const JobPlanSpec& asked, Told* told, JobPlan*
 }  // namespace
 
 Result<JobPlan> MakeJobPlan(const Job& job, const Planner& planner, const JobPlanSpec& spec) {
-  const Result<double> seconds = planner.TargetSeconds(spec.settings.at.value_or(PlanTarget{}));
+  const PlanTarget target = spec.settings.at.value_or(PlanTarget{});
+  const Result<double> seconds = planner.TargetSeconds(target);
   if (!seconds) return tl::unexpected(seconds.error());
   JobPlan made = {.planner = planner};
   Told told(spec.callback);
@@ -65,9 +66,9 @@ Result<JobPlan> MakeJobPlan(const Job& job, const Planner& planner, const JobPla
     if (auto good = Hold(*seconds, spec, &told, &made); !good) return tl::unexpected(good.error());
   } else {
     const PlanCallback callback = [&told](const PlanProgress& now) { return told(now); };
-    Result<Plan> plan =
-        plan::PlanAmongNamed(planner, *seconds, constraints, spec.settings.effort.value_or(1),
-                             spec.callback ? callback : PlanCallback());
+    Result<Plan> plan = plan::PlanAmongNamed(
+        planner, *seconds, constraints, spec.settings.effort.value_or(1),
+        spec.callback ? callback : PlanCallback(), target.kind == PlanTarget::Kind::kEconomic);
     if (!plan) return tl::unexpected(plan.error());
     made.plan = *std::move(plan);
   }

@@ -51,6 +51,12 @@ std::string InlineHtml(std::string_view text) {
   return html;
 }
 
+// With its place, but no folders: the page is the same on every machine.
+std::string NoteLine(Note note) {
+  note.source = FileName(note.source);
+  return NoteText(note);
+}
+
 std::string ClassOf(std::string_view css) {
   return css.empty() ? std::string() : fmt::format(" class=\"{}\"", css);
 }
@@ -121,6 +127,10 @@ std::string HeaderHtml(const Document& document) {
   if (!document.warning.empty()) {
     html +=
         fmt::format("<p class=\"warning\" role=\"note\">{}</p>\n", InlineHtml(document.warning));
+  }
+  for (const Note& note : document.notes) {
+    html += fmt::format("<p class=\"warning {0}\" role=\"note\"><strong>{0}</strong>: {1}</p>\n",
+                        SeverityName(note.severity), EscapeHtml(NoteLine(note)));
   }
   html += "</header>\n";
   if (document.figures.empty()) return html;
@@ -204,6 +214,10 @@ std::string MarkdownOf(const Document& document) {
   if (!document.subtitle.empty()) text += fmt::format("\n{}\n", EscapeMarkdown(document.subtitle));
   if (!document.warning.empty()) {
     text += fmt::format("\n**{}**\n", EscapeMarkdown(document.warning));
+  }
+  for (const Note& note : document.notes) {
+    text +=
+        fmt::format("\n**{}**: {}\n", SeverityName(note.severity), EscapeMarkdown(NoteLine(note)));
   }
   const auto list = [&](const auto& items, const auto& line) {
     text += "\n";

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "perseus/note.h"
+
 namespace perseus::report {
 
 // A document that can be written as Markdown and as HTML: every page is one.
@@ -70,7 +72,8 @@ struct Block {
 struct Document {
   std::string title;
   std::string subtitle;
-  std::string warning;  // What must be known before anything else; "": nothing.
+  std::string warning;      // What must be known before anything else; "": nothing.
+  std::vector<Note> notes;  // Likewise: what was found odd in the input.
   std::vector<KeyFigure> figures;
   std::vector<Block> blocks;
   bool scripts = false;     // Whether `html_behind` may run some.

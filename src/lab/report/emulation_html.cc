@@ -116,6 +116,7 @@ class Page {
   void Header() {
     document_.title = input_.title.empty() ? "Emulated job" : input_.title;
     document_.warning = report::ModelledWarning(input_.pipeline->modelled);
+    document_.notes = input_.notes;
     document_.subtitle =
         fmt::format("{}, {} of {}: {}", Plural(emulation_.gpus, "GPU"),
                     Plural(spec_.pipelines, "pipeline"), report::ShapeOf(input_.pipeline->dag),
@@ -205,7 +206,7 @@ class Page {
         "is not in it.",
         "Intrinsic and extrinsic bloat follow Chung et al. 2024, counted in effective energy: a "
         "computation that runs longer waits less."};
-    items.insert(items.end(), input_.notes.begin(), input_.notes.end());
+    items.insert(items.end(), input_.remarks.begin(), input_.remarks.end());
     document_.List(std::move(items));
   }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/json_text.h"
+#include "formats/note_json.h"
 #include "perseus/emulation_report.h"
 #include "report/check_input.h"
 #include "report/figures.h"
@@ -272,7 +273,8 @@ Result<std::string> FormatEmulationJson(const EmulationReportInput& input) {
   json["power_limits"] = report::LimitsToJson(input);
   json["deadline"] = DeadlineToJson(input);
   json["run"] = RunToJson(input);
-  json["notes"] = input.notes;
+  json["notes"] = Json::parse(formats::NotesJson(input.notes));
+  json["remarks"] = input.remarks;
   json["files"] = input.files;
   return FormatByLine(json);
 }

@@ -3,6 +3,11 @@
 
 #include "report/figures.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
 namespace perseus::report {
 
 double PercentOver(double value, double base) {
@@ -11,6 +16,20 @@ double PercentOver(double value, double base) {
 
 double PercentSaved(double value, double base) {
   return base == 0 ? 0 : 100 * (base - value) / base;
+}
+
+double ShownGap(double percent) {
+  constexpr double kThousandths = 1e3;
+  constexpr double kRounding = 1e-6;
+  return std::max(0.0, std::ceil(kThousandths * percent - kRounding) / kThousandths);
+}
+
+std::string ChangesText(const KnobChanges& changes) {
+  const std::string all =
+      fmt::format("{} change{} an iteration", changes.all(), changes.all() == 1 ? "" : "s");
+  return changes.back == 0 ? all
+                           : fmt::format("{} ({} of them from its end to the next one's start)",
+                                         all, changes.back);
 }
 
 }  // namespace perseus::report

@@ -12,6 +12,7 @@
 #include "report/assets.h"
 #include "report/check_input.h"
 #include "report/document.h"
+#include "report/figures.h"
 #include "report/frontier_plot.h"
 #include "report/page.h"
 #include "report/page_data.h"
@@ -79,21 +80,23 @@ class PlanPage {
     document_.subtitle = fmt::format("{}, {} per iteration", report::ShapeOf(dag_),
                                      Plural(dag_.size(), "computation"));
     document_.warning = report::ModelledWarning(pipeline_.modelled);
+    document_.notes = input_.notes;
     if (input_.conditions) {
       HeaderUnderConditions();
       return;
     }
-    document_.figures = {
-        {"Energy per iteration", ChangePercent(chosen_.saving_percent, 2),
-         fmt::format("{} \u2192 {}", energy_.Text(baseline_.energy_joules),
-                     energy_.Text(chosen_.energy_joules)),
-         report::ClassOfSaving(chosen_.saving_percent)},
-        {"Iteration time", time_.Text(chosen_.iteration_time_seconds),
-         fmt::format("{} against {}", ChangePercent(-slower, 2), baseline_name_)},
-        {"Average power of the pipeline", power_.Text(chosen_.average_power_watts),
-         fmt::format("from {}", power_.Text(baseline_.average_power_watts))},
-        {"Certificate", fmt::format("\u2264\u00a0{:.3f}\u00a0%", chosen_.gap_percent),
-         "above the least possible energy"}};
+    document_.figures = {{"Energy per iteration", ChangePercent(chosen_.saving_percent, 2),
+                          fmt::format("{} \u2192 {}", energy_.Text(baseline_.energy_joules),
+                                      energy_.Text(chosen_.energy_joules)),
+                          report::ClassOfSaving(chosen_.saving_percent)},
+                         {"Iteration time", time_.Text(chosen_.iteration_time_seconds),
+                          fmt::format("{} against {}", ChangePercent(-slower, 2), baseline_name_)},
+                         {"Average power of the pipeline", power_.Text(chosen_.average_power_watts),
+                          fmt::format("from {}", power_.Text(baseline_.average_power_watts))},
+                         {"Certificate",
+                          fmt::format("\u2264\u00a0{:.3f}\u00a0%",
+                                      report::ShownGap(report::ProvenBoundOf(chosen_).gap_percent)),
+                          "above the least possible energy"}};
   }
 
   // What the emulator makes of the plan, not what it has on paper.
@@ -159,16 +162,17 @@ class PlanPage {
   }
 
   void AddSavings(const ReportRow& row, const std::string& css, report::Table* table) const {
-    table->Add({{row.label},
-                {time_.Number(row.iteration_time_seconds)},
-                {fmt::format("{:.3f}\u00d7",
-                             row.iteration_time_seconds / baseline_.iteration_time_seconds)},
-                {energy_.Number(row.energy_joules)},
-                {css == "baseline" ? "\u2013" : ChangePercent(row.saving_percent, 2)},
-                {power_.Number(row.average_power_watts)},
-                {energy_.Number(row.lower_bound_joules)},
-                {fmt::format("{:.3f}\u00a0%", row.gap_percent)}},
-               css);
+    table->Add(
+        {{row.label},
+         {time_.Number(row.iteration_time_seconds)},
+         {fmt::format("{:.3f}\u00d7",
+                      row.iteration_time_seconds / baseline_.iteration_time_seconds)},
+         {energy_.Number(row.energy_joules)},
+         {css == "baseline" ? "\u2013" : ChangePercent(row.saving_percent, 2)},
+         {power_.Number(row.average_power_watts)},
+         {energy_.Number(report::ProvenBoundOf(row).lower_bound_joules)},
+         {fmt::format("{:.3f}\u00a0%", report::ShownGap(report::ProvenBoundOf(row).gap_percent))}},
+        css);
   }
 
   void TimelinesSection() {
@@ -191,7 +195,8 @@ class PlanPage {
         "time {1}, energy {2}, {6}.\"></canvas></figure>\n",
         name, time_.Text(plan.iteration_time_seconds), energy_.Text(plan.energy_joules), id,
         Plural(dag_.size(), "computation"), Plural(dag_.num_ranks, "rank"),
-        fmt::format("{} of {}", Plural(plan.knob_changes, "change"), knob_));
+        fmt::format("{} of {}", Plural(CountKnobChanges(dag_, plan.options).all(), "change"),
+                    knob_));
   }
 
   std::string BlockingPower() const {
@@ -253,7 +258,7 @@ class PlanPage {
                      input_.conditions ? "for which the conditions accept" : "never exceeded by",
                      time_.Text(chosen_.iteration_time_seconds)));
     fact("Clock changes",
-         fmt::format("{} within an iteration over all ranks, {}", chosen_.knob_changes,
+         fmt::format("{}, {}", report::ChangesText(CountKnobChanges(dag_, chosen_.options)),
                      Plural(chosen_.distinct_knobs, "distinct value")));
     document_.Facts(std::move(facts));
     std::vector<std::string> items = {
@@ -265,12 +270,16 @@ class PlanPage {
               "profile; the iteration is their replay on the schedule, each as early as it can "
               "start. Noise, the delay of switching clocks and contention between GPUs are not in "
               "it.",
-        fmt::format("Certificate: a plan of {} cannot use less than {}; this one uses {}, {:.3f} % "
-                    "more. The bound lets every computation mix neighbouring clocks, so part of "
-                    "the gap may be the bound\u2019s own. {}",
+        fmt::format("Certificate: a plan of {} cannot use less than {}; this one uses {}, at most "
+                    "{:.3f} % more. {}{}",
                     time_.Text(chosen_.iteration_time_seconds),
-                    energy_.Text(chosen_.lower_bound_joules), energy_.Text(chosen_.energy_joules),
-                    chosen_.gap_percent,
+                    energy_.Text(report::ProvenBoundOf(chosen_).lower_bound_joules),
+                    energy_.Text(chosen_.energy_joules),
+                    report::ShownGap(report::ProvenBoundOf(chosen_).gap_percent),
+                    chosen_.discrete_bound
+                        ? ""
+                        : "The bound lets every computation mix neighbouring clocks, so part of "
+                          "the gap may be the bound\u2019s own. ",
                     input_.frontier->certified_error > 0
                         ? fmt::format("The curve itself is certified to {:.3g} %.",
                                       100 * input_.frontier->certified_error)
@@ -286,7 +295,7 @@ class PlanPage {
     if (chosen_.discrete_bound) {
       items.insert(items.begin() + 2, report::DiscreteBoundText(chosen_));
     }
-    items.insert(items.end(), input_.notes.begin(), input_.notes.end());
+    items.insert(items.end(), input_.remarks.begin(), input_.remarks.end());
     document_.List(std::move(items));
   }
 
@@ -318,6 +327,7 @@ ReportRow MakeReportRow(std::string label, const Plan& plan) {
   row.knob_changes = plan.knob_changes;
   row.distinct_knobs = plan.distinct_knobs;
   row.shared_knobs = plan.shared_knobs;
+  row.discrete_bound = plan.discrete_bound;
   return row;
 }
 

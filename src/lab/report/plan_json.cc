@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/conditions_json.h"
+#include "formats/note_json.h"
 #include "perseus/report.h"
 #include "report/check_input.h"
 #include "report/page.h"
@@ -137,7 +138,8 @@ Result<std::string> FormatPlanSummaryJson(const ReportInput& input) {
   json["job"] = {{"pipelines", input.data_parallel},
                  {"baseline_energy_j", pipelines * input.baseline->energy_joules},
                  {"energy_j", pipelines * input.chosen->energy_joules}};
-  json["notes"] = input.notes;
+  json["notes"] = Json::parse(formats::NotesJson(input.notes));
+  json["remarks"] = input.remarks;
   json["files"] = input.files;
   return report::Indented(json);
 }
@@ -157,7 +159,8 @@ Result<std::string> FormatFrontierJson(const ReportInput& input) {
                                 {"energy_j", point.energy_joules},
                                 {"slope_w", point.slope_watts}});
   }
-  json["notes"] = input.notes;
+  json["notes"] = Json::parse(formats::NotesJson(input.notes));
+  json["remarks"] = input.remarks;
   return report::Indented(json);
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/json_text.h"
+#include "report/figures.h"
 
 namespace perseus::report {
 namespace {
@@ -133,19 +134,16 @@ std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity
                            std::string_view knob) {
   const std::string head = fmt::format("with one {} per {}: ", knob, GranularityName(granularity));
   if (bound.proven_best) return head + "proven; no such plan that ends in time saves more.";
-  constexpr double kDecimals = 1e3;
   return head + fmt::format("at most {:.3f} % better exists for the same time.",
-                            std::ceil(kDecimals * bound.gap_percent) / kDecimals);
+                            ShownGap(bound.gap_percent));
 }
 
 std::string DiscreteBoundText(const Plan& plan) {
-  constexpr double kThousandths = 1e3;
-  const auto up = [](double percent) { return std::ceil(kThousandths * percent) / kThousandths; };
   return fmt::format(
       "This plan uses at most {:.3f} % more energy than the best plan of the same time could: "
       "proven block by block, with real options; the relaxation, which mixes options, proves "
       "{:.3f} %.",
-      up(plan.discrete_bound->gap_percent), up(plan.gap_percent));
+      ShownGap(plan.discrete_bound->gap_percent), ShownGap(plan.gap_percent));
 }
 
 std::string KwhText(const RunSpec& run, std::string_view currency, std::string_view co2) {

@@ -10,9 +10,10 @@
 
 namespace perseus::trace {
 
-// A rank runs one computation at a time. If its computations together take much longer than the
-// time from the first start to the last end, starts and durations probably have different units.
-// Returns a sentence about that; empty: all is well.
+// Returns a sentence where starts and durations are probably not in seconds; empty: all is well.
+// Either computations last longer than any does, as milliseconds read as seconds do. Or the
+// computations of a rank, which runs one at a time, together take much longer than the time from
+// the first start to the last end; then starts and durations have different units.
 std::string OverlapNote(const Recording& recording);
 
 }  // namespace perseus::trace

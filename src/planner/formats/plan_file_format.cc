@@ -10,10 +10,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/json_text.h"
 #include "formats/conditions_json.h"
+#include "formats/note_json.h"
 #include "perseus/computation.h"
+#include "perseus/note.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 
@@ -153,6 +156,13 @@ void AddSettings(std::string* json, const PlanDocument& plan) {
   }
 }
 
+void AddNotes(std::string* json, const std::vector<Note>& notes) {
+  *json += "  \"notes\": [";
+  LineList lines(json, "    ");
+  for (const Note& note : notes) lines.Add(formats::NoteJson(note));
+  *json += notes.empty() ? "],\n" : "\n  ],\n";
+}
+
 }  // namespace
 
 std::string FormatPlanJson(const PlanDocument& plan) {
@@ -160,6 +170,7 @@ std::string FormatPlanJson(const PlanDocument& plan) {
   AddHead(&json, plan);
   AddFigures(&json, plan);
   AddSettings(&json, plan);
+  AddNotes(&json, plan.notes);
   json += "  \"ranks\": [";
   LineList ranks(&json, "    ");
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {

@@ -22,6 +22,7 @@
 #include "formats/conditions_json.h"
 #include "formats/knob_counts.h"
 #include "perseus/computation.h"
+#include "perseus/note.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 #include "perseus/work.h"
@@ -208,6 +209,23 @@ class HeadParser {
     }
     if (const auto expected = root.Find("expected")) {
       plan_.expected = formats::ReadExpected(*expected);
+    }
+    if (const auto notes = root.Find("notes")) ReadNotes(*notes);
+  }
+
+  void ReadNotes(const TreeCursor& notes) {
+    const std::size_t count = notes.Size();
+    for (std::size_t i = 0; i < count && !reader_.failed(); ++i) {
+      const TreeCursor entry = notes.At(i);
+      Note& note = plan_.notes.emplace_back();
+      const TreeCursor severity = entry.Get("severity");
+      const std::optional<Severity> known = ParseSeverity(severity.String());
+      if (!known) severity.FailExpected("odd, implausible or impossible");
+      note.severity = known.value_or(Severity::kOdd);
+      note.text = entry.Get("text").String();
+      note.source = StringOr(entry, "source");
+      note.line = IntegerOr(entry, "line", 0, 0, kMaxInt);
+      note.column = IntegerOr(entry, "column", 0, 0, kMaxInt);
     }
   }
 

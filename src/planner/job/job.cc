@@ -10,15 +10,18 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "job/job_checks.h"
 #include "job/job_fields.h"
 #include "perseus/work.h"
 #include "plan/limits.h"
+#include "plan/named_times.h"
 
 namespace perseus {
 namespace {
@@ -94,24 +97,9 @@ Result<void> CheckShape(const JobFile& settings, const Schedule& schedule) {
   return {};
 }
 
-// Everything that is computed from a time and an energy can be stated.
-Result<void> CheckPower(const Profile& profile, const CostedPipeline& pipeline) {
-  for (const CostTable& table : pipeline.tables) {
-    for (const CostOption& option : table.all_options) {
-      if (std::isfinite(option.energy_joules / option.time_seconds)) continue;
-      return InvalidInput(fmt::format(
-          "{}: {} of stage {} takes {} s and {} J, a power too large to state; check the units "
-          "(seconds, joules)",
-          profile.source, ComputationTypeName(table.type), table.stage, option.time_seconds,
-          option.energy_joules));
-    }
-  }
-  return {};
-}
-
 // The work of a job: of its table, or of the factors in its settings.
 Result<Work> WorkOfJob(const JobFile& settings, const Profile& profile, const PipelineDag& dag,
-                       std::vector<std::string>* notes) {
+                       std::vector<Note>* notes) {
   if (!settings.work) return Work();
   if (!settings.work->factors.empty()) {
     if (settings.work->factors.size() != static_cast<std::size_t>(dag.num_microbatches)) {
@@ -143,22 +131,24 @@ Result<Work> WorkOfJob(const JobFile& settings, const Profile& profile, const Pi
     if (!fit) return AboutFile(settings, "work_fit", fit.error());
     rule.fit = *std::move(fit);
   } else if (table->in_tokens) {
+    std::string text =
+        "without a fit (work_fit) computations are taken to last in proportion to their tokens";
+    if (!settings.work_tokens) {
+      text +=
+          ", and the profile to be of microbatches of the table's mean length (or give "
+          "work_tokens)";
+    }
     notes->push_back(
-        settings.work_tokens
-            ? fmt::format("{}: without a fit (work_fit) computations are taken to last in "
-                          "proportion to their tokens",
-                          table->source)
-            : fmt::format("{}: without a fit (work_fit) computations are taken to last in "
-                          "proportion to their tokens, and the profile to be of microbatches of "
-                          "the table's mean length (or give work_tokens)",
-                          table->source));
+        {.severity = Severity::kOdd, .text = std::move(text), .source = table->source});
   }
   std::set<int> stated;
   for (const WorkRow& row : table->rows) stated.insert(row.microbatch);
   const int count = static_cast<int>(stated.size());
   if (!table->in_tokens && count < dag.num_microbatches) {
-    notes->push_back(fmt::format("{}: rows for {} of {}; the others are as in the profile",
-                                 table->source, count, Count(dag.num_microbatches, "microbatch")));
+    notes->push_back({.severity = Severity::kOdd,
+                      .text = fmt::format("rows for {} of {}; the others are as in the profile",
+                                          count, Count(dag.num_microbatches, "microbatch")),
+                      .source = table->source});
   }
   std::set<std::pair<int, ComputationType>> kinds;
   for (const Computation& computation : dag.computations) {
@@ -297,7 +287,7 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
   job.costs.blocking_power_watts = job.settings.blocking_power_watts;
   job.costs.tensor_parallel = job.settings.tensor_parallel.value_or(0);
   job.costs.split_ratio = job.settings.split_ratio.value_or(job.costs.split_ratio);
-  std::vector<std::string> notes;
+  std::vector<Note> notes = job.profile.notes;
   Result<Work> work = WorkOfJob(job.settings, job.profile, *dag, &notes);
   if (!work) return tl::unexpected(work.error());
   job.costs.work = *std::move(work);
@@ -309,18 +299,17 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
                : AboutField(job.settings, "blocking_power", pipeline.error());
   }
   job.pipeline = *std::move(pipeline);
-  if (job.settings.strict.value_or(false) && !job.pipeline.notes.empty()) {  // Of unused rows.
-    return InvalidInput(
-        fmt::format("{}: {}; remove them", job.profile.source, job.pipeline.notes.front()));
+  const auto add = [&notes](std::vector<Note> more) {
+    notes.insert(notes.end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
+  };
+  add(job.pipeline.notes);
+  add(job::CheckJob(job));
+  job::SortNotes(&notes);
+  if (auto good = RefuseNotes(notes, job.settings.strict.value_or(false)); !good) {
+    return tl::unexpected(good.error());
   }
-  const std::vector<CostTable>& tables = job.pipeline.tables;
-  if (job.settings.split_ratio &&
-      std::none_of(tables.begin(), tables.end(),
-                   [](const CostTable& table) { return table.split; })) {
-    notes.emplace_back("the split ratio is not used: there was nothing to split for this schedule");
-  }
-  job.pipeline.notes.insert(job.pipeline.notes.end(), notes.begin(), notes.end());
-  if (auto good = CheckPower(job.profile, job.pipeline); !good) return tl::unexpected(good.error());
+  job.notes = std::move(notes);
   return job;
 }
 
@@ -409,6 +398,18 @@ Result<StreamPlanner> Job::MakeStream() const {
   return StreamPlanner::Create(profile, pipeline.dag, costs, StreamOptionsOf(settings));
 }
 
+std::vector<Note> Job::NotesAt(const Frontier& frontier, double seconds) const {
+  std::vector<Note> found = notes;
+  if (seconds > frontier.tstar_seconds && !plan::SameTime(seconds, frontier.tstar_seconds)) {
+    found.push_back(job::NoteOn(
+        settings, "at", Severity::kOdd,
+        fmt::format("the time asked for, {:.6g} s, is beyond T* ({:.6g} s), and more time than "
+                    "that saves nothing; the least energy is with the target economic ({:.6g} s)",
+                    seconds, frontier.tstar_seconds, frontier.economic_seconds)));
+  }
+  return found;
+}
+
 PlanContext Job::Context() const {
   PlanContext context;
   context.profile_source = profile.source;
@@ -429,6 +430,7 @@ Result<PlanDocument> Job::Document(const Planner& planner, const perseus::Plan& 
   }
   PlanContext context = Context();
   context.constraints = constraints;
+  context.notes = NotesAt(planner.frontier(), plan.requested_time_seconds);
   return MakePlanDocument(planner, plan, context);
 }
 

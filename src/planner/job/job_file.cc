@@ -215,14 +215,16 @@ class JobParser {
     if (!*value) found.FailExpected("none, end or predicted");
   }
 
-  // Seconds as a number, or a target's text.
+  // A target's text. A number is read as text, too: which says how else to write it.
   static void Read(const job::Field& /*field*/, const TreeCursor& found,
                    std::optional<PlanTarget>* value) {
-    if (found.IsNumber()) {
-      *value = PlanTarget{PlanTarget::Kind::kSeconds, found.Number(kPositive)};
-    } else if (!found.IsString()) {
-      found.FailExpected("seconds, or a string such as \"1.02x\"");
-    } else if (const Result<PlanTarget> target = ParsePlanTarget(found.String())) {
+    if (!found.IsNumber() && !found.IsString()) {
+      found.FailExpected("a string such as \"1.02x\" or \"5.3s\"");
+      return;
+    }
+    const std::string text =
+        found.IsNumber() ? fmt::format("{}", found.Number(kPositive)) : found.String();
+    if (const Result<PlanTarget> target = ParsePlanTarget(text)) {
       *value = *target;
     } else {
       found.Fail(target.error().message);

@@ -113,6 +113,8 @@ Result<PlanDocument> MakePlanDocument(const CostedPipeline& pipeline, const Plan
                   [](const CostTable& table) { return table.split; })) {
     document.split_ratio = pipeline.split_ratio;
   }
+  document.notes = context.notes;
+  for (Note& note : document.notes) note.source = BaseName(note.source);
   document.ranks = MakeRanks(pipeline, plan);
   return document;
 }

@@ -65,13 +65,19 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   if (text == "tstar") return PlanTarget{Kind::kTStar, 0};
   std::string_view number = text;
   const bool factor = TakeUnit(&number, "x");
-  const std::optional<double> value =
-      factor ? ParseFinite(number) : ParseWithUnit(number, kTimeUnits);
+  const std::optional<double> bare = ParseFinite(number);
+  if (!factor && bare && *bare > 0) {
+    return InvalidInput(fmt::format(
+        "the target {0} may mean two things: write {0}x for a factor of the all-maximum-clock "
+        "time, {0}s for seconds",
+        text.substr(0, 40)));
+  }
+  const std::optional<double> value = factor ? bare : ParseWithUnit(number, kTimeUnits);
   // A time may be too short for a number once it is in seconds.
   if (!value || !(*value > 0)) {
     return InvalidInput(
         fmt::format("'{}' is no point of the frontier; expected a factor of the all-maximum-clock "
-                    "time (1.02x), seconds (5.3 or 5.3s), economic, fastest or tstar{}",
+                    "time (1.02x), seconds (5.3s), economic, fastest or tstar{}",
                     text.substr(0, 40), TargetHint(text)));
   }
   return PlanTarget{factor ? Kind::kBaselineFactor : Kind::kSeconds, *value};
@@ -82,7 +88,7 @@ std::string PlanTargetText(const PlanTarget& target) {
     case PlanTarget::Kind::kBaselineFactor:
       return target.value == 1 ? "1.0x" : fmt::format("{}x", target.value);
     case PlanTarget::Kind::kSeconds:
-      return fmt::format("{}", target.value);
+      return fmt::format("{}s", target.value);
     case PlanTarget::Kind::kEconomic:
       return "economic";
     case PlanTarget::Kind::kFastest:

@@ -132,8 +132,8 @@ class OptionSource {
   }
 
   // A sentence for each type of which something was never used.
-  std::vector<std::string> Notes() const {
-    std::vector<std::string> notes;
+  std::vector<Note> Notes() const {
+    std::vector<Note> notes;
     for (int type = 0; type < kNumComputationTypes; ++type) {
       int unused = 0;
       int first = 0;
@@ -143,11 +143,13 @@ class OptionSource {
         if (unused++ == 0) first = table.stage;
       }
       if (unused == 0) continue;
-      notes.push_back(fmt::format(
-          "the schedule does not run {} by itself, so the profile's rows of it are not used (stage "
-          "{}{})",
-          ComputationTypeName(static_cast<ComputationType>(type)), first,
-          unused > 1 ? fmt::format(" and {} more", unused - 1) : ""));
+      notes.push_back(
+          {.severity = Severity::kOdd,
+           .text = fmt::format("the schedule does not run {} by itself, so the profile's rows of "
+                               "it are not used (stage {}{})",
+                               ComputationTypeName(static_cast<ComputationType>(type)), first,
+                               unused > 1 ? fmt::format(" and {} more", unused - 1) : ""),
+           .source = profile_.source});
     }
     return notes;
   }

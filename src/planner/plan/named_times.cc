@@ -22,7 +22,7 @@ std::vector<NamedTime> NamedTimes(const Frontier& frontier, double baseline_seco
       {"plus_2_percent", "+2 %", 1.02 * baseline_seconds},
       {"plus_5_percent", "+5 %", 1.05 * baseline_seconds},
       {"plus_10_percent", "+10 %", 1.1 * baseline_seconds},
-      {"t_economic", "T_economic", frontier.economic_seconds},
+      {kEconomicName, "T_economic", frontier.economic_seconds},
       {"t_star", "T*", frontier.tstar_seconds},
   };
   if (!SameTime(frontier.fastest_seconds, baseline_seconds)) {
@@ -36,21 +36,28 @@ bool IsBeyondTStar(const Frontier& frontier, const NamedTime& time) {
          time.name != "no_slowdown";
 }
 
+std::size_t LeastEnergy(const std::vector<Plan>& plans) {
+  const auto least = std::min_element(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) {
+    return a.energy_joules < b.energy_joules;
+  });
+  return static_cast<std::size_t>(least - plans.begin());
+}
+
 Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
                             const PlanConstraints& constraints, double effort,
-                            const PlanCallback& callback) {
-  std::vector<double> before;
+                            const PlanCallback& callback, bool economic) {
+  std::vector<double> others;
   for (const NamedTime& time :
        NamedTimes(planner.frontier(), planner.baseline().iteration_time_seconds)) {
-    if (time.seconds < seconds && !SameTime(time.seconds, seconds) &&
+    if ((time.seconds < seconds || economic) && !SameTime(time.seconds, seconds) &&
         !IsBeyondTStar(planner.frontier(), time)) {
-      before.push_back(time.seconds);
+      others.push_back(time.seconds);
     }
   }
-  std::sort(before.begin(), before.end());
-  before.erase(std::unique(before.begin(), before.end(), SameTime), before.end());
+  std::sort(others.begin(), others.end());
+  others.erase(std::unique(others.begin(), others.end(), SameTime), others.end());
 
-  const double all = 1 + kRowEffort * static_cast<double>(before.size());
+  const double all = 1 + kRowEffort * static_cast<double>(others.size());
   double done = 0;
   bool cancelled = false;
   const auto plan_for = [&](double when, double weight) {
@@ -69,19 +76,29 @@ Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
   };
 
   std::vector<Plan> plans;
-  for (const double when : before) {
-    Result<Plan> plan = plan_for(when, kRowEffort);
+  std::size_t asked = 0;  // Its index among them.
+  const auto add_chosen = [&]() -> Result<void> {
+    Result<Plan> plan = plan_for(seconds, 1);
+    if (!plan) return tl::unexpected(plan.error());
+    asked = plans.size();
+    plans.push_back(*std::move(plan));
+    return {};
+  };
+  const auto later = std::upper_bound(others.begin(), others.end(), seconds);
+  for (auto when = others.begin();; ++when) {
+    if (when == later) {
+      if (auto added = add_chosen(); !added) return tl::unexpected(added.error());
+    }
+    if (when == others.end()) break;
+    Result<Plan> plan = plan_for(*when, kRowEffort);
     if (plan) {
       plans.push_back(*std::move(plan));
     } else if (plan.error().code != ErrorCode::kInfeasible) {
       return plan;
     }
   }
-  Result<Plan> plan = plan_for(seconds, 1);
-  if (!plan) return plan;
-  plans.push_back(*std::move(plan));
   CarryForward(planner.pipeline(), &plans);
-  return std::move(plans.back());
+  return std::move(plans[economic ? LeastEnergy(plans) : asked]);
 }
 
 void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans) {

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_PLAN_NAMED_TIMES_H_
 #define PERSEUS_PLAN_NAMED_TIMES_H_
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,8 @@ namespace perseus::plan {
 
 // Of the effort of a plan that will be used, what one for a named time gets.
 inline constexpr double kRowEffort = 0.2;
+
+inline constexpr std::string_view kEconomicName = "t_economic";
 
 struct NamedTime {
   std::string_view name;   // For programs: "no_slowdown", "plus_1_percent", "t_star", ...
@@ -39,12 +42,17 @@ void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans);
 // Whether `perseus plan` leaves a time out: it is beyond T*, and has no other reason.
 bool IsBeyondTStar(const Frontier& frontier, const NamedTime& time);
 
+// The plan of least energy, where T_economic is asked for: the frontier's least is there, but that
+// of plans may be at another time. Precondition: there is one.
+std::size_t LeastEnergy(const std::vector<Plan>& plans);
+
 // What `perseus plan` gives out for `seconds`: the planner's plan, or that of a named time
-// before it where it is better. Errors are those of Planner::PlanFor, and kCancelled where the
-// callback says false; it is given the share of all these plans, and none that is better.
+// before it where it is better; where the target is `economic`, that of least energy. Errors are
+// those of Planner::PlanFor, and kCancelled where the callback says false; it is given the share of
+// all these plans, and none that is better.
 Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
                             const PlanConstraints& constraints, double effort,
-                            const PlanCallback& callback = {});
+                            const PlanCallback& callback = {}, bool economic = false);
 
 }  // namespace perseus::plan
 

@@ -18,7 +18,8 @@ double GapPercent(const CostedPipeline& pipeline, const Plan& plan, double bound
   double magnitude = pipeline.total_blocking_power_watts * plan.iteration_time_seconds;
   for (const CostOption& option : plan.options) magnitude += option.energy_joules;
   if (!(bound_joules > kSameEnergy * magnitude)) return 0;
-  return 100 * (plan.energy_joules - bound_joules) / bound_joules;
+  // The bound may be above the energy by rounding: a gap is none then, not -0.000 %.
+  return std::max(0.0, 100 * (plan.energy_joules - bound_joules) / bound_joules);
 }
 
 std::optional<SharedKnobBound> SharedKnobBoundOf(const CostedPipeline& pipeline, const Plan& plan,

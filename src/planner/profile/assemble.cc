@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "common/nearest_name.h"
-#include "profile/odd_cells.h"
+#include "profile/profile_checks.h"
 
 namespace perseus::profile {
 namespace {
@@ -54,7 +54,7 @@ class Assembler {
       if (auto added = AddStage(stage, &profile); !added) return tl::unexpected(added.error());
       rest = rest.subspan(stage.size());
     }
-    AddNotes(&profile);
+    profile.notes = CheckProfile(text_, rows_, profile.tables, baseline_knob_ >= 0);
     profile.rows = static_cast<int>(all.size());
     profile.tensor_parallel_ranks = static_cast<int>(tp_ranks_.size());
     profile.knobs = std::move(rows_.knobs);
@@ -69,12 +69,7 @@ class Assembler {
   }
   std::size_t LineOf(const Row& row) const { return PositionOf(text_, row.offset).line; }
 
-  // "stage 0 forward at 1410".
-  std::string OptionName(const Row& row) const {
-    const std::string label = Shown(rows_.knobs[static_cast<std::size_t>(row.knob)].label);
-    return fmt::format("stage {} {} at {}", row.stage, ComputationTypeName(row.type),
-                       std::string_view(label).substr(1, label.size() - 2));
-  }
+  std::string OptionName(const Row& row) const { return profile::OptionName(rows_, row); }
 
   // "tp_rank 1, dp_rank 0": the columns that the profile has.
   std::string RankName(const RankIdentity& id) const {
@@ -138,42 +133,6 @@ class Assembler {
                       Shown(rows_.knobs[static_cast<std::size_t>(baseline_knob_)].label)));
     }
     return static_cast<int>(best - options.begin());
-  }
-
-  void AddNotes(Profile* profile) const {
-    constexpr std::size_t kMostCells = 20;  // Each costs a look at the text.
-    if (!KnobsAreRanked() && baseline_knob_ < 0) {
-      const OptionTable& table = profile->tables.front();
-      const int knob = table.options[static_cast<std::size_t>(table.baseline)].knob;
-      profile->notes.push_back(
-          {0, 0,
-           fmt::format("knobs are labels, which have no highest: savings are measured against the "
-                       "fastest option of each stage and instruction ({} for stage 0 {}), unless a "
-                       "baseline is named",
-                       Shown(rows_.knobs[static_cast<std::size_t>(knob)].label),
-                       ComputationTypeName(table.type))});
-    }
-    const std::vector<OddCell> cells = FindOddCells(rows_);
-    for (std::size_t i = 0; i < std::min(cells.size(), kMostCells); ++i) {
-      const Row& row = *cells[i].row;
-      const bool is_time = cells[i].column == Column::kTime;
-      const double factor = cells[i].factor;
-      const TextPosition position = PositionOf(text_, OffsetOf(row, cells[i].column));
-      profile->notes.push_back(
-          {static_cast<int>(position.line), static_cast<int>(position.column),
-           fmt::format("the {} of {}, {:.6g} {}, is {:.3g} times the {} that its neighbours on the "
-                       "curve allow; measure it again, or remove the row",
-                       ColumnName(cells[i].column), OptionName(row),
-                       is_time ? row.time_seconds : row.energy_joules, is_time ? "s" : "J", factor,
-                       factor > 1 ? "most" : "least")});
-    }
-    if (cells.size() > kMostCells) {
-      profile->notes.push_back(
-          {0, 0,
-           fmt::format("{} more cells do not fit their neighbours on the curve; is each row a "
-                       "mean over many runs, on a GPU that did nothing else?",
-                       cells.size() - kMostCells)});
-    }
   }
 
   // Reports the first row of the text that repeats another.

@@ -78,11 +78,6 @@ const OptionTable* Profile::Find(int stage, ComputationType type) const {
   return &*table;
 }
 
-std::string NoteText(const Profile& profile, const ProfileNote& note) {
-  if (note.line == 0) return fmt::format("{}: {}", profile.source, note.message);
-  return fmt::format("{}:{}:{}: {}", profile.source, note.line, note.column, note.message);
-}
-
 Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& options) {
   const auto text = ReadWholeFileOrPipe(path, kMaxProfileBytes);
   if (!text) return tl::unexpected(text.error());
@@ -97,10 +92,9 @@ Result<Profile> ParseProfile(std::string_view text, const std::string& name,
     return InvalidAt(name, position.line, position.column, profile.error().message);
   }
   profile->source = name;
-  if (options.strict && !profile->notes.empty()) {
-    const std::size_t others = profile->notes.size() - 1;
-    return InvalidInput(NoteText(*profile, profile->notes.front()) +
-                        (others == 0 ? "" : fmt::format(" (and {} more such)", others)));
+  for (Note& note : profile->notes) note.source = name;
+  if (auto good = RefuseNotes(profile->notes, options.strict); !good) {
+    return tl::unexpected(good.error());
   }
   profile->sha256 = Sha256Hex(text);
   return std::move(*profile);

@@ -4,12 +4,14 @@
 #ifndef PERSEUS_PLANNER_C_HANDLES_H_
 #define PERSEUS_PLANNER_C_HANDLES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "perseus/job.h"
+#include "perseus/note.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
 #include "perseus/planner.h"
@@ -42,6 +44,10 @@ struct PlannedJob {
 
 // Gives the caller's callback to the solver, where there is one. `progress` must outlive the call.
 void AskWhileSolving(const Progress& progress, PlannerOptions* options);
+
+// The note of this index, for C: its texts are those of `notes`.
+perseus_status GiveNote(const std::vector<Note>& notes, std::size_t index, perseus_note* to,
+                        char** message);
 
 // The computations of a plan as columns. Moved, not copied: `knob` points into `labels`.
 struct PlanColumns {

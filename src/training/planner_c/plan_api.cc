@@ -257,6 +257,18 @@ perseus_status perseus_plan_get_columns(const perseus_plan* plan, perseus_plan_c
   });
 }
 
+size_t perseus_plan_note_count(const perseus_plan* plan) {
+  return plan == nullptr ? 0 : plan->document.notes.size();
+}
+
+perseus_status perseus_plan_get_note(const perseus_plan* plan, size_t index, perseus_note* note,
+                                     char** message) {
+  return pc::Guarded(message, [&] {
+    if (plan == nullptr) return pc::FailInvalid("there is no plan", message);
+    return pc::GiveNote(plan->document.notes, index, note, message);
+  });
+}
+
 perseus_status perseus_plan_json(const perseus_plan* plan, char** text, char** message) {
   return pc::Guarded(message, [&] {
     if (text != nullptr) *text = nullptr;

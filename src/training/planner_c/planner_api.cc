@@ -80,6 +80,23 @@ perseus_frontier FrontierColumns::Frontier() const {
   return frontier;
 }
 
+perseus_status GiveNote(const std::vector<Note>& notes, std::size_t index, perseus_note* to,
+                        char** message) {
+  if (index >= notes.size()) {
+    return FailInvalid(
+        fmt::format("there is no note {}: there are {}, counted from 0", index, notes.size()),
+        message);
+  }
+  const Note& note = notes[index];
+  const perseus_note given = {.struct_size = 0,
+                              .severity = static_cast<std::int32_t>(note.severity),
+                              .text = note.text.c_str(),
+                              .source = note.source.c_str(),
+                              .line = note.line,
+                              .column = note.column};
+  return Give("perseus_note", given, to, message);
+}
+
 }  // namespace perseus::planner_c
 
 namespace pc = perseus::planner_c;
@@ -129,20 +146,14 @@ perseus_status perseus_planner_frontier_csv(const perseus_planner* planner, char
   });
 }
 
-perseus_status perseus_planner_notes(const perseus_planner* planner, char** text, char** message) {
+size_t perseus_planner_note_count(const perseus_planner* planner) {
+  return planner == nullptr ? 0 : planner->job->job.notes.size();
+}
+
+perseus_status perseus_planner_get_note(const perseus_planner* planner, size_t index,
+                                        perseus_note* note, char** message) {
   return pc::Guarded(message, [&] {
-    if (text != nullptr) *text = nullptr;
-    if (planner == nullptr || text == nullptr) {
-      return pc::FailInvalid("there is no planner, or no place for the text", message);
-    }
-    const perseus::Job& job = planner->job->job;
-    std::string notes;
-    for (const perseus::ProfileNote& note : job.profile.notes) {
-      notes += perseus::NoteText(job.profile, note) + ".\n";
-    }
-    for (const std::string& note : job.pipeline.notes) notes += note + ".\n";
-    if (!notes.empty()) notes.pop_back();
-    *text = pc::NewText(notes);
-    return PERSEUS_OK;
+    if (planner == nullptr) return pc::FailInvalid("there is no planner", message);
+    return pc::GiveNote(planner->job->job.notes, index, note, message);
   });
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "perseus/plan_file.h"
+#include "perseus/profile.h"
 #include "server/api/api_handlers.h"
 #include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
@@ -34,8 +35,8 @@ constexpr Member kNewJobMembers[] = {
     Text("profile_csv").Most(rows::kMostJobBytes).Sometimes().Says("Missing: the ranks measure.")};
 constexpr ObjectSchema kNewJobSchema = {
     .name = "NewJob", .members = kNewJobMembers, .is_closed = true};
-constexpr Member kPointMembers[] = {NumberOrText("at").Says(
-    "1.05x (of the time at maximum clocks), seconds, fastest, economic or tstar")};
+constexpr Member kPointMembers[] = {Text("at").Says(
+    "1.05x (of the time at maximum clocks), 5.3s (seconds), fastest, economic or tstar")};
 constexpr ObjectSchema kPointSchema = {
     .name = "Point", .members = kPointMembers, .is_closed = true};
 constexpr ObjectSchema kNewJobSchemas[] = {kNewJobSchema, kPointSchema};
@@ -77,8 +78,52 @@ Outcome<NewJob> ReadNewJob(const std::string& body) {
   return job;
 }
 
-void ShowCreated(const Call& call, const Outcome<JobService::Created>& created) {
+// The first key with another value; empty where there is none.
+std::string DifferingKey(const std::string& a_json, const std::string& b_json) {
+  // Not ordered: keys may come in any order.
+  const auto a = nlohmann::json::parse(a_json, nullptr, false);
+  const auto b = nlohmann::json::parse(b_json, nullptr, false);
+  if (a == b) return "";
+  for (const auto& [one, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    for (const auto& [key, value] : one->items()) {
+      const auto found = other->find(key);
+      if (found == other->end() || *found != value) return key;
+    }
+  }
+  return "job";
+}
+
+// What of a job that is known is described otherwise now; empty: nothing. A profile that was
+// measured since is nobody's description.
+Outcome<std::string> OtherThan(const JobView& known, const NewJob& job) {
+  const Outcome<JobDescription> now = DescriptionOf(job.settings_json);
+  if (!now) return tl::unexpected(now.error());
+  for (const auto& [before, after] : {std::pair(&known.record.settings_json, &now->settings_json),
+                                      std::pair(&known.record.library_json, &now->library_json)}) {
+    if (std::string key = DifferingKey(*before, *after); !key.empty()) return key;
+  }
+  if (job.profile_csv.empty()) return std::string();  // A rank that asks for the job has none.
+  const bool differs = known.profile_source == "given"
+                           ? Sha256Hex(job.profile_csv) != known.profile_sha256
+                           : known.profile_source.empty();
+  return std::string(differs ? "profile_csv" : "");
+}
+
+void ShowCreated(const Call& call, const NewJob& job, const Outcome<JobService::Created>& created) {
   if (!created) return Send(call, FailureResponse(created.error()));
+  if (!created->is_new) {
+    const Outcome<std::string> other = OtherThan(created->job->View(), job);
+    if (!other) return Send(call, FailureResponse(other.error()));
+    if (!other->empty()) {
+      return Send(call, FailureResponse(
+                            {FailureCode::kConflict,
+                             fmt::format("job {} has the client key '{}' and another description "
+                                         "('{}' differs); give another client_key, or delete that "
+                                         "job first",
+                                         created->job->id(), job.client_key, *other),
+                             "client_key"}));
+    }
+  }
   Response response = ShowJob(*created->job, created->is_new ? 201 : 200);
   response.headers.emplace_back("Location", "/api/v1/jobs/" + created->job->id());
   call.responder.Send(std::move(response));
@@ -93,7 +138,7 @@ void CreateNew(const CallPointer& call, const NewJob& job) {
   spec->client_key = job.client_key;
   spec->name = job.name;
   call->service.Create(*spec, store::JobOrigin::kApi, call->caller,
-                       [call](const auto& created) { ShowCreated(*call, created); });
+                       [call, job](const auto& created) { ShowCreated(*call, job, created); });
 }
 
 // Every rank may ask for the job: the key is looked up before anything is built.
@@ -103,7 +148,7 @@ void CreateJob(const CallPointer& call) {
   if (job->client_key.empty()) return CreateNew(call, *job);
   call->service.GetByKey(job->client_key, [call, job = *job](const Outcome<JobPointer>& known) {
     if (known && Sees(call->request.binding, **known)) {
-      return ShowCreated(*call, JobService::Created{*known, false});
+      return ShowCreated(*call, job, JobService::Created{*known, false});
     }
     if (!known && known.error().code == FailureCode::kUnavailable) {
       return Send(*call, FailureResponse(known.error()));
@@ -117,6 +162,7 @@ void SetPoint(const JobPointer& job, const CallPointer& call) {
   const Outcome<void> read = ReadBody(call->request.body, [&](const TreeCursor& root) {
     AllowOnly(kPointSchema, root);
     const TreeCursor value = root.Get("at");
+    // Of a number the target's reader says how else to write it.
     at = value.IsNumber() ? fmt::format("{}", value.Number(kPositive)) : value.String();
   });
   if (!read) return Send(*call, FailureResponse(read.error()));

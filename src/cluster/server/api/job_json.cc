@@ -11,6 +11,7 @@
 #include <string>
 
 #include "common/json_text.h"
+#include "formats/note_json.h"
 #include "server/api/api_schemas.h"
 #include "server/api/profile_json.h"
 #include "server/api/watch_json.h"
@@ -81,7 +82,16 @@ constexpr Member kJobSummaryMembers[] = {
     Text("profile_source")
         .Optional()
         .Says("given, measured, or \"reused from JOB (PROFILE)\"; null: there is no profile yet.")};
+constexpr Member kNoteMembers[] = {
+    Choice("severity", "odd implausible impossible"),
+    Text("text").Says("One sentence, without a full stop."),
+    Text("source").Sometimes().Says("profile_csv, where the line is one of it."),
+    Integer("line").Sometimes(), Integer("column").Sometimes()};
 constexpr Member kJobMembers[] = {
+    Object("notes", "Note")
+        .List()
+        .Says("What is odd or implausible in the profile and the settings: wrong units, most "
+              "likely."),
     Object("settings").Optional(),
     Object("clients", "ClientsShown").Sometimes(),
     Object("frontier", "FrontierFigures").Optional(),
@@ -108,6 +118,7 @@ constexpr ObjectSchema kJobSchemas[] = {
     {"FrontierFigures", kFrontierFiguresMembers},
     {"IterationSummary", kIterationSummaryMembers},
     {"TroubledClient", kTroubledMembers},
+    {"Note", kNoteMembers},
     {"ClientsShown", kClientsShownMembers},
     {"JobSummary", kJobSummaryMembers},
     {.name = "Job", .members = kJobMembers, .base = "JobSummary"},
@@ -230,6 +241,7 @@ Json JobJson(const JobView& view) {
   Json json = JobSummaryJson(view);
   json["settings"] = Json::parse(view.record.settings_json, nullptr, false);
   if (json["settings"].is_discarded()) json["settings"] = nullptr;
+  json["notes"] = Json::parse(formats::NotesJson(view.notes));
   json["frontier"] = view.plan == nullptr || view.plan->curve == nullptr
                          ? Json(nullptr)
                          : FiguresJson(*view.plan->curve);

@@ -76,9 +76,6 @@ Json ValueJson(const Member& member) {
     case MemberKind::kNumber:
       json["type"] = "number";
       break;
-    case MemberKind::kNumberOrText:
-      json["type"] = {"number", "string"};
-      break;
     case MemberKind::kText:
       json["type"] = "string";
       break;
@@ -165,9 +162,7 @@ struct FieldSchema {
                {"minItems", 1},
                {"items", Ranged(Json::array({"number", "string"}))}}}}};
   }
-  Json operator()(std::optional<PlanTarget> JobFile::* /*member*/) const {
-    return Of(Json::array({"number", "string"}));
-  }
+  Json operator()(std::optional<PlanTarget> JobFile::* /*member*/) const { return Of("string"); }
   Json operator()(std::optional<Granularity> JobFile::* /*member*/) const {
     return {{"enum", {"computation", "phase", "stage-type", "stage"}}};
   }

@@ -115,7 +115,8 @@ inline constexpr QueryParameter kPlansQuery[] = {
 // clang-format off
 inline constexpr RouteRow kAll[] = {
     {"createJob", "POST", "/api/v1/jobs", Role::kTrain, "jobs",
-     "Create a job. The same client_key means the same job, however often it is sent", {{{201,
+     "Create a job. The same client_key means the same job, however often it is sent; with another "
+     "description it is refused (409)", {{{201,
      "Created", "Job"}, {200, "The job of this client key", "Job"}}}, {}, "NewJob", kMostJobBytes,
      false, Relaying::kForwarded, false, kConflict | kUnavailable},
     {"listJobs", "GET", "/api/v1/jobs", Role::kRead, "jobs", "List jobs", {{{200,

@@ -18,7 +18,6 @@ namespace perseus::server {
 enum class MemberKind : std::uint8_t {
   kInteger,
   kNumber,
-  kNumberOrText,
   kText,
   kBoolean,
   kChoice,  // One of a set of words.
@@ -82,7 +81,6 @@ struct Member {
 
 constexpr Member Integer(std::string_view name) { return {name, MemberKind::kInteger}; }
 constexpr Member Number(std::string_view name) { return {name, MemberKind::kNumber}; }
-constexpr Member NumberOrText(std::string_view name) { return {name, MemberKind::kNumberOrText}; }
 constexpr Member Text(std::string_view name) { return {name, MemberKind::kText}; }
 constexpr Member Boolean(std::string_view name) { return {name, MemberKind::kBoolean}; }
 constexpr Member Array(std::string_view name) { return {name, MemberKind::kArray}; }

@@ -299,7 +299,8 @@ PlanDocument Curve::Document(const CurvePlan& plan) const {
       document.energy_joules,
       frontier_.EnergyAt(std::max(document.iteration_time_seconds, frontier_.fastest_seconds)));
   document.gap_percent =
-      100 * (document.energy_joules - document.lower_bound_joules) / document.lower_bound_joules;
+      std::max(0.0, 100 * (document.energy_joules - document.lower_bound_joules) /
+                        document.lower_bound_joules);
   document.knob_changes = CountKnobChanges(pipeline.dag, document.options)->within;
   std::vector<bool> used(pipeline.knobs.size());
   for (const int knob : plan.knobs) used[knob] = true;
@@ -310,6 +311,7 @@ PlanDocument Curve::Document(const CurvePlan& plan) const {
   context.profile_sha256 = job_->profile.sha256;
   context.data_parallel = job_->DataParallel();
   context.constraints = job_->Constraints();
+  context.notes = job_->NotesAt(frontier_, plan.requested_time_seconds);
   const BoundOrigin bound = {.slope_quantum_watts = frontier_.slope_quantum_watts,
                              .exponential_fit = frontier_.fitted,
                              .certified_error = frontier_.certified_error};

@@ -191,12 +191,19 @@ tl::unexpected<Failure> Invalid(const Error& error) {
   return Fail(code, error.message);
 }
 
-Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string& profile_csv) {
+Outcome<JobDescription> DescriptionOf(const std::string& settings_json) {
   Outcome<std::string> text = WithJobFileKeys(settings_json);
   if (!text) return tl::unexpected(text.error());
-  const Outcome<std::string> library = TakeLibraryKeys(&*text);
+  Outcome<std::string> library = TakeLibraryKeys(&*text);
   if (!library) return tl::unexpected(library.error());
-  const Result<JobFile> settings = ParseJobFile(*text, kSettingsName, JobFileFormat::kJson);
+  return JobDescription{.settings_json = *std::move(text), .library_json = *std::move(library)};
+}
+
+Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string& profile_csv) {
+  Outcome<JobDescription> description = DescriptionOf(settings_json);
+  if (!description) return tl::unexpected(description.error());
+  const std::string& text = description->settings_json;
+  const Result<JobFile> settings = ParseJobFile(text, kSettingsName, JobFileFormat::kJson);
   if (!settings) return Fail(FailureCode::kInvalid, settings.error().message, "job");
   if (HasConditions(*settings)) {
     const int pipelines = settings->data_parallel.value_or(1);
@@ -204,8 +211,8 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
     if (!checked) return Fail(FailureCode::kInvalid, checked.error().message, "job.conditions");
   }
   JobSpec spec;
-  spec.settings_json = *text;
-  spec.library_json = *library;
+  spec.settings_json = text;
+  spec.library_json = description->library_json;
   spec.profile_csv = profile_csv;
   Outcome<Shape> shape;
   if (profile_csv.empty()) {
@@ -257,6 +264,7 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
   Result<JobFile> settings =
       ParseJobFile(record.settings_json, kSettingsName, JobFileFormat::kJson);
   if (!settings) return tl::unexpected(settings.error());
+  settings->places.clear();  // In a text that nobody has seen.
   if (settings->blocking_power_watts.empty()) {
     settings->blocking_power_watts = record.blocking_power_watts;
   }

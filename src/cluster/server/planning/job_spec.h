@@ -36,6 +36,14 @@ struct JobSpec {
   Shape shape;
 };
 
+// The settings (the object `job` of a request) with the keys of job files only, and what they ask
+// of the profile library.
+struct JobDescription {
+  std::string settings_json;
+  std::string library_json;
+};
+Outcome<JobDescription> DescriptionOf(const std::string& settings_json);
+
 // Makes a job from its settings and a profile, which may be empty. The settings are the object
 // `job` of a request. Its keys are those of job files, but `tensor_parallel` and `data_parallel`
 // replace `tp` and `dp`, and `model`, `microbatch_size` and `reuse_profile` are for the library of

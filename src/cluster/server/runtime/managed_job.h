@@ -79,6 +79,8 @@ struct JobView {
   bool sweeps_again = false;        // Ranks measure again and follow the old profile's plans.
   ProfilingSummary profiling = {};
   std::vector<Drift> drifts = {};
+  std::string profile_sha256 = {};        // Of the profile that plans are made of; empty: none yet.
+  std::vector<perseus::Note> notes = {};  // What was found odd in it and in the settings.
 };
 
 // The result of a command.

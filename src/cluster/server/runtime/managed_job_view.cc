@@ -36,6 +36,13 @@ JobView ManagedJob::View() const {
   view.iterations = sums_.All();
   view.progress = view.refined ? 1 : progress_.load();
   view.profile_source = phase.profile_source;
+  const Job* const job = phase.built.job != nullptr     ? phase.built.job.get()
+                         : phase.built.curve != nullptr ? &phase.built.curve->job()
+                                                        : nullptr;
+  if (job != nullptr) {
+    view.profile_sha256 = job->profile.sha256;
+    view.notes = job->notes;
+  }
   view.sweeps_again = phase.sweep_round > phase.settled_round;
   view.profiling = SummaryOf(life_.table, shape_.pipeline_parallel);
   view.drifts = drift_.Drifts();

@@ -1,0 +1,47 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "perseus/note.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace perseus {
+namespace {
+
+constexpr std::array<std::string_view, 3> kSeverityNames = {"odd", "implausible", "impossible"};
+
+}  // namespace
+
+std::string_view SeverityName(Severity severity) {
+  return kSeverityNames[static_cast<std::size_t>(severity)];
+}
+
+std::optional<Severity> ParseSeverity(std::string_view name) {
+  for (std::size_t i = 0; i < kSeverityNames.size(); ++i) {
+    if (kSeverityNames[i] == name) return static_cast<Severity>(i);
+  }
+  return std::nullopt;
+}
+
+std::string NoteText(const Note& note) {
+  if (note.source.empty()) return note.text;
+  if (note.line == 0) return fmt::format("{}: {}", note.source, note.text);
+  return fmt::format("{}:{}:{}: {}", note.source, note.line, note.column, note.text);
+}
+
+Result<void> RefuseNotes(const std::vector<Note>& notes, bool strict) {
+  const auto worst = std::max_element(notes.begin(), notes.end(), [](const Note& a, const Note& b) {
+    return a.severity < b.severity;
+  });
+  if (worst == notes.end() || (!strict && worst->severity != Severity::kImpossible)) return {};
+  const std::size_t others = notes.size() - 1;
+  return InvalidInput(NoteText(*worst) + (strict && others > 0
+                                              ? fmt::format(" (and {} more such)", others)
+                                              : std::string()));
+}
+
+}  // namespace perseus

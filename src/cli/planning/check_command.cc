@@ -1,0 +1,95 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/framework/table.h"
+#include "cli/planning/job.h"
+#include "cli/planning/job_flags.h"
+#include "cli/planning/plan_notes.h"
+#include "cli/planning/plan_summary.h"
+#include "common/json_text.h"
+#include "formats/note_json.h"
+#include "perseus/job.h"
+#include "perseus/note.h"
+#include "perseus/profile.h"
+
+namespace perseus::cli {
+namespace {
+
+struct Checked {
+  std::vector<Note> notes;
+  std::vector<std::string> missing;  // Flags without which the profile alone is checked.
+};
+
+Result<Checked> Check(const JobFlags& flags, JobFile settings) {
+  settings.strict = false;  // Everything is to be said, and then judged.
+  Checked checked;
+  for (const std::string_view key : MissingFields(settings)) {
+    checked.missing.emplace_back(FlagOfField(key));
+  }
+  if (settings.profile && !checked.missing.empty()) {
+    const Result<Profile> profile = ReadProfile(*settings.profile, ProfileOptionsOf(settings));
+    if (!profile) return tl::unexpected(profile.error());
+    checked.notes = profile->notes;
+    return checked;
+  }
+  Result<Job> job = LoadJob(flags, std::move(settings), "check");
+  if (!job) return tl::unexpected(job.error());
+  checked.notes = std::move(job->notes);
+  return checked;
+}
+
+std::string CheckText(const Checked& checked, const Style& style) {
+  std::string out = FormatNotes(checked.notes, style);
+  if (checked.notes.empty()) out = "Nothing is odd.\n";
+  if (checked.missing.empty()) return out;
+  return out +
+         Wrap(fmt::format("Only the profile was checked; give {} (or a job file) to check "
+                          "the job.",
+                          fmt::join(checked.missing, ", ")),
+              style.columns, 0) +
+         "\n";
+}
+
+}  // namespace
+
+Result<Printout> RunCheck(const Invocation& invocation, const Style& style) {
+  Result<JobFile> settings = MergeSettings(invocation.job);
+  const bool strict = settings && settings->strict.value_or(false);
+  Result<Checked> checked = settings ? Check(invocation.job, *std::move(settings))
+                                     : Result<Checked>(tl::unexpected(settings.error()));
+  if (!checked) {
+    if (checked.error().code != ErrorCode::kInvalidInput || !invocation.json) {
+      return tl::unexpected(checked.error());
+    }
+    checked = Checked{.notes = {{.severity = Severity::kImpossible,
+                                 .text = checked.error().message,
+                                 .source = ""}},
+                      .missing = {}};
+  }
+  const std::vector<Note>& notes = checked->notes;
+  Printout printout;
+  if (invocation.json) {
+    nlohmann::ordered_json json = {{"schema_version", 1},
+                                   {"checked", checked->missing.empty() ? "job" : "profile"}};
+    json["notes"] = nlohmann::ordered_json::parse(formats::NotesJson(notes));
+    printout.text = FormatIndented(json);
+  } else {
+    printout.text = CheckText(*checked, style);
+  }
+  printout.is_refusal = std::any_of(notes.begin(), notes.end(), [strict](const Note& note) {
+    return strict || note.severity != Severity::kOdd;
+  });
+  return printout;
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,27 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_JOB_JOB_CHECKS_H_
+#define PERSEUS_JOB_JOB_CHECKS_H_
+
+#include <string_view>
+#include <vector>
+
+#include "perseus/job.h"
+#include "perseus/note.h"
+
+namespace perseus::job {
+
+// A note on a field, with its place where it comes from a job file.
+Note NoteOn(const JobFile& settings, std::string_view key, Severity severity, std::string text);
+
+// What is impossible, implausible or odd in a job whose pipeline is costed, against
+// profile/plausible.h; its profile's notes are not among them. The worst first.
+std::vector<Note> CheckJob(const Job& job);
+
+// The same order for notes from several checks.
+void SortNotes(std::vector<Note>* notes);
+
+}  // namespace perseus::job
+
+#endif  // PERSEUS_JOB_JOB_CHECKS_H_

@@ -1,0 +1,272 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "profile/profile_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "common/nearest_name.h"
+#include "profile/odd_cells.h"
+#include "profile/plausible.h"
+
+namespace perseus::profile {
+namespace {
+
+// In which unit a clock outside of kClockMegahertz probably is.
+std::string ClockHint(double number) {
+  constexpr double kThousand = 1e3;
+  constexpr double kMillion = 1e6;
+  if (kClockMegahertz.Has(number * kThousand)) {
+    return fmt::format("if they are in GHz, write {:g}GHz", number);
+  }
+  if (kClockMegahertz.Has(number / kThousand)) return "if they are in kHz, divide them by 1000";
+  if (kClockMegahertz.Has(number / kMillion)) return "if they are in Hz, divide them by 1000000";
+  return "check their unit";
+}
+
+class Checks {
+ public:
+  Checks(std::string_view text, const Rows& rows, const std::vector<OptionTable>& tables)
+      : text_(text), all_(rows), tables_(tables) {}
+
+  std::vector<Note> Run(bool named_baseline) {
+    const std::vector<OddCell> odd = FindOddCells(all_);
+    for (const OddCell& cell : odd) odd_.insert(cell.row);
+    CheckPower();
+    CheckTimes();
+    if (all_.knobs_are_numbers) CheckClocks();
+    CheckSpreads();
+    if (IsRanked()) CheckHighest();
+    if (!IsRanked() && !named_baseline) NoteLabels();
+    NoteOddCells(odd);
+    return std::move(notes_);
+  }
+
+ private:
+  bool IsRanked() const { return all_.knobs_are_numbers || !all_.knob_unit.empty(); }
+
+  void AddAt(Severity severity, const Row& row, Column column, std::string text) {
+    const TextPosition position =
+        PositionOf(text_, CellOffset(text_, all_.columns, row.offset, column));
+    notes_.push_back({.severity = severity,
+                      .text = std::move(text),
+                      .source = "",
+                      .line = static_cast<int>(position.line),
+                      .column = static_cast<int>(position.column)});
+  }
+
+  // One note, at the first row of the file that `is_wrong`; how many others are is said too.
+  template <typename IsWrong, typename Sentence>
+  void AddFirst(Severity severity, Column column, const IsWrong& is_wrong,
+                const Sentence& sentence) {
+    const Row* first = nullptr;
+    std::size_t count = 0;
+    for (const Row& row : all_.rows) {
+      if (odd_.contains(&row) || !is_wrong(row)) continue;  // An odd cell has its own note.
+      ++count;
+      if (first == nullptr || row.offset < first->offset) first = &row;
+    }
+    if (first == nullptr) return;
+    const std::string others =
+        count == 1 ? "" : fmt::format(" (as in {} other row{})", count - 1, count == 2 ? "" : "s");
+    AddAt(severity, *first, column, sentence(*first, others));
+  }
+
+  static double Watts(const Row& row) { return row.energy_joules / row.time_seconds; }
+
+  void CheckPower() {
+    const auto sentence = [this](std::string_view hint) {
+      return [this, hint](const Row& row, const std::string& others) {
+        return fmt::format(
+            "{} draws {:.3g} W ({:.6g} J in {:.6g} s){}, and a GPU that computes draws {:g} to "
+            "{:g} "
+            "W; {}",
+            OptionName(all_, row), Watts(row), row.energy_joules, row.time_seconds, others,
+            kComputingWatts.least, kComputingWatts.most, hint);
+      };
+    };
+    AddFirst(
+        Severity::kImplausible, Column::kTime,
+        [](const Row& row) { return Watts(row) < kComputingWatts.least; },
+        sentence("are the times in milliseconds, or the energies in kilojoules?"));
+    AddFirst(
+        Severity::kImplausible, Column::kEnergy,
+        [](const Row& row) { return Watts(row) > kComputingWatts.most; },
+        sentence("are the energies in millijoules, or those of several GPUs together?"));
+  }
+
+  void CheckTimes() {
+    AddFirst(
+        Severity::kImplausible, Column::kTime,
+        [](const Row& row) { return !kTaskSeconds.Has(row.time_seconds); },
+        [this](const Row& row, const std::string& others) {
+          return fmt::format(
+              "{} takes {:.6g} s{}, and computations take 1 us to 1 h; check the "
+              "unit",
+              OptionName(all_, row), row.time_seconds, others);
+        });
+    AddFirst(
+        Severity::kOdd, Column::kTime,
+        [](const Row& row) {
+          return row.time_seconds > kLongTaskSeconds && kTaskSeconds.Has(row.time_seconds);
+        },
+        [this](const Row& row, const std::string& others) {
+          return fmt::format(
+              "{} takes {:.6g} s{}; if the profile's times are milliseconds, divide them by 1000",
+              OptionName(all_, row), row.time_seconds, others);
+        });
+  }
+
+  void CheckClocks() {
+    const auto number = [this](const Row& row) {
+      return all_.knobs[static_cast<std::size_t>(row.knob)].number;
+    };
+    AddFirst(
+        Severity::kImplausible, Column::kKnob,
+        [&](const Row& row) { return !kClockMegahertz.Has(number(row)); },
+        [&](const Row& row, const std::string& others) {
+          return fmt::format("the clock of {} is {:g} MHz{}, and GPUs run at {:g} to {:g} MHz; {}",
+                             OptionName(all_, row), number(row), others, kClockMegahertz.least,
+                             kClockMegahertz.most, ClockHint(number(row)));
+        });
+  }
+
+  void CheckSpreads() {
+    const auto check = [this](Column column, std::string_view what, std::string_view unit,
+                              double Row::*spread, double Row::*mean) {
+      AddFirst(
+          Severity::kImplausible, column,
+          [=](const Row& row) { return row.*spread > kMostSpread * row.*mean; },
+          [=, this](const Row& row, const std::string& others) {
+            return fmt::format(
+                "the spread of the {0} of {1}, {2:.6g} {4}, is more than the {0} "
+                "itself, {3:.6g} {4}{5}; are both in one unit?",
+                what, OptionName(all_, row), row.*spread, row.*mean, unit, others);
+          });
+    };
+    check(Column::kTimeStd, "time", "s", &Row::time_std_seconds, &Row::time_seconds);
+    check(Column::kEnergyStd, "energy", "J", &Row::energy_std_joules, &Row::energy_joules);
+  }
+
+  // Savings count from the highest knob: where it is slow, they are too large.
+  void CheckHighest() {
+    const OptionTable* worst = nullptr;
+    const Option* faster = nullptr;
+    double slowness = kOddSlowness;
+    for (const OptionTable& table : tables_) {
+      const Option& highest = table.options[static_cast<std::size_t>(table.baseline)];
+      if (IsOdd(table, highest)) continue;
+      for (const Option& option : table.options) {
+        if (!(highest.time_seconds > slowness * option.time_seconds)) continue;
+        if (IsOdd(table, option)) continue;
+        worst = &table;
+        faster = &option;
+        slowness = highest.time_seconds / option.time_seconds;
+      }
+    }
+    if (worst == nullptr) return;
+    const Option& highest = worst->options[static_cast<std::size_t>(worst->baseline)];
+    const Row& row = SlowestRow(*worst, highest);
+    AddAt(slowness > kImplausibleSlowness ? Severity::kImplausible : Severity::kOdd, row,
+          Column::kTime,
+          fmt::format("{} takes {:.6g} s, {:.3g} times as long as at {} ({:.6g} s): the highest "
+                      "{} is slower than a lower one, and savings count from there; measure it "
+                      "again",
+                      OptionName(all_, row), highest.time_seconds, slowness,
+                      all_.knobs[static_cast<std::size_t>(faster->knob)].label,
+                      faster->time_seconds, all_.knobs_are_numbers ? "clock" : "knob"));
+  }
+
+  // Whether a row is of the highest knob, and far slower than a lower one.
+  bool IsSlowHighest(const Row& row) const {
+    for (const OptionTable& table : tables_) {
+      if (table.stage != row.stage || table.type != row.type) continue;
+      if (table.options[static_cast<std::size_t>(table.baseline)].knob != row.knob) return false;
+      return std::any_of(table.options.begin(), table.options.end(), [&](const Option& option) {
+        return !IsOdd(table, option) &&
+               row.time_seconds > kImplausibleSlowness * option.time_seconds;
+      });
+    }
+    return false;
+  }
+
+  // Whether an option has a cell that does not fit its curve.
+  bool IsOdd(const OptionTable& table, const Option& option) const {
+    return std::any_of(odd_.begin(), odd_.end(), [&](const Row* row) {
+      return row->stage == table.stage && row->type == table.type && row->knob == option.knob;
+    });
+  }
+
+  const Row& SlowestRow(const OptionTable& table, const Option& option) const {
+    const Row* found = nullptr;
+    for (const Row& row : all_.rows) {
+      if (row.stage != table.stage || row.type != table.type || row.knob != option.knob) continue;
+      if (found == nullptr || row.time_seconds > found->time_seconds) found = &row;
+    }
+    return *found;
+  }
+
+  void NoteLabels() {
+    const OptionTable& table = tables_.front();
+    const int knob = table.options[static_cast<std::size_t>(table.baseline)].knob;
+    Add(fmt::format(
+        "knobs are labels, which have no highest: savings are measured against the "
+        "fastest option of each stage and instruction ({} for stage 0 {}), unless a "
+        "baseline is named",
+        Shown(all_.knobs[static_cast<std::size_t>(knob)].label), ComputationTypeName(table.type)));
+  }
+
+  void NoteOddCells(const std::vector<OddCell>& cells) {
+    constexpr std::size_t kMostCells = 20;  // Each costs a look at the text.
+    for (std::size_t i = 0; i < std::min(cells.size(), kMostCells); ++i) {
+      const Row& row = *cells[i].row;
+      const bool is_time = cells[i].column == Column::kTime;
+      const double factor = cells[i].factor;
+      const bool implausible = factor > kFactorOfNeighbours || factor < 1 / kFactorOfNeighbours ||
+                               (is_time && IsSlowHighest(row));
+      AddAt(implausible ? Severity::kImplausible : Severity::kOdd, row, cells[i].column,
+            fmt::format("the {} of {}, {:.6g} {}, is {:.3g} times the {} that its neighbours on "
+                        "the curve allow; measure it again, or remove the row",
+                        ColumnName(cells[i].column), OptionName(all_, row),
+                        is_time ? row.time_seconds : row.energy_joules, is_time ? "s" : "J", factor,
+                        factor > 1 ? "most" : "least"));
+    }
+    if (cells.size() > kMostCells) {
+      Add(
+          fmt::format("{} more cells do not fit their neighbours on the curve; is each row a mean "
+                      "over many runs, on a GPU that did nothing else?",
+                      cells.size() - kMostCells));
+    }
+  }
+
+  // Of the profile as a whole.
+  void Add(std::string text) {
+    notes_.push_back({.severity = Severity::kOdd, .text = std::move(text), .source = ""});
+  }
+
+  std::string_view text_;
+  const Rows& all_;
+  const std::vector<OptionTable>& tables_;
+  std::set<const Row*> odd_;  // Rows with a cell that does not fit its curve.
+  std::vector<Note> notes_;
+};
+
+}  // namespace
+
+std::string OptionName(const Rows& rows, const Row& row) {
+  const std::string label = Shown(rows.knobs[static_cast<std::size_t>(row.knob)].label);
+  return fmt::format("stage {} {} at {}", row.stage, ComputationTypeName(row.type),
+                     std::string_view(label).substr(1, label.size() - 2));
+}
+
+std::vector<Note> CheckProfile(std::string_view text, const Rows& rows,
+                               const std::vector<OptionTable>& tables, bool named_baseline) {
+  return Checks(text, rows, tables).Run(named_baseline);
+}
+
+}  // namespace perseus::profile

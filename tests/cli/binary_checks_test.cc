@@ -1,0 +1,331 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What is odd or implausible in a profile or a job is the same at every door of the program, before
+// the figures that it spoils. One table of faults, one helper for each door.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/run_perseus.h"
+
+namespace perseus::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+struct Row {
+  std::string knob;
+  double seconds;
+  double joules;
+  double seconds_std = 0;
+  double joules_std = 0;
+};
+using Rows = std::vector<Row>;
+
+// 250 to 120 W, and times that rise as clocks fall.
+Rows Sound() {
+  return {{"1400", 0.1, 25}, {"1200", 0.115, 24}, {"1000", 0.135, 23}, {"800", 0.165, 22}};
+}
+
+std::string Csv(const Rows& rows) {
+  std::ostringstream csv;
+  csv << "stage,instruction,frequency,time,energy,time_std,energy_std\n";
+  for (const char* instruction : {"forward", "backward"}) {
+    for (const Row& row : rows) {
+      csv << "0," << instruction << ',' << row.knob << ',' << row.seconds << ',' << row.joules
+          << ',' << row.seconds_std << ',' << row.joules_std << '\n';
+    }
+  }
+  return csv.str();
+}
+
+Rows Each(const std::function<void(Row*)>& change) {
+  Rows rows = Sound();
+  for (Row& row : rows) change(&row);
+  return rows;
+}
+
+Rows Highest(double factor) {
+  Rows rows = Sound();
+  rows.front().seconds *= factor;
+  rows.front().joules *= factor;
+  return rows;
+}
+
+struct Fault {
+  std::string name;
+  Rows rows;
+  Words flags;
+  std::string says;
+  std::string severity = "implausible";
+  int line = 0;  // Of the profile.
+  int column = 0;
+};
+std::ostream& operator<<(std::ostream& out, const Fault& fault) { return out << fault.name; }
+
+std::vector<Fault> Faults() {
+  return {
+      {"milliseconds",
+       Each([](Row* row) { row->seconds *= 1e3; }),
+       {},
+       "in milliseconds",
+       "implausible",
+       2,
+       16},
+      {"millijoules",
+       Each([](Row* row) { row->joules *= 1e3; }),
+       {},
+       "in millijoules",
+       "implausible",
+       2,
+       20},
+      {"all_gpus",
+       Each([](Row* row) { row->joules *= 16; }),
+       {},
+       "of several GPUs together",
+       "implausible",
+       2,
+       20},
+      {"gigahertz",
+       Each([](Row* row) {
+         row->knob = row->knob[0] == '8' ? "0.8" : "1." + row->knob.substr(1, 1);
+       }),
+       {},
+       "if they are in GHz, write 1.4GHz",
+       "implausible",
+       2,
+       11},
+      {"kilohertz", Each([](Row* row) { row->knob += "000"; }), {}, "in kHz", "implausible", 2, 11},
+      {"slow_highest",
+       {{"1400", 0.2, 50}, {"1200", 0.1, 24}},
+       {},
+       "slower than a lower one",
+       "implausible",
+       2,
+       16},
+      {"third_of_speed", Highest(4), {}, "neighbours on the curve", "implausible", 2, 16},
+      {"a_little_slow", Highest(1.3), {}, "slower than a lower one", "odd", 2, 16},
+      {"spread_of_times",
+       Each([](Row* row) { row->seconds_std = 1; }),
+       {},
+       "spread of the time",
+       "implausible",
+       2,
+       23},
+      {"spread_of_energies",
+       Each([](Row* row) { row->joules_std = 1000; }),
+       {},
+       "spread of the energy",
+       "implausible",
+       2,
+       25},
+      {"microseconds_short",
+       Each([](Row* row) { row->seconds *= 1e-6, row->joules *= 1e-6; }),
+       {},
+       "computations take 1 us to 1 h",
+       "implausible",
+       2,
+       16},
+      {"no_waiting_power", Sound(), {"--blocking-power", "0"}, "that waits draws 0 W"},
+      {"waiting_above_computing",
+       Sound(),
+       {"--blocking-power", "140"},
+       "draws more while it waits (140 W"},
+      {"delay", Sound(), {"--comm-delay", "1000000"}, "the communication delay"},
+      {"delay_in_milliseconds", Sound(), {"--comm-delay", "5"}, "did you mean 5ms?"},
+      {"margin", Sound(), {"--time-margin", "100%"}, "a time margin of 100 %"},
+      {"latency", Sound(), {"--switch-latency", "15"}, "did you mean 15ms?"},
+      {"dwell", Sound(), {"--min-dwell", "20"}, "the minimum dwell is 20 s", "odd"},
+  };
+}
+
+bool Fits(const json& notes, const Fault& fault) {
+  for (const json& note : notes) {
+    if (note.at("text").get<std::string>().find(fault.says) == std::string::npos) continue;
+    EXPECT_EQ(note.at("severity"), fault.severity);
+    if (fault.line > 0) {
+      EXPECT_EQ(note.at("source"), "profile.csv");
+      EXPECT_EQ(note.at("line"), fault.line);
+      EXPECT_EQ(note.at("column"), fault.column);
+    }
+    return true;
+  }
+  return false;
+}
+
+class ChecksTest : public testing::TestWithParam<Fault> {
+ protected:
+  Words Command(const std::string& command, const Words& more = {}) {
+    const Fault& fault = GetParam();
+    Words words = {command,          folder_.Write("profile.csv", Csv(fault.rows)),
+                   "--schedule",     "1f1b",
+                   "--microbatches", "4",
+                   "--effort",       "0.01"};
+    if (fault.flags.empty() || fault.flags[0] != "--blocking-power") {
+      words.insert(words.end(), {"--blocking-power", "20"});
+    }
+    words.insert(words.end(), fault.flags.begin(), fault.flags.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  RunResult Run(const std::string& command, const Words& more = {}) {
+    Words words = Command(command, more);
+    if (command == "frontier") {
+      // It makes no plan.
+      for (const std::string flag : {"--effort", "--switch-latency", "--min-dwell"}) {
+        const auto found = std::find(words.begin(), words.end(), flag);
+        if (found != words.end()) words.erase(found, found + 2);
+      }
+    }
+    return RunPerseus(words);
+  }
+
+  // Whether the table of figures comes after what is said.
+  void ExpectSaidFirst(const RunResult& run, const std::string& figures) {
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    std::string text;  // As one line.
+    for (const char c : run.out) {
+      if (c == '\n' || (c == ' ' && text.ends_with(' '))) {
+        if (!text.ends_with(' ')) text += ' ';
+      } else {
+        text += c;
+      }
+    }
+    const std::size_t said = text.find(GetParam().says);
+    ASSERT_NE(said, std::string::npos) << run.out;
+    EXPECT_LT(said, text.find(figures));
+    EXPECT_LT(text.find(GetParam().severity == "odd" ? "Note " : "WARNING "), said);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_P(ChecksTest, Check) {
+  const bool is_odd = GetParam().severity == "odd";
+  const RunResult run = Run("check", {"--json"});
+  EXPECT_EQ(run.exit_code, is_odd ? 0 : 2) << run.err;
+  EXPECT_TRUE(Fits(json::parse(run.out)["notes"], GetParam())) << run.out;
+  EXPECT_EQ(Run("check", {"--strict"}).exit_code, 2);
+}
+
+TEST_P(ChecksTest, PlanAndItsFiles) {
+  const RunResult run = Run("plan", {"-o", folder_.Path("out")});
+  ExpectSaidFirst(run, "saving");
+  const json notes = json::parse(ReadText(folder_.Path("out/plan.json")))["notes"];
+  EXPECT_TRUE(Fits(notes, GetParam())) << notes;
+  const std::string page = ReadText(folder_.Path("out/report.html"));
+  const std::size_t banner = page.find("class=\"warning " + GetParam().severity);
+  ASSERT_NE(banner, std::string::npos);
+  EXPECT_LT(banner, page.find("class=\"figures\""));
+  const RunResult explained = RunPerseus({"explain", folder_.Path("out/plan.json")});
+  ExpectSaidFirst(explained, "saved (");
+  const RunResult as_json = RunPerseus({"explain", folder_.Path("out/plan.json"), "--json"});
+  EXPECT_EQ(json::parse(as_json.out)["notes"], notes);
+}
+
+TEST_P(ChecksTest, PlanAsJson) {
+  const RunResult run = Run("plan", {"--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(Fits(json::parse(run.out)["notes"], GetParam())) << run.out;
+}
+
+TEST_P(ChecksTest, Emulate) {
+  ExpectSaidFirst(Run("emulate", {"--iterations", "2"}), "saving");
+  const RunResult run = Run("emulate", {"--iterations", "2", "--json"});
+  EXPECT_TRUE(Fits(json::parse(run.out)["notes"], GetParam())) << run.out;
+}
+
+TEST_P(ChecksTest, Frontier) {
+  if (GetParam().name == "latency" || GetParam().name == "dwell") return;  // It has none.
+  ExpectSaidFirst(Run("frontier"), "saving");
+  EXPECT_TRUE(Fits(json::parse(Run("frontier", {"--json"}).out)["notes"], GetParam()));
+  EXPECT_THAT(Run("frontier", {"--csv"}).err, HasSubstr(GetParam().says));
+}
+
+TEST_P(ChecksTest, StrictRefuses) {
+  for (const std::string command : {"plan", "emulate", "frontier"}) {
+    if (command == "frontier" && (GetParam().name == "latency" || GetParam().name == "dwell")) {
+      continue;
+    }
+    const RunResult run = Run(command, {"--strict"});
+    EXPECT_EQ(run.exit_code, 2) << command;
+    EXPECT_EQ(run.out, "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, ChecksTest, testing::ValuesIn(Faults()),
+                         [](const auto& info) { return info.param.name; });
+
+class CheckCommandTest : public testing::Test {
+ protected:
+  TemporaryFolder folder_;
+};
+
+TEST_F(CheckCommandTest, ASoundInputHasNoNotes) {
+  const std::string profile = folder_.Write("profile.csv", Csv(Sound()));
+  const RunResult alone = RunPerseus({"check", profile});
+  EXPECT_EQ(alone.exit_code, 0);
+  EXPECT_THAT(alone.out, HasSubstr("Only the profile was checked"));
+  folder_.Write("job.toml",
+                "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\n"
+                "blocking_power = 20\n");
+  const RunResult job = RunPerseus({"check", folder_.Path("job.toml")});
+  EXPECT_EQ(job.exit_code, 0) << job.err;
+  EXPECT_EQ(job.out, "Nothing is odd.\n");
+}
+
+TEST_F(CheckCommandTest, TheExampleIsSound) {
+  const RunResult run = RunPerseus({"check", "examples/gpt3-1.3b-a100-sxm.toml", "--strict"});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+}
+
+TEST_F(CheckCommandTest, APlaceInAJobFileIsNamed) {
+  folder_.Write("profile.csv", Csv(Sound()));
+  folder_.Write("job.toml",
+                "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\n"
+                "blocking_power = 0\n");
+  const RunResult run = RunPerseus({"check", folder_.Path("job.toml"), "--json"});
+  EXPECT_EQ(run.exit_code, 2);
+  const json note = json::parse(run.out)["notes"][0];
+  EXPECT_EQ(note["source"], "job.toml");
+  EXPECT_EQ(note["line"], 4);
+  EXPECT_EQ(note["column"], 18);
+}
+
+TEST_F(CheckCommandTest, WhatCannotBeReadIsImpossible) {
+  const std::string profile = folder_.Write("profile.csv", "stage\n");
+  const RunResult run = RunPerseus({"check", profile, "--json"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(json::parse(run.out)["notes"][0]["severity"], "impossible");
+  const RunResult text = RunPerseus({"check", profile});
+  EXPECT_EQ(text.exit_code, 2);
+  EXPECT_EQ(text.out, "");
+  EXPECT_THAT(text.err, HasSubstr("profile.csv:1:"));
+}
+
+TEST_F(CheckCommandTest, ClocksOfStragglersAreThoseOfTheProfile) {
+  const std::string profile = folder_.Write("profile.csv", Csv(Sound()));
+  for (const auto& [clock, code] : {std::pair("5000", 2), {"1", 2}, {"800", 0}, {"1000", 0}}) {
+    const RunResult run = RunPerseus({"emulate", profile, "--schedule", "1f1b", "--microbatches",
+                                      "4", "--blocking-power", "20", "--iterations", "2",
+                                      "--straggler", "clock=" + std::string(clock)});
+    EXPECT_EQ(run.exit_code, code) << clock << run.err;
+    if (code == 2) {
+      EXPECT_THAT(run.err, HasSubstr("clocks from 800 to 1400 MHz"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace perseus::cli

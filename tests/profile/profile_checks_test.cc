@@ -1,0 +1,131 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "perseus/note.h"
+#include "perseus/profile.h"
+
+namespace perseus {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+
+struct Cell {
+  std::string knob = "1400";
+  double seconds = 0.1;
+  double joules = 30;
+};
+
+std::vector<Note> NotesOf(const std::vector<Cell>& forward) {
+  std::string csv = "stage,instruction,frequency,time,energy\n";
+  for (const Cell& cell : forward) {
+    csv += fmt::format("0,forward,{},{},{}\n", cell.knob, cell.seconds, cell.joules);
+  }
+  csv += fmt::format("0,backward,{},0.2,60\n", forward.front().knob);
+  const auto read = ParseProfile(csv, "p.csv");
+  EXPECT_TRUE(read) << read.error().message;
+  return read ? read->notes : std::vector<Note>();
+}
+
+auto Is(Severity severity, int line, const std::string& text) {
+  return AllOf(Field(&Note::severity, severity), Field(&Note::source, "p.csv"),
+               Field(&Note::line, line), Field(&Note::text, HasSubstr(text)));
+}
+
+// What lies on a limit is plausible; what is beyond is not.
+TEST(ProfileChecksTest, LimitsOfPowerTimeAndClock) {
+  for (const Cell& sound :
+       {Cell{"1400", 1, 5}, Cell{"1400", 1, 3000}, Cell{"100", 0.1, 30}, Cell{"4000", 0.1, 30},
+        Cell{"1400", 1e-6, 3e-4}, Cell{"1400", 10, 3000}}) {
+    EXPECT_TRUE(NotesOf({sound}).empty()) << sound.knob << " " << sound.seconds;
+  }
+  const auto implausible = [](const Cell& cell, const std::string& text) {
+    EXPECT_THAT(NotesOf({cell}), testing::Contains(Is(Severity::kImplausible, 2, text)));
+  };
+  implausible({"1400", 1, 4.9}, "draws 4.9 W");
+  implausible({"1400", 1, 3001}, "draws 3e+03 W");
+  implausible({"99", 0.1, 30}, "99 MHz");
+  implausible({"4001", 0.1, 30}, "4001 MHz");
+  implausible({"1400", 9e-7, 3e-4}, "takes 9e-07 s");
+  implausible({"1400", 3601, 360000}, "takes 3601 s");
+  EXPECT_THAT(NotesOf({{"1400", 11, 3000}}), ElementsAre(Is(Severity::kOdd, 2, "takes 11 s")));
+}
+
+TEST(ProfileChecksTest, OneNoteForAllRowsOfAFault) {
+  EXPECT_THAT(NotesOf({{"1400", 100, 30}, {"1300", 110, 29}, {"1200", 120, 28}}),
+              testing::Contains(Is(Severity::kImplausible, 2, "(as in 2 other rows)")));
+}
+
+TEST(ProfileChecksTest, UnitsOfClocks) {
+  EXPECT_THAT(NotesOf({{"0.855", 0.1, 30}}),
+              testing::Contains(Is(Severity::kImplausible, 2, "write 0.855GHz")));
+  EXPECT_THAT(NotesOf({{"855000", 0.1, 30}}),
+              testing::Contains(Is(Severity::kImplausible, 2, "in kHz")));
+  EXPECT_THAT(NotesOf({{"855000000", 0.1, 30}}),
+              testing::Contains(Is(Severity::kImplausible, 2, "in Hz")));
+  EXPECT_TRUE(NotesOf({{"0.855GHz", 0.1, 30}}).empty());
+  EXPECT_TRUE(NotesOf({{"300W", 0.1, 30}}).empty());  // A power cap is no clock.
+}
+
+TEST(ProfileChecksTest, AHighestClockThatIsSlow) {
+  const auto two = [](double highest) {
+    return NotesOf({{"1400", highest, 300 * highest}, {"1200", 0.1, 25}});
+  };
+  EXPECT_TRUE(two(0.11).empty());
+  EXPECT_THAT(two(0.12), ElementsAre(Is(Severity::kOdd, 2, "1.2 times as long as at 1200")));
+  EXPECT_THAT(two(0.16), ElementsAre(Is(Severity::kImplausible, 2, "1.6 times")));
+}
+
+TEST(NoteTest, TheWorstIsRefused) {
+  const Note odd = {.text = "odd", .source = "a"};
+  const Note bad = {
+      .severity = Severity::kImplausible, .text = "bad", .source = "b", .line = 2, .column = 3};
+  EXPECT_TRUE(RefuseNotes({}, true));
+  EXPECT_TRUE(RefuseNotes({odd, bad}, false));
+  EXPECT_EQ(RefuseNotes({odd, bad}, true).error().message, "b:2:3: bad (and 1 more such)");
+  const Note impossible = {.severity = Severity::kImpossible, .text = "no", .source = ""};
+  EXPECT_EQ(RefuseNotes({odd, impossible, bad}, false).error().message, "no");
+  for (const Severity severity : {Severity::kOdd, Severity::kImplausible, Severity::kImpossible}) {
+    EXPECT_EQ(ParseSeverity(SeverityName(severity)), severity);
+  }
+  EXPECT_FALSE(ParseSeverity("wrong"));
+}
+
+// Whoever measured is not told of wrong units.
+TEST(ProfileChecksTest, MeasuredProfilesHaveNothingImplausible) {
+  const char* shared = std::getenv("PERSEUS_SHARED_DATA");
+  const std::filesystem::path root =
+      std::filesystem::path(shared != nullptr ? shared : "../shared/data") / "sosp24";
+  std::vector<std::filesystem::path> profiles = {"examples/gpt3-1.3b-a100-sxm.csv"};
+  for (const std::filesystem::path& folder :
+       {root / "derived", root / "sosp24_data" / "emulation" / "stage_profile"}) {
+    if (!std::filesystem::exists(folder)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() == ".csv") profiles.push_back(entry.path());
+    }
+  }
+  for (const std::filesystem::path& path : profiles) {
+    const auto read = ReadProfile(path.string());
+    ASSERT_TRUE(read) << read.error().message;
+    for (const Note& note : read->notes) {
+      EXPECT_EQ(note.severity, Severity::kOdd) << NoteText(note);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace perseus
