@@ -333,8 +333,8 @@ TEST_F(BinaryEmulateTest, AnswersWhatItIsAsked) {
                               " --schedule 1f1b --microbatches 4 --blocking-power 20 --dp 2 --at ";
   EXPECT_THAT(text.out,
               HasSubstr("\n          " + command + job["deadline"]["at_s"].dump() + "\n"));
-  const json plan =
-      json::parse(Run(Arguments({"--at", job["deadline"]["at_s"].dump(), "--json"}, "plan")).out);
+  const json plan = json::parse(
+      Run(Arguments({"--at", job["deadline"]["at_s"].dump() + "s", "--json"}, "plan")).out);
   EXPECT_LE(plan["energy_j"].get<double>() * 2,
             job["deadline"]["energy_j"].get<double>() * (1 + 1e-9));
   EXPECT_THAT(text.out, HasSubstr("\nThe whole training run\n"));

@@ -356,7 +356,7 @@ TEST(PlanFile, RefusesContradictions) {
             "plan.json:41:14: ranks[1].rank: ranks are listed in order; expected 1");
   EXPECT_EQ(ErrorWith("\"type\": \"forward\", \"stage\": 1", "\"type\": \"forward\", \"stage\": 0"),
             "plan.json:42:7: ranks[1].computations[0]: forward of stage 0, microbatch 0 is already "
-            "on line 37; each computation runs once an iteration");
+            "on line 38; each computation runs once an iteration");
 }
 
 TEST(PlanFile, RefusesWhatIsNoPlan) {

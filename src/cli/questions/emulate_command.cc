@@ -75,9 +75,26 @@ Result<void> CheckFlags(const Invocation& invocation) {
   return CheckQuestions(flags);
 }
 
+// A limit that no clock of the profile is near is one of another unit, or of another GPU.
+Result<void> CheckClockLimit(const CostedPipeline& pipeline, StragglerKind kind, double value) {
+  if (kind != StragglerKind::kClockCap || !pipeline.knobs_are_numbers) return {};
+  const Knob& highest = pipeline.knobs.front();
+  const Knob& lowest = pipeline.knobs.back();
+  if (value >= lowest.number && value <= highest.number) return {};
+  return InvalidInput(fmt::format(
+      "a straggler's clock={} is {} all clocks of the profile; it has clocks from {} to {} MHz",
+      value, value > highest.number ? "above" : "below", lowest.label, highest.label));
+}
+
 // What the emulator would find as well, but after the frontier was computed.
-Result<void> CheckStragglers(const EmulationSpec& spec, const PipelineDag& dag) {
+Result<void> CheckStragglers(const EmulationSpec& spec, const CostedPipeline& pipeline) {
+  const PipelineDag& dag = pipeline.dag;
+  if (spec.random_stragglers.share_of_gpus_per_day > 0) {
+    const RandomStragglers& random = spec.random_stragglers;
+    if (auto good = CheckClockLimit(pipeline, random.kind, random.value); !good) return good;
+  }
   for (const Straggler& each : spec.stragglers) {
+    if (auto good = CheckClockLimit(pipeline, each.kind, each.value); !good) return good;
     const std::string what =
         fmt::format("--straggler {}={}", StragglerKindName(each.kind), each.value);
     if (each.pipeline >= spec.pipelines) {
@@ -331,7 +348,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   summary.spec = MakeSpec(flags, *job);
   summary.change_joules = ConditionsOf(job->settings).change_joules;
   summary.change_price_name = NameOf(job->settings, "change_price");
-  if (auto good = CheckStragglers(summary.spec, job->pipeline.dag); !good) {
+  if (auto good = CheckStragglers(summary.spec, job->pipeline); !good) {
     return tl::unexpected(good.error());
   }
   const double effort = job->Effort(kEffort);

@@ -69,7 +69,7 @@ std::string PriceOfChangesSentence(const EmulationSummary& summary) {
 namespace {
 
 std::string PlanCommand(const EmulationSummary& summary, const PlanAnswer& answer) {
-  return fmt::format("{} --at {}", summary.plan_command, answer.planned_seconds());
+  return fmt::format("{} --at {}s", summary.plan_command, answer.planned_seconds());
 }
 
 std::string RunTable(const EmulationSummary& summary, const Style& style) {

@@ -36,17 +36,6 @@ Result<void> CheckKind(const CostedPipeline& pipeline, StragglerKind kind, doubl
                     "labels; use slow= or power=",
                     what));
   }
-  if (kind == StragglerKind::kClockCap && value > 0 && !pipeline.knobs.empty()) {
-    const Knob& highest = pipeline.knobs.front();
-    const Knob& lowest = pipeline.knobs.back();
-    if (value > highest.number || value < lowest.number) {
-      return InvalidInput(
-          fmt::format("{}: the profile has clocks from {} to {} MHz; a limit {} replayed", what,
-                      lowest.label, highest.label,
-                      value > highest.number ? "above all of them changes nothing and is not"
-                                             : "below all of them cannot be"));
-    }
-  }
   return CheckStragglerValue(kind, value, what);
 }
 
