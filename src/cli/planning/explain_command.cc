@@ -14,8 +14,8 @@
 
 #include "cli/commands.h"
 #include "cli/framework/table.h"
-#include "cli/plan_notes.h"
 #include "cli/planning/plan_check.h"
+#include "cli/planning/plan_notes.h"
 #include "cli/planning/scenario_text.h"
 #include "common/json_text.h"
 #include "common/printable.h"

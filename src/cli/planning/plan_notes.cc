@@ -9,8 +9,8 @@
 
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
-#include "cli/plan_summary.h"
 #include "cli/planning/job.h"
+#include "cli/planning/plan_summary.h"
 #include "common/printable.h"
 
 namespace perseus::cli {

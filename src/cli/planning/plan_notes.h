@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal.h"
+#include "cli/framework/terminal.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/note.h"
 

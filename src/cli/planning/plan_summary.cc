@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "cli/framework/table.h"
-#include "cli/plan_notes.h"
+#include "cli/planning/plan_notes.h"
 #include "common/printable.h"
 #include "plan/named_times.h"
 #include "report/page.h"
@@ -244,7 +244,7 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
           FormatSeconds(chosen.iteration_time_seconds), FormatJoules(chosen.energy_joules),
           FormatPercent(chosen.saving_percent, 2), chosen.distinct_knobs,
           chosen.distinct_knobs == 1 ? KnobNoun(summary) : fmt::format("{}s", KnobNoun(summary)),
-          report::ChangesText(CountKnobChanges(summary.pipeline->dag, chosen.options))),
+          report::ChangesText(*CountKnobChanges(summary.pipeline->dag, chosen.options))),
       style);
   if (chosen.shared_knobs) {
     out +=

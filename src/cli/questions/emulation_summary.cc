@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "cli/framework/table.h"
-#include "cli/plan_notes.h"
+#include "cli/planning/plan_notes.h"
 #include "cli/planning/plan_summary.h"
 #include "cli/planning/scenario_text.h"
 #include "cli/questions/emulation_answers.h"

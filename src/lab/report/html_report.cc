@@ -195,7 +195,7 @@ class PlanPage {
         "time {1}, energy {2}, {6}.\"></canvas></figure>\n",
         name, time_.Text(plan.iteration_time_seconds), energy_.Text(plan.energy_joules), id,
         Plural(dag_.size(), "computation"), Plural(dag_.num_ranks, "rank"),
-        fmt::format("{} of {}", Plural(CountKnobChanges(dag_, plan.options).all(), "change"),
+        fmt::format("{} of {}", Plural(CountKnobChanges(dag_, plan.options)->all(), "change"),
                     knob_));
   }
 
@@ -258,7 +258,7 @@ class PlanPage {
                      input_.conditions ? "for which the conditions accept" : "never exceeded by",
                      time_.Text(chosen_.iteration_time_seconds)));
     fact("Clock changes",
-         fmt::format("{}, {}", report::ChangesText(CountKnobChanges(dag_, chosen_.options)),
+         fmt::format("{}, {}", report::ChangesText(*CountKnobChanges(dag_, chosen_.options)),
                      Plural(chosen_.distinct_knobs, "distinct value")));
     document_.Facts(std::move(facts));
     std::vector<std::string> items = {

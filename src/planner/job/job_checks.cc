@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -252,28 +251,15 @@ class Checks {
   std::vector<Note> notes_;
 };
 
-// The number behind the last colon, which goes with it; 0 where there is none.
-int TakeNumber(std::string_view* text) {
-  const std::size_t colon = text->rfind(':');
-  if (colon == std::string_view::npos) return 0;
-  const std::string_view digits = text->substr(colon + 1);
-  int number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size()) return 0;
-  text->remove_suffix(digits.size() + 1);
-  return number;
-}
-
 }  // namespace
 
 Note NoteOn(const JobFile& settings, std::string_view key, Severity severity, std::string text) {
   Note note = {.severity = severity, .text = std::move(text), .source = ""};
   const auto place = settings.places.find(key);
   if (place == settings.places.end()) return note;
-  std::string_view rest = place->second;
-  note.column = TakeNumber(&rest);
-  note.line = TakeNumber(&rest);
-  note.source = rest;
+  note.source = place->second.file;
+  note.line = place->second.line;
+  note.column = place->second.column;
   return note;
 }
 

@@ -10,6 +10,8 @@
 #include "http/server.h"
 #include "server/runtime/job_service.h"
 
+namespace perseus::server {
+
 // The handlers of all routes in routes.h, except /metrics, /healthz and /readyz, which ops/ adds.
 // `service` must outlive the HTTP server.
 std::vector<http::Route> ApiRoutes(JobService& service);

@@ -14,6 +14,7 @@
 
 #include "perseus/plan_file.h"
 #include "perseus/profile.h"
+#include "profile/sha256.h"
 #include "server/api/api_handlers.h"
 #include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
