@@ -23,7 +23,8 @@ using SlowStoreTest = ServiceTest;
 // Commits wait while it is there.
 class SlowDisk {
  public:
-  explicit SlowDisk(const std::string& path) : sql_(soci::sqlite3, "dbname=" + path) {
+  explicit SlowDisk(const std::string& path)
+      : sql_(soci::sqlite3, "dbname=\"" + path + "\" timeout=60") {
     sql_ << "BEGIN IMMEDIATE";
   }
   ~SlowDisk() { sql_ << "ROLLBACK"; }
