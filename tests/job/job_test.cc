@@ -226,10 +226,10 @@ std::string TextOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-TEST(JobTest, TheReadmeShowsTheExampleThatIsBuilt) {
+TEST(JobTest, ThePageShowsTheExampleThatIsBuilt) {
   const std::string example = TextOf("examples/plan_a_job.cc");
   const std::string code = example.substr(example.find("#include"));
-  EXPECT_THAT(TextOf("README.md"), HasSubstr("```cpp\n" + code + "```"));
+  EXPECT_THAT(TextOf("docs/how-to/install.md"), HasSubstr("```cpp\n" + code + "```"));
 }
 
 TEST(JobTest, AStrictJobRefusesWhatOthersNote) {

@@ -120,8 +120,9 @@ TEST(PlannerMisuse, EveryFunctionSaysWhatIsMissing) {
   EXPECT_TRUE(refused(perseus_planner_frontier(made.planner.get(), &frontier, &message)));
   EXPECT_TRUE(refused(perseus_planner_frontier_csv(nullptr, &text, &message)));
   EXPECT_TRUE(refused(perseus_planner_frontier_csv(made.planner.get(), nullptr, &message)));
-  EXPECT_TRUE(refused(perseus_planner_notes(nullptr, &text, &message)));
-  EXPECT_TRUE(refused(perseus_planner_notes(made.planner.get(), nullptr, &message)));
+  perseus_note note = {};
+  EXPECT_TRUE(refused(perseus_planner_get_note(nullptr, 0, &note, &message)));
+  EXPECT_TRUE(refused(perseus_planner_get_note(made.planner.get(), 0, nullptr, &message)));
   EXPECT_TRUE(
       refused(perseus_planner_plan(nullptr, nullptr, 0, nullptr, nullptr, &plan, &message)));
   EXPECT_TRUE(refused(

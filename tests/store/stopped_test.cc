@@ -66,9 +66,10 @@ class PostgresqlFailuresStoppedTest : public ::testing::Test {
     store->Add({TargetChange{"a", "first"}}, [&](const auto& written) { answer('1', written); });
     // The writer has taken the first one alone.
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    const auto until = BootClock::now() + std::chrono::seconds(5);
     store->Add(
         {TargetChange{"a", "second"}}, [&](const auto& written) { answer('2', written); },
-        std::nullopt, BootClock::now() + std::chrono::seconds(5));
+        std::nullopt, [until] { return BootClock::now() < until; });
     if (::write(out, "2a", 2) != 2) ::_exit(1);
   }
   ::_exit(0);
