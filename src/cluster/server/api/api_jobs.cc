@@ -79,8 +79,10 @@ Outcome<NewJob> ReadNewJob(const std::string& body) {
   return job;
 }
 
-// The first key with another value; empty where there is none.
-std::string DifferingKey(const std::string& a_json, const std::string& b_json) {
+// The first key with another value; empty where there is none. `b_may_be_short`: a key that b
+// leaves out does not differ.
+std::string DifferingKey(const std::string& a_json, const std::string& b_json,
+                         bool b_may_be_short) {
   // Not ordered: keys may come in any order.
   const auto a = nlohmann::json::parse(a_json, nullptr, false);
   const auto b = nlohmann::json::parse(b_json, nullptr, false);
@@ -88,6 +90,9 @@ std::string DifferingKey(const std::string& a_json, const std::string& b_json) {
   for (const auto& [one, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
     for (const auto& [key, value] : one->items()) {
       const auto found = other->find(key);
+      if (found == other->end() && other == &b && b_may_be_short) continue;
+      // One pipeline and one GPU a stage is what jobs have that do not say it.
+      if (found == other->end() && value == 1 && (key == "dp" || key == "tp")) continue;
       if (found == other->end() || *found != value) return key;
     }
   }
@@ -99,11 +104,13 @@ std::string DifferingKey(const std::string& a_json, const std::string& b_json) {
 Outcome<std::string> OtherThan(const JobView& known, const NewJob& job) {
   const Outcome<JobDescription> now = DescriptionOf(job.settings_json);
   if (!now) return tl::unexpected(now.error());
+  // A rank that asks for a job need not know all that its operator said of it.
+  const bool asks = job.profile_csv.empty();
   for (const auto& [before, after] : {std::pair(&known.record.settings_json, &now->settings_json),
                                       std::pair(&known.record.library_json, &now->library_json)}) {
-    if (std::string key = DifferingKey(*before, *after); !key.empty()) return key;
+    if (std::string key = DifferingKey(*before, *after, asks); !key.empty()) return key;
   }
-  if (job.profile_csv.empty()) return std::string();  // A rank that asks for the job has none.
+  if (asks) return std::string();
   const bool differs = known.profile_source == "given"
                            ? Sha256Hex(job.profile_csv) != known.profile_sha256
                            : known.profile_source.empty();
