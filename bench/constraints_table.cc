@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -27,8 +28,8 @@ namespace perseus::bench {
 namespace {
 
 constexpr int kSeeds = 5;
-constexpr int kFirstSeed = 1000;  // No search uses these.
-constexpr int kIterations = 200;  // Of each seed.
+constexpr std::uint64_t kFirstSeed = 1000;  // No search uses these.
+constexpr int kIterations = 200;            // Of each seed.
 
 struct Case {
   const char* name;
@@ -86,7 +87,7 @@ int Run(std::span<char*> arguments) {
                                          {.conditions = spec.conditions,
                                           .pipelines = spec.pipelines,
                                           .iterations = kIterations,
-                                          .seed = kFirstSeed + seed});
+                                          .seed = kFirstSeed + static_cast<std::uint64_t>(seed)});
         unseen.saving_percent += figures->saving_percent / kSeeds;
         unseen.slowdown_percent += figures->slowdown_percent / kSeeds;
         unseen.clock_calls += figures->clock_calls / kSeeds;
