@@ -4,7 +4,7 @@
 // Plans that hold under real clocks on the tables of the Perseus paper: one row of
 // the tables of docs/evidence/planning.md.
 //
-//   PERSEUS_SHARED_DATA=DATA build/release/bench/robust_cases gpt3|bloom MICROBATCHES
+//   PERSEUS_SHARED_DATA=DATA build/release/bench/robust_cases gpt3|bloom|JOB.toml MICROBATCHES
 //       [LATENCY_S NOISE none|end|predicted MAX_SLOWDOWN MAX_CHANGES EFFORT FACTOR PIPELINES
 //        ITERATIONS]
 //
