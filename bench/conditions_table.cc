@@ -36,9 +36,9 @@ namespace perseus::bench {
 namespace {
 
 constexpr int kSeeds = 5;
-constexpr int kFirstSeed = 1000;  // No search uses these.
-constexpr int kIterations = 200;  // Of each seed.
-constexpr int kAlike = 20;        // Where nothing varies.
+constexpr std::uint64_t kFirstSeed = 1000;  // No search uses these.
+constexpr int kIterations = 200;            // Of each seed.
+constexpr int kAlike = 20;                  // Where nothing varies.
 constexpr double kAccepted = 0.001;
 
 constexpr const char* kColumns =
@@ -121,9 +121,10 @@ ReplayedFigures Unseen(const Planner& planner, const Plan& plan, const Condition
   ReplayedFigures mean;
   const int iterations = conditions.noise.any() ? kIterations : kAlike;
   for (int seed = 0; seed < seeds; ++seed) {
-    const auto figures = ReplayUnder(
-        planner, plan,
-        {.conditions = conditions, .iterations = iterations, .seed = kFirstSeed + seed});
+    const auto figures = ReplayUnder(planner, plan,
+                                     {.conditions = conditions,
+                                      .iterations = iterations,
+                                      .seed = kFirstSeed + static_cast<std::uint64_t>(seed)});
     if (!figures) {
       fmt::print(stderr, "{}\n", figures.error().message);
       std::exit(1);

@@ -5,18 +5,22 @@
 // them: a table of docs/evidence/planning.md, on two measured pipelines. 15 ms, 1 % noise,
 // calls predicted, at most 0.1 % slower.
 //
-//   PERSEUS_SHARED_DATA=DATA build/release/bench/constraints_table [MICROBATCHES [EFFORT [FILTER]]]
+//   PERSEUS_SHARED_DATA=DATA build/release/bench/constraints_table [MICROBATCHES [EFFORT [FILTER
+//       [JOB.toml]]]]
 //
-// FILTER: only rows whose job and constraint contain it ("bloom --max-clocks").
+// FILTER: only rows whose job and constraint contain it ("bloom --max-clocks"). JOB.toml: this
+// job instead of the two.
 
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "measured_cases.h"
 #include "perseus/conditions.h"
@@ -27,8 +31,8 @@ namespace perseus::bench {
 namespace {
 
 constexpr int kSeeds = 5;
-constexpr int kFirstSeed = 1000;  // No search uses these.
-constexpr int kIterations = 200;  // Of each seed.
+constexpr std::uint64_t kFirstSeed = 1000;  // No search uses these.
+constexpr int kIterations = 200;            // Of each seed.
 
 struct Case {
   const char* name;
@@ -57,7 +61,9 @@ int Run(std::span<char*> arguments) {
   fmt::print(
       "| job | constraint | on paper | comes to | plan that holds | calls | CPU |\n"
       "|---|---|---|---|---|---|---|\n");
-  for (const char* const model : {"gpt3", "bloom"}) {
+  std::vector<std::string> models = {"gpt3", "bloom"};
+  if (arguments.size() > 4) models = {arguments[4]};
+  for (const std::string& model : models) {
     const auto planner = MeasuredPlanner(model, microbatches);
     if (!planner) {
       fmt::print(stderr, "{}\n", planner.error().message);
@@ -86,7 +92,7 @@ int Run(std::span<char*> arguments) {
                                          {.conditions = spec.conditions,
                                           .pipelines = spec.pipelines,
                                           .iterations = kIterations,
-                                          .seed = kFirstSeed + seed});
+                                          .seed = kFirstSeed + static_cast<std::uint64_t>(seed)});
         unseen.saving_percent += figures->saving_percent / kSeeds;
         unseen.slowdown_percent += figures->slowdown_percent / kSeeds;
         unseen.clock_calls += figures->clock_calls / kSeeds;

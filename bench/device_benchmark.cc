@@ -16,8 +16,8 @@
 #include <string>
 
 #include "device/device.h"
-#include "device/nvml_abi.h"
-#include "device/simulated_gpu.h"
+#include "device/nvml/nvml_abi.h"
+#include "device/simulated/simulated_gpu.h"
 
 namespace perseus::device {
 namespace {

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "perseus/job.h"
+#include "perseus/job_file.h"
 #include "perseus/pipeline.h"
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
@@ -13,9 +15,16 @@
 namespace perseus::bench {
 
 Result<Planner> MeasuredPlanner(const std::string& model, int microbatches) {
+  if (model.ends_with(".toml")) {
+    JobFile shape;
+    shape.microbatches = microbatches;
+    const auto job = Job::Load(model, shape);
+    if (!job) return tl::unexpected(job.error());
+    return job->MakePlanner();
+  }
   const bool gpt3 = model == "gpt3";
   if (!gpt3 && model != "bloom") {
-    return InvalidInput("the model is '" + model + "'; expected gpt3 or bloom");
+    return InvalidInput("the model is '" + model + "'; expected gpt3, bloom or a job file");
   }
   const char* const data = std::getenv("PERSEUS_SHARED_DATA");
   auto profile = ReadProfile(std::string(data == nullptr ? "../shared/data" : data) +

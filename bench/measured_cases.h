@@ -12,8 +12,8 @@
 namespace perseus::bench {
 
 // The pipelines that the Perseus paper emulates, from its measured tables: 8 stages,
-// 1F1B. `model` is "gpt3" (GPT-3 175B on A100) or "bloom" (Bloom 176B on A40). The
-// tables are looked for where PERSEUS_SHARED_DATA says, else in ../shared/data.
+// 1F1B. `model` is "gpt3" (GPT-3 175B on A100) or "bloom" (Bloom 176B on A40), or names a job
+// file (*.toml). The tables are looked for where PERSEUS_SHARED_DATA says, else in ../shared/data.
 Result<Planner> MeasuredPlanner(const std::string& model, int microbatches);
 
 }  // namespace perseus::bench

@@ -28,10 +28,10 @@
 #include "measured_cases.h"
 #include "perseus/conditions.h"
 #include "perseus/planner.h"
-#include "robust/dual_bound.h"
+#include "robust/bounds/dual_bound.h"
 #include "robust/knobs.h"
-#include "robust/lane_replay.h"
-#include "robust/samples.h"
+#include "robust/replay/lane_replay.h"
+#include "robust/replay/samples.h"
 
 namespace perseus::bench {
 namespace {

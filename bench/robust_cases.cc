@@ -4,7 +4,7 @@
 // Plans that hold under real clocks on the tables of the Perseus paper: one row of
 // the tables of docs/evidence/planning.md.
 //
-//   PERSEUS_SHARED_DATA=DATA build/release/bench/robust_cases gpt3|bloom MICROBATCHES
+//   PERSEUS_SHARED_DATA=DATA build/release/bench/robust_cases gpt3|bloom|JOB.toml MICROBATCHES
 //       [LATENCY_S NOISE none|end|predicted MAX_SLOWDOWN MAX_CHANGES EFFORT FACTOR PIPELINES
 //        ITERATIONS]
 //
@@ -31,7 +31,7 @@ namespace perseus::bench {
 namespace {
 
 constexpr int kSeeds = 5;
-constexpr int kFirstSeed = 1000;  // Seeds that the search does not use.
+constexpr std::uint64_t kFirstSeed = 1000;  // Seeds that the search does not use.
 
 int Run(std::span<char*> arguments) {
   const auto text = [&](std::size_t k, const char* otherwise) -> std::string {
@@ -74,7 +74,7 @@ int Run(std::span<char*> arguments) {
                                      {.conditions = conditions,
                                       .pipelines = spec.pipelines,
                                       .iterations = iterations,
-                                      .seed = kFirstSeed + seed});
+                                      .seed = kFirstSeed + static_cast<std::uint64_t>(seed)});
     if (!figures) {
       fmt::print(stderr, "{}\n", figures.error().message);
       return 1;

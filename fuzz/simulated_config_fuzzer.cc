@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "device/simulated_config.h"
+#include "device/simulated/simulated_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using perseus::device::kMaxSimulatedClocks;

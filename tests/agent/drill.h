@@ -14,7 +14,7 @@
 
 #include "common/file_descriptor.h"
 #include "common/temporary_directory.h"
-#include "device/simulated_gpu.h"
+#include "device/simulated/simulated_gpu.h"
 
 // Death drills: the real `perseus agent`, real clients, GPUs of a file that all of
 // them share. For tests and for bench/agent_restore.cc.

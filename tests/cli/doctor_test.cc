@@ -22,7 +22,7 @@
 
 #include "cli/run_perseus.h"
 #include "common/file_descriptor.h"
-#include "device/simulated_gpu.h"
+#include "device/simulated/simulated_gpu.h"
 
 namespace perseus::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include <thread>
 #include <utility>
 
-#include "device/simulated_gpu.h"
+#include "device/simulated/simulated_gpu.h"
 #include "perseus/client.h"
 
 namespace perseus::client {

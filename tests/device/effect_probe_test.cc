@@ -11,7 +11,7 @@
 
 #include "common/temporary_directory.h"
 #include "device/device.h"
-#include "device/simulated_gpu.h"
+#include "device/simulated/simulated_gpu.h"
 
 namespace perseus::device {
 namespace {

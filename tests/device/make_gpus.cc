@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string>
 
-#include "device/simulated_gpu.h"
+#include "device/simulated/simulated_gpu.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/temporary_directory.h"
-#include "device/simulated_gpu.h"
+#include "device/simulated/simulated_gpu.h"
 
 namespace perseus::device {
 namespace {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "device/simulated_config.h"
+#include "device/simulated/simulated_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <cmath>
 #include <string>
 
-#include "device/nvml_names.h"
+#include "device/nvml/nvml_names.h"
 
 namespace perseus::device {
 namespace {

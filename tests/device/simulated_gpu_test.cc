@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "device/simulated_gpu.h"
+#include "device/simulated/simulated_gpu.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 #include "common/temporary_directory.h"
 #include "device/device.h"
-#include "device/simulated_file.h"
+#include "device/simulated/simulated_file.h"
 
 namespace perseus::device {
 namespace {

@@ -14,8 +14,8 @@
 #include <string>
 
 #include "common/temporary_directory.h"
-#include "device/simulated_file.h"
-#include "device/simulated_gpu.h"
+#include "device/simulated/simulated_file.h"
+#include "device/simulated/simulated_gpu.h"
 
 namespace perseus::device {
 namespace {

@@ -24,8 +24,8 @@
 #include "common/file_descriptor.h"
 #include "common/temporary_directory.h"
 #include "device/device.h"
-#include "device/simulated_gpu.h"
-#include "device/unix_http.h"
+#include "device/simulated/simulated_gpu.h"
+#include "device/zeusd/unix_http.h"
 
 namespace perseus::device {
 namespace {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/dwell_segments.h"
+#include "plan/grouped/dwell_segments.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/knob_subset.h"
+#include "plan/grouped/knob_subset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/plan_bound.h"
+#include "plan/bound/plan_bound.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/exact_replay.h"
+#include "robust/replay/exact_replay.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

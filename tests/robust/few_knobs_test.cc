@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/few_knobs.h"
+#include "robust/walks/few_knobs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/follow_path.h"
+#include "robust/walks/follow_path.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
-#include "robust/price_path.h"
+#include "robust/bounds/price_path.h"
 #include "robust/robust_testing.h"
 
 namespace perseus::robust {

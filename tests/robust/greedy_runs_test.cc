@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/greedy_runs.h"
+#include "robust/walks/greedy_runs.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <random>
 #include <vector>
 
-#include "robust/lane_replay.h"
+#include "robust/replay/lane_replay.h"
+#include "robust/replay/samples.h"
 #include "robust/robust_testing.h"
-#include "robust/samples.h"
 
 namespace perseus::robust {
 namespace {

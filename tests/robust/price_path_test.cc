@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/price_path.h"
+#include "robust/bounds/price_path.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/time_order.h"
+#include "robust/replay/time_order.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "plan/pipelines.h"
+#include "robust/replay/samples.h"
+#include "robust/replay/window_replay.h"
 #include "robust/robust_testing.h"
-#include "robust/samples.h"
-#include "robust/window_replay.h"
 
 namespace perseus::robust {
 namespace {

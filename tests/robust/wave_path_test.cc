@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/wave_path.h"
+#include "robust/walks/wave_path.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 #include <random>
 #include <vector>
 
-#include "robust/dual_bound.h"
-#include "robust/lane_replay.h"
-#include "robust/price_path.h"
+#include "robust/bounds/dual_bound.h"
+#include "robust/bounds/price_path.h"
+#include "robust/replay/lane_replay.h"
+#include "robust/replay/samples.h"
 #include "robust/robust_testing.h"
-#include "robust/samples.h"
 
 namespace perseus::robust {
 namespace {

@@ -24,7 +24,7 @@
 #include "common/file.h"
 #include "common/json_text.h"
 #include "common/unix_socket.h"
-#include "device/simulated_gpu.h"
+#include "device/simulated/simulated_gpu.h"
 #include "http/client.h"
 #include "http/target.h"
 #include "perseus/synth.h"

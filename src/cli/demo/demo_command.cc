@@ -10,11 +10,11 @@
 #include <string>
 #include <system_error>
 
-#include "agent/stop_signals.h"
 #include "cli/commands.h"
 #include "cli/demo/demo.h"
 #include "cli/demo/demo_text.h"
 #include "cli/framework/table.h"
+#include "common/signal_hold.h"
 
 namespace perseus::cli {
 namespace {
@@ -87,7 +87,7 @@ Result<Printout> RunDemo(const DemoFlags& flags, const Style& style) {
   spec.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return MakeError(ErrorCode::kIo, "/proc/self/exe: " + error.message());
   // They wait, and are looked for, so that everything that was started can be ended first.
-  const agent::StopSignals signals;
+  const StopSignals signals;
   LiveView view(style);
   const demo::DemoWatcher watcher{.says = [&](const std::string& sentence) { view.Say(sentence); },
                                   .sees = [&](const DemoRound& round) { view.See(round); }};

@@ -17,7 +17,7 @@
 #include "cli/demo/files.h"
 #include "cli/demo/shared_memory.h"
 #include "common/file.h"
-#include "device/simulated_gpu.h"
+#include "device/simulated/simulated_gpu.h"
 #include "perseus/client.h"
 #include "perseus/profile.h"
 #include "perseus/schedule.h"

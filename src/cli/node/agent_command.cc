@@ -17,11 +17,11 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/release.h"
-#include "agent/stop_signals.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/node/agent_flags.h"
 #include "cli/node/agent_relay.h"
+#include "common/signal_hold.h"
 #include "device/device.h"
 
 namespace perseus::cli {
@@ -99,7 +99,7 @@ Result<Printout> ServeAgent(const AgentFlags& flags) {
   }
   const Result<agent::AgentOptions> options = AgentOptionsOf(flags);
   if (!options) return tl::unexpected(options.error());
-  const agent::StopSignals signals;  // Before the driver makes threads.
+  const StopSignals signals;  // Before the driver makes threads.
   Result<std::unique_ptr<device::Driver>> driver = device::OpenDriver(options->driver);
   if (!driver) return tl::unexpected(driver.error());
   const auto log = std::make_shared<Log>([](const std::string& line) { WriteStandardError(line); });

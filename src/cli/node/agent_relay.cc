@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
-#include "agent/stop_signals.h"
 #include "cli/framework/terminal.h"
+#include "common/signal_hold.h"
 #include "relay/relay.h"
 
 namespace perseus::cli {
@@ -38,7 +38,7 @@ Result<Printout> ServeRelay(const AgentFlags& flags, const agent::AccessList& ac
         "which server? Give its address with --server, as in "
         "'perseus agent relay --server https://perseus:7787'");
   }
-  const agent::StopSignals signals;  // Before there are threads.
+  const StopSignals signals;  // Before there are threads.
   const auto log = std::make_shared<Log>([](const std::string& line) { WriteStandardError(line); });
   const std::string socket = flags.socket.empty() ? kDefaultRelaySocket : flags.socket;
   const auto relay = relay::Relay::Start(RelayOptionsOf(flags, access, socket, log));

@@ -80,7 +80,7 @@ class Driver {
 //   nvml                      libnvidia-ml.so.1 on the loader's path
 //   nvml:/path/lib.so         that library
 //   zeusd:/run/zeusd/zeusd.sock
-//   simulated:/path/state     GPUs of CreateSimulatedGpus (device/simulated_gpu.h)
+//   simulated:/path/state     GPUs of CreateSimulatedGpus (device/simulated/simulated_gpu.h)
 // Errors: kInvalidInput (no such spec), kIo (library, socket or file missing), kDenied.
 Result<std::unique_ptr<Driver>> OpenDriver(const std::string& spec);
 

@@ -3,9 +3,9 @@
 
 #include "device/device.h"
 #include "device/driver_spec.h"
-#include "device/nvml_driver.h"
-#include "device/simulated_driver.h"
-#include "device/zeusd_driver.h"
+#include "device/nvml/nvml_driver.h"
+#include "device/simulated/simulated_driver.h"
+#include "device/zeusd/zeusd_driver.h"
 
 namespace perseus::device {
 

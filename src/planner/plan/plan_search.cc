@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <utility>
 
-#include "plan/block_bound.h"
+#include "plan/bound/block_bound.h"
 #include "plan/chosen_options.h"
 #include "plan/cost_options.h"
-#include "plan/option_search.h"
-#include "plan/time_cost_problem.h"
-#include "plan/window_search.h"
+#include "plan/search/option_search.h"
+#include "plan/search/time_cost_problem.h"
+#include "plan/search/window_search.h"
 
 namespace perseus::plan {
 namespace {

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "perseus/robust_plan.h"
+#include "robust/bounds/saving_bound.h"
 #include "robust/check_conditions.h"
-#include "robust/constrained_search.h"
 #include "robust/kept_constraints.h"
 #include "robust/knobs.h"
-#include "robust/ladder_search.h"
-#include "robust/saving_bound.h"
-#include "robust/trials.h"
+#include "robust/replay/trials.h"
+#include "robust/walks/constrained_search.h"
+#include "robust/walks/ladder_search.h"
 
 namespace perseus {
 namespace robust {

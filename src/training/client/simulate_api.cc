@@ -15,10 +15,10 @@
 #include <utility>
 
 #include "common/c_boundary.h"
-#include "device/simulated_gpu.h"
+#include "device/simulated/simulated_gpu.h"
 #include "perseus/simulate.h"
 
-// perseus/simulate.h on device/simulated_gpu.h. Nothing is thrown across it.
+// perseus/simulate.h on device/simulated/simulated_gpu.h. Nothing is thrown across it.
 
 struct perseus_simulated {
   std::unique_ptr<perseus::device::SimulatedGpus> gpus;

@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "common/log.h"
+#include "common/signal_hold.h"
 #include "http/server.h"
 #include "server/api/api.h"
 #include "server/ops/health.h"
 #include "server/ops/metrics.h"
 #include "server/ops/opening.h"
-#include "server/ops/signals.h"
 #include "server/ops/store_watch.h"
 #include "server/runtime/job_service.h"
 #include "store/store.h"
@@ -153,7 +153,7 @@ class Process {
   }
 
   // Until a signal says that it is enough, or the opening failed.
-  Result<void> Run(const std::shared_ptr<const Signals>& signals) {
+  Result<void> Run(const std::shared_ptr<const StopSignals>& signals) {
     int signal = 0;
     while (signal != SIGTERM && signal != SIGINT) {
       const std::optional<Result<void>> opened = opening_.outcome();
@@ -240,7 +240,7 @@ class Process {
 
   // On a second signal, or where something hangs, without more ado: what was acknowledged is
   // durable.
-  void EndInTime(const std::shared_ptr<const Signals>& signals) const {
+  void EndInTime(const std::shared_ptr<const StopSignals>& signals) const {
     const auto end = std::chrono::steady_clock::now() +
                      std::chrono::duration<double>(options_.grace_seconds + kEndSeconds);
     std::thread([signals, end] {
@@ -269,7 +269,7 @@ class Process {
 
 Result<void> Serve(const ServeOptions& options,
                    const std::function<void(const std::string&)>& ready) {
-  const auto signals = std::make_shared<const Signals>();
+  const auto signals = std::make_shared<const StopSignals>(/*ignored_too=*/true);
   std::optional<GivenPlan> given_plan;
   if (!options.zeus_plan_file.empty()) {
     Result<GivenPlan> plan = GivenPlan::Read(options.zeus_plan_file);

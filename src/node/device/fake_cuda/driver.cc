@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "device/cuda_abi.h"
-#include "device/simulated_gpu.h"
+#include "device/simulated/simulated_gpu.h"
 
 #define PERSEUS_FAKE_CUDA_API extern "C" __attribute__((visibility("default")))
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "device/fake_nvml/state.h"
-#include "device/simulated_file.h"
+#include "device/simulated/simulated_file.h"
 
 using perseus::device::SimulatedCall;
 using perseus::device::SimulatedGpus;

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "device/nvml_abi.h"
-#include "device/simulated_gpu.h"
+#include "device/nvml/nvml_abi.h"
+#include "device/simulated/simulated_gpu.h"
 
 // What a function of NVML is to everybody: C, and visible.
 #define PERSEUS_FAKE_NVML_API extern "C" __attribute__((visibility("default")))

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "device/fake_nvml/state.h"
-#include "device/nvml_names.h"
+#include "device/nvml/nvml_names.h"
 
 using perseus::device::SimulatedGpus;
 using perseus::device::fake_nvml::CopyText;

@@ -1,0 +1,258 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "device/simulated/simulated_config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "common/nearest_name.h"
+#include "common/tree.h"
+#include "common/tree_reader.h"
+#include "device/nvml/nvml_names.h"
+
+namespace perseus::device {
+namespace {
+
+constexpr int kMostMhz = 10'000;
+constexpr double kMostWatts = 100'000;
+constexpr double kMostMilliseconds = 600'000;
+
+// Below the highest clock a busy GPU draws idle + (busy - idle) x (clock / highest)^2.2:
+// about what the published curves of A100 and H100 do.
+constexpr double kPowerExponent = 2.2;
+
+constexpr std::string_view kGpuKeys[] = {"count",
+                                         "uuid",
+                                         "name",
+                                         "clocks_mhz",
+                                         "min_clock_mhz",
+                                         "max_clock_mhz",
+                                         "clock_step_mhz",
+                                         "idle_watts",
+                                         "busy_watts",
+                                         "call_ms",
+                                         "settle_ms",
+                                         "counter_period_ms",
+                                         "power_limit_watts",
+                                         "default_power_limit_watts",
+                                         "temperature_celsius",
+                                         "power_floor_watts",
+                                         "throttle_reasons",
+                                         "power_profiles",
+                                         "mig",
+                                         "refuse_sets",
+                                         "lost",
+                                         "slowdown",
+                                         "errors"};
+
+constexpr std::string_view kCallNames[kSimulatedCalls] = {"set_clock", "reset_clock", "clock",
+                                                          "energy",    "power",       "conditions"};
+
+template <std::size_t kSize>
+void CopyText(const TreeCursor& value, std::array<char, kSize>* target) {
+  const std::string text = value.String();
+  const bool printable =
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (text.empty() || text.size() >= kSize || !printable) {
+    value.FailExpected(fmt::format("1 to {} printable ASCII characters", kSize - 1));
+    return;
+  }
+  target->fill('\0');
+  std::copy(text.begin(), text.end(), target->begin());
+}
+
+void SetText(std::string_view text, std::array<char, 64>* target) {
+  target->fill('\0');
+  std::copy_n(text.begin(), std::min(text.size(), target->size() - 1), target->begin());
+}
+
+double NumberOr(const TreeCursor& gpu, std::string_view key, NumberRange range, double otherwise) {
+  const std::optional<TreeCursor> value = gpu.Find(key);
+  return value ? value->Number(range) : otherwise;
+}
+
+int IntegerOr(const TreeCursor& gpu, std::string_view key, int least, int most, int otherwise) {
+  const std::optional<TreeCursor> value = gpu.Find(key);
+  return value ? value->Integer(least, most) : otherwise;
+}
+
+bool BoolOr(const TreeCursor& gpu, std::string_view key, bool otherwise) {
+  const std::optional<TreeCursor> value = gpu.Find(key);
+  return value ? value->Bool() : otherwise;
+}
+
+void ReadClocks(const TreeCursor& gpu, ModelGpu* model) {
+  std::vector<int> clocks;
+  if (const auto list = gpu.Find("clocks_mhz")) {
+    for (const char* key : {"min_clock_mhz", "max_clock_mhz", "clock_step_mhz"}) {
+      if (const auto other = gpu.Find(key)) other->Fail("is one too many beside clocks_mhz");
+    }
+    const std::size_t size = std::min(list->Size(), std::size_t{kMaxSimulatedClocks} + 1);
+    for (std::size_t i = 0; i < size; ++i) clocks.push_back(list->At(i).Integer(1, kMostMhz));
+    if (clocks.empty() || clocks.size() > kMaxSimulatedClocks) {
+      list->FailExpected(fmt::format("1 to {} clocks", kMaxSimulatedClocks));
+      return;
+    }
+    for (std::size_t i = 1; i < clocks.size(); ++i) {
+      if (clocks[i] <= clocks[i - 1]) list->At(i).Fail("is not above the clock before it");
+    }
+  } else {
+    const int least = IntegerOr(gpu, "min_clock_mhz", 1, kMostMhz, 210);
+    const int most = IntegerOr(gpu, "max_clock_mhz", least, kMostMhz, std::max(least, 1410));
+    const int step = IntegerOr(gpu, "clock_step_mhz", 1, kMostMhz, 15);
+    // From the highest down: it is always among them.
+    for (int mhz = most; mhz >= least && step > 0; mhz -= step) clocks.push_back(mhz);
+    std::reverse(clocks.begin(), clocks.end());
+    if (clocks.size() > kMaxSimulatedClocks) {
+      gpu.Fail(fmt::format("has {} clocks, more than {}: take a larger clock_step_mhz",
+                           clocks.size(), kMaxSimulatedClocks));
+      return;
+    }
+  }
+  model->clock_count = static_cast<std::int32_t>(clocks.size());
+  std::copy(clocks.begin(), clocks.end(), model->clocks_mhz.begin());
+}
+
+void ReadWatts(const TreeCursor& gpu, ModelGpu* model) {
+  constexpr NumberRange kWatts = {.least = 0, .most = kMostWatts};
+  model->idle_watts = NumberOr(gpu, "idle_watts", kWatts, 85);
+  const auto count = static_cast<std::size_t>(model->clock_count);
+  if (count == 0) return;  // After an error.
+  const auto busy = gpu.Find("busy_watts");
+  if (busy && busy->IsList()) {
+    if (busy->Size() != count) {
+      busy->Fail(fmt::format("has {} numbers for {} clocks", busy->Size(), count));
+      return;
+    }
+    for (std::size_t i = 0; i < count; ++i) model->busy_watts[i] = busy->At(i).Number(kWatts);
+    return;
+  }
+  const double most = busy ? busy->Number({.least = model->idle_watts, .most = kMostWatts})
+                           : std::max(380.0, model->idle_watts);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double share = static_cast<double>(model->clocks_mhz[i]) / model->clocks_mhz[count - 1];
+    model->busy_watts[i] =
+        model->idle_watts + (most - model->idle_watts) * std::pow(share, kPowerExponent);
+  }
+}
+
+void ReadProfiles(const TreeCursor& gpu, nvml::Mask255* mask) {
+  const auto list = gpu.Find("power_profiles");
+  if (!list) return;
+  const std::size_t size = std::min(list->Size(), std::size_t{nvml::kPowerProfiles});
+  for (std::size_t i = 0; i < size; ++i) {
+    const TreeCursor item = list->At(i);
+    const std::string name = item.String();
+    const std::optional<unsigned> profile = PowerProfileByName(name);
+    if (profile) {
+      mask->Add(*profile);
+    } else {
+      item.FailExpected("a profile by NVML's name, as LLM_TRAINING or MAX_Q");
+    }
+  }
+}
+
+void ReadErrors(const TreeCursor& gpu, std::array<InjectedError, kSimulatedCalls>* errors) {
+  const auto list = gpu.Find("errors");
+  if (!list) return;
+  const std::size_t size = std::min(list->Size(), std::size_t{64});
+  for (std::size_t i = 0; i < size; ++i) {
+    const TreeCursor item = list->At(i);
+    constexpr std::string_view kKeys[] = {"call", "every", "code"};
+    item.AllowOnly(kKeys);
+    const TreeCursor call = item.Get("call");
+    const std::string name = call.String();
+    const auto* found = std::find(std::begin(kCallNames), std::end(kCallNames), name);
+    if (found == std::end(kCallNames)) {
+      call.FailExpected(fmt::format("one of {}", fmt::join(kCallNames, ", ")));
+      return;
+    }
+    InjectedError& error = (*errors)[static_cast<std::size_t>(found - std::begin(kCallNames))];
+    error.every = item.Get("every").Integer(1);
+    const TreeCursor code = item.Get("code");
+    const std::optional<nvml::Return> known = NvmlErrorByName(code.String());
+    if (!known) code.FailExpected(fmt::format("one of {}", fmt::join(NvmlErrorNames(), ", ")));
+    error.code = known.value_or(nvml::kUnknown);
+  }
+}
+
+SimulatedGpuConfig ReadGpu(const TreeCursor& gpu) {
+  gpu.AllowOnly(kGpuKeys);
+  SimulatedGpuConfig config;
+  constexpr std::string_view kName = "Simulated GPU";
+  std::copy(kName.begin(), kName.end(), config.name.begin());
+  if (const auto name = gpu.Find("name")) CopyText(*name, &config.name);
+  if (const auto uuid = gpu.Find("uuid")) CopyText(*uuid, &config.uuid);
+  ReadClocks(gpu, &config.model);
+  ReadWatts(gpu, &config.model);
+  constexpr NumberRange kTime = {.least = 0, .most = kMostMilliseconds};
+  config.model.call_seconds = NumberOr(gpu, "call_ms", kTime, 15) / 1e3;
+  config.model.settle_seconds = NumberOr(gpu, "settle_ms", kTime, 5) / 1e3;
+  config.model.counter_period_seconds = NumberOr(gpu, "counter_period_ms", kTime, 20) / 1e3;
+  constexpr NumberRange kWatts = {.least = 0, .most = kMostWatts};
+  config.default_power_limit_watts = NumberOr(gpu, "default_power_limit_watts", kWatts,
+                                              NumberOr(gpu, "power_limit_watts", kWatts, 400));
+  config.power_limit_watts =
+      NumberOr(gpu, "power_limit_watts", kWatts, config.default_power_limit_watts);
+  config.power_floor_watts = NumberOr(gpu, "power_floor_watts", kWatts, kNoValue);
+  config.temperature_celsius =
+      NumberOr(gpu, "temperature_celsius", {.least = -50, .most = 200}, 45);
+  config.throttle_reasons =
+      static_cast<std::uint64_t>(IntegerOr(gpu, "throttle_reasons", 0, 0xFFF, 0));
+  ReadProfiles(gpu, &config.power_profiles);
+  config.mig = BoolOr(gpu, "mig", false) ? 1 : 0;
+  config.refuse_sets = BoolOr(gpu, "refuse_sets", false) ? 1 : 0;
+  config.lost = BoolOr(gpu, "lost", false) ? 1 : 0;
+  config.slowdown = NumberOr(gpu, "slowdown", {.least = 1e-3, .most = 1e3}, 1);
+  ReadErrors(gpu, &config.errors);
+  return config;
+}
+
+void ReadGpus(const TreeCursor& root, std::string_view uuid_stem, SimulatedConfig* config) {
+  const TreeCursor list = root.Get("gpus");
+  const std::size_t size = std::min(list.Size(), std::size_t{kMaxSimulatedGpus});
+  std::set<std::string> uuids;
+  for (std::size_t i = 0; i < size; ++i) {
+    const TreeCursor gpu = list.At(i);
+    SimulatedGpuConfig one = ReadGpu(gpu);
+    const int count = IntegerOr(gpu, "count", 1, kMaxSimulatedGpus, 1);
+    const auto uuid = gpu.Find("uuid");
+    if (uuid && count > 1) uuid->Fail("names one GPU; leave out `count`, or the uuid");
+    for (int copy = 0; copy < count; ++copy) {
+      if (!uuid)
+        SetText(fmt::format("GPU-sim-{}-{:04}", uuid_stem, config->gpus.size()), &one.uuid);
+      if (!uuids.insert(one.uuid.data()).second) gpu.Fail("has the uuid of a GPU before it");
+      config->gpus.push_back(one);
+    }
+  }
+  if (config->gpus.empty() || config->gpus.size() > kMaxSimulatedGpus) {
+    list.FailExpected(fmt::format("1 to {} GPUs", kMaxSimulatedGpus));
+  }
+}
+
+}  // namespace
+
+Result<SimulatedConfig> ParseSimulatedConfig(std::string_view text, const std::string& name,
+                                             std::string_view uuid_stem) {
+  const Result<TreeNode> tree = ParseTomlTree(text, name);
+  if (!tree) return tl::unexpected(tree.error());
+  TreeReader reader(*tree, name);
+  const TreeCursor root = reader.Root();
+  constexpr std::string_view kKeys[] = {"time_scale", "gpus"};
+  root.AllowOnly(kKeys);
+  SimulatedConfig config;
+  config.time_scale = NumberOr(root, "time_scale", {.least = 1e-3, .most = 1e4}, 1);
+  ReadGpus(root, uuid_stem, &config);
+  if (reader.failed()) return tl::unexpected(*reader.error());
+  return config;
+}
+
+}  // namespace perseus::device

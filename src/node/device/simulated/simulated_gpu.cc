@@ -1,0 +1,277 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "device/simulated/simulated_gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include "device/nvml/nvml_names.h"
+#include "device/simulated/simulated_config.h"
+#include "device/simulated/simulated_file.h"
+
+namespace perseus::device {
+namespace {
+
+GpuInfo InfoOf(const SimulatedGpuConfig& config, int index) {
+  GpuInfo info;
+  info.uuid = config.uuid.data();
+  info.name = config.name.data();
+  info.index = index;
+  const auto& clocks = config.model.clocks_mhz;
+  info.clocks_mhz.assign(clocks.begin(), clocks.begin() + config.model.clock_count);
+  return info;
+}
+
+Result<void> CheckKernel(const Kernel& kernel) {
+  if (kernel.empty()) return InvalidInput("a kernel needs one row of costs at least");
+  for (const KernelCost& cost : kernel) {
+    const bool good = cost.mhz > 0 && std::isfinite(cost.seconds) && cost.seconds > 0 &&
+                      std::isfinite(cost.joules) && cost.joules >= 0;
+    if (!good) {
+      return InvalidInput(fmt::format("a kernel cannot cost {} s and {} J at {} MHz", cost.seconds,
+                                      cost.joules, cost.mhz));
+    }
+  }
+  return {};
+}
+
+// The costs at each clock of the GPU. `kernel` ascends.
+void FillKernel(const Kernel& kernel, const std::vector<int>& clocks_mhz, ModelKernel* costs) {
+  for (std::size_t i = 0; i < clocks_mhz.size(); ++i) {
+    const int mhz = clocks_mhz[i];
+    const auto above = std::find_if(kernel.begin(), kernel.end(),
+                                    [mhz](const KernelCost& cost) { return cost.mhz >= mhz; });
+    const KernelCost& high = above == kernel.end() ? kernel.back() : *above;
+    const KernelCost& low = above == kernel.begin() || high.mhz <= mhz ? high : *(above - 1);
+    const double share =
+        high.mhz == low.mhz ? 0 : static_cast<double>(mhz - low.mhz) / (high.mhz - low.mhz);
+    costs->seconds[i] = std::lerp(low.seconds, high.seconds, share);
+    costs->joules[i] = std::lerp(low.joules, high.joules, share);
+  }
+}
+
+// At any clock, at least.
+bool DrawsIdlePower(const ModelKernel& kernel, const ModelGpu& gpu, double slowdown) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(gpu.clock_count); ++i) {
+    if (kernel.joules[i] < gpu.idle_watts * kernel.seconds[i] * slowdown) return false;
+  }
+  return true;
+}
+
+std::string UuidStem(const std::string& path) {
+  return fmt::format("{:08x}", static_cast<std::uint32_t>(Fnv1a(path)));
+}
+
+}  // namespace
+
+Result<void> CreateSimulatedGpus(const std::string& path, std::string_view config,
+                                 const std::string& config_name) {
+  const Result<SimulatedConfig> parsed = ParseSimulatedConfig(config, config_name, UuidStem(path));
+  if (!parsed) return tl::unexpected(parsed.error());
+  return SimulatedFile::Create(path, *parsed);
+}
+
+Result<std::unique_ptr<SimulatedGpus>> SimulatedGpus::Open(const std::string& path) {
+  Result<std::unique_ptr<SimulatedFile>> file = SimulatedFile::Open(path);
+  if (!file) return tl::unexpected(file.error());
+  return std::unique_ptr<SimulatedGpus>(new SimulatedGpus(*std::move(file)));
+}
+
+SimulatedGpus::SimulatedGpus(std::unique_ptr<SimulatedFile> file) : file_(std::move(file)) {
+  for (int gpu = 0; gpu < file_->count(); ++gpu) infos_.push_back(InfoOf(file_->config(gpu), gpu));
+}
+
+SimulatedGpus::~SimulatedGpus() = default;
+
+int SimulatedGpus::count() const { return file_->count(); }
+double SimulatedGpus::time_scale() const { return file_->header().time_scale; }
+double SimulatedGpus::NowSeconds() const { return file_->NowSeconds(); }
+
+SharedGpu& SimulatedGpus::shared(int gpu) { return file_->shared(gpu); }
+const SimulatedGpuConfig& SimulatedGpus::config(int gpu) const { return file_->config(gpu); }
+
+Result<void> SimulatedGpus::LockClock(int gpu, int mhz) {
+  const std::vector<int>& clocks = info(gpu).clocks_mhz;
+  const auto found = std::lower_bound(clocks.begin(), clocks.end(), mhz);
+  if (found == clocks.end() || *found != mhz) {
+    return InvalidInput(
+        fmt::format("GPU {} has no clock of {} MHz; its clocks go from {} to {} MHz", gpu, mhz,
+                    clocks.front(), clocks.back()));
+  }
+  return Request(gpu, static_cast<int>(found - clocks.begin()));
+}
+
+Result<void> SimulatedGpus::ReleaseClock(int gpu) { return Request(gpu, -1); }
+
+Result<void> SimulatedGpus::Request(int gpu, int clock) {
+  double end = 0;
+  {
+    Result<GpuHold> hold = GpuHold::Take(*file_, gpu);
+    if (!hold) return tl::unexpected(hold.error());
+    end = RequestClock(hold->model(), clock, &hold->state());
+    hold->Commit();
+  }
+  file_->SleepUntil(end);
+  return {};
+}
+
+Result<SimulatedSnapshot> SimulatedGpus::Snapshot(int gpu) {
+  Result<GpuHold> hold = GpuHold::Take(*file_, gpu);
+  if (!hold) return tl::unexpected(hold.error());
+  const ModelState& state = hold->state();
+  const std::vector<int>& clocks = info(gpu).clocks_mhz;
+  SimulatedSnapshot snapshot;
+  snapshot.at_seconds = state.at_seconds;
+  snapshot.clock_mhz = clocks[static_cast<std::size_t>(state.clock)];
+  if (state.locked >= 0) snapshot.locked_mhz = clocks[static_cast<std::size_t>(state.locked)];
+  snapshot.joules = state.joules;
+  snapshot.counter_joules = state.counter_joules;
+  snapshot.watts = ModelWatts(hold->model(), hold->kernel(), state);
+  snapshot.busy = state.busy != 0;
+  const auto& calls = file_->shared(gpu).calls;
+  snapshot.set_calls = calls[static_cast<std::size_t>(SimulatedCall::kSetClock)];
+  snapshot.reset_calls = calls[static_cast<std::size_t>(SimulatedCall::kResetClock)];
+  return snapshot;
+}
+
+GpuConditions SimulatedGpus::Conditions(int gpu) const {
+  const SimulatedGpuConfig& config = file_->config(gpu);
+  GpuConditions conditions;
+  conditions.power_limit_watts = file_->shared(gpu).power_limit_milliwatts * 1e-3;
+  conditions.default_power_limit_watts = config.default_power_limit_watts;
+  conditions.temperature_celsius = config.temperature_celsius;
+  if (!std::isnan(config.power_floor_watts))
+    conditions.power_floor_watts = config.power_floor_watts;
+  conditions.throttle_reasons = config.throttle_reasons;
+  conditions.mig = config.mig != 0;
+  for (unsigned profile = 0; profile < nvml::kPowerProfiles; ++profile) {
+    if (config.power_profiles.Has(profile)) {
+      conditions.power_profiles.push_back(PowerProfileName(profile));
+    }
+  }
+  return conditions;
+}
+
+nvml::Return SimulatedGpus::CountCall(int gpu, SimulatedCall call) {
+  const auto kind = static_cast<std::size_t>(call);
+  SharedGpu& shared = file_->shared(gpu);
+  const std::uint64_t calls = shared.calls[kind].fetch_add(1) + 1;
+  if (shared.lost != 0) return nvml::kGpuIsLost;
+  const bool sets = call == SimulatedCall::kSetClock || call == SimulatedCall::kResetClock;
+  if (sets && refuses_sets(gpu)) return nvml::kNoPermission;
+  const InjectedError& error = file_->config(gpu).errors[kind];
+  if (error.every > 0 && calls % static_cast<std::uint64_t>(error.every) == 0) return error.code;
+  return nvml::kSuccess;
+}
+
+bool SimulatedGpus::refuses_sets(int gpu) const { return file_->shared(gpu).refuse_sets != 0; }
+
+Result<KernelLaunch> SimulatedGpus::LaunchKernel(int gpu, const Kernel& kernel,
+                                                 std::optional<double> ready_seconds) {
+  const Result<void> good = CheckKernel(kernel);
+  if (!good) return tl::unexpected(good.error());
+  Kernel sorted = kernel;
+  std::sort(sorted.begin(), sorted.end(),
+            [](const KernelCost& a, const KernelCost& b) { return a.mhz < b.mhz; });
+  while (true) {
+    std::uint32_t changes = 0;
+    double end = 0;
+    {
+      Result<GpuHold> hold = GpuHold::Take(*file_, gpu);
+      if (!hold) return tl::unexpected(hold.error());
+      ModelState& state = hold->state();
+      if (state.busy == 0) {
+        ModelKernel& costs = hold->free_kernel();
+        FillKernel(sorted, info(gpu).clocks_mhz, &costs);
+        // Not where that would take energy back that somebody may have read.
+        if (ready_seconds && DrawsIdlePower(costs, hold->model(), state.slowdown)) {
+          hold->GoBack(*ready_seconds);
+        }
+        KernelLaunch launch;
+        launch.id = BeginModelKernel(hold->FreeSlot(), &state);
+        launch.start_mhz = info(gpu).clocks_mhz[static_cast<std::size_t>(state.clock)];
+        hold->Commit();
+        return launch;
+      }
+      end = KernelEndSeconds(hold->model(), hold->kernel(), state);
+      changes = hold->changes();
+    }
+    file_->WaitForChange(gpu, changes, end);
+  }
+}
+
+Result<KernelRun> SimulatedGpus::WaitKernel(int gpu, const KernelLaunch& launch) {
+  while (true) {
+    std::uint32_t changes = 0;
+    double end = 0;
+    {
+      Result<GpuHold> hold = GpuHold::Take(*file_, gpu);
+      if (!hold) return tl::unexpected(hold.error());
+      const ModelState& state = hold->state();
+      if (state.kernel_id != launch.id || state.busy == 0) {
+        const FinishedKernel& finished = state.finished[launch.id % kKeptKernels];
+        if (launch.id == 0 || finished.id != launch.id) {
+          return MakeError(ErrorCode::kIo,
+                           fmt::format("other processes ran {} kernels on simulated "
+                                       "GPU {} before this one could look at its own",
+                                       kKeptKernels, gpu));
+        }
+        KernelRun run;
+        run.seconds = finished.end_seconds - finished.begin_seconds;
+        run.joules = finished.joules;
+        run.start_mhz = launch.start_mhz;
+        run.begin_seconds = finished.begin_seconds;
+        run.end_seconds = finished.end_seconds;
+        return run;
+      }
+      end = KernelEndSeconds(hold->model(), hold->kernel(), state);
+      changes = hold->changes();
+    }
+    file_->WaitForChange(gpu, changes, end);
+  }
+}
+
+Result<KernelRun> SimulatedGpus::RunKernel(int gpu, const Kernel& kernel,
+                                           std::optional<double> ready_seconds) {
+  const Result<KernelLaunch> launch = LaunchKernel(gpu, kernel, ready_seconds);
+  if (!launch) return tl::unexpected(launch.error());
+  return WaitKernel(gpu, *launch);
+}
+
+Kernel SimulatedGpus::ModelledKernel(int gpu, double seconds_at_highest_clock,
+                                     double compute_share) const {
+  const ModelGpu& model = file_->config(gpu).model;
+  const std::vector<int>& clocks = info(gpu).clocks_mhz;
+  Kernel kernel;
+  for (std::size_t i = 0; i < clocks.size(); ++i) {
+    const double slower = static_cast<double>(clocks.back()) / clocks[i];
+    const double seconds =
+        seconds_at_highest_clock * (compute_share * slower + (1 - compute_share));
+    kernel.push_back({clocks[i], seconds, seconds * model.busy_watts[i]});
+  }
+  return kernel;
+}
+
+Result<void> SimulatedGpus::SetSlowdown(int gpu, double times) {
+  if (!std::isfinite(times) || times < 1e-3) {
+    return InvalidInput(fmt::format("a slowdown is a number of at least 0.001, not {}", times));
+  }
+  Result<GpuHold> hold = GpuHold::Take(*file_, gpu);
+  if (!hold) return tl::unexpected(hold.error());
+  hold->state().slowdown = times;
+  hold->Commit();
+  return {};
+}
+
+void SimulatedGpus::SetRefuseSets(int gpu, bool refuse) {
+  file_->shared(gpu).refuse_sets = refuse ? 1 : 0;
+}
+
+void SimulatedGpus::SetLost(int gpu, bool lost) { file_->shared(gpu).lost = lost ? 1 : 0; }
+
+}  // namespace perseus::device

@@ -1,0 +1,93 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_DEVICE_SIMULATED_SIMULATED_MODEL_H_
+#define PERSEUS_DEVICE_SIMULATED_SIMULATED_MODEL_H_
+
+#include <array>
+#include <cstdint>
+
+namespace perseus::device {
+
+// What a simulated GPU does over time, as pure functions of the time: no clock
+// is read here, nothing sleeps. All types are plain bytes, to be kept in a file
+// that processes share. Time is in seconds since the file was made.
+
+inline constexpr int kMaxSimulatedClocks = 256;
+inline constexpr int kMaxPendingClocks = 16;
+inline constexpr int kKeptKernels = 16;
+
+// What does not change.
+struct ModelGpu {
+  std::int32_t clock_count = 0;
+  std::array<std::int32_t, kMaxSimulatedClocks> clocks_mhz = {};  // Ascending.
+  std::array<double, kMaxSimulatedClocks> busy_watts = {};        // At each clock.
+  double idle_watts = 0;
+  double call_seconds = 0;            // How long a call that sets a clock blocks.
+  double settle_seconds = 0;          // From its end until the clock is in effect.
+  double counter_period_seconds = 0;  // 0: the energy counter is continuous.
+
+  int highest() const { return clock_count - 1; }
+};
+
+// A computation on one GPU: what the whole of it takes at each clock.
+struct ModelKernel {
+  std::array<double, kMaxSimulatedClocks> seconds = {};
+  std::array<double, kMaxSimulatedClocks> joules = {};
+};
+
+struct PendingClock {
+  double at_seconds = 0;
+  std::int32_t clock = 0;
+};
+
+struct FinishedKernel {
+  std::uint64_t id = 0;
+  double begin_seconds = 0;
+  double end_seconds = 0;
+  double joules = 0;
+};
+
+// Everything that changes. Account for time with AdvanceModel before a change.
+struct ModelState {
+  double at_seconds = 0;  // All below is as of this time.
+  double joules = 0;
+  double counter_joules = 0;  // `joules` at the counter's last step.
+  std::int32_t clock = 0;     // Index into clocks_mhz: in effect.
+  std::int32_t locked = -1;   // The last that was asked for; -1: released.
+  std::int32_t pending_count = 0;
+  std::array<PendingClock, kMaxPendingClocks> pending = {};  // Ascending in time.
+  double calls_end_seconds = 0;  // Set calls wait for each other until then.
+
+  std::uint64_t kernel_id = 0;   // Of the kernel that began last.
+  std::int32_t busy = 0;         // It still runs.
+  std::int32_t kernel_slot = 0;  // Which of the two kernels in the file it is.
+  double kernel_progress = 0;    // 0 to 1.
+  double kernel_begin_seconds = 0;
+  double kernel_begin_joules = 0;
+  std::array<FinishedKernel, kKeptKernels> finished = {};  // By id modulo the size.
+
+  double slowdown = 1;  // Kernels take so many times their seconds.
+};
+
+// Brings `state` to the time `to_seconds`; earlier times change nothing.
+// Advancing in one step or in many gives the same up to rounding.
+void AdvanceModel(const ModelGpu& gpu, const ModelKernel& kernel, double to_seconds,
+                  ModelState* state);
+
+// A call at state->at_seconds that locks the clock at this index (-1: releases
+// it). Returns when the call ends; the clock is in effect settle_seconds later.
+double RequestClock(const ModelGpu& gpu, int clock, ModelState* state);
+
+// Begins a kernel at state->at_seconds on a GPU that is not busy. The kernel is
+// in `slot` of the file. Returns its id.
+std::uint64_t BeginModelKernel(int slot, ModelState* state);
+
+// When the running kernel ends if nobody asks for another clock.
+double KernelEndSeconds(const ModelGpu& gpu, const ModelKernel& kernel, ModelState state);
+
+double ModelWatts(const ModelGpu& gpu, const ModelKernel& kernel, const ModelState& state);
+
+}  // namespace perseus::device
+
+#endif  // PERSEUS_DEVICE_SIMULATED_SIMULATED_MODEL_H_

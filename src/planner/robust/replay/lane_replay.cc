@@ -1,0 +1,267 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "robust/replay/lane_replay.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace perseus::robust {
+
+LaneReplay::LaneReplay(const CostedPipeline& pipeline, const ClockSwitching& switching,
+                       const Samples& samples)
+    : pipeline_(pipeline),
+      switching_(switching),
+      samples_(samples),
+      lanes_(samples.lanes),
+      options_(pipeline) {
+  const PipelineDag& dag = pipeline.dag;
+  previous_.resize(dag.size());
+  next_.resize(dag.size());
+  first_.assign(dag.size(), false);
+  for (const std::vector<int>& order : dag.rank_order) {
+    if (order.empty()) continue;
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      previous_[order[k]] = order[k == 0 ? order.size() - 1 : k - 1];
+      next_[order[k]] = order[k + 1 == order.size() ? 0 : k + 1];
+    }
+    first_[order.front()] = true;
+    last_of_rank_.push_back(order.back());
+  }
+  nodes_.resize(dag.size());
+  trial_.resize(dag.size());
+  for (int i = 0; i < dag.size(); ++i) {
+    nodes_[i].end_row = 4 * i;
+    nodes_[i].call_row = 4 * i + 1;
+    trial_[i].end_row = 4 * i + 2;
+    trial_[i].call_row = 4 * i + 3;
+  }
+  touched_.assign(dag.size(), 0);
+  marked_.assign(dag.size(), 0);
+  rows_.assign(static_cast<std::size_t>(4) * dag.size() * lanes_, 0.0);
+}
+
+// Fills in the node's energy, times and calls from what is before it; returns
+// whether something differs from the node that holds.
+template <int kBlock>
+bool LaneReplay::Run(int i, Node* node) {
+  const PipelineDag& dag = pipeline_.dag;
+  const int knob = knobs_[i];
+  const int before = KnobBefore(i);
+  const bool changes = knob != before;
+  const OptionTable::Option& option = options_.Of(i, knob);
+  const int rank = dag.computations[i].rank;
+  const double* const factor = samples_.TimeOf(i);
+  const double* const energy = samples_.EnergyOf(rank);
+  const double stall = changes ? switching_.stall_seconds : 0;
+  const double latency = switching_.latency_seconds;
+  // Calls of the last iteration have ended by the first computation of the next.
+  const Node* const last = first_[i] ? nullptr : &Now(previous_[i]);
+  const bool was_calling = last != nullptr && last->calling;
+  const bool late = latency > 0 && (changes || was_calling);
+  node->old_knob = was_calling && !changes ? last->old_knob : before;
+  const OptionTable::Option& old = options_.OfLate(i, node->old_knob, knob);
+  const double gain = (old.effective_joules - option.effective_joules) / old.seconds;
+  const double share = option.seconds / old.seconds;
+  node->effective_joules = option.effective_joules * samples_.weight[i];
+  node->calling = false;
+  double late_joules = 0;
+  double differs = 0;
+  bool calling = false;
+  for (int block = 0; block < lanes_; block += kBlock) {
+    double ready[kBlock];
+    double end[kBlock];
+    for (int s = 0; s < kBlock; ++s) ready[s] = dag.start_delay_seconds[i];
+    for (int k = dag.first_precedence[i]; k < dag.first_precedence[i + 1]; ++k) {
+      const Precedence& precedence = dag.precedences[k];
+      const double* const from =
+          rows_.data() + static_cast<std::size_t>(Now(precedence.from).end_row) * lanes_ + block;
+      const double delay = precedence.delay_seconds;
+      for (int s = 0; s < kBlock; ++s) {
+        const double at = from[s] + delay;
+        ready[s] = at > ready[s] ? at : ready[s];
+      }
+    }
+    for (int s = 0; s < kBlock; ++s) ready[s] += stall;
+    if (!late) {
+      for (int s = 0; s < kBlock; ++s) end[s] = ready[s] + option.seconds * factor[block + s];
+    } else {
+      double* const call = rows_.data() + static_cast<std::size_t>(node->call_row) * lanes_ + block;
+      const double* const last_call =
+          was_calling ? rows_.data() + static_cast<std::size_t>(last->call_row) * lanes_ + block
+                      : nullptr;
+      const double* const last_end =
+          last == nullptr ? nullptr
+                          : rows_.data() + static_cast<std::size_t>(last->end_row) * lanes_ + block;
+      for (int s = 0; s < kBlock; ++s) {
+        double called = last_call != nullptr ? last_call[s] : 0;
+        if (changes) {
+          double ask = ready[s];
+          if (switching_.call_ahead == CallAhead::kEnd) {
+            ask = last_end != nullptr ? last_end[s] : 0;
+          } else if (switching_.call_ahead == CallAhead::kPredicted) {
+            ask = ready[s] - latency;
+          }
+          called = (called > ask ? called : ask) + latency;
+        }
+        call[s] = called;
+        double wait = called - ready[s];
+        wait = wait > 0 ? wait : 0;
+        const double at_old = old.seconds * factor[block + s];
+        wait = wait < at_old ? wait : at_old;
+        end[s] = ready[s] + wait + (at_old - wait) * share;
+        late_joules += wait * energy[block + s];
+        calling |= called > end[s];
+      }
+    }
+    double* const row = rows_.data() + static_cast<std::size_t>(node->end_row) * lanes_ + block;
+    const double* const held =
+        rows_.data() + static_cast<std::size_t>(nodes_[i].end_row) * lanes_ + block;
+    double most = 0;
+    for (int s = 0; s < kBlock; ++s) {
+      const double difference = held[s] > end[s] ? held[s] - end[s] : end[s] - held[s];
+      most = difference > most ? difference : most;
+    }
+    differs = most > differs ? most : differs;
+    for (int s = 0; s < kBlock; ++s) row[s] = end[s];
+  }
+  if (late) {
+    node->effective_joules += gain * late_joules / lanes_;
+    node->calling = calling;
+  }
+  return differs > 0;
+}
+
+bool LaneReplay::RunAny(int computation, Node* node) {
+  return lanes_ % 8 == 0 ? Run<8>(computation, node) : Run<1>(computation, node);
+}
+
+double LaneReplay::JobSeconds() const {
+  double sum = 0;
+  for (int lane = 0; lane < lanes_; lane += samples_.pipelines) {
+    double last = 0;
+    for (const int i : last_of_rank_) {
+      const double* const row =
+          rows_.data() + static_cast<std::size_t>(Now(i).end_row) * lanes_ + lane;
+      for (int p = 0; p < samples_.pipelines; ++p) last = std::max(last, row[p]);
+    }
+    sum += last;
+  }
+  const int jobs = lanes_ / samples_.pipelines;
+  return sum / jobs + pipeline_.dag.end_delay_seconds;
+}
+
+void LaneReplay::Reset(std::span<const int> knobs) {
+  Discard();
+  knobs_.assign(knobs.begin(), knobs.end());
+  figures_ = {};
+  for (int i = 0; i < pipeline_.dag.size(); ++i) {
+    RunAny(i, &nodes_[i]);
+    figures_.effective_joules += nodes_[i].effective_joules;
+    if (knobs_[i] != KnobBefore(i)) ++figures_.changes;
+  }
+  figures_.seconds = JobSeconds();
+}
+
+const LaneFigures& LaneReplay::Try(std::span<const KnobChange> changes) {
+  Discard();
+  tried_ = figures_;
+  int first = pipeline_.dag.size();
+  const auto mark = [&](int i) {
+    if ((marked_[i] & 1) == 0) {
+      marked_[i] |= 1;
+      if (knobs_[i] != KnobBefore(i)) --tried_.changes;
+    }
+    first = std::min(first, i);
+  };
+  for (const KnobChange& change : changes) {
+    if (knobs_[change.computation] == change.knob) continue;
+    mark(change.computation);
+    mark(next_[change.computation]);
+  }
+  for (const KnobChange& change : changes) {
+    undo_.push_back({change.computation, knobs_[change.computation]});
+    knobs_[change.computation] = change.knob;
+  }
+  has_trial_ = true;
+  const PipelineDag& dag = pipeline_.dag;
+  for (int i = first; i < dag.size(); ++i) {
+    if ((marked_[i] & 1) != 0 && knobs_[i] != KnobBefore(i)) ++tried_.changes;
+    bool runs = marked_[i] != 0;
+    for (int k = dag.first_precedence[i]; !runs && k < dag.first_precedence[i + 1]; ++k) {
+      runs = touched_[dag.precedences[k].from] != 0;
+    }
+    marked_[i] = 0;
+    if (!runs) continue;
+    Node& node = trial_[i];
+    const bool differs = RunAny(i, &node);
+    tried_.effective_joules += node.effective_joules - nodes_[i].effective_joules;
+    const bool calls = node.calling || nodes_[i].calling;
+    if (!differs && !calls && node.effective_joules == nodes_[i].effective_joules) continue;
+    touched_[i] = 1;
+    touched_list_.push_back(i);
+    if (calls && next_[i] > i) marked_[next_[i]] |= 2;
+  }
+  tried_.seconds = JobSeconds();
+  return tried_;
+}
+
+void LaneReplay::Commit() {
+  for (const int i : touched_list_) {
+    std::swap(nodes_[i], trial_[i]);
+    touched_[i] = 0;
+  }
+  touched_list_.clear();
+  undo_.clear();
+  figures_ = tried_;
+  has_trial_ = false;
+}
+
+void LaneReplay::Discard() {
+  if (!has_trial_) return;
+  for (const KnobChange& change : undo_) knobs_[change.computation] = change.knob;
+  undo_.clear();
+  for (const int i : touched_list_) touched_[i] = 0;
+  touched_list_.clear();
+  has_trial_ = false;
+}
+
+std::vector<double> LaneReplay::Criticality() const {
+  const PipelineDag& dag = pipeline_.dag;
+  std::vector<double> criticality(dag.size(), 0.0);
+  const int jobs = lanes_ / samples_.pipelines;
+  const auto end_of = [&](int i, int lane) {
+    return rows_[static_cast<std::size_t>(nodes_[i].end_row) * lanes_ + lane];
+  };
+  for (int job = 0; job < jobs; ++job) {
+    int at = -1;
+    int lane = 0;
+    double last = -1;
+    for (int p = job * samples_.pipelines; p < (job + 1) * samples_.pipelines; ++p) {
+      for (const int i : last_of_rank_) {
+        if (end_of(i, p) > last) {
+          last = end_of(i, p);
+          at = i;
+          lane = p;
+        }
+      }
+    }
+    while (at >= 0) {
+      criticality[at] += samples_.TimeOf(at)[lane] / jobs;
+      int from = -1;
+      double latest = dag.start_delay_seconds[at];
+      for (int k = dag.first_precedence[at]; k < dag.first_precedence[at + 1]; ++k) {
+        const Precedence& precedence = dag.precedences[k];
+        const double end = end_of(precedence.from, lane) + precedence.delay_seconds;
+        if (end > latest) {
+          latest = end;
+          from = precedence.from;
+        }
+      }
+      at = from;
+    }
+  }
+  return criticality;
+}
+
+}  // namespace perseus::robust

@@ -1,0 +1,372 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "robust/replay/window_replay.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace perseus::robust {
+namespace {
+
+// Of computations x lanes: three rows each are 384 MiB.
+constexpr std::int64_t kMostWindowCells = 1 << 24;
+// A trial reads all arcs across a cut. Up to this many arcs are always cheap enough; more arcs
+// must be few compared to the computations, all of which a LaneReplay would run.
+constexpr std::int64_t kMostArcsOfCut = 1 << 12;
+constexpr std::int64_t kComputationsPerArc = 16;
+
+}  // namespace
+
+bool WindowReplay::Suits(const CostedPipeline& pipeline, const ClockSwitching& switching,
+                         const Samples& samples) {
+  const std::int64_t size = pipeline.dag.size();
+  if (size * samples.lanes > kMostWindowCells) return false;
+  const std::int64_t most_arcs = std::max(kMostArcsOfCut, size / kComputationsPerArc);
+  if (TimeOrder::MostAcrossOneCut(pipeline) > most_arcs) return false;
+  if (!(switching.latency_seconds > 0)) return true;
+  if (switching.call_ahead == CallAhead::kEnd) return false;
+  double shortest = 1e300;
+  for (const CostTable& table : pipeline.tables) {
+    for (const CostOption& option : table.all_options) {
+      shortest = std::min(shortest, option.time_seconds);
+    }
+  }
+  const double least = *std::min_element(samples.time.begin(), samples.time.end());
+  return shortest * least > switching.latency_seconds;
+}
+
+WindowReplay::WindowReplay(const CostedPipeline& pipeline, const ClockSwitching& switching,
+                           const Samples& samples, std::int64_t most_cut_arcs)
+    : pipeline_(pipeline),
+      switching_(switching),
+      samples_(samples),
+      lanes_(samples.lanes),
+      size_(pipeline.dag.size()),
+      options_(pipeline),
+      order_(pipeline, most_cut_arcs) {
+  const PipelineDag& dag = pipeline.dag;
+  rank_energy_.assign(dag.num_ranks, 0.0);
+  for (int rank = 0; rank < dag.num_ranks; ++rank) {
+    for (int lane = 0; lane < lanes_; ++lane) {
+      rank_energy_[rank] += samples.EnergyOf(rank)[lane] / lanes_;
+    }
+  }
+  previous_.resize(size_);
+  next_.resize(size_);
+  for (const std::vector<int>& order : dag.rank_order) {
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      previous_[order[k]] = order[k == 0 ? order.size() - 1 : k - 1];
+      next_[order[k]] = order[k + 1 == order.size() ? 0 : k + 1];
+    }
+  }
+  wait_.assign(size_, 0.0);
+  for (int i = 0; i < size_; ++i) {
+    if (switching.call_ahead == CallAhead::kNone) {
+      wait_[i] = switching.latency_seconds;
+    } else if (dag.first_precedence[i] == dag.first_precedence[i + 1]) {
+      // No call is ahead of the iteration. What waits for another one starts later than a call.
+      const double ready = dag.start_delay_seconds[i] + switching.stall_seconds;
+      wait_[i] = std::max(0.0, switching.latency_seconds - ready);
+    }
+  }
+  row_.resize(size_);
+  for (int place = 0; place < size_; ++place) row_[place] = 2 * place;
+  ends_.assign((static_cast<std::size_t>(2) * size_ + 1) * lanes_, 0.0);
+  tails_.assign((static_cast<std::size_t>(size_) + 1) * lanes_, 0.0);
+  length_.resize(size_);
+  joules_.assign(size_, 0.0);
+  share_.assign(size_, 0.0);
+  plain_share_.assign(size_, 0.0);
+  marked_.assign(size_, 0);
+  touched_.assign(size_, 0);
+}
+
+// The length of a computation and its energy, at its knob after the one before.
+double WindowReplay::Set(int computation) {
+  const int i = computation;
+  const int before = knobs_[previous_[i]];
+  const int knob = knobs_[i];
+  const OptionTable::Option& option = options_.Of(i, knob);
+  Length length = {option.seconds, 0};
+  double joules = option.effective_joules * samples_.weight[i];
+  if (knob != before) {
+    length.added = switching_.stall_seconds;
+    if (wait_[i] > 0) {
+      const OptionTable::Option& old = options_.OfLate(i, before, knob);
+      const double share = wait_[i] / old.seconds;
+      length.added += wait_[i] - share * option.seconds;
+      joules += share * (old.effective_joules - option.effective_joules) *
+                rank_energy_[pipeline_.dag.computations[i].rank];
+    }
+  }
+  length_[order_.PlaceOf(i)] = length;
+  return joules;
+}
+
+template <int kBlock>
+bool WindowReplay::RunHead(int place, double* to, const double* held) {
+  const int i = order_.order()[place];
+  const double* const factor = samples_.TimeOf(i);
+  const Length length = length_[place];
+  const double earliest = pipeline_.dag.start_delay_seconds[i];
+  const std::span<const TimeOrder::Arc> before = order_.Before(place);
+  double differs = 0;
+  for (int block = 0; block < lanes_; block += kBlock) {
+    double ready[kBlock];
+    for (int s = 0; s < kBlock; ++s) ready[s] = earliest;
+    for (const TimeOrder::Arc& arc : before) {
+      const double* const from = Row(row_[arc.place]) + block;
+      const double delay = arc.delay_seconds;
+      for (int s = 0; s < kBlock; ++s) {
+        const double at = from[s] + delay;
+        ready[s] = at > ready[s] ? at : ready[s];
+      }
+    }
+    for (int s = 0; s < kBlock; ++s) {
+      const double at = ready[s] + (length.seconds * factor[block + s] + length.added);
+      const double difference = std::abs(held[block + s] - at);
+      differs = difference > differs ? difference : differs;
+      to[block + s] = at;
+    }
+  }
+  return differs > 0;
+}
+
+template <int kBlock>
+void WindowReplay::RunTail(int place) {
+  const double* const factor = samples_.TimeOf(order_.order()[place]);
+  const Length length = length_[place];
+  const std::span<const TimeOrder::Arc> after = order_.After(place);
+  double* const to = tails_.data() + static_cast<std::size_t>(place) * lanes_;
+  for (int block = 0; block < lanes_; block += kBlock) {
+    double rest[kBlock] = {};
+    for (const TimeOrder::Arc& arc : after) {
+      const double* const from = Tail(arc.place) + block;
+      const double delay = arc.delay_seconds;
+      for (int s = 0; s < kBlock; ++s) {
+        const double at = from[s] + delay;
+        rest[s] = at > rest[s] ? at : rest[s];
+      }
+    }
+    for (int s = 0; s < kBlock; ++s) {
+      to[block + s] = rest[s] + (length.seconds * factor[block + s] + length.added);
+    }
+  }
+}
+
+// Runs a computation of the trial into its other row; returns whether it differs.
+bool WindowReplay::Head(int place) {
+  double* const held = Row(row_[place]);
+  double* const to = Row(row_[place] ^ 1);
+  return lanes_ % 8 == 0 ? RunHead<8>(place, to, held) : RunHead<1>(place, to, held);
+}
+
+void WindowReplay::EnsureHeads(int end) {
+  if (heads_end_ >= end) return;
+  work_ += static_cast<std::int64_t>(end - heads_end_) * (lanes_ + 4);
+  for (int place = heads_end_; place < end; ++place) {
+    double* const row = Row(row_[place]);
+    lanes_ % 8 == 0 ? RunHead<8>(place, row, row) : RunHead<1>(place, row, row);
+  }
+  heads_end_ = end;
+}
+
+void WindowReplay::EnsureTails(int begin) {
+  if (tails_begin_ <= begin) return;
+  work_ += static_cast<std::int64_t>(tails_begin_ - begin) * (lanes_ + 4);
+  for (int place = tails_begin_ - 1; place >= begin; --place) {
+    lanes_ % 8 == 0 ? RunTail<8>(place) : RunTail<1>(place);
+  }
+  tails_begin_ = begin;
+}
+
+// The mean over jobs of the longest paths across the cut behind a place.
+template <int kBlock>
+double WindowReplay::CutSeconds(int place) {
+  const std::span<const TimeOrder::CutArc> across = order_.AcrossCutBehind(place);
+  work_ += static_cast<std::int64_t>(across.size()) * (lanes_ + 4) / 2;
+  double sum = 0;
+  double job = 0;
+  int left = samples_.pipelines;
+  const int zeros = 2 * size_;
+  for (int block = 0; block < lanes_; block += kBlock) {
+    double most[kBlock] = {};
+    for (const TimeOrder::CutArc& arc : across) {
+      const double* const from = Row(arc.from < 0 ? zeros : row_[arc.from]) + block;
+      const double* const to = Tail(arc.to) + block;
+      const double delay = arc.delay_seconds;
+      for (int s = 0; s < kBlock; ++s) {
+        const double at = from[s] + delay + to[s];
+        most[s] = at > most[s] ? at : most[s];
+      }
+    }
+    for (int s = 0; s < kBlock; ++s) {
+      job = most[s] > job ? most[s] : job;
+      if (--left > 0) continue;
+      sum += job;
+      job = 0;
+      left = samples_.pipelines;
+    }
+  }
+  return sum * samples_.pipelines / lanes_ + pipeline_.dag.end_delay_seconds;
+}
+
+void WindowReplay::Reset(std::span<const int> knobs) {
+  Discard();
+  knobs_.assign(knobs.begin(), knobs.end());
+  figures_ = {};
+  for (int i = 0; i < size_; ++i) {
+    joules_[order_.PlaceOf(i)] = Set(i);
+    figures_.effective_joules += joules_[order_.PlaceOf(i)];
+    if (knobs_[i] != knobs_[previous_[i]]) ++figures_.changes;
+  }
+  heads_end_ = 0;
+  tails_begin_ = size_;
+  EnsureHeads(size_);
+  figures_.seconds = lanes_ % 8 == 0 ? CutSeconds<8>(size_ - 1) : CutSeconds<1>(size_ - 1);
+}
+
+WindowReplay::Cost WindowReplay::Begin(std::span<const KnobChange> changes) {
+  Discard();
+  has_trial_ = true;
+  is_timed_ = false;
+  const auto mark = [&](int i) {
+    const int place = order_.PlaceOf(i);
+    if (marked_[place] != 0) return;
+    marked_[place] = 1;
+    undo_.push_back({place, length_[place], joules_[place]});
+  };
+  Cost cost;
+  const auto differs = [&](int i) { return knobs_[i] != knobs_[previous_[i]] ? 1 : 0; };
+  for (const KnobChange& change : changes) {
+    const int i = change.computation;
+    if (knobs_[i] == change.knob) continue;
+    cost.changes -= differs(i);
+    if (next_[i] != i) cost.changes -= differs(next_[i]);
+    undo_knobs_.push_back({i, knobs_[i]});
+    knobs_[i] = change.knob;
+    cost.changes += differs(i);
+    if (next_[i] != i) cost.changes += differs(next_[i]);
+    mark(i);
+    if (switching_.stall_seconds > 0 || wait_[next_[i]] > 0) mark(next_[i]);
+  }
+  first_ = size_;
+  last_ = -1;
+  for (const Undo& undo : undo_) {
+    const int place = undo.place;
+    joules_[place] = Set(order_.order()[place]);
+    cost.effective_joules += joules_[place] - undo.joules;
+    const double longer = length_[place].seconds - undo.length.seconds;
+    const double added = length_[place].added - undo.length.added;
+    if (longer == 0 && added == 0) {
+      marked_[place] = 0;
+      continue;
+    }
+    cost.seconds += share_[place] * longer + plain_share_[place] * added;
+    first_ = std::min(first_, place);
+    last_ = std::max(last_, place);
+  }
+  tried_ = figures_;
+  tried_.effective_joules += cost.effective_joules;
+  tried_.changes += cost.changes;
+  return cost;
+}
+
+double WindowReplay::Seconds() {
+  // Once: the ends of before are in the rows that a second time would write to.
+  if (last_ < 0 || is_timed_) return tried_.seconds;
+  is_timed_ = true;
+  const int end = order_.EndOfCutBehind(last_);
+  // With the lengths of before.
+  for (Undo& undo : undo_) std::swap(length_[undo.place], undo.length);
+  EnsureHeads(end);
+  EnsureTails(end);
+  for (Undo& undo : undo_) std::swap(length_[undo.place], undo.length);
+  int run = 0;
+  for (int place = first_; place < end; ++place) {
+    bool runs = marked_[place] != 0;
+    for (const TimeOrder::Arc& arc : order_.Before(place)) runs |= touched_[arc.place] != 0;
+    if (!runs) continue;
+    ++run;
+    if (!Head(place)) continue;
+    row_[place] ^= 1;
+    touched_[place] = 1;
+    touched_list_.push_back(place);
+  }
+  work_ += static_cast<std::int64_t>(run) * (lanes_ + 4) + (end - first_);
+  tried_.seconds = lanes_ % 8 == 0 ? CutSeconds<8>(last_) : CutSeconds<1>(last_);
+  return tried_.seconds;
+}
+
+void WindowReplay::Commit() {
+  if (last_ >= 0) {
+    heads_end_ = order_.EndOfCutBehind(last_);
+    tails_begin_ = heads_end_;
+  }
+  for (const Undo& undo : undo_) marked_[undo.place] = 0;
+  for (const int place : touched_list_) touched_[place] = 0;
+  undo_.clear();
+  undo_knobs_.clear();
+  touched_list_.clear();
+  figures_ = tried_;
+  has_trial_ = false;
+}
+
+void WindowReplay::Discard() {
+  if (!has_trial_) return;
+  for (const Undo& undo : undo_) {
+    length_[undo.place] = undo.length;
+    joules_[undo.place] = undo.joules;
+    marked_[undo.place] = 0;
+  }
+  for (const KnobChange& change : undo_knobs_) knobs_[change.computation] = change.knob;
+  for (const int place : touched_list_) {
+    row_[place] ^= 1;
+    touched_[place] = 0;
+  }
+  undo_.clear();
+  undo_knobs_.clear();
+  touched_list_.clear();
+  has_trial_ = false;
+}
+
+void WindowReplay::Refresh() {
+  Discard();
+  EnsureHeads(size_);
+  work_ += static_cast<std::int64_t>(size_) * (lanes_ + 4) / 4;
+  std::fill(share_.begin(), share_.end(), 0.0);
+  std::fill(plain_share_.begin(), plain_share_.end(), 0.0);
+  const int jobs = lanes_ / samples_.pipelines;
+  const auto end_of = [&](int place, int lane) { return Row(row_[place])[lane]; };
+  for (int job = 0; job < jobs; ++job) {
+    int at = -1;
+    int lane = 0;
+    double last = -1;
+    for (int p = job * samples_.pipelines; p < (job + 1) * samples_.pipelines; ++p) {
+      for (const std::vector<int>& order : pipeline_.dag.rank_order) {
+        if (order.empty()) continue;
+        const int place = order_.PlaceOf(order.back());
+        if (end_of(place, p) <= last) continue;
+        last = end_of(place, p);
+        at = place;
+        lane = p;
+      }
+    }
+    while (at >= 0) {
+      share_[at] += samples_.TimeOf(order_.order()[at])[lane] / jobs;
+      plain_share_[at] += 1.0 / jobs;
+      int from = -1;
+      double latest = pipeline_.dag.start_delay_seconds[order_.order()[at]];
+      for (const TimeOrder::Arc& arc : order_.Before(at)) {
+        const double end = end_of(arc.place, lane) + arc.delay_seconds;
+        if (end <= latest) continue;
+        latest = end;
+        from = arc.place;
+      }
+      at = from;
+    }
+  }
+}
+
+}  // namespace perseus::robust

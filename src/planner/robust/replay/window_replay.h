@@ -1,0 +1,131 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_ROBUST_REPLAY_WINDOW_REPLAY_H_
+#define PERSEUS_ROBUST_REPLAY_WINDOW_REPLAY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "perseus/conditions.h"
+#include "perseus/costed_pipeline.h"
+#include "robust/replay/lane_replay.h"
+#include "robust/replay/option_table.h"
+#include "robust/replay/samples.h"
+#include "robust/replay/time_order.h"
+
+namespace perseus::robust {
+
+// The same lanes as LaneReplay, where a computation's time depends on its clock and the one
+// before alone. Then what follows a change need not be replayed: the longest paths
+// from there to the end are known, and only what lies between the first and the last
+// computation that change, in the order of their starts, is run again.
+//
+// Longest paths from the beginning hold up to some computation, those to the end from some
+// computation on; after a change both are brought up to date as far as the next one needs it.
+// So changes that are near each other in time are quick to judge.
+class WindowReplay {
+ public:
+  // Whether every call for a clock ends before the next one, so that the model is that of
+  // LaneReplay, and neither memory nor one cut would be large.
+  static bool Suits(const CostedPipeline& pipeline, const ClockSwitching& switching,
+                    const Samples& samples);
+
+  // All must outlive it.
+  WindowReplay(const CostedPipeline& pipeline, const ClockSwitching& switching,
+               const Samples& samples, std::int64_t most_cut_arcs = TimeOrder::kMostCutArcs);
+
+  void Reset(std::span<const int> knobs);
+
+  const std::vector<int>& knobs() const { return knobs_; }  // With the trial.
+  const LaneFigures& figures() const { return figures_; }
+  const TimeOrder& order() const { return order_; }
+
+  // Begins a trial of some other knobs (no computation twice): all but the time.
+  // The trial before it is taken back. Returns what changes in effective energy and
+  // in changes of clock.
+  struct Cost {
+    double effective_joules = 0;
+    double seconds = 0;  // No less than this, at the shares that were seen last.
+    int changes = 0;
+  };
+  Cost Begin(std::span<const KnobChange> changes);
+  // The trial's mean seconds.
+  double Seconds();
+  void Commit();  // Precondition: Seconds() was asked for.
+  void Discard();
+
+  // Brings the shares that computations have in longest paths up to date.
+  void Refresh();
+
+  int lanes() const { return lanes_; }
+  // What was done, in computations x lanes.
+  std::int64_t work() const { return work_; }
+
+ private:
+  // What a computation takes: seconds x factor of a lane + added.
+  struct Length {
+    double seconds = 0;
+    double added = 0;
+  };
+
+  double Set(int computation);  // Its length; returns its energy.
+  template <int kBlock>
+  bool RunHead(int place, double* to, const double* held);
+  template <int kBlock>
+  void RunTail(int place);
+  bool Head(int place);
+  void EnsureHeads(int end);
+  void EnsureTails(int begin);
+  template <int kBlock>
+  double CutSeconds(int place);
+  double* Row(int index) { return ends_.data() + static_cast<std::size_t>(index) * lanes_; }
+  const double* Tail(int index) const {
+    return tails_.data() + static_cast<std::size_t>(index) * lanes_;
+  }
+
+  const CostedPipeline& pipeline_;
+  const ClockSwitching switching_;
+  const Samples& samples_;
+  int lanes_ = 1;
+  int size_ = 0;
+  OptionTable options_;
+  std::vector<double> rank_energy_;  // [rank]: mean of the further factor of energy.
+  TimeOrder order_;
+  std::vector<int> previous_;
+  std::vector<int> next_;
+  std::vector<double> wait_;  // [computation]: at the clock before it, where that was another.
+  std::vector<int> knobs_;
+  std::vector<Length> length_;       // [place]
+  std::vector<double> joules_;       // [place]
+  std::vector<int> row_;             // [place]: of its end.
+  std::vector<double> ends_;         // Two rows for each place, and one of zeros.
+  std::vector<double> tails_;        // One row for each place, and one of zeros.
+  std::vector<double> share_;        // [place]: of jobs, with the factor of time.
+  std::vector<double> plain_share_;  // [place]: of jobs, for what has no factor.
+  std::vector<char> marked_;         // [place]: its length changes.
+  std::vector<char> touched_;        // [place]: its end differs in the trial.
+  std::vector<int> touched_list_;
+  struct Undo {
+    int place = 0;
+    Length length = {};
+    double joules = 0;
+  };
+  std::vector<Undo> undo_;
+  std::vector<KnobChange> undo_knobs_;
+  LaneFigures figures_;
+  LaneFigures tried_;
+  int first_ = 0;  // Places of the trial whose lengths change.
+  int last_ = 0;
+  int heads_end_ = 0;    // Ends of earlier places are up to date.
+  int tails_begin_ = 0;  // Tails from this place on are.
+  bool has_trial_ = false;
+  bool is_timed_ = false;  // The trial: its ends are there.
+  std::int64_t work_ = 0;
+};
+
+}  // namespace perseus::robust
+
+#endif  // PERSEUS_ROBUST_REPLAY_WINDOW_REPLAY_H_

@@ -1,0 +1,91 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_ROBUST_WALKS_LADDER_SEARCH_H_
+#define PERSEUS_ROBUST_WALKS_LADDER_SEARCH_H_
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "perseus/planner.h"
+#include "perseus/robust_plan.h"
+#include "robust/bounds/dual_bound.h"
+#include "robust/replay/lane_replay.h"
+#include "robust/replay/samples.h"
+#include "robust/replay/trials.h"
+#include "robust/replay/window_replay.h"
+
+namespace perseus::robust {
+
+// A choice that holds in the trials.
+struct Candidate {
+  std::vector<CostOption> options;
+  int changes = 0;
+  double saving_percent = 0;  // Of the trials, less the price of changes.
+};
+
+// What the trials say of a choice.
+struct Verdict {
+  double late_percent = 0;  // By how much it is slower than accepted, with the margin.
+  int changes = 0;
+  double saving_percent = 0;  // Less the price of changes.
+};
+
+// How many changes of clock the search allows, one after the other: none, 2, 4, 6, 8, 10, 20,
+// 30, 50, 100, ..., and as many as there are computations.
+std::vector<int> LadderLevels(int computations);
+
+// Searches with few changes first, then with more, each time from the best found
+// so far; and all of that again with more work, as far as the effort goes. What is
+// tried does not depend on where effort or the limit on changes cut it off, and
+// the best is kept: so more of either is never worse.
+class LadderSearch {
+ public:
+  // All must outlive it. `slower_percent`: accepted beyond the baseline's mean.
+  LadderSearch(const Planner& planner, const RobustPlanSpec& spec, const Trials& trials,
+               double slower_percent, double price_of_time);
+
+  // Judges a choice in the trials; keeps it where it holds.
+  Verdict Judge(const std::vector<CostOption>& options);
+
+  // `progress` gets the share of work done and whether something better was found;
+  // false ends the search.
+  void Run(const std::function<bool(double share, bool better)>& progress);
+
+  const Candidate* best() const { return best_ < 0 ? nullptr : &held_[best_]; }
+  // By ascending changes and savings.
+  std::vector<ChangePricePoint> PriceCurve() const;
+
+ private:
+  struct Level {
+    int most_changes = 0;
+    std::vector<int> knobs = {};  // The last choice that it made.
+    double correction = 0;        // Of the accepted time, in per cent.
+    // Choices that keep to the prices for so many changes: where the second round may begin.
+    std::vector<std::vector<int>> along = {};
+    std::vector<int> added = {};  // Runs one by one: the same.
+  };
+  bool TryAll(const std::function<bool(double share, bool better)>& progress);
+  std::vector<int> AlongPrices(const DualBound& dual, int most_changes, double accepted_seconds);
+  void AddRuns(Level* level, const Level* below, std::vector<int>* start);
+  bool Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed, int round);
+
+  const Planner& planner_;
+  const CostedPipeline& pipeline_;
+  const RobustPlanSpec& spec_;
+  const Trials& trials_;
+  double slower_percent_;
+  double price_of_time_;
+  Samples samples_;
+  LaneReplay replay_;
+  std::optional<WindowReplay> windows_;  // Where it suits.
+  DualBound prices_;
+  double lanes_baseline_seconds_ = 0;
+  std::vector<Candidate> held_;
+  int best_ = -1;
+};
+
+}  // namespace perseus::robust
+
+#endif  // PERSEUS_ROBUST_WALKS_LADDER_SEARCH_H_
