@@ -3,6 +3,7 @@
 """Links, the list of pages, the size of README.md, and the options that pages name."""
 
 import functools
+import json
 import os
 import re
 import subprocess
@@ -123,3 +124,25 @@ def test_each_option_in_the_prose_exists() -> None:
         if option not in known and not FOREIGN.match(option)
     ]
     assert not unknown, "\n".join(unknown)
+
+
+def test_the_page_of_metrics_names_each_metric() -> None:
+    """docs/reference/metrics.md has the metrics of the server, and no other."""
+    ours = set(
+        re.findall(r'"(perseus_[a-z_]+)"', (ROOT / "src/cluster/server/ops/metrics.cc").read_text())
+    )
+    page = (ROOT / "docs/reference/metrics.md").read_text()
+    assert set(re.findall(r"^\|.*", page, re.M)), "no table"
+    table = "\n".join(re.findall(r"^\|.*", page, re.M))
+    assert set(re.findall(r"perseus_[a-z_]+", table)) == ours
+
+
+def test_the_page_of_events_names_each_event() -> None:
+    """docs/reference/events.md has the events of the OpenAPI document, and no other."""
+    done = subprocess.run(
+        [BINARY, "serve", "--openapi"], capture_output=True, text=True, check=True
+    )
+    answer = json.loads(done.stdout)["paths"]["/api/v1/events"]["get"]["responses"]["200"]
+    page = (ROOT / "docs/reference/events.md").read_text()
+    events = answer["content"]["text/event-stream"]["x-perseus-events"]
+    assert sorted(re.findall(r"^\| `([a-z]+)`", page, re.M)) == sorted(events)
