@@ -11,13 +11,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
+from perseus import planner_library as abi
 from perseus import profile_table
 from perseus.planner_library import PlannerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from perseus import planner_library as abi
 
     Progress = Optional[Callable[[float], object]]
     # Of a job: docs/reference/files.md has the keys.

@@ -14,6 +14,7 @@ namespace {
 PipelineDag SmallDag() {
   PipelineDag dag;
   dag.num_ranks = 4;
+  dag.computations.resize(6);
   dag.rank_order = {{0, 2, 4}, {3, 1}, {5}, {}};
   return dag;
 }

@@ -117,7 +117,7 @@ def test_a_band_is_stated_where_the_run_is_long_enough(
     assert shape_errors(result["power_shape"], result["time_s"], want, max(watts)) == []
     keeps = [row["keeps"] for row in result["power_limits"]["slower"]]
     assert keeps == [None if want.band_rms is None else True]
-    assert any("(--iterations)" in note for note in result["notes"]) == (want.band_rms is None)
+    assert any("(--iterations)" in note for note in result["remarks"]) == (want.band_rms is None)
 
 
 def test_an_error_is_found(profile: Path) -> None:
@@ -142,6 +142,6 @@ def test_the_limit_is_kept_by_the_last_slower_run(profile: Path) -> None:
     assert [row["keeps"] for row in slower] == [False] * (len(slower) - 1) + [slower[-1]["keeps"]]
     for row in slower:
         assert row["keeps"] == (max(row["ramp_1s"].values()) <= 330)
-    last = emulate(profile, *limits, "--at", repr(slower[-1]["target_s"]))
+    last = emulate(profile, *limits, "--at", f"{slower[-1]['target_s']!r}s")
     assert last["power_shape"]["ramp_1s"] == slower[-1]["ramp_1s"]
     assert last["energy_j"] == slower[-1]["energy_j"]

@@ -191,12 +191,15 @@ def test_5_a_clock_that_is_set_back_delays_no_write(
 
 
 def test_8_a_key_that_is_known_costs_no_planning(tmp_path: Path) -> None:
-    """Nothing but the key is read: what stands beside it may be anything."""
+    """The key is looked up before a profile is read or a plan is made."""
     server = Server(BINARY, tmp_path / "jobs.db")
     path = create(server, client_key="k")
-    body = {"client_key": "k", "job": SETTINGS, "profile_csv": "no profile"}
+    body = {"client_key": "k", "job": SETTINGS}
     status, job = server.call("POST", "/api/v1/jobs", body)
     assert (status, path.endswith(job.get("id", "-"))) == (200, True), job
+    # Another job under the same key: refused for that, and not for what it holds.
+    body["profile_csv"] = "no profile"
+    assert server.call("POST", "/api/v1/jobs", body)[0] == 409
     assert server.stop() == 0, server.log()
 
 

@@ -51,7 +51,7 @@ TEST(GunzipTest, RefusesWhatIsDamaged) {
   }
   std::string changed = good;
   changed[good.size() - 6] ^= 1;  // Of its checksum.
-  EXPECT_THAT(Gunzip(changed, "t", 1000).error().message, HasSubstr("t: no valid gzip"));
+  EXPECT_THAT(Gunzip(changed, "t", 1000).error().message, HasSubstr("t: not a valid gzip"));
   EXPECT_THAT(Gunzip(good + "more", "t", 1000).error().message, HasSubstr("follows the packed"));
 }
 

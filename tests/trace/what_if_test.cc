@@ -101,7 +101,7 @@ TEST(WhatIfTest, LeavesOutWhatIsTooMuchToReplay) {
   EXPECT_NE(json.find("\"blocking_by_pipeline\": null"), std::string::npos) << json;
   EXPECT_NE(json.find("\"blocking_by_rank\": null"), std::string::npos);
   const std::string page = FormatTraceHtml(answer);
-  EXPECT_NE(page.find("6 ranks are too many to be replayed"), std::string::npos);
+  EXPECT_NE(page.find("6 ranks are too many to replay each"), std::string::npos);
 }
 
 TEST(WhatIfTest, WaitingForThePeerIsNoTransfer) {

@@ -9,6 +9,7 @@
 #include "perseus/cost_curve.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/export.h"
+#include "perseus/note.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
@@ -26,6 +27,9 @@ int main() {
   Check(perseus::ParseComputationType("backward") == perseus::ComputationType::kBackward,
         "computation.h");
   Check(!perseus::InvalidInput("no").value().message.empty(), "result.h");
+  Check(perseus::NoteText({.text = "odd", .source = "a.csv", .line = 2, .column = 3}) ==
+            "a.csv:2:3: odd",
+        "note.h");
 
   const std::vector<perseus::TimeEnergy> points = {{1, 10}, {2, 6}, {3, 5}};
   Check(ValueOf(perseus::FitExponential(points), "FitExponential").a > 0, "cost_curve.h");
