@@ -1,7 +1,7 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""A simulator of training jobs, written from docs/explanation/emulation.md alone.
+"""A simulator of training jobs, written from the rules in docs/explanation/emulation.md.
 
 Every pipeline is run event by event: a computation starts, a clock comes into effect, a computation
 ends. Nothing is copied between pipelines or iterations, and waiting is added up from the gaps

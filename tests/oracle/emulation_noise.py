@@ -1,7 +1,7 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""Numbers drawn by chance, as docs/explanation/emulation.md defines them."""
+"""Numbers drawn by chance (docs/explanation/emulation.md, "Noise"), without code of Perseus."""
 
 from __future__ import annotations
 

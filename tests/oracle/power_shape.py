@@ -1,7 +1,7 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""Ramps, spectrum and ballast of a power, as docs/explanation/emulation.md defines them."""
+"""Ramps, spectrum and ballast of a power: docs/explanation/emulation.md, "Shape of the power"."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ PlannedRows MakeRows(const PipelineDag& dag, std::span<const int> knobs,
                      std::span<const double> durations_seconds);
 
 // What the clients of one pipeline's ranks expect of the next iteration: the times of the newest
-// iterations, at first those of the plan (docs/explanation/emulation.md, "Calls ahead of time").
+// iterations, at first those of the plan (docs/explanation/emulation.md, "Clocks").
 struct Forecast {
   std::shared_ptr<const PlannedRows> plan;
   std::vector<Row> rows;

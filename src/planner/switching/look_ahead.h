@@ -8,7 +8,7 @@
 #include <limits>
 
 // Decides which clock a rank that follows a plan should call for, and when. The client and the
-// emulation of clients share this one rule (docs/explanation/emulation.md, "Calls ahead of time").
+// emulation of clients share this one rule (docs/explanation/emulation.md, "Clocks").
 // A pure function without allocation. All times have the same unit and the same origin.
 namespace perseus::switching {
 

@@ -17,7 +17,7 @@
 namespace perseus::switching {
 
 // Simulates the clock calls of one rank during one iteration, event by event, and which knob is in
-// effect when (docs/explanation/emulation.md, "Clocks" and "Calls ahead of time"). Call Start(),
+// effect when (docs/explanation/emulation.md, "Clocks"). Call Start(),
 // Run() and End() for each computation in the rank's order, then EndIteration() when the job's
 // iteration has ended. Times must not decrease. For one thread.
 class RankCaller {
