@@ -114,8 +114,8 @@ RULES: list[tuple[str, str, str, str]] = [
     (
         "a job whose last rank came goes on",
         "runtime/managed_job_time.cc",
-        "  RunInternal(AdvanceNow());\n}",
-        "  if (life_.ranks.size() % 2 == 1) RunInternal(AdvanceNow());\n}",
+        "  RunInternal(Advance{});\n}",
+        "  if (life_.ranks.size() % 2 == 1) RunInternal(Advance{});\n}",
     ),
 ]
 

@@ -121,6 +121,15 @@ using Command = std::variant<RegisterRank, TakeMeasurements, SetTarget, AddStrag
                              FinishJob, DeleteJob, Advance, UseProfile, LookAtTime, AnswerDetected,
                              AdoptPlans, GiveUpPlans, AskForPlans, PassLostRevision>;
 
+// Whether what is decided on this command holds at any revision of the job: ranks, measurements,
+// the end of the job. Many such decisions may be on their way to the store at once. Others are made
+// one after the other, each on the revision that the one before it produced.
+inline bool HoldsAtAnyRevision(const Command& command) {
+  return std::holds_alternative<RegisterRank>(command) ||
+         std::holds_alternative<TakeMeasurements>(command) ||
+         std::holds_alternative<DeleteJob>(command) || std::holds_alternative<AskForPlans>(command);
+}
+
 }  // namespace perseus::server
 
 #endif  // PERSEUS_SERVER_DOMAIN_COMMANDS_H_

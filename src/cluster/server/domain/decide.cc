@@ -55,10 +55,10 @@ store::PlanVersion NextVersion(const Situation& on, const Phase& next) {
 }
 
 // Adds what follows from the facts: work, the version of the plan, and what is told of it.
-Decision Conclude(const Situation& on, Draft draft) {
+Decision Conclude(const Situation& on, const Command& command, Draft draft) {
   Decision& decision = draft.decision;
   const bool changes = !decision.facts.empty() || draft.looks_at_time;
-  if (decision.on_any_revision || !changes) return decision;
+  if (HoldsAtAnyRevision(command) || !changes) return decision;
   Phase next = on.phase();
   for (const store::Fact& fact : decision.facts) ApplyToPhase(fact, decision.built, &next);
   const store::PlanVersion version = NextVersion(on, next);
@@ -106,7 +106,7 @@ Outcome<Decision> Decide(const JobLife& job, const Underway& underway, std::int6
   Outcome<Draft> draft =
       std::visit([&](const auto& wanted) { return DecideOn(on, wanted); }, command);
   if (!draft) return tl::unexpected(draft.error());
-  return Conclude(on, *std::move(draft));
+  return Conclude(on, command, *std::move(draft));
 }
 
 double PlanningDaySeconds(const Phase& phase, const Moment& now) {

@@ -4,9 +4,7 @@
 #ifndef PERSEUS_SERVER_DOMAIN_DECIDE_H_
 #define PERSEUS_SERVER_DOMAIN_DECIDE_H_
 
-#include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "server/domain/commands.h"
 #include "server/domain/event_kind.h"
 #include "server/domain/job_life.h"
+#include "server/domain/underway.h"
 
 // The rules of a job's life. Decide() is a pure function: the same job, command and moment always
 // give the same decision. It changes nothing. The decision takes effect when its facts are durable
@@ -33,10 +32,6 @@ struct Decision {
   std::vector<store::Fact> facts = {};
   // What was built from the texts in `facts`. Apply() needs it.
   Built built = {};
-  // The facts are valid at any revision of the job (ranks, measurements, the end of the job). Many
-  // such decisions may be on their way to the store at once. All other decisions are made one after
-  // the other, each on the revision that the one before it produced.
-  bool on_any_revision = false;
   std::vector<Announcement> announcements = {};
   std::int64_t straggler = 0;   // The id of the straggler that is added. 0: none.
   std::string ask_layout = {};  // Not empty: ask the library for a profile of this layout.
@@ -45,17 +40,6 @@ struct Decision {
   std::string what = {};
   std::string before = {};
   std::string after = {};
-};
-
-// What is already claimed by facts of a job that are on their way to the store.
-struct Underway {
-  struct Rank {
-    store::RankRecord rank;
-    int requests = 0;
-  };
-  std::map<int, Rank> ranks;
-  std::map<std::array<int, 3>, int> positions;  // (dp, pp, tp) -> rank, of `ranks`.
-  std::map<int, std::size_t> measured_rows;
 };
 
 // `last_version`: the highest version of the plan that any rank may have been told. New versions

@@ -58,7 +58,6 @@ Outcome<Draft> DecideOn(const Situation& on, const FinishJob& /*command*/) {
 
 Outcome<Draft> DecideOn(const Situation& on, const DeleteJob& /*command*/) {
   Draft draft;
-  draft.decision.on_any_revision = true;
   draft.decision.facts.emplace_back(store::JobGone{on.id()});
   Note(&draft, "job", std::string(store::JobStateName(on.phase().state)), "deleted");
   return draft;

@@ -98,7 +98,6 @@ Outcome<Draft> DecideOn(const Situation& on, const GiveUpPlans& command) {
 
 Outcome<Draft> DecideOn(const Situation& on, const AskForPlans& /*command*/) {
   Draft draft;
-  draft.decision.on_any_revision = true;
   if (LacksPlans(on.phase())) draft.decision.facts.emplace_back(WorkOn(on.id(), on.phase()));
   return draft;
 }

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <map>
 #include <string>
 #include <string_view>
 
@@ -34,8 +33,7 @@ const store::RankRecord* KnownRank(const Situation& on, int rank) {
   if (const auto known = on.job.ranks.find(rank); known != on.job.ranks.end()) {
     return &known->second;
   }
-  const auto underway = on.underway.ranks.find(rank);
-  return underway == on.underway.ranks.end() ? nullptr : &underway->second.rank;
+  return on.underway.RankOf(rank);
 }
 
 // The rank that has this position, or asked for it. -1: none.
@@ -43,8 +41,7 @@ int RankAt(const Situation& on, const std::array<int, 3>& position) {
   if (const auto found = on.job.positions.find(position); found != on.job.positions.end()) {
     return found->second;
   }
-  const auto found = on.underway.positions.find(position);
-  return found == on.underway.positions.end() ? -1 : found->second;
+  return on.underway.RankAt(position);
 }
 
 Outcome<void> CheckRank(const Situation& on, const store::RankRecord& rank) {
@@ -68,11 +65,6 @@ Outcome<void> CheckRank(const Situation& on, const store::RankRecord& rank) {
                 "rank");
   }
   return {};
-}
-
-std::size_t RowsOf(const std::map<int, std::size_t>& rows, int rank) {
-  const auto found = rows.find(rank);
-  return found == rows.end() ? 0 : found->second;
 }
 
 Outcome<void> CheckRow(const store::MeasuredRow& row, std::size_t number,
@@ -111,8 +103,9 @@ Outcome<void> CheckMeasurements(const Situation& on, const store::Measurements& 
   if (!TakesMeasurements(on.phase())) {
     return Fail(FailureCode::kConflict, "the job has its profile; it takes no more measurements");
   }
-  const std::size_t before = RowsOf(on.job.measured_rows, measured.rank) +
-                             RowsOf(on.underway.measured_rows, measured.rank);
+  const auto known = on.job.measured_rows.find(measured.rank);
+  const std::size_t before =
+      (known == on.job.measured_rows.end() ? 0 : known->second) + on.underway.RowsOf(measured.rank);
   if (measured.rows.size() + before > kMostMeasuredRows) {
     return Fail(FailureCode::kTooLarge,
                 fmt::format("rank {} measured more than {} rows, the most of one rank; send "
@@ -144,10 +137,9 @@ Outcome<Draft> DecideOn(const Situation& on, const RegisterRank& command) {
   rank.job = on.id();
   if (auto good = CheckRank(on, rank); !good) return tl::unexpected(good.error());
   Draft draft;
-  draft.decision.on_any_revision = true;
   // Not where another record of it is on its way to the store, and would be the last.
   const auto known = on.job.ranks.find(rank.rank);
-  if (known != on.job.ranks.end() && !on.underway.ranks.contains(rank.rank)) {
+  if (known != on.job.ranks.end() && on.underway.RankOf(rank.rank) == nullptr) {
     const store::RankRecord& old = known->second;
     if (old.gpu_uuid == rank.gpu_uuid && old.gpu_name == rank.gpu_name && old.node == rank.node &&
         old.clocks_mhz == rank.clocks_mhz) {
@@ -164,7 +156,6 @@ Outcome<Draft> DecideOn(const Situation& on, const TakeMeasurements& command) {
   measured.sweep_round = on.phase().sweep_round;
   if (auto good = CheckMeasurements(on, measured); !good) return tl::unexpected(good.error());
   Draft draft;
-  draft.decision.on_any_revision = true;
   for (const std::string& note : measured.notes) {
     draft.decision.announcements.push_back(ProfilingNews(note, measured.rank));
   }

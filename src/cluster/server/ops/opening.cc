@@ -3,26 +3,13 @@
 
 #include "server/ops/opening.h"
 
-#include <fmt/format.h>
 #include <sys/eventfd.h>
 
-#include <exception>
 #include <utility>
 
+#include "server/base/without_throwing.h"
+
 namespace perseus::server {
-namespace {
-
-Result<void> WithoutThrowing(const std::function<Result<void>()>& work) {
-  try {
-    return work();
-  } catch (const std::exception& exception) {
-    return MakeError(ErrorCode::kInternal,
-                     fmt::format("The server cannot start: {}.", exception.what()));
-  }
-}
-
-}  // namespace
-
 Opening::Opening() : ended_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Opening::~Opening() {
@@ -31,7 +18,7 @@ Opening::~Opening() {
 
 void Opening::Start(std::function<Result<void>()> work) {
   thread_ = std::thread([this, work = std::move(work)] {
-    Result<void> result = WithoutThrowing(work);
+    Result<void> result = WithoutThrowing("start", work);
     {
       const MutexLock lock(mutex_);
       outcome_ = std::move(result);

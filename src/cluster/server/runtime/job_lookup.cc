@@ -103,14 +103,13 @@ void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallb
     waiting.push_back(found);
     if (waiting.size() > 1) return;
   }
-  readers_.Post([this, id, ask_for_work] {
+  const auto load = [this, id, ask_for_work]() -> Outcome<JobPointer> {
     auto loaded = LoadJobLife(*store_, id);
-    Outcome<JobPointer> job = NoJob(id);
-    if (!loaded) {
-      job = Unavailable(loaded.error());
-    } else if (loaded->has_value()) {
-      job = Add(**std::move(loaded), ask_for_work);
-    }
+    if (!loaded) return Unavailable(loaded.error());
+    if (!loaded->has_value()) return NoJob(id);
+    return Add(**std::move(loaded), ask_for_work);
+  };
+  readers_.Read("load a job", load, [this, id](const Outcome<JobPointer>& job) {
     const bool is_absent = !job && job.error().code == FailureCode::kNotFound;
     std::vector<FoundCallback> waiting;
     {
@@ -135,8 +134,11 @@ void JobService::Get(const std::string& id, const FoundCallback& found) {
     return heads_.contains(id);
   }();
   if (is_listed || MayLookUp(id)) return Load(id, /*ask_for_work=*/false, found);
-  const MutexLock lock(lookup_mutex_);
-  if (absent_.contains(id)) return found(NoJob(id));
+  const bool is_absent = [&] {
+    const MutexLock lock(lookup_mutex_);
+    return absent_.contains(id);
+  }();
+  if (is_absent) return found(NoJob(id));
   found(Fail(FailureCode::kUnavailable,
              "too many requests name jobs that this server does not know; try again in a second"));
 }
@@ -154,8 +156,8 @@ void JobService::GetFresh(const std::string& id, FreshCallback found) {
 
 void JobService::GetByKey(const std::string& client_key, FoundCallback found) {
   if (const std::string known = KnownKey(client_key); !known.empty()) return Get(known, found);
-  readers_.Post([this, client_key, found = std::move(found)] {
-    const auto id = store_->FindKey(client_key);
+  const auto find = [this, client_key] { return store_->FindKey(client_key); };
+  readers_.Read("find a job", find, [this, client_key, found = std::move(found)](const auto& id) {
     if (!id) return found(Unavailable(id.error()));
     if (!id->has_value()) {
       return found(Fail(FailureCode::kNotFound,
@@ -168,8 +170,8 @@ void JobService::GetByKey(const std::string& client_key, FoundCallback found) {
 
 void JobService::List(ListCallback list) {
   if (!store_->is_shared()) return list(All(), false);
-  readers_.Post([this, list = std::move(list)] {
-    const auto heads = store_->ListHeads();
+  const auto read = [this] { return store_->ListHeads(); };
+  readers_.Read("list the jobs", read, [this, list = std::move(list)](const auto& heads) {
     if (!heads) return list(All(), true);
     std::set<std::string> ids;
     std::vector<std::string> behind;

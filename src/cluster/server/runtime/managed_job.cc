@@ -3,6 +3,8 @@
 
 #include "server/runtime/managed_job.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -10,6 +12,9 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "server/base/without_throwing.h"
+#include "server/runtime/tentative_change.h"
 
 namespace perseus::server {
 namespace {
@@ -19,13 +24,6 @@ using store::Fact;
 // Of changes that another server was always faster than.
 constexpr double kPatienceSeconds = 5;
 constexpr double kRetrySeconds = 5;
-
-// What holds whatever else changes; see Decision::on_any_revision.
-bool IsOnAnyRevision(const Command& command) {
-  return std::holds_alternative<RegisterRank>(command) ||
-         std::holds_alternative<TakeMeasurements>(command) ||
-         std::holds_alternative<DeleteJob>(command) || std::holds_alternative<AskForPlans>(command);
-}
 
 template <typename T>
 bool Holds(const std::vector<Fact>& facts) {
@@ -99,29 +97,33 @@ void ManagedJob::RunInternal(Command command, Reply reply) {
   Run(operation);
 }
 
-Outcome<Decision> ManagedJob::DecideNow(const Operation& operation, const Moment& now) const {
-  const auto& expected = operation.caller.if_revision;
+Outcome<Decision> ManagedJob::DecideNow(Operation* operation, Moment* now) const {
+  *now = context_->now();
+  const auto& expected = operation->caller.if_revision;
   if (expected && *expected != life_.marks.revision && !life_.phase.is_gone) {
     return Fail(FailureCode::kPast, "the job has changed since revision " +
                                         std::to_string(*expected) + "; it is at revision " +
                                         std::to_string(life_.marks.revision));
   }
-  return Decide(life_, underway_, highest_version_, operation.command, now);
+  // It may have waited for another change, so what it goes by is looked up only now.
+  if (auto* const advance = std::get_if<Advance>(&operation->command)) *advance = AdvanceNow();
+  return Decide(life_, underway_, highest_version_, operation->command, *now);
 }
 
 void ManagedJob::Run(const OperationPointer& operation) {
-  const bool on_any_revision = IsOnAnyRevision(operation->command);
-  if (is_changing_ && !on_any_revision) {
+  if (is_changing_ && operation->is_change()) {
     waiting_.push_back(operation);
     return;
   }
-  const Moment now = context_->now();
-  Outcome<Decision> decision = DecideNow(*operation, now);
+  Moment now;
+  Outcome<Decision> decision =
+      WithoutThrowing("decide a command", [&] { return DecideNow(operation.get(), &now); });
   // What is refused, or needs no change, may be so only here: the store is asked first.
-  const bool is_doubtful = decision ? decision->facts.empty() && !on_any_revision
+  const bool is_doubtful = decision ? decision->facts.empty() && operation->is_change()
                                     : MayRetry(*operation, decision.error());
   if (is_doubtful && is_shared() && !operation->has_looked) return RefreshThenRun(operation);
   if (decision) return Carry(operation, *std::move(decision), now);
+  if (decision.error().code == FailureCode::kInternal) Tell(decision.error().message);
   Settle(operation, tl::unexpected(decision.error()));
   RunNext();
 }
@@ -168,11 +170,11 @@ void ManagedJob::Carry(const OperationPointer& operation, Decision decision, con
     return RunNext();
   }
   std::optional<std::int64_t> expected;
-  if (decision.on_any_revision) {
-    MarkUnderway(decision.facts);
-  } else {
+  if (operation->is_change()) {
     is_changing_ = true;
     expected = life_.marks.revision;
+  } else {
+    underway_.Begin(decision.facts);
   }
   const auto shared = std::make_shared<const Decision>(std::move(decision));
   strand_.Then([self = shared_from_this(), operation, shared, expected, looked_at] {
@@ -185,50 +187,30 @@ void ManagedJob::Carry(const OperationPointer& operation, Decision decision, con
   });
 }
 
-void ManagedJob::MarkUnderway(const std::vector<Fact>& facts) {
-  for (const Fact& fact : facts) {
-    if (const auto* const rank = std::get_if<store::RankRecord>(&fact)) {
-      Underway::Rank& underway = underway_.ranks[rank->rank];
-      underway.rank = *rank;
-      ++underway.requests;
-      underway_.positions[PositionOf(*rank)] = rank->rank;
-    } else if (const auto* const measured = std::get_if<store::Measurements>(&fact)) {
-      underway_.measured_rows[measured->rank] += measured->rows.size();
-    }
-  }
-}
-
-void ManagedJob::UnmarkUnderway(const std::vector<Fact>& facts) {
-  for (const Fact& fact : facts) {
-    if (const auto* const rank = std::get_if<store::RankRecord>(&fact)) {
-      const auto found = underway_.ranks.find(rank->rank);
-      if (found == underway_.ranks.end() || --found->second.requests > 0) continue;
-      underway_.positions.erase(PositionOf(found->second.rank));
-      underway_.ranks.erase(found);
-    } else if (const auto* const measured = std::get_if<store::Measurements>(&fact)) {
-      const auto found = underway_.measured_rows.find(measured->rank);
-      found->second -= std::min(found->second, measured->rows.size());
-      if (found->second == 0) underway_.measured_rows.erase(found);
-    }
-  }
-}
-
 void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& decision,
                            double looked_at, const Result<store::JobMarks>& written) {
-  if (decision.on_any_revision) {
-    UnmarkUnderway(decision.facts);
-  } else {
+  if (operation->is_change()) {
     is_changing_ = false;
+  } else {
+    underway_.End(decision.facts);
   }
   if (!written) {
-    OnRefused(operation, decision, written.error());
+    OnRefused(operation, written.error());
     return RunNext();
   }
-  if (decision.on_any_revision) {
-    ApplyRows(decision, *written);
-  } else {
-    ApplyWritten(decision, *written);
-    looked_at_day_seconds_ = looked_at;
+  const Result<void> applied = WithoutThrowing("apply a change", [&]() -> Result<void> {
+    if (!operation->is_change()) {
+      ApplyRows(decision, *written);
+    } else {
+      ApplyWritten(decision, *written);
+      looked_at_day_seconds_ = looked_at;
+    }
+    return {};
+  });
+  if (!applied) {
+    Settle(operation, tl::unexpected<Failure>({FailureCode::kInternal, applied.error().message}));
+    ReadAnew(applied.error());
+    return RunNext();
   }
   for (const Announcement& announcement : decision.announcements) Announce(announcement);
   Audit(*operation, decision);
@@ -248,13 +230,12 @@ void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& de
       }();
       operation->reply(answer);
     };
-    RunInternal(AdvanceNow(), advanced);
+    RunInternal(Advance{}, advanced);
   }
   RunNext();
 }
 
-void ManagedJob::OnRefused(const OperationPointer& operation, const Decision& decision,
-                           const Error& error) {
+void ManagedJob::OnRefused(const OperationPointer& operation, const Error& error) {
   // Also where it is not known whether it was written.
   strand_.Then([context = context_, id = id()] { context->refresh_soon(id); });
   if (std::holds_alternative<AskForPlans>(operation->command)) {
@@ -264,31 +245,42 @@ void ManagedJob::OnRefused(const OperationPointer& operation, const Decision& de
   if (life_.phase.is_gone) {
     return Settle(operation, Fail(FailureCode::kNotFound, "the job was deleted"));
   }
-  const bool may_try = decision.on_any_revision
-                           ? !operation->has_looked
-                           : context_->now().seconds < operation->until_seconds;
-  if (is_shared() && may_try) return RefreshThenRun(operation);
-  if (decision.on_any_revision) return Settle(operation, Unavailable(error));
+  const bool may_try = operation->is_change() ? context_->now().seconds < operation->until_seconds
+                                              : !operation->has_looked;
+  if (may_try) return RefreshThenRun(operation);
+  if (!operation->is_change()) return Settle(operation, Unavailable(error));
   Settle(operation,
          Fail(FailureCode::kStale, "another server changed the job at the same time; try again"));
 }
 
 // A change of the phase is durable. It may have come by reading before.
 void ManagedJob::ApplyWritten(const Decision& decision, const store::JobMarks& marks) {
+  if (Holds<store::JobGone>(decision.facts)) return ApplyEnd(decision);
   if (marks.revision <= life_.marks.revision) return;
-  const Phase before = life_.phase;
+  TentativeChange change(&life_);
   for (const Fact& fact : decision.facts) Apply(fact, decision.built, &life_);
   life_.marks.revision = marks.revision;
   life_.marks.curve = marks.curve;
-  OnPhase(before);
+  OnPhase(change.before());
+  change.Keep();
+}
+
+void ManagedJob::ApplyEnd(const Decision& decision) {
+  TentativeChange change(&life_);
+  Apply(decision.facts.front(), {}, &life_);
+  OnPhase(change.before());
+  change.Keep();
+}
+
+// What is durable threw when it was applied: it is read from the store, whole.
+void ManagedJob::ReadAnew(const Error& why) {
+  Tell(why.message);
+  life_.marks.rows = 0;
+  WhenRead([](const Result<void>&) {});
 }
 
 void ManagedJob::ApplyRows(const Decision& decision, const store::JobMarks& marks) {
-  if (Holds<store::JobGone>(decision.facts)) {
-    const Phase before = life_.phase;
-    Apply(decision.facts.front(), {}, &life_);
-    return OnPhase(before);
-  }
+  if (Holds<store::JobGone>(decision.facts)) return ApplyEnd(decision);
   const bool has_rank = Holds<store::RankRecord>(decision.facts);
   const bool has_measured = Holds<store::Measurements>(decision.facts);
   if (!has_rank && !has_measured) return;
@@ -346,6 +338,13 @@ void ManagedJob::Publish() {
   highest_version_ = std::max(highest_version_, life_.phase.version.version);
   if (!IsPublishable(life_.phase) && !life_.phase.is_gone) return;
   strand_.Then(board_.Publish(std::make_shared<const PublishedPlan>(PublicationOf(life_))));
+}
+
+void ManagedJob::Tell(const std::string& problem) const {
+  if (!context_->on_problem) return;
+  strand_.Then([context = context_, sentence = fmt::format("job {}: {}", id(), problem)] {
+    context->on_problem(sentence);
+  });
 }
 
 void ManagedJob::Announce(const Announcement& announcement) {

@@ -196,6 +196,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
     Reply reply;
     double until_seconds = 0;  // Until then it is retried if other servers change the job first.
     bool has_looked = false;   // The job's rows were read again since the command came.
+
+    // Whether it is written on the revision that it was decided on, and alone.
+    bool is_change() const { return caller.if_revision || !HoldsAtAnyRevision(command); }
   };
   using OperationPointer = std::shared_ptr<Operation>;
 
@@ -203,8 +206,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::optional<store::RankRecord> KnownRank(int rank) const;
   bool MayReadIterations();
   void Run(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
-  Outcome<Decision> DecideNow(const Operation& operation, const Moment& now) const
-      PERSEUS_REQUIRES(strand_);
+  Outcome<Decision> DecideNow(Operation* operation, Moment* now) const PERSEUS_REQUIRES(strand_);
   void RunInternal(Command command, Reply reply = {}) PERSEUS_REQUIRES(strand_);
   bool MayRetry(const Operation& operation, const Failure& failure) const PERSEUS_REQUIRES(strand_);
   void RefreshThenRun(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
@@ -212,14 +214,13 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void Settle(const OperationPointer& operation, Outcome<Answer> outcome) PERSEUS_REQUIRES(strand_);
   void Carry(const OperationPointer& operation, Decision decision, const Moment& now)
       PERSEUS_REQUIRES(strand_);
-  void MarkUnderway(const std::vector<store::Fact>& facts) PERSEUS_REQUIRES(strand_);
-  void UnmarkUnderway(const std::vector<store::Fact>& facts) PERSEUS_REQUIRES(strand_);
   void OnWritten(const OperationPointer& operation, const Decision& decision, double looked_at,
                  const Result<store::JobMarks>& written) PERSEUS_REQUIRES(strand_);
-  void OnRefused(const OperationPointer& operation, const Decision& decision, const Error& error)
-      PERSEUS_REQUIRES(strand_);
+  void OnRefused(const OperationPointer& operation, const Error& error) PERSEUS_REQUIRES(strand_);
   void ApplyWritten(const Decision& decision, const store::JobMarks& marks)
       PERSEUS_REQUIRES(strand_);
+  void ApplyEnd(const Decision& decision) PERSEUS_REQUIRES(strand_);
+  void ReadAnew(const Error& why) PERSEUS_REQUIRES(strand_);
   void ApplyRows(const Decision& decision, const store::JobMarks& marks) PERSEUS_REQUIRES(strand_);
   Answer AnswerWith(std::int64_t straggler) const PERSEUS_REQUIRES(strand_);
   void RunNext() PERSEUS_REQUIRES(strand_);
@@ -237,6 +238,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void ReadOnce(std::int64_t last_waiter, int readings) PERSEUS_REQUIRES(strand_);
   void OnRead(const Result<Reading>& reading, std::int64_t last_waiter, int readings)
       PERSEUS_REQUIRES(strand_);
+  Result<bool> TakeReading(const Reading& reading) PERSEUS_REQUIRES(strand_);
   void EndReading(const Result<void>& outcome, std::int64_t last_waiter) PERSEUS_REQUIRES(strand_);
   struct Reports;
   void TryReports(const std::shared_ptr<Reports>& reports) PERSEUS_REQUIRES(strand_);
@@ -244,6 +246,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void Hear(const ClientReport& client) PERSEUS_REQUIRES(strand_);
   void WatchDrift(const std::vector<KindReport>& kinds) PERSEUS_REQUIRES(strand_);
   void WatchIterations(const std::vector<IterationReport>& reports) PERSEUS_REQUIRES(strand_);
+  void Tell(const std::string& problem) const PERSEUS_REQUIRES(strand_);
   void Announce(const Announcement& announcement) PERSEUS_REQUIRES(strand_);
   void Audit(const Operation& operation, const Decision& decision) PERSEUS_REQUIRES(strand_);
   bool is_shared() const { return context_->store.is_shared(); }

@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "server/base/without_throwing.h"
 #include "server/runtime/managed_job.h"
+#include "server/runtime/tentative_change.h"
 
 namespace perseus::server {
 namespace {
@@ -57,11 +59,31 @@ void ManagedJob::ReadOnce(std::int64_t last_waiter, int readings) {
 
 void ManagedJob::OnRead(const Result<Reading>& reading, std::int64_t last_waiter, int readings) {
   if (!reading) return EndReading(tl::unexpected(reading.error()), last_waiter);
-  const Phase before = life_.phase;
+  const Result<bool> fits =
+      WithoutThrowing("take what was read", [&] { return TakeReading(*reading); });
+  if (!fits) {
+    Tell(fits.error().message);
+    life_.marks.rows = 0;  // Half of them may have come.
+    return EndReading(tl::unexpected(fits.error()), last_waiter);
+  }
+  if (!*fits && readings < kMostReadings) return ReadOnce(last_waiter, readings + 1);
+  if (!*fits) {
+    return EndReading(
+        MakeError(ErrorCode::kConflict, "other servers change the job faster than it can be read"),
+        last_waiter);
+  }
+  checked_rows_ = reading->stored.marks.rows;
+  EndReading({}, last_waiter);
+}
+
+// False: the reading is of a job that has changed since; see Absorb().
+Result<bool> ManagedJob::TakeReading(const Reading& reading) {
+  TentativeChange change(&life_);
+  const Phase& before = change.before();
   const std::int64_t revision = life_.marks.revision;
   const std::int64_t rows = life_.marks.rows;
   const std::size_t measurements = life_.measurements;
-  const bool fits = Absorb(*reading, &life_);
+  const bool fits = Absorb(reading, &life_);
   const Moment now = context_->now();
   if (life_.marks.revision != revision || life_.phase.is_gone != before.is_gone) {
     // Whoever wrote the version looked at the stragglers then; what began or expired since is news
@@ -74,9 +96,8 @@ void ManagedJob::OnRead(const Result<Reading>& reading, std::int64_t last_waiter
     if (life_.measurements != measurements) last_measured_seconds_ = now.seconds;
   }
   SeeMarks();
-  if (!fits && readings < kMostReadings) return ReadOnce(last_waiter, readings + 1);
-  checked_rows_ = reading->stored.marks.rows;
-  EndReading({}, last_waiter);
+  change.Keep();
+  return fits;
 }
 
 void ManagedJob::EndReading(const Result<void>& outcome, std::int64_t last_waiter) {

@@ -60,7 +60,7 @@ Advance ManagedJob::AdvanceNow() const {
 
 void ManagedJob::AdvanceJob() {
   if (life_.phase.is_gone || IsOver(life_.phase) || is_changing_ || is_asking_library_) return;
-  RunInternal(AdvanceNow());
+  RunInternal(Advance{});
 }
 
 // Instead of measuring: the newest profile of a job that is the same in all that matters.

@@ -5,12 +5,11 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 
+#include "server/base/without_throwing.h"
 #include "server/planning/characterize.h"
 #include "server/planning/job_spec.h"
 #include "server/runtime/waiting.h"
@@ -58,7 +57,7 @@ Result<store::CurveRecord> Compute(const std::string& id, const PlanningStep& st
 // A job that is too large for the memory, or meets a bug, takes no other with it.
 Result<void> Make(store::Store& store, const std::string& id, const KeepGoing& keep_going,
                   AdoptPlans* made) {
-  try {
+  return WithoutThrowing("plan this job", [&]() -> Result<void> {
     if (auto built = BuildStep(store, id, made); !built) return built;
     Result<store::CurveRecord> record = Compute(id, made->step, keep_going);
     if (!record) return tl::unexpected(record.error());
@@ -67,12 +66,7 @@ Result<void> Make(store::Store& store, const std::string& id, const KeepGoing& k
     if (!curve) return tl::unexpected(curve.error());
     made->built = {.job = made->step.built.job, .next_job = nullptr, .curve = *std::move(curve)};
     return {};
-  } catch (const std::bad_alloc&) {
-    return MakeError(ErrorCode::kInternal, "the server has too little memory to plan this job");
-  } catch (const std::exception& exception) {
-    return MakeError(ErrorCode::kInternal,
-                     fmt::format("a bug: planning threw: {}", exception.what()));
-  }
+  });
 }
 
 bool IsOfStore(const Error& error) { return error.code == ErrorCode::kIo; }

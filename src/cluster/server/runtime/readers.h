@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/mutex.h"
+#include "server/base/without_throwing.h"
 
 namespace perseus::server {
 
@@ -40,6 +41,19 @@ class Readers {
     changed_.NotifyOne();
   }
 
+  // Runs `work`, which returns a Result or an Outcome, and calls `done` with it. What `work` throws
+  // is an error, so `done` is called whatever happens, but after Stop(). `what`: see
+  // WithoutThrowing().
+  template <typename Work, typename Done>
+  void Read(const char* what, Work work, Done done) {
+    Post([this, what, work = std::move(work), done = std::move(done)] {
+      const auto result = WithoutThrowing(what, work);
+      using Code = decltype(result.error().code);
+      if (!result && result.error().code == Code::kInternal) Tell(result.error().message);
+      done(result);
+    });
+  }
+
   // Waits for running tasks and drops the others.
   void Stop() {
     {
@@ -58,15 +72,20 @@ class Readers {
     while (true) {
       while (!stopping_ && tasks_.empty()) changed_.Wait(mutex_);
       if (stopping_) return;
-      const Task task = std::move(tasks_.front());
+      Task task = std::move(tasks_.front());
       tasks_.pop_front();
       const MutexUnlock unlocked(mutex_);
       try {
         task();
       } catch (const std::exception& exception) {
-        if (on_problem_) on_problem_(std::string("A bug: a reading threw: ") + exception.what());
+        Tell(std::string("A bug: a reading threw: ") + exception.what());
       }
+      task = nullptr;  // What it holds may call back: it goes without the lock.
     }
+  }
+
+  void Tell(const std::string& sentence) const {
+    if (on_problem_) on_problem_(sentence);
   }
 
   const std::function<void(const std::string&)> on_problem_;

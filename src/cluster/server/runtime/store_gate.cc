@@ -74,32 +74,37 @@ void StoreGate::Add(std::vector<store::Fact> facts, std::optional<std::int64_t> 
 }
 
 void StoreGate::ReadJob(const std::string& id, Known known, Read read) {
-  readers_.Post([this, id, known = std::move(known), read = std::move(read)] {
-    read(ReadNow(store_, id, known));
-  });
+  readers_.Read(
+      "read a job", [this, id, known = std::move(known)] { return ReadNow(store_, id, known); },
+      std::move(read));
 }
 
 void StoreGate::FindProfile(const std::string& layout, const store::JobRecord& record,
                             ProfileFound found) {
-  readers_.Post(
-      [this, layout, record = store::JobRecord(record), found = std::move(found)]() mutable {
-        auto profile = store_.FindProfileOfLayout(layout);
-        if (!profile || !profile->has_value()) return found(std::nullopt);
-        record.profile_csv = (*profile)->profile_csv;
-        record.blocking_power_watts = (*profile)->blocking_power_watts;
-        auto job = BuildJob(record);
-        if (!job) return found(std::nullopt);
-        found(UseProfile{.profile = **std::move(profile), .job = *std::move(job)});
-      });
+  const auto find = [this, layout, record]() -> Result<std::optional<UseProfile>> {
+    auto profile = store_.FindProfileOfLayout(layout);
+    if (!profile) return tl::unexpected(profile.error());
+    if (!profile->has_value()) return std::nullopt;
+    store::JobRecord with_profile = record;
+    with_profile.profile_csv = (*profile)->profile_csv;
+    with_profile.blocking_power_watts = (*profile)->blocking_power_watts;
+    auto job = BuildJob(with_profile);
+    if (!job) return tl::unexpected(job.error());
+    return UseProfile{.profile = **std::move(profile), .job = *std::move(job)};
+  };
+  readers_.Read("reuse a profile", find, [found = std::move(found)](const auto& profile) {
+    found(profile ? *profile : std::nullopt);
+  });
 }
 
 void StoreGate::ReadIterations(const std::string& id, IterationsRead read) {
-  readers_.Post([this, id, read = std::move(read)] {
-    const auto stored = store_.LoadJob(id, Parts::kIterations);
-    if (!stored) return read(tl::unexpected(stored.error()));
-    if (!stored->has_value()) return read(std::vector<store::IterationSummary>());
-    read((*stored)->iterations_elsewhere);
-  });
+  const auto sums = [this, id]() -> Result<std::vector<store::IterationSummary>> {
+    auto stored = store_.LoadJob(id, Parts::kIterations);
+    if (!stored) return tl::unexpected(stored.error());
+    if (!stored->has_value()) return {};
+    return std::move((*stored)->iterations_elsewhere);
+  };
+  readers_.Read("read the sums of iterations", sums, std::move(read));
 }
 
 }  // namespace perseus::server

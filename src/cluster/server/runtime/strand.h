@@ -52,9 +52,12 @@ class PERSEUS_CAPABILITY("strand") Strand {
     if (is_draining_) return;
     is_draining_ = true;
     while (!effects_.empty()) {
-      const std::vector<Effect> effects = std::exchange(effects_, {});
+      std::vector<Effect> effects = std::exchange(effects_, {});
       const MutexUnlock unlocked(mutex_);
-      for (const Effect& effect : effects) Do(effect);
+      for (Effect& effect : effects) {
+        Do(effect);
+        effect = nullptr;  // What it holds may call back: it goes without the mutex.
+      }
     }
     is_draining_ = false;
   }

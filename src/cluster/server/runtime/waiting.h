@@ -5,6 +5,7 @@
 #define PERSEUS_SERVER_RUNTIME_WAITING_H_
 
 #include <future>
+#include <memory>
 #include <utility>
 
 #include "server/runtime/managed_job.h"
@@ -15,9 +16,10 @@ namespace perseus::server {
 // Calls `start` with a callback, waits for that callback, and returns its argument.
 template <typename T, typename Start>
 T Await(const Start& start) {
-  std::promise<T> promise;
-  start([&promise](const T& value) { promise.set_value(value); });
-  return promise.get_future().get();
+  // Shared: `start` may throw, and the callback come all the same.
+  const auto promise = std::make_shared<std::promise<T>>();
+  start([promise](const T& value) { promise->set_value(value); });
+  return promise->get_future().get();
 }
 
 inline Outcome<Answer> DoAndWait(ManagedJob& job, Command command, Caller caller = {}) {

@@ -1,0 +1,36 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_BASE_WITHOUT_THROWING_H_
+#define PERSEUS_SERVER_BASE_WITHOUT_THROWING_H_
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace perseus::server {
+
+// Returns what `work` returns, a Result or an Outcome, or an error kInternal for what it throws. So
+// whoever waits for the result gets one. `what` goes on after "to": "plan this job".
+template <typename Work>
+auto WithoutThrowing(std::string_view what, const Work& work) -> decltype(work()) {
+  using Error = typename decltype(work())::error_type;
+  Error error;  // Its code is kInternal.
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    error.message = fmt::format("the server has too little memory to {}", what);
+  } catch (const std::exception& exception) {
+    error.message = fmt::format("a bug: an attempt to {} threw: {}", what, exception.what());
+  }
+  return tl::unexpected<Error>(std::move(error));
+}
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_BASE_WITHOUT_THROWING_H_

@@ -1,0 +1,209 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One job whose store answers when the test says so.
+
+#include "server/runtime/managed_job.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/service_testing.h"
+#include "server/simulation/simulated_store.h"
+
+namespace perseus::server {
+namespace {
+
+using store::Parts;
+
+class ManagedJobTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Load(maker().record()); }
+
+  // Plans cost milliseconds.
+  static PlanMaker& maker() {
+    static PlanMaker the_maker;
+    return the_maker;
+  }
+
+  void Load(const store::JobRecord& record) {
+    rows_ = {};
+    ASSERT_TRUE(rows_.Commit({record}, std::nullopt));
+    job_ = std::make_shared<ManagedJob>(&context_, Replay(rows_.job, {}));
+    job_->Resume({}, /*ask_for_work=*/false);
+    FinishAll();
+  }
+
+  // As one whose ranks measure.
+  void LoadUnmeasured() {
+    store::JobRecord record = maker().record();
+    record.profile_csv.clear();
+    record.profile_source.clear();
+    record.settings_json = MakeJobSpec(kUnmeasured, "")->settings_json;
+    Load(record);
+  }
+
+  // The next write is in the tables, or refused by them; nobody has heard of it.
+  void Commit() {
+    ASSERT_FALSE(gate_.writes.empty());
+    const SimulatedGate::Write write = std::move(gate_.writes.front());
+    gate_.writes.pop_front();
+    const bool is_taken = rows_.Commit(write.facts, write.expected_revision);
+    gate_.answers.emplace_back([write, is_taken, marks = rows_.job.marks] {
+      if (is_taken) return write.written(marks);
+      write.written(MakeError(ErrorCode::kConflict, "the tables refuse it"));
+    });
+  }
+  void Answer() {
+    ASSERT_FALSE(gate_.answers.empty());
+    const auto answer = std::move(gate_.answers.front());
+    gate_.answers.pop_front();
+    answer();
+  }
+  // The next reading shows the rows as they are.
+  void Read() {
+    ASSERT_FALSE(gate_.reads.empty());
+    const SimulatedGate::PendingRead pending = std::move(gate_.reads.front());
+    gate_.reads.erase(gate_.reads.begin());
+    const Parts parts = PartsToRead(rows_.job.marks, pending.known.marks);
+    pending.read(gate_.Find(rows_, pending.known, parts));
+  }
+  void FinishAll() {
+    while (!gate_.writes.empty() || !gate_.answers.empty() || !gate_.reads.empty()) {
+      if (!gate_.writes.empty()) {
+        Commit();
+      } else if (!gate_.answers.empty()) {
+        Answer();
+      } else {
+        Read();
+      }
+    }
+  }
+
+  using Answered = std::shared_ptr<std::optional<Outcome<server::Answer>>>;
+  Answered Do(Command command, Caller caller = {}) {
+    const auto answered = std::make_shared<std::optional<Outcome<server::Answer>>>();
+    job_->Do(std::move(command), std::move(caller),
+             [answered](const auto& outcome) { *answered = outcome; });
+    return answered;
+  }
+  void RegisterRanks() {
+    for (int rank = 0; rank < 4; ++rank) Do(RegisterRank{SmallRank(rank)});
+    FinishAll();
+  }
+
+  SimulatedRows rows_;
+  SimulatedGate gate_{&maker()};
+  EventHub events_;
+  double seconds_ = 1000;
+  int throws_at_ = 0;  // At this look at the clock from now on. 0: at none.
+  std::vector<std::string> problems_;
+  JobContext context_{.store = gate_,
+                      .events = events_,
+                      .now =
+                          [this] {
+                            if (throws_at_ > 0 && --throws_at_ == 0) {
+                              throw std::runtime_error("no clock");
+                            }
+                            return Moment{.day_seconds = seconds_, .seconds = seconds_};
+                          },
+                      .has_given_plan = [](const Shape&) { return false; },
+                      .wake_worker = [] {},
+                      .refresh_soon = [](const std::string&) {},
+                      .on_problem = [this](const std::string& why) { problems_.push_back(why); }};
+  std::shared_ptr<ManagedJob> job_;
+};
+
+TEST_F(ManagedJobTest, ReportsOfOneRankThatAreUnderwayTogetherEndInAnyOrder) {
+  LoadUnmeasured();
+  RegisterRanks();
+  for (const int first : {0, 1}) {
+    store::Measurements rows = Sweep(first, /*done=*/false);
+    store::Measurements empty{.rank = first, .done = true};
+    if (first == 1) std::swap(rows, empty);
+    const Answered one = Do(TakeMeasurements{rows});
+    const Answered other = Do(TakeMeasurements{empty});
+    const Answered third = Do(TakeMeasurements{{.rank = first, .done = true}});
+    FinishAll();
+    for (const Answered& answered : {one, other, third}) {
+      ASSERT_TRUE(*answered);
+      EXPECT_TRUE((*answered)->has_value());
+    }
+  }
+}
+
+// The revision that a client named is written with the change: this server may not know yet that
+// another one has changed the job.
+TEST_F(ManagedJobTest, ADeletionHoldsOnlyAtTheRevisionThatItsClientNamed) {
+  const std::int64_t revision = job_->revision();
+  ASSERT_TRUE(rows_.Commit({store::TargetChange{.job = job_->id(), .target = "1.1x"}}, {}));
+  const Answered deleted = Do(DeleteJob{}, {.if_revision = revision});
+  FinishAll();
+  ASSERT_TRUE(*deleted);
+  ASSERT_FALSE((*deleted)->has_value());
+  EXPECT_EQ((*deleted)->error().code, FailureCode::kPast);
+  EXPECT_TRUE(rows_.is_there);
+
+  const Answered again = Do(DeleteJob{}, {.if_revision = job_->revision()});
+  FinishAll();
+  ASSERT_TRUE(*again);
+  EXPECT_TRUE((*again)->has_value());
+  EXPECT_FALSE(rows_.is_there);
+  EXPECT_TRUE(job_->is_gone());
+}
+
+TEST_F(ManagedJobTest, AReadingThatNeverFitsIsAnError) {
+  std::optional<Result<void>> read;
+  job_->Refresh([&](const Result<void>& outcome) { read = outcome; });
+  while (!read && !gate_.reads.empty()) {
+    const SimulatedGate::PendingRead pending = std::move(gate_.reads.front());
+    gate_.reads.erase(gate_.reads.begin());
+    // Its curve was replaced after it was looked at.
+    ++rows_.job.marks.revision;
+    ++rows_.job.marks.curve;
+    pending.read(gate_.Find(rows_, pending.known, Parts::kPhase));
+  }
+  ASSERT_TRUE(read);
+  EXPECT_FALSE(*read);
+}
+
+TEST_F(ManagedJobTest, WhatThrowsWhileItIsDecidedIsAnsweredAndHoldsUpNothing) {
+  throws_at_ = 2;  // The first look is that of Do().
+  const Answered thrown = Do(SetTarget{"1.1x"});
+  ASSERT_TRUE(*thrown);
+  ASSERT_FALSE((*thrown)->has_value());
+  EXPECT_EQ((*thrown)->error().code, FailureCode::kInternal);
+  EXPECT_EQ(problems_.size(), 1U);
+  const Answered next = Do(SetTarget{"1.2x"});
+  FinishAll();
+  ASSERT_TRUE(*next);
+  EXPECT_TRUE((*next)->has_value());
+}
+
+// It is durable, so the job reads it.
+TEST_F(ManagedJobTest, WhatThrowsWhileItIsAppliedIsReadFromTheStore) {
+  RegisterRanks();
+  job_->Do(maker().Make(*job_->NextStep()), {}, [](const auto&) {});
+  Commit();
+  throws_at_ = 1;
+  Answer();
+  ASSERT_EQ(throws_at_, 0);
+  EXPECT_EQ(problems_.size(), 1U);
+  EXPECT_EQ(job_->board().version(), 0);
+  FinishAll();
+  EXPECT_EQ(job_->board().version(), 1);
+  EXPECT_EQ(job_->View().record.state, store::JobState::kRunning);
+  const Answered next = Do(SetTarget{"1.2x"});
+  FinishAll();
+  ASSERT_TRUE(*next);
+  EXPECT_TRUE((*next)->has_value());
+}
+
+}  // namespace
+}  // namespace perseus::server
