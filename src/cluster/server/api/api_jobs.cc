@@ -96,7 +96,7 @@ std::string DifferingKey(const std::string& a_json, const std::string& b_json,
       if (found == other->end() || *found != value) return key;
     }
   }
-  return "job";
+  return "";
 }
 
 // What of a job that is known is described otherwise now; empty: nothing. A profile that was
