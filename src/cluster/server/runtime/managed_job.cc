@@ -207,6 +207,7 @@ void ManagedJob::UnmarkUnderway(const std::vector<Fact>& facts) {
       underway_.ranks.erase(found);
     } else if (const auto* const measured = std::get_if<store::Measurements>(&fact)) {
       const auto found = underway_.measured_rows.find(measured->rank);
+      if (found == underway_.measured_rows.end()) continue;  // Two without rows were on their way.
       found->second -= std::min(found->second, measured->rows.size());
       if (found->second == 0) underway_.measured_rows.erase(found);
     }
