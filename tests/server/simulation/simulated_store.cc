@@ -35,7 +35,7 @@ bool CountsAsRow(const Fact& fact) {
 // What the real tables do with a fact, said once more and apart from Apply().
 class RowWriter {
  public:
-  explicit RowWriter(SimulatedRows* rows) : stored_(rows->job) {}
+  RowWriter(int writer, SimulatedRows* rows) : writer_(writer), rows_(*rows), stored_(rows->job) {}
 
   bool operator()(const store::JobRecord& job) const {
     stored_.job = job;
@@ -75,7 +75,7 @@ class RowWriter {
     return true;
   }
   bool operator()(const store::CurveRecord& curve) const {
-    stored_.curve = curve;
+    rows_.curve = std::make_shared<const store::CurveRecord>(curve);
     return true;
   }
   bool operator()(const store::PlanVersion& version) const {
@@ -106,22 +106,28 @@ class RowWriter {
     stored_.job.detection_json = change.detection_json;
     return true;
   }
+  bool operator()(const store::IterationSummary& sum) const {
+    rows_.iterations[{writer_, sum.plan_version}] = sum;
+    return true;
+  }
+  bool operator()(const store::JobGone& /*gone*/) const {
+    rows_.is_there = false;
+    return true;
+  }
   template <typename T>
   bool operator()(const T& /*fact*/) const {
     return true;
   }
 
  private:
+  const int writer_;
+  SimulatedRows& rows_;
   store::StoredJob& stored_;
 };
 
-std::string KeyOf(const store::CurveRecord& record) {
-  return fmt::format("{} {} {}", record.revision, record.plans.front().id, record.frontier_json);
-}
-
 }  // namespace
 
-bool SimulatedRows::Commit(const std::vector<Fact>& facts,
+bool SimulatedRows::Commit(int writer, const std::vector<Fact>& facts,
                            std::optional<std::int64_t> expected_revision) {
   const bool begins = std::holds_alternative<store::JobRecord>(facts.front());
   if (is_there == begins) return false;
@@ -129,9 +135,7 @@ bool SimulatedRows::Commit(const std::vector<Fact>& facts,
   SimulatedRows next = *this;
   next.is_there = true;
   for (const Fact& fact : facts) {
-    if (std::holds_alternative<store::JobGone>(fact)) next.is_there = false;
-    if (!std::visit(RowWriter(&next), fact)) return false;
-    next.log.push_back(fact);
+    if (!std::visit(RowWriter(writer, &next), fact)) return false;
   }
   store::JobMarks& marks = next.job.marks;
   marks.id = next.job.job.id;
@@ -148,6 +152,20 @@ bool SimulatedRows::Commit(const std::vector<Fact>& facts,
   }
   *this = std::move(next);
   return true;
+}
+
+std::vector<store::IterationSummary> SimulatedRows::IterationsElsewhere(int writer) const {
+  std::map<std::int64_t, store::IterationSummary> sums;
+  for (const auto& [key, sum] : iterations) {
+    if (key.first == writer) continue;
+    store::IterationSummary& all = sums[key.second];
+    all.plan_version = key.second;
+    all.reports += sum.reports;
+    all.total_seconds += sum.total_seconds;
+  }
+  std::vector<store::IterationSummary> list;
+  for (const auto& [version, sum] : sums) list.push_back(sum);
+  return list;
 }
 
 PlanMaker::PlanMaker() {
@@ -187,9 +205,20 @@ AdoptPlans PlanMaker::Make(const PlanningStep& step) {
 }
 
 std::shared_ptr<const Curve> PlanMaker::CurveOf(const store::CurveRecord& record) {
-  std::shared_ptr<const Curve>& curve = curves_[KeyOf(record)];
+  std::shared_ptr<const Curve>& curve =
+      curves_[{record.revision, record.plans.front().id, record.frontier_json}];
   if (curve == nullptr) curve = *Curve::Make(job_, record);
   return curve;
+}
+
+JobLife PlanMaker::LifeOf(const SimulatedRows& rows) {
+  Built built;
+  store::StoredJob stored = rows.job;
+  if (rows.curve != nullptr) {
+    built = {job_, nullptr, CurveOf(*rows.curve)};
+    stored.curve = *rows.curve;
+  }
+  return Replay(stored, built);
 }
 
 Reading SimulatedGate::Find(const SimulatedRows& rows, const Known& known, Parts parts) const {
@@ -199,12 +228,11 @@ Reading SimulatedGate::Find(const SimulatedRows& rows, const Known& known, Parts
   reading.is_gone = !rows.is_there;
   if (reading.is_gone) return reading;
   reading.stored = rows.job;
-  if (!Has(reading.parts, Parts::kCurve)) {
-    reading.stored.curve.reset();
-  } else if (rows.job.curve) {
+  if (Has(reading.parts, Parts::kCurve) && rows.curve != nullptr) {
     reading.has_new_job = true;
+    reading.stored.curve = *rows.curve;
     reading.built.job = maker_->job();
-    reading.built.curve = maker_->CurveOf(*rows.job.curve);
+    reading.built.curve = maker_->CurveOf(*rows.curve);
   }
   return reading;
 }

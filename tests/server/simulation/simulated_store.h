@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,12 +24,17 @@ namespace perseus::server {
 
 // The rows, and the rules of the tables. A value, so that what was not synced can be lost.
 struct SimulatedRows {
-  store::StoredJob job;
+  store::StoredJob job;  // Without its curve, which is long: all copies share it.
+  std::shared_ptr<const store::CurveRecord> curve;
   bool is_there = false;
-  std::vector<store::Fact> log;  // All facts in the order of their commits.
+  // By who wrote them, and by version. Whoever starts anew is another writer.
+  std::map<std::pair<int, std::int64_t>, store::IterationSummary> iterations;
 
-  // All of `facts` or none: false where the tables refuse them.
-  bool Commit(const std::vector<store::Fact>& facts, std::optional<std::int64_t> expected_revision);
+  // Writes all of `facts` or none: false where the tables refuse them.
+  bool Commit(int writer, const std::vector<store::Fact>& facts,
+              std::optional<std::int64_t> expected_revision);
+  // The sums over all writers but this one.
+  std::vector<store::IterationSummary> IterationsElsewhere(int writer) const;
 };
 
 // Makes plans and builds jobs and curves, each once for all runs: they cost milliseconds.
@@ -41,12 +47,15 @@ class PlanMaker {
   AdoptPlans Make(const PlanningStep& step);
   // The curve of a record that Make() made.
   std::shared_ptr<const Curve> CurveOf(const store::CurveRecord& record);
+  // The job that these rows hold.
+  JobLife LifeOf(const SimulatedRows& rows);
 
  private:
   store::JobRecord record_;
   std::shared_ptr<const Job> job_;
   store::CurveRecord ladders_[2];
-  std::map<std::string, std::shared_ptr<const Curve>> curves_;
+  // By revision, first id and text.
+  std::map<std::tuple<int, std::int64_t, std::string>, std::shared_ptr<const Curve>> curves_;
 };
 
 // What one server sees of the rows. Its calls queue; the simulation carries them out.
@@ -57,6 +66,7 @@ class SimulatedGate : public JobStore {
     std::optional<std::int64_t> expected_revision;
     std::function<bool()> is_wanted;
     Written written;
+    bool was_wanted = true;  // When the server asked for it.
   };
 
   // A reading looks at the marks first, and then reads what has changed: in between, another
@@ -67,13 +77,14 @@ class SimulatedGate : public JobStore {
     std::optional<store::Parts> parts;  // None: the marks were not looked at yet.
   };
 
-  explicit SimulatedGate(PlanMaker* maker) : maker_(maker) {}
+  SimulatedGate(PlanMaker* maker, bool is_shared) : is_shared_(is_shared), maker_(maker) {}
 
-  bool is_shared() const override { return true; }
+  bool is_shared() const override { return is_shared_; }
   void Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
            std::function<bool()> is_wanted, Written written) override {
-    writes.push_back(
-        {std::move(facts), expected_revision, std::move(is_wanted), std::move(written)});
+    const bool was_wanted = !is_wanted || is_wanted();
+    writes.push_back({std::move(facts), expected_revision, std::move(is_wanted), std::move(written),
+                      was_wanted});
   }
   void ReadJob(const std::string& /*id*/, Known known, Read read) override {
     reads.push_back({std::move(known), std::move(read), std::nullopt});
@@ -83,8 +94,7 @@ class SimulatedGate : public JobStore {
     answers.emplace_back([found = std::move(found)] { found(std::nullopt); });
   }
   void ReadIterations(const std::string& /*id*/, IterationsRead read) override {
-    answers.emplace_back(
-        [read = std::move(read)] { read(std::vector<store::IterationSummary>()); });
+    sums.push_back(std::move(read));
   }
 
   // What a reading of these parts of the rows finds, as they are.
@@ -93,9 +103,11 @@ class SimulatedGate : public JobStore {
   std::deque<Write> writes;                     // Not committed yet.
   std::deque<std::function<void()>> answers;    // Of commits, in their order.
   std::vector<PendingRead> reads;               // Not done yet.
+  std::deque<IterationsRead> sums;              // Likewise.
   std::vector<std::function<void()>> readings;  // Done, and not told of; in any order.
 
  private:
+  const bool is_shared_;
   PlanMaker* const maker_;
 };
 
