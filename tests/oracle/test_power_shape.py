@@ -142,6 +142,6 @@ def test_the_limit_is_kept_by_the_last_slower_run(profile: Path) -> None:
     assert [row["keeps"] for row in slower] == [False] * (len(slower) - 1) + [slower[-1]["keeps"]]
     for row in slower:
         assert row["keeps"] == (max(row["ramp_1s"].values()) <= 330)
-    last = emulate(profile, *limits, "--at", repr(slower[-1]["target_s"]))
+    last = emulate(profile, *limits, "--at", f"{slower[-1]['target_s']!r}s")
     assert last["power_shape"]["ramp_1s"] == slower[-1]["ramp_1s"]
     assert last["energy_j"] == slower[-1]["energy_j"]
