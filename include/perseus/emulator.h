@@ -31,7 +31,7 @@ inline constexpr std::int64_t kMaxIterations = 10'000'000;
 
 enum class StragglerKind : std::uint8_t {
   kSlow,      // Every computation takes `value` times as long, at the same power.
-  kClockCap,  // Thermal throttling: no clock above `value` MHz.
+  kClockCap,  // Thermal throttling: no clock above `value` MHz, within those of the profile.
   kPowerCap,  // No option that draws more than `value` watts per GPU.
   kDataStall  // The first computation of a rank waits for `value` seconds.
 };

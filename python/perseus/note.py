@@ -43,8 +43,8 @@ class Note(NamedTuple):
 
     def __str__(self) -> str:
         """Say it with its place."""
-        place = f"{self.source}:{self.line}:{self.column}: " if self.line else ""
-        return place + self.text
+        place = f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+        return f"{place}: {self.text}" if place else self.text
 
 
 def notes_of(kind: str, handle: ctypes.c_void_p) -> list[Note]:

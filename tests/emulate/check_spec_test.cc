@@ -94,5 +94,24 @@ TEST(CheckSpecTest, LabelsHaveNoClocks) {
   EXPECT_THAT(checked.error().message, HasSubstr("its knobs are labels"));
 }
 
+TEST(CheckSpecTest, ClocksOfStragglersAreThoseOfTheProfile) {
+  const CostedPipeline pipeline = emulator_testing::TinyPipeline(1);  // 500 and 1000 MHz.
+  for (const auto& [mhz, good] : {std::pair(1.0, false),
+                                  {499, false},
+                                  {500, true},
+                                  {700, true},
+                                  {1000, true},
+                                  {1001, false},
+                                  {5000, false}}) {
+    EmulationSpec spec = ValidSpec();
+    spec.stragglers.push_back({.kind = StragglerKind::kClockCap, .value = mhz});
+    EXPECT_EQ(CheckSpec(pipeline, spec).has_value(), good) << mhz;
+    spec.stragglers.clear();
+    spec.random_stragglers = {
+        .share_of_gpus_per_day = 1, .kind = StragglerKind::kClockCap, .value = mhz};
+    EXPECT_EQ(CheckSpec(pipeline, spec).has_value(), good) << mhz;
+  }
+}
+
 }  // namespace
 }  // namespace perseus::emulate

@@ -99,6 +99,10 @@ EmulationSpec RandomSpec(std::mt19937& random, const Planner& planner, bool nois
     const bool cap =
         straggler.kind == StragglerKind::kClockCap || straggler.kind == StragglerKind::kPowerCap;
     straggler.value = cap ? 50 * (1 + upto(30)) : 1 + 0.2 * upto(3);
+    if (straggler.kind == StragglerKind::kClockCap) {
+      const std::vector<Knob>& knobs = planner.pipeline().knobs;
+      straggler.value = std::clamp(straggler.value, knobs.back().number, knobs.front().number);
+    }
     spec.stragglers.push_back(straggler);
   }
   if (upto(2) == 0) {

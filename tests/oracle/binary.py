@@ -36,6 +36,10 @@ def shared_data() -> Path:
     return Path(os.environ.get("PERSEUS_SHARED_DATA", REPOSITORY.parent / "shared/data"))
 
 
+class RefusedError(Exception):
+    """Perseus has refused what it was given (exit code 2)."""
+
+
 def perseus(arguments: Sequence[str | Path]) -> str:
     """Run perseus and return its standard output.
 
@@ -46,11 +50,15 @@ def perseus(arguments: Sequence[str | Path]) -> str:
 
     Raises
     ------
+    RefusedError
+        With the program's own message, where it refuses (exit code 2).
     RuntimeError
-        With the program's own message, where it fails.
+        Where it fails in any other way.
     """
     command = [str(perseus_binary()), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 2:
+        raise RefusedError(f"{' '.join(command)}: {done.stderr.strip()}")
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}: {done.stderr.strip()}")
     return done.stdout

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .binary import perseus, read_frontier
+from .binary import RefusedError, perseus, read_frontier
 from .emulation import Outcome, Simulator, Split
 from .emulation_scenario import Scenario
 from .power_shape import interval_of, shape_errors, shape_of
@@ -72,7 +72,7 @@ class Plans:
             folder = Path(name) / "out"
             try:
                 perseus(["plan", *self._made.arguments, "--at", at, "-o", folder])
-            except RuntimeError as error:
+            except RefusedError as error:
                 raise InfeasibleError(str(error)) from error
             plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
             self.curve = read_frontier(folder / "frontier.csv")
@@ -84,7 +84,7 @@ class Plans:
         """Return the plan for a time; the base plan for the job's target."""
         if seconds == self.requested or self._made.policy == "max-clocks":
             return self.base
-        text = repr(seconds)
+        text = f"{seconds!r}s"
         if text not in self._plans:
             try:
                 self._plans[text] = self._make(f"{text}s")
@@ -270,7 +270,7 @@ def check_emulation(made: RandomEmulation) -> list[str]:
     except InfeasibleError as error:
         try:
             emulate(made)
-        except RuntimeError:
+        except RefusedError:
             raise error from None
         return [f"emulate has a plan where plan has none: {error}"]
     result = emulate(made)

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .binary import perseus, read_frontier
+from .binary import RefusedError, perseus, read_frontier
 from .cases import network_of
 from .dag import replay
 from .frontier_check import compare, shape_errors
@@ -98,7 +98,7 @@ def check_job(random_job: RandomJob, effort: float, optimum_seconds: float = 0.0
         try:
             printed = json.loads(perseus([*arguments, "--json", "-o", folder]))
             plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
-        except RuntimeError as error:
+        except RefusedError as error:
             # The highest clocks do not meet every time.
             curve = run_frontier(random_job.arguments)
             wanted, _ = requested_seconds(random_job.at, pipeline, curve)

@@ -85,7 +85,7 @@ def _kind_and_value(rng: random.Random, made: RandomEmulation, time: float) -> t
         kind = "slow"
     if kind == "clock":
         clocks = sorted({float(o.knob) for o in options})
-        return kind, rng.choice((*clocks, round(rng.uniform(clocks[0], clocks[-1]))))
+        return kind, rng.choice((*clocks, round(rng.uniform(clocks[0], clocks[-1]), 1)))
     if kind == "power":
         option = rng.choice(options)
         power = option.energy / option.time / made.gpus * rng.uniform(0.8, 1.2)

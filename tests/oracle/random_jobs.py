@@ -39,6 +39,7 @@ class RandomJob:
     constraints: list[str]
     at: str
     job: Job
+    conditions: list[str]  # Under which the plan is to hold; the oracle's job knows none.
 
 
 def _rows(rng: random.Random, stages: int, parts: tuple[str, ...], unit: float) -> list[str]:
@@ -88,8 +89,22 @@ def _rows(rng: random.Random, stages: int, parts: tuple[str, ...], unit: float) 
     return lines
 
 
+def _conditions(rng: random.Random, unit: float) -> list[str]:
+    """Return the flags of noise, late clocks and how much slower an iteration may be."""
+    flags = ["--noise", rng.choice(("0.5%", "2%")), "--max-slowdown", rng.choice(("1%", "5%"))]
+    if rng.random() < 0.7:
+        flags += ["--switch-latency", repr(unit * rng.choice((0.01, 0.2)))]
+        flags += ["--call-ahead", rng.choice(("none", "end", "predicted"))]
+    return flags
+
+
 def random_job(
-    seed: int, folder: Path, largest: int = 4, plain: bool = False, work: bool = False
+    seed: int,
+    folder: Path,
+    largest: int = 4,
+    plain: bool = False,
+    work: bool = False,
+    conditions: bool = False,
 ) -> RandomJob:
     """Return the job of a seed; its files are written to ``folder``.
 
@@ -105,8 +120,12 @@ def random_job(
         Without constraints.
     work
         With a work table: microbatches differ.
+    conditions
+        One job in eight has some, and at most two ranks.
     """
     rng = random.Random(seed)
+    conditions = conditions and seed % 8 == 0
+    largest = min(largest, 2) if conditions else largest
     name = rng.choice(SCHEDULES)
     ranks = rng.randint(1, largest)
     virtual = 1
@@ -187,4 +206,8 @@ def random_job(
             margin = [f"{job.margin_sigmas:g}sigma"] * bool(job.margin_sigmas)
             margin += [f"{100 * job.time_margin:g}%"] * bool(job.time_margin)
             constraints += ["--time-margin", ",".join(margin)] if margin else []
-    return RandomJob(arguments, constraints, rng.choice(POINTS), job)
+    at = rng.choice(POINTS)
+    under: list[str] = []
+    if conditions:
+        under = _conditions(random.Random(7_919 * seed + 2), unit)
+    return RandomJob(arguments, constraints, at, job, under)

@@ -20,4 +20,4 @@ if TYPE_CHECKING:
 def test_outputs_agree(seed: int, tmp_path: Path, perseus_program: Path) -> None:
     """Tables, --json, plan.json, the report and explain."""
     del perseus_program
-    assert check_outputs(random_job(seed, tmp_path), 0.02) == []
+    assert check_outputs(random_job(seed, tmp_path, conditions=True), 0.02) == []

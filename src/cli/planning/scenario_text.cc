@@ -142,11 +142,13 @@ std::string ConditionsInWords(const Conditions& conditions) {
 }
 
 std::string ExpectedInWords(const ExpectedFigures& figures) {
+  constexpr double kRounding = 1e-9;  // A spread below is none.
+  const auto spread = [](double points) { return points < kRounding ? 0 : points; };
   return fmt::format(
       "{} saved \u00b1 {:.2g} points, {} time \u00b1 {:.2g} points, {:.0f} clock calls an "
       "iteration",
-      FormatPercent(figures.saving_percent, 2), figures.saving_spread_percent,
-      FormatSignedPercent(figures.slowdown_percent, 3), figures.slowdown_spread_percent,
+      FormatPercent(figures.saving_percent, 2), spread(figures.saving_spread_percent),
+      FormatSignedPercent(figures.slowdown_percent, 3), spread(figures.slowdown_spread_percent),
       figures.clock_calls);
 }
 

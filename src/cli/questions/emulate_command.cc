@@ -26,10 +26,12 @@
 #include "cli/questions/policy_runs.h"
 #include "cli/questions/shape_text.h"
 #include "common/file.h"
+#include "emulate/straggler_text.h"
 #include "job/job_fields.h"
 #include "perseus/emulation_report.h"
 #include "perseus/emulator.h"
 #include "perseus/policy.h"
+#include "plan/named_times.h"
 
 namespace perseus::cli {
 namespace {
@@ -75,26 +77,17 @@ Result<void> CheckFlags(const Invocation& invocation) {
   return CheckQuestions(flags);
 }
 
-// A limit that no clock of the profile is near is one of another unit, or of another GPU.
-Result<void> CheckClockLimit(const CostedPipeline& pipeline, StragglerKind kind, double value) {
-  if (kind != StragglerKind::kClockCap || !pipeline.knobs_are_numbers) return {};
-  const Knob& highest = pipeline.knobs.front();
-  const Knob& lowest = pipeline.knobs.back();
-  if (value >= lowest.number && value <= highest.number) return {};
-  return InvalidInput(fmt::format(
-      "a straggler's clock={} is {} all clocks of the profile; it has clocks from {} to {} MHz",
-      value, value > highest.number ? "above" : "below", lowest.label, highest.label));
-}
-
 // What the emulator would find as well, but after the frontier was computed.
 Result<void> CheckStragglers(const EmulationSpec& spec, const CostedPipeline& pipeline) {
   const PipelineDag& dag = pipeline.dag;
   if (spec.random_stragglers.share_of_gpus_per_day > 0) {
     const RandomStragglers& random = spec.random_stragglers;
-    if (auto good = CheckClockLimit(pipeline, random.kind, random.value); !good) return good;
+    if (auto good = emulate::CheckClockLimit(pipeline, random.kind, random.value); !good) {
+      return good;
+    }
   }
   for (const Straggler& each : spec.stragglers) {
-    if (auto good = CheckClockLimit(pipeline, each.kind, each.value); !good) return good;
+    if (auto good = emulate::CheckClockLimit(pipeline, each.kind, each.value); !good) return good;
     const std::string what =
         fmt::format("--straggler {}={}", StragglerKindName(each.kind), each.value);
     if (each.pipeline >= spec.pipelines) {
@@ -285,8 +278,8 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
 }
 
 // A plan from a file is its own target, unless another one is given.
-Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, const Policy& policy,
-                       EmulationSummary* summary) {
+Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, double effort,
+                       const Policy& policy, EmulationSummary* summary) {
   if (is_replay && !job.settings.at) {
     const Result<Plan> plan = policy.PlanFor(planner.baseline().iteration_time_seconds);
     if (!plan) return tl::unexpected(plan.error());
@@ -295,8 +288,15 @@ Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, c
     return {};
   }
   const PlanTarget target = job.Target();
-  const Result<double> seconds = planner.TargetSeconds(target);
+  Result<double> seconds = planner.TargetSeconds(target);
   if (!seconds) return tl::unexpected(seconds.error());
+  if (target.kind == PlanTarget::Kind::kEconomic && summary->policy == kPerseus) {
+    // The frontier's least energy is there, but that of plans may be at another time.
+    const Result<Plan> least =
+        plan::PlanAmongNamed(planner, *seconds, job.Constraints(), effort, {}, true);
+    if (!least) return tl::unexpected(least.error());
+    seconds = least->requested_time_seconds;
+  }
   summary->spec.target_seconds = *seconds;
   summary->target = "--at " + PlanTargetText(target);
   summary->notes = job.NotesAt(planner.frontier(), *seconds);
@@ -369,7 +369,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   if (!is_replay && summary.policy == kPerseus && !job->settings.effort) {
     summary.usual_effort = kEffort;
   }
-  if (auto set = SetTarget(*job, *planner, is_replay, **policy, &summary); !set) {
+  if (auto set = SetTarget(*job, *planner, is_replay, effort, **policy, &summary); !set) {
     return tl::unexpected(set.error());
   }
   if (auto answered = AnswerBudgets(flags, *job, *planner, effort, &summary); !answered) {

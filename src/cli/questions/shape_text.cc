@@ -37,8 +37,9 @@ struct PowerUnitOfText {
   std::string operator()(double watts) const { return WithThousands(watts * factor, decimals); }
   std::string operator()(const std::optional<PowerRamp>& ramp) const {
     if (!ramp) return "-";
-    return fmt::format("+{} -{}", (*this)(ramp->rise_watts_per_second),
-                       (*this)(ramp->fall_watts_per_second));
+    const std::string fall = (*this)(ramp->fall_watts_per_second);
+    const bool falls = fall.find_first_not_of("0.") != std::string::npos;
+    return fmt::format("+{} {}{}", (*this)(ramp->rise_watts_per_second), falls ? "-" : "", fall);
   }
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "emulate/straggler_text.h"
 #include "emulate/stragglers.h"
 
 namespace perseus::emulate {
@@ -36,7 +37,8 @@ Result<void> CheckKind(const CostedPipeline& pipeline, StragglerKind kind, doubl
                     "labels; use slow= or power=",
                     what));
   }
-  return CheckStragglerValue(kind, value, what);
+  if (auto r = CheckStragglerValue(kind, value, what); !r) return r;
+  return CheckClockLimit(pipeline, kind, value);
 }
 
 Result<void> CheckStraggler(const CostedPipeline& pipeline, const EmulationSpec& spec,

@@ -136,6 +136,16 @@ std::string StragglerText(StragglerKind kind, double value) {
   return fmt::format("{}={}", StragglerKindName(kind), value);
 }
 
+Result<void> CheckClockLimit(const CostedPipeline& pipeline, StragglerKind kind, double value) {
+  if (kind != StragglerKind::kClockCap || !pipeline.knobs_are_numbers) return {};
+  const Knob& highest = pipeline.knobs.front();
+  const Knob& lowest = pipeline.knobs.back();
+  if (value >= lowest.number && value <= highest.number) return {};
+  return InvalidInput(fmt::format(
+      "a straggler's clock={} is {} all clocks of the profile; it has clocks from {} to {} MHz",
+      value, value > highest.number ? "above" : "below", lowest.label, highest.label));
+}
+
 Result<void> CheckStragglerValue(StragglerKind kind, double value, const std::string& what) {
   constexpr double kMostSlow = 1000;
   constexpr double kMost = 1e6;

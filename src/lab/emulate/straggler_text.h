@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
 #include "perseus/result.h"
 
@@ -14,6 +15,10 @@ namespace perseus::emulate {
 // "slow=1.2,pipeline=3,rank=2,from=100,for=50"; all but the first may be left
 // out. "clock=1100", "power=250", "stall=0.5".
 Result<Straggler> ParseStraggler(std::string_view text);
+
+// Refuses a limit that is above or below all clocks of the profile: it is one of another unit, or
+// of another GPU.
+Result<void> CheckClockLimit(const CostedPipeline& pipeline, StragglerKind kind, double value);
 
 }  // namespace perseus::emulate
 

@@ -143,7 +143,7 @@ std::string DrawEnergySplit(const EnergySplit& energy) {
     legend += Key(part.css, part.name);
     table.Add({{std::string(part.name), "", std::string(part.says)},
                {unit.Number(part.joules)},
-               {total != 0 ? fmt::format("{:.2f}\u00a0%", 100 * part.joules / total) : "\u2013"}});
+               {total != 0 ? FixedText(100 * part.joules / total, 2) + "\u00a0%" : "\u2013"}});
   }
   table.Add({{"All"}, {unit.Number(total)}, {"100.00\u00a0%"}}, "total");
   return html + "</svg>\n" + legend + "</p>\n" + HtmlTable(table);

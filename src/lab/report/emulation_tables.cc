@@ -14,7 +14,7 @@ namespace perseus::report {
 namespace {
 
 std::string Share(double part, double whole) {
-  return whole != 0 ? fmt::format("{:.2f}\u00a0%", 100 * part / whole) : "\u2013";
+  return whole != 0 ? FixedText(100 * part / whole, 2) + "\u00a0%" : "\u2013";
 }
 
 std::string Number(double value, int decimals) {

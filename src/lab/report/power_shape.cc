@@ -33,8 +33,10 @@ Json NumberOrNull(const std::optional<double>& value) { return value ? Json(*val
 
 std::string Ramp(const DisplayUnit& unit, const std::optional<PowerRamp>& ramp) {
   if (!ramp) return "\u2013";
-  return fmt::format("+{} / \u2212{}", unit.Number(ramp->rise_watts_per_second),
-                     unit.Number(ramp->fall_watts_per_second));
+  const std::string fall = unit.Number(ramp->fall_watts_per_second);
+  const bool falls = fall.find_first_not_of("0.") != std::string::npos;
+  return fmt::format("+{} / {}{}", unit.Number(ramp->rise_watts_per_second), falls ? "\u2212" : "",
+                     fall);
 }
 
 // null: the job is too short to say.

@@ -115,11 +115,7 @@ class Section {
   }
 
   static std::string Percent(double part, double whole) {
-    constexpr double kHalfOfTheLastDigit = 0.05;
-    const double percent = whole != 0 ? 100 * part / whole : 0;
-    if (whole == 0) return "\u2013";
-    // No "-0.0": it reads like a defect.
-    return fmt::format("{:.1f}\u00a0%", std::abs(percent) < kHalfOfTheLastDigit ? 0.0 : percent);
+    return whole != 0 ? FixedText(100 * part / whole, 1) + "\u00a0%" : "\u2013";
   }
 
   void AddSaved(double joules, double total, std::vector<Cell>* cells) const {

@@ -102,9 +102,13 @@ double RoundSignificant(double value, int digits) {
   return rounded;
 }
 
-std::string DisplayUnit::Number(double value) const {
-  return fmt::format("{:.{}f}", value / factor, decimals);
+std::string FixedText(double value, int decimals) {
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  if (text.find_first_not_of("-0.") == std::string::npos && text[0] == '-') text.erase(0, 1);
+  return text;
 }
+
+std::string DisplayUnit::Number(double value) const { return FixedText(value / factor, decimals); }
 
 std::string DisplayUnit::Text(double value) const {
   return fmt::format("{}\u00a0{}", Number(value), name);

@@ -23,6 +23,9 @@ std::string ScriptJson(const nlohmann::ordered_json& json);
 // `value` rounded to `digits` significant decimal digits.
 double RoundSignificant(double value, int digits);
 
+// With so many decimals; "0.00" and never "-0.00", which reads like a defect.
+std::string FixedText(double value, int decimals);
+
 // A unit for all figures of one kind on a page, and how many decimals show
 // five digits of the figure that it was chosen for.
 struct DisplayUnit {
