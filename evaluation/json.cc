@@ -14,7 +14,7 @@
 namespace perseus::sosp24 {
 namespace {
 
-using report::PlanFigures;
+using report::FiguresOfPlan;
 
 using Json = nlohmann::ordered_json;
 
@@ -46,10 +46,10 @@ Json ToJson(const Sosp24Emulation& each) {
           {"published_at_max_clock_saving_percent", each.published_at_max_clock_saving_percent},
           {"max_clock_time_s", each.max_clock_seconds},
           {"fastest_time_s", each.fastest_seconds},
-          {"at_published", each.at_published ? PlanFigures(*each.at_published) : Json(nullptr)},
+          {"at_published", each.at_published ? FiguresOfPlan(*each.at_published) : Json(nullptr)},
           {"at_published_saving_percent",
            each.at_published ? Json(each.at_published_saving_percent) : Json(nullptr)},
-          {"at_max_clock", PlanFigures(each.at_max_clock)},
+          {"at_max_clock", FiguresOfPlan(each.at_max_clock)},
           {"at_max_clock_saving_percent", each.at_max_clock_saving_percent},
           {"bound_saving_percent", each.bound_saving_percent},
           {"bound_at_published_saving_percent",
@@ -105,7 +105,7 @@ Json ToJson(const Sosp24Job& each) {
   if (each.has_derived) {
     json["derived"] = {{"baseline_time_s", each.derived_baseline_seconds},
                        {"baseline_energy_j", each.derived_baseline_joules},
-                       {"plan", PlanFigures(each.ours)},
+                       {"plan", FiguresOfPlan(each.ours)},
                        {"bound_saving_percent", each.ours_bound_percent},
                        {"frontier", ToJson(each.ours_frontier)}};
   }

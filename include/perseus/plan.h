@@ -98,23 +98,27 @@ struct DiscreteBound {
   double gap_percent = 0;  // 100 (energy - lower bound) / lower bound
 };
 
-// The baseline, or a point of the frontier made real: one option for every
-// computation. Realised figures come from Replay() on the measured options.
-struct Plan {
+// What a plan comes to: one iteration of one pipeline, as Replay() makes it of the measured options.
+struct PlanFigures {
   double requested_time_seconds = 0;  // But for Conditions::max_slowdown never exceeded.
-  std::vector<CostOption> options;    // [computation]
   double iteration_time_seconds = 0;  // Realised.
-  double energy_joules = 0;           // Realised, one pipeline, with blocking power.
-  double lower_bound_joules = 0;      // No plan of this time can use less (certificate).
-  double gap_percent = 0;             // 100 (energy - lower bound) / lower bound
-  double saving_percent = 0;          // Against the all-maximum-clock baseline.
-  double average_power_watts = 0;     // Of one pipeline.
-  int knob_changes = 0;               // Within an iteration, summed over ranks.
+  double energy_joules = 0;           // Realised, with blocking power.
+  double average_power_watts = 0;
+  double lower_bound_joules = 0;  // No plan of this time can use less (certificate).
+  double gap_percent = 0;         // 100 (energy - lower bound) / lower bound
+  double saving_percent = 0;      // Against the all-maximum-clock baseline.
+  int knob_changes = 0;           // Within an iteration, summed over ranks.
   int distinct_knobs = 0;
   // Only where a granularity makes computations share knobs, nothing limits
   // their number, and the search found a bound: with a dwell there is none, but
   // for one knob per rank.
   std::optional<SharedKnobBound> shared_knobs;
+};
+
+// The baseline, or a point of the frontier made real: one option for every
+// computation, and what they come to.
+struct Plan : PlanFigures {
+  std::vector<CostOption> options;  // [computation]
   // Where it was asked for: Planner::AddDiscreteBound().
   std::optional<DiscreteBound> discrete_bound;
   // CostedPipeline::Fingerprint() of the pipeline that it was made for; 0: not said.

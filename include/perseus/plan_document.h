@@ -84,7 +84,7 @@ struct ExpectedFigures {
 
 // Everything that plan.json holds (docs/reference/files.md). Energies and powers are of
 // one pipeline unless said otherwise. A plain value, safe to copy between threads.
-struct PlanDocument {
+struct PlanDocument : PlanFigures {
   std::string generator_name;
   std::string generator_version;
 
@@ -100,16 +100,6 @@ struct PlanDocument {
   std::string profile_modelled;   // Profile::modelled; empty: measured, or not said.
   bool knobs_are_numbers = true;  // SM clocks in MHz, else labels.
 
-  double requested_time_seconds = 0;
-  double iteration_time_seconds = 0;  // Realised.
-  double energy_joules = 0;           // Realised.
-  double average_power_watts = 0;
-  double lower_bound_joules = 0;  // At the realised time.
-  double gap_percent = 0;
-  double saving_percent = 0;
-  int knob_changes = 0;
-  int distinct_knobs = 0;
-  std::optional<SharedKnobBound> shared_knobs;  // As in Plan.
   PlanBaseline baseline;
 
   // How the lower bound was found.

@@ -136,6 +136,20 @@ typedef struct perseus_plan_figures {
   double expected_clock_calls; /* Of one pipeline in one iteration. */
 } perseus_plan_figures;
 
+/* One figure of a plan under its name in plan.json (docs/reference/files.md has all). The texts are
+ * good as long as the library is loaded. */
+typedef struct perseus_figure {
+  uint32_t struct_size; /* PERSEUS_INIT() */
+  int32_t known;        /* 0: this plan has no such figure, and the value is 0. */
+  int32_t whole;        /* 1: a whole number, or 0 and 1 for "no" and "yes". */
+  int32_t reserved;
+  const char* group; /* "": of the plan itself; else its object in plan.json, as "expected". */
+  const char* name;  /* "iteration_time_s" */
+  const char* unit;  /* "seconds", "joules", "watts", "percent" or "". */
+  const char* text;  /* What it is, as a sentence. */
+  double value;
+} perseus_figure;
+
 /* What each computation does: rank by rank, in execution order. `count` elements each. */
 typedef struct perseus_plan_columns {
   uint32_t struct_size; /* PERSEUS_INIT() */
@@ -253,6 +267,10 @@ PERSEUS_PLANNER_API void perseus_plan_free(perseus_plan* plan);
 PERSEUS_PLANNER_API perseus_status perseus_plan_get_figures(const perseus_plan* plan,
                                                             perseus_plan_figures* figures,
                                                             char** message);
+/* All figures of plan.json, also those that perseus_plan_figures has not, counted from 0. */
+PERSEUS_PLANNER_API size_t perseus_plan_figure_count(const perseus_plan* plan);
+PERSEUS_PLANNER_API perseus_status perseus_plan_get_figure(const perseus_plan* plan, size_t index,
+                                                           perseus_figure* figure, char** message);
 PERSEUS_PLANNER_API perseus_status perseus_plan_get_columns(const perseus_plan* plan,
                                                             perseus_plan_columns* columns,
                                                             char** message);

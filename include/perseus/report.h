@@ -24,21 +24,11 @@ PERSEUS_EXPORT_BEGIN
 namespace perseus {
 
 // One line of the savings table: a point of the frontier made real.
-struct ReportRow {
-  std::string label;                  // For people: "no slowdown", "+1 %", "T*", ...
-  std::string name;                   // For programs: "no_slowdown", "t_star", ...
-  double requested_time_seconds = 0;  // Asked for; not exceeded.
-  bool feasible = true;               // Else the constraints allow no plan; figures are 0.
-  double iteration_time_seconds = 0;
-  double energy_joules = 0;  // One pipeline.
-  double saving_percent = 0;
-  double average_power_watts = 0;
-  double lower_bound_joules = 0;
-  double gap_percent = 0;
-  int knob_changes = 0;
-  int distinct_knobs = 0;
-  std::optional<SharedKnobBound> shared_knobs;  // As in Plan.
-  std::optional<DiscreteBound> discrete_bound;  // Likewise; of the chosen row.
+struct ReportRow : PlanFigures {
+  std::string label;     // For people: "no slowdown", "+1 %", "T*", ...
+  std::string name;      // For programs: "no_slowdown", "t_star", ...
+  bool feasible = true;  // Else the constraints allow no plan; figures are 0.
+  std::optional<DiscreteBound> discrete_bound;  // As in Plan; of the chosen row.
   bool chosen = false;                          // The plan that the report shows.
 };
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from perseus.planner_input import Progress, Setting
 
 _TYPES = ("forward", "backward", "backward_input", "backward_weight")
+_UNITS_IN_NAMES = ("seconds", "joules", "watts")
 Knob = Union[int, float, str]
 
 
@@ -103,6 +104,16 @@ class Plan:
         the other figures do not know.
     """
 
+    requested_time_seconds: float
+    iteration_time_seconds: float
+    energy_joules: float
+    average_power_watts: float
+    lower_bound_joules: float
+    gap_percent: float
+    saving_percent: float
+    knob_changes: int
+    distinct_knobs: int
+
     def __init__(
         self,
         handle: ctypes.c_void_p,
@@ -117,31 +128,15 @@ class Plan:
         self._handle = handle
         self._finalizer = weakref.finalize(self, library.perseus_plan_free, handle)
         self.notes = notes_of("plan", handle)
-        figures = abi.sized(abi.FiguresStruct)
-        abi.check(library.perseus_plan_get_figures(handle, ctypes.byref(figures), None))
-        self.requested_time_seconds: float = figures.requested_time_seconds
-        self.iteration_time_seconds: float = figures.iteration_time_seconds
-        self.energy_joules: float = figures.energy_joules
-        self.lower_bound_joules: float = figures.lower_bound_joules
-        self.gap_percent: float = figures.gap_percent
-        self.saving_percent: float = figures.saving_percent
-        self.average_power_watts: float = figures.average_power_watts
-        self.distinct_knobs: int = figures.distinct_knobs
-        self.knob_changes: int = figures.knob_changes
-        shared = bool(figures.has_shared_knob_bound)
-        self.shared_knob_bound_joules: float | None = (
-            figures.shared_knob_bound_joules if shared else None
-        )
-        self.proven_best = bool(figures.proven_best)
+        groups = _figures(handle)
+        vars(self).update(groups[""])
+        shared = groups["shared_clocks"]
+        self.shared_knob_bound_joules: float | None = shared.get("lower_bound_joules")
+        self.proven_best = bool(shared.get("proven", False))
+        expected = groups["expected"]
         self.expected: Expected | None = None
-        if figures.has_expected:
-            self.expected = Expected(
-                iteration_time_seconds=figures.expected_iteration_time_seconds,
-                energy_joules=figures.expected_energy_joules,
-                slowdown_percent=figures.expected_slowdown_percent,
-                saving_percent=figures.expected_saving_percent,
-                clock_calls=figures.expected_clock_calls,
-            )
+        if expected:
+            self.expected = Expected(**{name: expected[name] for name in Expected._fields})
 
     def __repr__(self) -> str:
         """Say what it takes and saves."""
@@ -249,6 +244,22 @@ class Plan:
         status = call(self._handle, ctypes.byref(text), ctypes.byref(message))
         abi.check(status, abi.take_text(library, message))
         return abi.take_text(library, text)
+
+
+def _figures(handle: ctypes.c_void_p) -> dict[str, dict[str, Any]]:
+    """Return a plan's figures by group and by name, with "_seconds" for the "_s" of plan.json."""
+    library = abi.load()
+    groups: dict[str, dict[str, Any]] = {"": {}, "shared_clocks": {}, "expected": {}}
+    for index in range(library.perseus_plan_figure_count(handle)):
+        figure = abi.sized(abi.FigureStruct)
+        abi.check(library.perseus_plan_get_figure(handle, index, ctypes.byref(figure), None))
+        name, unit = figure.name.decode(), figure.unit.decode()
+        if unit in _UNITS_IN_NAMES:
+            name = name[:-1] + unit
+        group = groups.setdefault(figure.group.decode(), {})
+        if figure.known:
+            group[name] = int(figure.value) if figure.whole else figure.value
+    return groups
 
 
 def _knob(columns: abi.ColumnsStruct, i: int) -> Knob:

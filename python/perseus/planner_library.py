@@ -82,30 +82,19 @@ class FrontierStruct(ctypes.Structure):
     )
 
 
-class FiguresStruct(ctypes.Structure):
-    """`perseus_plan_figures`."""
+class FigureStruct(ctypes.Structure):
+    """`perseus_figure`."""
 
     _fields_ = (
         ("struct_size", _U32),
-        ("distinct_knobs", _I32),
-        ("knob_changes", _I32),
-        ("has_shared_knob_bound", _I32),
-        ("requested_time_seconds", _DOUBLE),
-        ("iteration_time_seconds", _DOUBLE),
-        ("energy_joules", _DOUBLE),
-        ("lower_bound_joules", _DOUBLE),
-        ("gap_percent", _DOUBLE),
-        ("saving_percent", _DOUBLE),
-        ("average_power_watts", _DOUBLE),
-        ("shared_knob_bound_joules", _DOUBLE),
-        ("shared_knob_gap_percent", _DOUBLE),
-        ("proven_best", _I32),
-        ("has_expected", _I32),
-        ("expected_iteration_time_seconds", _DOUBLE),
-        ("expected_energy_joules", _DOUBLE),
-        ("expected_slowdown_percent", _DOUBLE),
-        ("expected_saving_percent", _DOUBLE),
-        ("expected_clock_calls", _DOUBLE),
+        ("known", _I32),
+        ("whole", _I32),
+        ("reserved", _I32),
+        ("group", _TEXT),
+        ("name", _TEXT),
+        ("unit", _TEXT),
+        ("text", _TEXT),
+        ("value", _DOUBLE),
     )
 
 
@@ -231,7 +220,8 @@ def _declare(_file: str, library: ctypes.CDLL) -> None:
         ),
         ("perseus_planner_baseline", status, (_HANDLE, handles, texts)),
         ("perseus_plan_free", None, (_HANDLE,)),
-        ("perseus_plan_get_figures", status, (_HANDLE, ctypes.POINTER(FiguresStruct), texts)),
+        ("perseus_plan_figure_count", _SIZE, (_HANDLE,)),
+        ("perseus_plan_get_figure", status, (_HANDLE, _SIZE, ctypes.POINTER(FigureStruct), texts)),
         ("perseus_plan_get_columns", status, (_HANDLE, ctypes.POINTER(ColumnsStruct), texts)),
         ("perseus_plan_note_count", _SIZE, (_HANDLE,)),
         ("perseus_plan_get_note", status, (_HANDLE, _SIZE, ctypes.POINTER(NoteStruct), texts)),

@@ -316,17 +316,8 @@ class PlanPage {
 
 ReportRow MakeReportRow(std::string label, const Plan& plan) {
   ReportRow row;
+  static_cast<PlanFigures&>(row) = plan;
   row.label = std::move(label);
-  row.requested_time_seconds = plan.requested_time_seconds;
-  row.iteration_time_seconds = plan.iteration_time_seconds;
-  row.energy_joules = plan.energy_joules;
-  row.saving_percent = plan.saving_percent;
-  row.average_power_watts = plan.average_power_watts;
-  row.lower_bound_joules = plan.lower_bound_joules;
-  row.gap_percent = plan.gap_percent;
-  row.knob_changes = plan.knob_changes;
-  row.distinct_knobs = plan.distinct_knobs;
-  row.shared_knobs = plan.shared_knobs;
   row.discrete_bound = plan.discrete_bound;
   return row;
 }

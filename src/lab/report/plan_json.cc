@@ -9,6 +9,7 @@
 
 #include "formats/conditions_json.h"
 #include "formats/note_json.h"
+#include "model/plan_figures.h"
 #include "perseus/report.h"
 #include "report/check_input.h"
 #include "report/page.h"
@@ -19,24 +20,28 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json RowFigures(const ReportRow& row) {
-  Json json = {{"requested_time_s", row.requested_time_seconds},
-               {"iteration_time_s", row.iteration_time_seconds},
-               {"energy_j", row.energy_joules},
-               {"lower_bound_j", row.lower_bound_joules},
-               {"gap_percent", row.gap_percent},
-               {"saving_percent", row.saving_percent},
-               {"average_power_w", row.average_power_watts},
-               {"knob_changes", row.knob_changes},
-               {"distinct_knobs", row.distinct_knobs}};
-  if (row.shared_knobs) {
-    json["shared_clocks"] = {{"lower_bound_j", row.shared_knobs->lower_bound_joules},
-                             {"gap_percent", row.shared_knobs->gap_percent},
-                             {"proven", row.shared_knobs->proven_best}};
+template <typename Of>
+void AddFigures(const Of& of, bool promised, Json* json) {
+  for (const model::Figure<Of>& figure : model::Figures<Of>()) {
+    if (figure.promised != promised) continue;
+    figure.On(of, [&](auto value) { (*json)[std::string(figure.name)] = value; });
   }
+}
+
+// Those that every plan.json has come first.
+template <typename Of>
+Json FiguresJson(const Of& of) {
+  Json json;
+  AddFigures<Of>(of, true, &json);
+  AddFigures<Of>(of, false, &json);
+  return json;
+}
+
+Json RowFigures(const ReportRow& row) {
+  Json json = FiguresJson<PlanFigures>(row);
+  if (row.shared_knobs) json[std::string(model::kSharedKnobGroup)] = FiguresJson(*row.shared_knobs);
   if (row.discrete_bound) {
-    json["discrete_bound"] = {{"lower_bound_j", row.discrete_bound->lower_bound_joules},
-                              {"gap_percent", row.discrete_bound->gap_percent}};
+    json[std::string(model::kDiscreteBoundGroup)] = FiguresJson(*row.discrete_bound);
   }
   return json;
 }
@@ -74,7 +79,7 @@ Json InputToJson(const ReportInput& input) {
 void AddConditions(const ReportInput& input, Json* json) {
   (*json)["conditions"] = Json::parse(formats::ConditionsJson(*input.conditions));
   (*json)["expected"] = Json::parse(formats::ExpectedJson(input.expected));
-  Json paper = PlanFigures(*input.paper_plan);
+  Json paper = FiguresOfPlan(*input.paper_plan);
   paper["expected"] = Json::parse(formats::ExpectedJson(input.expected_of_paper_plan));
   (*json)["paper_plan"] = std::move(paper);
   (*json)["bound"] = {{"saving_percent", input.bound_percent}, {"proven", input.bound_is_proven}};
@@ -101,7 +106,7 @@ OptionCounts CountOptions(const CostedPipeline& pipeline) {
   return counts;
 }
 
-Json PlanFigures(const Plan& plan) { return RowFigures(MakeReportRow("", plan)); }
+Json FiguresOfPlan(const Plan& plan) { return RowFigures(MakeReportRow("", plan)); }
 
 }  // namespace report
 
@@ -112,7 +117,7 @@ Result<std::string> FormatPlanSummaryJson(const ReportInput& input) {
   const Frontier& frontier = *input.frontier;
   Json json = report::InputToJson(input);
   json["at"] = input.at;
-  json.update(report::PlanFigures(*input.chosen));
+  json.update(report::FiguresOfPlan(*input.chosen));
   json["frontier"] = {{"breakpoints", frontier.points.size()},
                       {"t_min_s", frontier.fastest_seconds},
                       {"t_economic_s", frontier.economic_seconds},

@@ -20,7 +20,7 @@ struct OptionCounts {
 OptionCounts CountOptions(const CostedPipeline& pipeline);
 
 // The figures of a plan under the names of plan.json.
-nlohmann::ordered_json PlanFigures(const Plan& plan);
+nlohmann::ordered_json FiguresOfPlan(const Plan& plan);
 
 }  // namespace perseus::report
 

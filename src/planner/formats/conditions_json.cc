@@ -9,6 +9,8 @@
 #include <optional>
 #include <string_view>
 
+#include "formats/figures_json.h"
+
 namespace perseus::formats {
 namespace {
 
@@ -16,10 +18,6 @@ constexpr int kMostCount = std::numeric_limits<int>::max();
 
 void Set(const TreeCursor& object, std::string_view key, const NumberRange& range, double* value) {
   if (const auto found = object.Find(key)) *value = found->Number(range);
-}
-
-void Set(const TreeCursor& object, std::string_view key, int* value) {
-  if (const auto found = object.Find(key)) *value = found->Integer(0, kMostCount);
 }
 
 }  // namespace
@@ -41,15 +39,7 @@ std::string ConditionsJson(const Conditions& conditions) {
 }
 
 std::string ExpectedJson(const ExpectedFigures& expected) {
-  return fmt::format(
-      "{{\"iteration_time_s\": {}, \"iteration_time_spread_s\": {}, \"energy_j\": {}, "
-      "\"energy_spread_j\": {}, \"slowdown_percent\": {}, \"slowdown_spread_percent\": {}, "
-      "\"saving_percent\": {}, \"saving_spread_percent\": {}, \"clock_calls\": {}, \"seeds\": {}, "
-      "\"iterations\": {}}}",
-      expected.iteration_time_seconds, expected.iteration_time_spread_seconds,
-      expected.energy_joules, expected.energy_spread_joules, expected.slowdown_percent,
-      expected.slowdown_spread_percent, expected.saving_percent, expected.saving_spread_percent,
-      expected.clock_calls, expected.seeds, expected.iterations);
+  return "{" + FigureMembers(expected) + "}";
 }
 
 Conditions ReadConditions(const TreeCursor& object) {
@@ -88,17 +78,7 @@ Conditions ReadConditions(const TreeCursor& object) {
 
 ExpectedFigures ReadExpected(const TreeCursor& object) {
   ExpectedFigures expected;
-  Set(object, "iteration_time_s", kNotNegative, &expected.iteration_time_seconds);
-  Set(object, "iteration_time_spread_s", kNotNegative, &expected.iteration_time_spread_seconds);
-  Set(object, "energy_j", kNotNegative, &expected.energy_joules);
-  Set(object, "energy_spread_j", kNotNegative, &expected.energy_spread_joules);
-  Set(object, "slowdown_percent", kAnyNumber, &expected.slowdown_percent);
-  Set(object, "slowdown_spread_percent", kNotNegative, &expected.slowdown_spread_percent);
-  Set(object, "saving_percent", kAnyNumber, &expected.saving_percent);
-  Set(object, "saving_spread_percent", kNotNegative, &expected.saving_spread_percent);
-  Set(object, "clock_calls", kNotNegative, &expected.clock_calls);
-  Set(object, "seeds", &expected.seeds);
-  Set(object, "iterations", &expected.iterations);
+  ReadFigures(object, &expected);
   return expected;
 }
 

@@ -14,7 +14,9 @@
 
 #include "common/json_text.h"
 #include "formats/conditions_json.h"
+#include "formats/figures_json.h"
 #include "formats/note_json.h"
+#include "model/plan_figures.h"
 #include "perseus/computation.h"
 #include "perseus/note.h"
 #include "perseus/plan_document.h"
@@ -100,19 +102,10 @@ void AddHead(std::string* json, const PlanDocument& plan) {
 
 void AddFigures(std::string* json, const PlanDocument& plan) {
   const auto out = std::back_inserter(*json);
-  fmt::format_to(out,
-                 "  \"requested_time_s\": {},\n  \"iteration_time_s\": {},\n  \"energy_j\": {},\n"
-                 "  \"average_power_w\": {},\n  \"lower_bound_j\": {},\n  \"gap_percent\": {},\n"
-                 "  \"saving_percent\": {},\n  \"knob_changes\": {},\n  \"distinct_knobs\": {},\n",
-                 plan.requested_time_seconds, plan.iteration_time_seconds, plan.energy_joules,
-                 plan.average_power_watts, plan.lower_bound_joules, plan.gap_percent,
-                 plan.saving_percent, plan.knob_changes, plan.distinct_knobs);
+  fmt::format_to(out, "  {},\n", formats::FigureMembers<PlanFigures>(plan, ",\n  "));
   if (plan.shared_knobs) {
-    fmt::format_to(
-        out,
-        "  \"shared_clocks\": {{\"lower_bound_j\": {}, \"gap_percent\": {}, \"proven\": {}}},\n",
-        plan.shared_knobs->lower_bound_joules, plan.shared_knobs->gap_percent,
-        plan.shared_knobs->proven_best);
+    fmt::format_to(out, "  \"{}\": {{{}}},\n", model::kSharedKnobGroup,
+                   formats::FigureMembers(*plan.shared_knobs));
   }
   fmt::format_to(out,
                  "  \"certificate\": {{\"lower_bound_j\": {}, \"gap_percent\": {}, "
@@ -152,7 +145,8 @@ void AddSettings(std::string* json, const PlanDocument& plan) {
     fmt::format_to(out, "  \"conditions\": {},\n", formats::ConditionsJson(*plan.conditions));
   }
   if (plan.expected) {
-    fmt::format_to(out, "  \"expected\": {},\n", formats::ExpectedJson(*plan.expected));
+    fmt::format_to(out, "  \"{}\": {},\n", model::kExpectedGroup,
+                   formats::ExpectedJson(*plan.expected));
   }
 }
 

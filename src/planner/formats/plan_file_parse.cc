@@ -20,7 +20,9 @@
 #include "common/tree.h"
 #include "common/tree_reader.h"
 #include "formats/conditions_json.h"
+#include "formats/figures_json.h"
 #include "formats/knob_counts.h"
+#include "model/plan_figures.h"
 #include "perseus/computation.h"
 #include "perseus/note.h"
 #include "perseus/plan_document.h"
@@ -45,7 +47,7 @@ static_assert(kMaxTreeNodes >= kMaxComputations / 2 * (4 + 1) + kHeadValues);
 // and a line of the file is some 170 bytes long.
 static_assert(kMaxPlanFileBytes >= kMaxComputations * 256);
 
-// Of counts, until they are made from the computations.
+// Of figures, until they are made from the others and from the computations.
 constexpr int kNotSaid = -1;
 
 // 0 where a double cannot hold it.
@@ -150,20 +152,15 @@ class HeadParser {
   }
 
   void ReadFigures(const TreeCursor& root) {
-    plan_.requested_time_seconds = root.Get("requested_time_s").Number(kNotNegative);
-    plan_.iteration_time_seconds = root.Get("iteration_time_s").Number(kNotNegative);
-    plan_.energy_joules = root.Get("energy_j").Number(kNotNegative);
-    plan_.average_power_watts = NumberOr(
-        root, "average_power_w", MeanPower(plan_.energy_joules, plan_.iteration_time_seconds));
-    plan_.lower_bound_joules = root.Get("lower_bound_j").Number();
-    plan_.gap_percent = root.Get("gap_percent").Number();
-    plan_.saving_percent = root.Get("saving_percent").Number();
-    plan_.knob_changes = IntegerOr(root, "knob_changes", kNotSaid, 0, kMaxInt);
-    plan_.distinct_knobs = IntegerOr(root, "distinct_knobs", kNotSaid, 0, kMaxInt);
-    if (const auto shared = root.Find("shared_clocks")) {
-      plan_.shared_knobs = {.lower_bound_joules = shared->Get("lower_bound_j").Number(),
-                            .gap_percent = shared->Get("gap_percent").Number(),
-                            .proven_best = shared->Get("proven").Bool()};
+    plan_.average_power_watts = kNotSaid;
+    plan_.knob_changes = kNotSaid;
+    plan_.distinct_knobs = kNotSaid;
+    formats::ReadFigures<PlanFigures>(root, &plan_);
+    if (plan_.average_power_watts == kNotSaid) {
+      plan_.average_power_watts = MeanPower(plan_.energy_joules, plan_.iteration_time_seconds);
+    }
+    if (const auto shared = root.Find(model::kSharedKnobGroup)) {
+      formats::ReadFigures(*shared, &plan_.shared_knobs.emplace());
     }
     if (const auto certificate = root.Find("certificate")) {
       plan_.slope_quantum_watts = NumberOr(*certificate, "slope_quantum_w", 0);

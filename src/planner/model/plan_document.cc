@@ -93,16 +93,7 @@ Result<PlanDocument> MakePlanDocument(const CostedPipeline& pipeline, const Plan
   document.profile_sha256 = context.profile_sha256;
   document.profile_modelled = pipeline.modelled;
   document.knobs_are_numbers = pipeline.knobs_are_numbers;
-  document.requested_time_seconds = plan.requested_time_seconds;
-  document.iteration_time_seconds = plan.iteration_time_seconds;
-  document.energy_joules = plan.energy_joules;
-  document.average_power_watts = plan.average_power_watts;
-  document.lower_bound_joules = plan.lower_bound_joules;
-  document.gap_percent = plan.gap_percent;
-  document.saving_percent = plan.saving_percent;
-  document.knob_changes = plan.knob_changes;
-  document.distinct_knobs = plan.distinct_knobs;
-  document.shared_knobs = plan.shared_knobs;
+  static_cast<PlanFigures&>(document) = plan;
   document.baseline = MakeBaseline(pipeline, baseline);
   document.slope_quantum_watts = bound.slope_quantum_watts;
   document.exponential_fit = bound.exponential_fit;

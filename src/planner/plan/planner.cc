@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +28,7 @@
 #include "plan/grouping.h"
 #include "plan/limits.h"
 #include "plan/plan_search.h"
+#include "plan/realised.h"
 #include "plan/search/time_cost_problem.h"
 #include "plan/walk_cache.h"
 
@@ -39,8 +39,6 @@ using plan::Guard;
 
 // The advised quantum, as a share of the mean power at the highest clock.
 constexpr double kCoarseShare = 1.0 / 180;
-// By how much a bound may pass a plan's energy, as a share of what they are summed from: rounding.
-constexpr double kBoundRounding = 1e-9;
 
 double CoarseQuantum(const CostedPipeline& pipeline) {
   double energy = 0;
@@ -79,37 +77,8 @@ struct Planner::Impl {
   Plan Realised(std::vector<CostOption> options) const;
   // Fills in every figure of a plan from its options.
   void Evaluate(Plan* plan) const {
-    std::vector<double> durations;
-    durations.reserve(plan->options.size());
-    for (const CostOption& option : plan->options) durations.push_back(option.time_seconds);
     plan->pipeline = fingerprint;
-    plan->iteration_time_seconds = Replay(pipeline.dag, durations).iteration_time_seconds;
-    plan->energy_joules =
-        plan::IterationEnergy(pipeline, plan->options, plan->iteration_time_seconds);
-    const auto bound_at = [this](double seconds) {
-      return bound.EnergyAt(seconds) * (1 - bound.certified_error);
-    };
-    const double seconds = plan->iteration_time_seconds;
-    plan->lower_bound_joules = bound_at(seconds);
-    if (plan->lower_bound_joules > plan->energy_joules * (1 + kBoundRounding)) {
-      // Where options of nearly the same time differ much in energy, the time's last bits are
-      // worth that much. Without what the GPUs draw while they wait for them.
-      const double later = seconds * (1 + plan::kSameTime);
-      const double waiting = pipeline.total_blocking_power_watts * (later - seconds);
-      plan->lower_bound_joules = std::min(plan->lower_bound_joules, bound_at(later) - waiting);
-    }
-    plan->gap_percent = plan::GapPercent(pipeline, *plan, plan->lower_bound_joules);
-    plan->average_power_watts =
-        plan->iteration_time_seconds > 0 ? plan->energy_joules / plan->iteration_time_seconds : 0;
-    plan->knob_changes = CountKnobChanges(pipeline.dag, plan->options).value().within;
-    std::set<int> knobs;
-    for (const CostOption& option : plan->options) knobs.insert(option.knob);
-    plan->distinct_knobs = static_cast<int>(knobs.size());
-    plan->saving_percent = 0;
-    if (baseline.energy_joules > 0) {
-      plan->saving_percent =
-          100 * (baseline.energy_joules - plan->energy_joules) / baseline.energy_joules;
-    }
+    plan::FillFigures(pipeline, bound, baseline.energy_joules, plan);
   }
 
   // Whether all-maximum clocks are a plan under the constraints.
@@ -391,7 +360,7 @@ Result<void> Planner::AddDiscreteBound(Plan* plan, double effort) const {
   const double least = std::max(bound->discrete_joules + waiting, plan->lower_bound_joules);
   double magnitude = std::abs(waiting);
   for (const CostOption& option : plan->options) magnitude += std::abs(option.energy_joules);
-  if (least > plan->energy_joules + kBoundRounding * magnitude) {
+  if (least > plan->energy_joules + plan::kBoundRounding * magnitude) {
     return MakeError(ErrorCode::kInternal,
                      fmt::format("the bound, {} J, is above the plan's energy, {} J: please report "
                                  "this with the job's files",

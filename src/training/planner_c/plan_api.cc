@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/plan_figures.h"
 #include "perseus/job.h"
 #include "perseus/plan_file.h"
 #include "perseus/planner_c.h"
@@ -123,6 +124,19 @@ perseus_plan_figures FiguresOf(const perseus_plan& plan) {
     figures.expected_clock_calls = expected->clock_calls;
   }
   return figures;
+}
+
+// The texts of the list of figures are literals, so they end with a zero.
+perseus_figure FigureOf(const model::FigureValue& from) {
+  perseus_figure figure = {};
+  figure.known = from.known ? 1 : 0;
+  figure.whole = from.whole ? 1 : 0;
+  figure.group = from.group.data();
+  figure.name = from.name.data();
+  figure.unit = model::FigureUnitName(from.unit).data();
+  figure.text = from.says.data();
+  figure.value = from.value;
+  return figure;
 }
 
 }  // namespace
@@ -246,6 +260,24 @@ perseus_status perseus_plan_get_figures(const perseus_plan* plan, perseus_plan_f
   return pc::Guarded(message, [&] {
     if (plan == nullptr) return pc::FailInvalid("there is no plan", message);
     return pc::Give("perseus_plan_figures", pc::FiguresOf(*plan), figures, message);
+  });
+}
+
+size_t perseus_plan_figure_count(const perseus_plan* plan) {
+  return plan == nullptr ? 0 : perseus::model::FigureValues(plan->document).size();
+}
+
+perseus_status perseus_plan_get_figure(const perseus_plan* plan, size_t index,
+                                       perseus_figure* figure, char** message) {
+  return pc::Guarded(message, [&] {
+    if (plan == nullptr) return pc::FailInvalid("there is no plan", message);
+    const auto values = perseus::model::FigureValues(plan->document);
+    if (index >= values.size()) {
+      return pc::FailInvalid(fmt::format("there is no figure {}: there are {}, counted from 0",
+                                         index, values.size()),
+                             message);
+    }
+    return pc::Give("perseus_figure", pc::FigureOf(values[index]), figure, message);
   });
 }
 

@@ -22,6 +22,7 @@
 #include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
 #include "plan/cost_options.h"
+#include "plan/realised.h"
 #include "server/planning/curve_record.h"
 
 namespace perseus::server {
@@ -293,18 +294,12 @@ std::shared_ptr<const std::string> Curve::ComputationsTail(const CurvePlan& plan
 PlanDocument Curve::Document(const CurvePlan& plan) const {
   const CostedPipeline& pipeline = job_->pipeline;
   const Plan& baseline = planned_baseline_;
-  Plan document = Realised(OptionsOf(plan), plan.requested_time_seconds);
-  document.saving_percent = 100 * (1 - document.energy_joules / baseline.energy_joules);
-  document.lower_bound_joules = std::min(
-      document.energy_joules,
-      frontier_.EnergyAt(std::max(document.iteration_time_seconds, frontier_.fastest_seconds)));
-  document.gap_percent =
-      std::max(0.0, 100 * (document.energy_joules - document.lower_bound_joules) /
-                        document.lower_bound_joules);
-  document.knob_changes = CountKnobChanges(pipeline.dag, document.options)->within;
-  std::vector<bool> used(pipeline.knobs.size());
-  for (const int knob : plan.knobs) used[knob] = true;
-  document.distinct_knobs = static_cast<int>(std::count(used.begin(), used.end(), true));
+  Plan document;
+  document.options = OptionsOf(plan);
+  document.requested_time_seconds = plan.requested_time_seconds;
+  perseus::plan::FillFigures(pipeline, frontier_, baseline.energy_joules, &document);
+  // The frontier of an exponential fit bounds nothing.
+  document.lower_bound_joules = std::min(document.lower_bound_joules, document.energy_joules);
 
   PlanContext context;
   context.profile_source = job_->profile.source;

@@ -11,6 +11,9 @@
 
 namespace perseus::plan {
 
+// By how much a bound may pass a plan's energy, as a share of what they are summed from: rounding.
+inline constexpr double kBoundRounding = 1e-9;
+
 // How far the energy of a realised plan lies above a bound; 0 where the bound
 // is rounding.
 double GapPercent(const CostedPipeline& pipeline, const Plan& plan, double bound_joules);

@@ -1,0 +1,78 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_MODEL_PLAN_FIGURES_H_
+#define PERSEUS_MODEL_PLAN_FIGURES_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "common/tree_reader.h"
+#include "perseus/plan.h"
+#include "perseus/plan_document.h"
+
+// The one list of a plan's figures. plan.json, `--json`, the C interface, Python and the tables of
+// docs/reference/files.md are made from it.
+namespace perseus::model {
+
+enum class FigureUnit : std::uint8_t { kNone, kSeconds, kJoules, kWatts, kPercent };
+
+// "seconds", ...; "" for kNone.
+std::string_view FigureUnitName(FigureUnit unit);
+
+// One figure, a member of the struct Of.
+template <typename Of>
+struct Figure {
+  std::string_view name;  // In plan.json and `--json`.
+  FigureUnit unit = FigureUnit::kNone;
+  std::variant<double Of::*, int Of::*, bool Of::*> member;
+  NumberRange range;      // Of a number that is read.
+  bool promised = false;  // Every plan.json has it. A missing one of the others is no error.
+  std::string_view says;  // What it is, as a sentence.
+
+  // Calls visit(value) with the value in its own type.
+  template <typename Struct, typename Visit>
+  decltype(auto) On(Struct& of, const Visit& visit) const {
+    return std::visit([&](auto pointer) -> decltype(auto) { return visit(of.*pointer); }, member);
+  }
+};
+
+// Figures<PlanFigures>(), Figures<SharedKnobBound>(), Figures<DiscreteBound>() and
+// Figures<ExpectedFigures>(), in the order of plan.json.
+template <typename Of>
+std::span<const Figure<Of>> Figures();
+template <>
+std::span<const Figure<PlanFigures>> Figures();
+template <>
+std::span<const Figure<SharedKnobBound>> Figures();
+template <>
+std::span<const Figure<DiscreteBound>> Figures();
+template <>
+std::span<const Figure<ExpectedFigures>> Figures();
+
+// The objects in plan.json that hold the figures of the other structs.
+inline constexpr std::string_view kSharedKnobGroup = "shared_clocks";
+inline constexpr std::string_view kDiscreteBoundGroup = "discrete_bound";
+inline constexpr std::string_view kExpectedGroup = "expected";
+
+// A figure of a plan with its value, whatever its type.
+struct FigureValue {
+  std::string_view group;  // kSharedKnobGroup, ...; "": of the plan itself.
+  std::string_view name;
+  FigureUnit unit = FigureUnit::kNone;
+  std::string_view says;
+  bool whole = false;  // A whole number, or 0 and 1 for "no" and "yes".
+  bool known = false;  // Else this plan has none, and the value is 0.
+  double value = 0;
+};
+
+// All figures in plan.json, those that this plan lacks, too.
+std::vector<FigureValue> FigureValues(const PlanDocument& plan);
+
+}  // namespace perseus::model
+
+#endif  // PERSEUS_MODEL_PLAN_FIGURES_H_
