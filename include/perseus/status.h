@@ -4,6 +4,8 @@
 #ifndef PERSEUS_STATUS_H_
 #define PERSEUS_STATUS_H_
 
+/* Comes with perseus::client and perseus::planner. */
+
 /* What perseus/client.h, perseus/simulate.h and perseus/planner_c.h have in common.
  *
  * Errors: a function that can fail returns a status. Where that is not PERSEUS_OK, `*message` (if
@@ -17,10 +19,18 @@
  *   perseus_frontier frontier;
  *   PERSEUS_INIT(&frontier);
  *
- * Structs whose fields have defaults have a function of their own for this. What a caller does not
- * know has its default, or is not filled in. What a library does not know, as it is older: in a
- * struct that it reads must be 0, else it answers PERSEUS_INVALID; of a struct that it fills in it
- * sets struct_size to what it did fill in. Arrays of structs come with the size of an element. */
+ * Structs whose fields have defaults have a function of their own for this. Caller and library may
+ * be of different versions. Fields that the caller does not know have their defaults, or are not
+ * filled in. Fields that the library does not know must be 0, else it answers PERSEUS_INVALID; in a
+ * struct that it fills in, it sets struct_size to what it did fill in. Arrays of structs come with
+ * the size of an element.
+ *
+ * "None": a text or pointer that is not given is NULL; a text that is returned and empty is "". A
+ * number that is not given is 0, and 0 is never a value that could be meant. The exceptions say so:
+ * -1 for a number that can be 0 (rank, stage, microbatch, version), NaN for a double that can be 0,
+ * and the `double` fields of perseus_client_options, where 0 is a value and the default is another.
+ *
+ * Callbacks: 0 goes on, anything else stops. */
 
 #include <stddef.h> /* NOLINT(modernize-deprecated-headers): C reads this, too. */
 #include <stdint.h> /* NOLINT(modernize-deprecated-headers) */

@@ -13,8 +13,7 @@
 #include "report/check_input.h"
 #include "report/page.h"
 
-namespace perseus {
-namespace report {
+namespace perseus::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -103,7 +102,9 @@ OptionCounts CountOptions(const CostedPipeline& pipeline) {
 
 Json PlanFigures(const Plan& plan) { return RowFigures(MakeReportRow("", plan)); }
 
-}  // namespace report
+}  // namespace perseus::report
+
+namespace perseus::inline v0 {
 
 using Json = nlohmann::ordered_json;
 
@@ -164,4 +165,4 @@ Result<std::string> FormatFrontierJson(const ReportInput& input) {
   return report::Indented(json);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string_view>
 
+#include "common/input_limits.h"
+
 namespace perseus::formats {
 namespace {
 

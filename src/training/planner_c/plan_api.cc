@@ -44,9 +44,7 @@ Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,
   Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
   if (!settings) return tl::unexpected(settings.error());
   JobPlanSpec spec = {.settings = *std::move(settings), .with_bound = false};
-  if (progress.function != nullptr) {
-    spec.callback = [&progress](const PlanProgress& now) { return progress(now.share); };
-  }
+  spec.progress = ToldAs(progress);
   Result<JobPlan> made = MakeJobPlan(planned.job, planned.planner, spec);
   if (!made) return tl::unexpected(made.error());
   return NewPlan(std::move(made->plan), std::move(made->document));
@@ -72,10 +70,6 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
         work_count, microbatches));
   }
   const StreamOptions options = StreamOptionsOf(*settings);
-  PlanCallback callback;
-  if (progress.function != nullptr) {
-    callback = [&progress](const PlanProgress& now) { return progress(now.share); };
-  }
   const StreamPlanner stream = planned.stream.With(options);
   double slowest = 0;
   for (std::size_t k = 0; k < num_others; ++k) {
@@ -91,7 +85,8 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
     }
     slowest = std::max(slowest, *seconds);
   }
-  Result<StreamPlan> made = stream.PlanFor(Work({work, work + work_count}), slowest, callback);
+  Result<StreamPlan> made =
+      stream.PlanFor(Work({work, work + work_count}), slowest, ToldAs(progress));
   if (!made) return tl::unexpected(made.error());
   return NewPlan(planned, made->planner, std::move(made->plan), options.constraints);
 }
