@@ -53,7 +53,7 @@ typedef struct perseus_client perseus_client;
 
 /* The type of a computation. "Instruction" here is another word for computation. The letters are
  * PyTorch's. */
-typedef enum perseus_instruction {
+typedef enum perseus_instruction PERSEUS_ENUM {
   PERSEUS_FORWARD = 0,         /* F */
   PERSEUS_BACKWARD = 1,        /* B: gradients of input and weight in one */
   PERSEUS_BACKWARD_INPUT = 2,  /* I */
@@ -61,7 +61,7 @@ typedef enum perseus_instruction {
 } perseus_instruction;
 
 /* What a client is doing now. */
-typedef enum perseus_state {
+typedef enum perseus_state PERSEUS_ENUM {
   PERSEUS_STATE_CONNECTING = 0, /* No plan yet; clocks are the driver's. */
   PERSEUS_STATE_PROFILING = 1,  /* Sweeps the clocks of the first iterations. */
   PERSEUS_STATE_WAITING = 2,    /* Registered; the server has no plan for this rank yet. */
@@ -73,7 +73,7 @@ typedef enum perseus_state {
 
 /* How finely clocks follow the plan. A client takes a coarser level by itself if calls cost
  * training time. */
-typedef enum perseus_level {
+typedef enum perseus_level PERSEUS_ENUM {
   PERSEUS_LEVEL_COMPUTATION = 0, /* As planned. */
   PERSEUS_LEVEL_PHASE =
       1, /* One clock for each warm-up, steady phase and cool-down: the highest planned in it. */

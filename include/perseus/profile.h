@@ -83,8 +83,9 @@ struct Profile {
 //
 //   ProfileBuilder builder("measured");
 //   builder.Add(0, ComputationType::kForward, 1410, 0.0123, 4.56);
-//   ...
-//   const Result<Profile> profile = builder.Build();
+//   builder.Add(0, ComputationType::kBackward, 1410, 0.0246, 9.12);
+//   const auto profile = builder.Build();
+//   if (!profile) return Fail(profile.error().message);
 class ProfileBuilder {
  public:
   // `name` stands for a file's name in messages and plans.

@@ -25,10 +25,10 @@
  * struct that it fills in, it sets struct_size to what it did fill in. Arrays of structs come with
  * the size of an element.
  *
- * "None": a text or pointer that is not given is NULL; a text that is returned and empty is "". A
- * number that is not given is 0, and 0 is never a value that could be meant. The exceptions say so:
- * -1 for a number that can be 0 (rank, stage, microbatch, version), NaN for a double that can be 0,
- * and the `double` fields of perseus_client_options, where 0 is a value and the default is another.
+ * "None": a text or pointer that is not given is NULL, and one that is returned is "". For a number
+ * that can be 0 (rank, stage, microbatch, version) it is -1, for a double that can be 0 it is NaN,
+ * and for all other numbers it is 0. Each comment says so. Options whose default is not 0 get it
+ * from their ..._init().
  *
  * Callbacks: 0 goes on, anything else stops. */
 
@@ -43,7 +43,14 @@ extern "C" {
 /* NOLINTBEGIN(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg):
  * names of C. */
 
-typedef enum perseus_status {
+/* In C++ an enum may hold any int, as it may in C: a wrong value is refused, and not undefined. */
+#ifdef __cplusplus
+#define PERSEUS_ENUM : int
+#else
+#define PERSEUS_ENUM
+#endif
+
+typedef enum perseus_status PERSEUS_ENUM {
   PERSEUS_OK = 0,
   PERSEUS_INVALID = 1,    /* An argument is wrong, or the input malformed or contradictory. */
   PERSEUS_INFEASIBLE = 2, /* It is well formed, but no plan can satisfy it. */

@@ -34,7 +34,7 @@ TEST(RunCostTest, GuessesNothing) {
   EXPECT_EQ(energy.price, 0);
   EXPECT_EQ(energy.carbon_kg, 0);
   EXPECT_EQ(CostOfRun({.gpu_hours = 10}, {0, 2, 100, 4}).mwh, 0);
-  EXPECT_EQ(CostOfRun({.gpu_hours = 10}, 2, 2, 100, 0).mwh, 0);
+  EXPECT_EQ(CostOfRun({.gpu_hours = 10}, {2, 2, 100, 0}).mwh, 0);
 }
 
 }  // namespace

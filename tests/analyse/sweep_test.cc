@@ -205,11 +205,11 @@ TEST(SweepShapesTest, IsBounded) {
 TEST(SweepShapesTest, ReportsProgress) {
   const Profile profile = RandomProfile(2);
   std::vector<double> shares;
-  const auto rows = SweepShapes(JobOf(profile), SweepOf({"microbatches=1,2,3"}),
-                                [&](const Progress& now) {
-                                  shares.push_back(now.share);
-                                  return true;
-                                });
+  const auto rows =
+      SweepShapes(JobOf(profile), SweepOf({"microbatches=1,2,3"}), [&](const Progress& now) {
+        shares.push_back(now.share);
+        return true;
+      });
   ASSERT_TRUE(rows);
   ASSERT_THAT(shares, SizeIs(3));
   EXPECT_THAT(shares, testing::WhenSorted(testing::ContainerEq(shares)));

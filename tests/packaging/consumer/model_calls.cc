@@ -4,16 +4,20 @@
 // One call at least of every public header of perseus::model, which is all that
 // this program links.
 
+#include <type_traits>
+
 #include "check.h"
 #include "perseus/computation.h"
 #include "perseus/cost_curve.h"
 #include "perseus/costed_pipeline.h"
+#include "perseus/effort.h"
 #include "perseus/export.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 #include "perseus/profile.h"
+#include "perseus/progress.h"
 #include "perseus/result.h"
 #include "perseus/schedule.h"
 #include "perseus/version.h"
@@ -26,6 +30,10 @@ int main() {
   Check(perseus::ParseComputationType("backward") == perseus::ComputationType::kBackward,
         "computation.h");
   Check(!perseus::InvalidInput("no").value().message.empty(), "result.h");
+  Check(perseus::kTableEffort < 1, "effort.h");
+  Check(!perseus::ProgressFunction(), "progress.h");
+  // The inline namespace is part of every name that is linked.
+  Check(std::is_same_v<perseus::Plan, perseus::v0::Plan>, "perseus::v0");
 
   const std::vector<perseus::TimeEnergy> points = {{1, 10}, {2, 6}, {3, 5}};
   Check(ValueOf(perseus::FitExponential(points), "FitExponential").a > 0, "cost_curve.h");
