@@ -8,10 +8,12 @@
 
 #include "check.h"
 #include "perseus/computation.h"
+#include "perseus/conditions.h"
 #include "perseus/cost_curve.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/effort.h"
 #include "perseus/export.h"
+#include "perseus/note.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
@@ -21,6 +23,7 @@
 #include "perseus/result.h"
 #include "perseus/schedule.h"
 #include "perseus/version.h"
+#include "perseus/work.h"
 
 #ifndef PERSEUS_EXPORT_BEGIN
 #error "perseus/export.h defines no PERSEUS_EXPORT_BEGIN"
@@ -31,6 +34,9 @@ int main() {
         "computation.h");
   Check(!perseus::InvalidInput("no").value().message.empty(), "result.h");
   Check(perseus::kTableEffort < 1, "effort.h");
+  Check(perseus::SeverityName(perseus::Severity::kOdd) == "odd", "note.h");
+  Check(perseus::CallAheadName(perseus::CallAhead::kEnd) == "end", "conditions.h");
+  Check(perseus::ParseWork("microbatch,factor\n1,2\n", "work.csv").has_value(), "work.h");
   Check(!perseus::ProgressFunction(), "progress.h");
   // The inline namespace is part of every name that is linked.
   Check(std::is_same_v<perseus::Plan, perseus::v0::Plan>, "perseus::v0");
