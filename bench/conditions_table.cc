@@ -109,7 +109,7 @@ struct NamedPlan {
 std::vector<NamedPlan> PlansByFlags(const Planner& planner, double seconds) {
   std::vector<NamedPlan> plans;
   for (const Setting& setting : Settings()) {
-    auto plan = planner.PlanFor(seconds, setting.constraints, 1);
+    auto plan = planner.PlanFor(seconds, {.constraints = setting.constraints});
     if (plan) plans.push_back({setting.name, *std::move(plan)});
   }
   return plans;

@@ -31,7 +31,7 @@ void PlanAtNoSlowdown(benchmark::State& state) {
   const double seconds = planner->baseline().iteration_time_seconds;
   const double effort = static_cast<double>(state.range(2)) / 100;
   while (state.KeepRunning()) {
-    const auto plan = planner->PlanFor(seconds, {}, effort);
+    const auto plan = planner->PlanFor(seconds, {.effort = effort});
     if (!plan) {
       state.SkipWithError(plan.error().message.c_str());
       return;
@@ -59,7 +59,7 @@ void FirstPlan(benchmark::State& state) {
   const double seconds = planner->baseline().iteration_time_seconds;
   while (state.KeepRunning()) {
     const auto plan = planner->PlanFor(
-        seconds, {}, 1, [](const PlanProgress& progress) { return progress.better == nullptr; });
+        seconds, {.progress = [](const Progress& progress) { return progress.better == nullptr; }});
     if (!plan) {
       state.SkipWithError(plan.error().message.c_str());
       return;

@@ -143,7 +143,8 @@ Result<int> Run(int argc, char** argv) {
   for (const double margin : kMargins) {
     PlanConstraints constraints;
     constraints.time_margin_fraction = margin;
-    const auto plan = mean->PlanFor(mean->baseline().iteration_time_seconds, constraints);
+    const auto plan =
+        mean->PlanFor(mean->baseline().iteration_time_seconds, {.constraints = constraints});
     if (!plan) return tl::unexpected(plan.error());
     statics.push_back(*plan);
   }

@@ -54,8 +54,8 @@ Result<void> DerivedJob::FillPlans(const Sosp24Options& options, Sosp24Job* job)
   job->has_derived = true;
   job->derived_baseline_seconds = baseline.iteration_time_seconds;
   job->derived_baseline_joules = pipelines * baseline.energy_joules;
-  Result<Plan> ours =
-      planner_.PlanFor(baseline.iteration_time_seconds, {}, kHeadlineEffort * options.effort);
+  Result<Plan> ours = planner_.PlanFor(baseline.iteration_time_seconds,
+                                       {.effort = kHeadlineEffort * options.effort});
   if (!ours) return tl::unexpected(ours.error());
   job->ours = *std::move(ours);
   job->ours_bound_percent = SavingPercent(baseline.energy_joules, job->ours.lower_bound_joules);
@@ -67,7 +67,7 @@ Result<void> DerivedJob::FillPlans(const Sosp24Options& options, Sosp24Job* job)
     const double seconds = i + 1 == kCurvePlans
                                ? frontier.tstar_seconds
                                : frontier.fastest_seconds + span * i / (kCurvePlans - 1);
-    const Result<Plan> plan = planner_.PlanFor(seconds, {}, options.effort);
+    const Result<Plan> plan = planner_.PlanFor(seconds, {.effort = options.effort});
     if (!plan) return tl::unexpected(plan.error());
     job->ours_frontier.push_back({plan->iteration_time_seconds, pipelines * plan->energy_joules});
     plans_.push_back(*plan);
@@ -81,7 +81,7 @@ Result<double> DerivedJob::StragglerPercent(double slowdown, double effort) {
   const double until = slowdown * baseline.iteration_time_seconds;
   // Beyond T* the curve's last plan is the one for any time.
   if (until < planner_.frontier().tstar_seconds) {
-    Result<Plan> plan = planner_.PlanFor(until, {}, effort);
+    Result<Plan> plan = planner_.PlanFor(until, {.effort = effort});
     if (!plan) return tl::unexpected(plan.error());
     plans_.push_back(*std::move(plan));
   }

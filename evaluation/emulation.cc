@@ -51,7 +51,7 @@ class Case {
 
  private:
   Result<Plan> MakePlan(double seconds, double effort) {
-    Result<Plan> plan = planner_.PlanFor(seconds, {}, effort);
+    Result<Plan> plan = planner_.PlanFor(seconds, {.effort = effort});
     if (plan) plans_.push_back(*plan);
     return plan;
   }

@@ -22,6 +22,7 @@
 #include "evaluation/json.h"
 #include "evaluation/report.h"
 #include "evaluation/sosp24.h"
+#include "perseus/effort.h"
 
 namespace {
 
@@ -126,8 +127,10 @@ void AddOptions(CLI::App* app, Flags* flags) {
                   "runs are absent (default: a folder measured beside DATA or beside --derived).")
       ->type_name("DIR")
       ->check(named);
-  app->add_option("--effort", options->effort,
-                  "How much work to search for each plan (default 0.2); see 'perseus plan'.")
+  app->add_option(
+         "--effort", options->effort,
+         fmt::format("How much work to search for each plan (default {}); see 'perseus plan'.",
+                     perseus::kTableEffort))
       ->type_name("FACTOR")
       ->check(CLI::Range(0.001, 1000.0));
   app->add_flag("--no-times", flags->no_times,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "perseus/effort.h"
 #include "perseus/plan.h"
 #include "perseus/planner.h"
 #include "perseus/result.h"
@@ -24,7 +25,7 @@ struct Sosp24Options {
   // Summaries of measurements, read where raw runs are absent. Empty: a folder
   // `measured` beside one of the two others, where there is one.
   std::string measured_directory;
-  double effort = 0.2;  // Of each plan.
+  double effort = kTableEffort;  // Of each plan.
   // Seconds of CPU used so far; empty: run times are not reported.
   std::function<double()> cpu_seconds;
   // Called with what is done next ("Table 6: gpt3-175b, A100 SXM, 96 microbatches").

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Any bytes through perseus/planner_c.h: a plan or one sentence, never a crash. The first byte
-// chooses: 'g', the rest is a graph; 'm', the rest says how the calls of a good job are misused;
-// else it is a profile, settings and a schedule with a zero byte between.
+// chooses: 'g', the rest is a graph; 'm', the rest says how the calls of a good job and of a good
+// graph are misused; else it is a profile, settings and a schedule with a zero byte between.
 
 #include <algorithm>
 #include <cstddef>
@@ -45,6 +45,20 @@ bool IsLarge(std::string_view text) {
   return false;
 }
 
+// As many notes as it says, each with a sentence, and none behind them.
+template <typename Count, typename Get>
+void CheckNotes(const Count& count, const Get& get) {
+  perseus_note note;
+  for (std::size_t i = 0; i < count(); ++i) {
+    PERSEUS_INIT(&note);
+    if (get(i, &note) != PERSEUS_OK || std::strlen(note.text) == 0 || note.source == nullptr) {
+      std::abort();
+    }
+  }
+  PERSEUS_INIT(&note);
+  if (get(count(), &note) != PERSEUS_INVALID) std::abort();
+}
+
 std::string_view NextPart(std::string_view* text) {
   const std::size_t end = std::min(text->find('\0'), text->size());
   const std::string_view part = text->substr(0, end);
@@ -83,6 +97,10 @@ void TryJob(std::string_view text) {
   Check(status, &message);
   if (status != PERSEUS_OK) return;
   constexpr std::string_view kQuick = R"({"effort": 0.001})";
+  CheckNotes([&] { return perseus_planner_note_count(planner); },
+             [&](std::size_t index, perseus_note* note) {
+               return perseus_planner_get_note(planner, index, note, nullptr);
+             });
   perseus_plan* plan = nullptr;
   const perseus_status planned = perseus_planner_plan(planner, kQuick.data(), kQuick.size(),
                                                       CountDown, &patience, &plan, &message);
@@ -91,6 +109,13 @@ void TryJob(std::string_view text) {
     char* json = nullptr;
     if (perseus_plan_json(plan, &json, nullptr) != PERSEUS_OK) std::abort();
     perseus_planner_free_text(json);
+    char* zeus = nullptr;
+    Check(perseus_plan_zeus(plan, &zeus, &message), &message);
+    perseus_planner_free_text(zeus);
+    CheckNotes([&] { return perseus_plan_note_count(plan); },
+               [&](std::size_t index, perseus_note* note) {
+                 return perseus_plan_get_note(plan, index, note, nullptr);
+               });
   }
   perseus_plan_free(plan);
   perseus_planner_free(planner);
@@ -244,8 +269,64 @@ void TryMisuse(Bytes bytes) {
   Check(
       perseus_plan_get_columns(plan, begin(static_cast<perseus_plan_columns*>(nullptr)), &message),
       &message);
+  Check(perseus_planner_get_note(planner, bytes.Take<std::uint8_t>() % 3,
+                                 begin(static_cast<perseus_note*>(nullptr)), &message),
+        &message);
+  Check(perseus_plan_get_note(plan, bytes.Take<std::uint8_t>() % 3,
+                              begin(static_cast<perseus_note*>(nullptr)), &message),
+        &message);
+  perseus_plan_free(plan);
+  plan = nullptr;
+  // Other pipelines, with as many factors each as there are microbatches.
+  std::vector<double> others(2 * (bytes.Take<std::uint8_t>() % 3), 1.0);
+  for (double& factor : others) {
+    factor = bytes.Take<std::uint8_t>() % 4 == 0 ? bytes.Take<double>() : 1.5;
+  }
+  const std::vector<double> own = {1, 2};
+  const std::size_t pipelines = others.size() / 2;
+  const bool none = bytes.Take<std::uint8_t>() % 8 == 0;
+  const perseus_status among = perseus_planner_plan_work_among(
+      planner, own.data(), bytes.Take<std::uint8_t>() % 8 == 0 ? 1 : own.size(),
+      none ? nullptr : others.data(), pipelines, nullptr, 0, CountDown, &patience, &plan, &message);
+  Check(among, &message);
+  if ((plan == nullptr) == (among == PERSEUS_OK)) std::abort();
   perseus_plan_free(plan);
   perseus_planner_free(planner);
+
+  // A good graph in a struct of any size.
+  const std::int32_t curve_of[] = {0, 0};
+  const std::int32_t first_option[] = {0, 2};
+  const double time[] = {1, 2};
+  const double cost[] = {2, 1};
+  const std::int32_t from[] = {0};
+  const std::int32_t to[] = {1};
+  auto* dag = begin(static_cast<perseus_dag*>(nullptr));
+  dag->num_operations = 2;
+  dag->num_curves = 1;
+  dag->curve_of = curve_of;
+  dag->first_option = first_option;
+  dag->option_time = time;
+  dag->option_cost = cost;
+  dag->num_precedences = 1;
+  dag->from = from;
+  dag->to = to;
+  const int missing = bytes.Take<std::uint8_t>() % 16;
+  if (missing == 0) dag->curve_of = nullptr;
+  if (missing == 1) dag->option_time = nullptr;
+  if (missing == 2) dag->to = nullptr;
+  if (missing == 3) dag->reserved = 1;
+  if (missing != 4) dag->delay = nullptr;
+  if (missing == 4 && dag->struct_size >= sizeof(*dag)) dag->delay = time;
+  perseus_dag_solution* solution = nullptr;
+  const perseus_status solved = perseus_dag_solve(dag, CountDown, &patience, &solution, &message);
+  Check(solved, &message);
+  if ((solution == nullptr) == (solved == PERSEUS_OK)) std::abort();
+  std::int32_t options[2];
+  Check(perseus_dag_choose(solution, bytes.Take<double>(), bytes.Take<std::uint8_t>() % 2 * 0.001,
+                           nullptr, nullptr, options,
+                           begin(static_cast<perseus_dag_choice*>(nullptr)), &message),
+        &message);
+  perseus_dag_free(solution);
 }
 
 }  // namespace

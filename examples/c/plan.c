@@ -1,6 +1,5 @@
 /* Copyright 2026 The Perseus Authors
  * SPDX-License-Identifier: Apache-2.0 */
-
 /* A plan in C: plan PROFILE.CSV */
 #include <stdio.h>
 

@@ -4,14 +4,17 @@
 #ifndef PERSEUS_CLIENT_H_
 #define PERSEUS_CLIENT_H_
 
+/* Link perseus::client (pkg-config: perseus-client). */
+
 /* The client of Perseus, for the process that trains: libperseus_client. Plain C, so that every
  * language can call it; docs/reference/client.md has examples in C and Python.
  *
- * Nothing here may slow, hang or crash training. Once a client is open, what goes wrong around it
- * (server away, clock calls refused, another order than the plan's) never comes back as an error:
- * the clocks are given back to the driver, it is counted, and perseus_client_last_error() says it.
- * A wrong argument is refused: with PERSEUS_INVALID and a sentence where a status is returned;
- * where nothing is, the call does nothing and perseus_client_last_error() has the sentence.
+ * Nothing here may slow, hang or crash training. Once a client is open, trouble around it (server
+ * away, clock calls refused, another order than the plan's) never comes back as an error. The
+ * client gives the clocks back to the driver and counts the trouble, and
+ * perseus_client_last_error() has a sentence. A wrong argument is refused. A function that returns
+ * a status returns PERSEUS_INVALID and a sentence. A function that returns nothing then does
+ * nothing, and perseus_client_last_error() has the sentence.
  *
  * Errors, messages and structs: perseus/status.h. Texts are freed with perseus_client_free_text().
  *
@@ -48,8 +51,9 @@ extern "C" {
 
 typedef struct perseus_client perseus_client;
 
-/* What a computation is. The letters are PyTorch's. */
-typedef enum perseus_instruction {
+/* The type of a computation. "Instruction" here is another word for computation. The letters are
+ * PyTorch's. */
+typedef enum perseus_instruction PERSEUS_ENUM {
   PERSEUS_FORWARD = 0,         /* F */
   PERSEUS_BACKWARD = 1,        /* B: gradients of input and weight in one */
   PERSEUS_BACKWARD_INPUT = 2,  /* I */
@@ -57,7 +61,7 @@ typedef enum perseus_instruction {
 } perseus_instruction;
 
 /* What a client is doing now. */
-typedef enum perseus_state {
+typedef enum perseus_state PERSEUS_ENUM {
   PERSEUS_STATE_CONNECTING = 0, /* No plan yet; clocks are the driver's. */
   PERSEUS_STATE_PROFILING = 1,  /* Sweeps the clocks of the first iterations. */
   PERSEUS_STATE_WAITING = 2,    /* Registered; the server has no plan for this rank yet. */
@@ -67,9 +71,9 @@ typedef enum perseus_state {
   PERSEUS_STATE_CLOSED = 5,
 } perseus_state;
 
-/* How finely clocks follow the plan. A client goes down by itself where calls cost training time.
- */
-typedef enum perseus_level {
+/* How finely clocks follow the plan. A client takes a coarser level by itself if calls cost
+ * training time. */
+typedef enum perseus_level PERSEUS_ENUM {
   PERSEUS_LEVEL_COMPUTATION = 0, /* As planned. */
   PERSEUS_LEVEL_PHASE =
       1, /* One clock for each warm-up, steady phase and cool-down: the highest planned in it. */
@@ -85,7 +89,7 @@ enum {
   PERSEUS_PROFILE = 1u << 1,
   /* perseus_client_open() waits for the server and the device, and fails without them. */
   PERSEUS_STRICT = 1u << 2,
-  /* A clock is called for when its computation begins, not ahead of time: to compare. */
+  /* Clocks are set when their computation begins, not ahead of time. For comparisons. */
   PERSEUS_NO_AHEAD = 1u << 3,
 };
 
@@ -103,10 +107,10 @@ typedef struct perseus_client_options {
   const char* job_json; /* the body of POST /api/v1/jobs: all ranks may send it, its client_key
                            makes it one job. */
 
-  int32_t rank; /* In the world. */
-  int32_t dp_rank;
-  int32_t pp_rank;
-  int32_t tp_rank;
+  int32_t rank;    /* In the world: of all processes of the job. */
+  int32_t dp_rank; /* Which of the data-parallel pipelines. */
+  int32_t pp_rank; /* In its pipeline. What the C++ headers and plans call "rank". */
+  int32_t tp_rank; /* Among the tensor-parallel GPUs of a pipeline's rank. */
 
   const char*
       device; /* "agent:SOCKET", "nvml", "zeusd:SOCKET", "simulated:FILE"; NULL: no device. */
@@ -115,7 +119,7 @@ typedef struct perseus_client_options {
   int32_t profile_iterations;  /* Iterations at each clock of a sweep. Default: 5. */
   const char* node;            /* NULL: the host's name. */
   double min_interval_seconds; /* Between two clock calls. Default: 0.010; 0: none. */
-  double max_early_loss; /* Share of the running computation that a call ahead of time may slow.
+  double max_early_loss; /* A call ahead of time may slow this share of the running computation.
                             Default: 0.05; 0: none. */
   double max_overhead;   /* Share of the iteration that calls may cost before plans get coarser.
                             Default: 0.01. */
@@ -144,7 +148,7 @@ typedef struct perseus_client_stats {
   uint64_t instructions;     /* Begins that were seen. */
   uint64_t lost_events;      /* Not read in time by the background thread. */
   uint64_t calls;            /* Clock calls made; in shadow mode, that would have been made. */
-  uint64_t coalesced;        /* Planned changes that a newer one overtook. */
+  uint64_t coalesced;        /* Planned changes that were left out, as a newer one came. */
   uint64_t refused;          /* Calls that the device refused. */
   uint64_t early;            /* Changes in effect before their computation began, */
   uint64_t on_time;          /* within a millisecond of it, */
@@ -154,14 +158,14 @@ typedef struct perseus_client_stats {
   uint64_t server_errors;    /* Requests without a good answer. */
   uint64_t reports_dropped;  /* Iterations that never reached the server. */
   double call_seconds;       /* Time in clock calls, all on the background thread. */
-  double latency_seconds;    /* Of a clock call until in effect: median of the newest. */
-  double overhead_share;     /* Of the last iterations: what calls seem to have cost. */
+  double latency_seconds;    /* From a clock call until it is in effect; median of the newest. */
+  double overhead_share;     /* What calls seem to cost, as a share of the last iterations. */
   double last_iteration_seconds;
   /* Latencies of clock calls: bucket i counts those under 2^i * 10 microseconds that are not in a
    * lower one; the last also all above. */
   uint64_t latency[PERSEUS_LATENCY_BUCKETS];
   uint64_t step_plans;      /* Iterations that began with a plan of their own, */
-  uint64_t step_plans_late; /* and such plans that came too late, or when four waited: not used. */
+  uint64_t step_plans_late; /* and such plans that were not used: too late, or four waited. */
 } perseus_client_stats;
 
 /* One computation of this rank in a plan that the trainer's process made itself. */
@@ -196,64 +200,67 @@ PERSEUS_CLIENT_API void perseus_client_options_init(perseus_client_options* opti
 PERSEUS_CLIENT_API perseus_status perseus_client_open(const perseus_client_options* options,
                                                       perseus_client** client, char** message);
 
-/* Around each iteration. `iteration` is the trainer's own number; `tokens` of the whole iteration
- * on this rank, for variable lengths, or 0. perseus_step_begin() may wake the background thread:
- * one system call. */
+/* Around each iteration. `iteration` is the trainer's own number, from 0. `tokens` are those of the
+ * whole iteration on this rank, if lengths vary; else 0. perseus_step_begin() may wake the
+ * background thread: one system call. A negative iteration is refused: the iteration is not
+ * counted, and its computations are ignored until the next perseus_step_begin(). */
 PERSEUS_CLIENT_API void perseus_step_begin(perseus_client* client, int64_t iteration);
 PERSEUS_CLIENT_API void perseus_step_end(perseus_client* client, int64_t tokens);
 
 /* A plan for one iteration, in order of execution, where microbatches differ and the trainer's
  * process plans for their lengths itself (perseus_planner_plan_work() of perseus/planner_c.h). It
- * is followed from perseus_step_begin() of that `iteration` on; where it comes later it is not
- * used, and counted. Iterations without a plan of their own keep the last one, or the server's
- * where a newer one came. At most four wait. Takes a lock and copies: not for the hot path's
- * threads between computations. `row_size` is sizeof(perseus_step_row). PERSEUS_INVALID: a row that
- * makes no sense (the sentence says which, from 0, and why), a computation that is there twice,
- * none or more than 65,536, a negative iteration. */
+ * is followed from perseus_step_begin() of that `iteration` on. A plan that comes later is not
+ * used, but counted. Iterations without a plan of their own keep the last one, or take the server's
+ * if a newer one came. At most four plans wait. Takes a lock and copies, so do not call it between
+ * computations. `row_size` is sizeof(perseus_step_row). PERSEUS_INVALID: a row that makes no sense
+ * (the sentence says which, from 0, and why), a computation that is there twice, no rows or more
+ * than 65,536, a negative iteration. */
 PERSEUS_CLIENT_API perseus_status perseus_step_plan(perseus_client* client, int64_t iteration,
                                                     const perseus_step_row* rows, size_t row_size,
                                                     size_t count, char** message);
 
 /* Around each computation. `stage` of the model (virtual stages counted) and `microbatch` count
- * from 0; -1: not known, matched by order. No lock, no allocation, no system call, no CUDA
- * synchronisation. */
+ * from 0. -1: not known; then the order tells which one it is. No lock, no allocation, no system
+ * call, no CUDA synchronisation. */
 PERSEUS_CLIENT_API void perseus_instruction_begin(perseus_client* client, perseus_instruction type,
                                                   int32_t stage, int32_t microbatch);
 PERSEUS_CLIENT_API void perseus_instruction_end(perseus_client* client, perseus_instruction type,
                                                 int32_t stage, int32_t microbatch);
 
-/* Where begin and end say when computations were *queued* and not when they ran: how long the
- * device was busy with those of one type in this iteration, as the trainer measured it (events of
- * CUDA, say). Between perseus_step_begin() and perseus_step_end(); the last word on a type holds,
- * and replaces what its begins and ends add up to. The server finds stragglers by it. Not a number,
- * or below 0: ignored. Costs what perseus_instruction_begin() costs. */
+/* For trainers whose begin and end say when computations were *queued*, not when they ran. Says how
+ * long the device was busy with those of one type in this iteration, as the trainer measured it
+ * (with CUDA events, for example). Call it between perseus_step_begin() and perseus_step_end(). The
+ * last call for a type counts, and replaces the sum of its begins and ends. The server finds
+ * stragglers by it. NaN and numbers below 0 are ignored. Costs as little as
+ * perseus_instruction_begin(). */
 PERSEUS_CLIENT_API void perseus_step_busy(perseus_client* client, perseus_instruction type,
                                           double seconds);
 
-/* Amount of work (tokens, or any unit of the trainer's) of the computation that begins next; not
- * above 0, or not a number: unknown. Kept in a profile; where it varies, time and energy are fitted
- * as a constant and a part per unit of work. Costs what perseus_instruction_begin() costs. */
+/* The amount of work of the computation that begins next, in tokens or any other unit. 0, NaN and
+ * numbers below 0: unknown. A profile keeps it. If it varies, time and energy are fitted as a
+ * constant plus a part per unit of work. Costs as little as perseus_instruction_begin(). */
 PERSEUS_CLIENT_API void perseus_instruction_work(perseus_client* client, double work);
 
-/* The iteration that runs is not to count (an exception, another number of microbatches): like
- * perseus_step_end(), but nothing of it is used, learned or reported. */
+/* Ends the iteration that runs, like perseus_step_end(), but nothing of it is used, learned or
+ * reported. For iterations that should not count: an exception, another number of microbatches. */
 PERSEUS_CLIENT_API void perseus_step_abandon(perseus_client* client);
 
-/* When the device ran the computations of an iteration, where begin and end only say when they were
- * queued: begin and end of each, in the order of their begins, in seconds since
- * perseus_step_begin() of `iteration`, on the host's clock (events of CUDA and one moment at which
- * both clocks are known). They take the place of the host's times in busy times, predictions and
- * profiles. For each iteration, at the latest three iterations after its end; once they were given
- * they are waited for that long. Takes a lock and copies: not for the hot path's threads between
- * computations. Another number than its begins, or times that run backwards: ignored, said once. */
+/* For trainers whose begin and end say when computations were *queued*, not when they ran. Says
+ * when the device ran each computation of an iteration: its begin and its end, in the order in
+ * which they were begun, in seconds since perseus_step_begin() of `iteration` on the host's clock.
+ * (CUDA events give this, with one moment at which both clocks are known.) These times replace the
+ * host's in busy times, predictions and profiles. Give them for each iteration, at the latest three
+ * iterations after its end: the client waits that long once it was given some. Takes a lock and
+ * copies, so do not call it between computations. Ignored, with one sentence in
+ * perseus_client_last_error(): another number of times than of begins, times that run backwards. */
 PERSEUS_CLIENT_API void perseus_step_times(perseus_client* client, int64_t iteration,
                                            const double* begin_seconds, const double* end_seconds,
                                            size_t count);
 
-/* Tells the server that the pipeline of rank `rank` will be slow from `delay_seconds` on, by the
- * factor `degree` of its iteration time (1.2: 20 % slower); `degree` <= 1 or
- * perseus_straggler_clear(): it is well again. Returns at once; sent in the background.
- * PERSEUS_INVALID: not a number, or a negative rank. */
+/* Tells the server that the pipeline of `rank` (in the world) will be slow in `delay_seconds`: its
+ * iterations take `degree` times as long (1.2: 20 % longer). A `degree` of at most 1, or
+ * perseus_straggler_clear(), says that it is well again. Returns at once; a background thread sends
+ * it. PERSEUS_INVALID: NaN, or a negative rank. */
 PERSEUS_CLIENT_API perseus_status perseus_straggler_set(perseus_client* client, int32_t rank,
                                                         double delay_seconds, double degree,
                                                         char** message);
@@ -266,14 +273,15 @@ PERSEUS_CLIENT_API perseus_status perseus_client_get_stats(perseus_client* clien
 
 PERSEUS_CLIENT_API perseus_state perseus_client_get_state(perseus_client* client);
 PERSEUS_CLIENT_API int64_t perseus_client_plan_version(perseus_client* client); /* -1: none. */
-/* 0: there is no plan and no sweep, so a step's computations need not be told. Say only where it
- * began and ended, and where this changed in between, perseus_step_abandon(). */
+/* 0: there is no plan and no sweep, so nobody needs the computations of an iteration. Then
+ * perseus_step_begin() and perseus_step_end() are enough. If the answer changes during an
+ * iteration, end that one with perseus_step_abandon(). */
 PERSEUS_CLIENT_API int perseus_client_listens(perseus_client* client);
 
 /* The job's id, once the server gave one, else "". Return the full length, as snprintf does. */
 PERSEUS_CLIENT_API size_t perseus_client_job_id(perseus_client* client, char* text, size_t size);
-/* The newest thing that went wrong, or wrong argument, one sentence; "": there was none. It stays
- * when all is well again: how things are now is what perseus_client_get_state() says. */
+/* One sentence on the newest trouble or wrong argument; "": there was none. It stays when all is
+ * well again: perseus_client_get_state() says how things are now. */
 PERSEUS_CLIENT_API size_t perseus_client_last_error(perseus_client* client, char* text,
                                                     size_t size);
 

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_COMPUTATION_H_
 #define PERSEUS_COMPUTATION_H_
 
+// Link perseus::model (pkg-config: perseus-model).
+
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -14,7 +16,7 @@
 #include "perseus/export.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // The kinds of computation a pipeline schedule is made of. PyTorch's letters
 // in brackets.
@@ -27,8 +29,8 @@ enum class ComputationType : std::uint8_t {
 
 inline constexpr int kNumComputationTypes = 4;
 
-// "forward", "backward", "backward_input", "backward_weight": the spelling of
-// profiles and plan files. "?" for any other value.
+// "forward", "backward", "backward_input" or "backward_weight", as in profiles and plan files. "?"
+// for any other value.
 constexpr std::string_view ComputationTypeName(ComputationType type) {
   constexpr std::array<std::string_view, kNumComputationTypes> kNames = {
       "forward", "backward", "backward_input", "backward_weight"};
@@ -51,8 +53,8 @@ constexpr std::optional<ComputationType> ParseComputationType(std::string_view n
   return std::nullopt;
 }
 
-// Names one computation of an iteration. `stage` is the global model stage
-// (0-based, virtual stages counted), `microbatch` is 0-based.
+// Names one computation of an iteration, as PyTorch's `_Action` does. `stage` is the stage of the
+// model (from 0, virtual stages counted). `microbatch` counts from 0.
 struct Action {
   ComputationType type = ComputationType::kForward;
   int stage = 0;
@@ -61,7 +63,7 @@ struct Action {
   friend auto operator<=>(const Action&, const Action&) = default;
 };
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_COMPUTATION_H_

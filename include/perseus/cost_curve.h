@@ -4,13 +4,15 @@
 #ifndef PERSEUS_COST_CURVE_H_
 #define PERSEUS_COST_CURVE_H_
 
+// Link perseus::model (pkg-config: perseus-model).
+
 #include <span>
 
 #include "perseus/export.h"
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // One measured way to run a computation.
 struct TimeEnergy {
@@ -38,13 +40,12 @@ struct ExponentialFit {
   double operator()(double time_seconds) const;
 };
 
-// The fit of least squares, by variable projection. Any finite points will do:
-// one point, equal times or rising energies give a constant. Errors: no
-// points, a number that is not finite or beyond 1e100. Thread-safe. The last
-// bits may differ between machines (libm).
+// The fit of least squares, by variable projection. One point, equal times or rising energies give
+// a constant. Errors: no points, a number that is not finite or beyond 1e100. Thread-safe. The last
+// bits may differ between machines, as their math libraries do.
 Result<ExponentialFit> FitExponential(std::span<const TimeEnergy> points);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_COST_CURVE_H_

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_COSTED_PIPELINE_H_
 #define PERSEUS_COSTED_PIPELINE_H_
 
+// Link perseus::model (pkg-config: perseus-model).
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,15 +21,15 @@
 #include "perseus/work.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // How a profile is scaled to one pipeline. Watts are per GPU.
 struct CostSpec {
   // Power of a GPU that waits: one number for all, or one per rank.
-  std::vector<double> blocking_power_watts;
-  // GPUs per rank. 0: as many as the profile has tp_rank values, else 1. With
+  std::vector<double> blocking_power_watts = {};
+  // GPUs per rank. Without: as many as the profile has tp_rank values, else 1. With
   // a tp_rank column any other number is an error.
-  int tensor_parallel = 0;
+  std::optional<int> tensor_parallel = {};
   // Share of `backward` that is the input gradient, where a schedule needs I
   // and W and the profile has only B.
   double split_ratio = 0.5;
@@ -47,52 +49,51 @@ struct CostOption {
 struct CostTable {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
-  std::optional<ComputationType> fused_type;  // With fused_stage, where two run as one.
+  std::optional<ComputationType> fused_type = {};  // With fused_stage, where two run as one.
   int fused_stage = 0;
   double blocking_power_watts = 0;  // Of the rank.
-  // Pareto-optimal in (time, effective energy = energy - blocking power x
-  // time): fastest and dearest first, slowest and cheapest last. Not empty.
-  std::vector<CostOption> options;
-  // One option for every knob of the profile, dominated ones too, by knob.
-  std::vector<CostOption> all_options;
-  CostOption baseline;  // All-maximum-clock option (may be dominated).
-  int dominated = 0;    // Options of the profile that are not kept.
-  bool split = false;   // I or W made from B by the split ratio.
-  // How many times as much work as the profile's; of both, where two run as one.
+  // Those that no other option beats in both time and effective energy (see EffectiveEnergy()).
+  // The fastest and dearest is first, the slowest and cheapest last. Not empty.
+  std::vector<CostOption> options = {};
+  // One option for every knob of the profile, sorted by knob.
+  std::vector<CostOption> all_options = {};
+  CostOption baseline = {};  // At the highest clock; perhaps not one of `options`.
+  int dominated = 0;         // How many of `all_options` are not in `options`.
+  bool split = false;        // I or W made from B by the split ratio.
+  // How many times as much work as in the profile. `fused_work` is that of the fused computation.
   double work = 1;
   double fused_work = 1;
-  // Where computations of one kind differ in work: the first table of the kind.
-  // -1: this is it. Tables of a kind have the same knobs.
+  // Computations of one kind that differ in work have a table each. This is the index of the
+  // kind's first table; -1 in the first itself. Tables of a kind have the same knobs.
   int same_kind_as = -1;
 };
 
-// Energy less what the rank would use if it waited for as long: what an
-// option really costs, since a rank that computes longer waits less
-// (docs/explanation/planning.md).
+// Energy minus blocking power x time. That is what an option really costs: a rank that computes
+// longer waits less (docs/explanation/planning.md).
 double EffectiveEnergy(const CostTable& table, const CostOption& option);
 
-// A DAG with what each computation costs at each knob, for one pipeline. A
-// plain value, immutable by convention, safe to share.
+// The computations of one pipeline and what each costs at each knob. A plain value. Once it is made
+// nobody changes it, so threads may share it.
 struct CostedPipeline {
-  PipelineDag dag;
-  std::vector<Knob> knobs;
+  PipelineDag dag = {};
+  std::vector<Knob> knobs = {};
   bool knobs_are_numbers = true;
-  std::vector<CostTable> tables;
-  std::vector<int> table_of;                      // [computation] -> table
-  std::vector<double> rank_blocking_power_watts;  // GPUs of the rank together.
+  std::vector<CostTable> tables = {};
+  std::vector<int> table_of = {};                      // [computation] -> table
+  std::vector<double> rank_blocking_power_watts = {};  // GPUs of the rank together.
   double total_blocking_power_watts = 0;
   int tensor_parallel = 1;
   double split_ratio = 0.5;  // CostSpec::split_ratio
-  // Of rows of the profile that the schedule has no use for.
-  std::vector<Note> notes;
-  std::string modelled;  // Profile::modelled.
+  // What was found in the profile and in the costs, such as rows that the schedule does not use.
+  std::vector<Note> notes = {};
+  std::string modelled = {};  // Profile::modelled.
 
-  // Whether a pipeline that was filled in by hand keeps to what is said above: its DAG, indices and
-  // orders, one baseline and the Pareto options among all options, times that are not negative,
-  // finite numbers. Linear.
+  // Whether a pipeline that was filled in by hand is consistent: the DAG is valid, indices are in
+  // range, `options` and `baseline` are among `all_options`, lists are in the order stated above,
+  // numbers are finite and times not negative. Takes linear time.
   Result<void> Validate() const;
-  // A number for all of it: two pipelines that are not the same have, for all practical purposes,
-  // different ones. Never 0. Linear.
+  // A hash of the whole pipeline: pipelines that differ have different ones, for all practical
+  // purposes. Never 0. Takes linear time.
   std::uint64_t Fingerprint() const;
 
   const CostTable& TableOf(int computation) const {
@@ -106,7 +107,7 @@ struct CostedPipeline {
   }
 };
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_COSTED_PIPELINE_H_

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_EMULATION_REPORT_H_
 #define PERSEUS_EMULATION_REPORT_H_
 
+// Link perseus::report (pkg-config: perseus-report).
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,27 +24,27 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // What one policy makes of the emulated job.
 struct PolicyRow {
-  std::string policy;       // Name, with its granularity where it has one.
-  std::string summary;      // One sentence.
-  std::string why_not;      // Where it has no plan: a sentence; the figures are 0.
-  double time_seconds = 0;  // All iterations.
-  EnergySplit energy;
+  std::string policy = {};   // Name, with its granularity where it has one.
+  std::string summary = {};  // One sentence.
+  std::string why_not = {};  // Where it has no plan: a sentence; the figures are 0.
+  double time_seconds = 0;   // All iterations.
+  EnergySplit energy = {};
   double slowdown_percent = 0;  // Against maximum clocks in the same scenario.
   double saving_percent = 0;    // Likewise.
   double average_watts = 0;
   double peak_watts = 0;
-  PowerShape shape;
+  PowerShape shape = {};
 };
 
 // A plan that answers a question.
 struct PlanAnswer {
-  Plan plan;
-  // At its end all GPUs wait so long before the next iteration: where even the
-  // slowest plan would draw too much.
+  Plan plan = {};
+  // How long all GPUs wait at the end of each iteration. Above 0 only where even the slowest plan
+  // draws too much.
   double wait_seconds = 0;
 
   // The time for which a planner makes this plan.
@@ -52,47 +54,47 @@ struct PlanAnswer {
 // The fastest plan within a power budget.
 struct PowerBudgetAnswer {
   double budget_watts = 0;  // Of the whole job.
-  PlanAnswer answer;
+  PlanAnswer answer = {};
 };
 
 // The cheapest plan that ends a run in time.
 struct DeadlineAnswer {
   double deadline_seconds = 0;
   std::int64_t iterations = 0;
-  PlanAnswer answer;
+  PlanAnswer answer = {};
 };
 
 // All that a report on an emulated job says. Pointers are not owned and must outlive the call.
 //
-// All functions below that take one: the same input gives the same bytes. Errors: a pointer that is
-// null, an emulation or plan of another pipeline.
+// The functions below that take one give the same bytes for the same input. Errors: a pointer that
+// is null, an emulation or plan of another pipeline.
 struct EmulationReportInput {
   const Profile* profile = nullptr;
   const CostedPipeline* pipeline = nullptr;
   const EmulationSpec* spec = nullptr;
   const Emulation* emulation = nullptr;
-  const Emulation* max_clocks = nullptr;    // The same scenario at maximum clocks.
-  const Plan* max_clocks_plan = nullptr;    // One iteration of one pipeline.
-  std::string title;                        // Empty: "Emulated job".
-  std::string policy;                       // That `emulation` followed, for programs.
-  std::string label;                        // The same for people: "perseus (phase)".
-  std::vector<PolicyRow> policies;          // Empty: no comparison was made.
-  std::vector<PartitionResult> partitions;  // Answers to questions, where asked.
-  std::vector<AssignmentResult> assignments;
-  std::vector<SweepRow> sweep;
-  std::optional<PowerBudgetAnswer> power_budget;
-  std::optional<DeadlineAnswer> deadline;
-  PowerLimits power_limits;
-  std::vector<SlowerRun> slower;  // SlowDownToLimits(), where limits were asked for.
-  RunSpec run_spec;
-  std::optional<RunCost> run_at_max_clocks;
-  std::optional<RunCost> run;
-  std::string scenario;              // What disturbs the job, a sentence; empty: not said.
-  double change_joules = 0;          // Price of a change of clock, in no energy; 0: none given.
-  std::string currency;              // A label for RunCost::price, as the user gave it.
-  std::vector<Note> notes;           // What was found odd in the input: said before the figures.
-  std::vector<std::string> remarks;  // A sentence each.
-  std::vector<std::string> files;    // Names of what is written beside emulation.json.
+  const Emulation* max_clocks = nullptr;         // The same scenario at maximum clocks.
+  const Plan* max_clocks_plan = nullptr;         // One iteration of one pipeline.
+  std::string title = {};                        // Empty: "Emulated job".
+  std::string policy = {};                       // That `emulation` followed, for programs.
+  std::string label = {};                        // The same for people: "perseus (phase)".
+  std::vector<PolicyRow> policies = {};          // Empty: no comparison was made.
+  std::vector<PartitionResult> partitions = {};  // Answers to questions, where asked.
+  std::vector<AssignmentResult> assignments = {};
+  std::vector<SweepRow> sweep = {};
+  std::optional<PowerBudgetAnswer> power_budget = {};
+  std::optional<DeadlineAnswer> deadline = {};
+  PowerLimits power_limits = {};
+  std::vector<SlowerRun> slower = {};  // SlowDownToLimits(), where limits were asked for.
+  RunSpec run_spec = {};
+  std::optional<RunCost> run_at_max_clocks = {};
+  std::optional<RunCost> run = {};
+  std::string scenario = {};     // What disturbs the job, a sentence; empty: not said.
+  double change_joules = 0;      // Price of a change of clock, in no energy; 0: none given.
+  std::string currency = {};     // A label for RunCost::price, as the user gave it.
+  std::vector<Note> notes = {};  // What was found odd in the input: said before the figures.
+  std::vector<std::string> remarks = {};  // A sentence each.
+  std::vector<std::string> files = {};    // Names of what is written beside emulation.json.
 };
 
 // emulation.json (fields: docs/reference/files.md): every figure of the job, one iteration
@@ -113,7 +115,7 @@ Result<std::string> FormatEmulationTimelineTrace(const EmulationReportInput& inp
 std::string FormatIterationsCsv(const Emulation& emulation);
 std::string FormatPowerCsv(const Emulation& emulation);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_EMULATION_REPORT_H_

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_EXPLAIN_H_
 #define PERSEUS_EXPLAIN_H_
 
+// Link perseus::core (pkg-config: perseus-core).
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,13 +15,13 @@
 #include "perseus/pipeline.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
-// What an explanation needs of one computation, at its highest clock
-// (baseline) and as planned.
+// What an explanation needs to know of one computation, at its highest clock (baseline) and as
+// planned.
 struct ExplainedComputation {
-  std::string type;  // "forward", ..., "forward+backward" where fused.
-  int stage = 0;     // The forward's, where fused.
+  std::string type = {};  // "forward", ..., "forward+backward" where fused.
+  int stage = 0;          // The forward's, where fused.
   Phase phase = Phase::kSteady;
   double blocking_power_watts = 0;  // Of its rank.
   double baseline_seconds = 0;
@@ -31,7 +33,7 @@ struct ExplainedComputation {
 };
 
 struct ExplainInput {
-  std::vector<ExplainedComputation> computations;
+  std::vector<ExplainedComputation> computations = {};
   double total_blocking_power_watts = 0;  // Of all ranks.
   double baseline_iteration_seconds = 0;
   double iteration_seconds = 0;
@@ -39,7 +41,7 @@ struct ExplainInput {
 
 // What one group of computations adds to the saving.
 struct SavingShare {
-  std::string label;  // "0" (stage), "forward", "warm-up"
+  std::string label = {};  // "0" (stage), "forward", "warm-up"
   int computations = 0;
   int slowed = 0;  // Run slower than in the baseline.
   int baseline_critical = 0;
@@ -47,29 +49,29 @@ struct SavingShare {
   double baseline_seconds = 0;  // Busy time.
   double seconds = 0;
   double baseline_critical_seconds = 0;
-  // Effective energy (energy - blocking power x time) saved: a rank that
-  // computes longer waits less.
+  // Saved effective energy, which is energy - blocking power x time: a rank that computes longer
+  // waits less.
   double saving_joules = 0;
   double share_percent = 0;  // Of computation_saving_joules; 0 where that is 0.
 };
 
 struct Explanation {
-  std::vector<SavingShare> stages;  // Ascending.
-  std::vector<SavingShare> types;   // By name of the type.
-  std::vector<SavingShare> phases;  // warm-up, steady, cool-down; absent ones left out.
-  // saving = computations + iteration: exact up to rounding of doubles.
+  std::vector<SavingShare> stages = {};  // Ascending.
+  std::vector<SavingShare> types = {};   // By name of the type.
+  std::vector<SavingShare> phases = {};  // warm-up, steady, cool-down; absent ones left out.
+  // The sum of the next two, up to rounding.
   double saving_joules = 0;
   double computation_saving_joules = 0;
   double iteration_saving_joules = 0;  // Blocking power x time saved; negative when slower.
-  // The stage with most time on the baseline's longest paths (the lowest of
-  // equals): what the others can wait for. None without computations.
-  std::optional<int> critical_stage;
+  // The stage that the others wait for: the one with most time on the baseline's longest paths, the
+  // lowest of equals. No value without computations.
+  std::optional<int> critical_stage = {};
 };
 
 // Divides the saving of a plan by stage, type and phase. A pure function.
 Explanation ExplainSaving(const ExplainInput& input);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_EXPLAIN_H_

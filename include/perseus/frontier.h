@@ -4,33 +4,34 @@
 #ifndef PERSEUS_FRONTIER_H_
 #define PERSEUS_FRONTIER_H_
 
-#include <functional>
+// Link perseus::core (pkg-config: perseus-core).
+
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "perseus/export.h"
+#include "perseus/progress.h"
 #include "perseus/result.h"
 
-// A general solver for the continuous time-cost trade-off problem ("project
-// crashing"): activities with convex time-cost curves on a precedence graph;
-// what is the least total cost for each deadline? Nothing in here knows about
-// pipelines or GPUs. Perseus puts seconds for time and effective joules for
-// cost; slopes are then watts.
+// A general solver for the continuous time-cost trade-off problem ("project crashing"). Activities
+// wait for each other. Each has a curve: the more time it may take, the less it costs. What is the
+// least total cost for each deadline? Nothing in here knows about pipelines or GPUs. To Perseus, an
+// activity is a computation, time is in seconds and cost in effective joules, so slopes are watts.
 //
 //   TimeCostProblem house;
 //   house.curves = {{{2, 90}, {4, 40}, {5, 30}},   // 2 days cost 90, ...
 //                   {{3, 50}, {6, 20}}};
 //   house.curve_of = {0, 1, 1};                    // three activities
 //   house.precedences = {{0, 1, 0.0}, {0, 2, 0.0}};
-//   auto frontier = SolveFrontier(house, {});
-//   for (const auto& p : frontier->breakpoints) { p.time, p.cost, p.slope }
+//   const auto frontier = SolveFrontier(house, {});
+//   if (!frontier) return Fail(frontier.error().message);
+//   for (const auto& p : frontier->breakpoints) std::cout << p.time << ' ' << p.cost << '\n';
 //
-// The algorithm and its guarantees are described in docs/explanation/solver.md and at the
-// top of src/planner/frontier/walk.cc.
+// docs/explanation/solver.md has the algorithm and its guarantees.
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // One way to do an activity. Any finite cost; time >= 0.
 struct TimeCost {
@@ -45,16 +46,14 @@ struct TimeCostPrecedence {
   double delay = 0;
 };
 
-// A plain value. Activities may share a curve. The options of a curve may come
-// in any order and be dominated or off the convex hull: the solver takes the
-// lower convex hull, which makes its result a lower bound for every discrete
-// choice.
+// A plain value. Activities may share a curve. The options of a curve may come in any order. The
+// solver takes their lower convex hull, so its result is a lower bound for every choice of options.
 struct TimeCostProblem {
-  std::vector<std::vector<TimeCost>> curves;
-  std::vector<int> curve_of;                    // [activity] -> curves
-  std::vector<TimeCostPrecedence> precedences;  // Any order; acyclic.
-  std::vector<double> earliest_start;           // [activity], or empty for 0.
-  double end_delay = 0;                         // From the last end to the deadline.
+  std::vector<std::vector<TimeCost>> curves = {};
+  std::vector<int> curve_of = {};                    // [activity] -> curves
+  std::vector<TimeCostPrecedence> precedences = {};  // Any order; acyclic.
+  std::vector<double> earliest_start = {};           // [activity], or empty for 0.
+  double end_delay = 0;                              // From the last end to the deadline.
 };
 
 // One corner of the piecewise linear, convex cost(time).
@@ -70,38 +69,35 @@ struct FrontierBreakpoint {
 struct TimeCostSchedule {
   double time = 0;
   double cost = 0;
-  double price_of_time = 0;              // -d(cost)/d(time); at a corner, on one of its sides.
-  std::vector<double> start;             // [activity]
-  std::vector<double> duration;          // [activity]: the time that the activity may take.
-  std::vector<double> price;             // [activity], >= 0: what a unit of its time costs.
-  std::vector<double> precedence_price;  // [precedence], >= 0
+  double price_of_time = 0;                   // -d(cost)/d(time); at a corner, on one of its sides.
+  std::vector<double> start = {};             // [activity]
+  std::vector<double> duration = {};          // [activity]: the time that the activity may take.
+  std::vector<double> price = {};             // [activity], >= 0: what a unit of its time costs.
+  std::vector<double> precedence_price = {};  // [precedence], >= 0
   // Sum of prices x fixed delays (precedences, earliest starts, end delay).
   double delay_value = 0;
 };
 
 struct FrontierOptions {
-  // Stop the walk, which goes from long times to short ones, here; where neither is given, at the
+  // The walk goes from long times to short ones, and stops here. Without either it goes on to the
   // fastest time.
   std::optional<double> stop_time = {};
   std::optional<double> stop_slope = {};
-  // Round slopes to multiples of this (0: exact). The result then holds for
-  // the rounded curves, and cost_error bounds its distance to the true one.
+  // Round slopes to multiples of this. 0: exact. The result then holds for the rounded curves, and
+  // cost_error bounds its distance to the true one.
   double slope_quantum = 0;
-  // Deadlines for which a schedule is wanted (any order; below the fastest
-  // time or above the slowest, the nearest is given).
+  // Deadlines for which a schedule is wanted, in any order. A deadline that is too short or too
+  // long gets the schedule of the fastest or the slowest time.
   std::vector<double> schedule_times = {};
-  // Called about every hundred breakpoints with the share of time covered.
-  // Must not throw.
-  std::function<void(double)> progress = {};
-  // Asked about as often, and at least once; true gives up with kCancelled.
-  // Must not throw.
-  std::function<bool()> cancelled = {};
+  // Called about every hundred breakpoints, and at least once. Its share is that of the time
+  // between the slowest and the fastest.
+  ProgressFunction progress = {};
 };
 
 struct TimeCostFrontier {
-  std::vector<FrontierBreakpoint> breakpoints;  // Times ascending.
-  bool complete = false;                        // Down to the fastest time.
-  std::vector<TimeCostSchedule> schedules;      // One for each schedule_times.
+  std::vector<FrontierBreakpoint> breakpoints = {};  // Times ascending.
+  bool complete = false;                             // Down to the fastest time.
+  std::vector<TimeCostSchedule> schedules = {};      // One for each schedule_times.
   // Largest |cost - true cost| over the frontier that rounding to integers or
   // to slope_quantum can have caused. (Options within 1e-9 of each other in
   // time count as one, the cheaper: the cost stays a lower bound.)
@@ -141,18 +137,17 @@ struct FrontierEstimate {
 // One pass over the problem; builds nothing. Errors: as SolveFrontier(), but for cycles.
 Result<FrontierSize> SizeOf(const TimeCostProblem& problem, double slope_quantum);
 
-// What SolveFrontier() will take for a whole frontier, so that a caller can say
-// so, coarsen or refuse before it starts. Fitted to pipelines (docs/explanation/solver.md):
-// there the work is within a factor of 3. Other graphs may be far off.
+// What SolveFrontier() will take for a whole frontier, to be known before it starts. Fitted to
+// pipelines (docs/explanation/solver.md): there the true work is within a factor of 3. For other
+// graphs it may be far off.
 FrontierEstimate EstimateFrontier(const FrontierSize& size);
 
-// The lower convex hulls as the solver sees them, after rounding to its
-// integer grid: one list per curve, fastest first. An independent solver that
-// is given these must find the same frontier to the last digit.
+// The lower convex hulls after rounding to the solver's integer grid: one list per curve, fastest
+// first. Another exact solver finds the same frontier for them, to the last digit.
 Result<std::vector<std::vector<TimeCost>>> QuantisedCurves(const TimeCostProblem& problem,
                                                            const FrontierOptions& options);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_FRONTIER_H_

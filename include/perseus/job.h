@@ -4,6 +4,8 @@
 #ifndef PERSEUS_JOB_H_
 #define PERSEUS_JOB_H_
 
+// Link perseus::core (pkg-config: perseus-core).
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,29 +21,29 @@
 #include "perseus/plan_document.h"
 #include "perseus/planner.h"
 #include "perseus/profile.h"
+#include "perseus/progress.h"
 #include "perseus/result.h"
 #include "perseus/robust_plan.h"
 #include "perseus/schedule.h"
 #include "perseus/stream.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
-// What a job comes to: the plan that `perseus plan` makes of it, with all that it says. A plain
-// value; the planner is a handle.
+// The plan that `perseus plan` makes of a job, with everything that it says of it. A plain value;
+// the planner is a handle.
 struct JobPlan {
   Planner planner;
   Plan plan = {};
-  // Where the job has conditions, `plan` is the one that holds under them; then what was found
-  // beside it, and what both come to in an emulation that the search has not seen.
+  // If the job has conditions, `plan` holds under them. Then these say what else the search found,
+  // and what the plan and the plan without conditions come to in an emulation with other seeds.
   std::optional<RobustPlan> held = {};
   std::optional<ExpectedFigures> expected = {};
   std::optional<ExpectedFigures> expected_of_paper_plan = {};
   PlanDocument document = {};  // plan.json; for FormatPlanJson().
 };
 
-// A training job, read and costed: what to plan for. From profile and schedule
-// to a plan in two calls (no file but the profile is needed):
+// A training job, read and costed: what to plan for. Two calls lead from a profile to a plan:
 //
 //   const auto job = Job::Load("profile.csv", {.schedule = "1f1b",
 //                                              .microbatches = 96,
@@ -54,29 +56,29 @@ struct JobPlan {
 // A plain value. Const members may be called from several threads at once.
 // Errors name a field by its key in job files, in quotes ('blocking_power').
 struct Job {
-  JobFile settings;  // What was asked for, job file and overrides together.
-  Profile profile;
-  ScheduleSpec schedule;  // Its name is empty where the schedule is from a file.
+  JobFile settings = {};  // What was asked for, job file and overrides together.
+  Profile profile = {};
+  ScheduleSpec schedule = {};  // Its name is empty where the schedule is from a file.
   int virtual_stages = 1;
-  FixedTimes fixed;
-  CostSpec costs;
-  CostedPipeline pipeline;
-  // All that the checks of profile and job have found; none is impossible.
-  std::vector<Note> notes;
+  FixedTimes fixed = {};
+  CostSpec costs = {};
+  CostedPipeline pipeline = {};
+  // What the checks of profile and job have found. None is "impossible": that is an error.
+  std::vector<Note> notes = {};
 
   // Reads and costs the job that `path` describes: a job file, or else a
   // profile. Each field that is set in `overrides` wins over the file's.
   static Result<Job> Load(const std::string& path, const JobFile& overrides = {});
-  // The job of these settings, which name the profile.
+  // The job of these settings. `settings.profile` is read.
   static Result<Job> Load(JobFile settings);
-  // The same with a profile in memory; settings.profile is not looked at.
+  // The same with a profile in memory: `settings.profile` does not count.
   static Result<Job> Make(Profile profile, JobFile settings);
-  // The same with a schedule in memory, too; settings.schedule_file, where it is set, is its name
-  // in messages, and is not read.
+  // The same with a schedule in memory, too: `settings.schedule_file` is not read. If it is set,
+  // messages name the schedule by it.
   static Result<Job> Make(Profile profile, const Schedule& schedule, JobFile settings);
 
-  // What every plan must keep to, where it should be, how much work to search
-  // for it (`otherwise` where the settings do not say).
+  // What the settings say of constraints, target, effort and pipelines, or the default. `otherwise`
+  // is the default of the effort.
   PlanConstraints Constraints() const;
   PlanTarget Target() const { return settings.at.value_or(PlanTarget{}); }
   double Effort(double otherwise = 1) const { return settings.effort.value_or(otherwise); }
@@ -86,67 +88,68 @@ struct Job {
   Result<Planner> MakePlanner(const ProgressFunction& progress = {}) const;
 
   // The plan that `perseus plan` makes: at the target, within the constraints and under the
-  // conditions. The second takes a planner of this job that is there already, as it takes longest
-  // to make. The callback is told as in Planner::PlanFor; saying false is kCancelled.
+  // conditions. The second function takes a planner that MakePlanner() of this job has made: that
+  // takes longest. `progress` is told of plans as PlanSpec::progress is; false is kCancelled.
   Result<JobPlan> Plan() const;
-  Result<JobPlan> Plan(const Planner& planner, const PlanCallback& callback = {}) const;
+  Result<JobPlan> Plan(const Planner& planner, const ProgressFunction& progress = {}) const;
 
   // The plan alone.
   Result<perseus::Plan> MakePlan(const Planner& planner) const;
 
-  // Plans for iterations whose microbatches differ, each within the job's
-  // constraints at its target. Where the settings name an effort it is that of each plan. Such
-  // plans know no conditions: a job that has some is refused.
+  // Plans for iterations whose microbatches differ, each within the job's constraints and at its
+  // target. An effort in the settings is that of each plan. Errors: a job with conditions, which
+  // such plans do not know.
   Result<StreamPlanner> MakeStream() const;
 
-  // The notes on a plan for this time: the job's, and one where it is beyond T*.
+  // The job's notes, and one more if this time is beyond T*.
   std::vector<Note> NotesAt(const Frontier& frontier, double seconds) const;
 
-  // What plan.json says of a plan of this job that was made by hand, within the job's constraints
-  // or others. Errors: a planner of another job, another planner's plan.
+  // What plan.json says of a plan that a planner of this job made. `constraints` are those of the
+  // plan; without them, the job's. Errors: a planner of another job, another planner's plan.
   Result<PlanDocument> Document(const Planner& planner, const perseus::Plan& plan) const;
   Result<PlanDocument> Document(const Planner& planner, const perseus::Plan& plan,
                                 const PlanConstraints& constraints) const;
-  // For MakePlanDocument(), of plans of a stream too.
+  // For MakePlanDocument(), which also takes plans of a stream.
   PlanContext Context() const;
 };
 
-// How Job::Plan() is made, for who has settings that go over the job's.
+// Job::Plan() with other settings than the job's.
 struct JobPlanSpec {
-  JobFile settings;  // All of them, the job's included.
-  // Without it RobustPlan::bound and the figures of the paper's plan are left out.
+  JobFile settings = {};  // All of them: they replace the job's.
+  // False leaves out RobustPlan::bound and the figures of the plan without conditions, which take
+  // long.
   bool with_bound = true;
-  PlanCallback callback = {};
+  ProgressFunction progress = {};
 };
 Result<JobPlan> MakeJobPlan(const Job& job, const Planner& planner, const JobPlanSpec& spec);
 
-// The settings that `path` means (a job file, or else a profile; empty: none),
-// with those of `overrides` that are set over them.
+// The settings of `path`, which is a job file, a profile or empty. Each field that is set in
+// `overrides` wins.
 Result<JobFile> LoadSettings(const std::string& path, const JobFile& overrides);
 
 // How these settings want their profile read.
 ProfileOptions ProfileOptionsOf(const JobFile& settings);
 
-// The constraints of these settings.
+// What these settings say of constraints. What they leave out has its default.
 PlanConstraints ConstraintsOf(const JobFile& settings);
 
-// Whether these settings say anything of conditions.
+// Whether these settings have any condition.
 bool HasConditions(const JobFile& settings);
-// Sets what these settings say, and leaves the rest.
+// Overwrites those conditions that these settings have.
 void ApplyConditions(const JobFile& settings, Conditions* conditions);
-// The conditions of these settings; the usual where they do not say.
+// All conditions. What these settings leave out has its default.
 Conditions ConditionsOf(const JobFile& settings);
 
-// The same of the plans of a stream, without conditions.
+// For StreamPlanner::Create(). Conditions do not count.
 StreamOptions StreamOptionsOf(const JobFile& settings);
 
-// What the search for the plan that holds is to know of these settings.
+// For PlanUnder().
 RobustPlanSpec RobustSpecOf(const JobFile& settings);
 
-// Keys of what a job cannot do without and these settings lack ("microbatches").
+// The keys that every job needs and these settings lack, such as "microbatches".
 std::vector<std::string_view> MissingFields(const JobFile& settings);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_JOB_H_

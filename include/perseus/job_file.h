@@ -4,6 +4,8 @@
 #ifndef PERSEUS_JOB_FILE_H_
 #define PERSEUS_JOB_FILE_H_
 
+// Link perseus::core (pkg-config: perseus-core).
+
 #include <functional>
 #include <map>
 #include <optional>
@@ -18,7 +20,7 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // How much longer than measured a computation may take; see PlanConstraints.
 struct TimeMargin {
@@ -28,92 +30,90 @@ struct TimeMargin {
   friend bool operator==(const TimeMargin&, const TimeMargin&) = default;
 };
 
-// Where microbatches differ: a work table in a file, or a factor for each
-// microbatch (see perseus/work.h). One of both is given.
+// How microbatches differ: a work table in a file, or a factor for each microbatch (see
+// perseus/work.h). Exactly one of the two is given.
 struct WorkSetting {
-  std::string file;
-  std::vector<double> factors;
+  std::string file = {};
+  std::vector<double> factors = {};
 
   friend bool operator==(const WorkSetting&, const WorkSetting&) = default;
 };
 
 // A place in a job file; line and column count from 1.
 struct JobPlace {
-  std::string file;
+  std::string file = {};
   int line = 0;
   int column = 0;
 
   friend bool operator==(const JobPlace&, const JobPlace&) = default;
 };
 
-// Everything that the flags of `perseus plan` can say, from a file. What the
-// file does not say is empty. Paths are resolved against the directory of the
-// file. A plain value.
+// The settings of a job: what a job file or the flags of `perseus plan` say. What they do not say
+// has no value. ReadJobFile() resolves paths against the folder of the file. A plain value.
 struct JobFile {
-  std::optional<std::string> profile;        // Path.
-  std::optional<std::string> baseline;       // See ProfileOptions.
-  std::optional<bool> strict;                // See ProfileOptions.
-  std::optional<std::string> schedule;       // Canonical name.
-  std::optional<std::string> schedule_file;  // Path; never together with `schedule`.
-  std::optional<int> stages;                 // Of the model.
-  std::optional<int> microbatches;
-  std::optional<int> virtual_stages;
-  std::optional<int> microbatch_group_size;
-  std::vector<double> blocking_power_watts;  // Empty, one, or one per rank.
-  std::optional<int> tensor_parallel;
-  std::optional<int> data_parallel;
-  std::optional<double> split_ratio;
-  std::optional<WorkSetting> work;
-  std::optional<std::string> work_fit;     // Path; for a work table in tokens.
-  std::optional<double> work_tokens;       // Of a microbatch when the profile was measured.
-  std::vector<double> comm_delay_seconds;  // Empty, one, or one per boundary.
-  std::optional<double> data_loading_seconds;
-  std::optional<double> iteration_overhead_seconds;
-  std::optional<PlanTarget> at;
-  std::optional<Granularity> granularity;
-  std::optional<double> min_dwell_seconds;
-  std::optional<int> max_clocks;
-  std::optional<TimeMargin> time_margin;
-  std::optional<double> coarse_watts;  // 0: exact. Empty: the planner decides.
-  std::optional<bool> exponential_fit;
-  std::optional<double> effort;
-  std::optional<std::string> output;  // Directory.
+  std::optional<std::string> profile = {};        // Path.
+  std::optional<std::string> baseline = {};       // See ProfileOptions.
+  std::optional<bool> strict = {};                // See ProfileOptions.
+  std::optional<std::string> schedule = {};       // Canonical name.
+  std::optional<std::string> schedule_file = {};  // Path; never together with `schedule`.
+  std::optional<int> stages = {};                 // Of the model.
+  std::optional<int> microbatches = {};
+  std::optional<int> virtual_stages = {};
+  std::optional<int> microbatch_group_size = {};
+  std::vector<double> blocking_power_watts = {};  // Empty, one, or one per rank.
+  std::optional<int> tensor_parallel = {};
+  std::optional<int> data_parallel = {};
+  std::optional<double> split_ratio = {};
+  std::optional<WorkSetting> work = {};
+  std::optional<std::string> work_fit = {};     // Path; for a work table in tokens.
+  std::optional<double> work_tokens = {};       // Of a microbatch when the profile was measured.
+  std::vector<double> comm_delay_seconds = {};  // Empty, one, or one per boundary.
+  std::optional<double> data_loading_seconds = {};
+  std::optional<double> iteration_overhead_seconds = {};
+  std::optional<PlanTarget> at = {};
+  std::optional<Granularity> granularity = {};
+  std::optional<double> min_dwell_seconds = {};
+  std::optional<int> max_clocks = {};
+  std::optional<TimeMargin> time_margin = {};
+  std::optional<double> coarse_watts = {};  // 0: exact. Empty: the planner decides.
+  std::optional<bool> exponential_fit = {};
+  std::optional<double> effort = {};
+  std::optional<std::string> output = {};  // Directory.
 
   // The table [conditions]: what real GPUs do to a plan. See Conditions.
-  std::optional<double> noise;  // Of a computation.
-  std::optional<double> stage_noise;
-  std::optional<double> gpu_noise;
-  std::optional<double> switch_latency_seconds;
-  std::optional<double> switch_latency_spread_seconds;
-  std::optional<double> switch_stall_seconds;
-  std::optional<CallAhead> call_ahead;
-  std::optional<double> max_early_loss;
-  std::optional<double> min_call_interval_seconds;
-  std::optional<double> change_price_joules;
-  std::optional<double> max_slowdown;
-  std::optional<double> confidence;
-  std::optional<int> max_changes;
+  std::optional<double> noise = {};  // Of a computation.
+  std::optional<double> stage_noise = {};
+  std::optional<double> gpu_noise = {};
+  std::optional<double> switch_latency_seconds = {};
+  std::optional<double> switch_latency_spread_seconds = {};
+  std::optional<double> switch_stall_seconds = {};
+  std::optional<CallAhead> call_ahead = {};
+  std::optional<double> max_early_loss = {};
+  std::optional<double> min_call_interval_seconds = {};
+  std::optional<double> change_price_joules = {};
+  std::optional<double> max_slowdown = {};
+  std::optional<double> confidence = {};
+  std::optional<int> max_changes = {};
 
-  // Where the value of each key stands, for what is found
-  // wrong with it later (against the profile). Empty where there is no file.
-  std::map<std::string, JobPlace, std::less<>> places;
+  // Where the value of each key is in the file, for errors that are found later. Empty without a
+  // file.
+  std::map<std::string, JobPlace, std::less<>> places = {};
 };
 
-// Reads a job file: TOML or JSON by the extension ".toml" or ".json". Errors
-// name file:line:column and the key; an unknown key is an error that names the
-// nearest known one. A file over 1 MiB is refused.
+// Reads a job file, ".toml" or ".json". Errors name file:line:column and the key. An unknown key is
+// an error that names the nearest known one. A file over 1 MiB is refused.
 Result<JobFile> ReadJobFile(const std::string& path);
 
 enum class JobFileFormat { kToml, kJson };
 
-// The same on text in memory; `name` stands for the path, in messages and as
-// the origin of relative paths.
+// The same on text in memory. `name` stands for the path: in messages, and where relative paths
+// begin.
 Result<JobFile> ParseJobFile(std::string_view text, const std::string& name, JobFileFormat format);
 
 // Whether `perseus plan` should read a path as a job file (by its extension).
 bool IsJobFileName(std::string_view path);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_JOB_FILE_H_

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_NOTE_H_
 #define PERSEUS_NOTE_H_
 
+// Link perseus::model (pkg-config: perseus-model).
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,13 +16,13 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // How much is wrong with what was given.
 enum class Severity : std::uint8_t {
   kOdd,          // Valid, and perhaps not what was meant.
-  kImplausible,  // No GPU and no job is like that: a wrong unit, most likely.
-  kImpossible,   // Nothing can be computed from it: refused.
+  kImplausible,  // No GPU or job is like that. Most likely a unit is wrong.
+  kImpossible,   // Nothing can be computed from it, so it is refused.
 };
 std::string_view SeverityName(Severity severity);  // "odd", "implausible", "impossible"
 std::optional<Severity> ParseSeverity(std::string_view name);
@@ -28,9 +30,9 @@ std::optional<Severity> ParseSeverity(std::string_view name);
 // What a check of a profile or of a job has found.
 struct Note {
   Severity severity = Severity::kOdd;
-  std::string text;    // One sentence, without a full stop.
-  std::string source;  // The file that it is about, as given; empty: none.
-  int line = 0;        // 0, and `column` too: the file as a whole.
+  std::string text = {};    // One sentence, without a full stop.
+  std::string source = {};  // The file that it is about, as given; empty if none.
+  int line = 0;             // From 1, as is `column`; both 0 for the file as a whole.
   int column = 0;
 
   friend bool operator==(const Note&, const Note&) = default;
@@ -39,11 +41,11 @@ struct Note {
 // "profile.csv:12:16: the sentence", or without what is not known.
 std::string NoteText(const Note& note);
 
-// An error where a note is impossible, and where `strict`, of any note: that of the worst, the
-// first of them.
+// An error if a note is impossible; if `strict`, an error if there is any note. It is that of the
+// worst note, and of the first of several.
 Result<void> RefuseNotes(const std::vector<Note>& notes, bool strict);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_NOTE_H_

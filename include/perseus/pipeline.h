@@ -4,6 +4,8 @@
 #ifndef PERSEUS_PIPELINE_H_
 #define PERSEUS_PIPELINE_H_
 
+// Link perseus::model (pkg-config: perseus-model).
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,14 +19,14 @@
 #include "perseus/schedule.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // Work of fixed duration around the computations. Seconds, each >= 0.
 struct FixedTimes {
   // Transfer of activations or gradients between neighbouring stages on
   // different ranks: one number for all boundaries, or one per boundary
   // (num_stages - 1). Empty = 0. Stages on one rank need no transfer.
-  std::vector<double> comm_delay_seconds;
+  std::vector<double> comm_delay_seconds = {};
   // Reading a microbatch: before every forward of stage 0, on its rank, which
   // does nothing else meanwhile.
   double data_loading_seconds = 0;
@@ -32,12 +34,12 @@ struct FixedTimes {
   double iteration_overhead_seconds = 0;
 };
 
-// One node of the DAG: what runs as one operation at one knob.
+// One node of the DAG: a computation, or two that run fused, at one knob.
 struct Computation {
   int rank = 0;
   int position = 0;  // In the rank's order.
-  Action action;
-  std::optional<Action> fused;  // See ScheduleStep.
+  Action action = {};
+  std::optional<Action> fused = {};  // See ScheduleStep.
 };
 
 // `to` starts no earlier than `delay_seconds` after `from` ends.
@@ -48,29 +50,29 @@ struct Precedence {
 };
 
 // The computations of one iteration of one pipeline and what each waits for.
-// Invariants: `computations` is in a topological order; `precedences` is
-// sorted by (to, from) without duplicates; computations of a rank form a
-// chain. What that chain implies (F before B of one stage) has no arc of its
-// own. A plain value, immutable by convention, safe to share.
+// Invariants: `computations` is in a topological order. `precedences` is sorted by (to, from)
+// without duplicates. The computations of a rank form a chain, and an order that follows from the
+// chain (F before B of one stage) has no precedence of its own. A plain value. Once it is made
+// nobody changes it, so threads may share it.
 struct PipelineDag {
   int num_ranks = 0;
   int num_stages = 0;
   int num_microbatches = 0;
-  std::string schedule_name;
-  std::vector<Computation> computations;
-  std::vector<Precedence> precedences;
-  std::vector<int> first_precedence;         // Offsets by `to`, size n + 1.
-  std::vector<double> start_delay_seconds;   // Earliest start of each computation.
-  double end_delay_seconds = 0;              // From the last end to the iteration's end.
-  std::vector<std::vector<int>> rank_order;  // [rank][position] -> computation
-  FixedTimes fixed;                          // That the delays were made from.
+  std::string schedule_name = {};
+  std::vector<Computation> computations = {};
+  std::vector<Precedence> precedences = {};
+  std::vector<int> first_precedence = {};         // Offsets by `to`, size n + 1.
+  std::vector<double> start_delay_seconds = {};   // Earliest start of each computation.
+  double end_delay_seconds = 0;                   // From the last end to the iteration's end.
+  std::vector<std::vector<int>> rank_order = {};  // [rank][position] -> computation
+  FixedTimes fixed = {};                          // What the delays were made from.
 
   int size() const { return static_cast<int>(computations.size()); }
 
-  // Which computation does this, by itself or fused with another; nullopt: none. Linear.
+  // The index of the computation that does this, alone or fused with another. Takes linear time.
   std::optional<int> Find(const Action& action) const;
 
-  // Whether a DAG that was filled in by hand keeps to the invariants above. Linear.
+  // Whether a DAG that was filled in by hand keeps to the invariants above. Takes linear time.
   Result<void> Validate() const;
 };
 
@@ -80,23 +82,21 @@ Result<PipelineDag> BuildDag(const Schedule& schedule, const FixedTimes& fixed);
 
 // The earliest start and end of every computation, and the iteration time.
 struct Timing {
-  std::vector<double> start_seconds;
-  std::vector<double> end_seconds;
+  std::vector<double> start_seconds = {};
+  std::vector<double> end_seconds = {};
   double iteration_time_seconds = 0;  // max end + end_delay_seconds
 };
 
-// Runs every computation as early as possible. This is the definition of the
-// realised iteration time: start = max(start delay, end of each predecessor +
-// its delay), end = start + duration, in IEEE doubles, in this order of
-// operations, so that any other program gets the same bits. With another number of durations than
-// computations there is none: no starts and ends, and a time that is not a number.
+// Runs every computation as early as possible. This defines the iteration time of a plan: start =
+// max(start delay, end of each predecessor + its delay), end = start + duration, in IEEE doubles
+// and in this order, so that another program gets the same bits. If there is not one duration for
+// each computation, the result has no starts and ends, and NaN as time.
 Timing Replay(const PipelineDag& dag, std::span<const double> durations_seconds);
 
-// The same where a duration depends on when the computation may start:
-// `run(i, ready_seconds, &start_seconds, &end_seconds)` runs computation i,
-// which all that it waits for allow from `ready_seconds` on. Called in the
-// order of dag.computations, so in order on every rank. `timing` is filled in;
-// its memory is used again. Precondition: dag.Validate().
+// The same for durations that depend on when a computation can start. `run(i, ready_seconds,
+// &start_seconds, &end_seconds)` sets start and end of computation i; what it waits for is done at
+// `ready_seconds`. It is called in the order of dag.computations. `timing` is filled in, and its
+// memory is used again. Precondition: dag.Validate().
 template <typename Run>
 void ReplayBy(const PipelineDag& dag, Run&& run, Timing* timing) {
   timing->start_seconds.resize(dag.computations.size());
@@ -117,8 +117,8 @@ void ReplayBy(const PipelineDag& dag, Run&& run, Timing* timing) {
   timing->iteration_time_seconds = last_end + dag.end_delay_seconds;
 }
 
-// Marks the computations that lie on a longest path of `timing` (slack below
-// 1e-9 of the iteration time); none where it is of another DAG.
+// Marks the computations on a longest path of `timing`: those with less slack than 1e-9 of the
+// iteration time. None if `timing` has another number of computations than `dag`.
 std::vector<bool> CriticalComputations(const PipelineDag& dag, const Timing& timing);
 
 // Warm-up: before the rank's first backward. Cool-down: after its last
@@ -126,7 +126,7 @@ std::vector<bool> CriticalComputations(const PipelineDag& dag, const Timing& tim
 enum class Phase : std::uint8_t { kWarmUp, kSteady, kCoolDown };
 std::vector<Phase> ComputationPhases(const PipelineDag& dag);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PIPELINE_H_

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_PLAN_H_
 #define PERSEUS_PLAN_H_
 
+// Link perseus::model (pkg-config: perseus-model).
+
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,7 +20,7 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // One breakpoint of the exact convex lower bound E(T).
 struct FrontierPoint {
@@ -30,12 +32,11 @@ struct FrontierPoint {
 
 // E(T) and the points of it that have names. Times ascending.
 struct Frontier {
-  std::vector<FrontierPoint> points;
+  std::vector<FrontierPoint> points = {};
   double fastest_seconds = 0;   // T_min
   double economic_seconds = 0;  // where E(T) is least
   double tstar_seconds = 0;     // T*: beyond it nothing is saved but time lost
-  // Certified relative distance of `points` to the exact curve: 0 when exact,
-  // else the coarse mode's bound.
+  // How far `points` can be from the exact curve, relatively. 0: they are exact.
   double certified_error = 0;
   // True for the frontier of an exponential fit, which bounds nothing.
   bool fitted = false;
@@ -45,8 +46,8 @@ struct Frontier {
   // What the pipeline's GPUs draw together while they wait.
   double total_blocking_power_watts = 0;
 
-  // The lower bound at `seconds`: linear between points, waiting at blocking
-  // power beyond the last. Before the first point, where no plan is, as there; 0 without points.
+  // The lower bound at `seconds`: linear between points; beyond the last, GPUs wait at blocking
+  // power. Before the first point, where no plan is, it is that of the first. 0 without points.
   double EnergyAt(double seconds) const;
 };
 
@@ -62,14 +63,13 @@ std::optional<Granularity> ParseGranularity(std::string_view name);
 
 struct PlanConstraints {
   Granularity granularity = Granularity::kComputation;
-  // A rank keeps a knob for at least this long before it changes again. 0: none.
+  // A rank keeps a knob for at least this long before it changes again. 0 s constrain nothing.
   double min_dwell_seconds = 0;
   // At most this many distinct knobs in the plan. Without: any number.
   std::optional<int> max_knobs = {};
-  // Safety margin against noisy measurements: every option but the
-  // all-maximum-clock one is taken to last longer by this many standard
-  // deviations of the profile (`time_std`) or by this fraction (0.01 = 1 %),
-  // whichever is more. The realised time is still stated as measured.
+  // A margin against noisy measurements. The search takes every option but the one at the highest
+  // clock to last longer: by this many standard deviations (`time_std` of the profile) or by this
+  // fraction (0.01 = 1 %), whichever is more. The times of the plan are stated as measured.
   double time_margin_sigmas = 0;
   double time_margin_fraction = 0;
 
@@ -85,20 +85,20 @@ struct SharedKnobBound {
   // below Plan::lower_bound_joules, nor above the plan's own energy.
   double lower_bound_joules = 0;
   double gap_percent = 0;  // 100 (energy - lower bound) / lower bound
-  // No plan within the constraints that ends by the requested time uses less
-  // energy over an iteration of that length, but for what rounding may hide
-  // (1e-10 of the energies): the plan is the best one.
+  // Whether the plan is proven to be the best: no other plan within the constraints that ends by
+  // the requested time uses less energy over an iteration of that length, up to rounding (1e-10).
   bool proven_best = false;
 };
 
-// What no plan of the same time undercuts, proven with one option for every
-// computation instead of the relaxation's mixtures (docs/explanation/planning.md).
+// A tighter lower bound than Plan::lower_bound_joules. That one lets a computation mix options;
+// this one takes one option for each computation, as plans do (docs/explanation/planning.md).
 struct DiscreteBound {
   double lower_bound_joules = 0;
   double gap_percent = 0;  // 100 (energy - lower bound) / lower bound
 };
 
-// What a plan comes to: one iteration of one pipeline, as Replay() makes it of the measured options.
+// What a plan comes to: one iteration of one pipeline, as Replay() makes it of the measured
+// options.
 struct PlanFigures {
   double requested_time_seconds = 0;  // But for Conditions::max_slowdown never exceeded.
   double iteration_time_seconds = 0;  // Realised.
@@ -128,9 +128,10 @@ struct Plan : PlanFigures {
   Result<Knob> KnobOf(const CostedPipeline& pipeline, const Action& action) const;
 };
 
-// Whether these are an option for each computation, out of the pipeline's own tables.
+// Whether there is one option for each computation, and all are in the pipeline's tables.
 Result<void> CheckOptions(const CostedPipeline& pipeline, const std::vector<CostOption>& options);
-// Whether a plan was made for this pipeline. All that take both ask this; linear.
+// Whether a plan was made for this pipeline. Every function that takes both checks this. Takes
+// linear time.
 Result<void> CheckPlan(const CostedPipeline& pipeline, const Plan& plan);
 
 // Changes of clock (of knob) in one iteration of one pipeline, all ranks together.
@@ -138,10 +139,11 @@ struct KnobChanges {
   int within = 0;  // Between computations of the iteration: Plan::knob_changes.
   int back = 0;    // From a rank's last computation to its first of the next iteration.
 
-  // As Conditions::max_changes and ChangePricePoint count them.
+  // What Conditions::max_changes and ChangePricePoint count.
   int all() const { return within + back; }
 };
-// Of one knob, or option, for each computation of `dag`. Errors: another number of them.
+// Counts changes, from one knob or option for each computation of `dag`. Errors: another number of
+// them.
 Result<KnobChanges> CountKnobChanges(const PipelineDag& dag, std::span<const int> knobs);
 Result<KnobChanges> CountKnobChanges(const PipelineDag& dag,
                                      const std::vector<CostOption>& options);
@@ -160,7 +162,7 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text);
 // Its inverse; a factor of one is "1.0x".
 std::string PlanTargetText(const PlanTarget& target);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PLAN_H_

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_PLAN_DOCUMENT_H_
 #define PERSEUS_PLAN_DOCUMENT_H_
 
+// Link perseus::model (pkg-config: perseus-model).
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,27 +23,27 @@
 #include "perseus/work.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
-// What one computation costs, or two that run fused, in the baseline.
+// What one computation, or two that run fused, costs in the baseline.
 struct BaselineCost {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
-  std::optional<ComputationType> fused_type;  // With fused_stage, where two run as one.
+  std::optional<ComputationType> fused_type = {};  // With fused_stage, where two run as one.
   int fused_stage = 0;
-  Knob knob;
+  Knob knob = {};
   double duration_seconds = 0;
   double energy_joules = 0;  // All GPUs of the rank.
-  // As of CostTable; both 1 where microbatches are alike.
+  // As in CostTable. Both are 1 if all microbatches are alike.
   double work = 1;
   double fused_work = 1;
 };
 
-// One operation of a rank as planned.
+// One computation of a rank, or two that run fused, as planned.
 struct PlannedComputation {
-  Action action;                // The forward, where fused.
-  std::optional<Action> fused;  // See ScheduleStep.
-  Knob knob;
+  Action action = {};                // The forward, where fused.
+  std::optional<Action> fused = {};  // See ScheduleStep.
+  Knob knob = {};
   double start_seconds = 0;  // From the start of the iteration, as replayed.
   double duration_seconds = 0;
   double energy_joules = 0;  // All GPUs of the rank.
@@ -51,8 +53,8 @@ struct PlannedComputation {
 
 // One rank of the pipeline.
 struct PlannedRank {
-  double blocking_power_watts = 0;               // Per GPU.
-  std::vector<PlannedComputation> computations;  // In execution order.
+  double blocking_power_watts = 0;                    // Per GPU.
+  std::vector<PlannedComputation> computations = {};  // In execution order.
 };
 
 // The figures of the all-maximum-clock run.
@@ -60,11 +62,11 @@ struct PlanBaseline {
   double iteration_time_seconds = 0;
   double energy_joules = 0;
   double average_power_watts = 0;
-  std::vector<BaselineCost> costs;  // One per kind of computation and amount of work.
+  std::vector<BaselineCost> costs = {};  // One per kind of computation and amount of work.
 };
 
-// What a plan comes to under its conditions, by emulation: means over iterations
-// and seeds, each beside the standard deviation of the seeds' means.
+// What a plan comes to under its conditions, by emulation: means over all iterations and seeds.
+// Each "spread" is the standard deviation between seeds.
 struct ExpectedFigures {
   double iteration_time_seconds = 0;  // Of the job.
   double iteration_time_spread_seconds = 0;
@@ -85,71 +87,71 @@ struct ExpectedFigures {
 // Everything that plan.json holds (docs/reference/files.md). Energies and powers are of
 // one pipeline unless said otherwise. A plain value, safe to copy between threads.
 struct PlanDocument : PlanFigures {
-  std::string generator_name;
-  std::string generator_version;
+  std::string generator_name = {};
+  std::string generator_version = {};
 
-  std::string schedule;  // Canonical name, or the base name of its file.
-  int stages = 0;        // Of the model = ranks x virtual stages.
+  std::string schedule = {};  // Canonical name, or the base name of its file.
+  int stages = 0;             // Of the model = ranks x virtual stages.
   int virtual_stages = 1;
   int microbatches = 0;
   int tensor_parallel = 1;
   int data_parallel = 1;
 
-  std::string profile_source;  // Base name of the profile.
-  std::string profile_sha256;
-  std::string profile_modelled;   // Profile::modelled; empty: measured, or not said.
-  bool knobs_are_numbers = true;  // SM clocks in MHz, else labels.
+  std::string profile_source = {};  // Base name of the profile.
+  std::string profile_sha256 = {};
+  std::string profile_modelled = {};  // Profile::modelled; empty: measured, or not said.
+  bool knobs_are_numbers = true;      // SM clocks in MHz, else labels.
 
-  PlanBaseline baseline;
+  PlanBaseline baseline = {};
 
   // How the lower bound was found.
   double slope_quantum_watts = 0;  // 0: the exact frontier.
   bool exponential_fit = false;
   double certified_error = 0;  // See Frontier.
 
-  PlanConstraints constraints;
-  FixedTimes fixed;
-  std::optional<double> split_ratio;  // Where `backward` was divided.
+  PlanConstraints constraints = {};
+  FixedTimes fixed = {};
+  std::optional<double> split_ratio = {};  // Where `backward` was divided.
 
-  // Under which the plan was made, and what it comes to then.
-  std::optional<Conditions> conditions;
-  std::optional<ExpectedFigures> expected;
+  // The conditions under which the plan was made, and what it comes to under them.
+  std::optional<Conditions> conditions = {};
+  std::optional<ExpectedFigures> expected = {};
 
-  // What was found odd or implausible in what it was planned from. Of files their base names.
-  std::vector<Note> notes;
+  // What was found in profile and job. They name files by their base names.
+  std::vector<Note> notes = {};
 
-  std::vector<PlannedRank> ranks;
+  std::vector<PlannedRank> ranks = {};
 };
 
-// What neither a plan's pipeline nor its planner knows.
+// What plan.json says and neither the pipeline nor the planner knows.
 struct PlanContext {
-  std::string profile_source;  // A path; only its base name is kept.
-  std::string profile_sha256;
+  std::string profile_source = {};  // A path; only its base name is kept.
+  std::string profile_sha256 = {};
   int data_parallel = 1;
-  PlanConstraints constraints;
-  std::vector<Note> notes;
+  PlanConstraints constraints = {};
+  std::vector<Note> notes = {};
 };
 
-// Of the frontier that bounds a plan.
+// How the lower bound of a plan was found.
 struct BoundOrigin {
   double slope_quantum_watts = 0;  // That the planner really used; 0: the exact frontier.
   bool exponential_fit = false;
   double certified_error = 0;
 };
 
-// Whoever has a planner takes the function of that name in perseus/planner.h. Errors: a plan or
-// baseline of another pipeline.
+// Makes what plan.json says. If you have a planner, take the function of the same name in
+// perseus/planner.h. Errors: a plan or baseline of another pipeline.
 Result<PlanDocument> MakePlanDocument(const CostedPipeline& pipeline, const Plan& plan,
                                       const Plan& baseline, const BoundOrigin& bound,
                                       const PlanContext& context);
 
-// The work that a plan was made for; empty where microbatches are alike.
+// The work that a plan was made for; empty if all microbatches are alike.
 Work WorkOf(const PlanDocument& plan);
 
-// The schedule that a plan's ranks follow. Not validated.
+// The schedule that a plan's ranks follow. It is not validated.
 Schedule ScheduleOf(const PlanDocument& plan);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PLAN_DOCUMENT_H_

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_PLAN_FILE_H_
 #define PERSEUS_PLAN_FILE_H_
 
+// Link perseus::model (pkg-config: perseus-model).
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -14,7 +16,7 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // The names under which `perseus plan -o` writes.
 inline constexpr std::string_view kFrontierFileName = "frontier.csv";
@@ -24,10 +26,10 @@ inline constexpr std::string_view kZeusPlanFileName = "zeus_plan.py";  // Zeus a
 // The version of plan.json that this library writes and reads.
 inline constexpr int kPlanSchemaVersion = 1;
 
-// What a plan.json may have at most, 1 GiB; the largest schedule that can be
-// built (4,000,000 computations) has some 700 MB. A longer text cannot be read back.
+// A longer plan.json cannot be read back. The largest schedule that can be built (4,000,000
+// computations) has about 700 MB.
 inline constexpr std::size_t kMaxPlanFileBytes = std::size_t{1} << 30;
-// The same of a plan for Zeus.
+// The same for a plan for Zeus.
 inline constexpr std::size_t kMaxZeusPlanFileBytes = std::size_t{128} << 20;
 
 // plan.json: two spaces of indent, one computation a line, shortest numbers
@@ -45,13 +47,13 @@ Result<PlanDocument> ParsePlanJson(std::string_view text, const std::string& nam
 // frontier.csv: `iteration_time_s,energy_j,slope_w`, one row per breakpoint.
 std::string FormatFrontierCsv(const Frontier& frontier);
 
-// The plan as Zeus' PointSolution scheduler reads it: a Python list with one
-// list of ('forward'|'backward', MHz) a rank. kInfeasible, and why, where that
-// cannot hold the plan: other computations than F and B, several stages a rank,
-// fused computations, knobs that are not whole clocks.
+// The plan as Zeus' PointSolution scheduler reads it: a Python list with one list of
+// ('forward'|'backward', MHz) for each rank. kInfeasible, with the reason, if that cannot hold the
+// plan: computations other than F and B, several stages on a rank, fused computations, or knobs
+// that are not whole clocks.
 Result<std::string> FormatZeusPlan(const PlanDocument& plan);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PLAN_FILE_H_

@@ -4,12 +4,15 @@
 #ifndef PERSEUS_PLANNER_C_H_
 #define PERSEUS_PLANNER_C_H_
 
+/* Link perseus::planner (pkg-config: perseus-planner). */
+
 /* The planner of Perseus in plain C, for every language: libperseus_planner. (In C++,
  * perseus/job.h and perseus/planner.h say more.) docs/reference/python.md has examples.
  *
  * Two things can be planned: a pipeline of a training job (perseus_planner_create, then
- * perseus_planner_plan) and any graph of operations, each with some options of time and cost
- * (perseus_dag_solve, then perseus_dag_choose).
+ * perseus_planner_plan) and any graph of operations that wait for each other, each with some
+ * options of time and cost (perseus_dag_solve, then perseus_dag_choose). perseus/frontier.h calls
+ * the operations of a graph activities. A "rank" here is the rank in a pipeline, from 0.
  *
  * Units: seconds, joules, watts, MHz. Of a graph, times and costs have the caller's units.
  * Deterministic: the same input gives the same bytes, those that `perseus plan` writes.
@@ -46,8 +49,9 @@ extern "C" {
 /* The version of this interface. */
 #define PERSEUS_PLANNER_ABI_VERSION 2
 
-/* Called now and then from the calling thread with the share of the work done, 0 to 1. Not 0: give
- * up, with PERSEUS_CANCELLED. Must not throw nor long-jump. */
+/* Called now and then, from the thread that called Perseus, with the share of the work that is done
+ * (0 to 1). Return 0 to go on, anything else to stop: then the call ends with PERSEUS_CANCELLED.
+ * Must not throw or long-jump. (The callbacks of the C++ headers return a bool: true goes on.) */
 typedef int (*perseus_planner_progress)(void* user, double share);
 
 typedef struct perseus_planner perseus_planner; /* A job with its frontier. */
@@ -69,9 +73,9 @@ typedef struct perseus_profile_arrays {
   const double* energy_std_joules;
 } perseus_profile_arrays;
 
-/* What to plan for. Fill with perseus_planner_input_init(), then set what differs. Exactly one of
- * `path`, `profile_csv` and `profile_arrays` is given, or a "profile" in the settings. A text
- * needs no zero at its end; PERSEUS_TO_ZERO is the size of one that has it. */
+/* What to plan for. Fill with perseus_planner_input_init(), then set what differs. Give exactly one
+ * of `path`, `profile_csv`, `profile_arrays` and a "profile" in the settings. A text needs no zero
+ * at its end. If it has one, its size may be PERSEUS_TO_ZERO. */
 typedef struct perseus_planner_input {
   uint32_t struct_size; /* Set by perseus_planner_input_init(). */
   uint32_t reserved;    /* 0 */
@@ -95,7 +99,7 @@ typedef struct perseus_planner_input {
  * piecewise linear curve, times ascending. Beyond the last nothing is saved. */
 typedef struct perseus_frontier {
   uint32_t struct_size; /* PERSEUS_INIT() */
-  int32_t fitted;       /* 1: of an exponential fit, which bounds nothing. */
+  int32_t fitted;       /* 1: from an exponential fit, which is no lower bound. */
   size_t count;
   const double* time_seconds;
   const double* energy_joules;
@@ -117,17 +121,18 @@ typedef struct perseus_plan_figures {
   int32_t knob_changes;
   int32_t has_shared_knob_bound; /* Whether shared_knob_*, proven_best are known. */
   double requested_time_seconds;
-  double iteration_time_seconds; /* Never above the requested, but for an accepted slowdown. */
+  double iteration_time_seconds; /* At most the requested, unless conditions accept a slowdown. */
   double energy_joules;
   double lower_bound_joules; /* No plan that takes iteration_time_seconds can use less. */
   double gap_percent;        /* Of the energy above that bound. */
   double saving_percent;     /* Against the baseline. */
   double average_power_watts;
-  double shared_knob_bound_joules; /* The same where computations must share knobs. */
+  double shared_knob_bound_joules; /* A lower bound for plans whose computations share knobs. */
   double shared_knob_gap_percent;
   int32_t proven_best; /* No plan within the constraints is better. */
-  /* Whether the plan was made under conditions; then the rest are means of its emulation under
-   * them, against all clocks at maximum under the same. All figures above know no conditions. */
+  /* 1: the plan was made under conditions. Then the rest are means of an emulation under them,
+   * compared with maximum clocks under the same conditions. The figures above know no conditions.
+   */
   int32_t has_expected;
   double expected_iteration_time_seconds;
   double expected_energy_joules; /* Of one pipeline. */
@@ -150,7 +155,7 @@ typedef struct perseus_figure {
   double value;
 } perseus_figure;
 
-/* What each computation does: rank by rank, in execution order. `count` elements each. */
+/* What each computation does: rank by rank, in execution order. Each array has `count` elements. */
 typedef struct perseus_plan_columns {
   uint32_t struct_size; /* PERSEUS_INIT() */
   int32_t num_ranks;
@@ -228,7 +233,7 @@ PERSEUS_PLANNER_API perseus_status perseus_planner_frontier(const perseus_planne
 PERSEUS_PLANNER_API perseus_status perseus_planner_frontier_csv(const perseus_planner* planner,
                                                                 char** text, char** message);
 
-/* What is odd or implausible in the input: as many notes, counted from 0. */
+/* How many notes there are on the input, and each of them, from 0. */
 PERSEUS_PLANNER_API size_t perseus_planner_note_count(const perseus_planner* planner);
 PERSEUS_PLANNER_API perseus_status perseus_planner_get_note(const perseus_planner* planner,
                                                             size_t index, perseus_note* note,
@@ -240,21 +245,21 @@ PERSEUS_PLANNER_API perseus_status perseus_planner_get_note(const perseus_planne
 PERSEUS_PLANNER_API perseus_status perseus_planner_plan(
     const perseus_planner* planner, const char* settings_json, size_t settings_json_size,
     perseus_planner_progress progress, void* user, perseus_plan** plan, char** message);
-/* The plan of one iteration whose microbatches differ, with a frontier of its own: `work` has one
- * factor for each microbatch, how many times as long as in the profile its computations last. The
- * same lengths give the same plan, whatever was planned before: every rank that plans for itself
- * comes to the same. About 30 ms of CPU for 4 stages x 16 microbatches, 0.15 s for 8 x 32, unless
- * the settings (as of perseus_planner_plan()) name an "effort". The job's conditions do not count,
- * and settings that have some are refused. From any thread. */
+/* The plan of one iteration whose microbatches differ, with a frontier of its own. `work` has one
+ * factor for each microbatch: its computations last this many times as long as in the profile. The
+ * same factors give the same plan, whatever was planned before, so every rank that plans for itself
+ * gets the same one. Takes about 30 ms of CPU for 4 stages x 16 microbatches and 0.15 s for 8 x 32;
+ * an "effort" in the settings (as in perseus_planner_plan()) changes that. The job's conditions do
+ * not count; settings with conditions are refused. */
 PERSEUS_PLANNER_API perseus_status perseus_planner_plan_work(
     const perseus_planner* planner, const double* work, size_t work_count,
     const char* settings_json, size_t settings_json_size, perseus_planner_progress progress,
     void* user, perseus_plan** plan, char** message);
 /* The same where data-parallel pipelines wait for each other: `others` has the factors of each of
- * the `num_others` other pipelines, `work_count` numbers for each, one pipeline after the other. An
- * iteration lasts as long as that of the slowest pipeline at the target's time, so the others need
- * not hurry. Every pipeline that knows the lengths of all comes to the same time. Messages count
- * the other pipelines from 0. */
+ * the `num_others` other pipelines: `work_count` numbers for the first one, then as many for the
+ * next. The iteration lasts as long as that of the slowest pipeline at the target, so the others
+ * may take as long. Every pipeline that knows all factors gets the same time. Messages count the
+ * other pipelines from 0. */
 PERSEUS_PLANNER_API perseus_status perseus_planner_plan_work_among(
     const perseus_planner* planner, const double* work, size_t work_count, const double* others,
     size_t num_others, const char* settings_json, size_t settings_json_size,
@@ -294,7 +299,7 @@ PERSEUS_PLANNER_API perseus_status perseus_dag_solve(const perseus_dag* dag,
                                                      char** message);
 PERSEUS_PLANNER_API void perseus_dag_free(perseus_dag_solution* solution);
 
-/* Times and costs of the graph stand for seconds and joules. */
+/* Fields named seconds and joules have the times and costs of the graph. */
 PERSEUS_PLANNER_API perseus_status perseus_dag_frontier(const perseus_dag_solution* solution,
                                                         perseus_frontier* frontier, char** message);
 

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_POLICY_H_
 #define PERSEUS_POLICY_H_
 
+// Link perseus::core (pkg-config: perseus-core).
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,7 +19,7 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // A way to choose the clocks of a pipeline: Perseus, or what an operator could
 // do instead. Const members may be called from several threads at once.
@@ -31,17 +33,16 @@ class Policy {
   // As on the command line: "max-clocks", "zeus-global", ...
   virtual std::string_view name() const = 0;
 
-  // Whether it has another plan for the other pipelines when one falls behind.
+  // Whether it makes another plan for the healthy pipelines when one falls behind.
   virtual bool reacts() const = 0;
 
-  // The plan that it has for an iteration of `seconds`: of those that end in
-  // time, the one of least *effective* energy, since the iteration lasts
-  // `seconds` anyway; kInfeasible where none does. A policy with a single plan
-  // returns that for any time.
+  // Its plan for an iteration of `seconds`: of its plans that end in time, the one of least
+  // *effective* energy, since the iteration lasts `seconds` anyway. kInfeasible if none ends in
+  // time. A policy with a single plan returns it for any time.
   virtual Result<Plan> PlanFor(double seconds) const = 0;
 };
 
-// What tells one policy from another.
+// Which policy.
 struct PolicySpec {
   // See PolicyNames().
   std::string name = {};
@@ -64,25 +65,23 @@ std::vector<std::string_view> PolicyNames();
 // One sentence on what a policy does, for tables; empty for an unknown name.
 std::string_view PolicySummary(std::string_view name);
 
-// The policy keeps a handle of `planner`, which may go. Errors: no policy of that name (with the
-// nearest one), constraints for a policy that knows none, a power cap for
-// which no computation has a knob.
+// The policy keeps a handle of `planner`. Errors: an unknown name, constraints for a policy that
+// knows none, a power cap for which no computation has a knob.
 Result<std::unique_ptr<Policy>> MakePolicy(const PolicySpec& spec, const Planner& planner);
 
 // A policy that has one plan, for any time. `name` has static storage.
 std::unique_ptr<Policy> MakeSinglePlanPolicy(std::string_view name, Plan plan);
 
-// A plan that was made before, by us (plan.json) or for Zeus (a Python list of
-// ('forward'|'backward', MHz) per rank, as PointSolution reads it; `name` stands
-// for the file in messages). It never reacts. Errors: a plan that does not fit
-// the planner's pipeline: another shape, order, or a knob without an option.
+// A policy with one plan that was made before: from plan.json, or for Zeus (see FormatZeusPlan();
+// `name` stands for the file in messages). It never reacts. Errors: a plan that does not fit the
+// planner's pipeline (another shape or order, or a knob without an option).
 Result<std::unique_ptr<Policy>> MakePolicyFromPlan(const PlanDocument& plan,
                                                    const Planner& planner);
 Result<std::unique_ptr<Policy>> MakePolicyFromZeusPlan(std::string_view text,
                                                        const std::string& name,
                                                        const Planner& planner);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_POLICY_H_

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_PROFILE_H_
 #define PERSEUS_PROFILE_H_
 
+// Link perseus::model (pkg-config: perseus-model).
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,13 +19,13 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // A speed setting that a GPU can be given: usually an SM clock in MHz, but a
 // power cap or any label will do ("300W", "1200MHz/12SM").
 struct Knob {
-  std::string label;  // As the profile spells it; of a clock its MHz, without the unit.
-  double number = 0;  // Where knobs are numbers: in MHz, or in Profile::knob_unit.
+  std::string label = {};  // As the profile spells it. A clock is in MHz, without the unit.
+  double number = 0;       // If knobs are numbers: in MHz, or in Profile::knob_unit.
 };
 
 // One measured way to run a computation.
@@ -35,74 +37,75 @@ struct Option {
   double energy_std_joules = 0;
 };
 
-// Every option of one (stage, type), in the order of the file: options that
-// are dominated are still here. `options` is never empty.
+// Every option of one stage and type, in the order of the file, also those that are worse than
+// others. `options` is never empty.
 struct OptionTable {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
-  std::vector<Option> options;
-  // The option that savings are measured against: the highest number, or
-  // where knobs are labels the named one, else the fastest.
+  std::vector<Option> options = {};
+  // Index of the option that savings are measured against: the highest number. If knobs are labels,
+  // ProfileOptions::baseline, else the fastest.
   int baseline = 0;
 };
 
-// What each computation of a pipeline costs at each knob. A plain value,
-// immutable by convention, safe to share between threads.
+// What each computation of a pipeline costs at each knob. A plain value. Once it is made nobody
+// changes it, so threads may share it.
 struct Profile {
-  std::string source;       // File name as given, for messages.
-  std::string sha256;       // Of the file's bytes, lower-case hex.
-  std::vector<Knob> knobs;  // Distinct knobs: numbers descending, or labels in file order.
+  std::string source = {};       // File name as given, for messages.
+  std::string sha256 = {};       // Of the file's bytes, lower-case hex.
+  std::vector<Knob> knobs = {};  // Distinct knobs: numbers descending, or labels in file order.
   // Whether knobs are clocks: plain numbers, or with "MHz" or "GHz".
   bool knobs_are_numbers = true;
-  std::string knob_unit;            // "MHz", "W", "kW"; "" where none is given, and for labels.
-  int num_stages = 0;               // Stages 0 .. num_stages-1 are all present.
-  std::vector<OptionTable> tables;  // Sorted by (stage, type).
+  std::string knob_unit = {};  // "MHz", "W", "kW"; "" where none is given, and for labels.
+  int num_stages = 0;          // Stages 0 .. num_stages-1 are all present.
+  std::vector<OptionTable> tables = {};  // Sorted by (stage, type).
   // Number of distinct tp_rank values that were summed into each energy;
   // 0 where the file has no tp_rank column (energies are then one GPU's).
   int tensor_parallel_ranks = 0;
   int rows = 0;  // Data rows read.
-  // What the profile says of itself where it is no measurement ("MODELLED, not
-  // measured: ..."); empty where it says nothing. Printable ASCII.
-  std::string modelled;
-  std::vector<Note> notes;  // What its checks have found; none is impossible.
+  // What the profile says of itself if it is no measurement ("MODELLED, not measured: ..."), else
+  // empty. Printable ASCII.
+  std::string modelled = {};
+  std::vector<Note> notes = {};  // What its checks have found.
 
   // Whether knobs have an order: numbers, whatever their unit.
   bool KnobsAreRanked() const { return knobs_are_numbers || !knob_unit.empty(); }
   // The table of (stage, type), or nullptr. Lives as long as the profile.
   const OptionTable* Find(int stage, ComputationType type) const;
 
-  // Whether a profile that was filled in by hand is one: indices in range, times above 0, energies
-  // not negative, every number finite, nothing empty, all in the order that is said above. Whatever
-  // takes a profile asks this. The error names the table and the option.
+  // Whether a profile that was filled in by hand is consistent: indices in range, times above 0,
+  // energies not negative, numbers finite, no empty list, and the orders stated above. Every
+  // function that takes a profile checks this. The error names the table and the option.
   Result<void> Validate() const;
 };
 
-// Makes a profile from numbers in memory. In any order; ranks do not matter here.
+// Makes a profile from numbers in memory, which may come in any order.
 //
 //   ProfileBuilder builder("measured");
 //   builder.Add(0, ComputationType::kForward, 1410, 0.0123, 4.56);
-//   ...
-//   const Result<Profile> profile = builder.Build();
+//   builder.Add(0, ComputationType::kBackward, 1410, 0.0246, 9.12);
+//   const auto profile = builder.Build();
+//   if (!profile) return Fail(profile.error().message);
 class ProfileBuilder {
  public:
   // `name` stands for a file's name in messages and plans.
   explicit ProfileBuilder(std::string name = "profile") : name_(std::move(name)) {}
 
-  // One measured way to run a computation; energies are one GPU's.
+  // One measured way to run a computation. `joules` are those of one GPU.
   ProfileBuilder& Add(int stage, ComputationType type, double mhz, double seconds, double joules);
   // The same at a knob with a label or a unit ("300W").
   ProfileBuilder& Add(int stage, ComputationType type, std::string knob, double seconds,
                       double joules);
 
-  // The profile of all that was added, as if it had been read. Errors: those of ParseProfile();
-  // line n + 1 is that of the n-th Add().
+  // The profile of all that was added. Errors: those of ParseProfile(), where line n + 1 is the
+  // n-th Add().
   Result<Profile> Build(const struct ProfileOptions& options) const;
   Result<Profile> Build() const;
 
  private:
   std::string name_;
   std::string rows_;  // As in a file, without the header.
-  // Of the first row that no file can say.
+  // What is wrong with the first row that no file can hold.
   std::string wrong_;
 };
 
@@ -125,7 +128,7 @@ Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& optio
 Result<Profile> ParseProfile(std::string_view text, const std::string& name,
                              const ProfileOptions& options = {});
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PROFILE_H_

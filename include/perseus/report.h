@@ -4,6 +4,8 @@
 #ifndef PERSEUS_REPORT_H_
 #define PERSEUS_REPORT_H_
 
+// Link perseus::report (pkg-config: perseus-report).
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,7 +23,7 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // One line of the savings table: a point of the frontier made real.
 struct ReportRow : PlanFigures {
@@ -35,54 +37,54 @@ struct ReportRow : PlanFigures {
 // The row of a plan.
 ReportRow MakeReportRow(std::string label, const Plan& plan);
 
-// What one constraint costs by itself: the chosen point with it against the
-// chosen point without any.
+// What one constraint costs: the plan with this constraint alone against the plan without any.
 struct ConstraintPrice {
-  std::string constraint;  // As on the command line: "--granularity phase".
+  std::string constraint = {};  // As on the command line: "--granularity phase".
   double energy_percent = 0;
   double time_percent = 0;
 };
 
-// All that a report says; ReportOf() fills it in. The pointers are not owned and
-// must outlive the call. Strings may hold
-// anything: they are escaped, and bytes that are not UTF-8 are replaced.
+// All that a report says; ReportOf() fills it in. Pointers are not owned and must outlive the call.
+// Strings may hold anything: they are escaped, and bytes that are not UTF-8 are replaced.
 //
-// All functions below: the same input gives the same bytes; safe from several threads. Errors: a
-// pointer that is null where nothing else is said, a plan of another pipeline, an invalid pipeline.
+// All functions below give the same bytes for the same input, and several threads may call them.
+// Errors: a null pointer (unless its comment allows it), a plan of another pipeline, an invalid
+// pipeline.
 struct ReportInput {
   const Profile* profile = nullptr;
   const CostedPipeline* pipeline = nullptr;
   const Frontier* frontier = nullptr;
   const Plan* baseline = nullptr;  // Every computation at its highest clock.
   const Plan* chosen = nullptr;
-  std::vector<ReportRow> rows;    // In the order of the terminal's table.
-  std::string title;              // Empty: "Energy plan".
-  std::string at = "1.0x";        // What was asked for, as the user put it.
-  std::string knob_unit = "MHz";  // Ignored where knobs are labels.
-  int data_parallel = 1;          // Pipelines of the job.
-  double split_ratio = 0.5;       // Of `backward`, where the schedule divides it.
-  PlanConstraints constraints;    // Under which `chosen` was made.
-  std::vector<ConstraintPrice> prices;
-  std::vector<Note> notes;           // What was found odd in the input: said before the figures.
-  std::vector<std::string> remarks;  // Caveats, a sentence each ("The sample is modelled.").
-  std::vector<std::string> files;    // Names of what was written, for the summary.
+  std::vector<ReportRow> rows = {};  // In the order of the terminal's table.
+  std::string title = {};            // Empty: "Energy plan".
+  std::string at = "1.0x";           // What was asked for, as the user put it.
+  std::string knob_unit = "MHz";     // Ignored where knobs are labels.
+  int data_parallel = 1;             // Pipelines of the job.
+  double split_ratio = 0.5;          // Of `backward`, where the schedule divides it.
+  PlanConstraints constraints = {};  // Under which `chosen` was made.
+  std::vector<ConstraintPrice> prices = {};
+  std::vector<Note> notes = {};  // What was found odd in the input: said before the figures.
+  std::vector<std::string> remarks = {};  // Caveats, a sentence each ("The sample is modelled.").
+  std::vector<std::string> files = {};    // Names of what was written, for the summary.
 
-  // Where `chosen` was made for conditions: they, what it comes to under them, and
-  // the same of the plan that knows none.
-  std::optional<Conditions> conditions;
-  ExpectedFigures expected;
+  // If `chosen` was made for conditions: these, what it comes to under them, and the same for the
+  // plan that does not know them. `paper_plan` is null otherwise.
+  std::optional<Conditions> conditions = {};
+  ExpectedFigures expected = {};
   const Plan* paper_plan = nullptr;
-  ExpectedFigures expected_of_paper_plan;
-  double bound_percent = 0;  // No plan saves more under them.
+  ExpectedFigures expected_of_paper_plan = {};
+  double bound_percent = 0;  // No plan saves more under the conditions.
   bool bound_is_proven = false;
-  std::vector<std::pair<int, double>> price_curve;  // Changes an iteration, and saving in percent.
+  std::vector<std::pair<int, double>> price_curve =
+      {};  // Changes an iteration, and saving in percent.
 };
 
-// The report of a job and its plan, whose tables have the chosen plan's row alone:
+// The report of a job and its plan. Its table has one row:
 //
 //   const auto html = FormatHtmlReport(ReportOf(*job, *made));
 //
-// Both must outlive what is returned.
+// Both must outlive the result.
 ReportInput ReportOf(const Job& job, const JobPlan& made);
 
 // The plan and its table for other programs: what `perseus plan --json` prints
@@ -100,7 +102,7 @@ Result<std::string> FormatHtmlReport(const ReportInput& input);
 // protocol buffers (TrackEvent). Times are whole nanoseconds.
 Result<std::string> FormatTimelineTrace(const ReportInput& input);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_REPORT_H_

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_RESULT_H_
 #define PERSEUS_RESULT_H_
 
+// Link perseus::model (pkg-config: perseus-model).
+
 #include <string>
 #include <tl/expected.hpp>
 #include <utility>
@@ -11,10 +13,9 @@
 #include "perseus/export.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
-// What kind of failure an Error reports. The command line maps every one of
-// them but kInternal to exit code 2.
+// What kind of failure an Error reports. `perseus` exits with 2 for all of them but kInternal.
 enum class ErrorCode {
   kInvalidInput,  // A file, flag or argument is malformed or contradictory.
   kInfeasible,    // The input is well formed, but no plan can satisfy it.
@@ -30,17 +31,20 @@ enum class ErrorCode {
 // what was expected and what to do. A plain value; safe to copy between threads.
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string message;
-  // Where `message` names a place, the same for programs.
+  std::string message = {};
+  // The place that `message` names, for programs.
   std::string file = {};
   int line = 0;  // From 1; 0: no place in a file. So is `column`, in bytes.
   int column = 0;
-  std::string field = {};  // The key of a job file, or of plan.json; empty: none is to blame.
+  std::string field = {};  // The key of a job file or of plan.json that is wrong; empty: none.
 };
 
-// A value or an Error; an error that nobody looks at is a warning of the compiler. Perseus throws
-// nothing across its public headers. It is all that tl::expected is; `*` and `->` without a value
-// are undefined, value() then throws tl::bad_expected_access<Error>.
+// A value or an Error. The compiler warns if a result is not looked at. Perseus throws nothing
+// across its public headers.
+//
+// It derives from tl::expected, so everything that works with that works with this. The base is
+// part of what v0 promises. Without a value, `*` and `->` are undefined, and value() throws
+// tl::bad_expected_access<Error>.
 template <typename T>
 class [[nodiscard]] Result : public tl::expected<T, Error> {
  public:
@@ -58,7 +62,7 @@ inline tl::unexpected<Error> InvalidInput(std::string message) {
   return MakeError(ErrorCode::kInvalidInput, std::move(message));
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_RESULT_H_

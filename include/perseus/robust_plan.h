@@ -4,6 +4,8 @@
 #ifndef PERSEUS_ROBUST_PLAN_H_
 #define PERSEUS_ROBUST_PLAN_H_
 
+// Link perseus::core (pkg-config: perseus-core).
+
 #include <cstdint>
 #include <vector>
 
@@ -11,25 +13,26 @@
 #include "perseus/export.h"
 #include "perseus/plan.h"
 #include "perseus/planner.h"
+#include "perseus/progress.h"
 #include "perseus/result.h"
 
-// The plan that holds under conditions: clocks that come late, times that
-// vary, changes that cost or are limited. docs/explanation/planning.md ("Plans that hold
-// under real clocks") says how it is found and what is proven of it.
+// The plan that holds under conditions: clocks that come late, times that vary, changes that cost
+// something or are limited. docs/explanation/planning.md ("Plans that hold under real clocks") says
+// how it is found and what is proven of it.
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
-// Means over replayed iterations of a job whose pipelines all run one plan,
-// with their standard errors. Where a draw is made once per job (noise per stage
-// or GPU) every few iterations are those of another job. Where nothing varies, figures are of an
-// iteration that all later ones are like; of a job that never settles, the mean of the later half.
+// Means over replayed iterations of a job whose pipelines all run one plan, with their standard
+// errors. Noise that is drawn once per job (per stage or GPU) is drawn anew every few iterations.
+// If nothing varies, the figures are those of the iteration that all later ones repeat; if
+// iterations never settle, the mean of the later half.
 struct ReplayedFigures {
   double iteration_time_seconds = 0;  // Of the job: its slowest pipeline.
   double iteration_time_error_seconds = 0;
-  double energy_joules = 0;  // Of one pipeline, waiting included, the price of changes not.
+  double energy_joules = 0;  // Of one pipeline, with waiting, without the price of changes.
   double energy_error_joules = 0;
-  // Against all maximum clocks in the same iterations, with the same draws. Where nothing varies
-  // it is at least that of a job's first 100 and first 200 iterations.
+  // Against all maximum clocks in the same iterations, with the same draws. If nothing varies, it
+  // is the largest of three: the settled iteration, the first 100 and the first 200 of a job.
   double slowdown_percent = 0;
   double slowdown_error_percent = 0;
   double saving_percent = 0;
@@ -39,88 +42,86 @@ struct ReplayedFigures {
 
 // One point of the price of changes.
 struct ChangePricePoint {
-  // Of the plan, in one iteration of one pipeline, all ranks together; one from a rank's last
-  // computation to its first in the next iteration counts, too.
+  // In one iteration of one pipeline, all ranks together. The change from a rank's last computation
+  // to its first one of the next iteration counts, too.
   int changes = 0;
   double saving_percent = 0;
 };
 
 // What no plan under the conditions can do better than.
 struct RobustBound {
-  // Of all plans whose mean iteration is at most as long as accepted; in per cent of the
-  // baseline's energy. A wait for a target beyond T_economic is not counted: then it is what the
-  // plan for T_economic can save at most. Proven where `proven`: without noise. With noise the
-  // accepted time and the baseline's energy are themselves means of replays, so
-  // the number is an estimate, good to their standard errors.
+  // No plan whose mean iteration is as short as accepted saves more, in per cent of the baseline's
+  // energy. For a target beyond T_economic it is the bound at T_economic: waiting does not count.
+  // Without noise this is proven. With noise it is an estimate, as accurate as the means of the
+  // replays that it starts from.
   double saving_percent = 0;
   bool proven = false;
-  // The same for clocks that come at once and never cost anything, with the same
-  // noise: what latency and changes do not explain. An estimate with noise.
+  // The same if clocks came at once and cost nothing, with the same noise. The rest is due to
+  // latency and changes.
   double saving_without_switching_percent = 0;
 };
 
 struct RobustPlan {
-  Plan plan;  // Its own figures are those without conditions.
-  Conditions conditions;
+  Plan plan = {};  // Its own figures do not know the conditions.
+  Conditions conditions = {};
   int pipelines = 1;
-  double accepted_seconds = 0;  // What the mean iteration may take.
-  ReplayedFigures expected;     // Of `plan`, from draws that the search did not use.
-  ReplayedFigures baseline;     // All maximum clocks.
-  Plan paper_plan;              // PlanFor() the target, which knows no conditions...
-  ReplayedFigures paper;        // ... and what becomes of it under them.
-  // The least Conditions::max_slowdown with which `paper_plan` itself would hold, whatever its
-  // changes of clock.
+  double accepted_seconds = 0;    // The mean iteration may last this long.
+  ReplayedFigures expected = {};  // Of `plan`, with draws that the search did not use.
+  ReplayedFigures baseline = {};  // All maximum clocks.
+  Plan paper_plan = {};           // The plan that does not know the conditions,
+  ReplayedFigures paper = {};     // and what becomes of it under them.
+  // `paper_plan` would hold with this Conditions::max_slowdown, if its changes of clock are not
+  // limited.
   double paper_max_slowdown = 0;
-  RobustBound bound;
-  // By ascending changes and savings, from the search's own draws. More changes that save the
-  // same, but for rounding, are no point.
-  std::vector<ChangePricePoint> price_curve;
+  RobustBound bound = {};
+  // What more changes save, with the search's own draws. Both ascend: a point that needs more
+  // changes and saves no more is left out.
+  std::vector<ChangePricePoint> price_curve = {};
 };
 
 struct RobustPlanSpec {
-  Conditions conditions;
-  // The plan keeps them, too: the time margin within the accepted time. Where any() of them is
-  // set the search is another one (docs/explanation/planning.md).
-  PlanConstraints constraints;
-  // Of the search, as for PlanFor(): 1 for a plan that will be used.
+  Conditions conditions = {};
+  // The plan keeps them, too. A time margin is kept within the accepted time. With constraints the
+  // search is another one (docs/explanation/planning.md).
+  PlanConstraints constraints = {};
+  // See perseus/effort.h.
   double effort = 1;
-  // Data-parallel pipelines: an iteration takes as long as the slowest of them.
+  // Data-parallel pipelines: an iteration lasts as long as the slowest of them.
   int pipelines = 1;
   bool with_bound = true;
 };
 
-// The plan that saves most while the mean iteration takes no longer than
-// all maximum clocks under the same conditions x (seconds / all-maximum-clock
-// time) x (1 + max_slowdown), kept with the stated confidence. `seconds` is as
-// for Planner::PlanFor, at least T_min; where it is beyond T_economic an iteration
-// of that length counts, with the wait until then. All maximum clocks are a plan that
-// holds for targets of at least 1.0x, unless they change clocks themselves (kinds whose highest
-// clocks differ) more often than max_changes allows.
+// The plan that saves most and holds: its mean iteration takes no longer than accepted, with the
+// stated confidence. Accepted are (mean iteration of maximum clocks under the same conditions) x
+// (seconds / time at maximum clocks) x (1 + max_slowdown). `seconds` is as for Planner::PlanFor(),
+// at least T_min. If it is beyond T_economic, the energy includes the wait until then.
 //
-// Deterministic: the search is bounded by counts and draws by a hash of its own
-// seeds. More effort, and a higher max_changes (without constraints; or one higher limit
-// than another with a granularity or a dwell and no limit on clocks), never give a plan that saves
-// less in the search's own draws; but where no search beats what PlanFor() makes, that plan is one
-// of the asked effort, and may hold or not. The callback sees every better plan with its figures
-// without conditions, and may end the search with what is there. Errors: kInfeasible where nothing
-// was found that is as fast as asked; kInvalidInput for numbers out of range. Thread-safe.
+// For a target of at least 1.0x, maximum clocks hold themselves. The exception: their highest
+// clocks differ, and they change clocks more often than max_changes allows.
+//
+// Deterministic. More effort never gives a plan that saves less in the search's own draws, and a
+// higher max_changes does not either, unless the number of clocks is limited. (With constraints,
+// compare two limits, not a limit and none.) If no search beats what PlanFor() makes, the result is
+// that plan, made with the effort asked for. `progress` is told of every better plan, with its
+// figures without conditions; false ends the search with what is there. Errors: kInfeasible if
+// nothing was found that is as fast as asked; kInvalidInput for numbers out of range. Thread-safe.
 Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const RobustPlanSpec& spec,
-                             const PlanCallback& callback = {});
+                             const ProgressFunction& progress = {});
 
-// Of ReplayUnder().
+// What ReplayUnder() replays.
 struct ReplaySpec {
   Conditions conditions = {};
   int pipelines = 1;
   std::int64_t iterations = 200;
   std::uint64_t seed = 0;
 };
-// Replays a plan under conditions: `iterations` of a job under draws of `seed`, and the baseline
-// beside it; where nothing varies, as many as it takes. Errors: kInvalidInput, also for another
+// Replays a plan and the baseline under conditions, for `iterations` with draws of `seed`. If
+// nothing varies, it replays as many as it needs. Errors: kInvalidInput, also for another
 // planner's plan.
 Result<ReplayedFigures> ReplayUnder(const Planner& planner, const Plan& plan,
                                     const ReplaySpec& spec);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_ROBUST_PLAN_H_

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_SCHEDULE_H_
 #define PERSEUS_SCHEDULE_H_
 
+// Link perseus::model (pkg-config: perseus-model).
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,13 +16,13 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
 // One step of a rank: a computation, or a forward fused with a backward
-// (PyTorch's OVERLAP_F_B), which is one operation for the GPU's clock.
+// (PyTorch's OVERLAP_F_B), which runs at one clock.
 struct ScheduleStep {
-  Action action;                // The forward, where fused.
-  std::optional<Action> fused;  // The backward (B or I) that runs with it.
+  Action action = {};                // The forward, where fused.
+  std::optional<Action> fused = {};  // The backward (B or I) that runs with it.
 
   friend bool operator==(const ScheduleStep&, const ScheduleStep&) = default;
 };
@@ -28,23 +30,23 @@ struct ScheduleStep {
 // The order in which every rank of one pipeline runs its computations. A
 // plain value. Which rank holds a stage follows from `ranks`.
 struct Schedule {
-  std::string name;    // Canonical name ("1f1b", ...), or the file it came from.
-  int num_ranks = 0;   // GPUs of one pipeline (tensor parallelism aside).
-  int num_stages = 0;  // Stages of the model = ranks x virtual stages.
+  std::string name = {};  // Canonical name ("1f1b", ...), or the file it came from.
+  int num_ranks = 0;      // Ranks of one pipeline, from 0. Tensor parallelism is not counted.
+  int num_stages = 0;     // Stages of the model = ranks x virtual stages.
   int num_microbatches = 0;
-  std::vector<std::vector<ScheduleStep>> ranks;  // [rank][position]
+  std::vector<std::vector<ScheduleStep>> ranks = {};  // [rank][position]
 
   int virtual_stages() const { return num_ranks == 0 ? 0 : num_stages / num_ranks; }
 };
 
 // What is needed to generate a schedule by name.
 struct ScheduleSpec {
-  std::string name;        // See ScheduleNames(); case, '-' and '_' do not matter.
+  std::string name = {};   // See ScheduleNames(); case, '-' and '_' do not matter.
   int num_stages = 0;      // ranks x virtual stages
   int virtual_stages = 1;  // per rank
   int num_microbatches = 0;
-  // Megatron's interleaving only: microbatches per group, 0 = number of ranks.
-  int microbatch_group_size = 0;
+  // Megatron's interleaving only: microbatches per group. Without: as many as ranks.
+  std::optional<int> microbatch_group_size = {};
 };
 
 // Canonical names, in the order of the documentation: gpipe, 1f1b, looped-bfs,
@@ -68,24 +70,23 @@ Result<Schedule> BuildSchedule(const ScheduleSpec& spec);
 Result<Schedule> ReadSchedule(const std::string& path);
 Result<Schedule> ParseSchedule(std::string_view text, const std::string& name);
 
-// PyTorch's compute_only CSV (no idle cells, "\r\n" line ends as Python's csv
-// writer makes them).
+// PyTorch's compute_only CSV: no idle cells, lines end with "\r\n" as in Python's csv.
 std::string FormatSchedule(const Schedule& schedule);
 
-// Every rank with work, every stage on one rank, every (stage, microbatch)
-// forward and backward (B, or I and W) exactly once and in that order, and a run
-// to the end without deadlock. The error names what is wrong; of a deadlock, the
-// computations that wait for each other in a circle. Linear in the computations.
+// Whether a schedule can run: every rank has work, every stage is on one rank, every microbatch has
+// its forward and its backward (B, or I and W) once on every stage and in this order, and nothing
+// deadlocks. The error names what is wrong; for a deadlock, the computations that wait for each
+// other. Takes linear time.
 Result<void> ValidateSchedule(const Schedule& schedule);
 
 // A drawing for a terminal: one line per rank, unit-time forwards, backwards
 // twice as long (I and W one each), idle time as dots; then the time axis and a
 // legend. Fused steps are one box, "F3+B1"; labels name the stage ("2F3") where
-// a rank has several. One sentence instead where the schedule is not valid, or
-// too large for any terminal (over 64 MiB).
+// a rank has several. One sentence instead, if the schedule is not valid or too large for a
+// terminal (over 64 MiB).
 std::string DrawSchedule(const Schedule& schedule);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_SCHEDULE_H_

@@ -4,9 +4,11 @@
 #ifndef PERSEUS_SIMULATE_H_
 #define PERSEUS_SIMULATE_H_
 
-/* GPUs that are not there, in libperseus_client: to try a trainer and Perseus on any machine. They
- * live in a file that every process maps; "simulated:FILE" names them to clients and agents.
- * docs/how-to/simulated-gpus.md describes them and the configuration.
+/* Link perseus::client (pkg-config: perseus-client). */
+
+/* Simulated GPUs, to try a trainer and Perseus on any machine. They are in a file that every
+ * process maps; "simulated:FILE" names them to clients and agents. docs/how-to/simulated-gpus.md
+ * describes them and the configuration.
  *
  * Units: seconds (of simulated time, as perseus_simulated_now() has it), joules, MHz. Ownership:
  * what is given is copied before a function returns. Threads: every function may be called from any
@@ -77,23 +79,23 @@ PERSEUS_CLIENT_API perseus_status perseus_simulated_read(perseus_simulated* gpus
                                                          perseus_simulated_snapshot* snapshot,
                                                          char** message);
 
-/* Begins a computation and returns; where one runs already, waits for it first. `ready_seconds`:
- * when all that it waits for was there, so that it does not matter how late this process woke up;
- * 0: now. `row_size` is sizeof(perseus_simulated_cost). Then perseus_simulated_wait(), before 16
- * others were begun on this GPU. */
+/* Begins a computation and returns. If one runs already, it waits for that one first.
+ * `ready_seconds` is when everything that the computation needs was there; 0: now. The computation
+ * begins then, however late this process woke up. `row_size` is sizeof(perseus_simulated_cost).
+ * Call perseus_simulated_wait() before 16 others were begun on this GPU. */
 PERSEUS_CLIENT_API perseus_status perseus_simulated_launch(
     perseus_simulated* gpus, int32_t gpu, const perseus_simulated_cost* table, size_t row_size,
     size_t rows, double ready_seconds, perseus_simulated_kernel* kernel, char** message);
-/* Sleeps until it has ended, and fills in the rest of it. */
+/* Sleeps until the computation has ended, and fills in the rest of `kernel`. */
 PERSEUS_CLIENT_API perseus_status perseus_simulated_wait(perseus_simulated* gpus,
                                                          perseus_simulated_kernel* kernel,
                                                          char** message);
 
-/* From now on. Computations take `times` as long (1e-3 at least; 1: as in their table). */
+/* From now on, computations take `times` as long as in their table (at least 1e-3; 1: normal). */
 PERSEUS_CLIENT_API perseus_status perseus_simulated_set_slowdown(perseus_simulated* gpus,
                                                                  int32_t gpu, double times,
                                                                  char** message);
-/* Calls that set a clock lack the right (1), or have it (0). */
+/* From now on, calls that set a clock are refused (1) or allowed (0). */
 PERSEUS_CLIENT_API perseus_status perseus_simulated_set_refuse(perseus_simulated* gpus, int32_t gpu,
                                                                int refuse, char** message);
 

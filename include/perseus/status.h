@@ -4,6 +4,8 @@
 #ifndef PERSEUS_STATUS_H_
 #define PERSEUS_STATUS_H_
 
+/* Comes with perseus::client and perseus::planner. */
+
 /* What perseus/client.h, perseus/simulate.h and perseus/planner_c.h have in common.
  *
  * Errors: a function that can fail returns a status. Where that is not PERSEUS_OK, `*message` (if
@@ -17,10 +19,18 @@
  *   perseus_frontier frontier;
  *   PERSEUS_INIT(&frontier);
  *
- * Structs whose fields have defaults have a function of their own for this. What a caller does not
- * know has its default, or is not filled in. What a library does not know, as it is older: in a
- * struct that it reads must be 0, else it answers PERSEUS_INVALID; of a struct that it fills in it
- * sets struct_size to what it did fill in. Arrays of structs come with the size of an element. */
+ * Structs whose fields have defaults have a function of their own for this. Caller and library may
+ * be of different versions. Fields that the caller does not know have their defaults, or are not
+ * filled in. Fields that the library does not know must be 0, else it answers PERSEUS_INVALID; in a
+ * struct that it fills in, it sets struct_size to what it did fill in. Arrays of structs come with
+ * the size of an element.
+ *
+ * "None": a text or pointer that is not given is NULL, and one that is returned is "". For a number
+ * that can be 0 (rank, stage, microbatch, version) it is -1, for a double that can be 0 it is NaN,
+ * and for all other numbers it is 0. Each comment says so. Options whose default is not 0 get it
+ * from their ..._init().
+ *
+ * Callbacks: 0 goes on, anything else stops. */
 
 #include <stddef.h> /* NOLINT(modernize-deprecated-headers): C reads this, too. */
 #include <stdint.h> /* NOLINT(modernize-deprecated-headers) */
@@ -33,7 +43,14 @@ extern "C" {
 /* NOLINTBEGIN(readability-identifier-naming,modernize-use-using,modernize-redundant-void-arg):
  * names of C. */
 
-typedef enum perseus_status {
+/* In C++ an enum may hold any int, as it may in C: a wrong value is refused, and not undefined. */
+#ifdef __cplusplus
+#define PERSEUS_ENUM : int
+#else
+#define PERSEUS_ENUM
+#endif
+
+typedef enum perseus_status PERSEUS_ENUM {
   PERSEUS_OK = 0,
   PERSEUS_INVALID = 1,    /* An argument is wrong, or the input malformed or contradictory. */
   PERSEUS_INFEASIBLE = 2, /* It is well formed, but no plan can satisfy it. */

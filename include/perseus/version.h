@@ -4,6 +4,8 @@
 #ifndef PERSEUS_VERSION_H_
 #define PERSEUS_VERSION_H_
 
+/* For every library of Perseus. */
+
 /* The version of these headers, in C and in C++. CMake takes the project's version from here. */
 #define PERSEUS_VERSION_MAJOR 0
 #define PERSEUS_VERSION_MINOR 1

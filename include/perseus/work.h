@@ -4,6 +4,8 @@
 #ifndef PERSEUS_WORK_H_
 #define PERSEUS_WORK_H_
 
+// Link perseus::model (pkg-config: perseus-model).
+
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -17,11 +19,10 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus {
+namespace perseus::inline v0 {
 
-// Where microbatches differ: how many times as much work as the profile's a
-// computation is. At the same knob it takes so many times as long and as much
-// energy, and the profile's spread grows alike; power stays. A plain value.
+// How microbatches differ: a factor for each computation. With a factor of 2, it takes twice the
+// time and energy of the profile at every knob, with twice the spread. A plain value.
 class Work {
  public:
   // Everything as in the profile.
@@ -29,13 +30,13 @@ class Work {
   // One factor for each microbatch, for all its computations. Factors not given are 1.
   explicit Work(std::vector<double> factors) : of_microbatch_(std::move(factors)) {}
 
-  // Of one stage and type of a microbatch. What is no factor (kLeastWork to kMostWork) and names
-  // no computation is refused by whoever is given this work.
+  // Of one stage and type of a microbatch. A factor outside of 1e-6 to 1e6, or an action that
+  // names no computation, is refused by whatever is given this work.
   void Set(const Action& action, double factor);
 
   double FactorOf(const Action& action) const;
-  // Every Set() that holds, by microbatch, stage and type; of those that name no computation of any
-  // pipeline, the first comes first.
+  // Everything that was set, by microbatch, stage and type. An action that cannot be in any
+  // pipeline comes first.
   std::vector<std::pair<Action, double>> Given() const;
   bool empty() const { return of_microbatch_.empty() && of_action_.empty() && misplaced_.empty(); }
   // One more than the highest microbatch that a factor is given for.
@@ -49,25 +50,21 @@ class Work {
   std::vector<std::pair<Action, double>> misplaced_;  // At most one.
 };
 
-// Above 0 and within these, so that sums stay finite.
-inline constexpr double kLeastWork = 1e-6;
-inline constexpr double kMostWork = 1e6;
-
 // One row of a work table.
 struct WorkRow {
   int microbatch = 0;
-  int stage = 0;                        // With `type` alone.
-  std::optional<ComputationType> type;  // Without: all computations of the microbatch.
-  double value = 1;                     // A factor, or tokens.
+  int stage = 0;                             // With `type` alone.
+  std::optional<ComputationType> type = {};  // Without: all computations of the microbatch.
+  double value = 1;                          // A factor, or tokens.
   int line = 0;
   int column = 0;  // Of the value.
 };
 
 // A work table as it was read.
 struct WorkTable {
-  std::string source;  // File name as given, for messages.
+  std::string source = {};  // File name as given, for messages.
   bool in_tokens = false;
-  std::vector<WorkRow> rows;  // In the order of the file; each key once.
+  std::vector<WorkRow> rows = {};  // In the order of the file; each key once.
 };
 
 // Reads a work table, CSV with one of these headers (columns in any order):
@@ -79,16 +76,16 @@ Result<WorkTable> ReadWork(const std::string& path);
 // The same on text in memory; `name` stands for the path in messages.
 Result<WorkTable> ParseWork(std::string_view text, const std::string& name);
 
-// How long a computation takes at the highest clock: a + b x tokens.
+// How long a computation takes at the highest clock: seconds + seconds_per_token x tokens.
 struct WorkFitRow {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
-  double seconds = 0;            // a, >= 0
-  double seconds_per_token = 0;  // b, >= 0; not both are 0.
+  double seconds = 0;            // >= 0
+  double seconds_per_token = 0;  // >= 0; not both are 0.
 };
 struct WorkFit {
-  std::string source;
-  std::vector<WorkFitRow> rows;  // Each stage and type once.
+  std::string source = {};
+  std::vector<WorkFitRow> rows = {};  // Each stage and type once.
 
   const WorkFitRow* Find(int stage, ComputationType type) const;
 };
@@ -99,22 +96,21 @@ Result<WorkFit> ParseWorkFit(std::string_view text, const std::string& name);
 
 // How tokens become factors.
 struct TokenRule {
-  std::optional<WorkFit> fit;
-  // Without a fit time is taken to grow in proportion. Tokens of a microbatch when the
-  // profile was measured; 0: the mean of the table's.
-  double profiled_tokens = 0;
+  std::optional<WorkFit> fit = {};
+  // Without a fit, time grows in proportion to the tokens. This is how many tokens a microbatch
+  // had when the profile was measured. Without it: the mean of the table's.
+  std::optional<double> profiled_tokens = {};
 };
 
-// What a work table means for a pipeline: `kinds` are the stages and types
-// that it runs. Rows of `backward` hold for both its halves where these have no
-// rows of their own. Microbatches, or computations, without a row are as in the
-// profile. Errors: a row for a microbatch, stage or type that there is not;
-// tokens without a row for each microbatch; a fit that lacks a kind.
+// What a work table means for a pipeline that runs `kinds` (stages and types). A row of `backward`
+// counts for its two halves, too, if these have no rows of their own. Microbatches and computations
+// without a row are as in the profile. Errors: a row for a microbatch, stage or type that does not
+// exist; tokens without a row for each microbatch; a fit that lacks a kind.
 Result<Work> MakeWork(const WorkTable& table, const TokenRule& tokens, const Profile& profile,
                       int num_microbatches,
                       const std::vector<std::pair<int, ComputationType>>& kinds);
 
-}  // namespace perseus
+}  // namespace perseus::inline v0
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_WORK_H_

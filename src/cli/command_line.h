@@ -67,7 +67,7 @@ struct ScheduleFlags {
   std::optional<int> stages;
   int virtual_stages = 1;
   std::optional<int> microbatches;
-  int microbatch_group_size = 0;
+  std::optional<int> microbatch_group_size;
   ScheduleFormat format = ScheduleFormat::kDraw;
   bool validate = false;
   std::string output_file;

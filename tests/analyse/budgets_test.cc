@@ -56,7 +56,7 @@ TEST(FastestWithinPowerTest, KeepsToTheBudgetAndNothingFasterCould) {
     const double least = planner.pipeline().total_blocking_power_watts;
     for (const double share : {0.03, 0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 1.2}) {
       const double watts = least + share * (most - least);
-      const auto plan = FastestWithinPower(planner, watts, {}, kLittle);
+      const auto plan = FastestWithinPower(planner, watts, {.effort = kLittle});
       ASSERT_TRUE(plan) << plan.error().message;
       EXPECT_LE(plan->average_power_watts, watts);
       EXPECT_NEAR(plan->average_power_watts * plan->iteration_time_seconds, plan->energy_joules,
@@ -87,7 +87,7 @@ TEST(FastestWithinPowerTest, KeepsToTheBudgetAndNothingFasterCould) {
 
 TEST(FastestWithinPowerTest, AGenerousBudgetIsTheFastestPlan) {
   const Planner planner = RandomPlanner(80, 3, 4);
-  const auto plan = FastestWithinPower(planner, 1e6, {}, kLittle);
+  const auto plan = FastestWithinPower(planner, 1e6, {.effort = kLittle});
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->requested_time_seconds, planner.frontier().fastest_seconds);
 }
@@ -101,7 +101,7 @@ TEST(FastestWithinPowerTest, FindsTheTimeBetweenTwoPoints) {
                              DagOf("1f1b", 1, 15), Blocking(0)),
                       {});
   ASSERT_TRUE(planner);
-  const auto plan = FastestWithinPower(*planner, 200, {}, kLittle);
+  const auto plan = FastestWithinPower(*planner, 200, {.effort = kLittle});
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_DOUBLE_EQ(plan->iteration_time_seconds, 40);
   EXPECT_DOUBLE_EQ(plan->energy_joules, 8000);
@@ -115,12 +115,13 @@ TEST(FastestWithinPowerTest, ConstrainedPlansKeepToTheBudgetToo) {
   const double most = planner.baseline().average_power_watts;
   for (const double share : {0.4, 0.7, 0.85}) {
     const double watts = blocking + share * (most - blocking);
-    const auto plan = FastestWithinPower(planner, watts, constraints, kLittle);
+    const auto plan =
+        FastestWithinPower(planner, watts, {.constraints = constraints, .effort = kLittle});
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_LE(plan->average_power_watts, watts);
     EXPECT_GE(plan->average_power_watts, 0.9 * watts);
     EXPECT_LE(plan->distinct_knobs, 4);
-    const auto free = FastestWithinPower(planner, watts, {}, kLittle);
+    const auto free = FastestWithinPower(planner, watts, {.effort = kLittle});
     ASSERT_TRUE(free);
     EXPECT_GE(plan->iteration_time_seconds, 0.999 * free->iteration_time_seconds);
   }
@@ -138,16 +139,19 @@ TEST(FastestWithinPowerTest, SharedKnobsMayBeSlowerThanTStarToSaveAWait) {
   EXPECT_DOUBLE_EQ(planner->frontier().tstar_seconds, 3);
   PlanConstraints constraints;
   constraints.granularity = Granularity::kStage;
-  const auto slow = FastestWithinPower(*planner, 30.1, constraints, kLittle);
+  const auto slow =
+      FastestWithinPower(*planner, 30.1, {.constraints = constraints, .effort = kLittle});
   ASSERT_TRUE(slow) << slow.error().message;
   EXPECT_DOUBLE_EQ(slow->iteration_time_seconds, 4);
   EXPECT_DOUBLE_EQ(slow->energy_joules, 120);
   // Where even that takes a wait it is still the shorter one.
-  const auto waits = FastestWithinPower(*planner, 20, constraints, kLittle);
+  const auto waits =
+      FastestWithinPower(*planner, 20, {.constraints = constraints, .effort = kLittle});
   ASSERT_TRUE(waits);
   EXPECT_DOUBLE_EQ(waits->iteration_time_seconds, 8);
   // Fast and a wait of half a second.
-  const auto fast = FastestWithinPower(*planner, 62, constraints, kLittle);
+  const auto fast =
+      FastestWithinPower(*planner, 62, {.constraints = constraints, .effort = kLittle});
   ASSERT_TRUE(fast);
   EXPECT_DOUBLE_EQ(fast->iteration_time_seconds, 2.5);
 }
@@ -155,18 +159,18 @@ TEST(FastestWithinPowerTest, SharedKnobsMayBeSlowerThanTStarToSaveAWait) {
 TEST(FastestWithinPowerTest, SaysTheLeastThatIsPossible) {
   const Planner planner = RandomPlanner(82, 3, 4);
   for (const double watts : {3 * kBlockingWatts, 100.0, 1e-3}) {
-    const auto plan = FastestWithinPower(planner, watts, {}, kLittle);
+    const auto plan = FastestWithinPower(planner, watts, {.effort = kLittle});
     ASSERT_FALSE(plan) << watts;
     EXPECT_EQ(plan.error().code, ErrorCode::kInfeasible);
     EXPECT_THAT(plan.error().message, HasSubstr("at least 210 W"));
   }
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double watts : {0.0, -5.0, nan, std::numeric_limits<double>::infinity()}) {
-    const auto plan = FastestWithinPower(planner, watts, {}, kLittle);
+    const auto plan = FastestWithinPower(planner, watts, {.effort = kLittle});
     ASSERT_FALSE(plan);
     EXPECT_EQ(plan.error().code, ErrorCode::kInvalidInput);
   }
-  EXPECT_TRUE(FastestWithinPower(planner, 211, {}, kLittle));
+  EXPECT_TRUE(FastestWithinPower(planner, 211, {.effort = kLittle}));
 }
 
 TEST(FastestWithinPowerTest, ComputingMayDrawLessThanWaiting) {
@@ -177,10 +181,10 @@ TEST(FastestWithinPowerTest, ComputingMayDrawLessThanWaiting) {
                              DagOf("1f1b", 1, 2), Blocking(500)),
                       {});
   ASSERT_TRUE(planner);
-  const auto frugal = FastestWithinPower(*planner, 5.5, {}, kLittle);
+  const auto frugal = FastestWithinPower(*planner, 5.5, {.effort = kLittle});
   ASSERT_TRUE(frugal) << frugal.error().message;
   EXPECT_LE(frugal->average_power_watts, 5.5);
-  const auto none = FastestWithinPower(*planner, 4, {}, kLittle);
+  const auto none = FastestWithinPower(*planner, 4, {.effort = kLittle});
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error().message, HasSubstr("at least 5 W"));
 }
@@ -193,7 +197,7 @@ TEST(CheapestWithinTest, IsNeverSlowerThanEconomicNorDearerThanTheBaseline) {
     double before = std::numeric_limits<double>::infinity();
     for (const double factor : {1.0, 1.01, 1.05, 1.1, 1.2, 1.5, 10.0}) {
       const double seconds = factor * baseline_seconds;
-      const auto plan = CheapestWithin(planner, seconds, {}, kLittle);
+      const auto plan = CheapestWithin(planner, seconds, {.effort = kLittle});
       ASSERT_TRUE(plan) << plan.error().message;
       EXPECT_EQ(plan->requested_time_seconds, seconds);
       EXPECT_LE(plan->iteration_time_seconds, seconds);
@@ -202,7 +206,7 @@ TEST(CheapestWithinTest, IsNeverSlowerThanEconomicNorDearerThanTheBaseline) {
       EXPECT_LE(plan->energy_joules, before * 1.005);  // Up to the gap.
       before = plan->energy_joules;
     }
-    const auto late = planner.PlanFor(economic, {}, kLittle);
+    const auto late = planner.PlanFor(economic, {.effort = kLittle});
     ASSERT_TRUE(late);
     EXPECT_EQ(before, late->energy_joules);
   }
@@ -239,12 +243,13 @@ TEST(CheapestWithinTest, ConstraintsMayLeaveNoPlanAsFastAsEconomic) {
   ASSERT_DOUBLE_EQ(planner->frontier().economic_seconds, 2);
   PlanConstraints constraints;
   constraints.granularity = Granularity::kStage;
-  ASSERT_FALSE(planner->PlanFor(2, constraints));
-  const auto plan = CheapestWithin(*planner, 4.1, constraints);
+  ASSERT_FALSE(planner->PlanFor(2, {.constraints = constraints}));
+  const auto plan = CheapestWithin(*planner, 4.1, {.constraints = constraints});
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_DOUBLE_EQ(plan->iteration_time_seconds, 4);
   EXPECT_EQ(plan->requested_time_seconds, 4.1);
-  EXPECT_EQ(CheapestWithin(*planner, 3.9, constraints).error().code, ErrorCode::kInfeasible);
+  EXPECT_EQ(CheapestWithin(*planner, 3.9, {.constraints = constraints}).error().code,
+            ErrorCode::kInfeasible);
 }
 
 TEST(CheapestWithinTest, NoPlanIsFasterThanTheFastest) {

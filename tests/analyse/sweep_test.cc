@@ -103,7 +103,8 @@ TEST(SweepShapesTest, RowsAreWhatThePlannerSays) {
       const auto planner = Planner::Create(*std::move(pipeline), {});
       ASSERT_TRUE(planner);
       const Plan& baseline = planner->baseline();
-      const auto plan = planner->PlanFor(baseline.iteration_time_seconds, {}, kLittlePerPoint);
+      const auto plan =
+          planner->PlanFor(baseline.iteration_time_seconds, {.effort = kLittlePerPoint});
       ASSERT_TRUE(plan);
       EXPECT_EQ(row.why_not, "");
       EXPECT_EQ(row.schedule.name, name);
@@ -179,7 +180,7 @@ TEST(SweepShapesTest, TheJobsGroupsAreMegatronsAlone) {
   EXPECT_EQ(rows[0].why_not, "");
   EXPECT_EQ(rows[0].schedule.microbatch_group_size, 4);
   EXPECT_EQ(rows[1].why_not, "");
-  EXPECT_EQ(rows[1].schedule.microbatch_group_size, 0);
+  EXPECT_EQ(rows[1].schedule.microbatch_group_size, std::nullopt);
 }
 
 TEST(SweepShapesTest, IsBounded) {
@@ -204,12 +205,19 @@ TEST(SweepShapesTest, IsBounded) {
 TEST(SweepShapesTest, ReportsProgress) {
   const Profile profile = RandomProfile(2);
   std::vector<double> shares;
-  const auto rows = SweepShapes(JobOf(profile), SweepOf({"microbatches=1,2,3"}),
-                                [&](double share) { shares.push_back(share); });
+  const auto rows =
+      SweepShapes(JobOf(profile), SweepOf({"microbatches=1,2,3"}), [&](const Progress& now) {
+        shares.push_back(now.share);
+        return true;
+      });
   ASSERT_TRUE(rows);
   ASSERT_THAT(shares, SizeIs(3));
   EXPECT_THAT(shares, testing::WhenSorted(testing::ContainerEq(shares)));
   EXPECT_EQ(shares.back(), 1);
+  const auto stopped = SweepShapes(JobOf(profile), SweepOf({"microbatches=1,2,3"}),
+                                   [](const Progress&) { return false; });
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
 }
 
 }  // namespace

@@ -366,6 +366,8 @@ TEST_F(WholeClientTest, AWrongArgumentIsSaid) {
   };
   perseus_instruction_begin(client_, static_cast<perseus_instruction>(9), 0, 0);
   EXPECT_NE(last_error().find("instruction 9"), std::string::npos) << last_error();
+  perseus_step_begin(client_, -7);
+  EXPECT_EQ(last_error().rfind("perseus_step_begin: the iteration is -7", 0), 0U) << last_error();
   const double late = std::nan("");
   perseus_step_times(client_, 1, &late, &late, 1);
   EXPECT_EQ(last_error().rfind("perseus_step_times: computation 0", 0), 0U) << last_error();
@@ -384,6 +386,22 @@ TEST_F(WholeClientTest, AWrongArgumentIsSaid) {
   EXPECT_EQ(perseus_client_get_stats(client_, &unset, &message), PERSEUS_INVALID);
   ASSERT_NE(message, nullptr);
   perseus_client_free_text(message);
+}
+
+// Nor does it end up in the iteration that was not ended.
+TEST_F(WholeClientTest, AnIterationWithANegativeNumberIsNotCounted) {
+  ASSERT_EQ(Open(), PERSEUS_OK) << message_;
+  Iterate(++iteration_);
+  perseus_step_begin(client_, 2);
+  perseus_step_begin(client_, -7);
+  perseus_instruction_begin(client_, PERSEUS_FORWARD, 0, 0);
+  perseus_instruction_end(client_, PERSEUS_FORWARD, 0, 0);
+  perseus_step_end(client_, 0);
+  const auto iterated = [&] { return static_cast<std::uint64_t>(iteration_); };
+  ASSERT_TRUE(TrainUntil([&](const auto& stats) {
+    return stats.instructions == 4 * iterated() + 1 && stats.iterations >= iterated();
+  }));
+  EXPECT_EQ(Stats().iterations, iterated());
 }
 
 TEST_F(WholeClientTest, NoClientIsAllowedEverywhere) {

@@ -64,6 +64,7 @@ TEST(CheckSpecTest, NamesTheNumberThatIsOutOfRange) {
       {[](auto& s) { s.random_stragglers = {.share_of_gpus_per_day = 1, .value = 0.5}; },
        "random stragglers 'slow=0.5': the factor of slow= is 0.5"},
       {[](auto& s) { s.power_interval_seconds = -1; }, "the interval of the power trace"},
+      {[](auto& s) { s.power_interval_seconds = 0; }, "the interval of the power trace"},
       {[](auto& s) { s.power_interval_seconds = 1e-9; }, "more than 10000000 values"},
       {[](auto& s) { s.timeline_iteration = 10; }, "iteration 10, but the last one is 9"},
       {[](auto& s) { s.timeline_iteration = -1; }, "iteration -1, but the last one is 9"},
@@ -73,6 +74,7 @@ TEST(CheckSpecTest, NamesTheNumberThatIsOutOfRange) {
       {with({.rank = 2}), "the rank is 2; expected 0 to 1"},
       {with({.rank = -1}), "the rank is -1"},
       {with({.first_iteration = 10}), "the first iteration is 10; expected 0 to 9"},
+      {with({.iterations = 0}), "the number of iterations is 0"},
       {with({.iterations = -1}), "the number of iterations is -1"}};
   for (const auto& [change, message] : cases) {
     EmulationSpec spec = ValidSpec();

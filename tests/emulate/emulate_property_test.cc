@@ -91,7 +91,7 @@ EmulationSpec RandomSpec(std::mt19937& random, const Planner& planner, bool nois
     const int rank = upto(planner.pipeline().dag.num_ranks) - 1;
     if (rank >= 0) straggler.rank = rank;
     straggler.first_iteration = upto(static_cast<int>(spec.iterations) - 1);
-    straggler.iterations = upto(3);
+    if (const int iterations = upto(3); iterations > 0) straggler.iterations = iterations;
     straggler.kind = static_cast<StragglerKind>(upto(3));
     if (straggler.kind == StragglerKind::kClockCap && !planner.pipeline().knobs_are_numbers) {
       straggler.kind = StragglerKind::kSlow;
@@ -110,7 +110,7 @@ EmulationSpec RandomSpec(std::mt19937& random, const Planner& planner, bool nois
                               .duration_seconds = 2 * seconds};
   }
   spec.control.delay_seconds = 0.7 * seconds * upto(2);
-  spec.power_interval_seconds = upto(1) * 0.07 * seconds;
+  if (upto(1) == 1) spec.power_interval_seconds = 0.07 * seconds;
   spec.timeline_iteration = upto(static_cast<int>(spec.iterations) - 1);
   spec.timeline_pipelines = 100;
   return spec;
@@ -139,7 +139,8 @@ double JoulesOfTimeline(const CostedPipeline& pipeline, const EmulationSpec& spe
 }
 
 FakePolicy CheapPlans(const Planner& planner) {
-  return FakePolicy([&planner](double seconds) { return planner.PlanFor(seconds, {}, 0.01); });
+  return FakePolicy(
+      [&planner](double seconds) { return planner.PlanFor(seconds, {.effort = 0.01}); });
 }
 
 RC_GTEST_PROP(EmulatePropertyTest, EnergyIsConserved, (unsigned seed)) {

@@ -333,10 +333,17 @@ TEST(EmulateTest, SaysHowFarItIs) {
   const Planner planner = Plans(TinyPipeline(1));
   std::vector<double> shares;
   ASSERT_TRUE(Emulate(planner, Only(PlanWith(planner, {kFast})), SpecOf(1, 1000, 3),
-                      [&](double share) { shares.push_back(share); }));
+                      [&](const Progress& now) {
+                        shares.push_back(now.share);
+                        return true;
+                      }));
   EXPECT_EQ(shares.size(), 100);
   EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
   EXPECT_EQ(shares.back(), 1);
+  const auto stopped = Emulate(planner, Only(PlanWith(planner, {kFast})), SpecOf(1, 1000, 3),
+                               [](const Progress&) { return false; });
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ Conditions Noisy() {
 TEST(EmulateUnderTest, MaximumClocksAreWhatPlansAreComparedWith) {
   const Planner planner = Plans(TinyPipeline(2, 2));
   const Plan slow = PlanWith(planner, {emulator_testing::kSlow});
-  const auto figures = *EmulateUnder(planner, {&slow, &planner.baseline()}, Noisy(), 2);
+  const auto figures =
+      *EmulateUnder(planner, {&slow, &planner.baseline()}, {.conditions = Noisy(), .pipelines = 2});
   ASSERT_EQ(figures.size(), 2U);
   EXPECT_NEAR(figures[0].slowdown_percent, 100, 2);
   EXPECT_NEAR(figures[0].iteration_time_seconds, 2 * figures[1].iteration_time_seconds, 0.4);
@@ -33,7 +34,8 @@ TEST(EmulateUnderTest, MaximumClocksAreWhatPlansAreComparedWith) {
   EXPECT_EQ(figures[1].saving_percent, 0);
   // An equal plan that is not the planner's own is emulated, with the same outcome.
   const Plan copy = planner.baseline();
-  EXPECT_EQ(*EmulateUnder(planner, {&slow, &copy}, Noisy(), 2), figures);
+  EXPECT_EQ(*EmulateUnder(planner, {&slow, &copy}, {.conditions = Noisy(), .pipelines = 2}),
+            figures);
 }
 
 TEST(EmulateUnderTest, TellsItsShareAndEndsWhereItIsToldTo) {
@@ -41,17 +43,18 @@ TEST(EmulateUnderTest, TellsItsShareAndEndsWhereItIsToldTo) {
   const Plan slow = PlanWith(planner, {emulator_testing::kSlow});
   std::vector<double> shares;
   std::size_t most = 1000;
-  const auto told = [&](double share) {
-    shares.push_back(share);
+  const auto told = [&](const Progress& now) {
+    shares.push_back(now.share);
     return shares.size() < most;
   };
   // Maximum clocks once, though they are asked for, too.
-  ASSERT_TRUE(EmulateUnder(planner, {&planner.baseline(), &slow}, Noisy(), 1, told));
+  ASSERT_TRUE(EmulateUnder(planner, {&planner.baseline(), &slow},
+                           {.conditions = Noisy(), .progress = told}));
   EXPECT_THAT(shares, testing::Pointwise(testing::DoubleEq(),
                                          {0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}));
   for (most = 1; most <= 10; ++most) {
     shares.clear();
-    const auto ended = EmulateUnder(planner, {&slow}, Noisy(), 1, told);
+    const auto ended = EmulateUnder(planner, {&slow}, {.conditions = Noisy(), .progress = told});
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().code, ErrorCode::kCancelled);
     EXPECT_EQ(shares.size(), most);

@@ -41,7 +41,7 @@ TEST(ParseStragglerTest, WhereAndWhenMayBeLeftOut) {
     EXPECT_EQ(straggler->pipeline, 0);
     EXPECT_EQ(straggler->rank, std::nullopt);
     EXPECT_EQ(straggler->first_iteration, 0);
-    EXPECT_EQ(straggler->iterations, 0);
+    EXPECT_EQ(straggler->iterations, std::nullopt);
     EXPECT_TRUE(std::string(text).starts_with(StragglerKindName(kind)));
   }
 }

@@ -46,7 +46,7 @@ TEST(JobPlanTest, WithoutConditionsNothingIsExpected) {
 TEST(JobPlanTest, ACallbackThatSaysNoCancels) {
   for (const JobFile& settings : {SmallSettings(), WithConditions()}) {
     const auto job = Job::Make(SmallProfile(), settings);
-    const auto made = job->Plan(*job->MakePlanner(), [](const PlanProgress&) { return false; });
+    const auto made = job->Plan(*job->MakePlanner(), [](const Progress&) { return false; });
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().code, ErrorCode::kCancelled);
   }

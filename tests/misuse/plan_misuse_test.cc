@@ -103,16 +103,17 @@ TEST(PlannerMisuse, NumbersOfARequestAreChecked) {
     EXPECT_FALSE(planner.PlanFor(wrong)) << wrong;
     EXPECT_FALSE(planner.TargetSeconds({PlanTarget::Kind::kSeconds, wrong})) << wrong;
     EXPECT_FALSE(planner.TargetSeconds({PlanTarget::Kind::kBaselineFactor, wrong})) << wrong;
-    EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {}, wrong))) << wrong;
+    EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.effort = wrong}))) << wrong;
   }
   EXPECT_TRUE(IsInvalid(planner.PlanFor(kInfinite)));
   EXPECT_FALSE(planner.TargetSeconds({PlanTarget::Kind::kSeconds, kInfinite}));
   EXPECT_FALSE(planner.TargetSeconds({static_cast<PlanTarget::Kind>(99), 1}));
-  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.min_dwell_seconds = kNan})));
-  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.granularity = static_cast<Granularity>(200)})));
-  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.max_knobs = 0})));
-  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.max_knobs = -1})));
-  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.time_margin_fraction = kNan})));
+  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.constraints = {.min_dwell_seconds = kNan}})));
+  EXPECT_TRUE(IsInvalid(
+      planner.PlanFor(seconds, {.constraints = {.granularity = static_cast<Granularity>(200)}})));
+  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.constraints = {.max_knobs = 0}})));
+  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.constraints = {.max_knobs = -1}})));
+  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.constraints = {.time_margin_fraction = kNan}})));
   EXPECT_TRUE(IsInvalid(planner.AddDiscreteBound(nullptr)));
 }
 
@@ -137,7 +138,7 @@ TEST(MixedJobs, APlanOfAnotherJobIsRefusedByEveryDoor) {
     EXPECT_TRUE(IsInvalid(job.Plan(others)));
     EXPECT_TRUE(IsInvalid(job.MakePlan(others)));
     EXPECT_TRUE(IsInvalid(ReplayUnder(planner, foreign, {.iterations = 2})));
-    EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {&foreign}, {}, 1)));
+    EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {&foreign}, {})));
     EXPECT_TRUE(IsInvalid(foreign.KnobOf(planner.pipeline(), {ComputationType::kForward, 0, 0})));
     EmulationSpec spec;
     spec.target_seconds = planner.baseline().iteration_time_seconds;
@@ -146,7 +147,7 @@ TEST(MixedJobs, APlanOfAnotherJobIsRefusedByEveryDoor) {
     const auto theirs = MakePolicy(MaxClocks(), others);
     EXPECT_TRUE(IsInvalid(Emulate(planner, **theirs, spec)));
   }
-  EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {nullptr}, {}, 1)));
+  EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {nullptr}, {})));
 }
 
 TEST(MixedJobs, APlanThatWasFilledInByHandIsCheckedByItsOptions) {
@@ -211,13 +212,13 @@ TEST(ReplayMisuse, NumbersOfASpecAreChecked) {
   Conditions conditions;
   conditions.noise.per_stage = kNan;
   EXPECT_TRUE(IsInvalid(ReplayUnder(planner, plan, {.conditions = conditions})));
-  EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {&plan}, conditions, 1)));
-  EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {&plan}, {}, 0)));
+  EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {&plan}, {.conditions = conditions})));
+  EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {&plan}, {.pipelines = 0})));
   conditions = {};
   conditions.switching.latency_seconds = 0.001;
   conditions.switching.call_ahead = static_cast<CallAhead>(200);
   EXPECT_TRUE(IsInvalid(ReplayUnder(planner, plan, {.conditions = conditions})));
-  EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {&plan}, conditions, 1)));
+  EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {&plan}, {.conditions = conditions})));
 }
 
 TEST(FrontierMisuse, AProblemWithWrongIndicesHasNoSize) {

@@ -136,7 +136,8 @@ TEST(BuildScheduleTest, EveryShapeIsCompleteAndRuns) {
     const auto schedule = BuildSchedule(spec);
     ASSERT_TRUE(schedule) << schedule.error().message << " (" << spec.num_stages << " stages, "
                           << spec.virtual_stages << " virtual, " << spec.num_microbatches
-                          << " microbatches, groups of " << spec.microbatch_group_size << ")";
+                          << " microbatches, groups of " << spec.microbatch_group_size.value_or(0)
+                          << ")";
     ++shapes[spec.name];
     std::map<ComputationType, int> count;
     for (const auto& order : schedule->ranks) {

@@ -84,7 +84,7 @@ TEST(BlockBoundTest, DeepRoundsRaiseItAndStayBelowThePlan) {
   std::mt19937 random(11);
   const std::string rows = RandomRows(random, {.stages = 3, .clocks = 8, .noise = 0.05});
   const Planner planner = plan_testing::Plans(Costed(rows, DagOf("1f1b", 3, 12), Blocking(20)));
-  const Plan plan = *planner.PlanFor(planner.baseline().iteration_time_seconds, {}, 0.3);
+  const Plan plan = *planner.PlanFor(planner.baseline().iteration_time_seconds, {.effort = 0.3});
   const EffectiveBound usual = BoundOf(planner.pipeline(), plan.iteration_time_seconds, 1);
   const EffectiveBound deep = BoundOf(planner.pipeline(), plan.iteration_time_seconds, 4);
   ASSERT_LT(usual.proven, usual.blocks);
@@ -100,7 +100,7 @@ TEST(BlockBoundTest, NoPlanIsBelowIt) {
     const std::string rows = RandomRows(random, {.stages = 4, .clocks = 5, .noise = 0.05});
     const Planner planner = plan_testing::Plans(Costed(rows, DagOf("1f1b", 4, 8), Blocking(20)));
     const double seconds = (1 + 0.03 * round) * planner.baseline().iteration_time_seconds;
-    Plan plan = *planner.PlanFor(seconds, {}, 0.3);
+    Plan plan = *planner.PlanFor(seconds, {.effort = 0.3});
     const EffectiveBound bound = BoundOf(planner.pipeline(), plan.iteration_time_seconds, 0.3);
     ASSERT_LE(bound.discrete_joules,
               plan_testing::EffectiveEnergy(planner.pipeline(), plan.options) * (1 + 1e-12) + 1e-9);
@@ -126,7 +126,7 @@ TEST(BlockBoundTest, IsNotAboveAPlanWhereKnobsAreNearlyTied) {
     const Planner planner = plan_testing::Plans(Costed(rows, DagOf("1f1b", 1, 96), Blocking(0)));
     const double seconds =
         planner.baseline().iteration_time_seconds * (1 + std::pow(10, -10 + 2 * unit(random)));
-    Plan plan = *planner.PlanFor(seconds, {}, 0.02);
+    Plan plan = *planner.PlanFor(seconds, {.effort = 0.02});
     ASSERT_LE(plan.lower_bound_joules, plan.energy_joules * (1 + 1e-9)) << rows;
     const auto added = planner.AddDiscreteBound(&plan, 0.02);
     ASSERT_TRUE(added) << rows << added.error().message;

@@ -152,12 +152,12 @@ RC_GTEST_PROP(KnobSubsetTest, MoreKnobsAreNeverWorseAndALimitThatIsKeptIsFree, (
       planner->baseline().iteration_time_seconds * (1 + 0.01 * static_cast<double>(random() % 20));
   PlanConstraints constraints;
   if (random() % 3 == 0) constraints.granularity = Granularity::kPhase;
-  const auto free = planner->PlanFor(seconds, constraints, 0.1);
+  const auto free = planner->PlanFor(seconds, {.constraints = constraints, .effort = 0.1});
   RC_ASSERT(free.has_value());
   double before = std::numeric_limits<double>::infinity();
   for (int most = 1; most <= shape.clocks + 1; ++most) {
     constraints.max_knobs = most;
-    const auto plan = planner->PlanFor(seconds, constraints, 0.1);
+    const auto plan = planner->PlanFor(seconds, {.constraints = constraints, .effort = 0.1});
     if (!plan && before == std::numeric_limits<double>::infinity()) continue;
     RC_ASSERT(plan.has_value());
     RC_ASSERT(plan->distinct_knobs <= most);
@@ -220,7 +220,7 @@ RC_GTEST_PROP(KnobSubsetTest, AFinerGranularityIsNeverWorse, ()) {
   for (const Granularity granularity : {Granularity::kStage, Granularity::kStageType,
                                         Granularity::kPhase, Granularity::kComputation}) {
     constraints.granularity = granularity;
-    const auto plan = planner->PlanFor(seconds, constraints, 0.1);
+    const auto plan = planner->PlanFor(seconds, {.constraints = constraints, .effort = 0.1});
     if (!plan && coarser == std::numeric_limits<double>::infinity()) continue;
     RC_ASSERT(plan.has_value());
     const double joules = plan_testing::EffectiveEnergy(planner->pipeline(), plan->options);

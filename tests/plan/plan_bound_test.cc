@@ -82,7 +82,7 @@ RC_GTEST_PROP(PlanBoundTest, IsNeverAboveTheBestGroupedPlan, ()) {
     const auto groups = GroupComputations(planner.pipeline(), constraints);
     // From searches that have hardly begun to those that end with a proof.
     for (const double effort : {2e-7, 5e-7, 1e-6, 2e-6, 5e-6, 1e-1}) {
-      const auto plan = planner.PlanFor(seconds, constraints, effort);
+      const auto plan = planner.PlanFor(seconds, {.constraints = constraints, .effort = effort});
       RC_ASSERT(plan.has_value());
       CheckBound(planner, *plan, groups);
       const bool shares = static_cast<int>(groups.size()) < planner.pipeline().dag.size();
@@ -104,7 +104,7 @@ RC_GTEST_PROP(PlanBoundTest, HoldsInALadder, ()) {
     constraints.granularity = granularity;
     const auto groups = GroupComputations(planner.pipeline(), constraints);
     for (const double effort : {1e-6, 1e-1}) {
-      const auto plans = planner.Ladder(5, constraints, effort);
+      const auto plans = planner.Ladder(5, {.constraints = constraints, .effort = effort});
       if (!plans) continue;
       for (const Plan& plan : *plans) CheckBound(planner, plan, groups);
     }
@@ -119,7 +119,7 @@ RC_GTEST_PROP(PlanBoundTest, HoldsWithATimeMargin, ()) {
   constraints.granularity = Granularity::kStageType;
   constraints.time_margin_fraction = 0.02;
   const double seconds = 1.1 * planner.baseline().iteration_time_seconds;
-  const auto plan = planner.PlanFor(seconds, constraints);
+  const auto plan = planner.PlanFor(seconds, {.constraints = constraints});
   RC_ASSERT(plan.has_value());
   RC_ASSERT(plan->shared_knobs.has_value());
   RC_ASSERT(plan->shared_knobs->proven_best);
@@ -159,14 +159,14 @@ TEST(PlanBoundTest, IsAbsentWhereNothingIsKnown) {
   EXPECT_FALSE(planner.PlanFor(seconds)->shared_knobs);
   PlanConstraints constraints;
   constraints.granularity = Granularity::kPhase;
-  EXPECT_TRUE(planner.PlanFor(seconds, constraints)->shared_knobs);
+  EXPECT_TRUE(planner.PlanFor(seconds, {.constraints = constraints})->shared_knobs);
   constraints.min_dwell_seconds = seconds / 10;
-  EXPECT_FALSE(planner.PlanFor(seconds, constraints)->shared_knobs);
+  EXPECT_FALSE(planner.PlanFor(seconds, {.constraints = constraints})->shared_knobs);
   constraints.granularity = Granularity::kStage;  // Which keeps any dwell.
-  EXPECT_TRUE(planner.PlanFor(seconds, constraints)->shared_knobs);
+  EXPECT_TRUE(planner.PlanFor(seconds, {.constraints = constraints})->shared_knobs);
   constraints.min_dwell_seconds = 0;
   constraints.max_knobs = 2;
-  EXPECT_FALSE(planner.PlanFor(seconds, constraints)->shared_knobs);
+  EXPECT_FALSE(planner.PlanFor(seconds, {.constraints = constraints})->shared_knobs);
   const double nothing = -std::numeric_limits<double>::infinity();
   EXPECT_FALSE(SharedKnobBoundOf(planner.pipeline(), planner.baseline(), nothing, false));
 }

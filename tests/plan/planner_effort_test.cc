@@ -38,9 +38,10 @@ TEST(PlannerTest, IsDeterministic) {
     const Planner planner =
         Plans(Costed(RandomRows(random, shape), DagOf("1f1b", 4, 8), Blocking(70)));
     std::vector<int> knobs;
-    auto plan = planner.PlanFor(planner.baseline().iteration_time_seconds, {}, effort);
+    auto plan = planner.PlanFor(planner.baseline().iteration_time_seconds, {.effort = effort});
     // A second question to the same planner has the same answer.
-    const auto again = planner.PlanFor(planner.baseline().iteration_time_seconds, {}, effort);
+    const auto again =
+        planner.PlanFor(planner.baseline().iteration_time_seconds, {.effort = effort});
     EXPECT_EQ(plan->energy_joules, again->energy_joules);
     for (const CostOption& option : plan->options) knobs.push_back(option.knob);
     return knobs;
@@ -73,7 +74,7 @@ TEST(PlannerTest, MoreEffortIsNeverWorse) {
     if (round % 5 == 3) constraints.max_knobs = 3;
     double last = std::numeric_limits<double>::infinity();
     for (const double effort : {1e-6, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1}) {
-      const auto plan = planner.PlanFor(seconds, constraints, effort);
+      const auto plan = planner.PlanFor(seconds, {.constraints = constraints, .effort = effort});
       if (!plan && round % 5 > 2) break;  // Too little time for the constraint.
       ASSERT_TRUE(plan) << plan.error().message;
       CheckHonest(planner, *plan);
@@ -91,13 +92,14 @@ TEST(PlannerTest, EffortBoundsTheWork) {
   for (const double effort : {0.001, 0.01, 0.1}) {
     int calls = 0;
     double share = 0;
-    ASSERT_TRUE(planner.PlanFor(seconds, {}, effort, [&](const PlanProgress& progress) {
-      ++calls;
-      EXPECT_GE(progress.share, share);
-      EXPECT_LE(progress.share, 1);
-      share = progress.share;
-      return true;
-    }));
+    ASSERT_TRUE(
+        planner.PlanFor(seconds, {.effort = effort, .progress = [&](const Progress& progress) {
+                                    ++calls;
+                                    EXPECT_GE(progress.share, share);
+                                    EXPECT_LE(progress.share, 1);
+                                    share = progress.share;
+                                    return true;
+                                  }}));
     EXPECT_GT(calls, 0);
   }
 }
@@ -109,12 +111,13 @@ TEST(PlannerTest, TellsOfBetterPlansAndStopsWhenTold) {
     const double seconds = 1.02 * planner.baseline().iteration_time_seconds;
     std::vector<Plan> told;
     bool first_is_early = false;
-    const auto plan = planner.PlanFor(seconds, {}, 0.1, [&](const PlanProgress& progress) {
-      if (progress.better == nullptr) return true;
-      if (told.empty()) first_is_early = progress.share < 0.05;
-      told.push_back(*progress.better);
-      return true;
-    });
+    const auto plan =
+        planner.PlanFor(seconds, {.effort = 0.1, .progress = [&](const Progress& progress) {
+                                    if (progress.better == nullptr) return true;
+                                    if (told.empty()) first_is_early = progress.share < 0.05;
+                                    told.push_back(*progress.better);
+                                    return true;
+                                  }});
     ASSERT_TRUE(plan);
     ASSERT_GT(told.size(), 1U);
     EXPECT_TRUE(first_is_early);
@@ -130,9 +133,10 @@ TEST(PlannerTest, TellsOfBetterPlansAndStopsWhenTold) {
     // What is there when the caller has enough is the result.
     for (const std::size_t wanted : {std::size_t{1}, told.size() - 1}) {
       std::size_t count = 0;
-      const auto stopped = planner.PlanFor(seconds, {}, 1e3, [&](const PlanProgress& progress) {
-        return progress.better == nullptr || ++count < wanted;
-      });
+      const auto stopped =
+          planner.PlanFor(seconds, {.effort = 1e3, .progress = [&](const Progress& progress) {
+                                      return progress.better == nullptr || ++count < wanted;
+                                    }});
       ASSERT_TRUE(stopped);
       EXPECT_EQ(stopped->energy_joules, told[wanted - 1].energy_joules);
     }
@@ -150,11 +154,12 @@ TEST(PlannerTest, TheFirstPlanTakesSomeOfTheWorkAndNoMoreThanATwentieth) {
   for (const double factor : {1.0, 1.05}) {
     for (const double effort : {0.001, 0.01, 1.0}) {
       double share = -1;
-      const auto plan = planner.PlanFor(factor * planner.baseline().iteration_time_seconds, {},
-                                        effort, [&](const PlanProgress& progress) {
-                                          share = progress.share;
-                                          return progress.better == nullptr;
-                                        });
+      const auto plan =
+          planner.PlanFor(factor * planner.baseline().iteration_time_seconds,
+                          {.effort = effort, .progress = [&](const Progress& progress) {
+                             share = progress.share;
+                             return progress.better == nullptr;
+                           }});
       ASSERT_TRUE(plan) << plan.error().message;
       CheckHonest(planner, *plan);
       EXPECT_GT(share, 0) << factor << ' ' << effort;
@@ -171,10 +176,11 @@ TEST(PlannerTest, AManySteppedLadderNeverGetsWorse) {
     if (round == 2) constraints.granularity = Granularity::kStage;
     if (round == 4) constraints.min_dwell_seconds = 4;
     int calls = 0;
-    const auto plans = planner.Ladder(12, constraints, 0.003, [&](const PlanProgress&) {
-      ++calls;
-      return true;
-    });
+    const auto plans = planner.Ladder(
+        12, {.constraints = constraints, .effort = 0.003, .progress = [&](const Progress&) {
+               ++calls;
+               return true;
+             }});
     ASSERT_TRUE(plans) << plans.error().message;
     EXPECT_EQ(calls, 12);
     ASSERT_FALSE(plans->empty());
@@ -196,7 +202,8 @@ TEST(PlannerTest, AManySteppedLadderNeverGetsWorse) {
   }
   const Planner planner = RandomPlanner(random, 0);
   EXPECT_FALSE(planner.Ladder(1));
-  const auto stopped = planner.Ladder(5, {}, 0.001, [](const PlanProgress&) { return false; });
+  const auto stopped =
+      planner.Ladder(5, {.effort = 0.001, .progress = [](const Progress&) { return false; }});
   ASSERT_TRUE(stopped);
   EXPECT_EQ(stopped->size(), 1U);
 }
@@ -208,14 +215,14 @@ TEST(PlannerTest, CopiesShareWhatTheyReferTo) {
   const CostedPipeline* const pipeline = &first->pipeline();
   first.reset();
   EXPECT_EQ(&second.pipeline(), pipeline);
-  EXPECT_TRUE(second.PlanFor(second.frontier().tstar_seconds, {}, kLittle));
+  EXPECT_TRUE(second.PlanFor(second.frontier().tstar_seconds, {.effort = kLittle}));
 }
 
 TEST(PlannerTest, GivesUpWhereItIsTold) {
   std::mt19937 random(33);
   PlannerOptions options;
   int asked = 0;
-  options.cancelled = [&] { return ++asked > 0; };
+  options.progress = [&](const Progress&) { return ++asked == 0; };
   const auto planner =
       Planner::Create(Costed(RandomRows(random, {}), DagOf("1f1b", 2, 3), Blocking(70)), options);
   ASSERT_FALSE(planner);

@@ -72,8 +72,8 @@ TEST(PlannerTest, BeyondTStarThePlanIsTheOneForTStar) {
   std::mt19937 random(28);
   const Planner planner = Plans(Costed(RandomRows(random, {}), DagOf("1f1b", 2, 3), Blocking(70)));
   const double tstar = planner.frontier().tstar_seconds;
-  const auto at = planner.PlanFor(tstar, {}, kLittle);
-  const auto beyond = planner.PlanFor(3 * tstar, {}, kLittle);
+  const auto at = planner.PlanFor(tstar, {.effort = kLittle});
+  const auto beyond = planner.PlanFor(3 * tstar, {.effort = kLittle});
   ASSERT_TRUE(at && beyond);
   EXPECT_EQ(at->energy_joules, beyond->energy_joules);
   EXPECT_EQ(at->iteration_time_seconds, tstar);
@@ -88,10 +88,10 @@ TEST(PlannerTest, AnyAmountOfTimeIsEnough) {
   for (const Granularity granularity : {Granularity::kComputation, Granularity::kStage}) {
     PlanConstraints constraints;
     constraints.granularity = granularity;
-    const auto twice = planner.PlanFor(2 * tstar, constraints, kLittle);
+    const auto twice = planner.PlanFor(2 * tstar, {.constraints = constraints, .effort = kLittle});
     ASSERT_TRUE(twice);
     for (const double seconds : {40 * tstar, 1e6 * tstar, 1e300}) {
-      const auto plan = planner.PlanFor(seconds, constraints, kLittle);
+      const auto plan = planner.PlanFor(seconds, {.constraints = constraints, .effort = kLittle});
       ASSERT_TRUE(plan);
       EXPECT_EQ(plan->energy_joules, twice->energy_joules) << seconds;
     }
@@ -113,9 +113,9 @@ TEST(PlannerTest, SharedKnobsMayNeedMoreThanTStar) {
   EXPECT_EQ(planner.frontier().tstar_seconds, 2);
   PlanConstraints constraints;
   constraints.granularity = Granularity::kStage;
-  EXPECT_FALSE(planner.PlanFor(2.9, constraints, kLittle));
+  EXPECT_FALSE(planner.PlanFor(2.9, {.constraints = constraints, .effort = kLittle}));
   for (const double seconds : {3.0, 100.0}) {
-    const auto plan = planner.PlanFor(seconds, constraints, kLittle);
+    const auto plan = planner.PlanFor(seconds, {.constraints = constraints, .effort = kLittle});
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_EQ(plan->iteration_time_seconds, 3);
     EXPECT_EQ(plan->energy_joules, 40);
@@ -131,7 +131,7 @@ TEST(PlannerTest, DominatedOptionsMayBeAbsurd) {
                    dominated + "\n",
                DagOf("1f1b", 1, 2), Blocking(0)));
     for (const double seconds : {6.0, 7.0, 1e12}) {
-      const auto plan = planner.PlanFor(seconds, constraints, kLittle);
+      const auto plan = planner.PlanFor(seconds, {.constraints = constraints, .effort = kLittle});
       ASSERT_TRUE(plan) << dominated << ": " << plan.error().message;
       EXPECT_EQ(plan->energy_joules, 80) << dominated;
     }
@@ -199,7 +199,7 @@ TEST(PlannerTest, TheCoarseModeIsCertified) {
     EXPECT_NEAR(coarse.frontier().EnergyAt(seconds) / truth, 1,
                 coarse.frontier().certified_error * (1 + 1e-9));
   }
-  const auto plan = coarse.PlanFor(coarse.baseline().iteration_time_seconds, {}, kLittle);
+  const auto plan = coarse.PlanFor(coarse.baseline().iteration_time_seconds, {.effort = kLittle});
   ASSERT_TRUE(plan);
   CheckHonest(coarse, *plan);
   EXPECT_LE(plan->lower_bound_joules, exact.frontier().EnergyAt(plan->iteration_time_seconds));

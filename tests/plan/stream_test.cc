@@ -63,8 +63,8 @@ TEST(WorkCostsTest, SharedKnobsAreSharedAcrossDifferentWork) {
        {Granularity::kStage, Granularity::kStageType, Granularity::kPhase}) {
     PlanConstraints constraints;
     constraints.granularity = granularity;
-    const auto plan =
-        planner.PlanFor(1.1 * planner.baseline().iteration_time_seconds, constraints, 0.1);
+    const auto plan = planner.PlanFor(1.1 * planner.baseline().iteration_time_seconds,
+                                      {.constraints = constraints, .effort = 0.1});
     ASSERT_TRUE(plan) << plan.error().message;
     plan_testing::CheckHonest(planner, *plan);
     if (granularity == Granularity::kPhase) continue;
@@ -153,7 +153,7 @@ TEST(StreamTest, KeepsToItsOptionsAndStopsWhenTold) {
   ASSERT_TRUE(one) << one.error().message;
   EXPECT_EQ(one->plan.distinct_knobs, 1);
   int calls = 0;
-  const auto stopped = Stream(4).PlanFor(Work({2, 1, 1, 0.5}), [&calls](const PlanProgress&) {
+  const auto stopped = Stream(4).PlanFor(Work({2, 1, 1, 0.5}), [&calls](const Progress&) {
     ++calls;
     return false;
   });

@@ -39,7 +39,8 @@ Planner PlannerOf(const std::string& schedule, int stages, int microbatches, int
 }
 
 PlanDocument DocumentOf(const Planner& planner) {
-  const auto plan = planner.PlanFor(1.05 * planner.baseline().iteration_time_seconds, {}, 0.05);
+  const auto plan =
+      planner.PlanFor(1.05 * planner.baseline().iteration_time_seconds, {.effort = 0.05});
   EXPECT_TRUE(plan) << plan.error().message;
   return *MakePlanDocument(planner, *plan, {});
 }

@@ -327,7 +327,8 @@ TEST(PerseusPolicyTest, TakesAPlanForLessTimeWhereThatIsBetter) {
     ASSERT_TRUE(policy);
     const double last = planner.frontier().tstar_seconds;
     const auto plan = (*policy)->PlanFor(last);
-    const auto alone = planner.PlanFor(last, spec.constraints, spec.effort);
+    const auto alone =
+        planner.PlanFor(last, {.constraints = spec.constraints, .effort = spec.effort});
     const auto given_out = plan::PlanAmongNamed(planner, last, spec.constraints, spec.effort);
     ASSERT_TRUE(plan && alone && given_out);
     const double joules = EffectiveEnergy(planner.pipeline(), plan->options);

@@ -119,7 +119,7 @@ double SavingOfStages(const Planner& planner, double seconds, const RobustPlanSp
   double most = -1e300;
   for (int k = 0; k < 4; ++k) {
     const double middle = (low + high) / 2;
-    const auto plan = planner.PlanFor(middle, constraints, 0.2);
+    const auto plan = planner.PlanFor(middle, {.constraints = constraints, .effort = 0.2});
     if (!plan) {
       low = middle;
       continue;
@@ -283,7 +283,7 @@ std::vector<std::vector<int>> ToldOf(const Planner& planner, const RobustPlanSpe
                                      bool ends_at_work) {
   std::vector<std::vector<int>> told;
   const auto plan = PlanUnder(planner, planner.baseline().iteration_time_seconds, spec,
-                              [&](const PlanProgress& progress) {
+                              [&](const Progress& progress) {
                                 if (ends_at_work && progress.share > 0) return false;
                                 if (progress.better == nullptr) return true;
                                 std::vector<int>& knobs = told.emplace_back();
@@ -366,7 +366,7 @@ TEST(ConstrainedPlanTest, EndsWhereToldTo) {
     int calls = 0;
     double share = 0;
     const auto plan = PlanUnder(planner, planner.baseline().iteration_time_seconds, spec,
-                                [&](const PlanProgress& progress) {
+                                [&](const Progress& progress) {
                                   EXPECT_GE(progress.share, share);
                                   share = progress.share;
                                   return ++calls < most;

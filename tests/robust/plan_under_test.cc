@@ -287,9 +287,9 @@ TEST(PlanUnderTest, UsesWhatNoiseLeavesOfTheAcceptedTime) {
   spec.conditions.noise.per_computation = 0.005;
   spec.conditions.max_slowdown = 0.01;
   const double seconds = planner.baseline().iteration_time_seconds;
-  const auto found = PlanUnder(planner, seconds, spec, [](const PlanProgress&) { return false; });
+  const auto found = PlanUnder(planner, seconds, spec, [](const Progress&) { return false; });
   ASSERT_TRUE(found) << found.error().message;
-  const auto later = planner.PlanFor(seconds * 1.01, {}, spec.effort);
+  const auto later = planner.PlanFor(seconds * 1.01, {.effort = spec.effort});
   const auto late =
       ReplayUnder(planner, *later, {.conditions = spec.conditions, .iterations = 1000, .seed = 7});
   ASSERT_GT(late->slowdown_percent, 1);

@@ -98,7 +98,7 @@ TEST_F(CurveTest, PlansOfEarlierTargetsGo) {
   std::int64_t last = curve->NextId();
   for (int i = 0; i < 40; ++i) {
     const double seconds = curve->frontier().fastest_seconds * (1.01 + 0.001 * i);
-    const HeldPlan plan = {*planner->PlanFor(seconds, {}, 0.01), {}};
+    const HeldPlan plan = {*planner->PlanFor(seconds, {.effort = 0.01}), {}};
     curve = *Curve::Make(job_, curve->Record("j", "1.0x", &plan));
     EXPECT_NE(curve->Find(last), nullptr);
     last = curve->NextId();

@@ -72,7 +72,7 @@ TEST(SynthPlanTest, EveryModelOnEveryGpuCanBePlanned) {
         const Result<Planner> planner = PlannerOf(*synth);
         ASSERT_TRUE(planner) << planner.error().message;
         const Result<Plan> plan =
-            planner->PlanFor(planner->baseline().iteration_time_seconds, {}, 0.1);
+            planner->PlanFor(planner->baseline().iteration_time_seconds, {.effort = 0.1});
         ASSERT_TRUE(plan) << plan.error().message;
         EXPECT_GT(plan->saving_percent, 0);
         EXPECT_LT(plan->saving_percent, 60);

@@ -147,7 +147,7 @@ TEST(PlanRows, TheBoundIsOfThePlanThatIsGivenOut) {
   ASSERT_TRUE(chosen) << chosen.error().message;
   ASSERT_TRUE(points[0].plan);
   ASSERT_EQ(Knobs(*chosen), Knobs(*points[0].plan));
-  ASSERT_NE(Knobs(*chosen), Knobs(*planner.PlanFor(1.05 * today, {}, 1e-9)));
+  ASSERT_NE(Knobs(*chosen), Knobs(*planner.PlanFor(1.05 * today, {.effort = 1e-9})));
   EXPECT_FALSE(points[0].plan->discrete_bound);  // Only of what is chosen.
   Plan plan = *chosen;
   plan.discrete_bound.reset();

@@ -52,7 +52,7 @@ std::string PlanBytes(const Profile& profile, const PipelineDag& dag, double fac
   Result<Planner> planner = Planner::Create(*std::move(pipeline), {});
   if (!planner) return planner.error().message;
   const double seconds = factor * planner->baseline().iteration_time_seconds;
-  const Result<Plan> plan = planner->PlanFor(seconds, {}, 0.02);
+  const Result<Plan> plan = planner->PlanFor(seconds, {.effort = 0.02});
   if (!plan) return plan.error().message;
   const PlanDocument document = *MakePlanDocument(*planner, *plan, {});
   const std::string json = FormatPlanJson(document);

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstddef>
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSeverityNames = {"odd", "implausible", "impossible"};
@@ -44,4 +44,4 @@ Result<void> RefuseNotes(const std::vector<Note>& notes, bool strict) {
                                               : std::string()));
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

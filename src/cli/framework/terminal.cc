@@ -145,7 +145,10 @@ void ProgressLine::Show(std::string_view text) {
 }
 
 ProgressFunction ProgressLine::Function() {
-  return [this](double share) { Report(share); };
+  return [this](const Progress& now) {
+    Report(now.share);
+    return true;
+  };
 }
 
 }  // namespace perseus::cli

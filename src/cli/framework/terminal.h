@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "perseus/planner.h"
+#include "perseus/progress.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "common/input_limits.h"
 #include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "job/limits.h"

@@ -211,11 +211,7 @@ std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& 
 
 Result<RobustPlan> Search(const Planner& planner, double seconds, const RobustPlanSpec& spec,
                           ProgressLine* progress) {
-  const auto show = progress->Function();
-  return PlanUnder(planner, seconds, spec, [&show](const PlanProgress& reached) {
-    if (show) show(reached.share);
-    return true;
-  });
+  return PlanUnder(planner, seconds, spec, progress->Function());
 }
 
 PaperPlan OnPaper(const Planner& planner, const Plan& plan, double seconds, double change_joules) {
@@ -247,7 +243,7 @@ void CompareOnPaper(const Planner& planner, double seconds, const PlanConstraint
   if (slower <= (seems_free ? kRounding : kUsual)) return;
   const double taken =
       planner.baseline().iteration_time_seconds * (1 + held->expected.slowdown_percent / 100);
-  const Result<Plan> plan = planner.PlanFor(taken, constraints, effort);
+  const Result<Plan> plan = planner.PlanFor(taken, {.constraints = constraints, .effort = effort});
   // More time than the target allows a plan whenever the target did.
   if (!plan) return;
   held->on_paper = OnPaper(planner, *plan, taken, change_joules);
@@ -280,8 +276,8 @@ Result<void> TryOtherCalls(const Job& job, const Planner& planner, double second
     const Result<RobustPlan> found = Search(planner, seconds, spec, progress);
     if (!found && found.error().code == ErrorCode::kInfeasible) continue;
     if (!found) return tl::unexpected(found.error());
-    const auto figures =
-        EmulateUnder(planner, {&found->plan, &planner.baseline()}, spec.conditions, spec.pipelines);
+    const auto figures = EmulateUnder(planner, {&found->plan, &planner.baseline()},
+                                      {.conditions = spec.conditions, .pipelines = spec.pipelines});
     if (!figures) return tl::unexpected(figures.error());
     const double net = NetSaving(spec.conditions.change_joules, (*figures)[0], (*figures)[1]);
     if (net <= most) continue;
@@ -311,7 +307,7 @@ Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double se
   progress->SetWhat("emulation");
   const auto figures =
       EmulateUnder(planner, {&held.robust.plan, &held.robust.paper_plan, &planner.baseline()},
-                   held.robust.conditions, held.robust.pipelines);
+                   {.conditions = held.robust.conditions, .pipelines = held.robust.pipelines});
   if (!figures) return tl::unexpected(figures.error());
   held.expected = (*figures)[0];
   held.paper = (*figures)[1];

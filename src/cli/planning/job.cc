@@ -162,8 +162,7 @@ Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress
   constexpr double kComputationsPerSecond = 1536;
   constexpr double kBytesPerComputation = 1300;
   PlannerOptions options = job.SolverOptions();
-  options.progress = progress->Function();
-  options.estimated = [&](const FrontierEstimate& estimate) {
+  const auto warn = [&](const FrontierEstimate& estimate) {
     const double computations = job.pipeline.dag.size();
     const double seconds =
         estimate.seconds + plans * std::max(1.0, computations / kComputationsPerSecond);
@@ -173,6 +172,10 @@ Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress
                                    plans > 0 ? "a plan of" : "the frontier of",
                                    CountOf(job.pipeline.dag.size(), "computation"), seconds,
                                    std::max(1.0, bytes / 1e6)));
+  };
+  options.progress = [&warn, show = progress->Function()](const Progress& now) {
+    if (now.estimate != nullptr) warn(*now.estimate);
+    return show(now);
   };
   return Planner::Create(job.pipeline, options);
 }

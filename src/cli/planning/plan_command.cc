@@ -18,6 +18,7 @@
 #include "cli/planning/plan_rows.h"
 #include "cli/planning/plan_summary.h"
 #include "common/file.h"
+#include "perseus/effort.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 #include "perseus/report.h"
@@ -26,7 +27,6 @@
 namespace perseus::cli {
 namespace {
 
-using plan::kRowEffort;
 // Of the effort for the plan: for its second certificate.
 constexpr double kBoundEffort = 0.5;
 
@@ -67,11 +67,11 @@ ConstraintPrice PriceOf(std::string constraint, const Plan& with, const Plan& wi
 
 Result<std::vector<ConstraintPrice>> PriceConstraints(const Planner& planner, double seconds,
                                                       const PlanConstraints& constraints,
-                                                      double effort, const PlanCallback& told,
+                                                      double effort, const ProgressFunction& told,
                                                       const Plan& chosen) {
   std::vector<ConstraintPrice> prices;
   if (!constraints.any()) return prices;
-  const Result<Plan> free = planner.PlanFor(seconds, {}, effort, told);
+  const Result<Plan> free = planner.PlanFor(seconds, {.effort = effort, .progress = told});
   if (!free) return tl::unexpected(free.error());
   const auto single = Separately(constraints);
   if (single.size() == 1) {
@@ -79,7 +79,8 @@ Result<std::vector<ConstraintPrice>> PriceConstraints(const Planner& planner, do
     return prices;
   }
   for (const auto& [name, one] : single) {
-    const Result<Plan> plan = planner.PlanFor(seconds, one, effort, told);
+    const Result<Plan> plan =
+        planner.PlanFor(seconds, {.constraints = one, .effort = effort, .progress = told});
     // A search that finds all together may still miss one of them alone.
     if (!plan && plan.error().code == ErrorCode::kInfeasible) continue;
     if (!plan) return tl::unexpected(plan.error());
@@ -205,7 +206,7 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   const PlanConstraints constraints = job->Constraints();
   const double effort = job->Effort();
   ProgressLine progress("frontier");
-  const Result<Planner> planner = MakePlanner(*job, effort * (1 + kRows * kRowEffort), &progress);
+  const Result<Planner> planner = MakePlanner(*job, effort * (1 + kRows * kTableEffort), &progress);
   if (!planner) return tl::unexpected(planner.error());
 
   PlanSummary summary;
@@ -230,25 +231,23 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,
                                *seconds, summary.at, &summary.beyond_tstar);
   const RowEfforts efforts = {.chosen = effort,
-                              .row = kRowEffort * effort,
+                              .row = kTableEffort * effort,
                               .bound = HasConditions(job->settings) ? 0 : kBoundEffort * effort};
   const auto begun = [&progress](int row, int rows) {
     progress.Announce(fmt::format("plan {} of {}", row + 1, rows + 1));
   };
-  const RowsProgress rows_progress = {.chosen = progress.Function(),
-                                      .bound = [&progress] { progress.Announce("certificate"); },
-                                      .row = begun,
-                                      .rest = [&progress] { progress.Announce("last plans"); }};
+  const RowsProgress rows_progress = {
+      .chosen = [&progress](double share) { progress.Report(share); },
+      .bound = [&progress] { progress.Announce("certificate"); },
+      .row = begun,
+      .rest = [&progress] { progress.Announce("last plans"); }};
   Result<Plan> chosen =
       PlanRows(*planner, constraints, efforts, UsualThreads(), *seconds, rows_progress,
                &summary.points, target.kind == PlanTarget::Kind::kEconomic);
   if (!chosen) return tl::unexpected(chosen.error());
   summary.chosen = *std::move(chosen);
   summary.chosen_seconds = summary.chosen.requested_time_seconds;
-  const PlanCallback told = [show = progress.Function()](const PlanProgress& reached) {
-    show(reached.share);
-    return true;
-  };
+  const ProgressFunction told = progress.Function();
   if (constraints.any()) progress.Announce("price of the constraints");
   auto prices = PriceConstraints(*planner, *seconds, constraints, effort, told, summary.chosen);
   if (!prices) return tl::unexpected(prices.error());

@@ -74,7 +74,8 @@ class RowQueue {
     try {
       for (int k = next_++; k < Count(); k = next_++) {
         if (begun) begun(k + 1, Count());
-        rows_[k].plan = planner_.PlanFor(rows_[k].seconds, constraints_, effort_);
+        rows_[k].plan =
+            planner_.PlanFor(rows_[k].seconds, {.constraints = constraints_, .effort = effort_});
       }
     } catch (...) {
       Stop();
@@ -126,12 +127,13 @@ Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints
   // none, its error is returned at once and need not wait for other rows. Under constraints the
   // first plan may come only at the end of the search, so helpers start now.
   if (constraints.any()) queue.StartHelpers(threads);
-  const PlanCallback told = [&](const PlanProgress& reached) {
+  const ProgressFunction told = [&](const Progress& reached) {
     if (reached.better != nullptr) queue.StartHelpers(threads);
     progress.chosen(reached.share);
     return true;
   };
-  auto chosen = planner.PlanFor(chosen_seconds, constraints, efforts.chosen, told);
+  auto chosen = planner.PlanFor(
+      chosen_seconds, {.constraints = constraints, .effort = efforts.chosen, .progress = told});
   if (!chosen) return tl::unexpected(chosen.error());
   queue.StartHelpers(threads);
   std::optional<DiscreteBound> bound;

@@ -39,8 +39,8 @@ std::string StragglerInWords(const Straggler& straggler) {
   if (straggler.first_iteration > 0) {
     text += fmt::format(" from iteration {}", straggler.first_iteration);
   }
-  if (straggler.iterations > 0) {
-    text += fmt::format(" for {}", CountOf(straggler.iterations, "iteration"));
+  if (straggler.iterations) {
+    text += fmt::format(" for {}", CountOf(*straggler.iterations, "iteration"));
   }
   return text;
 }

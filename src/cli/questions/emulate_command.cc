@@ -28,6 +28,7 @@
 #include "common/file.h"
 #include "emulate/straggler_text.h"
 #include "job/job_fields.h"
+#include "perseus/effort.h"
 #include "perseus/emulation_report.h"
 #include "perseus/emulator.h"
 #include "perseus/policy.h"
@@ -130,9 +131,8 @@ EmulationSpec MakeSpec(const EmulateFlags& flags, const Job& job) {
   }
   spec.control.reacts = !flags.no_reaction;
   spec.control.delay_seconds = flags.reaction_delay_seconds.value_or(0);
-  spec.power_shape.ramp_limit_watts_per_second =
-      flags.power_limits.ramp_watts_per_second.value_or(0);
-  spec.power_interval_seconds = flags.power_interval_seconds.value_or(0);
+  spec.power_shape.ramp_limit_watts_per_second = flags.power_limits.ramp_watts_per_second;
+  spec.power_interval_seconds = flags.power_interval_seconds;
   spec.timeline_iteration = flags.timeline_iteration;
   return spec;
 }
@@ -317,7 +317,6 @@ std::vector<PolicyRow> RowsOfTwo(const EmulationSummary& summary) {
 }  // namespace
 
 Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
-  constexpr double kEffort = 0.2;
   const EmulateFlags& flags = invocation.emulate;
   if (auto good = CheckFlags(invocation); !good) return tl::unexpected(good.error());
   Result<JobFile> settings = MergeSettings(invocation.job);
@@ -351,7 +350,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   if (auto good = CheckStragglers(summary.spec, job->pipeline); !good) {
     return tl::unexpected(good.error());
   }
-  const double effort = job->Effort(kEffort);
+  const double effort = job->Effort(kTableEffort);
   ProgressLine progress("frontier");
   const Result<Planner> planner = MakePlanner(*job, effort, &progress);
   if (!planner) return tl::unexpected(planner.error());
@@ -367,7 +366,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &progress, &summary);
   if (!policy) return tl::unexpected(policy.error());
   if (!is_replay && summary.policy == kPerseus && !job->settings.effort) {
-    summary.usual_effort = kEffort;
+    summary.usual_effort = kTableEffort;
   }
   if (auto set = SetTarget(*job, *planner, is_replay, effort, **policy, &summary); !set) {
     return tl::unexpected(set.error());

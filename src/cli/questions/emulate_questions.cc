@@ -46,9 +46,11 @@ Result<void> AnswerRun(const EmulateFlags& flags, EmulationSummary* summary) {
   const double iterations = static_cast<double>(summary->spec.iterations);
   const int gpus = summary->pipeline->dag.num_ranks * summary->pipeline->tensor_parallel;
   const auto cost = [&](const Emulation& emulation) {
-    return CostOfRun(flags.run, summary->max_clocks->time_seconds / iterations,
-                     emulation.time_seconds / iterations,
-                     emulation.energy.total_joules() / iterations / summary->spec.pipelines, gpus);
+    return CostOfRun(flags.run, {.baseline_seconds = summary->max_clocks->time_seconds / iterations,
+                                 .seconds = emulation.time_seconds / iterations,
+                                 .joules = emulation.energy.total_joules() / iterations /
+                                           summary->spec.pipelines,
+                                 .gpus = gpus});
   };
   summary->run = flags.run;
   summary->currency = flags.currency;
@@ -172,14 +174,16 @@ Result<void> AnswerBudgets(const EmulateFlags& flags, const Job& job, const Plan
                            double effort, EmulationSummary* summary) {
   const PlanConstraints constraints = job.Constraints();
   if (flags.power_budget_watts) {
-    Result<Plan> plan = FastestWithinPower(
-        planner, *flags.power_budget_watts / summary->spec.pipelines, constraints, effort);
+    Result<Plan> plan =
+        FastestWithinPower(planner, *flags.power_budget_watts / summary->spec.pipelines,
+                           {.constraints = constraints, .effort = effort});
     if (!plan) return AboutOption("--power-budget", plan.error());
     summary->power_budget = {*flags.power_budget_watts, MakeAnswer(planner, *std::move(plan))};
   }
   if (flags.deadline_seconds) {
     const double seconds = *flags.deadline_seconds / static_cast<double>(*flags.run_iterations);
-    Result<Plan> plan = CheapestWithin(planner, seconds, constraints, effort);
+    Result<Plan> plan =
+        CheapestWithin(planner, seconds, {.constraints = constraints, .effort = effort});
     if (!plan) return AboutOption("--deadline", plan.error());
     summary->deadline = {*flags.deadline_seconds, *flags.run_iterations,
                          MakeAnswer(planner, *std::move(plan))};

@@ -12,9 +12,11 @@
 #include "analyse/sweep_text.h"
 #include "cli/command_options.h"
 #include "cli/framework/value_parsers.h"
+#include "common/input_limits.h"
 #include "common/nearest_name.h"
 #include "emulate/straggler_text.h"
 #include "perseus/analysis.h"
+#include "perseus/effort.h"
 #include "perseus/emulator.h"
 #include "perseus/policy.h"
 
@@ -221,8 +223,10 @@ void AddEmulateCommand(CommandParser* parser, Invocation* invocation) {
        {"the fastest plan under a power budget, and the cheapest for a deadline",
         "perseus emulate job.toml --power-budget 300kW --deadline 30d --run-iterations 500000"}});
   AddPipelineOptions(parser, &invocation->job, "Pipelines of the job (default 1).");
-  AddPlanOptions(parser, &invocation->job,
-                 "How much work to search for each plan (default 0.2); see 'perseus plan'.");
+  AddPlanOptions(
+      parser, &invocation->job,
+      fmt::format("How much work to search for each plan (default {}); see 'perseus plan'.",
+                  kTableEffort));
   AddSolverOptions(parser, &invocation->job);
   AddJobOptions(parser, flags);
   parser->SetGroup("Disturbances");

@@ -7,6 +7,7 @@
 
 #include "cli/command_options.h"
 #include "cli/framework/value_parsers.h"
+#include "perseus/effort.h"
 
 namespace perseus::cli {
 
@@ -52,8 +53,9 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
                         "(default 12).",
                         [](std::string_view text) { return ParseCount(text, 1, 1'000'000); });
   parser->AddValue<double>(&flags->effort, "--effort", "FACTOR",
-                           "How much work to search for each plan (default 0.005); see 'perseus "
-                           "plan'.",
+                           fmt::format("How much work to search for each plan (default {}); see "
+                                       "'perseus plan'.",
+                                       kTraceEffort),
                            [](std::string_view text) {
                              return ParseQuantity(text, {0.001, 1000});
                            });

@@ -15,7 +15,7 @@
 #include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 constexpr double kSameTime = 1e-12;
@@ -89,8 +89,8 @@ class Analysis {
         result.late_joules += whole(plan->plan, late);
         continue;
       }
-      const auto later =
-          planner.PlanFor(late, stream_.options().constraints, *stream_.options().effort);
+      const auto later = planner.PlanFor(late, {.constraints = stream_.options().constraints,
+                                                .effort = *stream_.options().effort});
       if (!later) return tl::unexpected(later.error());
       result.late_joules += whole(*later, late);
     }
@@ -150,7 +150,9 @@ class Analysis {
     Draws draws;
     const int all = static_cast<int>(order.size());
     for (int k = 0; k < spec_.tries && all > 1; ++k) {
-      if (progress) progress(static_cast<double>(k) / spec_.tries);
+      if (progress && !progress({.share = static_cast<double>(k) / spec_.tries})) {
+        return MakeError(ErrorCode::kCancelled, "the search for an assignment was cancelled");
+      }
       const auto slowest = std::max_element(seconds->begin(), seconds->end());
       const int p = static_cast<int>(slowest - seconds->begin());
       const int a = p * slots_ + draws.Below(slots_);
@@ -239,4 +241,4 @@ Result<std::vector<AssignmentResult>> AnalyseAssignment(const StreamPlanner& str
   return results;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -11,8 +11,9 @@
 #include <utility>
 
 #include "perseus/analysis.h"
+#include "plan/told.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 // Plans that are made to find the fastest one within a budget.
@@ -84,14 +85,13 @@ Plan WithWait(const Planner& planner, Plan plan, double watts) {
 
 // The plan for `seconds`; where constraints leave none so fast, that of the
 // baseline's time, which they allow if they allow anything.
-Result<Plan> PlanOrBaselineTime(const Planner& planner, double seconds,
-                                const PlanConstraints& constraints, double effort) {
-  Result<Plan> plan = planner.PlanFor(seconds, constraints, effort);
+Result<Plan> PlanOrBaselineTime(const Planner& planner, double seconds, const PlanSpec& spec) {
+  Result<Plan> plan = planner.PlanFor(seconds, spec);
   const double baseline_seconds = planner.baseline().iteration_time_seconds;
   if (plan || plan.error().code != ErrorCode::kInfeasible || seconds >= baseline_seconds) {
     return plan;
   }
-  return planner.PlanFor(baseline_seconds, constraints, effort);
+  return planner.PlanFor(baseline_seconds, spec);
 }
 
 // The shortest plan with at most so many watts. A plan lies a little above the
@@ -99,14 +99,14 @@ Result<Plan> PlanOrBaselineTime(const Planner& planner, double seconds,
 // trying: first up from the bound's, then between too short and long enough.
 class PowerSearch {
  public:
-  PowerSearch(const Planner& planner, double watts, const PlanConstraints& constraints,
-              double effort)
+  PowerSearch(const Planner& planner, double watts, const PlanSpec& spec)
       : planner_(planner),
         bound_(planner.lower_bound()),
         blocking_watts_(planner.pipeline().total_blocking_power_watts),
         watts_(watts),
-        constraints_(constraints),
-        effort_(effort) {}
+        constraints_(spec.constraints),
+        effort_(spec.effort),
+        told_(spec.progress) {}
 
   Result<Plan> Run() {
     const std::optional<double> first = FirstTimeWithin(bound_, blocking_watts_, watts_);
@@ -114,7 +114,10 @@ class PowerSearch {
     double seconds = std::max(*first, planner_.frontier().fastest_seconds);
     double aim_watts = watts_;
     for (int tries = 0; tries < kMostTries; ++tries) {
-      Result<Plan> plan = PlanOrBaselineTime(planner_, seconds, constraints_, effort_);
+      Result<Plan> plan = PlanOrBaselineTime(
+          planner_, seconds,
+          {.constraints = constraints_, .effort = effort_, .progress = told_.Function()});
+      if (told_.stopped()) return plan::SearchCancelled();
       if (!plan) return plan;
       const double plan_watts = plan->average_power_watts;
       std::optional<Plan>& side = plan_watts <= watts_ ? within_ : above_;
@@ -180,36 +183,39 @@ class PowerSearch {
   double watts_;
   const PlanConstraints& constraints_;
   double effort_;
+  plan::Told told_;
   std::optional<Plan> above_;   // The longest that draws too much.
   std::optional<Plan> within_;  // The shortest that does not.
 };
 
 }  // namespace
 
-Result<Plan> FastestWithinPower(const Planner& planner, double watts,
-                                const PlanConstraints& constraints, double effort) {
+Result<Plan> FastestWithinPower(const Planner& planner, double watts, const PlanSpec& spec) {
   if (!(watts > 0) || !std::isfinite(watts)) {
     return InvalidInput(fmt::format("the power budget is {} W; expected a number > 0", watts));
   }
-  return PowerSearch(planner, watts, constraints, effort).Run();
+  return PowerSearch(planner, watts, spec).Run();
 }
 
-Result<Plan> CheapestWithin(const Planner& planner, double seconds,
-                            const PlanConstraints& constraints, double effort) {
+Result<Plan> CheapestWithin(const Planner& planner, double seconds, const PlanSpec& spec) {
   const double baseline_seconds = planner.baseline().iteration_time_seconds;
   const double economic_seconds =
       std::max(planner.lower_bound().economic_seconds, planner.frontier().fastest_seconds);
   const double target = std::min(seconds, economic_seconds);
-  Result<Plan> plan = planner.PlanFor(target, constraints, effort);
+  plan::Told told(spec.progress);
+  const PlanSpec each = {
+      .constraints = spec.constraints, .effort = spec.effort, .progress = told.Function()};
+  Result<Plan> plan = planner.PlanFor(target, each);
   // Constraints may leave no plan as fast as T_economic, or as the baseline.
   for (const double slower : {std::min(seconds, baseline_seconds), seconds}) {
     if (!plan && plan.error().code == ErrorCode::kInfeasible && target < slower) {
-      plan = planner.PlanFor(slower, constraints, effort);
+      plan = planner.PlanFor(slower, each);
     }
   }
+  if (told.stopped()) return plan::SearchCancelled();
   if (!plan) return plan;
   // Where plans that are faster than the baseline cost more than it.
-  if (!constraints.any() && seconds >= baseline_seconds &&
+  if (!spec.constraints.any() && seconds >= baseline_seconds &&
       planner.baseline().energy_joules < plan->energy_joules) {
     plan = planner.baseline();
   }
@@ -217,4 +223,4 @@ Result<Plan> CheapestWithin(const Planner& planner, double seconds,
   return plan;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 double Saving(const ExplainedComputation& computation) {
@@ -78,4 +78,4 @@ Explanation ExplainSaving(const ExplainInput& input) {
   return explanation;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

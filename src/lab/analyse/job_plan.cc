@@ -8,43 +8,25 @@
 #include "perseus/job.h"
 #include "perseus/robust_plan.h"
 #include "plan/named_times.h"
+#include "plan/told.h"
 
 // A job's plan with all that its settings ask for. Here, as expected figures are emulated.
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
-// A search that is told to end gives what it has; who gave up wants none.
-class Told {
- public:
-  explicit Told(const PlanCallback& callback) : callback_(callback) {}
-
-  bool operator()(const PlanProgress& now) {
-    ended_ = ended_ || (callback_ && !callback_(now));
-    return !ended_;
-  }
-  bool ended() const { return ended_; }
-
- private:
-  const PlanCallback& callback_;
-  bool ended_ = false;
-};
-
-tl::unexpected<Error> Cancelled() {
-  return MakeError(ErrorCode::kCancelled, "the search for a plan was cancelled");
-}
-
-Result<void> Hold(double seconds, const JobPlanSpec& asked, Told* told, JobPlan* made) {
+Result<void> Hold(double seconds, const JobPlanSpec& asked, plan::Told* told, JobPlan* made) {
   RobustPlanSpec spec = RobustSpecOf(asked.settings);
   spec.with_bound = asked.with_bound;
-  Result<RobustPlan> held = PlanUnder(made->planner, seconds, spec,
-                                      [told](const PlanProgress& now) { return (*told)(now); });
-  if (told->ended()) return Cancelled();
+  Result<RobustPlan> held = PlanUnder(made->planner, seconds, spec, told->Function());
+  if (told->stopped()) return plan::SearchCancelled();
   if (!held) return tl::unexpected(held.error());
   std::vector<const Plan*> plans = {&held->plan};
   if (asked.with_bound) plans.push_back(&held->paper_plan);
   const auto expected =
-      EmulateUnder(made->planner, plans, held->conditions, held->pipelines,
-                   [told](double) { return (*told)({.share = 1, .better = nullptr}); });
+      EmulateUnder(made->planner, plans,
+                   {.conditions = held->conditions,
+                    .pipelines = held->pipelines,
+                    .progress = [told](const Progress&) { return (*told)({.share = 1}); }});
   if (!expected) return tl::unexpected(expected.error());
   made->plan = held->plan;
   made->expected = expected->front();
@@ -60,15 +42,14 @@ Result<JobPlan> MakeJobPlan(const Job& job, const Planner& planner, const JobPla
   const Result<double> seconds = planner.TargetSeconds(target);
   if (!seconds) return tl::unexpected(seconds.error());
   JobPlan made = {.planner = planner};
-  Told told(spec.callback);
+  plan::Told told(spec.progress);
   const PlanConstraints constraints = ConstraintsOf(spec.settings);
   if (HasConditions(spec.settings)) {
     if (auto good = Hold(*seconds, spec, &told, &made); !good) return tl::unexpected(good.error());
   } else {
-    const PlanCallback callback = [&told](const PlanProgress& now) { return told(now); };
-    Result<Plan> plan = plan::PlanAmongNamed(
-        planner, *seconds, constraints, spec.settings.effort.value_or(1),
-        spec.callback ? callback : PlanCallback(), target.kind == PlanTarget::Kind::kEconomic);
+    Result<Plan> plan =
+        plan::PlanAmongNamed(planner, *seconds, constraints, spec.settings.effort.value_or(1),
+                             told.Function(), target.kind == PlanTarget::Kind::kEconomic);
     if (!plan) return tl::unexpected(plan.error());
     made.plan = *std::move(plan);
   }
@@ -80,8 +61,8 @@ Result<JobPlan> MakeJobPlan(const Job& job, const Planner& planner, const JobPla
   return made;
 }
 
-Result<JobPlan> Job::Plan(const Planner& planner, const PlanCallback& callback) const {
-  return MakeJobPlan(*this, planner, {.settings = settings, .callback = callback});
+Result<JobPlan> Job::Plan(const Planner& planner, const ProgressFunction& progress) const {
+  return MakeJobPlan(*this, planner, {.settings = settings, .progress = progress});
 }
 
 Result<perseus::Plan> Job::MakePlan(const Planner& planner) const {
@@ -96,4 +77,4 @@ Result<JobPlan> Job::Plan() const {
   return Plan(*planner);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

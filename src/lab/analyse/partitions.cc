@@ -10,7 +10,7 @@
 #include "analyse/stage_parts.h"
 #include "perseus/analysis.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using analyse::PlannedShape;
@@ -101,4 +101,4 @@ Result<std::vector<PartitionResult>> AnalysePartitions(const JobShape& job,
   return results;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -13,8 +13,7 @@
 
 namespace perseus::analyse {
 
-Result<PlannedShape> PlanShape(const JobShape& job, double effort,
-                               const ProgressFunction& progress) {
+Result<PlannedShape> PlanShape(const JobShape& job, double effort) {
   const Result<Schedule> schedule = BuildSchedule(job.schedule);
   if (!schedule) return tl::unexpected(schedule.error());
   Result<PipelineDag> dag = BuildDag(*schedule, job.fixed);
@@ -22,8 +21,7 @@ Result<PlannedShape> PlanShape(const JobShape& job, double effort,
   Result<CostedPipeline> pipeline = CostPipeline(*job.profile, *std::move(dag), job.costs);
   if (!pipeline) return tl::unexpected(pipeline.error());
   PlannerOptions options;
-  options.slope_quantum_watts = -1;  // Coarse where the pipeline is large.
-  options.progress = progress;
+  options.slope_quantum_watts = {};  // Coarse where the pipeline is large.
   const Result<Planner> planner = Planner::Create(*std::move(pipeline), options);
   if (!planner) return tl::unexpected(planner.error());
 
@@ -35,7 +33,7 @@ Result<PlannedShape> PlanShape(const JobShape& job, double effort,
   for (const CostOption& option : baseline.options) busy_seconds += option.time_seconds;
   const double all_seconds = schedule->num_ranks * shape.baseline_seconds;
   shape.bubble_percent = 100 * (all_seconds - busy_seconds) / all_seconds;
-  Result<Plan> plan = planner->PlanFor(shape.baseline_seconds, {}, effort);
+  Result<Plan> plan = planner->PlanFor(shape.baseline_seconds, {.effort = effort});
   if (!plan) return tl::unexpected(plan.error());
   shape.plan = *std::move(plan);
   return shape;

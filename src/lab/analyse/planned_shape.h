@@ -20,8 +20,7 @@ struct PlannedShape {
 };
 
 // From a profile to a plan. Precondition: job.profile is not null.
-Result<PlannedShape> PlanShape(const JobShape& job, double effort,
-                               const ProgressFunction& progress = {});
+Result<PlannedShape> PlanShape(const JobShape& job, double effort);
 
 // What analyses expect of their arguments.
 Result<void> CheckAnalysis(const JobShape& job, double effort);

@@ -3,7 +3,7 @@
 
 #include "perseus/analysis.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 constexpr double kSecondsPerHour = 3600;
@@ -13,19 +13,19 @@ constexpr double kGramsPerKg = 1000;
 
 }  // namespace
 
-RunCost CostOfRun(const RunSpec& spec, double baseline_seconds, double seconds, double joules,
-                  int gpus) {
+RunCost CostOfRun(const RunSpec& spec, const IterationCost& iteration) {
   RunCost cost;
   const double gpu_hours = spec.gpu_hours.value_or(0);
-  if (!(gpu_hours > 0 && baseline_seconds > 0 && gpus > 0)) return cost;
+  if (!(gpu_hours > 0 && iteration.baseline_seconds > 0 && iteration.gpus > 0)) return cost;
   // Of one pipeline: a job of several does as much in each GPU hour.
-  const double iterations = gpu_hours * kSecondsPerHour / (gpus * baseline_seconds);
-  cost.gpu_hours = iterations * seconds * gpus / kSecondsPerHour;
-  cost.mwh = iterations * joules / kJoulesPerMwh;
+  const double iterations =
+      gpu_hours * kSecondsPerHour / (iteration.gpus * iteration.baseline_seconds);
+  cost.gpu_hours = iterations * iteration.seconds * iteration.gpus / kSecondsPerHour;
+  cost.mwh = iterations * iteration.joules / kJoulesPerMwh;
   const double kwh = cost.mwh * kKwhPerMwh;
   cost.price = kwh * spec.price_per_kwh.value_or(0);
   cost.carbon_kg = kwh * spec.carbon_g_per_kwh.value_or(0) / kGramsPerKg;
   return cost;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -20,7 +20,7 @@
 #include "pipeline/limits.h"
 #include "pipeline/schedule_names.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using pipeline::kMaxComputations;
@@ -72,7 +72,7 @@ std::vector<ScheduleSpec> Shapes(const JobShape& job, const SweepSpec& sweep) {
           shape.virtual_stages = virtual_stages;
           shape.num_microbatches = microbatches;
           // Groups are the job's own schedule's; others have none.
-          if (shape.name != CanonicalScheduleName(own.name)) shape.microbatch_group_size = 0;
+          if (shape.name != CanonicalScheduleName(own.name)) shape.microbatch_group_size = {};
           shapes.push_back(std::move(shape));
         }
       }
@@ -149,7 +149,9 @@ void FillIn(const analyse::PlannedShape& planned, SweepRow* row) {
 
 }  // namespace
 
-namespace analyse {
+}  // namespace perseus::inline v0
+
+namespace perseus::analyse {
 
 Result<void> ParseSweep(std::string_view text, SweepSpec* sweep) {
   struct Key {
@@ -191,7 +193,9 @@ Result<void> ParseSweep(std::string_view text, SweepSpec* sweep) {
   return {};
 }
 
-}  // namespace analyse
+}  // namespace perseus::analyse
+
+namespace perseus::inline v0 {
 
 Result<std::vector<SweepRow>> SweepShapes(const JobShape& job, const SweepSpec& sweep,
                                           const ProgressFunction& progress) {
@@ -223,9 +227,12 @@ Result<std::vector<SweepRow>> SweepShapes(const JobShape& job, const SweepSpec& 
     }
     rows.push_back(std::move(row));
     done += Computations(shape);
-    if (progress) progress(static_cast<double>(done) / static_cast<double>(all_computations));
+    const double share = static_cast<double>(done) / static_cast<double>(all_computations);
+    if (progress && !progress({.share = share})) {
+      return MakeError(ErrorCode::kCancelled, "the sweep was cancelled");
+    }
   }
   return rows;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/input_limits.h"
 #include "emulate/straggler_text.h"
 #include "emulate/stragglers.h"
 
@@ -60,11 +61,11 @@ Result<void> CheckStraggler(const CostedPipeline& pipeline, const EmulationSpec&
       !r) {
     return r;
   }
-  if (straggler.iterations >= 0) return {};
+  if (straggler.iterations.value_or(1) > 0) return {};
   return InvalidInput(
-      fmt::format("{}: the number of iterations is {}; expected at least 0 (0: "
-                  "until the end)",
-                  what, straggler.iterations));
+      fmt::format("{}: the number of iterations is {}; expected at least 1, or none for until the "
+                  "end",
+                  what, *straggler.iterations));
 }
 
 Result<void> CheckSize(const CostedPipeline& pipeline, const EmulationSpec& spec) {
@@ -114,24 +115,25 @@ Result<void> CheckShape(const PowerShapeSpec& shape) {
         "Hz, the lower one first",
         low, high, kMostBandHz));
   }
-  return CheckNumber("the limit of the ramp in watts per second", shape.ramp_limit_watts_per_second,
-                     0, kMostRampWattsPerSecond);
+  return CheckNumber("the limit of the ramp in watts per second",
+                     shape.ramp_limit_watts_per_second.value_or(0), 0, kMostRampWattsPerSecond);
 }
 
 Result<void> CheckOutputs(const EmulationSpec& spec) {
   if (auto r = CheckShape(spec.power_shape); !r) return r;
-  if (auto r = CheckNumber("the interval of the power trace in seconds",
-                           spec.power_interval_seconds, 0, kMostSeconds);
-      !r) {
-    return r;
-  }
-  if (spec.power_interval_seconds > 0 &&
-      static_cast<double>(spec.iterations) * spec.target_seconds / spec.power_interval_seconds >
-          static_cast<double>(kMostPowerValues)) {
-    return InvalidInput(fmt::format(
-        "the interval of the power trace is {} s: the trace would have more than {} values; give "
-        "a longer one",
-        spec.power_interval_seconds, kMostPowerValues));
+  if (const auto interval = spec.power_interval_seconds) {
+    if (!(*interval > 0 && *interval <= kMostSeconds)) {
+      return InvalidInput(fmt::format(
+          "the interval of the power trace is {} s; expected a number above 0 and at most {}",
+          *interval, kMostSeconds));
+    }
+    if (static_cast<double>(spec.iterations) * spec.target_seconds / *interval >
+        static_cast<double>(kMostPowerValues)) {
+      return InvalidInput(fmt::format(
+          "the interval of the power trace is {} s: the trace would have more than {} values; give "
+          "a longer one",
+          *interval, kMostPowerValues));
+    }
   }
   if (!spec.timeline_iteration) {
     // The emulator chooses.

@@ -30,8 +30,7 @@
 #include "switching/forecast.h"
 #include "switching/rank_caller.h"
 
-namespace perseus {
-namespace emulate {
+namespace perseus::emulate {
 namespace {
 
 // Longer ones are certainly a mistake, and their seconds lose digits.
@@ -54,8 +53,7 @@ struct NumberedForecast {
 
 double PowerInterval(const EmulationSpec& spec) {
   constexpr double kShareOfTarget = 0.01;
-  return spec.power_interval_seconds > 0 ? spec.power_interval_seconds
-                                         : kShareOfTarget * spec.target_seconds;
+  return spec.power_interval_seconds.value_or(kShareOfTarget * spec.target_seconds);
 }
 
 // One emulation, iteration by iteration.
@@ -75,8 +73,8 @@ class JobEmulation {
         splitter_(planner),
         rules_(spec.switching, pipeline_.knobs_are_numbers),
         replay_(pipeline_, spec, options_, noise_),
-        power_(PowerInterval(spec), spec.power_interval_seconds == 0,
-               spec.power_interval_seconds == 0 ? kAdvisedPowerValues : kMostPowerValues),
+        power_(PowerInterval(spec), !spec.power_interval_seconds,
+               spec.power_interval_seconds ? kMostPowerValues : kAdvisedPowerValues),
         shape_(spec.power_shape),
         straggler_plans_(spec.pipelines),
         before_(static_cast<std::size_t>(spec.pipelines) * ranks_),
@@ -162,8 +160,9 @@ Result<Emulation> JobEmulation::Run(const ProgressFunction& progress) {
   for (std::int64_t n = 0; n < spec_.iterations; ++n) {
     if (auto stepped = Step(n); !stepped) return tl::unexpected(stepped.error());
     const std::int64_t percent = 100 * (n + 1) / spec_.iterations;
-    if (progress && percent != 100 * n / spec_.iterations) {
-      progress(static_cast<double>(percent) / 100);
+    if (progress && percent != 100 * n / spec_.iterations &&
+        !progress({.share = static_cast<double>(percent) / 100})) {
+      return MakeError(ErrorCode::kCancelled, "the emulation was cancelled");
     }
   }
   Finish();
@@ -260,7 +259,7 @@ Result<void> JobEmulation::AddPower(std::span<const PowerSegment> segments, doub
   return InvalidInput(
       fmt::format("the interval of the power trace is {} s: the trace would have more than {} "
                   "values; give a longer one",
-                  spec_.power_interval_seconds, kMostPowerValues));
+                  PowerInterval(spec_), kMostPowerValues));
 }
 
 // Which pipelines do the same thing: those of one plan whose clocks and
@@ -442,11 +441,13 @@ Result<Emulation> EmulateWithin(std::size_t most_kept_bytes, const Planner& plan
   return JobEmulation(most_kept_bytes, planner, policy, spec).Run(progress);
 }
 
-}  // namespace emulate
+}  // namespace perseus::emulate
+
+namespace perseus::inline v0 {
 
 Result<Emulation> Emulate(const Planner& planner, const Policy& policy, const EmulationSpec& spec,
                           const ProgressFunction& progress) {
   return emulate::EmulateWithin(emulate::kMostKeptBytes, planner, policy, spec, progress);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -16,8 +16,7 @@
 #include "perseus/emulator.h"
 #include "perseus/policy.h"
 
-namespace perseus {
-namespace emulate {
+namespace perseus::emulate {
 namespace {
 
 // EmulationSpec::seed; the search for plans draws from seeds of its own.
@@ -82,12 +81,13 @@ ExpectedFigures FiguresOf(const std::vector<Emulation>& emulations,
 }
 
 }  // namespace
-}  // namespace emulate
+}  // namespace perseus::emulate
+
+namespace perseus::inline v0 {
 
 Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                                   const std::vector<const Plan*>& plans,
-                                                  const Conditions& conditions, int pipelines,
-                                                  const std::function<bool(double)>& keep_going) {
+                                                  const EmulateUnderSpec& under) {
   for (const Plan* const plan : plans) {
     if (plan == nullptr) return InvalidInput("a plan to emulate is missing");
     if (auto good = CheckPlan(planner.pipeline(), *plan); !good) {
@@ -95,18 +95,18 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
     }
   }
   EmulationSpec spec;
-  spec.pipelines = pipelines;
-  spec.iterations =
-      model::EmulatedIterations(planner.pipeline().dag.size(), pipelines, model::kIterationsOfPlan);
+  spec.pipelines = under.pipelines;
+  spec.iterations = model::EmulatedIterations(planner.pipeline().dag.size(), under.pipelines,
+                                              model::kIterationsOfPlan);
   spec.target_seconds = planner.baseline().iteration_time_seconds;
-  spec.noise = conditions.noise;
-  spec.switching = conditions.switching;
+  spec.noise = under.conditions.noise;
+  spec.switching = under.conditions.switching;
   spec.timeline_pipelines = 0;
   const auto is_baseline = [&](const Plan* plan) { return plan == &planner.baseline(); };
   const auto emulated = 1 + std::count_if(plans.begin(), plans.end(), std::not_fn(is_baseline));
   const auto all = static_cast<double>(emulated) * emulate::kSeeds.size();
   int done = 0;
-  const auto going_on = [&] { return !keep_going || keep_going(done++ / all); };
+  const auto going_on = [&] { return !under.progress || under.progress({.share = done++ / all}); };
   const auto max_clocks = emulate::OfAllSeeds(planner, planner.baseline(), spec, going_on);
   if (!max_clocks) return tl::unexpected(max_clocks.error());
   std::vector<ExpectedFigures> figures;
@@ -122,4 +122,4 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
   return figures;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

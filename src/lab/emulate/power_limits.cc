@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 bool SameKnobs(const Plan& one, const Plan& other) {
@@ -62,4 +62,4 @@ Result<std::vector<SlowerRun>> SlowDownToLimits(const Planner& planner, const Po
   return runs;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

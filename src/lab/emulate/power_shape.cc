@@ -128,8 +128,9 @@ PowerShape ShapeOf(std::span<const double> watts, double interval_seconds,
   shape.ramp_1s = RampOf(swings, interval_seconds, 1);
   shape.ramp_100ms = RampOf(swings, interval_seconds, 0.1);
   AddSpectrum(swings, variance, &shape);
-  if (spec.ramp_limit_watts_per_second > 0) {
-    shape.ballast_joules = BallastJoules(watts, interval_seconds, spec.ramp_limit_watts_per_second);
+  if (spec.ramp_limit_watts_per_second.value_or(0) > 0) {
+    shape.ballast_joules =
+        BallastJoules(watts, interval_seconds, *spec.ramp_limit_watts_per_second);
   }
   return shape;
 }

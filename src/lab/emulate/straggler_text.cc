@@ -20,7 +20,7 @@
 #include "emulate/stragglers.h"
 #include "perseus/emulator.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 constexpr std::array<StragglerKind, 4> kKinds = {StragglerKind::kSlow, StragglerKind::kClockCap,
@@ -78,7 +78,9 @@ std::string_view StragglerKindName(StragglerKind kind) {
   return index < kNames.size() ? kNames[index] : "?";
 }
 
-namespace emulate {
+}  // namespace perseus::inline v0
+
+namespace perseus::emulate {
 
 Result<Straggler> ParseStraggler(std::string_view text) {
   constexpr std::string_view kExample = "such as slow=1.2,pipeline=3,rank=2,from=100,for=50";
@@ -169,5 +171,4 @@ Result<void> CheckStragglerValue(StragglerKind kind, double value, const std::st
   return {};
 }
 
-}  // namespace emulate
-}  // namespace perseus
+}  // namespace perseus::emulate

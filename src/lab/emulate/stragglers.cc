@@ -39,9 +39,9 @@ StragglerCalendar::StragglerCalendar(const CostedPipeline& pipeline, const Emula
     const int index = static_cast<int>(i);
     changes_.push_back({straggler.first_iteration, index, true});
     // The subtraction cannot overflow, the sum of both could.
-    if (straggler.iterations > 0 &&
-        straggler.iterations < spec.iterations - straggler.first_iteration) {
-      changes_.push_back({straggler.first_iteration + straggler.iterations, index, false});
+    if (straggler.iterations &&
+        *straggler.iterations < spec.iterations - straggler.first_iteration) {
+      changes_.push_back({straggler.first_iteration + *straggler.iterations, index, false});
     }
   }
   std::stable_sort(changes_.begin(), changes_.end(),

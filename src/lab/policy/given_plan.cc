@@ -18,7 +18,7 @@
 #include "policy/policy_family.h"
 
 // Plans that were made before, as policies.
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using formats::ParseZeusPlan;
@@ -152,4 +152,4 @@ Result<std::unique_ptr<Policy>> MakePolicyFromZeusPlan(std::string_view text,
   return MakeSinglePlanPolicy("zeus-plan", *std::move(evaluated));
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -16,7 +16,7 @@
 #include "policy/power_cap.h"
 #include "policy/zeus_policies.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 constexpr std::string_view kMaxClocks = "max-clocks";
@@ -56,7 +56,7 @@ class PerseusPolicy : public Policy {
     if (constraints_.any()) {
       return plan::PlanAmongNamed(planner_, seconds, constraints_, effort_);
     }
-    return planner_.PlanFor(seconds, {}, effort_);
+    return planner_.PlanFor(seconds, {.effort = effort_});
   }
 
  private:
@@ -115,4 +115,4 @@ Result<std::unique_ptr<Policy>> MakePolicy(const PolicySpec& spec, const Planner
   return policy::MakePolicyFamily(kPowerCap, planner, policy::PowerCapMembers(pipeline));
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -112,10 +112,10 @@ Result<std::unique_ptr<Policy>> MakePolicyFamily(std::string_view name, const Pl
 
 }  // namespace perseus::policy
 
-namespace perseus {
+namespace perseus::inline v0 {
 
 std::unique_ptr<Policy> MakeSinglePlanPolicy(std::string_view name, Plan plan) {
   return std::make_unique<policy::SinglePlanPolicy>(name, std::move(plan));
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

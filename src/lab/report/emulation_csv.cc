@@ -7,7 +7,7 @@
 
 #include "perseus/emulation_report.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 
 // fmt writes the shortest digits that read back as the same number.
 
@@ -35,4 +35,4 @@ std::string FormatPowerCsv(const Emulation& emulation) {
   return csv;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

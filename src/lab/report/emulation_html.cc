@@ -20,7 +20,7 @@
 #include "report/power_shape.h"
 #include "report/text.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using report::ChangePercent;
@@ -225,4 +225,4 @@ Result<std::string> FormatEmulationHtml(const EmulationReportInput& input) {
   return Page(input).Format();
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

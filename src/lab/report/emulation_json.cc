@@ -13,7 +13,7 @@
 #include "report/page.h"
 #include "report/power_shape.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -69,7 +69,7 @@ Json ScenarioToJson(const EmulationReportInput& input) {
                           {"pipeline", each.pipeline},
                           {"rank", each.rank ? Json(*each.rank) : Json(nullptr)},
                           {"from", each.first_iteration},
-                          {"for", each.iterations == 0 ? Json(nullptr) : Json(each.iterations)}});
+                          {"for", each.iterations ? Json(*each.iterations) : Json(nullptr)}});
   }
   const RandomStragglers& random = spec.random_stragglers;
   Json by_chance = nullptr;
@@ -279,4 +279,4 @@ Result<std::string> FormatEmulationJson(const EmulationReportInput& input) {
   return FormatByLine(json);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

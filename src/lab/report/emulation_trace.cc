@@ -13,7 +13,7 @@
 #include "report/text.h"
 #include "report/trace_writer.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -66,4 +66,4 @@ Result<std::string> FormatEmulationTimelineTrace(const EmulationReportInput& inp
   return out.bytes();
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -20,7 +20,7 @@
 #include "report/stage_table.h"
 #include "report/text.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using report::ChangePercent;
@@ -327,4 +327,4 @@ Result<std::string> FormatHtmlReport(const ReportInput& input) {
   return PlanPage(input).Format();
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

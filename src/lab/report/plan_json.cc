@@ -14,8 +14,7 @@
 #include "report/check_input.h"
 #include "report/page.h"
 
-namespace perseus {
-namespace report {
+namespace perseus::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -108,7 +107,9 @@ OptionCounts CountOptions(const CostedPipeline& pipeline) {
 
 Json FiguresOfPlan(const Plan& plan) { return RowFigures(MakeReportRow("", plan)); }
 
-}  // namespace report
+}  // namespace perseus::report
+
+namespace perseus::inline v0 {
 
 using Json = nlohmann::ordered_json;
 
@@ -169,4 +170,4 @@ Result<std::string> FormatFrontierJson(const ReportInput& input) {
   return report::Indented(json);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -12,7 +12,7 @@
 #include "report/timeline.h"
 #include "report/trace_writer.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -94,4 +94,4 @@ Result<std::string> FormatTimelineTrace(const ReportInput& input) {
   return out.bytes();
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

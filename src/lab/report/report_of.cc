@@ -7,7 +7,7 @@
 #include "perseus/plan.h"
 #include "perseus/report.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 
 ReportInput ReportOf(const Job& job, const JobPlan& made) {
   ReportInput input;
@@ -39,4 +39,4 @@ ReportInput ReportOf(const Job& job, const JobPlan& made) {
   return input;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -21,7 +21,7 @@
 #include "synth/synth_shape.h"
 #include "synth/synth_text.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using synth::CommandThatMakes;
@@ -334,4 +334,4 @@ Result<SynthResult> Synthesize(const SynthSpec& spec) {
   return result;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -11,7 +11,7 @@
 #include "perseus/synth.h"
 #include "synth/synth_shape.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using synth::NoSuchModel;
@@ -30,14 +30,18 @@ double ConvolutionFlops(std::int64_t in, std::int64_t out, std::int64_t kernel, 
 
 }  // namespace
 
-namespace synth {
+}  // namespace perseus::inline v0
+
+namespace perseus::synth {
 
 std::vector<WideResNetShape> WideResNets() {
   return {{.name = "wide-resnet50_8", .blocks = {3, 4, 6, 3}, .width_factor = 8},
           {.name = "wide-resnet101_8", .blocks = {3, 4, 23, 3}, .width_factor = 8}};
 }
 
-}  // namespace synth
+}  // namespace perseus::synth
+
+namespace perseus::inline v0 {
 
 Result<WideResNetShape> FindWideResNet(std::string_view name) {
   for (const WideResNetShape& shape : WideResNets()) {
@@ -78,4 +82,4 @@ ModelFlops CountFlops(const WideResNetShape& shape, std::int64_t microbatch_size
   return flops;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -13,7 +13,7 @@
 #include "perseus/synth.h"
 #include "synth/synth_shape.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using synth::FillShapeDefaults;
@@ -176,7 +176,9 @@ std::vector<std::string> SynthModelNames() {
   return names;
 }
 
-namespace synth {
+}  // namespace perseus::inline v0
+
+namespace perseus::synth {
 
 void FillShapeDefaults(TransformerShape& shape) {
   const auto fill = [](std::int64_t& field, std::int64_t value) {
@@ -204,7 +206,9 @@ Result<TransformerShape> FindModelNumbers(std::string_view name) {
   return NoSuchModel(name);
 }
 
-}  // namespace synth
+}  // namespace perseus::synth
+
+namespace perseus::inline v0 {
 
 Result<TransformerShape> FindTransformer(std::string_view name) {
   Result<TransformerShape> shape = FindModelNumbers(name);
@@ -232,4 +236,4 @@ ModelFlops CountFlops(const TransformerShape& shape, std::int64_t microbatch_siz
   return flops;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

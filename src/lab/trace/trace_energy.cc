@@ -192,12 +192,14 @@ class EnergyAnalysis {
       Split(*planner, own, job, &split);
       for (const auto& [policy, seconds] :
            {std::pair(kOwn, own), std::pair(kShared, job), std::pair(kAsSlow, job * as_slow)}) {
-        const Result<Plan> plan = planner->PlanFor(seconds, {}, spec_.effort);
+        const Result<Plan> plan = planner->PlanFor(seconds, {.effort = spec_.effort});
         if (!plan) return tl::unexpected(plan.error());
         for (int i = 0; i < of->costs.dag.size(); ++i) Put(policy, *of, i, plan->options[i]);
       }
       if (auto good = RunPredicted(*of); !good) return good;
-      ReportProgress(step, pipeline);
+      if (!GoesOn(step, pipeline)) {
+        return MakeError(ErrorCode::kCancelled, "the plans for the recording were cancelled");
+      }
     }
     result_.steps.push_back(split);
     return {};
@@ -211,7 +213,7 @@ class EnergyAnalysis {
     if (!planner) return tl::unexpected(planner.error());
     const double seconds =
         std::max(planner->baseline().iteration_time_seconds, slowest_predicted_[of.step]);
-    const Result<Plan> plan = planner->PlanFor(seconds, {}, spec_.effort);
+    const Result<Plan> plan = planner->PlanFor(seconds, {.effort = spec_.effort});
     if (!plan) return tl::unexpected(plan.error());
     for (int i = 0; i < of.costs.dag.size(); ++i) {
       const CostOption* option = plan::FindOption(of.costs.TableOf(i), plan->options[i].knob);
@@ -236,10 +238,12 @@ class EnergyAnalysis {
     split->extrinsic_joules += least(own) - least(job);
   }
 
-  void ReportProgress(int step, int pipeline) const {
-    if (!spec_.progress) return;
+  // Tells how far it is.
+  bool GoesOn(int step, int pipeline) const {
+    if (!spec_.progress) return true;
     const double all = static_cast<double>(recording_.steps.size()) * recording_.pipelines;
-    spec_.progress((static_cast<double>(step) * recording_.pipelines + pipeline + 1) / all);
+    const double done = static_cast<double>(step) * recording_.pipelines + pipeline + 1;
+    return spec_.progress({.share = done / all});
   }
 
   // Replays what the policy made of all steps.

@@ -4,10 +4,11 @@
 #ifndef PERSEUS_SRC_TRACE_TRACE_ENERGY_H_
 #define PERSEUS_SRC_TRACE_TRACE_ENERGY_H_
 
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "perseus/effort.h"
+#include "perseus/progress.h"
 #include "perseus/result.h"
 #include "trace/links.h"
 #include "trace/recording.h"
@@ -17,10 +18,10 @@ namespace perseus::trace {
 
 struct TraceEnergySpec {
   RelativeCostSpec costs;
-  double effort = 0.005;    // Of each plan.
-  int detector_steps = 12;  // Recorded steps that a detector looks at.
+  double effort = kTraceEffort;  // Of each plan.
+  int detector_steps = 12;       // Recorded steps that a detector looks at.
   double detector_threshold = 0.05;
-  std::function<void(double)> progress;  // A share of the work, 0..1.
+  ProgressFunction progress;
 };
 
 // What the job would have used, a step in the mean.

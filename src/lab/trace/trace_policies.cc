@@ -56,7 +56,7 @@ Result<const StaticPlans::Knobs*> StaticPlans::For(double factor) {
   const int key = static_cast<int>(std::floor(bounded * kSteps + 1e-9));
   if (const auto known = known_.find(key); known != known_.end()) return &known->second;
   const double seconds = planner_.baseline().iteration_time_seconds * (key / kSteps);
-  const Result<Plan> plan = planner_.PlanFor(seconds, {}, effort_);
+  const Result<Plan> plan = planner_.PlanFor(seconds, {.effort = effort_});
   if (!plan) return tl::unexpected(plan.error());
   Knobs knobs;
   const PipelineDag& dag = planner_.pipeline().dag;

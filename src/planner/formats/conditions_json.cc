@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "common/input_limits.h"
 #include "formats/figures_json.h"
 
 namespace perseus::formats {

@@ -9,7 +9,7 @@
 #include "perseus/plan.h"
 #include "perseus/plan_file.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 
 std::string FormatFrontierCsv(const Frontier& frontier) {
   std::string csv = "iteration_time_s,energy_j,slope_w\n";
@@ -20,4 +20,4 @@ std::string FormatFrontierCsv(const Frontier& frontier) {
   return csv;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

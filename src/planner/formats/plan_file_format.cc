@@ -22,7 +22,7 @@
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 std::string Quoted(const std::string& text) { return FormatCompact(text); }
@@ -180,4 +180,4 @@ std::string FormatPlanJson(const PlanDocument& plan) {
   return json;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/file.h"
+#include "common/input_limits.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
 #include "formats/conditions_json.h"
@@ -30,7 +31,7 @@
 #include "perseus/work.h"
 #include "pipeline/limits.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using pipeline::kMaxComputations;
@@ -453,4 +454,4 @@ Result<PlanDocument> ReadPlan(const std::string& path) {
   return ParsePlanJson(*text, path);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

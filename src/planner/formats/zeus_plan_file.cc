@@ -16,7 +16,7 @@
 #include "perseus/plan_file.h"
 #include "perseus/result.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 // Why Zeus' format cannot hold a computation.
@@ -75,4 +75,4 @@ Result<std::string> FormatZeusPlan(const PlanDocument& plan) {
   return text;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -23,7 +23,7 @@
 #include "frontier/hull.h"
 #include "perseus/frontier.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 // Fitted: see docs/explanation/solver.md.
@@ -123,4 +123,4 @@ FrontierEstimate EstimateFrontier(const FrontierSize& size) {
   return estimate;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -15,7 +15,7 @@
 #include "frontier/network.h"
 #include "frontier/walk.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using frontier::Network;
@@ -136,12 +136,15 @@ Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
                       (options.stop_slope && scale.Slope(walk.slope()) >= *options.stop_slope);
     if (stop && next_wanted == wanted.size()) break;
     const bool report = corners++ % 128 == 0;
-    if (report && options.cancelled && options.cancelled()) {
-      return MakeError(ErrorCode::kCancelled, "the frontier was cancelled before it was complete");
-    }
-    if (report && corners > 1 && options.progress && slowest_time > fastest_time) {
-      options.progress(static_cast<double>(slowest_time - walk.time()) /
-                       static_cast<double>(slowest_time - fastest_time));
+    if (report && options.progress) {
+      const double share = slowest_time > fastest_time
+                               ? static_cast<double>(slowest_time - walk.time()) /
+                                     static_cast<double>(slowest_time - fastest_time)
+                               : 0;
+      if (!options.progress({.share = share})) {
+        return MakeError(ErrorCode::kCancelled,
+                         "the frontier was cancelled before it was complete");
+      }
     }
     walk.Advance();
   }
@@ -170,4 +173,4 @@ Result<std::vector<std::vector<TimeCost>>> QuantisedCurves(const TimeCostProblem
   return curves;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -23,7 +23,7 @@
 #include "plan/limits.h"
 #include "plan/named_times.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 std::string Count(int count, std::string_view noun) {
@@ -114,7 +114,7 @@ Result<Work> WorkOfJob(const JobFile& settings, const Profile& profile, const Pi
   const Result<WorkTable> table = ReadWork(settings.work->file);
   if (!table) return AboutFile(settings, "work", table.error());
   TokenRule rule;
-  rule.profiled_tokens = settings.work_tokens.value_or(0);
+  rule.profiled_tokens = settings.work_tokens;
   if (!table->in_tokens && (settings.work_fit || settings.work_tokens)) {
     const std::string_view key = settings.work_fit ? "work_fit" : "work_tokens";
     return WrongField(settings, key,
@@ -164,7 +164,7 @@ ScheduleSpec SpecOf(const JobFile& settings, int num_stages) {
   spec.num_stages = num_stages;
   spec.virtual_stages = settings.virtual_stages.value_or(1);
   spec.num_microbatches = *settings.microbatches;
-  spec.microbatch_group_size = settings.microbatch_group_size.value_or(0);
+  spec.microbatch_group_size = settings.microbatch_group_size;
   return spec;
 }
 
@@ -285,7 +285,7 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
                : AboutField(job.settings, "comm_delay", dag.error());
   }
   job.costs.blocking_power_watts = job.settings.blocking_power_watts;
-  job.costs.tensor_parallel = job.settings.tensor_parallel.value_or(0);
+  job.costs.tensor_parallel = job.settings.tensor_parallel;
   job.costs.split_ratio = job.settings.split_ratio.value_or(job.costs.split_ratio);
   std::vector<Note> notes = job.profile.notes;
   Result<Work> work = WorkOfJob(job.settings, job.profile, *dag, &notes);
@@ -376,9 +376,8 @@ StreamOptions StreamOptionsOf(const JobFile& settings) {
 PlanConstraints Job::Constraints() const { return ConstraintsOf(settings); }
 
 PlannerOptions Job::SolverOptions() const {
-  constexpr double kAutomatic = -1;
   PlannerOptions options;
-  options.slope_quantum_watts = settings.coarse_watts.value_or(kAutomatic);
+  options.slope_quantum_watts = settings.coarse_watts;
   options.exponential_fit = settings.exponential_fit.value_or(false);
   return options;
 }
@@ -434,4 +433,4 @@ Result<PlanDocument> Job::Document(const Planner& planner, const perseus::Plan& 
   return MakePlanDocument(planner, plan, context);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

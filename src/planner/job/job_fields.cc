@@ -9,6 +9,7 @@
 #include <array>
 #include <utility>
 
+#include "common/input_limits.h"
 #include "common/located_error.h"
 #include "job/limits.h"
 #include "perseus/work.h"

@@ -26,7 +26,7 @@
 #include "job/time_margin_text.h"
 #include "perseus/schedule.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 constexpr std::size_t kMaxJobFileBytes = std::size_t{1} << 20;
@@ -240,7 +240,9 @@ class JobParser {
 
 }  // namespace
 
-namespace job {
+}  // namespace perseus::inline v0
+
+namespace perseus::job {
 
 Result<TimeMargin> ParseTimeMargin(std::string_view text) {
   const auto malformed = [&] {
@@ -272,7 +274,9 @@ Result<TimeMargin> ParseTimeMargin(std::string_view text) {
   }
 }
 
-}  // namespace job
+}  // namespace perseus::job
+
+namespace perseus::inline v0 {
 
 Result<JobFile> ParseJobFile(std::string_view text, const std::string& name, JobFileFormat format) {
   const Result<TreeNode> tree =
@@ -296,4 +300,4 @@ Result<JobFile> ReadJobFile(const std::string& path) {
                       HasExtension(path, ".toml") ? JobFileFormat::kToml : JobFileFormat::kJson);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -16,7 +16,7 @@
 #include "perseus/plan.h"
 
 // What can be no pipeline, and no plan of one, whoever filled them in.
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 tl::unexpected<Error> Wrong(const char* field, const std::string& message) {
@@ -253,4 +253,4 @@ Result<Knob> Plan::KnobOf(const CostedPipeline& of, const Action& action) const 
                            ComputationTypeName(action.type), action.stage, action.microbatch));
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

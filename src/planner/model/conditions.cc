@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 constexpr std::array<std::string_view, 3> kCallAheadNames = {"none", "end", "predicted"};
@@ -25,4 +25,4 @@ std::optional<CallAhead> ParseCallAhead(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -3,10 +3,10 @@
 
 #include "perseus/costed_pipeline.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 
 double EffectiveEnergy(const CostTable& table, const CostOption& option) {
   return option.energy_joules - table.blocking_power_watts * option.time_seconds;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

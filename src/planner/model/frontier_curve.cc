@@ -5,7 +5,7 @@
 
 #include "perseus/plan.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 
 double Frontier::EnergyAt(double seconds) const {
   if (points.empty()) return 0;
@@ -24,4 +24,4 @@ double Frontier::EnergyAt(double seconds) const {
   return a.energy_joules + share * (right->energy_joules - a.energy_joules);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -7,7 +7,7 @@
 
 #include "perseus/plan.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 template <typename KnobOf>
@@ -37,4 +37,4 @@ Result<KnobChanges> CountKnobChanges(const PipelineDag& dag,
   return Count(dag, options.size(), [&](int i) { return options[i].knob; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

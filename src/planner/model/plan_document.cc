@@ -15,7 +15,7 @@
 #include "perseus/schedule.h"
 #include "perseus/version.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 // Absolute paths would make the same plan differ from machine to machine.
@@ -139,4 +139,4 @@ Schedule ScheduleOf(const PlanDocument& plan) {
   return schedule;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

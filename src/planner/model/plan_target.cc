@@ -11,7 +11,7 @@
 #include "common/numbers.h"
 #include "perseus/plan.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 constexpr std::array<std::string_view, 4> kGranularityNames = {"computation", "phase", "stage-type",
@@ -99,4 +99,4 @@ std::string PlanTargetText(const PlanTarget& target) {
   return "tstar";
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -10,7 +10,7 @@
 #include "perseus/pipeline.h"
 #include "pipeline/step_graph.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using pipeline::StepDependency;
@@ -122,4 +122,4 @@ Result<PipelineDag> BuildDag(const Schedule& schedule, const FixedTimes& fixed) 
   return dag;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -12,7 +12,7 @@
 #include "pipeline/schedule_names.h"
 #include "pipeline/schedule_shape.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using pipeline::DualPipeVOrder;
@@ -153,11 +153,11 @@ Result<ScheduleShape> ShapeOf(const ScheduleSpec& spec, const Generator& generat
         spec.num_stages, spec.virtual_stages));
   }
   const bool megatron = generator.name == "megatron-interleaved";
-  if (spec.microbatch_group_size < 0 || (spec.microbatch_group_size > 0 && !megatron)) {
+  if (spec.microbatch_group_size && (!megatron || *spec.microbatch_group_size < 1)) {
     return InvalidInput(fmt::format(
         "microbatch_group_size is {}: only megatron-interleaved has groups, of at least one "
         "microbatch per rank",
-        spec.microbatch_group_size));
+        *spec.microbatch_group_size));
   }
   const int per_microbatch = generator.splits_backward ? 3 : 2;
   if (static_cast<std::int64_t>(spec.num_stages) * spec.num_microbatches >
@@ -168,8 +168,7 @@ Result<ScheduleShape> ShapeOf(const ScheduleSpec& spec, const Generator& generat
   shape.num_ranks = spec.num_stages / spec.virtual_stages;
   shape.virtual_stages = spec.virtual_stages;
   shape.num_microbatches = spec.num_microbatches;
-  shape.microbatch_group_size =
-      spec.microbatch_group_size > 0 ? spec.microbatch_group_size : shape.num_ranks;
+  shape.microbatch_group_size = spec.microbatch_group_size.value_or(shape.num_ranks);
   return shape;
 }
 
@@ -200,4 +199,4 @@ Result<Schedule> BuildSchedule(const ScheduleSpec& spec) {
   return schedule;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -9,7 +9,7 @@
 #include "perseus/schedule.h"
 #include "pipeline/step_graph.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using pipeline::StepGraph;
@@ -91,4 +91,4 @@ std::string DrawSchedule(const Schedule& schedule) {
   return drawing;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -7,7 +7,7 @@
 #include "perseus/schedule.h"
 #include "pipeline/limits.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 
 Result<Schedule> ReadSchedule(const std::string& path) {
   const Result<std::string> text = ReadWholeFileOrPipe(path, pipeline::kMaxScheduleBytes);
@@ -15,4 +15,4 @@ Result<Schedule> ReadSchedule(const std::string& path) {
   return ParseSchedule(*text, path);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

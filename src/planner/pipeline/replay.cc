@@ -6,7 +6,7 @@
 
 #include "perseus/pipeline.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 
 Timing Replay(const PipelineDag& dag, std::span<const double> durations_seconds) {
   Timing timing;
@@ -64,4 +64,4 @@ std::vector<Phase> ComputationPhases(const PipelineDag& dag) {
   return phases;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

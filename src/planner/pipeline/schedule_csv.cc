@@ -19,7 +19,7 @@
 #include "pipeline/action_text.h"
 #include "pipeline/limits.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using pipeline::kMaxComputations;
@@ -174,4 +174,4 @@ std::string FormatSchedule(const Schedule& schedule) {
   return text;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

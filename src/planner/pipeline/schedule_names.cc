@@ -12,7 +12,7 @@
 #include "common/nearest_name.h"
 #include "perseus/schedule.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 // Other spellings, folded: PyTorch's class names without "Schedule", and what
@@ -54,7 +54,9 @@ std::optional<std::string> CanonicalScheduleName(std::string_view name) {
   return std::nullopt;
 }
 
-namespace pipeline {
+}  // namespace perseus::inline v0
+
+namespace perseus::pipeline {
 
 std::string UnknownScheduleName(std::string_view name) {
   std::vector<std::string> spellings = ScheduleNames();
@@ -65,5 +67,4 @@ std::string UnknownScheduleName(std::string_view name) {
                      fmt::join(ScheduleNames(), ", "));
 }
 
-}  // namespace pipeline
-}  // namespace perseus
+}  // namespace perseus::pipeline

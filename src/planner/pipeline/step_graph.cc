@@ -12,8 +12,7 @@
 #include "pipeline/action_text.h"
 #include "pipeline/limits.h"
 
-namespace perseus {
-namespace pipeline {
+namespace perseus::pipeline {
 namespace {
 
 using enum ComputationType;
@@ -321,7 +320,9 @@ Error StepGraph::DeadlockError(const std::vector<int>& next_position,
   return {ErrorCode::kInvalidInput, "the schedule deadlocks: " + waits};
 }
 
-}  // namespace pipeline
+}  // namespace perseus::pipeline
+
+namespace perseus::inline v0 {
 
 Result<void> ValidateSchedule(const Schedule& schedule) {
   auto graph = pipeline::StepGraph::Connect(schedule);
@@ -329,4 +330,4 @@ Result<void> ValidateSchedule(const Schedule& schedule) {
   return {};
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

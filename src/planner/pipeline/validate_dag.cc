@@ -11,7 +11,7 @@
 #include "perseus/pipeline.h"
 
 // What can be no DAG, whoever filled it in: whatever runs through one relies on this.
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 tl::unexpected<Error> Wrong(const char* field, const std::string& message) {
@@ -136,4 +136,4 @@ Result<void> PipelineDag::Validate() const {
   return CheckPrecedences(*this);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

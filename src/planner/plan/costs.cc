@@ -11,11 +11,12 @@
 #include <tuple>
 #include <utility>
 
+#include "common/input_limits.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/planner.h"
 #include "plan/cost_options.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 // The measured options of one (stage, type) as a rank runs them, by knob.
@@ -257,16 +258,16 @@ Result<void> CheckSpec(const Profile& profile, const PipelineDag& dag, const Cos
         "the input gradient",
         spec.split_ratio));
   }
-  if (spec.tensor_parallel < 0) {
+  if (spec.tensor_parallel && *spec.tensor_parallel < 1) {
     return InvalidInput(
-        fmt::format("tensor parallelism is {}; expected at least 1", spec.tensor_parallel));
+        fmt::format("tensor parallelism is {}; expected at least 1", *spec.tensor_parallel));
   }
-  if (profile.tensor_parallel_ranks > 0 && spec.tensor_parallel > 0 &&
-      spec.tensor_parallel != profile.tensor_parallel_ranks) {
+  if (profile.tensor_parallel_ranks > 0 && spec.tensor_parallel &&
+      *spec.tensor_parallel != profile.tensor_parallel_ranks) {
     return InvalidInput(fmt::format(
         "{}: the profile has {} tensor-parallel ranks (tp_rank), but {} are asked for; leave the "
         "number out or give {}",
-        profile.source, profile.tensor_parallel_ranks, spec.tensor_parallel,
+        profile.source, profile.tensor_parallel_ranks, *spec.tensor_parallel,
         profile.tensor_parallel_ranks));
   }
   if (dag.num_stages != profile.num_stages) {
@@ -290,7 +291,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
   pipeline.knobs = profile.knobs;
   pipeline.knobs_are_numbers = profile.knobs_are_numbers;
   pipeline.tensor_parallel = profile.tensor_parallel_ranks > 0 ? profile.tensor_parallel_ranks
-                                                               : std::max(1, spec.tensor_parallel);
+                                                               : spec.tensor_parallel.value_or(1);
   const double gpus = pipeline.tensor_parallel;
   for (int rank = 0; rank < dag.num_ranks; ++rank) {
     const auto& watts = spec.blocking_power_watts;
@@ -374,4 +375,4 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
   return pipeline;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -15,10 +15,9 @@
 #include "plan/named_times.h"
 
 // Plans for many times of one planner.
-namespace perseus {
+namespace perseus::inline v0 {
 
-Result<std::vector<Plan>> Planner::Ladder(int count, const PlanConstraints& constraints,
-                                          double effort, const PlanCallback& callback) const {
+Result<std::vector<Plan>> Planner::Ladder(int count, const PlanSpec& spec) const {
   if (count < 2) {
     return InvalidInput(fmt::format("a ladder of {} plans; expected at least 2", count));
   }
@@ -28,7 +27,7 @@ Result<std::vector<Plan>> Planner::Ladder(int count, const PlanConstraints& cons
   for (int step = 0; step < count; ++step) {
     const double share = static_cast<double>(step) / (count - 1);
     const double seconds = step + 1 == count ? last : first + (last - first) * share;
-    Result<Plan> plan = PlanFor(seconds, constraints, effort);
+    Result<Plan> plan = PlanFor(seconds, {.constraints = spec.constraints, .effort = spec.effort});
     if (!plan) {
       // Constraints may leave nothing for the shortest times.
       const bool last_and_none = step + 1 == count && plans.empty();
@@ -47,9 +46,9 @@ Result<std::vector<Plan>> Planner::Ladder(int count, const PlanConstraints& cons
       std::move(last_two.begin(), last_two.end(), std::back_inserter(plans));
     }
     const Plan* const made = plans.empty() ? nullptr : &plans.back();
-    if (callback && !callback({.share = (step + 1.0) / count, .better = made})) break;
+    if (spec.progress && !spec.progress({.share = (step + 1.0) / count, .better = made})) break;
   }
   return plans;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

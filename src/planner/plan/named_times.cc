@@ -8,6 +8,9 @@
 #include <cstddef>
 #include <utility>
 
+#include "perseus/effort.h"
+#include "plan/told.h"
+
 namespace perseus::plan {
 
 bool SameTime(double a, double b) {
@@ -45,7 +48,7 @@ std::size_t LeastEnergy(const std::vector<Plan>& plans) {
 
 Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
                             const PlanConstraints& constraints, double effort,
-                            const PlanCallback& callback, bool economic) {
+                            const ProgressFunction& progress, bool economic) {
   std::vector<double> others;
   for (const NamedTime& time :
        NamedTimes(planner.frontier(), planner.baseline().iteration_time_seconds)) {
@@ -57,21 +60,20 @@ Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
   std::sort(others.begin(), others.end());
   others.erase(std::unique(others.begin(), others.end(), SameTime), others.end());
 
-  const double all = 1 + kRowEffort * static_cast<double>(others.size());
+  const double all = 1 + kTableEffort * static_cast<double>(others.size());
   double done = 0;
-  bool cancelled = false;
+  Told told(progress);
   const auto plan_for = [&](double when, double weight) {
-    PlanCallback told;
-    if (callback) {
-      told = [&, weight](const PlanProgress& progress) {
-        cancelled |= !callback({.share = (done + weight * progress.share) / all});
-        return !cancelled;
+    ProgressFunction part;
+    if (progress) {
+      part = [&, weight](const Progress& now) {
+        return told({.share = (done + weight * now.share) / all});
       };
     }
-    Result<Plan> plan = planner.PlanFor(when, constraints, weight * effort, told);
+    Result<Plan> plan = planner.PlanFor(
+        when, {.constraints = constraints, .effort = weight * effort, .progress = part});
     done += weight;
-    if (!cancelled) return plan;
-    plan = MakeError(ErrorCode::kCancelled, "the search for a plan was cancelled");
+    if (told.stopped()) plan = SearchCancelled();
     return plan;
   };
 
@@ -90,7 +92,7 @@ Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
       if (auto added = add_chosen(); !added) return tl::unexpected(added.error());
     }
     if (when == others.end()) break;
-    Result<Plan> plan = plan_for(*when, kRowEffort);
+    Result<Plan> plan = plan_for(*when, kTableEffort);
     if (plan) {
       plans.push_back(*std::move(plan));
     } else if (plan.error().code != ErrorCode::kInfeasible) {

@@ -16,9 +16,6 @@
 // use less than a plan that is given more time.
 namespace perseus::plan {
 
-// Of the effort of a plan that will be used, what one for a named time gets.
-inline constexpr double kRowEffort = 0.2;
-
 inline constexpr std::string_view kEconomicName = "t_economic";
 
 struct NamedTime {
@@ -48,11 +45,11 @@ std::size_t LeastEnergy(const std::vector<Plan>& plans);
 
 // What `perseus plan` gives out for `seconds`: the planner's plan, or that of a named time
 // before it where it is better; where the target is `economic`, that of least energy. Errors are
-// those of Planner::PlanFor, and kCancelled where the callback says false; it is given the share of
+// those of Planner::PlanFor, and kCancelled where `progress` says false; it is given the share of
 // all these plans, and none that is better.
 Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
                             const PlanConstraints& constraints, double effort,
-                            const PlanCallback& callback = {}, bool economic = false);
+                            const ProgressFunction& progress = {}, bool economic = false);
 
 }  // namespace perseus::plan
 

@@ -32,7 +32,7 @@
 #include "plan/search/time_cost_problem.h"
 #include "plan/walk_cache.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using plan::Guard;
@@ -143,21 +143,21 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
   const plan::EstimateOf estimate_of = [&problem](double quantum) {
     return EstimateFrontier(SizeOf(*problem, quantum).value_or(FrontierSize{}));
   };
-  impl->slope_quantum = options.slope_quantum_watts;
-  if (impl->slope_quantum < 0) {
-    impl->slope_quantum = costs.dag.size() > plan::kCoarseComputations
-                              ? plan::CoarsenUntilQuick(CoarseQuantum(costs), estimate_of)
-                              : 0;
+  if (options.slope_quantum_watts) {
+    impl->slope_quantum = *options.slope_quantum_watts;
+  } else if (costs.dag.size() > plan::kCoarseComputations) {
+    impl->slope_quantum = plan::CoarsenUntilQuick(CoarseQuantum(costs), estimate_of);
   }
   const FrontierEstimate estimate = estimate_of(impl->slope_quantum);
   if (auto good = plan::CheckFrontierEffort(costs.dag.size(), estimate); !good) {
     return tl::unexpected(good.error());
   }
-  if (options.estimated) options.estimated(estimate);
+  if (options.progress && !options.progress({.estimate = &estimate})) {
+    return MakeError(ErrorCode::kCancelled, "the frontier was cancelled before it was begun");
+  }
   FrontierOptions solver_options;
   solver_options.slope_quantum = impl->slope_quantum;
   solver_options.progress = options.progress;
-  solver_options.cancelled = options.cancelled;
   auto solved = SolveFrontier(*problem, solver_options);
   if (!solved) return tl::unexpected(solved.error());
 
@@ -259,9 +259,10 @@ Result<void> CheckConstraints(const PlanConstraints& constraints, double effort)
 
 }  // namespace
 
-Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints, double effort,
-                              const PlanCallback& callback) const {
+Result<Plan> Planner::PlanFor(double seconds, const PlanSpec& spec) const {
   const Impl& impl = *impl_;
+  const PlanConstraints& constraints = spec.constraints;
+  const double effort = spec.effort;
   if (auto checked = CheckConstraints(constraints, effort); !checked) {
     return tl::unexpected(checked.error());
   }
@@ -284,10 +285,10 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
     return plan;
   };
   const plan::OptionsReport report = [&](const std::vector<CostOption>* better, double share) {
-    if (!callback) return true;
-    if (better == nullptr) return callback({.share = share, .better = nullptr});
+    if (!spec.progress) return true;
+    if (better == nullptr) return spec.progress({.share = share});
     const Plan plan = plan_of(*better);
-    return callback({.share = share, .better = &plan});
+    return spec.progress({.share = share, .better = &plan});
   };
   const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
   std::optional<plan::GroupedPlan> grouped;  // The last one.
@@ -314,8 +315,7 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
                                              double share) {
     constexpr double kUsual = 4;
     const double done = searches - 1 + share;
-    goes_on =
-        goes_on && (!callback || callback({.share = done / (done + kUsual), .better = nullptr}));
+    goes_on = goes_on && (!spec.progress || spec.progress({.share = done / (done + kUsual)}));
     return goes_on;
   };
   const bool tells = !constraints.max_knobs && !plan::SharesKnobs(impl.pipeline, constraints);
@@ -342,7 +342,7 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanConstraints& constraints
     plan.shared_knobs = plan::SharedKnobBoundOf(
         impl.pipeline, plan, grouped->lower_bound_effective_joules, grouped->proven);
   }
-  if (callback && !tells) callback({.share = 1, .better = &plan});
+  if (spec.progress && !tells) spec.progress({.share = 1, .better = &plan});
   return plan;
 }
 
@@ -373,4 +373,4 @@ Result<void> Planner::AddDiscreteBound(Plan* plan, double effort) const {
   return {};
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

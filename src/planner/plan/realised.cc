@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "perseus/pipeline.h"
+#include "plan/bound/plan_bound.h"
 #include "plan/cost_options.h"
-#include "plan/plan_bound.h"
 #include "plan/plan_search.h"
 
 namespace perseus::plan {

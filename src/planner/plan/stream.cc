@@ -7,19 +7,18 @@
 #include <utility>
 #include <vector>
 
+#include "perseus/effort.h"
 #include "perseus/pipeline.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
-// Of a plan that is used once: about 20 ms of CPU for so many computations, and
-// in proportion beyond (effort 1 is a second up to 1,536).
-constexpr double kEffort = 0.02;
+// kStreamEffort is for so many computations.
 constexpr double kComputations = 128;
 
 PlannerOptions Solver() {
   PlannerOptions solver;
-  solver.slope_quantum_watts = -1;  // Exact, unless it is too large.
+  solver.slope_quantum_watts = {};  // Exact, unless it is too large.
   return solver;
 }
 
@@ -34,7 +33,8 @@ struct StreamPlanner::Impl {
 StreamPlanner::StreamPlanner(std::shared_ptr<const Impl> impl, const StreamOptions& options)
     : impl_(std::move(impl)), options_(options) {
   if (!options_.effort) {
-    options_.effort = kEffort * std::clamp(impl_->dag.size() / kComputations, 1.0, 1 / kEffort);
+    options_.effort =
+        kStreamEffort * std::clamp(impl_->dag.size() / kComputations, 1.0, 1 / kStreamEffort);
   }
 }
 
@@ -59,20 +59,22 @@ Result<CostedPipeline> StreamPlanner::Cost(const Work& work) const {
   return CostPipeline(impl_->profile, impl_->dag, costs);
 }
 
-Result<StreamPlan> StreamPlanner::PlanFor(const Work& work, const PlanCallback& callback) const {
-  return PlanFor(work, 0, callback);
+Result<StreamPlan> StreamPlanner::PlanFor(const Work& work,
+                                          const ProgressFunction& progress) const {
+  return PlanFor(work, 0, progress);
 }
 
 Result<StreamPlan> StreamPlanner::PlanFor(const Work& work, double seconds,
-                                          const PlanCallback& callback) const {
+                                          const ProgressFunction& progress) const {
   Result<CostedPipeline> pipeline = Cost(work);
   if (!pipeline) return tl::unexpected(pipeline.error());
   Result<Planner> planner = Planner::Create(*std::move(pipeline), Solver());
   if (!planner) return tl::unexpected(planner.error());
   const Result<double> target = planner->TargetSeconds(options_.target);
   if (!target) return tl::unexpected(target.error());
-  Result<Plan> plan = planner->PlanFor(std::max(seconds, *target), options_.constraints,
-                                       *options_.effort, callback);
+  Result<Plan> plan = planner->PlanFor(
+      std::max(seconds, *target),
+      {.constraints = options_.constraints, .effort = *options_.effort, .progress = progress});
   if (!plan) return tl::unexpected(plan.error());
   return StreamPlan{.plan = *std::move(plan), .planner = *std::move(planner)};
 }
@@ -94,4 +96,4 @@ Result<double> StreamPlanner::TargetSeconds(const Work& work) const {
   return planner->TargetSeconds(target);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

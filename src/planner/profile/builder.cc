@@ -10,7 +10,7 @@
 #include "perseus/profile.h"
 
 // A profile in memory goes through the reader of profiles, so that there is one set of rules.
-namespace perseus {
+namespace perseus::inline v0 {
 
 ProfileBuilder& ProfileBuilder::Add(int stage, ComputationType type, double mhz, double seconds,
                                     double joules) {
@@ -37,4 +37,4 @@ Result<Profile> ProfileBuilder::Build(const ProfileOptions& options) const {
   return ParseProfile("stage,instruction,frequency,time,energy\n" + rows_, name_, options);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 // Variable projection: on scaled points (times and energies within 0..1), for
@@ -143,4 +143,4 @@ Result<ExponentialFit> FitExponential(std::span<const TimeEnergy> points) {
   return fit;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

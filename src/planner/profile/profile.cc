@@ -18,7 +18,7 @@
 #include "profile/rows.h"
 #include "profile/sha256.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using profile::AssembleProfile;
@@ -100,4 +100,4 @@ Result<Profile> ParseProfile(std::string_view text, const std::string& name,
   return std::move(*profile);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

@@ -13,7 +13,7 @@
 #include "perseus/profile.h"
 
 // What can be no profile, whoever filled it in. What is merely odd is not looked for here.
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 bool IsNumber(double value, double least) { return value >= least && std::isfinite(value); }
@@ -138,4 +138,4 @@ class Check {
 
 Result<void> Profile::Validate() const { return Check(*this).Run(); }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

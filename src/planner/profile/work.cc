@@ -13,9 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/input_limits.h"
 #include "common/located_error.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 using Kind = std::pair<int, ComputationType>;
@@ -136,8 +137,8 @@ Result<Work> OfTokens(const WorkTable& table, const TokenRule& rule, const Profi
   const Result<std::vector<double>> tokens = TokensOf(table, num_microbatches);
   if (!tokens) return tl::unexpected(tokens.error());
   if (!rule.fit) {
-    double reference = rule.profiled_tokens;
-    if (!(reference > 0)) {
+    double reference = rule.profiled_tokens.value_or(0);
+    if (!rule.profiled_tokens) {
       for (const double each : *tokens) reference += each;
       reference /= static_cast<double>(tokens->size());
     }
@@ -260,4 +261,4 @@ Result<Work> MakeWork(const WorkTable& table, const TokenRule& tokens, const Pro
   return OfTokens(table, tokens, profile, num_microbatches, kinds);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

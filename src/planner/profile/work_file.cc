@@ -18,12 +18,13 @@
 #include "common/cells.h"
 #include "common/csv_records.h"
 #include "common/file.h"
+#include "common/input_limits.h"
 #include "common/located_error.h"
 #include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "perseus/work.h"
 
-namespace perseus {
+namespace perseus::inline v0 {
 namespace {
 
 constexpr std::size_t kMaxWorkBytes = std::size_t{64} << 20;
@@ -284,4 +285,4 @@ Result<WorkFit> ReadWorkFit(const std::string& path) {
   return ParseWorkFit(*text, path);
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

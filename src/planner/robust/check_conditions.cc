@@ -8,6 +8,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "common/input_limits.h"
+
 namespace perseus::robust {
 namespace {
 

@@ -19,8 +19,7 @@
 #include "robust/walks/constrained_search.h"
 #include "robust/walks/ladder_search.h"
 
-namespace perseus {
-namespace robust {
+namespace perseus::robust {
 namespace {
 
 // Draws of the search's trials and of what is expected: none sees those of another.
@@ -76,7 +75,9 @@ double SlowerWithMargin(const Trials& trials, const std::vector<CostOption>& opt
 }
 
 }  // namespace
-}  // namespace robust
+}  // namespace perseus::robust
+
+namespace perseus::inline v0 {
 
 Result<ReplayedFigures> ReplayUnder(const Planner& planner, const Plan& plan,
                                     const ReplaySpec& spec) {
@@ -95,14 +96,15 @@ Result<ReplayedFigures> ReplayUnder(const Planner& planner, const Plan& plan,
 }
 
 Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const RobustPlanSpec& spec,
-                             const PlanCallback& callback) {
+                             const ProgressFunction& progress) {
   constexpr std::int64_t kTrials = 384;
   constexpr std::int64_t kExpected = 1000;
   if (auto checked = robust::CheckConditions(spec.conditions, spec.pipelines); !checked) {
     return tl::unexpected(checked.error());
   }
   const double base_seconds = planner.baseline().iteration_time_seconds;
-  auto paper = planner.PlanFor(seconds, spec.constraints, std::min(spec.effort, 1.0));
+  auto paper = planner.PlanFor(
+      seconds, {.constraints = spec.constraints, .effort = std::min(spec.effort, 1.0)});
   if (!paper) return tl::unexpected(paper.error());
   const double slower_percent =
       100 * (seconds / base_seconds * (1 + spec.conditions.max_slowdown) - 1);
@@ -135,10 +137,10 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   };
   bool goes_on = true;
   const auto tell = [&](double share, bool better) {
-    if (!callback) return true;
+    if (!progress) return true;
     std::optional<Plan> plan;
     if (better && search.best() != nullptr) plan = plan_of(search.best()->options);
-    goes_on = callback({.share = share, .better = plan ? &*plan : nullptr});
+    goes_on = progress({.share = share, .better = plan ? &*plan : nullptr});
     return goes_on;
   };
   // Where clocks come in time, what is accepted beyond the target is there to be used: all
@@ -152,7 +154,8 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
     double share = late;
     for (int k = 0; goes_on && k <= kBetween && share > 0 && in_time_excess < 0; ++k) {
       const auto later =
-          planner.PlanFor(seconds * (1 + share), spec.constraints, std::min(spec.effort, 1.0));
+          planner.PlanFor(seconds * (1 + share),
+                          {.constraints = spec.constraints, .effort = std::min(spec.effort, 1.0)});
       if (!later) break;
       const double excess = search.Judge(later->options).late_percent;
       if (excess <= 0 && k == 0) break;
@@ -185,7 +188,8 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
          {Granularity::kStage, Granularity::kStageType, Granularity::kPhase}) {
       PlanConstraints constraints;
       constraints.granularity = granularity;
-      const auto plan = planner.PlanFor(seconds, constraints, std::min(spec.effort, 1.0));
+      const auto plan = planner.PlanFor(
+          seconds, {.constraints = constraints, .effort = std::min(spec.effort, 1.0)});
       if (plan) search.Judge(plan->options);
     }
     // Slack is given away by planning for less time, and by margins on what is slowed.
@@ -203,7 +207,8 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
         if (shorter < fastest) break;
       }
       const double before = search.best() == nullptr ? -1e300 : search.best()->saving_percent;
-      const auto plan = planner.PlanFor(shorter, constraints, std::min(spec.effort, 1.0));
+      const auto plan = planner.PlanFor(
+          shorter, {.constraints = constraints, .effort = std::min(spec.effort, 1.0)});
       if (plan) search.Judge(plan->options);
       const bool better = search.best() != nullptr && search.best()->saving_percent > before;
       if (!tell(1.0, better)) break;
@@ -243,4 +248,4 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   return found;
 }
 
-}  // namespace perseus
+}  // namespace perseus::inline v0

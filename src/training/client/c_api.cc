@@ -263,6 +263,16 @@ perseus_status perseus_client_open(const perseus_client_options* options, perseu
 
 void perseus_step_begin(perseus_client* client, int64_t iteration) {
   if (!IsAlive(client)) return;
+  if (iteration < 0) {
+    Guarded(0, [&] {
+      return Refuse(client, fmt::format("perseus_step_begin: the iteration is {}; count from 0, or "
+                                        "from any number above",
+                                        iteration));
+    });
+    // What follows is of no iteration.
+    perseus_step_abandon(client);
+    return;
+  }
   Event event;
   event.kind = EventKind::kStepBegin;
   event.value = iteration;

@@ -30,6 +30,11 @@ struct Progress {
   // Whether to go on.
   bool operator()(double share) const { return function == nullptr || function(user, share) == 0; }
 };
+// The same for C++; `progress` must outlive it.
+inline ProgressFunction ToldAs(const Progress& progress) {
+  if (progress.function == nullptr) return {};
+  return [&progress](const perseus::Progress& now) { return progress(now.share); };
+}
 
 }  // namespace perseus::planner_c
 

@@ -5,11 +5,14 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "perseus/planner.h"
 #include "perseus/planner_c.h"
+#include "perseus/progress.h"
+#include "plan/told.h"
 #include "planner_c/boundary.h"
 #include "planner_c/dag_pipeline.h"
 #include "planner_c/handles.h"
@@ -42,8 +45,8 @@ Result<std::unique_ptr<perseus_dag_solution>> SolveDag(const perseus_dag& dag,
   if (!made) return tl::unexpected(made.error());
   PlannerOptions options;
   options.costs_are_energies = false;
-  options.slope_quantum_watts = HasPower(made->pipeline) ? -1 : 0;
-  AskWhileSolving(progress, &options);
+  options.slope_quantum_watts = HasPower(made->pipeline) ? std::nullopt : std::optional(0.0);
+  options.progress = ToldAs(progress);
   Result<Planner> planner = Planner::Create(std::move(made->pipeline), options);
   if (!planner && planner.error().code == ErrorCode::kOverflow) {
     return MakeError(ErrorCode::kOverflow, "the graph is too large: " + planner.error().message);
@@ -65,16 +68,12 @@ Result<Plan> Choose(const perseus_dag_solution& solution, double deadline, doubl
                      fmt::format("no choice of options ends by {}: the fastest takes {}", deadline,
                                  solution.frontier.scalars.fastest_seconds));
   }
-  bool cancelled = false;
-  PlanCallback callback;
-  if (progress.function != nullptr) {
-    callback = [&](const PlanProgress& now) {
-      cancelled = cancelled || !progress(now.share);
-      return !cancelled;
-    };
-  }
-  Result<Plan> plan = solution.planner.PlanFor(*time, {}, effort, callback);
-  if (cancelled) return MakeError(ErrorCode::kCancelled, "the search for options was cancelled");
+  const ProgressFunction caller = ToldAs(progress);
+  plan::Told told(caller);
+  Result<Plan> plan =
+      solution.planner.PlanFor(*time, {.effort = effort, .progress = told.Function()});
+  if (told.stopped())
+    return MakeError(ErrorCode::kCancelled, "the search for options was cancelled");
   return plan;
 }
 

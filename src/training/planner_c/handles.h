@@ -42,9 +42,6 @@ struct PlannedJob {
   StreamPlanner stream;
 };
 
-// Gives the caller's callback to the solver, where there is one. `progress` must outlive the call.
-void AskWhileSolving(const Progress& progress, PlannerOptions* options);
-
 // The note of this index, for C: its texts are those of `notes`.
 perseus_status GiveNote(const std::vector<Note>& notes, std::size_t index, perseus_note* to,
                         char** message);

@@ -45,9 +45,7 @@ Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,
   Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
   if (!settings) return tl::unexpected(settings.error());
   JobPlanSpec spec = {.settings = *std::move(settings), .with_bound = false};
-  if (progress.function != nullptr) {
-    spec.callback = [&progress](const PlanProgress& now) { return progress(now.share); };
-  }
+  spec.progress = ToldAs(progress);
   Result<JobPlan> made = MakeJobPlan(planned.job, planned.planner, spec);
   if (!made) return tl::unexpected(made.error());
   return NewPlan(std::move(made->plan), std::move(made->document));
@@ -73,10 +71,6 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
         work_count, microbatches));
   }
   const StreamOptions options = StreamOptionsOf(*settings);
-  PlanCallback callback;
-  if (progress.function != nullptr) {
-    callback = [&progress](const PlanProgress& now) { return progress(now.share); };
-  }
   const StreamPlanner stream = planned.stream.With(options);
   double slowest = 0;
   for (std::size_t k = 0; k < num_others; ++k) {
@@ -92,7 +86,8 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
     }
     slowest = std::max(slowest, *seconds);
   }
-  Result<StreamPlan> made = stream.PlanFor(Work({work, work + work_count}), slowest, callback);
+  Result<StreamPlan> made =
+      stream.PlanFor(Work({work, work + work_count}), slowest, ToldAs(progress));
   if (!made) return tl::unexpected(made.error());
   return NewPlan(planned, made->planner, std::move(made->plan), options.constraints);
 }
@@ -273,9 +268,9 @@ perseus_status perseus_plan_get_figure(const perseus_plan* plan, size_t index,
     if (plan == nullptr) return pc::FailInvalid("there is no plan", message);
     const auto values = perseus::model::FigureValues(plan->document);
     if (index >= values.size()) {
-      return pc::FailInvalid(fmt::format("there is no figure {}: there are {}, counted from 0",
-                                         index, values.size()),
-                             message);
+      return pc::FailInvalid(
+          fmt::format("there is no figure {}: there are {}, counted from 0", index, values.size()),
+          message);
     }
     return pc::Give("perseus_figure", pc::FigureOf(values[index]), figure, message);
   });

@@ -20,7 +20,7 @@ Result<std::unique_ptr<perseus_planner>> CreatePlanner(const perseus_planner_inp
   if (!job) return tl::unexpected(job.error());
   const Progress progress = {input.progress, input.user};
   PlannerOptions options = job->SolverOptions();
-  AskWhileSolving(progress, &options);
+  options.progress = ToldAs(progress);
   Result<Planner> planner = Planner::Create(job->pipeline, options);
   if (!planner) return tl::unexpected(planner.error());
   FrontierColumns frontier(*planner);
@@ -34,25 +34,6 @@ Result<std::unique_ptr<perseus_planner>> CreatePlanner(const perseus_planner_inp
 }
 
 }  // namespace
-
-void AskWhileSolving(const Progress& progress, PlannerOptions* options) {
-  if (progress.function == nullptr) return;
-  struct Answers {
-    bool asked = false;
-    bool cancelled = false;
-  };
-  const auto answers = std::make_shared<Answers>();
-  const auto ask = [&progress, answers](double share) {
-    answers->asked = true;
-    if (!answers->cancelled) answers->cancelled = !progress(share);
-  };
-  options->progress = ask;
-  // The solver asks this, too, at least once.
-  options->cancelled = [ask, answers] {
-    if (!answers->asked) ask(0);
-    return answers->cancelled;
-  };
-}
 
 FrontierColumns::FrontierColumns(const Planner& planner) {
   const struct Frontier& frontier = planner.frontier();

@@ -4,10 +4,14 @@
 // One call at least of every public header of perseus::model, which is all that
 // this program links.
 
+#include <type_traits>
+
 #include "check.h"
 #include "perseus/computation.h"
+#include "perseus/conditions.h"
 #include "perseus/cost_curve.h"
 #include "perseus/costed_pipeline.h"
+#include "perseus/effort.h"
 #include "perseus/export.h"
 #include "perseus/note.h"
 #include "perseus/pipeline.h"
@@ -15,9 +19,11 @@
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 #include "perseus/profile.h"
+#include "perseus/progress.h"
 #include "perseus/result.h"
 #include "perseus/schedule.h"
 #include "perseus/version.h"
+#include "perseus/work.h"
 
 #ifndef PERSEUS_EXPORT_BEGIN
 #error "perseus/export.h defines no PERSEUS_EXPORT_BEGIN"
@@ -27,9 +33,13 @@ int main() {
   Check(perseus::ParseComputationType("backward") == perseus::ComputationType::kBackward,
         "computation.h");
   Check(!perseus::InvalidInput("no").value().message.empty(), "result.h");
-  Check(perseus::NoteText({.text = "odd", .source = "a.csv", .line = 2, .column = 3}) ==
-            "a.csv:2:3: odd",
-        "note.h");
+  Check(perseus::kTableEffort < 1, "effort.h");
+  Check(perseus::SeverityName(perseus::Severity::kOdd) == "odd", "note.h");
+  Check(perseus::CallAheadName(perseus::CallAhead::kEnd) == "end", "conditions.h");
+  Check(perseus::ParseWork("microbatch,factor\n1,2\n", "work.csv").has_value(), "work.h");
+  Check(!perseus::ProgressFunction(), "progress.h");
+  // The inline namespace is part of every name that is linked.
+  Check(std::is_same_v<perseus::Plan, perseus::v0::Plan>, "perseus::v0");
 
   const std::vector<perseus::TimeEnergy> points = {{1, 10}, {2, 6}, {3, 5}};
   Check(ValueOf(perseus::FitExponential(points), "FitExponential").a > 0, "cost_curve.h");

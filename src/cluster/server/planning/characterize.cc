@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "perseus/effort.h"
 #include "server/planning/curve.h"
 #include "server/planning/curve_record.h"
 #include "server/planning/job_spec.h"
@@ -21,7 +22,6 @@ constexpr double kQuickLadderEffort = 0.0001;
 constexpr double kQuickPlanEffort = 0.01;
 // Few clocks take several searches a plan, whatever the effort.
 constexpr int kQuickFewClocksPlans = 8;
-constexpr double kLadderEffort = 0.15;
 
 // Each plan of a ladder under conditions takes many replays: the least that the search does.
 constexpr double kHeldLadderEffort = 1.0 / 64;
@@ -37,31 +37,32 @@ tl::unexpected<Error> Cancelled() { return MakeError(ErrorCode::kCancelled, "the
 Result<void> Characterizer::MakePlanner() {
   if (planner_) return {};
   PlannerOptions options = job_->SolverOptions();
-  options.cancelled = [this] { return !keep_going_(0); };
+  options.progress = [this](const Progress&) { return keep_going_(0); };
   Result<Planner> planner = Planner::Create(job_->pipeline, options);
   if (!planner) return tl::unexpected(planner.error());
   planner_ = *std::move(planner);
   return keep_going_(0) ? Result<void>() : Cancelled();
 }
 
-PlanCallback Characterizer::Told(double from, double to) const {
-  return [this, from, to](const PlanProgress& progress) {
+ProgressFunction Characterizer::Told(double from, double to) const {
+  return [this, from, to](const Progress& progress) {
     return keep_going_(from + (to - from) * progress.share);
   };
 }
 
 Result<HeldPlans> Characterizer::Expected(std::vector<Plan> plans) {
-  return WithExpected(*job_, *planner_, std::move(plans), [this](double share) {
-    return keep_going_(kDoneWithSearch + (1 - kDoneWithSearch) * share);
+  return WithExpected(*job_, *planner_, std::move(plans), [this](const Progress& now) {
+    return keep_going_(kDoneWithSearch + (1 - kDoneWithSearch) * now.share);
   });
 }
 
 Result<Plan> Characterizer::PlanAt(double seconds, double effort, double done_then) {
-  const PlanCallback callback = Told(0, done_then);
+  const ProgressFunction callback = Told(0, done_then);
   if (HasConditions(job_->settings)) {
     return PlanThatHolds(*job_, *planner_, seconds, effort, callback);
   }
-  return planner_->PlanFor(seconds, job_->Constraints(), effort, callback);
+  return planner_->PlanFor(
+      seconds, {.constraints = job_->Constraints(), .effort = effort, .progress = callback});
 }
 
 Result<HeldPlan> Characterizer::For(const PlanTarget& target) {
@@ -80,15 +81,16 @@ Result<HeldPlan> Characterizer::For(const PlanTarget& target) {
 }
 
 Result<std::vector<Plan>> Characterizer::LadderOf(bool quick) {
-  const PlanCallback callback = Told(kDoneWithTarget, kDoneWithSearch);
+  const ProgressFunction callback = Told(kDoneWithTarget, kDoneWithSearch);
   const double effort = job_->Effort();
   if (HasConditions(job_->settings)) {
     return LadderThatHolds(*job_, *planner_, quick, kHeldLadderEffort * effort, callback);
   }
   const PlanConstraints constraints = job_->Constraints();
   const int plans = quick && constraints.max_knobs ? kQuickFewClocksPlans : kLadderPlans;
-  return planner_->Ladder(plans, constraints, (quick ? kQuickLadderEffort : kLadderEffort) * effort,
-                          callback);
+  return planner_->Ladder(plans, {.constraints = constraints,
+                                  .effort = (quick ? kQuickLadderEffort : kLadderEffort) * effort,
+                                  .progress = callback});
 }
 
 Result<store::CurveRecord> Characterizer::Ladder(const PlanTarget& target, int revision,

@@ -41,7 +41,7 @@ class Characterizer {
  private:
   Result<void> MakePlanner();
   // A callback that reports progress from share `from` to share `to` to keep_going_.
-  PlanCallback Told(double from, double to) const;
+  ProgressFunction Told(double from, double to) const;
   // Adds expected figures to plans. Reports progress from kDoneWithSearch to 1.
   Result<HeldPlans> Expected(std::vector<Plan> plans);
   // The plan for this time; if the job has conditions, one that holds under them. Reports progress

@@ -44,7 +44,7 @@ std::vector<double> TimesOf(const Planner& planner, const Shares& shares) {
 }  // namespace
 
 Result<Plan> PlanThatHolds(const Job& job, const Planner& planner, double seconds, double effort,
-                           const PlanCallback& callback) {
+                           const ProgressFunction& callback) {
   RobustPlanSpec spec = RobustSpecOf(job.settings);
   spec.effort = effort;
   spec.with_bound = false;
@@ -54,13 +54,13 @@ Result<Plan> PlanThatHolds(const Job& job, const Planner& planner, double second
 }
 
 Result<std::vector<Plan>> LadderThatHolds(const Job& job, const Planner& planner, bool quick,
-                                          double effort, const PlanCallback& callback) {
+                                          double effort, const ProgressFunction& callback) {
   std::vector<Plan> plans;
   const auto times = quick ? TimesOf(planner, kQuickShares) : TimesOf(planner, kShares);
   for (std::size_t k = 0; k < times.size(); ++k) {
     // A search that is told to end gives what it has, which is of no use here.
     bool ended = false;
-    const auto part = [&](const PlanProgress& progress) {
+    const auto part = [&](const Progress& progress) {
       const double done =
           (static_cast<double>(k) + progress.share) / static_cast<double>(times.size());
       ended = ended || !callback({.share = done, .better = nullptr});
@@ -80,14 +80,16 @@ Result<std::vector<Plan>> LadderThatHolds(const Job& job, const Planner& planner
 }
 
 Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vector<Plan> plans,
-                               const std::function<bool(double)>& keep_going) {
+                               const ProgressFunction& progress) {
   HeldPlans held;
   for (Plan& plan : plans) held.plans.push_back({std::move(plan), std::nullopt});
   if (!HasConditions(job.settings)) return held;
   std::vector<const Plan*> emulated = {&planner.baseline()};
   for (const HeldPlan& each : held.plans) emulated.push_back(&each.plan);
-  const auto figures =
-      EmulateUnder(planner, emulated, ConditionsOf(job.settings), job.DataParallel(), keep_going);
+  const auto figures = EmulateUnder(planner, emulated,
+                                    {.conditions = ConditionsOf(job.settings),
+                                     .pipelines = job.DataParallel(),
+                                     .progress = progress});
   if (!figures) return tl::unexpected(figures.error());
   held.baseline = figures->front();
   for (std::size_t k = 0; k < held.plans.size(); ++k) held.plans[k].expected = (*figures)[k + 1];

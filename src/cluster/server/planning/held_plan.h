@@ -5,7 +5,6 @@
 #define PERSEUS_SERVER_PLANNING_HELD_PLAN_H_
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -27,13 +26,13 @@ struct HeldPlan {
 // conditions, the plan may be slower than maximum clocks by the same factor. Errors: those of
 // PlanUnder(). Precondition of both functions: HasConditions(job.settings).
 Result<Plan> PlanThatHolds(const Job& job, const Planner& planner, double seconds, double effort,
-                           const PlanCallback& callback);
+                           const ProgressFunction& callback);
 
 // Such plans from the time at maximum clocks to T*, by ascending time. `quick` gives fewer plans.
 // Times for which no plan is found are left out.
 inline constexpr std::size_t kMostHeldLadderPlans = 11;
 Result<std::vector<Plan>> LadderThatHolds(const Job& job, const Planner& planner, bool quick,
-                                          double effort, const PlanCallback& callback);
+                                          double effort, const ProgressFunction& callback);
 
 // Adds the expected figures of maximum clocks and of each plan under the job's conditions. Adds
 // nothing for a job without conditions. `keep_going` is called with the share that is done.
@@ -42,7 +41,7 @@ struct HeldPlans {
   std::vector<HeldPlan> plans;
 };
 Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vector<Plan> plans,
-                               const std::function<bool(double)>& keep_going);
+                               const ProgressFunction& progress);
 
 // Ensures that no plan costs more energy (without that of waiting) than a plan for less time:
 // replaces it by the faster plan where it does.

@@ -145,7 +145,7 @@ Result<Schedule> ScheduleOf(const JobFile& settings) {
   spec.num_stages = settings.stages.value_or(0);
   spec.virtual_stages = settings.virtual_stages.value_or(1);
   spec.num_microbatches = settings.microbatches.value_or(0);
-  spec.microbatch_group_size = settings.microbatch_group_size.value_or(0);
+  spec.microbatch_group_size = settings.microbatch_group_size;
   return BuildSchedule(spec);
 }
 

@@ -45,8 +45,9 @@ double ConstrainedSearch::JudgePlan(double seconds, const PlanConstraints& const
                          constraints.time_margin_fraction},
                         -std::numeric_limits<double>::infinity());
   if (!is_new || !asks_()) return known->second;
-  const auto plan = planner_.PlanFor(seconds, constraints, paper_effort_,
-                                     [&](const PlanProgress&) { return asks_(); });
+  const auto plan = planner_.PlanFor(seconds, {.constraints = constraints,
+                                               .effort = paper_effort_,
+                                               .progress = [&](const auto&) { return asks_(); }});
   if (plan) known->second = JudgeOnPaper(plan->options).late_percent;
   return known->second;
 }
@@ -144,8 +145,8 @@ void ConstrainedSearch::AllKnobs(const Progress& progress) {
   if (asked.time_margin_fraction > 0 || asked.time_margin_sigmas > 0) {
     share = 0.5;
     PlannerOptions options;
-    options.slope_quantum_watts = -1;
-    options.cancelled = [&] { return !asks_(); };
+    options.slope_quantum_watts = {};
+    options.progress = [&](const auto&) { return asks_(); };
     const auto guarded = Planner::Create(kept_.Guarded(), options);
     if (guarded) {
       // These times have the margin already. A clock that comes late can make an iteration shorter;
@@ -201,8 +202,8 @@ void ConstrainedSearch::FewKnobs(const Progress& progress) {
   };
   std::vector<Few> few;
   PlannerOptions options;
-  options.slope_quantum_watts = -1;
-  options.cancelled = [&] { return !asks_(); };
+  options.slope_quantum_watts = {};
+  options.progress = [&](const auto&) { return asks_(); };
   const auto add = [&](const std::vector<bool>& knobs) {
     if (!goes_on_) return;
     auto made = Planner::Create(WithKnobs(pipeline_, knobs), options);

@@ -1,0 +1,39 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_PROGRESS_H_
+#define PERSEUS_PROGRESS_H_
+
+// Link perseus::model (pkg-config: perseus-model).
+
+#include <functional>
+
+#include "perseus/export.h"
+
+PERSEUS_EXPORT_BEGIN
+namespace perseus::inline v0 {
+
+struct FrontierEstimate;
+struct Plan;
+
+// What a long computation tells while it runs.
+struct Progress {
+  double share = 0;  // Of the work, from 0 to 1.
+  // A search for plans that has just found a better one: this plan. Else nullptr. Valid during the
+  // call only.
+  const Plan* better = nullptr;
+  // Planner::Create(), once before it begins: what it will take. Else nullptr. Valid during the
+  // call only.
+  const FrontierEstimate* estimate = nullptr;
+};
+
+// Every callback of these headers has this type. It is called now and then, from the thread that
+// called Perseus. True: go on. False: stop. A search for plans (PlanFor(), Ladder(), PlanUnder())
+// then returns what it has found so far; everything else fails with kCancelled. An empty function
+// never stops anything. Must not throw.
+using ProgressFunction = std::function<bool(const Progress&)>;
+
+}  // namespace perseus::inline v0
+PERSEUS_EXPORT_END
+
+#endif  // PERSEUS_PROGRESS_H_
