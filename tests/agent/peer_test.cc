@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/control.h"
 #include "agent/socket.h"
 #include "common/temporary_directory.h"
 

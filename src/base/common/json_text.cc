@@ -13,6 +13,11 @@ using Json = nlohmann::ordered_json;
 
 }  // namespace
 
+nlohmann::ordered_json ParseObject(std::string_view text) {
+  auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  return json.is_object() ? json : nlohmann::ordered_json();
+}
+
 std::string FormatCompact(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

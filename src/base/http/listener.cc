@@ -18,6 +18,7 @@
 
 #include "common/nearest_name.h"
 #include "common/numbers.h"
+#include "common/unix_socket.h"
 
 namespace perseus::http {
 namespace {
@@ -115,7 +116,7 @@ Result<ListenAddress> ParseListenAddress(std::string_view text) {
   if (text.starts_with("unix:")) {
     address.unix_path = text.substr(5);
     address.is_local = true;
-    if (address.unix_path.empty() || address.unix_path.size() >= sizeof(sockaddr_un::sun_path)) {
+    if (!UnixAddressOf(address.unix_path)) {
       return InvalidInput(
           fmt::format("The path of a Unix socket has 1 to {} bytes, but this has {}.",
                       sizeof(sockaddr_un::sun_path) - 1, address.unix_path.size()));

@@ -14,6 +14,7 @@
 #include "cli/framework/option_data.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
+#include "common/json_text.h"
 #include "common/printable.h"
 
 namespace perseus::cli {
@@ -46,8 +47,8 @@ Result<ServerClient> ServerClient::Connect(const ServerFlags& flags) {
 }
 
 nlohmann::ordered_json ServerClient::Parsed(const std::string& text) {
-  auto json = nlohmann::ordered_json::parse(text, nullptr, false);
-  return json.is_object() ? json : nlohmann::ordered_json::object();
+  auto json = ParseObject(text);
+  return json.is_null() ? nlohmann::ordered_json::object() : json;
 }
 
 Result<std::string> ServerClient::Text(const char* method, const std::string& target,

@@ -315,8 +315,7 @@ class Demonstration {
     if (!server) return {};
     const Result<http::Response> answer = server->Call(method, target, body);
     if (!answer || answer->status != 200 || !answer->body) return {};
-    auto json = nlohmann::ordered_json::parse(*answer->body, nullptr, false);
-    return json.is_object() ? json : nlohmann::ordered_json();
+    return ParseObject(*answer->body);
   }
 
   // As an operator would with `perseus job detection`, once a rank has made the job.

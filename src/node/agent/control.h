@@ -14,14 +14,20 @@
 
 namespace perseus::agent {
 
-// A connection to an agent that sends one request at a time and waits for its answer. For the
-// command line and for tests. Not thread-safe.
+// Connects a blocking socket. kIo: no process listens, no permission, or the listener has accepted
+// no connection within `patience` (for example, because the agent is stopped). Nor does a send take
+// longer.
+Result<FileDescriptor> ConnectUnix(const std::string& path, std::chrono::milliseconds patience);
+
+// A connection to an agent that sends one request at a time and waits for its answer. Its errors
+// name the agent. Not thread-safe.
 class Control {
  public:
-  // Connects and sends the request hello. kIo: no answer within `patience`, which is also the time
-  // limit of each Ask(). kDenied: the agent refuses.
+  // Connects within `patience` and sends the request hello. kIo: no answer within `answers` (0: as
+  // `patience`), which is also the time limit of each Ask(). kDenied: the agent refuses.
   static Result<Control> Connect(const std::string& socket_path, const std::string& name,
-                                 std::chrono::milliseconds patience);
+                                 std::chrono::milliseconds patience,
+                                 std::chrono::milliseconds answers = {});
 
   void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
   const HelloAnswer& hello() const { return hello_; }
@@ -35,9 +41,10 @@ class Control {
   Result<Answer> Receive();
 
  private:
-  Control(FileDescriptor socket, std::chrono::milliseconds patience)
-      : socket_(std::move(socket)), patience_(patience) {}
+  Control(std::string path, FileDescriptor socket, std::chrono::milliseconds patience)
+      : path_(std::move(path)), socket_(std::move(socket)), patience_(patience) {}
 
+  std::string path_;
   FileDescriptor socket_;
   std::chrono::milliseconds patience_;
   std::string buffer_;

@@ -77,17 +77,4 @@ ListeningSocket::~ListeningSocket() {
   if (socket_.valid()) ::unlink(path_.c_str());
 }
 
-Result<FileDescriptor> ConnectUnix(const std::string& path, std::chrono::milliseconds patience) {
-  if (const Result<sockaddr_un> address = AddressOf(path); !address) {
-    return tl::unexpected(address.error());
-  }
-  auto socket = ConnectUnixSocket(path, patience, SocketMode::kBlocking);
-  if (socket) return *std::move(socket);
-  if (socket.error() == EAGAIN) {
-    return Fault(
-        path, fmt::format("the agent has accepted no connection within {} ms", patience.count()));
-  }
-  return Fault(path, fmt::format("cannot reach the agent: {}", SystemMessage(socket.error())));
-}
-
 }  // namespace perseus::agent

@@ -35,10 +35,6 @@ class ListeningSocket {
   FileDescriptor socket_;
 };
 
-// Connects a blocking socket. kIo: no process listens, no permission, or the listener has accepted
-// no connection within `patience` (for example, because the agent is stopped).
-Result<FileDescriptor> ConnectUnix(const std::string& path, std::chrono::milliseconds patience);
-
 }  // namespace perseus::agent
 
 #endif  // PERSEUS_AGENT_SOCKET_H_

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/json_text.h"
 #include "common/numbers.h"
 #include "http/client.h"
 #include "http/target.h"
@@ -101,8 +102,8 @@ http::Headers HeadersFor(const Request& request) {
 // Of the answer to a new job; empty: it is none.
 std::string JobIdOf(const Result<http::Response>& answer) {
   if (!answer || answer->status >= 300 || answer->body == nullptr) return "";
-  const auto job = nlohmann::json::parse(*answer->body, nullptr, false);
-  const auto id = job.is_object() ? job.find("id") : job.end();
+  const auto job = ParseObject(*answer->body);
+  const auto id = job.find("id");
   return id != job.end() && id->is_string() ? id->get<std::string>() : "";
 }
 

@@ -4,13 +4,9 @@
 #include "client/agent_device.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <optional>
 #include <set>
@@ -18,40 +14,16 @@
 #include <variant>
 #include <vector>
 
+#include "agent/control.h"
 #include "agent/protocol.h"
-#include "client/ticks.h"
-#include "common/file_descriptor.h"
 #include "common/mutex.h"
-#include "common/unix_socket.h"
 
 namespace perseus::client {
 namespace {
 
-constexpr std::int64_t kAnswerNs = 10'000'000'000;
+constexpr std::chrono::seconds kAnswer(10);
 // Until the agent takes a connection, or what is sent to it.
-constexpr timeval kTakenWithin = {.tv_sec = 2, .tv_usec = 0};
-
-Error AgentError(const std::string& socket, const std::string& what) {
-  return {ErrorCode::kIo, fmt::format("the agent at {}: {}", socket, what)};
-}
-
-Result<FileDescriptor> ConnectTo(const std::string& socket) {
-  auto fd =
-      ConnectUnixSocket(socket, std::chrono::seconds(kTakenWithin.tv_sec), SocketMode::kBlocking);
-  int error = fd ? 0 : fd.error();
-  if (fd &&
-      ::setsockopt(fd->get(), SOL_SOCKET, SO_SNDTIMEO, &kTakenWithin, sizeof(kTakenWithin)) != 0) {
-    error = errno;
-  }
-  if (error == 0) return *std::move(fd);
-  if (error == EINVAL || error == ENAMETOOLONG) {
-    return InvalidInput(
-        fmt::format("'{}' is no path of a socket: {}", socket, SystemMessage(error)));
-  }
-  return tl::unexpected(AgentError(socket, error == EAGAIN
-                                               ? "it takes no connection; does it hang?"
-                                               : SystemMessage(error) + "; is it running?"));
-}
+constexpr std::chrono::seconds kTaken(2);
 
 // One connection, which asks one thing at a time.
 class Connection {
@@ -104,20 +76,15 @@ class Connection {
  private:
   Result<agent::HelloAnswer> Greet() PERSEUS_REQUIRES(mutex_) {
     Close();
-    Result<FileDescriptor> fd = ConnectTo(socket_);
-    if (!fd) return tl::unexpected(fd.error());
-    fd_ = std::move(*fd);
-    agent::Request request;
-    request.operation = agent::Operation::kHello;
-    request.client = name_.substr(0, agent::kMaxNameBytes);
-    const Result<agent::Answer> answer = Ask(std::move(request));
-    if (!answer) return tl::unexpected(answer.error());
-    if (const auto* hello = std::get_if<agent::HelloAnswer>(&answer->body)) return *hello;
-    return Fail("it did not say what it has");
+    auto control =
+        agent::Control::Connect(socket_, name_.substr(0, agent::kMaxNameBytes), kTaken, kAnswer);
+    if (!control) return tl::unexpected(control.error());
+    control_ = *std::move(control);
+    return control_->hello();
   }
 
   Result<void> Reopen() PERSEUS_REQUIRES(mutex_) {
-    if (fd_.valid()) return {};
+    if (control_) return {};
     const Result<agent::HelloAnswer> hello = Greet();
     if (!hello) return tl::unexpected(hello.error());
     return {};
@@ -125,66 +92,27 @@ class Connection {
 
   Result<agent::Answer> Ask(agent::Request request) PERSEUS_REQUIRES(mutex_) {
     not_leased_ = false;
-    request.id = ++last_id_;
-    const std::string line = agent::FormatRequest(request);
-    for (std::size_t sent = 0; sent < line.size();) {
-      const ssize_t wrote = ::send(fd_.get(), line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0) return Fail(SystemMessage(errno));
-      sent += static_cast<std::size_t>(wrote);
-    }
-    const std::int64_t deadline_ns = MonotonicNs() + kAnswerNs;
-    while (true) {
-      const Result<std::string> text = ReadLine(deadline_ns);
-      if (!text) return tl::unexpected(text.error());
-      Result<agent::Answer> answer = agent::ParseAnswer(*text);
-      if (!answer) return Fail(answer.error().message);
-      if (answer->id && *answer->id != request.id) continue;  // Of a question we gave up.
-      if (const auto* refused = std::get_if<agent::Refused>(&answer->body)) {
-        not_leased_ = refused->code == agent::Refusal::kNotLeased;
-        const bool denied = not_leased_ || refused->code == agent::Refusal::kHeld ||
-                            refused->code == agent::Refusal::kDenied;
-        return MakeError(denied ? ErrorCode::kDenied : ErrorCode::kIo, refused->message);
-      }
+    Result<agent::Answer> answer = control_->Ask(std::move(request));
+    if (!answer) {
+      Close();
       return answer;
     }
-  }
-
-  Result<std::string> ReadLine(std::int64_t deadline_ns) PERSEUS_REQUIRES(mutex_) {
-    while (true) {
-      if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {
-        std::string line = buffer_.substr(0, end + 1);
-        buffer_.erase(0, end + 1);
-        return line;
-      }
-      if (buffer_.size() > agent::kMaxAnswerBytes) return Fail("its answer is too long");
-      const std::int64_t left_ns = deadline_ns - MonotonicNs();
-      pollfd ready = {.fd = fd_.get(), .events = POLLIN, .revents = 0};
-      const int count =
-          left_ns > 0 ? ::poll(&ready, 1, static_cast<int>(left_ns / 1'000'000) + 1) : 0;
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return Fail("no answer within 10 s");
-      char chunk[4096];
-      const ssize_t got = ::recv(fd_.get(), chunk, sizeof(chunk), 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return Fail(got == 0 ? "it closed the connection" : SystemMessage(errno));
-      buffer_.append(chunk, static_cast<std::size_t>(got));
+    if (const auto* refused = std::get_if<agent::Refused>(&answer->body)) {
+      not_leased_ = refused->code == agent::Refusal::kNotLeased;
+      const bool denied = not_leased_ || refused->code == agent::Refusal::kHeld ||
+                          refused->code == agent::Refusal::kDenied;
+      return MakeError(denied ? ErrorCode::kDenied : ErrorCode::kIo, refused->message);
     }
-  }
-
-  tl::unexpected<Error> Fail(const std::string& what) PERSEUS_REQUIRES(mutex_) {
-    Close();
-    return tl::unexpected(AgentError(socket_, what));
+    return answer;
   }
 
   void Close() PERSEUS_REQUIRES(mutex_) {
-    if (fd_.valid()) {
+    if (control_) {
       // A forked child may hold a copy: without this the agent would not see the end.
-      ::shutdown(fd_.get(), SHUT_RDWR);
+      ::shutdown(control_->descriptor(), SHUT_RDWR);
       losses_.fetch_add(1, std::memory_order_relaxed);
     }
-    fd_ = FileDescriptor();
-    buffer_.clear();
+    control_.reset();
     leased_.clear();
   }
 
@@ -192,9 +120,7 @@ class Connection {
   const std::string name_;
   std::atomic<std::uint64_t> losses_ = 0;
   Mutex mutex_;
-  FileDescriptor fd_ PERSEUS_GUARDED_BY(mutex_);
-  std::string buffer_ PERSEUS_GUARDED_BY(mutex_);
-  std::int64_t last_id_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  std::optional<agent::Control> control_ PERSEUS_GUARDED_BY(mutex_);
   bool not_leased_ PERSEUS_GUARDED_BY(mutex_) = false;  // The last refusal: the lease is gone.
   std::set<std::string> leased_ PERSEUS_GUARDED_BY(mutex_);
   std::set<std::string> lost_ PERSEUS_GUARDED_BY(mutex_);

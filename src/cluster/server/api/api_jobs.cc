@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/json_text.h"
 #include "perseus/plan_file.h"
 #include "perseus/profile.h"
 #include "profile/sha256.h"
@@ -74,7 +75,7 @@ Outcome<NewJob> ReadNewJob(const std::string& body) {
   const Outcome<void> read = ReadBody(body, read_job, kMostJobValues);
   if (!read) return tl::unexpected(read.error());
   // Depth and size were checked by the reader above.
-  const auto tree = nlohmann::ordered_json::parse(body, nullptr, false);
+  auto tree = ParseObject(body);
   job.settings_json = tree["job"].dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return job;
 }

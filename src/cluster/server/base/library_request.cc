@@ -17,8 +17,8 @@ std::string FormatLibraryRequest(const LibraryRequest& request) {
 
 LibraryRequest ParseLibraryRequest(const std::string& json) {
   LibraryRequest request;
-  const auto tree = nlohmann::json::parse(json, nullptr, false);
-  if (!tree.is_object()) return request;
+  const auto tree = ParseObject(json);
+  if (tree.is_null()) return request;
   const auto model = tree.find("model");
   const auto size = tree.find("microbatch_size");
   const auto may_reuse = tree.find("may_reuse");

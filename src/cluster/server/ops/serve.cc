@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/json_text.h"
 #include "common/log.h"
 #include "common/signal_hold.h"
 #include "http/server.h"
@@ -67,7 +68,7 @@ void LogEvents(JobService& service, Log* log) {
   service.events().Listen("", [log](const Event* event) {
     if (event == nullptr) return true;
     std::vector<LogField> fields;
-    const auto data = nlohmann::ordered_json::parse(event->data, nullptr, false);
+    const auto data = ParseObject(event->data);
     for (const auto& [name, value] : data.items()) fields.push_back({name, value});
     log->Write(LogLevel::kInfo, event->name(), fields);
     return true;

@@ -36,9 +36,8 @@ constexpr std::size_t kMostModelBytes = 256;
 
 // The settings with the keys of job files only.
 Outcome<std::string> WithJobFileKeys(const std::string& settings_json) {
-  auto settings = nlohmann::ordered_json::parse(settings_json, nullptr, false);
-  if (!settings.is_object())
-    return Fail(FailureCode::kInvalid, "'job' must be a JSON object", "job");
+  auto settings = ParseObject(settings_json);
+  if (settings.is_null()) return Fail(FailureCode::kInvalid, "'job' must be a JSON object", "job");
   for (const job::Field& field : job::Fields()) {
     if (field.unit != job::Unit::kPath) continue;
     // A list is no path: the factors of `work`. The reader refuses one for the others.
@@ -68,7 +67,7 @@ Outcome<std::string> WithJobFileKeys(const std::string& settings_json) {
 
 // Takes out what the profile library asks of a job.
 Outcome<std::string> TakeLibraryKeys(std::string* settings_json) {
-  auto settings = nlohmann::ordered_json::parse(*settings_json, nullptr, false);
+  auto settings = ParseObject(*settings_json);
   LibraryRequest request;
   const auto take = [&](const char* key) {
     nlohmann::ordered_json value = settings.value(key, nlohmann::ordered_json());
