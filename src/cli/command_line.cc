@@ -50,7 +50,7 @@ std::vector<std::string> PlanArguments(const CommandData& root,
   // Answers are about the profile's own times.
   taken.erase("--switch-ahead");
   for (const job::Field& field : job::Fields()) {
-    if (field.condition) taken.erase(std::string(FlagOfField(field.key)));
+    if (field.condition()) taken.erase(std::string(FlagOfField(field.key)));
   }
   std::vector<std::string> arguments;
   for (const GivenOption& option : given) {

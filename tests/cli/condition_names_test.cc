@@ -70,7 +70,7 @@ class ConditionNamesTest : public SampleJobTest {
 
 TEST_F(ConditionNamesTest, EveryConditionIsTried) {
   for (const job::Field& field : job::Fields()) {
-    if (!field.condition) continue;
+    if (!field.condition()) continue;
     EXPECT_TRUE(std::any_of(BadConditions().begin(), BadConditions().end(),
                             [&](const BadCondition& bad) { return bad.key == field.key; }))
         << field.key;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -87,6 +88,29 @@ TEST_F(PlanApi, PlansUnderConditionsHoldAndSayWhatIsExpected) {
   ASSERT_EQ(of_plan.status, PERSEUS_OK) << of_plan.message;
   EXPECT_EQ(JsonOf(of_plan.plan.get()), JsonOf(of_job.plan.get()));
   EXPECT_EQ(FiguresOf(PlanOf(planner(), "").plan.get()).has_expected, 0);
+}
+
+TEST_F(PlanApi, FiguresAreEnumeratedUnderTheirNames) {
+  const MadePlan made = PlanOf(planner(), "");
+  ASSERT_EQ(made.status, PERSEUS_OK) << made.message;
+  const auto json = nlohmann::json::parse(JsonOf(made.plan.get()));
+  const std::size_t count = perseus_plan_figure_count(made.plan.get());
+  std::size_t own = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    perseus_figure figure = {};
+    figure.struct_size = sizeof(figure);
+    ASSERT_EQ(perseus_plan_get_figure(made.plan.get(), i, &figure, nullptr), PERSEUS_OK);
+    EXPECT_EQ(figure.known != 0, *figure.group == 0) << figure.name;
+    if (figure.known == 0) continue;
+    ++own;
+    EXPECT_EQ(figure.value, json.at(figure.name).get<double>()) << figure.name;
+  }
+  EXPECT_EQ(own, 9u);
+  perseus_figure figure = {};
+  figure.struct_size = sizeof(figure);
+  EXPECT_EQ(perseus_plan_get_figure(made.plan.get(), count, &figure, nullptr), PERSEUS_INVALID);
+  EXPECT_EQ(perseus_plan_get_figure(nullptr, 0, &figure, nullptr), PERSEUS_INVALID);
+  EXPECT_EQ(perseus_plan_figure_count(nullptr), 0u);
 }
 
 TEST_F(PlanApi, PlansForLengthsAreMadeWithoutConditions) {

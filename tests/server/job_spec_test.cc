@@ -55,7 +55,7 @@ TEST(JobSpecTest, NoRequestNamesAFile) {
   int paths = 0;
   for (const job::Field& field : job::Fields()) {
     nlohmann::json settings = {{"schedule", "1f1b"}, {"microbatches", 4}, {"stages", 2}};
-    (field.condition ? settings["conditions"] : settings)[std::string(field.key)] = file;
+    (field.condition() ? settings["conditions"] : settings)[std::string(field.key)] = file;
     for (const char* const profile : {"", kSmallProfile}) {
       const Failure failure = FailureOf(settings.dump(), profile);
       if (failure.message == "accepted") {
@@ -80,7 +80,7 @@ TEST(JobSpecTest, NoRequestNamesAFile) {
 // What a job file reads from its own directory is a path here: the two say the same.
 TEST(JobSpecTest, WhatTheReaderTakesForAPathIsRefused) {
   for (const job::Field& field : job::Fields()) {
-    if (field.condition) continue;
+    if (field.condition()) continue;
     const nlohmann::json settings = {{std::string(field.key), "marked.csv"}};
     const auto read = ParseJobFile(settings.dump(), "/some/where/job.json", JobFileFormat::kJson);
     if (!read) continue;

@@ -67,7 +67,7 @@ TEST_F(OpenapiTest, TheSettingsOfAJobAreTheFieldsOfJobFilesThatNameNoFile) {
   const Json& conditions = schema["properties"]["conditions"]["properties"];
   for (const job::Field& field : job::Fields()) {
     const std::string key(field.key);
-    const Json& table = field.condition ? conditions : schema["properties"];
+    const Json& table = field.condition() ? conditions : schema["properties"];
     const bool is_file =
         key == "profile" || key == "schedule_file" || key == "work_fit" || key == "output";
     EXPECT_EQ(table.contains(key), !is_file) << key;

@@ -129,7 +129,7 @@ Json SettingsJson(const JobFile& settings) {
   for (const job::Field& field : job::Fields()) {
     if (!job::IsSet(field, settings)) continue;
     if (auto value = std::visit(ValueJson(field, settings), field.member)) {
-      Json& table = field.condition ? json[std::string(job::kConditionsTable)] : json;
+      Json& table = field.condition() ? json[std::string(job::kConditionsTable)] : json;
       table[std::string(field.key)] = *std::move(value);
     }
   }

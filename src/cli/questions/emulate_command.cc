@@ -223,7 +223,7 @@ bool AsksForPlanThatHolds(const JobFile& settings) {
   const bool is_of_the_job =
       std::any_of(settings.places.begin(), settings.places.end(), [](const auto& place) {
         const job::Field* const field = job::FindField(place.first);
-        return field != nullptr && field->condition;
+        return field != nullptr && field->condition();
       });
   return is_of_the_job || settings.max_slowdown || settings.max_changes || settings.confidence ||
          settings.change_price_joules;

@@ -204,7 +204,7 @@ ProfileOptions ProfileOptionsOf(const JobFile& settings) {
 bool HasConditions(const JobFile& settings) {
   const std::span<const job::Field> fields = job::Fields();
   return std::any_of(fields.begin(), fields.end(), [&](const job::Field& field) {
-    return field.condition && job::IsSet(field, settings);
+    return field.condition() && job::IsSet(field, settings);
   });
 }
 

@@ -17,8 +17,8 @@
 #include "perseus/job_file.h"
 #include "perseus/result.h"
 
-// The one list of a job's fields. The reader of job files, the flags (src/cli/planning) and the
-// merge of flags over a file use it.
+// The one list of a job's fields: key, type, limits, flag and help. The reader of job files, the
+// flags and their help, the C interface and the tables of docs/reference/files.md are made from it.
 namespace perseus::job {
 
 // A pointer to the member of JobFile that holds a field. Its type is the type of the value.
@@ -40,16 +40,35 @@ enum class Unit : std::uint8_t {
   kShare
 };
 
+// The group of flags that a field stands in. Commands take flags by group.
+enum class Group : std::uint8_t {
+  kNone,  // Each command that has such a flag adds it itself.
+  kGeneral,
+  kPipeline,
+  kCosts,
+  kPlan,
+  kSolver,
+  kConditions,  // What real GPUs do to a plan.
+  kHolding      // How well the plan must hold under the conditions.
+};
+
 struct Field {
   std::string_view key;  // In a job file.
   Member member;
   Unit unit = Unit::kNone;
-  NumberRange range;       // Of numbers.
-  bool condition = false;  // In the table [conditions].
+  NumberRange range = {};  // Of numbers.
+  Group group = Group::kNone;
+  bool of_one_plan = false;           // Plans of one job may differ in it.
+  std::string_view flag = {};         // On the command line.
+  std::string_view placeholder = {};  // For its value, in the help.
+  std::string_view help = {};         // What it means. A command may say its own.
+
+  // Whether it is in the table [conditions].
+  bool condition() const { return group == Group::kConditions || group == Group::kHolding; }
 };
 inline constexpr std::string_view kConditionsTable = "conditions";
 
-// In the order of docs/reference/files.md.
+// In the order of the help.
 std::span<const Field> Fields();
 
 // nullptr: there is no such field.

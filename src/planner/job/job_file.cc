@@ -58,13 +58,13 @@ class JobParser {
   void ReadTable(const TreeCursor& table, bool conditions) {
     std::vector<std::string_view> keys;
     for (const job::Field& field : job::Fields()) {
-      if (field.condition == conditions) keys.push_back(field.key);
+      if (field.condition() == conditions) keys.push_back(field.key);
     }
     if (!conditions) keys.push_back(job::kConditionsTable);
     FailIfMisplaced(table, conditions);
     table.AllowOnly(keys);
     for (const job::Field& field : job::Fields()) {
-      if (field.condition != conditions) continue;
+      if (field.condition() != conditions) continue;
       if (const auto found = table.Find(field.key)) Read(field, *found);
     }
   }
@@ -76,7 +76,7 @@ class JobParser {
     const TreeMember* first = nullptr;
     for (const TreeMember& member : *members) {
       const job::Field* const field = job::FindField(member.key);
-      const bool here = field != nullptr ? field->condition == conditions
+      const bool here = field != nullptr ? field->condition() == conditions
                                          : !conditions && member.key == job::kConditionsTable;
       const auto place = [](const TreeMember& m) {
         return std::pair(m.key_position.line, m.key_position.column);

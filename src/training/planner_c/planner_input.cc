@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -40,10 +39,6 @@ std::string WithoutPlace(std::string message) {
   rest.remove_prefix(2);
   return std::string(rest);
 }
-
-// The keys that choose a plan of a job whose frontier is known.
-constexpr std::array<std::string_view, 6> kPlanKeys = {"at",         "granularity", "min_dwell",
-                                                       "max_clocks", "time_margin", "effort"};
 
 Result<Profile> ReadProfileOf(const perseus_planner_input& input, const JobFile& settings) {
   const ProfileOptions options = ProfileOptionsOf(settings);
@@ -82,8 +77,7 @@ Result<JobFile> ReadPlanSettings(std::string_view json, const JobFile& job) {
   Result<JobFile> asked = ReadSettings(json);
   if (!asked) return asked;
   for (const job::Field& field : job::Fields()) {
-    const bool known = std::find(kPlanKeys.begin(), kPlanKeys.end(), field.key) != kPlanKeys.end();
-    if (known || field.condition || !job::IsSet(field, *asked)) continue;
+    if (field.of_one_plan || field.condition() || !job::IsSet(field, *asked)) continue;
     return InvalidInput(
         fmt::format("'{}' is of the whole job and cannot be set for one plan; make another planner",
                     field.key));

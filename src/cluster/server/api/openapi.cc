@@ -194,7 +194,7 @@ Json JobSettingsJson() {
   Json conditions = {{"type", "object"}, {"additionalProperties", false}};
   for (const job::Field& field : job::Fields()) {
     if (IsPathAlone(field)) continue;
-    Json& table = field.condition ? conditions : json;
+    Json& table = field.condition() ? conditions : json;
     table["properties"][std::string(field.key)] = std::visit(FieldSchema{field}, field.member);
   }
   for (const auto& [also, key] : {std::pair("tensor_parallel", "tp"), {"data_parallel", "dp"}}) {

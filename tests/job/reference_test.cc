@@ -1,0 +1,133 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "job/job_fields.h"
+#include "model/plan_figures.h"
+
+// The tables of docs/reference/files.md that are made from the lists of figures and of fields. With
+// PERSEUS_WRITE_REFERENCE=1 in the environment they are written anew.
+namespace perseus {
+namespace {
+
+constexpr const char* kPage = "docs/reference/files.md";
+
+template <typename Of>
+std::string FigureTable(std::string_view group) {
+  std::string table = "| field | unit | may be missing | meaning |\n|---|---|---|---|\n";
+  for (const model::Figure<Of>& figure : model::Figures<Of>()) {
+    table +=
+        fmt::format("| `{}{}{}` | {} | {} | {} |\n", group, group.empty() ? "" : ".", figure.name,
+                    model::FigureUnitName(figure.unit), figure.promised ? "" : "yes", figure.says);
+  }
+  return table;
+}
+
+std::string RangeText(const NumberRange& range) {
+  return fmt::format(" {} {:.10g} {} {:.10g}", range.above_least ? "above" : "from", range.least,
+                     range.below_most ? "to below" : "to", range.most);
+}
+
+// What a value may be, by the type and the unit of its field.
+struct ValueText {
+  const job::Field& field;
+
+  std::string Number() const {
+    switch (field.unit) {
+      case job::Unit::kWatts:
+        return "watts" + RangeText(field.range) + " (`75`, `\"75W\"`)";
+      case job::Unit::kJoules:
+        return "joules" + RangeText(field.range) + " (`2`, `\"2J\"`)";
+      case job::Unit::kSeconds:
+        return "seconds" + RangeText(field.range) + " (`0.02`, `\"20ms\"`)";
+      case job::Unit::kShare:
+        return "share" + RangeText(field.range) + " (`0.01`, `\"1%\"`)";
+      default:
+        return "number" + RangeText(field.range);
+    }
+  }
+  std::string operator()(std::optional<std::string> JobFile::* /*member*/) const {
+    if (field.unit == job::Unit::kPath) return "path";
+    return field.unit == job::Unit::kLabel ? "label" : "name";
+  }
+  std::string operator()(std::optional<int> JobFile::* /*member*/) const {
+    return "whole number" + RangeText(field.range);
+  }
+  std::string operator()(std::optional<double> JobFile::* /*member*/) const { return Number(); }
+  std::string operator()(std::vector<double> JobFile::* /*member*/) const {
+    return Number() + ", or an array of them";
+  }
+  std::string operator()(std::optional<PlanTarget> JobFile::* /*member*/) const {
+    return "point (`\"1.02x\"`, `\"5.3s\"`, `\"economic\"`)";
+  }
+  std::string operator()(std::optional<Granularity> JobFile::* /*member*/) const {
+    return "`computation`, `phase`, `stage-type` or `stage`";
+  }
+  std::string operator()(std::optional<TimeMargin> JobFile::* /*member*/) const {
+    return "`\"1%\"`, `\"2sigma\"` or both";
+  }
+  std::string operator()(std::optional<CallAhead> JobFile::* /*member*/) const {
+    return "`none`, `end` or `predicted`";
+  }
+  std::string operator()(std::optional<bool> JobFile::* /*member*/) const {
+    return "`true` or `false`";
+  }
+  std::string operator()(std::optional<WorkSetting> JobFile::* /*member*/) const {
+    return "path, or an array with a number" + RangeText(field.range) + " for each microbatch";
+  }
+};
+
+std::string FieldTable(bool conditions) {
+  std::string table = "| key | flag | value | meaning |\n|---|---|---|---|\n";
+  for (const job::Field& field : job::Fields()) {
+    if (field.condition() != conditions) continue;
+    // The names of the schedules follow there.
+    const std::string says = field.unit == job::Unit::kScheduleName
+                                 ? "The pipeline schedule, of [schedules](schedules.md)."
+                                 : std::string(field.help);
+    table += fmt::format("| `{}` | {} | {} | {} |\n", field.key,
+                         field.flag.empty() ? "" : fmt::format("`{}`", field.flag),
+                         std::visit(ValueText{field}, field.member), says);
+  }
+  return table;
+}
+
+std::string PageText() {
+  std::ostringstream text;
+  text << std::ifstream(kPage).rdbuf();
+  return text.str();
+}
+
+TEST(Reference, TablesAreThoseOfTheLists) {
+  std::string page = PageText();
+  const std::string before = page;
+  const std::pair<std::string_view, std::string> tables[] = {
+      {"job fields", FieldTable(false)},
+      {"conditions", FieldTable(true)},
+      {"figures", FigureTable<PlanFigures>("")},
+      {"shared clocks", FigureTable<SharedKnobBound>(model::kSharedKnobGroup)},
+      {"expected figures", FigureTable<ExpectedFigures>(model::kExpectedGroup)}};
+  for (const auto& [name, table] : tables) {
+    const std::string begin = fmt::format("<!-- {}: made from the code -->\n", name);
+    const std::size_t first = page.find(begin);
+    const std::size_t last = page.find("<!-- end -->", first);
+    ASSERT_TRUE(first != std::string::npos && last != std::string::npos) << name;
+    page.replace(first + begin.size(), last - first - begin.size(), "\n" + table + "\n");
+  }
+  if (std::getenv("PERSEUS_WRITE_REFERENCE") != nullptr) std::ofstream(kPage) << page;
+  EXPECT_EQ(PageText(), page) << "write it anew: PERSEUS_WRITE_REFERENCE=1 ctest --preset release "
+                                 "-R '^job.Reference'";
+  EXPECT_FALSE(before.empty());
+}
+
+}  // namespace
+}  // namespace perseus
