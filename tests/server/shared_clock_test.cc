@@ -12,7 +12,7 @@ namespace {
 
 TEST(SharedClockTest, GoesByTheStoresTime) {
   double local = 1000;
-  SharedClock clock([&] { return local; });
+  SharedClock clock([&] { return local; }, [&] { return local; });
   EXPECT_EQ(clock.Now(), 1000);
   // Asking took 20 ms, half of it there.
   clock.Measure([&]() -> Result<double> {
@@ -26,7 +26,7 @@ TEST(SharedClockTest, GoesByTheStoresTime) {
 
 TEST(SharedClockTest, WhatSaysLittleChangesNothingButTheFirstTime) {
   double local = 0;
-  SharedClock clock([&] { return local; });
+  SharedClock clock([&] { return local; }, [&] { return local; });
   const auto slow = [&](double there) {
     return [&local, there]() -> Result<double> {
       local += 1;
@@ -39,6 +39,15 @@ TEST(SharedClockTest, WhatSaysLittleChangesNothingButTheFirstTime) {
   EXPECT_NEAR(clock.Now(), 101.5, 1e-9);
   clock.Measure([]() -> Result<double> { return MakeError(ErrorCode::kIo, "away"); });
   EXPECT_NEAR(clock.Now(), 101.5, 1e-9);
+}
+
+TEST(SharedClockTest, DoesNotFollowASetClockOfThisMachine) {
+  double local = 1000;
+  const double steady = 5;
+  SharedClock clock([&] { return local; }, [&] { return steady; });
+  clock.Measure([]() -> Result<double> { return 5000; });
+  local += 3600;
+  EXPECT_EQ(clock.Now(), 5000);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "server/service_testing.h"
 
@@ -102,6 +103,43 @@ TEST_F(SlowStoreTest, FinishedJobsDoNotCountAgainstTheLimit) {
   EXPECT_EQ(sync::Create(*service_, *spec).error().code, FailureCode::kTooLarge);
   ASSERT_TRUE(sync::Finish(*first));
   EXPECT_TRUE(sync::Create(*service_, *spec));
+}
+
+// The store's last answers, of a change whose client went away, come while the server ends.
+TEST_F(SlowStoreTest, AChangeThatIsRefusedWhileTheServerEndsDoesNoHarm) {
+  const auto job = Create();
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  const auto looks = std::make_shared<std::atomic<int>>(0);
+  const auto is_wanted = [looks] {
+    if (++*looks == 1) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return false;
+  };
+  std::atomic<bool> is_refused = false;
+  job->Do(SetTarget{"1.2x"}, {.is_wanted = is_wanted},
+          [&](const Outcome<Answer>& answer) { is_refused = !answer; });
+  ASSERT_TRUE(Eventually([&] { return *looks == 2; }));
+  service_.reset();
+  EXPECT_TRUE(is_refused);
+}
+
+TEST_F(SlowStoreTest, AFinishedJobLeavesTheMemoryWhenNobodyHasIt) {
+  auto job = Create();
+  const std::string id = job->id();
+  RegisterAll(*job);
+  ASSERT_TRUE(sync::Finish(*job));
+  const auto is_at_rest = [&] { return service_->Jobs().empty(); };
+  now_ = now_ + 700;
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(is_at_rest());  // The test has it.
+  job.reset();
+  EXPECT_TRUE(Eventually([&] {
+    now_ = now_ + 100;
+    return is_at_rest();
+  }));
+  EXPECT_EQ(service_->HeadOf(id)->state, store::JobState::kFinished);
+  EXPECT_EQ(sync::Find(*service_, id)->View().ranks_registered, 4);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <string>
 #include <vector>
 
 namespace perseus::server {
@@ -14,6 +15,17 @@ namespace {
 // Maximum clocks cost a pipeline a tenth of its energy and more: they are worth it only where
 // its fastest plan is later by more than this share.
 constexpr double kLaterShare = 0.01;
+
+// What several stragglers of one place do: the worst of them counts.
+struct Worst {
+  double factor = 1;
+  double delay_seconds = 0;
+
+  void Add(const store::StragglerRecord& straggler) {
+    factor = std::max(factor, straggler.factor);
+    delay_seconds = std::max(delay_seconds, straggler.delay_seconds);
+  }
+};
 
 // What slows one pipeline.
 struct Slowdown {
@@ -25,35 +37,57 @@ class Slowdowns {
  public:
   explicit Slowdowns(const Shape& shape) : shape_(shape) {}
 
-  void Add(const store::StragglerRecord& straggler, int pipeline, int pp_rank) {
-    Slowdown& slow = Of(pipeline);
-    AddDelay(straggler, &slow);
-    double& factor = slow.factors[static_cast<std::size_t>(pp_rank)];
-    factor = std::max(factor, straggler.factor);
+  void Add(const Worst& worst, const store::RankRecord& rank) {
+    Slowdown& slow = Of(worst, rank.dp_rank);
+    double& factor = slow.factors[static_cast<std::size_t>(rank.pp_rank)];
+    factor = std::max(factor, worst.factor);
   }
 
-  void AddPipeline(const store::StragglerRecord& straggler, int pipeline) {
-    Slowdown& slow = Of(pipeline);
-    AddDelay(straggler, &slow);
-    for (double& factor : slow.factors) factor = std::max(factor, straggler.factor);
+  void AddPipeline(const Worst& worst, int pipeline) {
+    for (double& factor : Of(worst, pipeline).factors) factor = std::max(factor, worst.factor);
   }
 
   const std::map<int, Slowdown>& all() const { return slowdowns_; }
 
  private:
-  Slowdown& Of(int pipeline) {
+  Slowdown& Of(const Worst& worst, int pipeline) {
     Slowdown& slow = slowdowns_[pipeline];
     slow.factors.resize(static_cast<std::size_t>(shape_.pipeline_parallel), 1.0);
+    slow.delay_seconds = std::max(slow.delay_seconds, worst.delay_seconds);
     return slow;
-  }
-
-  static void AddDelay(const store::StragglerRecord& straggler, Slowdown* slow) {
-    slow->delay_seconds = std::max(slow->delay_seconds, straggler.delay_seconds);
   }
 
   const Shape& shape_;
   std::map<int, Slowdown> slowdowns_;
 };
+
+// Goes over stragglers and ranks once each: a job may have ten thousand of both.
+Slowdowns SlowdownsOf(const Shape& shape, const std::vector<store::StragglerRecord>& stragglers,
+                      const std::map<int, store::RankRecord>& ranks) {
+  std::map<int, Worst> pipelines;
+  std::map<int, Worst> numbers;
+  std::map<std::string, Worst> nodes;
+  for (const store::StragglerRecord& straggler : stragglers) {
+    Worst& worst = straggler.pipeline ? pipelines[*straggler.pipeline]
+                   : straggler.rank   ? numbers[*straggler.rank]
+                                      : nodes[straggler.node];
+    worst.Add(straggler);
+  }
+  Slowdowns slowdowns(shape);
+  for (const auto& [pipeline, worst] : pipelines) slowdowns.AddPipeline(worst, pipeline);
+  for (const auto& [number, worst] : numbers) {
+    if (const auto rank = ranks.find(number); rank != ranks.end()) {
+      slowdowns.Add(worst, rank->second);
+    }
+  }
+  if (nodes.empty()) return slowdowns;
+  for (const auto& [number, rank] : ranks) {
+    if (const auto node = nodes.find(rank.node); node != nodes.end()) {
+      slowdowns.Add(node->second, rank);
+    }
+  }
+  return slowdowns;
+}
 
 }  // namespace
 
@@ -68,17 +102,7 @@ bool IsActive(const store::StragglerRecord& straggler, double now_seconds) {
 Assignment Assign(const Curve& curve, double target_seconds, const Shape& shape,
                   const std::vector<store::StragglerRecord>& stragglers,
                   const std::map<int, store::RankRecord>& ranks) {
-  Slowdowns slowdowns(shape);
-  for (const store::StragglerRecord& straggler : stragglers) {
-    if (straggler.pipeline) {
-      slowdowns.AddPipeline(straggler, *straggler.pipeline);
-      continue;
-    }
-    for (const auto& [number, rank] : ranks) {
-      const bool is_slow = straggler.rank ? number == *straggler.rank : rank.node == straggler.node;
-      if (is_slow) slowdowns.Add(straggler, rank.dp_rank, rank.pp_rank);
-    }
-  }
+  const Slowdowns slowdowns = SlowdownsOf(shape, stragglers, ranks);
   Assignment assignment;
   const CurvePlan& fastest = curve.fastest();
   for (const auto& [pipeline, slow] : slowdowns.all()) {

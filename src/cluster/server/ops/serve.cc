@@ -198,7 +198,7 @@ class Process {
                {{"url", server_->url()},
                 // Not the address of a database, which may hold a password.
                 {"store", service_->is_shared() ? "postgresql" : options_.store},
-                {"jobs", service_->Jobs().size()},
+                {"jobs", service_->unfinished_jobs()},
                 {"max_connections", server_->max_connections()}});
     // Nobody may be reading it.
     std::thread([ready = ready_, url = server_->url()] { ready(url); }).detach();

@@ -41,9 +41,7 @@ bool IsId(std::string_view text, std::string_view prefix) {
 std::shared_ptr<ManagedJob> JobService::Known(const std::string& id) const {
   const ReaderLock lock(mutex_);
   const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return nullptr;
-  found->second->Touch();
-  return found->second;
+  return found == jobs_.end() ? nullptr : found->second;
 }
 
 // The id of the job with this key; empty: none is known here. One that was deleted is made anew.
@@ -104,7 +102,7 @@ void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallb
     if (waiting.size() > 1) return;
   }
   const auto load = [this, id, ask_for_work]() -> Outcome<JobPointer> {
-    auto loaded = LoadJobLife(*store_, id);
+    auto loaded = LoadJobLife(store_, id);
     if (!loaded) return Unavailable(loaded.error());
     if (!loaded->has_value()) return NoJob(id);
     return Add(**std::move(loaded), ask_for_work);
@@ -126,6 +124,7 @@ void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallb
 
 void JobService::Get(const std::string& id, const FoundCallback& found) {
   if (JobPointer job = Known(id); job != nullptr) {
+    job->Touch();
     return found(job->is_gone() ? Outcome<JobPointer>(NoJob(id)) : job);
   }
   if (!IsId(id, kIdPrefix)) return found(NoJob(id));
@@ -145,7 +144,7 @@ void JobService::Get(const std::string& id, const FoundCallback& found) {
 
 void JobService::GetFresh(const std::string& id, FreshCallback found) {
   Get(id, [this, found = std::move(found)](const Outcome<JobPointer>& job) {
-    if (!job || !store_->is_shared()) return found(job, false);
+    if (!job || !store_.is_shared()) return found(job, false);
     // What a store that is away has last said is shown meanwhile.
     (*job)->RefreshAll([job, found](const Result<void>& read) {
       if ((*job)->is_gone()) return found(NoJob((*job)->id()), false);
@@ -156,7 +155,7 @@ void JobService::GetFresh(const std::string& id, FreshCallback found) {
 
 void JobService::GetByKey(const std::string& client_key, FoundCallback found) {
   if (const std::string known = KnownKey(client_key); !known.empty()) return Get(known, found);
-  const auto find = [this, client_key] { return store_->FindKey(client_key); };
+  const auto find = [this, client_key] { return store_.FindKey(client_key); };
   readers_.Read("find a job", find, [this, client_key, found = std::move(found)](const auto& id) {
     if (!id) return found(Unavailable(id.error()));
     if (!id->has_value()) {
@@ -169,8 +168,8 @@ void JobService::GetByKey(const std::string& client_key, FoundCallback found) {
 }
 
 void JobService::List(ListCallback list) {
-  if (!store_->is_shared()) return list(All(), false);
-  const auto read = [this] { return store_->ListHeads(); };
+  if (!store_.is_shared()) return list(All(), false);
+  const auto read = [this] { return store_.ListHeads(); };
   readers_.Read("list the jobs", read, [this, list = std::move(list)](const auto& heads) {
     if (!heads) return list(All(), true);
     std::set<std::string> ids;
@@ -234,13 +233,13 @@ bool JobService::IsNews(const store::JobMarks& mark) const {
 }
 
 Outcome<std::vector<store::ProfileRecord>> JobService::ListProfiles() {
-  auto profiles = store_->ListProfiles();
+  auto profiles = store_.ListProfiles();
   if (!profiles) return Unavailable(profiles.error());
   return *std::move(profiles);
 }
 
 Outcome<store::ProfileRecord> JobService::FindProfile(const std::string& id) {
-  auto profile = store_->FindProfile(id);
+  auto profile = store_.FindProfile(id);
   if (!profile) return Unavailable(profile.error());
   if (!profile->has_value()) {
     return Fail(FailureCode::kNotFound, fmt::format("there is no profile {}", id));
@@ -250,13 +249,13 @@ Outcome<store::ProfileRecord> JobService::FindProfile(const std::string& id) {
 
 Outcome<void> JobService::DeleteProfile(const std::string& id) {
   if (auto known = FindProfile(id); !known) return tl::unexpected(known.error());
-  if (auto deleted = store_->DeleteProfile(id); !deleted) return Unavailable(deleted.error());
+  if (auto deleted = store_.DeleteProfile(id); !deleted) return Unavailable(deleted.error());
   return {};
 }
 
 bool JobService::PerformWork(const std::string& id, const std::function<bool()>& keep_going) {
   const auto job = Await<Outcome<JobPointer>>([&](auto&& found) { Get(id, found); });
-  if (job) return WorkOnPlans(**job, *store_, keep_going);
+  if (job) return WorkOnPlans(**job, store_, keep_going);
   return job.error().code == FailureCode::kNotFound;
 }
 

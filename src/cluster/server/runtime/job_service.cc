@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/boot_clock.h"
 #include "common/json_text.h"
 #include "server/runtime/waiting.h"
 
@@ -26,12 +27,12 @@ double SystemSeconds() {
 }
 
 double SteadySeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double>(BootClock::now().time_since_epoch()).count();
 }
 
 // Between two looks at the store's clock, as quartz drifts by some milliseconds meanwhile, and at
 // jobs that have finished.
-constexpr std::chrono::seconds kClockPeriod(60);
+constexpr double kClockPeriodSeconds = 60;
 // A finished job that nobody asks for is no longer kept in memory.
 constexpr double kRestSeconds = 600;
 
@@ -60,10 +61,11 @@ store::JobRecord RecordOf(const JobSpec& spec, store::JobOrigin origin, double c
 
 JobService::JobService(std::unique_ptr<store::Store> store, ServiceOptions options)
     : options_(std::move(options)),
-      store_(std::move(store)),
-      clock_(options_.now_seconds ? options_.now_seconds : SystemSeconds),
+      store_(*store),
+      clock_(options_.now_seconds ? options_.now_seconds : SystemSeconds,
+             options_.steady_seconds ? options_.steady_seconds : SteadySeconds),
       readers_(options_.on_problem),
-      gate_(*store_, readers_),
+      gate_(store_, readers_),
       context_{.store = gate_,
                .events = events_,
                .now = [this] { return Now(); },
@@ -74,10 +76,11 @@ JobService::JobService(std::unique_ptr<store::Store> store, ServiceOptions optio
                .wake_worker = [this] { worker_->Wake(); },
                .refresh_soon =
                    [this](const std::string& id) {
-                     if (store_->is_shared()) refresher_->Ask(id);
+                     if (store_.is_shared()) refresher_->Ask(id);
                    },
                .on_change = options_.on_change,
-               .on_problem = options_.on_problem} {
+               .on_problem = options_.on_problem},
+      own_store_(std::move(store)) {
   if (!options_.steady_seconds) options_.steady_seconds = SteadySeconds;
   refresher_ = std::make_unique<Refresher>(
       [this](const std::string& id) {
@@ -92,13 +95,13 @@ Result<std::unique_ptr<JobService>> JobService::Start(std::unique_ptr<store::Sto
   std::unique_ptr<JobService> service(new JobService(std::move(store), std::move(options)));
   JobService* const self = service.get();
   self->worker_ = std::make_unique<Worker>(
-      *self->store_,
+      self->store_,
       [self](const std::string& id, const std::function<bool()>& keep_going) {
         return self->PerformWork(id, keep_going);
       },
       self->options_.on_problem, self->options_.worker);
   // From here on, lest a change between the reading and the watch is missed.
-  self->store_->Watch([self](const std::vector<store::JobMarks>& marks, bool are_all) {
+  self->store_.Watch([self](const std::vector<store::JobMarks>& marks, bool are_all) {
     self->OnChanged(marks, are_all);
   });
   if (auto restored = self->Restore(); !restored) return tl::unexpected(restored.error());
@@ -121,11 +124,9 @@ JobService::~JobService() {
   readers_.Stop();
   for (const JobPointer& job : Jobs()) {
     std::vector<store::Fact> facts = job->TakeIterations();
-    // There is no next time for what the store refuses.
-    if (!facts.empty() && !job->is_gone()) static_cast<void>(store_->Write(std::move(facts)));
+    // There is no next time for what the store refuses. It ends after it has written all.
+    if (!facts.empty() && !job->is_gone()) store_.Add(std::move(facts), [](const auto&) {});
   }
-  // Its last callbacks use what is destroyed after it.
-  store_.reset();
 }
 
 Moment JobService::Now() const {
@@ -133,7 +134,7 @@ Moment JobService::Now() const {
 }
 
 Result<void> JobService::Restore() {
-  const Result<std::vector<store::JobHead>> heads = store_->ListHeads();
+  const Result<std::vector<store::JobHead>> heads = store_.ListHeads();
   if (!heads) return tl::unexpected(heads.error());
   {
     const WriterLock lock(mutex_);
@@ -153,24 +154,22 @@ Result<void> JobService::Restore() {
 
 // By the store's clock, where several machines go by it.
 void JobService::MeasureClock() {
-  if (!store_->is_shared() || options_.now_seconds) return;
-  clock_.Measure([this] { return store_->NowSeconds(); });
+  if (!store_.is_shared() || options_.now_seconds) return;
+  clock_.Measure([this] { return store_.NowSeconds(); });
 }
 
 void JobService::TickAll() {
   const auto pause = std::chrono::duration<double>(options_.tick_seconds);
-  auto measured = std::chrono::steady_clock::now();
+  double looked_at = Now().seconds;
   const MutexLock lock(stop_mutex_);
   while (!stopping_) {
     if (stop_.WaitUntil(stop_mutex_, std::chrono::steady_clock::now() + pause)) continue;
     const MutexUnlock unlocked(stop_mutex_);
     TickOnce();
-    if (std::chrono::steady_clock::now() - measured > kClockPeriod) {
-      readers_.Post([this] {
-        MeasureClock();
-        Rest();
-      });
-      measured = std::chrono::steady_clock::now();
+    if (const double now = Now().seconds; now - looked_at > kClockPeriodSeconds) {
+      readers_.Post([this] { MeasureClock(); });
+      Rest();
+      looked_at = now;
     }
   }
 }
@@ -212,8 +211,8 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
     built.job = *std::move(made);
     facts.emplace_back(store::WorkWanted{.job = record.id, .urgent = true});
   }
-  store_->Add(std::move(facts), [this, record, built, caller,
-                                 created = std::move(created)](const auto& written) {
+  store_.Add(std::move(facts), [this, record, built, caller,
+                                created = std::move(created)](const auto& written) {
     if (!written && written.error().code == ErrorCode::kConflict) {
       // The store has a job of this key, which another request or server made.
       return GetByKey(record.client_key, [created](const Outcome<JobPointer>& job) {
@@ -254,11 +253,14 @@ std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
 
 std::vector<JobService::Listed> JobService::All() const {
   std::vector<Listed> all;
+  std::vector<JobPointer> at_work;
   {
     const ReaderLock lock(mutex_);
+    all.reserve(heads_.size() + jobs_.size());
     for (const auto& [id, head] : heads_) all.push_back({.head = head, .job = nullptr});
-    for (const auto& [id, job] : jobs_) all.push_back({.head = job->head(), .job = job});
+    for (const auto& [id, job] : jobs_) at_work.push_back(job);
   }
+  for (JobPointer& job : at_work) all.push_back({.head = job->head(), .job = std::move(job)});
   std::stable_sort(all.begin(), all.end(), [](const Listed& a, const Listed& b) {
     return a.head.created_at_seconds < b.head.created_at_seconds;
   });
@@ -266,34 +268,45 @@ std::vector<JobService::Listed> JobService::All() const {
 }
 
 std::size_t JobService::unfinished_jobs() const {
-  const auto all = All();
-  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const Listed& each) {
-    return each.head.state != store::JobState::kFinished;
-  }));
+  const ReaderLock lock(mutex_);
+  const auto unfinished = [](const auto& entry) {
+    return entry.second.state != store::JobState::kFinished;
+  };
+  const auto at_work = [](const auto& entry) { return !entry.second->is_finished(); };
+  return static_cast<std::size_t>(std::count_if(heads_.begin(), heads_.end(), unfinished) +
+                                  std::count_if(jobs_.begin(), jobs_.end(), at_work));
 }
 
 // Finished jobs leave the memory when nobody asks for them, and the store when they are old.
 void JobService::Rest() {
   const Moment now = Now();
-  for (const Listed& each : All()) {
-    if (each.head.state != store::JobState::kFinished) continue;
-    const bool is_old =
-        options_.keep_finished_seconds && each.head.finished_at_seconds > 0 &&
-        now.day_seconds - each.head.finished_at_seconds > *options_.keep_finished_seconds;
-    if (is_old) {
-      Get(each.head.id, [this](const Outcome<JobPointer>& job) {
-        if (!job) return;
-        (*job)->Do(DeleteJob{}, Caller{"--keep-finished", "", std::nullopt, {}},
-                   [this, id = (*job)->id()](const auto& deleted) {
-                     if (deleted) Forget(id);
-                   });
-      });
-    } else if (each.job != nullptr && each.job->board().waiting() == 0 &&
-               now.seconds - each.job->asked_at_seconds() > kRestSeconds) {
-      const WriterLock lock(mutex_);
-      jobs_.erase(each.head.id);
-      heads_[each.head.id] = each.head;
+  std::vector<std::string> old;
+  {
+    const WriterLock lock(mutex_);
+    for (auto next = jobs_.begin(); next != jobs_.end();) {
+      const auto entry = next++;
+      const JobPointer& job = entry->second;
+      // With the lock nobody can come by it, and who has it keeps it.
+      if (job.use_count() > 1 || !job->MayRest(now.seconds - kRestSeconds)) continue;
+      heads_[entry->first] = job->head();
+      jobs_.erase(entry);
     }
+    for (const auto& [id, head] : heads_) {
+      const bool is_old =
+          options_.keep_finished_seconds && head.finished_at_seconds > 0 &&
+          head.state == store::JobState::kFinished &&
+          now.day_seconds - head.finished_at_seconds > *options_.keep_finished_seconds;
+      if (is_old) old.push_back(id);
+    }
+  }
+  for (const std::string& id : old) {
+    Get(id, [this](const Outcome<JobPointer>& job) {
+      if (!job) return;
+      (*job)->Do(DeleteJob{}, Caller{"--keep-finished", "", std::nullopt, {}},
+                 [this, id = (*job)->id()](const auto& deleted) {
+                   if (deleted) Forget(id);
+                 });
+    });
   }
 }
 

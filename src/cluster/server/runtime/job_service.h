@@ -107,10 +107,12 @@ class JobService {
 
   EventHub& events() { return events_; }
   const std::optional<GivenPlan>& given_plan() const { return options_.given_plan; }
-  store::StoreCounters store_counters() const { return store_->counters(); }
+  store::StoreCounters store_counters() const { return store_.counters(); }
   // Whether other servers may use the same store.
-  bool is_shared() const { return store_->is_shared(); }
+  bool is_shared() const { return store_.is_shared(); }
   std::size_t max_jobs() const { return options_.max_jobs; }
+  // Number of jobs that have not finished, whether or not they were loaded yet.
+  std::size_t unfinished_jobs() const;
   // Number of jobs that wait for plans, whichever server computes them.
   std::size_t jobs_that_want_work() const;
 
@@ -130,7 +132,6 @@ class JobService {
   void TickOnce();
   void MeasureClock();
   std::string KnownKey(const std::string& client_key) const;
-  std::size_t unfinished_jobs() const;
   std::vector<Listed> All() const;
 
   // job_lookup.cc: jobs that other servers created and deleted.
@@ -145,7 +146,7 @@ class JobService {
 
   ServiceOptions options_;
   EventHub events_;
-  std::unique_ptr<store::Store> store_;
+  store::Store& store_;
   SharedClock clock_;
   Readers readers_;
   StoreGate gate_;
@@ -171,6 +172,8 @@ class JobService {
   std::unique_ptr<Refresher> refresher_;
   std::unique_ptr<Worker> worker_;
   std::thread ticker_;
+  // The first to be destroyed: its last callbacks use the others, and this store.
+  const std::unique_ptr<store::Store> own_store_;
 };
 
 }  // namespace perseus::server

@@ -309,6 +309,7 @@ void ManagedJob::SeeMarks() {
   seen_revision_ = life_.marks.revision;
   seen_rows_ = life_.marks.rows;
   is_gone_ = life_.phase.is_gone;
+  is_finished_ = life_.phase.state == store::JobState::kFinished;
 }
 
 // The phase was `before`, and is now another.

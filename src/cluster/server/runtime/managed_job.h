@@ -125,11 +125,15 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::int64_t revision() const { return seen_revision_; }
   PlanBoard& board() { return board_; }
   bool is_gone() const { return is_gone_; }
+  bool is_finished() const { return is_finished_; }
   // The job's entry in a list.
   store::JobHead head() const;
-  // Notes that a client asks for the job; asked_at_seconds() is when that was last.
+  // Notes that a client asks for the job; see MayRest().
   void Touch() { asked_at_seconds_ = context_->now().seconds; }
-  double asked_at_seconds() const { return asked_at_seconds_; }
+
+  // Whether the job may leave the memory: it has finished, nobody has asked for it since
+  // `since_seconds`, nobody waits at it, and the store has all of it.
+  bool MayRest(double since_seconds) const;
 
   // Carries out a command; `reply` is called once, perhaps before this returns.
   using Reply = std::function<void(const Outcome<Answer>&)>;
@@ -256,6 +260,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   const Shape shape_;
   PlanBoard board_;
   std::atomic<bool> is_gone_ = false;
+  std::atomic<bool> is_finished_ = false;
   std::atomic<double> asked_at_seconds_ = 0;
   std::atomic<double> progress_ = 0;
   std::atomic<std::int64_t> seen_revision_ = 0;  // As life_.marks.

@@ -71,6 +71,12 @@ store::JobHead ManagedJob::head() const {
                         .marks = life_.marks};
 }
 
+bool ManagedJob::MayRest(double since_seconds) const {
+  if (!is_finished_ || is_gone_ || asked_at_seconds_ >= since_seconds) return false;
+  const Strand::Turn turn(strand_);
+  return board_.waiting() == 0 && !is_changing_ && !is_reading_ && !sums_.has_news();
+}
+
 JobLife ManagedJob::Life() const {
   const Strand::Turn turn(strand_);
   return life_;
