@@ -104,7 +104,8 @@ Json PlanFigures(const Plan& plan) { return RowFigures(MakeReportRow("", plan));
 
 }  // namespace perseus::report
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 using Json = nlohmann::ordered_json;
 
@@ -165,4 +166,5 @@ Result<std::string> FormatFrontierJson(const ReportInput& input) {
   return report::Indented(json);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

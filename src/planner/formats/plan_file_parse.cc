@@ -29,7 +29,8 @@
 #include "perseus/work.h"
 #include "pipeline/limits.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using pipeline::kMaxComputations;
@@ -457,4 +458,5 @@ Result<PlanDocument> ReadPlan(const std::string& path) {
   return ParsePlanJson(*text, path);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -32,7 +32,8 @@
 #include "plan/time_cost_problem.h"
 #include "plan/walk_cache.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using plan::Guard;
@@ -404,4 +405,5 @@ Result<void> Planner::AddDiscreteBound(Plan* plan, double effort) const {
   return {};
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
