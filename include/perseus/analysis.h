@@ -26,7 +26,8 @@
 // docs/explanation/analysis.md states every assumption. These functions have no state: several
 // threads may call them.
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // A job that can be given another shape. `profile` must be set.
 struct JobShape {
@@ -131,7 +132,8 @@ struct IterationCost {
 // What a run of `spec.gpu_hours` at the baseline's pace costs.
 RunCost CostOfRun(const RunSpec& spec, const IterationCost& iteration);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_ANALYSIS_H_

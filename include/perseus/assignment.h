@@ -15,7 +15,8 @@
 #include "perseus/stream.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // One order of microbatches that differ, over the slots of the job's pipelines, and its figures.
 // These are of the whole job: all pipelines together, each of which waits for the slowest.
@@ -46,7 +47,8 @@ Result<std::vector<AssignmentResult>> AnalyseAssignment(const StreamPlanner& str
                                                         const AssignmentSpec& spec,
                                                         const ProgressFunction& progress = {});
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_ASSIGNMENT_H_

@@ -16,7 +16,8 @@
 #include "perseus/export.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // The kinds of computation a pipeline schedule is made of. PyTorch's letters
 // in brackets.
@@ -63,7 +64,8 @@ struct Action {
   friend auto operator<=>(const Action&, const Action&) = default;
 };
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_COMPUTATION_H_

@@ -15,7 +15,8 @@
 // What real GPUs do to a plan: times that vary, clocks that come late, changes
 // that cost. docs/explanation/emulation.md defines every quantity.
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // Relative standard deviations of times (0.01 = 1 %), 0 to 0.25. No draw is further from the mean
 // than 3.47 standard deviations. A computation that takes 1 % longer uses 1 % more energy: its
@@ -77,7 +78,8 @@ struct Conditions {
   friend bool operator==(const Conditions&, const Conditions&) = default;
 };
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_CONDITIONS_H_

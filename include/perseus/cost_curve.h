@@ -12,7 +12,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // One measured way to run a computation.
 struct TimeEnergy {
@@ -45,7 +46,8 @@ struct ExponentialFit {
 // bits may differ between machines, as their math libraries do.
 Result<ExponentialFit> FitExponential(std::span<const TimeEnergy> points);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_COST_CURVE_H_

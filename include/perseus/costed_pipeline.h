@@ -21,7 +21,8 @@
 #include "perseus/work.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // How a profile is scaled to one pipeline. Watts are per GPU.
 struct CostSpec {
@@ -107,7 +108,8 @@ struct CostedPipeline {
   }
 };
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_COSTED_PIPELINE_H_

@@ -16,7 +16,8 @@
 // Every `effort` in these headers is 1 unless you say otherwise, but for the cases that have a name
 // here.
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // A plan that is one of many: a row of a table beside the chosen plan, and what `perseus emulate`
 // compares.
@@ -32,7 +33,8 @@ inline constexpr double kStreamEffort = 0.02;
 // Each of the thousands of plans that `perseus trace` makes.
 inline constexpr double kTraceEffort = 0.005;
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_EFFORT_H_

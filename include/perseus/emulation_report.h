@@ -24,7 +24,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // What one policy makes of the emulated job.
 struct PolicyRow {
@@ -115,7 +116,8 @@ Result<std::string> FormatEmulationTimelineTrace(const EmulationReportInput& inp
 std::string FormatIterationsCsv(const Emulation& emulation);
 std::string FormatPowerCsv(const Emulation& emulation);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_EMULATION_REPORT_H_

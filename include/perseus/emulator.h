@@ -26,7 +26,8 @@
 // docs/explanation/emulation.md defines every quantity, so that another program can get the same
 // numbers.
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 enum class StragglerKind : std::uint8_t {
   kSlow,      // Every computation takes `value` times as long, at the same power.
@@ -178,7 +179,8 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                                   const std::vector<const Plan*>& plans,
                                                   const EmulateUnderSpec& spec);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_EMULATOR_H_

@@ -15,7 +15,8 @@
 #include "perseus/pipeline.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // What an explanation needs to know of one computation, at its highest clock (baseline) and as
 // planned.
@@ -71,7 +72,8 @@ struct Explanation {
 // Divides the saving of a plan by stage, type and phase. A pure function.
 Explanation ExplainSaving(const ExplainInput& input);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_EXPLAIN_H_

@@ -31,7 +31,8 @@
 // docs/explanation/solver.md has the algorithm and its guarantees.
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // One way to do an activity. Any finite cost; time >= 0.
 struct TimeCost {
@@ -147,7 +148,8 @@ FrontierEstimate EstimateFrontier(const FrontierSize& size);
 Result<std::vector<std::vector<TimeCost>>> QuantisedCurves(const TimeCostProblem& problem,
                                                            const FrontierOptions& options);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_FRONTIER_H_

@@ -28,7 +28,8 @@
 #include "perseus/stream.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // The plan that `perseus plan` makes of a job, with everything that it says of it. A plain value;
 // the planner is a handle.
@@ -149,7 +150,8 @@ RobustPlanSpec RobustSpecOf(const JobFile& settings);
 // The keys that every job needs and these settings lack, such as "microbatches".
 std::vector<std::string_view> MissingFields(const JobFile& settings);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_JOB_H_

@@ -20,7 +20,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // How much longer than measured a computation may take; see PlanConstraints.
 struct TimeMargin {
@@ -113,7 +114,8 @@ Result<JobFile> ParseJobFile(std::string_view text, const std::string& name, Job
 // Whether `perseus plan` should read a path as a job file (by its extension).
 bool IsJobFileName(std::string_view path);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_JOB_FILE_H_

@@ -16,7 +16,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // How much is wrong with what was given.
 enum class Severity : std::uint8_t {
@@ -45,7 +46,8 @@ std::string NoteText(const Note& note);
 // worst note, and of the first of several.
 Result<void> RefuseNotes(const std::vector<Note>& notes, bool strict);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_NOTE_H_

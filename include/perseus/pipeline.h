@@ -19,7 +19,8 @@
 #include "perseus/schedule.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // Work of fixed duration around the computations. Seconds, each >= 0.
 struct FixedTimes {
@@ -36,7 +37,7 @@ struct FixedTimes {
 
 // One node of the DAG: a computation, or two that run fused, at one knob.
 struct Computation {
-  int rank = 0;
+  int rank = 0;      // In the pipeline, from 0.
   int position = 0;  // In the rank's order.
   Action action = {};
   std::optional<Action> fused = {};  // See ScheduleStep.
@@ -126,7 +127,8 @@ std::vector<bool> CriticalComputations(const PipelineDag& dag, const Timing& tim
 enum class Phase : std::uint8_t { kWarmUp, kSteady, kCoolDown };
 std::vector<Phase> ComputationPhases(const PipelineDag& dag);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PIPELINE_H_

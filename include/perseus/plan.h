@@ -20,7 +20,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // One breakpoint of the exact convex lower bound E(T).
 struct FrontierPoint {
@@ -162,7 +163,8 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text);
 // Its inverse; a factor of one is "1.0x".
 std::string PlanTargetText(const PlanTarget& target);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PLAN_H_

@@ -23,7 +23,8 @@
 #include "perseus/work.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // What one computation, or two that run fused, costs in the baseline.
 struct BaselineCost {
@@ -151,7 +152,8 @@ Work WorkOf(const PlanDocument& plan);
 // The schedule that a plan's ranks follow. It is not validated.
 Schedule ScheduleOf(const PlanDocument& plan);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PLAN_DOCUMENT_H_

@@ -16,7 +16,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // The names under which `perseus plan -o` writes.
 inline constexpr std::string_view kFrontierFileName = "frontier.csv";
@@ -53,7 +54,8 @@ std::string FormatFrontierCsv(const Frontier& frontier);
 // that are not whole clocks.
 Result<std::string> FormatZeusPlan(const PlanDocument& plan);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PLAN_FILE_H_

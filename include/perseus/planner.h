@@ -21,7 +21,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // What each computation of a DAG costs at each knob. Errors: a stage or type that the schedule
 // needs and the profile lacks, a wrong number of blocking powers, numbers out of range.
@@ -110,7 +111,8 @@ class Planner {
 Result<PlanDocument> MakePlanDocument(const Planner& planner, const Plan& plan,
                                       const PlanContext& context);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PLANNER_H_

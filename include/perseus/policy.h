@@ -19,7 +19,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // A way to choose the clocks of a pipeline: Perseus, or what an operator could
 // do instead. Const members may be called from several threads at once.
@@ -81,7 +82,8 @@ Result<std::unique_ptr<Policy>> MakePolicyFromZeusPlan(std::string_view text,
                                                        const std::string& name,
                                                        const Planner& planner);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_POLICY_H_

@@ -19,7 +19,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // Whether a shape keeps limits. kBroken if one limit is broken, even if another cannot be judged.
 enum class LimitVerdict : std::uint8_t {
@@ -59,7 +60,8 @@ Result<std::vector<SlowerRun>> SlowDownToLimits(const Planner& planner, const Po
                                                 const PowerLimits& limits,
                                                 const ProgressFunction& progress = {});
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_POWER_LIMITS_H_

@@ -16,7 +16,8 @@
 // frequencies it swings. docs/explanation/emulation.md ("Shape of the power") defines every
 // quantity.
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // Frequencies, both ends included.
 struct PowerBand {
@@ -72,7 +73,8 @@ struct PowerShape {
   bool stated() const { return values > 0; }
 };
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_POWER_SHAPE_H_

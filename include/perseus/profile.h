@@ -19,7 +19,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // A speed setting that a GPU can be given: usually an SM clock in MHz, but a
 // power cap or any label will do ("300W", "1200MHz/12SM").
@@ -128,7 +129,8 @@ Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& optio
 Result<Profile> ParseProfile(std::string_view text, const std::string& name,
                              const ProfileOptions& options = {});
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PROFILE_H_

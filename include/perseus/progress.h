@@ -11,7 +11,8 @@
 #include "perseus/export.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 struct FrontierEstimate;
 struct Plan;
@@ -33,7 +34,8 @@ struct Progress {
 // never stops anything. Must not throw.
 using ProgressFunction = std::function<bool(const Progress&)>;
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_PROGRESS_H_

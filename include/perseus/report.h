@@ -23,7 +23,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // One line of the savings table: a point of the frontier made real.
 struct ReportRow : PlanFigures {
@@ -102,7 +103,8 @@ Result<std::string> FormatHtmlReport(const ReportInput& input);
 // protocol buffers (TrackEvent). Times are whole nanoseconds.
 Result<std::string> FormatTimelineTrace(const ReportInput& input);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_REPORT_H_

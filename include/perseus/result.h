@@ -13,7 +13,8 @@
 #include "perseus/export.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // What kind of failure an Error reports. `perseus` exits with 2 for all of them but kInternal.
 enum class ErrorCode {
@@ -62,7 +63,8 @@ inline tl::unexpected<Error> InvalidInput(std::string message) {
   return MakeError(ErrorCode::kInvalidInput, std::move(message));
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_RESULT_H_

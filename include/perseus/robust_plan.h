@@ -20,7 +20,8 @@
 // something or are limited. docs/explanation/planning.md ("Plans that hold under real clocks") says
 // how it is found and what is proven of it.
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // Means over replayed iterations of a job whose pipelines all run one plan, with their standard
 // errors. Noise that is drawn once per job (per stage or GPU) is drawn anew every few iterations.
@@ -121,7 +122,8 @@ struct ReplaySpec {
 Result<ReplayedFigures> ReplayUnder(const Planner& planner, const Plan& plan,
                                     const ReplaySpec& spec);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_ROBUST_PLAN_H_

@@ -16,7 +16,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // One step of a rank: a computation, or a forward fused with a backward
 // (PyTorch's OVERLAP_F_B), which runs at one clock.
@@ -86,7 +87,8 @@ Result<void> ValidateSchedule(const Schedule& schedule);
 // terminal (over 64 MiB).
 std::string DrawSchedule(const Schedule& schedule);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_SCHEDULE_H_

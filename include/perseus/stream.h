@@ -20,7 +20,8 @@
 #include "perseus/work.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 struct StreamOptions {
   // Of every iteration. A factor is of the iteration's own time at maximum clocks.
@@ -82,7 +83,8 @@ class StreamPlanner {
   StreamOptions options_;
 };
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_STREAM_H_

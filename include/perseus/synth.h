@@ -20,7 +20,8 @@
 // says so. docs/evidence/synth.md states the model, the source of every constant and the error
 // against measured tables. The same arguments give the same bytes on every machine.
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // The numbers of a transformer. In a SynthSpec, 0 and an empty name mean "as in the named model";
 // without a named model they mean the default that is stated here.
@@ -139,7 +140,8 @@ ModelFlops CountFlops(const TransformerShape& shape, std::int64_t microbatch_siz
 // without normalization, activations and pooling.
 ModelFlops CountFlops(const WideResNetShape& shape, std::int64_t microbatch_size);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_SYNTH_H_

@@ -19,7 +19,8 @@
 #include "perseus/result.h"
 
 PERSEUS_EXPORT_BEGIN
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // How microbatches differ: a factor for each computation. With a factor of 2, it takes twice the
 // time and energy of the profile at every knob, with twice the spread. A plain value.
@@ -110,7 +111,8 @@ Result<Work> MakeWork(const WorkTable& table, const TokenRule& tokens, const Pro
                       int num_microbatches,
                       const std::vector<std::pair<int, ComputationType>>& kinds);
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 PERSEUS_EXPORT_END
 
 #endif  // PERSEUS_WORK_H_

@@ -9,7 +9,8 @@
 #include <array>
 #include <cstddef>
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSeverityNames = {"odd", "implausible", "impossible"};
@@ -44,4 +45,5 @@ Result<void> RefuseNotes(const std::vector<Note>& notes, bool strict) {
                                               : std::string()));
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -15,7 +15,8 @@
 #include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 constexpr double kSameTime = 1e-12;
@@ -241,4 +242,5 @@ Result<std::vector<AssignmentResult>> AnalyseAssignment(const StreamPlanner& str
   return results;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

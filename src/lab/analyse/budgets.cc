@@ -13,7 +13,8 @@
 #include "perseus/analysis.h"
 #include "plan/told.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 // Plans that are made to find the fastest one within a budget.
@@ -223,4 +224,5 @@ Result<Plan> CheapestWithin(const Planner& planner, double seconds, const PlanSp
   return plan;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

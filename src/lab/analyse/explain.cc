@@ -10,7 +10,8 @@
 #include <string_view>
 #include <utility>
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 double Saving(const ExplainedComputation& computation) {
@@ -78,4 +79,5 @@ Explanation ExplainSaving(const ExplainInput& input) {
   return explanation;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -11,7 +11,8 @@
 #include "plan/told.h"
 
 // A job's plan with all that its settings ask for. Here, as expected figures are emulated.
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 Result<void> Hold(double seconds, const JobPlanSpec& asked, plan::Told* told, JobPlan* made) {
@@ -77,4 +78,5 @@ Result<JobPlan> Job::Plan() const {
   return Plan(*planner);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -10,7 +10,8 @@
 #include "analyse/stage_parts.h"
 #include "perseus/analysis.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using analyse::PlannedShape;
@@ -101,4 +102,5 @@ Result<std::vector<PartitionResult>> AnalysePartitions(const JobShape& job,
   return results;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

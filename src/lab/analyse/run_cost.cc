@@ -3,7 +3,8 @@
 
 #include "perseus/analysis.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 constexpr double kSecondsPerHour = 3600;
@@ -28,4 +29,5 @@ RunCost CostOfRun(const RunSpec& spec, const IterationCost& iteration) {
   return cost;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

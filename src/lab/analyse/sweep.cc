@@ -20,7 +20,8 @@
 #include "pipeline/limits.h"
 #include "pipeline/schedule_names.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using pipeline::kMaxComputations;
@@ -149,7 +150,8 @@ void FillIn(const analyse::PlannedShape& planned, SweepRow* row) {
 
 }  // namespace
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 
 namespace perseus::analyse {
 
@@ -195,7 +197,8 @@ Result<void> ParseSweep(std::string_view text, SweepSpec* sweep) {
 
 }  // namespace perseus::analyse
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 Result<std::vector<SweepRow>> SweepShapes(const JobShape& job, const SweepSpec& sweep,
                                           const ProgressFunction& progress) {
@@ -235,4 +238,5 @@ Result<std::vector<SweepRow>> SweepShapes(const JobShape& job, const SweepSpec& 
   return rows;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

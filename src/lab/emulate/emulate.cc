@@ -443,11 +443,13 @@ Result<Emulation> EmulateWithin(std::size_t most_kept_bytes, const Planner& plan
 
 }  // namespace perseus::emulate
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 Result<Emulation> Emulate(const Planner& planner, const Policy& policy, const EmulationSpec& spec,
                           const ProgressFunction& progress) {
   return emulate::EmulateWithin(emulate::kMostKeptBytes, planner, policy, spec, progress);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -83,7 +83,8 @@ ExpectedFigures FiguresOf(const std::vector<Emulation>& emulations,
 }  // namespace
 }  // namespace perseus::emulate
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                                   const std::vector<const Plan*>& plans,
@@ -122,4 +123,5 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
   return figures;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 bool SameKnobs(const Plan& one, const Plan& other) {
@@ -62,4 +63,5 @@ Result<std::vector<SlowerRun>> SlowDownToLimits(const Planner& planner, const Po
   return runs;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

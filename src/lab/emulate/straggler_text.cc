@@ -20,7 +20,8 @@
 #include "emulate/stragglers.h"
 #include "perseus/emulator.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 constexpr std::array<StragglerKind, 4> kKinds = {StragglerKind::kSlow, StragglerKind::kClockCap,
@@ -78,7 +79,8 @@ std::string_view StragglerKindName(StragglerKind kind) {
   return index < kNames.size() ? kNames[index] : "?";
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 
 namespace perseus::emulate {
 

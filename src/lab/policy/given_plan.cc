@@ -18,7 +18,8 @@
 #include "policy/policy_family.h"
 
 // Plans that were made before, as policies.
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using formats::ParseZeusPlan;
@@ -152,4 +153,5 @@ Result<std::unique_ptr<Policy>> MakePolicyFromZeusPlan(std::string_view text,
   return MakeSinglePlanPolicy("zeus-plan", *std::move(evaluated));
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

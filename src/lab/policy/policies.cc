@@ -16,7 +16,8 @@
 #include "policy/power_cap.h"
 #include "policy/zeus_policies.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 constexpr std::string_view kMaxClocks = "max-clocks";
@@ -115,4 +116,5 @@ Result<std::unique_ptr<Policy>> MakePolicy(const PolicySpec& spec, const Planner
   return policy::MakePolicyFamily(kPowerCap, planner, policy::PowerCapMembers(pipeline));
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

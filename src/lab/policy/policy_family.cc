@@ -112,10 +112,12 @@ Result<std::unique_ptr<Policy>> MakePolicyFamily(std::string_view name, const Pl
 
 }  // namespace perseus::policy
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 std::unique_ptr<Policy> MakeSinglePlanPolicy(std::string_view name, Plan plan) {
   return std::make_unique<policy::SinglePlanPolicy>(name, std::move(plan));
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -7,7 +7,8 @@
 
 #include "perseus/emulation_report.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 // fmt writes the shortest digits that read back as the same number.
 
@@ -35,4 +36,5 @@ std::string FormatPowerCsv(const Emulation& emulation) {
   return csv;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -20,7 +20,8 @@
 #include "report/power_shape.h"
 #include "report/text.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using report::ChangePercent;
@@ -225,4 +226,5 @@ Result<std::string> FormatEmulationHtml(const EmulationReportInput& input) {
   return Page(input).Format();
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -13,7 +13,8 @@
 #include "report/page.h"
 #include "report/power_shape.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -279,4 +280,5 @@ Result<std::string> FormatEmulationJson(const EmulationReportInput& input) {
   return FormatByLine(json);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -13,7 +13,8 @@
 #include "report/text.h"
 #include "report/trace_writer.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -66,4 +67,5 @@ Result<std::string> FormatEmulationTimelineTrace(const EmulationReportInput& inp
   return out.bytes();
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -20,7 +20,8 @@
 #include "report/stage_table.h"
 #include "report/text.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using report::ChangePercent;
@@ -327,4 +328,5 @@ Result<std::string> FormatHtmlReport(const ReportInput& input) {
   return PlanPage(input).Format();
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -109,7 +109,8 @@ Json FiguresOfPlan(const Plan& plan) { return RowFigures(MakeReportRow("", plan)
 
 }  // namespace perseus::report
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 using Json = nlohmann::ordered_json;
 
@@ -170,4 +171,5 @@ Result<std::string> FormatFrontierJson(const ReportInput& input) {
   return report::Indented(json);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -12,7 +12,8 @@
 #include "report/timeline.h"
 #include "report/trace_writer.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -94,4 +95,5 @@ Result<std::string> FormatTimelineTrace(const ReportInput& input) {
   return out.bytes();
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

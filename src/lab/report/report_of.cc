@@ -7,7 +7,8 @@
 #include "perseus/plan.h"
 #include "perseus/report.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 ReportInput ReportOf(const Job& job, const JobPlan& made) {
   ReportInput input;
@@ -39,4 +40,5 @@ ReportInput ReportOf(const Job& job, const JobPlan& made) {
   return input;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -21,7 +21,8 @@
 #include "synth/synth_shape.h"
 #include "synth/synth_text.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using synth::CommandThatMakes;
@@ -334,4 +335,5 @@ Result<SynthResult> Synthesize(const SynthSpec& spec) {
   return result;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -11,7 +11,8 @@
 #include "perseus/synth.h"
 #include "synth/synth_shape.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using synth::NoSuchModel;
@@ -30,7 +31,8 @@ double ConvolutionFlops(std::int64_t in, std::int64_t out, std::int64_t kernel, 
 
 }  // namespace
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 
 namespace perseus::synth {
 
@@ -41,7 +43,8 @@ std::vector<WideResNetShape> WideResNets() {
 
 }  // namespace perseus::synth
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 Result<WideResNetShape> FindWideResNet(std::string_view name) {
   for (const WideResNetShape& shape : WideResNets()) {
@@ -82,4 +85,5 @@ ModelFlops CountFlops(const WideResNetShape& shape, std::int64_t microbatch_size
   return flops;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -13,7 +13,8 @@
 #include "perseus/synth.h"
 #include "synth/synth_shape.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using synth::FillShapeDefaults;
@@ -176,7 +177,8 @@ std::vector<std::string> SynthModelNames() {
   return names;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 
 namespace perseus::synth {
 
@@ -208,7 +210,8 @@ Result<TransformerShape> FindModelNumbers(std::string_view name) {
 
 }  // namespace perseus::synth
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 Result<TransformerShape> FindTransformer(std::string_view name) {
   Result<TransformerShape> shape = FindModelNumbers(name);
@@ -236,4 +239,5 @@ ModelFlops CountFlops(const TransformerShape& shape, std::int64_t microbatch_siz
   return flops;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -9,7 +9,8 @@
 #include "perseus/plan.h"
 #include "perseus/plan_file.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 std::string FormatFrontierCsv(const Frontier& frontier) {
   std::string csv = "iteration_time_s,energy_j,slope_w\n";
@@ -20,4 +21,5 @@ std::string FormatFrontierCsv(const Frontier& frontier) {
   return csv;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

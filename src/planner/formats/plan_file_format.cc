@@ -22,7 +22,8 @@
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 std::string Quoted(const std::string& text) { return FormatCompact(text); }
@@ -180,4 +181,5 @@ std::string FormatPlanJson(const PlanDocument& plan) {
   return json;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -31,7 +31,8 @@
 #include "perseus/work.h"
 #include "pipeline/limits.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using pipeline::kMaxComputations;
@@ -454,4 +455,5 @@ Result<PlanDocument> ReadPlan(const std::string& path) {
   return ParsePlanJson(*text, path);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

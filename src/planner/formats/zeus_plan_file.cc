@@ -16,7 +16,8 @@
 #include "perseus/plan_file.h"
 #include "perseus/result.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 // Why Zeus' format cannot hold a computation.
@@ -75,4 +76,5 @@ Result<std::string> FormatZeusPlan(const PlanDocument& plan) {
   return text;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

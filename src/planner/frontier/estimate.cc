@@ -23,7 +23,8 @@
 #include "frontier/hull.h"
 #include "perseus/frontier.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 // Fitted: see docs/explanation/solver.md.
@@ -123,4 +124,5 @@ FrontierEstimate EstimateFrontier(const FrontierSize& size) {
   return estimate;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -15,7 +15,8 @@
 #include "frontier/network.h"
 #include "frontier/walk.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using frontier::Network;
@@ -173,4 +174,5 @@ Result<std::vector<std::vector<TimeCost>>> QuantisedCurves(const TimeCostProblem
   return curves;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

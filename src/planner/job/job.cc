@@ -23,7 +23,8 @@
 #include "plan/limits.h"
 #include "plan/named_times.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 std::string Count(int count, std::string_view noun) {
@@ -433,4 +434,5 @@ Result<PlanDocument> Job::Document(const Planner& planner, const perseus::Plan& 
   return MakePlanDocument(planner, plan, context);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

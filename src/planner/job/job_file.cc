@@ -26,7 +26,8 @@
 #include "job/time_margin_text.h"
 #include "perseus/schedule.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 constexpr std::size_t kMaxJobFileBytes = std::size_t{1} << 20;
@@ -240,7 +241,8 @@ class JobParser {
 
 }  // namespace
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 
 namespace perseus::job {
 
@@ -276,7 +278,8 @@ Result<TimeMargin> ParseTimeMargin(std::string_view text) {
 
 }  // namespace perseus::job
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 Result<JobFile> ParseJobFile(std::string_view text, const std::string& name, JobFileFormat format) {
   const Result<TreeNode> tree =
@@ -300,4 +303,5 @@ Result<JobFile> ReadJobFile(const std::string& path) {
                       HasExtension(path, ".toml") ? JobFileFormat::kToml : JobFileFormat::kJson);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

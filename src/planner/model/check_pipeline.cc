@@ -16,7 +16,8 @@
 #include "perseus/plan.h"
 
 // What can be no pipeline, and no plan of one, whoever filled them in.
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 tl::unexpected<Error> Wrong(const char* field, const std::string& message) {
@@ -253,4 +254,5 @@ Result<Knob> Plan::KnobOf(const CostedPipeline& of, const Action& action) const 
                            ComputationTypeName(action.type), action.stage, action.microbatch));
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

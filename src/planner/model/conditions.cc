@@ -6,7 +6,8 @@
 #include <array>
 #include <cstddef>
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 constexpr std::array<std::string_view, 3> kCallAheadNames = {"none", "end", "predicted"};
@@ -25,4 +26,5 @@ std::optional<CallAhead> ParseCallAhead(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

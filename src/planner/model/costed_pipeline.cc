@@ -3,10 +3,12 @@
 
 #include "perseus/costed_pipeline.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 double EffectiveEnergy(const CostTable& table, const CostOption& option) {
   return option.energy_joules - table.blocking_power_watts * option.time_seconds;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

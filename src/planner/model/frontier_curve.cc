@@ -5,7 +5,8 @@
 
 #include "perseus/plan.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 double Frontier::EnergyAt(double seconds) const {
   if (points.empty()) return 0;
@@ -24,4 +25,5 @@ double Frontier::EnergyAt(double seconds) const {
   return a.energy_joules + share * (right->energy_joules - a.energy_joules);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

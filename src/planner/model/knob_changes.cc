@@ -7,7 +7,8 @@
 
 #include "perseus/plan.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 template <typename KnobOf>
@@ -37,4 +38,5 @@ Result<KnobChanges> CountKnobChanges(const PipelineDag& dag,
   return Count(dag, options.size(), [&](int i) { return options[i].knob; });
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

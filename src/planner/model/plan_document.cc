@@ -15,7 +15,8 @@
 #include "perseus/schedule.h"
 #include "perseus/version.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 // Absolute paths would make the same plan differ from machine to machine.
@@ -139,4 +140,5 @@ Schedule ScheduleOf(const PlanDocument& plan) {
   return schedule;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

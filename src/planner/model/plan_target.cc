@@ -11,7 +11,8 @@
 #include "common/numbers.h"
 #include "perseus/plan.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 constexpr std::array<std::string_view, 4> kGranularityNames = {"computation", "phase", "stage-type",
@@ -99,4 +100,5 @@ std::string PlanTargetText(const PlanTarget& target) {
   return "tstar";
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -10,7 +10,8 @@
 #include "perseus/pipeline.h"
 #include "pipeline/step_graph.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using pipeline::StepDependency;
@@ -122,4 +123,5 @@ Result<PipelineDag> BuildDag(const Schedule& schedule, const FixedTimes& fixed) 
   return dag;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -12,7 +12,8 @@
 #include "pipeline/schedule_names.h"
 #include "pipeline/schedule_shape.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using pipeline::DualPipeVOrder;
@@ -199,4 +200,5 @@ Result<Schedule> BuildSchedule(const ScheduleSpec& spec) {
   return schedule;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -9,7 +9,8 @@
 #include "perseus/schedule.h"
 #include "pipeline/step_graph.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using pipeline::StepGraph;
@@ -91,4 +92,5 @@ std::string DrawSchedule(const Schedule& schedule) {
   return drawing;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -7,7 +7,8 @@
 #include "perseus/schedule.h"
 #include "pipeline/limits.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 Result<Schedule> ReadSchedule(const std::string& path) {
   const Result<std::string> text = ReadWholeFileOrPipe(path, pipeline::kMaxScheduleBytes);
@@ -15,4 +16,5 @@ Result<Schedule> ReadSchedule(const std::string& path) {
   return ParseSchedule(*text, path);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -6,7 +6,8 @@
 
 #include "perseus/pipeline.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 Timing Replay(const PipelineDag& dag, std::span<const double> durations_seconds) {
   Timing timing;
@@ -64,4 +65,5 @@ std::vector<Phase> ComputationPhases(const PipelineDag& dag) {
   return phases;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -19,7 +19,8 @@
 #include "pipeline/action_text.h"
 #include "pipeline/limits.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using pipeline::kMaxComputations;
@@ -174,4 +175,5 @@ std::string FormatSchedule(const Schedule& schedule) {
   return text;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -12,7 +12,8 @@
 #include "common/nearest_name.h"
 #include "perseus/schedule.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 // Other spellings, folded: PyTorch's class names without "Schedule", and what
@@ -54,7 +55,8 @@ std::optional<std::string> CanonicalScheduleName(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
 
 namespace perseus::pipeline {
 

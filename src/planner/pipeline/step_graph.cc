@@ -322,7 +322,8 @@ Error StepGraph::DeadlockError(const std::vector<int>& next_position,
 
 }  // namespace perseus::pipeline
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 Result<void> ValidateSchedule(const Schedule& schedule) {
   auto graph = pipeline::StepGraph::Connect(schedule);
@@ -330,4 +331,5 @@ Result<void> ValidateSchedule(const Schedule& schedule) {
   return {};
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -11,7 +11,8 @@
 #include "perseus/pipeline.h"
 
 // What can be no DAG, whoever filled it in: whatever runs through one relies on this.
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 tl::unexpected<Error> Wrong(const char* field, const std::string& message) {
@@ -136,4 +137,5 @@ Result<void> PipelineDag::Validate() const {
   return CheckPrecedences(*this);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

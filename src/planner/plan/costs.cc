@@ -16,7 +16,8 @@
 #include "perseus/planner.h"
 #include "plan/cost_options.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 // The measured options of one (stage, type) as a rank runs them, by knob.
@@ -375,4 +376,5 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
   return pipeline;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

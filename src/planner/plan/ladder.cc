@@ -15,7 +15,8 @@
 #include "plan/named_times.h"
 
 // Plans for many times of one planner.
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 Result<std::vector<Plan>> Planner::Ladder(int count, const PlanSpec& spec) const {
   if (count < 2) {
@@ -51,4 +52,5 @@ Result<std::vector<Plan>> Planner::Ladder(int count, const PlanSpec& spec) const
   return plans;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -32,7 +32,8 @@
 #include "plan/search/time_cost_problem.h"
 #include "plan/walk_cache.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using plan::Guard;
@@ -373,4 +374,5 @@ Result<void> Planner::AddDiscreteBound(Plan* plan, double effort) const {
   return {};
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

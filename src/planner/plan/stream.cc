@@ -10,7 +10,8 @@
 #include "perseus/effort.h"
 #include "perseus/pipeline.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 // kStreamEffort is for so many computations.
@@ -96,4 +97,5 @@ Result<double> StreamPlanner::TargetSeconds(const Work& work) const {
   return planner->TargetSeconds(target);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -10,7 +10,8 @@
 #include "perseus/profile.h"
 
 // A profile in memory goes through the reader of profiles, so that there is one set of rules.
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 ProfileBuilder& ProfileBuilder::Add(int stage, ComputationType type, double mhz, double seconds,
                                     double joules) {
@@ -37,4 +38,5 @@ Result<Profile> ProfileBuilder::Build(const ProfileOptions& options) const {
   return ParseProfile("stage,instruction,frequency,time,energy\n" + rows_, name_, options);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 // Variable projection: on scaled points (times and energies within 0..1), for
@@ -143,4 +144,5 @@ Result<ExponentialFit> FitExponential(std::span<const TimeEnergy> points) {
   return fit;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -18,7 +18,8 @@
 #include "profile/rows.h"
 #include "profile/sha256.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using profile::AssembleProfile;
@@ -100,4 +101,5 @@ Result<Profile> ParseProfile(std::string_view text, const std::string& name,
   return std::move(*profile);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -13,7 +13,8 @@
 #include "perseus/profile.h"
 
 // What can be no profile, whoever filled it in. What is merely odd is not looked for here.
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 bool IsNumber(double value, double least) { return value >= least && std::isfinite(value); }
@@ -138,4 +139,5 @@ class Check {
 
 Result<void> Profile::Validate() const { return Check(*this).Run(); }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

@@ -16,7 +16,8 @@
 #include "common/input_limits.h"
 #include "common/located_error.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 using Kind = std::pair<int, ComputationType>;
@@ -261,4 +262,5 @@ Result<Work> MakeWork(const WorkTable& table, const TokenRule& tokens, const Pro
   return OfTokens(table, tokens, profile, num_microbatches, kinds);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

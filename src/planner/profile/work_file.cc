@@ -24,7 +24,8 @@
 #include "common/numbers.h"
 #include "perseus/work.h"
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 namespace {
 
 constexpr std::size_t kMaxWorkBytes = std::size_t{64} << 20;
@@ -285,4 +286,5 @@ Result<WorkFit> ReadWorkFit(const std::string& path) {
   return ParseWorkFit(*text, path);
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus

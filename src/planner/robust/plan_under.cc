@@ -77,7 +77,8 @@ double SlowerWithMargin(const Trials& trials, const std::vector<CostOption>& opt
 }  // namespace
 }  // namespace perseus::robust
 
-namespace perseus::inline v0 {
+namespace perseus {
+inline namespace v0 {
 
 Result<ReplayedFigures> ReplayUnder(const Planner& planner, const Plan& plan,
                                     const ReplaySpec& spec) {
@@ -248,4 +249,5 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   return found;
 }
 
-}  // namespace perseus::inline v0
+}  // namespace v0
+}  // namespace perseus
