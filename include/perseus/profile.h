@@ -75,6 +75,9 @@ struct Profile {
   // not negative, every number finite, nothing empty, all in the order that is said above. Whatever
   // takes a profile asks this. The error names the table and the option.
   Result<void> Validate() const;
+  // What the checks of a profile find in these numbers, without places; for one that was filled in
+  // by hand or changed, which `notes` do not know. Job::Make() and what is above it ask this.
+  std::vector<Note> FindNotes() const;
 };
 
 // Makes a profile from numbers in memory. In any order; ranks do not matter here.
