@@ -117,15 +117,16 @@ TEST(BinaryTraceTest, AWrongUnitIsNoticedBesideTheProfile) {
   const TemporaryFolder folder;
   const std::string profile = folder.Write("profile.csv", SampleProfile(1));
   for (const auto& [factor, severities] : {std::pair(1.0, std::vector<std::string>{}),
-                                           {1e3, {"implausible", "odd"}},
+                                           {1e3, {"implausible", "implausible"}},
                                            {1e6, {"implausible", "implausible"}},
-                                           {1e-3, {"implausible"}}}) {
+                                           {1e-3, {"implausible"}},
+                                           {10.0, {"odd"}}}) {
     const std::string trace = folder.Write(
         "t.csv",
         fmt::format("dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
                     "0,0,0,1,forward-compute,0,{},0,0,0,0\n"
                     "0,0,0,1,backward-compute,{},{},0,0,0,0\n",
-                    0.005 * factor, 0.005 * factor, 0.01 * factor));
+                    0.25 * factor, 0.25 * factor, 0.5 * factor));
     std::vector<std::string> command = {"trace", trace,   "--profile", profile, "--blocking-power",
                                         "20",    "--json"};
     const auto json = nlohmann::json::parse(RunPerseus(command).out);

@@ -73,7 +73,9 @@ std::vector<Note> CheckRecording(const Recording& recording, const Profile* prof
   }
   const double shortest = *std::min_element(seconds.begin(), seconds.end());
   const double median = MedianOf(seconds);
-  if (shortest > profile::kLongTaskSeconds) {
+  if (!notes.empty()) {
+    // Their lengths say no more.
+  } else if (shortest > profile::kLongTaskSeconds) {
     add(Severity::kImplausible,
         fmt::format("the shortest computation lasts {:g} s; are start_ts and duration in milli- or "
                     "microseconds? They must be in seconds",

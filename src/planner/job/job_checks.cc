@@ -50,7 +50,6 @@ class Checks {
     CheckSwitching();
     CheckDwell();
     CheckHighestClocks();
-    CheckChoice();
     CheckInterleaving();
     CheckSplitRatio();
     SortNotes(&notes_);
@@ -222,21 +221,6 @@ class Checks {
           fmt::format(" (so with {} other kind{} of the profile)", others, others == 1 ? "" : "s");
     }
     AddOnProfile(Severity::kOdd, std::move(text));
-  }
-
-  // Where no clock is worth choosing there is nothing to plan.
-  void CheckChoice() {
-    if (std::any_of(pipeline_.tables.begin(), pipeline_.tables.end(),
-                    [](const CostTable& table) { return table.options.size() > 1; })) {
-      return;
-    }
-    AddOnProfile(
-        Severity::kOdd,
-        pipeline_.knobs.size() == 1
-            ? "all rows have one clock, so there is nothing to choose and to save; measure "
-              "several clocks"
-            : "no slower option uses less energy than the fastest, so there is nothing to "
-              "save; was the clock really set while it was measured?");
   }
 
   void CheckInterleaving() {
