@@ -78,6 +78,9 @@ struct Profile {
   // energies not negative, numbers finite, no empty list, and the orders stated above. Every
   // function that takes a profile checks this. The error names the table and the option.
   Result<void> Validate() const;
+  // What the checks of a profile find in these numbers, without places; for one that was filled in
+  // by hand or changed, which `notes` do not know. Job::Make() and what is above it ask this.
+  std::vector<Note> FindNotes() const;
 };
 
 // Makes a profile from numbers in memory, which may come in any order.

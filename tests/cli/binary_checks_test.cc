@@ -21,6 +21,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 using Words = std::vector<std::string>;
 
 struct Row {
@@ -307,7 +308,12 @@ TEST_F(CheckCommandTest, WhatCannotBeReadIsImpossible) {
   const std::string profile = folder_.Write("profile.csv", "stage\n");
   const RunResult run = RunPerseus({"check", profile, "--json"});
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_EQ(json::parse(run.out)["notes"][0]["severity"], "impossible");
+  const json note = json::parse(run.out)["notes"][0];
+  EXPECT_EQ(note["severity"], "impossible");
+  EXPECT_EQ(note["source"], "profile.csv");
+  EXPECT_EQ(note["line"], 1);
+  EXPECT_EQ(note["column"], 1);
+  EXPECT_THAT(note["text"].get<std::string>(), Not(HasSubstr("profile.csv:")));
   const RunResult text = RunPerseus({"check", profile});
   EXPECT_EQ(text.exit_code, 2);
   EXPECT_EQ(text.out, "");

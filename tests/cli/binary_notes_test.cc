@@ -237,7 +237,7 @@ TEST_F(BinaryNotesTest, OddCellsAreNotedBesideNumbersAlone) {
   const RunResult traced =
       RunPerseus({"trace", trace, "--profile", profile, "--blocking-power", "20", "--json"});
   EXPECT_EQ(traced.exit_code, 0) << traced.err;
-  EXPECT_THAT(traced.err, AllOf(HasSubstr("odd.csv:6:"), HasSubstr("measure it again")));
+  EXPECT_THAT(traced.out, AllOf(HasSubstr("\"line\": 6"), HasSubstr("measure it again")));
   const RunResult strict = RunPerseus(
       {"trace", trace, "--profile", profile, "--blocking-power", "20", "--json", "--strict"});
   EXPECT_EQ(strict.exit_code, 2);

@@ -3,12 +3,14 @@
 
 // `perseus trace` from file to file; what its numbers are is tested in tests/trace.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/run_perseus.h"
@@ -89,24 +91,51 @@ TEST(BinaryTraceTest, ComputationsThatOverlapAreSaidToBeOfTwoUnits) {
   const RunResult run = RunPerseus({"trace", trace, "-o", folder.Path("out")});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const std::string note = "the computations of a rank overlap: they last 3.0 times";
-  EXPECT_THAT(run.out, HasSubstr("Note: " + note));
+  EXPECT_THAT(run.out, HasSubstr("WARNING   t.csv: the computations of a rank overlap"));
   // In what may be passed on alone, too.
-  EXPECT_THAT(ReadText(folder.Path("out/trace.html")), HasSubstr("Note: " + note));
+  EXPECT_THAT(ReadText(folder.Path("out/trace.html")), HasSubstr(note));
   const auto json = nlohmann::json::parse(ReadText(folder.Path("out/trace.json")));
   ASSERT_EQ(json["notes"].size(), 1u);
-  EXPECT_THAT(json["notes"][0].get<std::string>(), HasSubstr(note));
+  EXPECT_THAT(json["notes"][0]["text"].get<std::string>(), HasSubstr(note));
   // Starts in milliseconds, too.
   const std::string slow = folder.Write(
       "slow.csv",
       "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
       "0,0,0,1,forward-compute,0,30,0,0,0,0\n0,0,0,1,backward-compute,30,60,0,0,0,0\n");
   EXPECT_THAT(RunPerseus({"trace", slow}).out,
-              HasSubstr("Note: the shortest computation lasts 30"));
+              ContainsRegex("the shortest[ \n]+computation lasts 30"));
+  EXPECT_EQ(RunPerseus({"trace", slow, "--strict"}).exit_code, 2);
   const std::string good = folder.Write("good.csv", kTwoPipelines);
   EXPECT_THAT(RunPerseus({"trace", good, "-o", folder.Path("good")}).out,
               Not(HasSubstr("overlap")));
   EXPECT_THAT(ReadText(folder.Path("good/trace.html")), Not(HasSubstr("overlap")));
   EXPECT_TRUE(nlohmann::json::parse(ReadText(folder.Path("good/trace.json")))["notes"].empty());
+}
+
+// Short computations of a trace in milliseconds look like long ones in seconds; a profile tells.
+TEST(BinaryTraceTest, AWrongUnitIsNoticedBesideTheProfile) {
+  const TemporaryFolder folder;
+  const std::string profile = folder.Write("profile.csv", SampleProfile(1));
+  for (const auto& [factor, severities] : {std::pair(1.0, std::vector<std::string>{}),
+                                           {1e3, {"implausible", "implausible"}},
+                                           {1e6, {"implausible", "implausible"}},
+                                           {1e-3, {"implausible"}},
+                                           {10.0, {"odd"}}}) {
+    const std::string trace = folder.Write(
+        "t.csv",
+        fmt::format("dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
+                    "0,0,0,1,forward-compute,0,{},0,0,0,0\n"
+                    "0,0,0,1,backward-compute,{},{},0,0,0,0\n",
+                    0.25 * factor, 0.25 * factor, 0.5 * factor));
+    std::vector<std::string> command = {"trace", trace,   "--profile", profile, "--blocking-power",
+                                        "20",    "--json"};
+    const auto json = nlohmann::json::parse(RunPerseus(command).out);
+    std::vector<std::string> found;
+    for (const auto& note : json["notes"]) found.push_back(note["severity"]);
+    EXPECT_EQ(found, severities) << factor << json["notes"];
+    command.back() = "--strict";
+    EXPECT_EQ(RunPerseus(command).exit_code, severities.empty() ? 0 : 2) << factor;
+  }
 }
 
 // One stage and one microbatch leave nothing to save.

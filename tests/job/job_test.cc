@@ -59,6 +59,32 @@ TEST(JobTest, ThreeCallsMakeAPlan) {
   EXPECT_EQ(document.energy_joules, plan->energy_joules);
 }
 
+// Whether it was read, built, or filled in by hand.
+TEST(JobTest, AProfileInMemoryHasTheNotesOfAFile) {
+  const auto worst = [](Profile profile) {
+    const auto job = Job::Make(std::move(profile), SmallJob());
+    return job && !job->notes.empty() ? job->notes.front().severity : Severity::kOdd;
+  };
+  auto profile = ParseProfile(kProfile, "memory.csv");
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(worst(*profile), Severity::kOdd);
+  Profile slow = *profile;  // In milliseconds.
+  for (OptionTable& table : slow.tables) {
+    for (Option& option : table.options) option.time_seconds *= 1e3;
+  }
+  EXPECT_EQ(worst(slow), Severity::kImplausible);
+  slow.sha256.clear();
+  EXPECT_EQ(worst(slow), Severity::kImplausible);
+  Profile large = *profile;  // In millijoules.
+  for (OptionTable& table : large.tables) {
+    for (Option& option : table.options) option.energy_joules *= 1e3;
+  }
+  EXPECT_EQ(worst(large), Severity::kImplausible);
+  JobFile strict = SmallJob();
+  strict.strict = true;
+  EXPECT_FALSE(Job::Make(large, strict));
+}
+
 TEST(JobTest, RefusesWhatWouldNeverEndBeforeItBuildsIt) {
   auto profile = ParseProfile(kProfile, "memory.csv");
   ASSERT_TRUE(profile);

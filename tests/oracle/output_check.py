@@ -96,14 +96,16 @@ def _table_errors(text: str, printed: dict[str, Any]) -> list[str]:
         wanted = printed if row["mark"] == ">" else None
         if wanted is None:
             near = 0.6e-4 / (1000 if milli_time else 1)
-            wanted = next(
+            # Two rows may be of nearly one time.
+            wanted = min(
                 (
                     point
                     for point in points
                     if abs(point["iteration_time_s"] - time) <= near
                     and abs(point["saving_percent"] - number(row["saving"])) <= 0.006
                 ),
-                None,
+                key=lambda point: abs(_shown_gap(_gap(point)) - number(row["gap"])),
+                default=None,
             )
         if wanted is None:
             errors.append(f"no point of --json is the row {row['label']!r}")

@@ -95,7 +95,7 @@ def frontier_errors(job: RandomJob, printed: dict[str, Any]) -> list[str]:
     curve = Curve([p[0] for p in points], [p[1] for p in points], [p[2] for p in points])
     waiting = printed["blocking_power_w"]
     baseline = made["baseline"]
-    slack = made["certified_error"] + 1e-9 * abs(points[0][1])
+    slack = made["certified_error"] + 1e-9 * (abs(points[0][1]) + made["t_min_s"])
     for point in [*(p for p in printed["points"] if p["feasible"]), printed]:
         least = curve.at(max(point["iteration_time_s"], made["t_min_s"]), waiting)
         if point["energy_j"] < least - slack - 1e-9 * abs(least):
@@ -209,7 +209,7 @@ def emulation_errors(job: RandomJob, flags: list[str], printed: dict[str, Any]) 
         ("saving_percent", made["saving_percent"], printed["saving_percent"]),
     )
     for key, have, want in pairs:
-        if abs(have - want) > 1e-9 * max(abs(want), 1e-3 if key == "saving_percent" else 0):
+        if abs(have - want) > 1e-9 * max(abs(want), 1 if key == "saving_percent" else 0):
             errors.append(f"emulate says {key} {have!r}, and the plan comes to {want!r}")
     return errors
 

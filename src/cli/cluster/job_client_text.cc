@@ -324,11 +324,15 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                             Counted(MemberText(job, "tensor_parallel"), "GPU")));
   line("profile", MemberText(job, "profile_source"));
   for (const Json& note : ListOf(job, "notes")) {
-    const std::string row = MemberText(note, "line");
+    std::string place;
+    for (const char* const key : {"source", "line", "column"}) {
+      const std::string part = MemberText(note, key);
+      if (!part.empty()) place += part + ":";
+    }
+    const std::string text = MemberText(note, "text");
     line(MemberText(note, "severity") == "odd" ? "note" : "WARNING",
-         fmt::format("{}{}.",
-                     row.empty() ? "" : fmt::format("{}:{}: ", MemberText(note, "source"), row),
-                     MemberText(note, "text")));
+         fmt::format("{}{}{}{}", place, place.empty() ? "" : " ", text,
+                     text.ends_with('?') ? "" : "."));
   }
   for (const Json& note : ListOf(ObjectOf(job, "profiling"), "notes")) {
     line("", fmt::format("{} ({} ranks)", MemberText(note, "note"), MemberText(note, "ranks")));

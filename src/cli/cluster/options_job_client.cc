@@ -156,8 +156,7 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   add("point", "Choose the iteration time that a job aims for.",
       {{"save more, at 5 % more time", "perseus job point llama-7 1.05x"}});
   add_job();
-  parser->AddInput(&flags->at, "AT", "1.05x, seconds, economic or fastest.",
-                   {ValueKind::kText, {}});
+  parser->AddInput(&flags->at, "AT", "1.05x, 5.3s, economic or fastest.", {ValueKind::kText, {}});
   add_json();
   add_server();
   add("straggler", "Say which pipeline or rank is slow, or is so no more.");

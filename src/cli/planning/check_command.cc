@@ -48,6 +48,18 @@ Result<Checked> Check(const JobFlags& flags, JobFile settings) {
   return checked;
 }
 
+// An error as a note; the place that begins its sentence has members of its own.
+Note ImpossibleNote(const Error& error) {
+  Note note = {.severity = Severity::kImpossible, .text = error.message, .source = ""};
+  if (error.line == 0) return note;
+  note.source = error.file;
+  note.line = error.line;
+  note.column = error.column;
+  const std::string place = fmt::format("{}:{}:{}: ", error.file, error.line, error.column);
+  if (note.text.starts_with(place)) note.text.erase(0, place.size());
+  return note;
+}
+
 std::string CheckText(const Checked& checked, const Style& style) {
   std::string out = FormatNotes(checked.notes, style);
   if (checked.notes.empty()) out = "Nothing is odd.\n";
@@ -71,10 +83,7 @@ Result<Printout> RunCheck(const Invocation& invocation, const Style& style) {
     if (checked.error().code != ErrorCode::kInvalidInput || !invocation.json) {
       return tl::unexpected(checked.error());
     }
-    checked = Checked{.notes = {{.severity = Severity::kImpossible,
-                                 .text = checked.error().message,
-                                 .source = ""}},
-                      .missing = {}};
+    checked = Checked{.notes = {ImpossibleNote(checked.error())}, .missing = {}};
   }
   const std::vector<Note>& notes = checked->notes;
   Printout printout;

@@ -17,9 +17,9 @@
 #include "common/printable.h"
 #include "perseus/profile.h"
 #include "trace/links.h"
-#include "trace/overlap.h"
 #include "trace/recording.h"
 #include "trace/trace_answer.h"
+#include "trace/trace_checks.h"
 #include "trace/trace_energy.h"
 #include "trace/what_if.h"
 
@@ -218,6 +218,7 @@ std::string TraceText(const TraceAnswer& answer, const Style& style) {
                        recording.operations.size()),
            style.columns, 0) +
       "\n\n";
+  if (!answer.notes.empty()) text += FormatNotes(answer.notes, style) + "\n";
   text += Wrap(fmt::format("Stragglers make a step {:.4f} times as long{}: {} instead of {} in the "
                            "mean, each operation as soon as it may begin; {} as recorded.",
                            what_if.blocking_slowdown, SingleStepsText(what_if),
@@ -226,9 +227,6 @@ std::string TraceText(const TraceAnswer& answer, const Style& style) {
                            FormatSeconds(what_if.recorded_seconds)),
                style.columns, 0) +
           "\n\n";
-  if (!answer.overlap_note.empty()) {
-    text += Wrap("Note: " + answer.overlap_note, style.columns, 0) + "\n\n";
-  }
   text += StepsText(what_if, style);
   text += "\n" +
           Wrap(
@@ -271,9 +269,9 @@ Result<Printout> RunTrace(const TraceFlags& flags, const Style& style) {
         "trace trace.csv.gz --profile profile.csv --blocking-power 83.64'");
   }
   if (flags.profile.empty() &&
-      (flags.blocking_power_watts || flags.gpus_per_rank || flags.effort || flags.strict)) {
+      (flags.blocking_power_watts || flags.gpus_per_rank || flags.effort)) {
     return InvalidInput(
-        "--blocking-power, --tp, --effort and --strict are for energies; give --profile FILE, too");
+        "--blocking-power, --tp and --effort are for energies; give --profile FILE, too");
   }
   if (!flags.output_directory.empty()) {
     std::vector<InputFile> inputs = {{"the trace", flags.input}};
@@ -287,10 +285,15 @@ Result<Printout> RunTrace(const TraceFlags& flags, const Style& style) {
     auto read = ReadProfile(flags.profile, {.baseline = "", .strict = flags.strict});
     if (!read) return tl::unexpected(read.error());
     profile = *std::move(read);
-    WriteNotes(profile->notes);
   }
   const Result<Recording> recording = trace::ReadRecording(flags.input);
   if (!recording) return tl::unexpected(recording.error());
+  std::vector<Note> notes =
+      trace::CheckRecording(*recording, profile ? &*profile : nullptr, NameOfFile(flags.input));
+  if (profile) notes.insert(notes.end(), profile->notes.begin(), profile->notes.end());
+  std::stable_sort(notes.begin(), notes.end(),
+                   [](const Note& a, const Note& b) { return a.severity > b.severity; });
+  if (auto good = RefuseNotes(notes, flags.strict); !good) return tl::unexpected(good.error());
   const Result<trace::Links> links = trace::LinkOperations(*recording);
   if (!links) return tl::unexpected(links.error());
   TraceAnswer answer;
@@ -298,7 +301,7 @@ Result<Printout> RunTrace(const TraceFlags& flags, const Style& style) {
   answer.links = &*links;
   answer.name = NameOfFile(flags.input);
   answer.what_if = trace::AskWhatIf(*recording, *links);
-  answer.overlap_note = trace::OverlapNote(*recording);
+  answer.notes = std::move(notes);
   if (profile) {
     if (auto good = AddEnergy(flags, *profile, &answer); !good) return tl::unexpected(good.error());
   }

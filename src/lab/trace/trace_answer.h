@@ -6,7 +6,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "perseus/note.h"
 #include "trace/links.h"
 #include "trace/recording.h"
 #include "trace/trace_energy.h"
@@ -30,7 +32,7 @@ struct TraceAnswer {
   const Links* links = nullptr;
   std::string name;  // File name, without its folder.
   WhatIf what_if;
-  std::string overlap_note;  // OverlapNote() of the recording.
+  std::vector<Note> notes;  // Of the recording, and of the profile.
   std::optional<TraceEnergy> energy;
   TraceCostSource costs;  // With energy.
 };

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/json_text.h"
+#include "formats/note_json.h"
 #include "trace/trace_answer.h"
 
 namespace perseus::trace {
@@ -76,8 +77,7 @@ std::string FormatTraceJson(const TraceAnswer& answer) {
   const Recording& recording = *answer.recording;
   const WhatIf& what_if = answer.what_if;
   TraceJson json = {{"schema_version", 1}, {"trace", answer.name}, {"sizes", SizesJson(recording)}};
-  json["notes"] = TraceJson::array();
-  if (!answer.overlap_note.empty()) json["notes"].push_back(answer.overlap_note);
+  json["notes"] = TraceJson::parse(formats::NotesJson(answer.notes));
   json["steps"] = TraceJson::array();
   for (const StepTimes& step : what_if.steps) {
     json["steps"].push_back({{"step", step.step},

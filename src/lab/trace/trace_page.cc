@@ -28,9 +28,6 @@ class TracePage {
 
   std::string Format() {
     Header();
-    if (!answer_.overlap_note.empty()) {
-      document_.Paragraph("Note: " + answer_.overlap_note, "warning");
-    }
     Steps();
     Attributions();
     Lanes();
@@ -48,6 +45,7 @@ class TracePage {
         recording_.stages, recording_.virtual_stages, recording_.gpus_per_rank,
         report::Plural(static_cast<std::int64_t>(recording_.steps.size()), "step"),
         recording_.operations.size());
+    document_.notes = answer_.notes;
     document_.figures = {
         {"Slowdown by stragglers", fmt::format("{:.4f}", what_if_.blocking_slowdown),
          "replayed / without stragglers", "hero lost"},

@@ -260,6 +260,21 @@ Result<Job> Job::Load(JobFile settings) {
 
 namespace {
 
+// Of a profile in memory, its own and what its numbers say. A file's rows say more than those of a
+// profile, so what it has said already is not said again.
+std::vector<Note> NotesOf(const Profile& profile) {
+  std::vector<Note> notes = profile.notes;
+  const bool was_read = !profile.sha256.empty();
+  for (Note& note : profile.FindNotes()) {
+    const bool is_worse =
+        std::all_of(profile.notes.begin(), profile.notes.end(),
+                    [&](const Note& known) { return known.severity < note.severity; });
+    if (is_worse && (!was_read || note.severity != Severity::kOdd))
+      notes.push_back(std::move(note));
+  }
+  return notes;
+}
+
 // Before the schedule is built, so that the sentence is about the stages.
 Result<void> CheckSettings(const JobFile& settings, const Profile& profile) {
   if (auto good = CheckComplete(settings); !good) return good;
@@ -288,7 +303,7 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
   job.costs.blocking_power_watts = job.settings.blocking_power_watts;
   job.costs.tensor_parallel = job.settings.tensor_parallel;
   job.costs.split_ratio = job.settings.split_ratio.value_or(job.costs.split_ratio);
-  std::vector<Note> notes = job.profile.notes;
+  std::vector<Note> notes = NotesOf(job.profile);
   Result<Work> work = WorkOfJob(job.settings, job.profile, *dag, &notes);
   if (!work) return tl::unexpected(work.error());
   job.costs.work = *std::move(work);

@@ -16,6 +16,7 @@ struct Plausible {
 };
 
 inline constexpr Plausible kComputingWatts = {5, 3000};    // Of one GPU. Measured: 120 to 1400.
+inline constexpr Plausible kSwappedWatts = {50, 1500};     // Seconds over joules, taken for watts.
 inline constexpr Plausible kWaitingWatts = {1, 1000};      // Of one GPU. Measured: 20 to 150.
 inline constexpr Plausible kClockMegahertz = {100, 4000};  // Of SMs. Sold: 135 to 3200.
 inline constexpr Plausible kTaskSeconds = {1e-6, 3600};    // Of one computation.

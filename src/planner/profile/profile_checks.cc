@@ -87,7 +87,9 @@ class Checks {
             "{:g} "
             "W; {}",
             OptionName(all_, row), Watts(row), row.energy_joules, row.time_seconds, others,
-            kComputingWatts.least, kComputingWatts.most, hint);
+            kComputingWatts.least, kComputingWatts.most,
+            kSwappedWatts.Has(1 / Watts(row)) ? "are the columns of time and energy swapped?"
+                                              : hint);
       };
     };
     AddFirst(
