@@ -21,22 +21,27 @@ namespace {
 
 constexpr std::string_view kDefaultServer = "http://127.0.0.1:7787";
 
-std::string EnvironmentText(const char* name) {
+void FillFromEnvironment(std::string* text, const char* name) {
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread.
-  return value == nullptr ? "" : value;
+  if (text->empty() && value != nullptr) *text = value;
 }
 
 }  // namespace
 
-Result<ServerClient> ServerClient::Connect(const ServerFlags& flags) {
+ServerFlags WithEnvironment(ServerFlags flags) {
+  FillFromEnvironment(&flags.server, "PERSEUS_SERVER");
+  FillFromEnvironment(&flags.token_file, "PERSEUS_TOKEN_FILE");
+  FillFromEnvironment(&flags.ca_file, "PERSEUS_CA_FILE");
+  return flags;
+}
+
+Result<ServerClient> ServerClient::Connect(const ServerFlags& given) {
+  const ServerFlags flags = WithEnvironment(given);
   http::ClientOptions options;
-  options.url = !flags.server.empty() ? flags.server : EnvironmentText("PERSEUS_SERVER");
-  if (options.url.empty()) options.url = kDefaultServer;
+  options.url = flags.server.empty() ? std::string(kDefaultServer) : flags.server;
   options.ca_file = flags.ca_file;
-  const std::string token_file =
-      !flags.token_file.empty() ? flags.token_file : EnvironmentText("PERSEUS_TOKEN_FILE");
-  if (!token_file.empty()) {
-    Result<std::string> token = http::ReadTokenFile(token_file);
+  if (!flags.token_file.empty()) {
+    Result<std::string> token = http::ReadTokenFile(flags.token_file);
     if (!token) return tl::unexpected(token.error());
     options.token = *std::move(token);
   }

@@ -12,8 +12,11 @@ namespace perseus::cli {
 struct ServerFlags {
   std::string server;      // URL; or PERSEUS_SERVER, or this machine.
   std::string token_file;  // Holds one token; or PERSEUS_TOKEN_FILE, or none.
-  std::string ca_file;
+  std::string ca_file;     // To trust; or PERSEUS_CA_FILE, or the system's.
 };
+
+// What is empty as the environment has it.
+ServerFlags WithEnvironment(ServerFlags flags);
 
 }  // namespace perseus::cli
 

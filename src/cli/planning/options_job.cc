@@ -314,7 +314,7 @@ void AddConditionOptions(CommandParser* parser, JobFlags* job) {
                                      "switch_latency_spread", "switch_stall", "call_ahead"}) {
     AddField(parser, &job->overrides, key);
   }
-  parser->AddFlag(&job->switch_ahead, "--switch-ahead", "The same as --call-ahead end.");
+  parser->AddOldName("--switch-ahead", "--call-ahead=end");
   for (const std::string_view key : {"max_early_loss", "min_call_interval"}) {
     AddField(parser, &job->overrides, key);
   }
