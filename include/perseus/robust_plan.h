@@ -39,8 +39,8 @@ struct ReplayedFigures {
 
 // One point of the price of changes.
 struct ChangePricePoint {
-  // Of the plan, in one iteration of one pipeline, all ranks together; one from a rank's last
-  // computation to its first in the next iteration counts, too.
+  // Changes of clock in one iteration of one pipeline, all ranks together. If a rank's last
+  // computation and its first of the next iteration have different clocks, that is a change, too.
   int changes = 0;
   double saving_percent = 0;
 };

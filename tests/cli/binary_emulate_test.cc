@@ -232,7 +232,7 @@ TEST_F(BinaryEmulateTest, ComparesAllPoliciesAndGranularities) {
   }
   const RunResult text = Run(Arguments(scenario));
   EXPECT_THAT(text.out, HasSubstr("\nzeus-per-stage  "));
-  EXPECT_THAT(text.out, ContainsRegex("policy +total s +slower +total J +saving"));
+  EXPECT_THAT(text.out, ContainsRegex("policy +total s +slowdown +total J +saving"));
   EXPECT_THAT(text.out, HasSubstr("\nperseus (phase): As perseus, with one clock for a stage"));
 }
 

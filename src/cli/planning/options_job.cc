@@ -61,7 +61,7 @@ constexpr std::array<FlagText, 38> kFlags = {{
      "Where microbatches differ: a work table, microbatch,factor or microbatch,stage,type,factor "
      "(times the profile's work), or microbatch,tokens."},
     {"work_fit", "--work-fit", "FILE.csv",
-     "For a work table in tokens: what they take at the highest clock, "
+     "For a work table in tokens: the time per token at the highest clock, as a table "
      "stage,type,time,time_per_token. Default: time in proportion to tokens."},
     {"work_tokens", "--work-tokens", "N",
      "For a work table in tokens without a fit: tokens of a microbatch when the profile was "
@@ -96,32 +96,35 @@ constexpr std::array<FlagText, 38> kFlags = {{
     {"noise", "--noise", "P%",
      "Standard deviation of the time of every computation, drawn anew each time: 1% or 0.01."},
     {"stage_noise", "--stage-noise", "P%",
-     "The same, drawn once for every stage: the profile is off by so much."},
+     "The same, drawn once for each stage of a job: how far the profile is off."},
     {"gpu_noise", "--gpu-noise", "P%",
-     "The same, drawn once for every GPU; a rank goes as its slowest GPU."},
+     "The same, drawn once for each GPU of a job. A rank is as slow as its slowest GPU."},
     {"switch_latency", "--switch-latency", "TIME",
      "From asking for a clock until it is in effect, for example 15ms; work goes on at the old "
      "one."},
     {"switch_latency_spread", "--switch-latency-spread", "TIME",
-     "Standard deviation of that, drawn anew for each call; at most the latency."},
+     "Standard deviation of the latency, drawn anew for each change; at most the latency."},
     {"switch_stall", "--switch-stall", "TIME",
-     "So long a rank does nothing when its clock changes, for example 2ms."},
+     "How long a rank pauses at each change of clock, for example 2ms."},
     {"call_ahead", "--call-ahead", "WHEN",
      "When a clock is asked for: none (default; as its computation starts), end (when the one "
-     "before has ended), or predicted (a latency before the predicted start, as the client does)."},
+     "before has ended), or predicted (early enough that it is in effect when the computation "
+     "starts; the "
+     "client does so)."},
     {"max_early_loss", "--max-early-loss", "P%",
      "With --call-ahead predicted: what a computation may lose of its time to a lower clock that "
      "comes before its end (default 5%)."},
     {"min_call_interval", "--min-call-interval", "TIME",
-     "Least time between two calls of a rank, for example 10ms."},
+     "A rank changes its clock at most once in this time, for example 10ms."},
     {"change_price", "--change-price", "JOULES",
      "What one change of clock costs beside its latency and stall, in joules of the rank whose "
-     "clock changes. The search weighs it; what all calls come to is stated apart, and is in no "
-     "other figure."},
+     "clock changes. The search counts this cost. It is printed on its own line, and is not in the "
+     "energy figures."},
     {"max_slowdown", "--max-slowdown", "P%",
      "How much longer than all clocks at maximum, under the same conditions, an iteration may be "
      "on average, beyond --at (default 0.1%)."},
-    {"confidence", "--confidence", "P%", "With which probability that must hold (default 95%)."},
+    {"confidence", "--confidence", "P%",
+     "Probability with which --max-slowdown must hold (default 95%)."},
     {"max_changes", "--max-changes", "N",
      "Most changes of clock in one iteration of one pipeline, all ranks together. If a rank's last "
      "computation and its first one of the next iteration have different clocks, that is a change, "
