@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -21,19 +20,7 @@ namespace {
 
 constexpr std::string_view kDefaultServer = "http://127.0.0.1:7787";
 
-void FillFromEnvironment(std::string* text, const char* name) {
-  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread.
-  if (text->empty() && value != nullptr) *text = value;
-}
-
 }  // namespace
-
-ServerFlags WithEnvironment(ServerFlags flags) {
-  FillFromEnvironment(&flags.server, "PERSEUS_SERVER");
-  FillFromEnvironment(&flags.token_file, "PERSEUS_TOKEN_FILE");
-  FillFromEnvironment(&flags.ca_file, "PERSEUS_CA_FILE");
-  return flags;
-}
 
 Result<ServerClient> ServerClient::Connect(const ServerFlags& given) {
   const ServerFlags flags = WithEnvironment(given);

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/cluster/server_flags.h"
+#include "cli/framework/server_flags.h"
 #include "http/client.h"
 #include "perseus/result.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/cluster/server_flags.h"
+#include "cli/framework/server_flags.h"
 
 namespace perseus::cli {
 

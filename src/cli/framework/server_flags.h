@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_CLI_CLUSTER_SERVER_FLAGS_H_
-#define PERSEUS_CLI_CLUSTER_SERVER_FLAGS_H_
+#ifndef PERSEUS_CLI_FRAMEWORK_SERVER_FLAGS_H_
+#define PERSEUS_CLI_FRAMEWORK_SERVER_FLAGS_H_
 
 #include <string>
 
@@ -20,4 +20,4 @@ ServerFlags WithEnvironment(ServerFlags flags);
 
 }  // namespace perseus::cli
 
-#endif  // PERSEUS_CLI_CLUSTER_SERVER_FLAGS_H_
+#endif  // PERSEUS_CLI_FRAMEWORK_SERVER_FLAGS_H_
