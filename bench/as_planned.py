@@ -6,7 +6,7 @@
 Runs `perseus demo` (simulated GPUs, real server, agent, clients and clock calls of 15 ms)
 without a straggler, with clocks called for ahead of time and not, and holds time and energy of
 its iterations against `perseus emulate` of the same plan: clocks in time, clocks asked for when
-the computation before has ended (`--switch-ahead`), and when their own begins.
+the computation before has ended (`--call-ahead end`), and when their own begins.
 
     bench/as_planned.py [--binary build/release/src/cli/perseus] [--iterations 30]
 
@@ -40,7 +40,7 @@ class Figures:
 def demo(binary: Path, folder: Path, iterations: int, ahead: bool) -> tuple[Figures, Figures]:
     """Return the baseline and the planned iterations of one run."""
     command = [str(binary), "demo", "--no-straggler", "--iterations", str(iterations)]
-    command += ["--keep", str(folder)] + ([] if ahead else ["--no-ahead"])
+    command += ["--keep", str(folder)] + ([] if ahead else ["--call-ahead", "none"])
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
     parts: dict[str, list[tuple[float, float]]] = {"baseline": [], "planned": []}
     with (folder / "rounds.csv").open(newline="") as file:
@@ -89,13 +89,13 @@ def main() -> None:
         stall = ["--switch-stall", "0ms"]
         latency = ["--switch-latency", LATENCY, *stall]
         in_time = emulate(arguments.binary, ahead, ["--switch-latency", "0ms", *stall])
-        after = emulate(arguments.binary, ahead, [*latency, "--switch-ahead"])
+        after = emulate(arguments.binary, ahead, [*latency, "--call-ahead", "end"])
         own = emulate(arguments.binary, late, latency)
     rows = [
         ("maximum clocks, demo", baseline, None),
         ("emulated, clocks in time", in_time, None),
         ("demo, called ahead of time", on, in_time),
-        ("emulated, --switch-ahead", after, None),
+        ("emulated, --call-ahead end", after, None),
         ("emulated, called at the begin", own, None),
         ("demo, called at the begin", off, own),
     ]

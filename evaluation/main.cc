@@ -127,12 +127,12 @@ void AddOptions(CLI::App* app, Flags* flags) {
                   "runs are absent (default: a folder measured beside DATA or beside --derived).")
       ->type_name("DIR")
       ->check(named);
-  app->add_option(
-         "--effort", options->effort,
-         fmt::format("How much work to search for each plan (default {}); see 'perseus plan'.",
-                     perseus::kTableEffort))
+  app->add_option("--effort", options->effort,
+                  fmt::format("How much work to search for each plan, from 0.001 to 1000 (default "
+                              "{}); see 'perseus plan'.",
+                              perseus::kTableEffort))
       ->type_name("FACTOR")
-      ->check(CLI::Range(0.001, 1000.0));
+      ->check(CLI::Range(0.001, 1000.0).description(""));
   app->add_flag("--no-times", flags->no_times,
                 "Leave out the planner's run time: then the same data gives the same bytes.");
   app->add_option("-o,--output", flags->output_directory,

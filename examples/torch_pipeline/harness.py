@@ -159,7 +159,7 @@ def services(binary: str, folder: Path, driver: str) -> Iterator[list[str]]:
     store = f"sqlite:{folder}/jobs.db"
     journal = f"{folder}/agent.journal"
     serve = [binary, "serve", "--listen", "127.0.0.1:0", "--store", store]
-    attend = [binary, "agent", "--driver", driver, "--socket", socket, "--journal", journal]
+    attend = [binary, "agent", "run", "--driver", driver, "--socket", socket, "--journal", journal]
     server = start(serve, folder / "server.log")
     agent = start([*attend, "--min-interval", "1ms"], folder / "agent.log")
     try:

@@ -43,8 +43,8 @@ struct ReplayedFigures {
 
 // One point of the price of changes.
 struct ChangePricePoint {
-  // In one iteration of one pipeline, all ranks together. The change from a rank's last computation
-  // to its first one of the next iteration counts, too.
+  // Changes of clock in one iteration of one pipeline, all ranks together. If a rank's last
+  // computation and its first of the next iteration have different clocks, that is a change, too.
   int changes = 0;
   double saving_percent = 0;
 };

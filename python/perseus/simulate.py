@@ -3,7 +3,7 @@
 r"""Simulated GPUs: to try a trainer with Perseus on any machine.
 
     python -m perseus.simulate create /tmp/gpus --gpus 4
-    perseus agent --driver simulated:/tmp/gpus --socket /tmp/agent.sock --journal /tmp/agent.journal
+    perseus agent run --driver simulated:/tmp/gpus --socket /tmp/agent.sock --journal /tmp/agent.journal
 
 They live in a file that every process maps: clients, agents and `perseus doctor` name it as
 ``simulated:/tmp/gpus``, and a trainer runs computations on them:
@@ -286,7 +286,7 @@ def _create_command(arguments: argparse.Namespace) -> None:
         config = f"[[gpus]]\ncount = {arguments.gpus}\n"
     create(arguments.file, config)
     print(f"{arguments.file}: {len(Gpus(arguments.file))} simulated GPUs")
-    print(f"Use them with: perseus agent --driver simulated:{arguments.file} ...")
+    print(f"Use them with: perseus agent run --driver simulated:{arguments.file} ...")
 
 
 def _show_command(arguments: argparse.Namespace) -> None:

@@ -48,7 +48,6 @@ std::vector<std::string> PlanArguments(const CommandData& root,
   for (const OptionData& option : plan->options) taken.insert(option.long_name);
   for (const char* own : {"--at", "--effort", "--output", "--json", "--help"}) taken.erase(own);
   // Answers are about the profile's own times.
-  taken.erase("--switch-ahead");
   for (const job::Field& field : job::Fields()) {
     if (field.condition()) taken.erase(std::string(FlagOfField(field.key)));
   }
@@ -92,6 +91,7 @@ Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& argum
   Result<ParsedArguments> parsed = parser.Parse(arguments, columns);
   if (!parsed) return tl::unexpected(parsed.error());
   line.text = std::move(parsed->text);
+  line.renamed = std::move(parsed->renamed);
   line.invocation.command = parsed->command;
   line.invocation.plan_arguments = PlanArguments(parser.Describe(), parsed->given);
   return line;

@@ -51,7 +51,6 @@ struct JobFlags {
   std::string input;  // Profile or job file.
   JobFile overrides;  // Each field that is set wins over the file's.
   bool strict = false;
-  bool switch_ahead = false;
 };
 
 struct FrontierFlags {
@@ -142,6 +141,7 @@ struct Invocation {
 // version) and end.
 struct ParsedCommandLine {
   std::optional<std::string> text;
+  std::vector<std::string> renamed;  // Names of 0.1 that were given, a sentence each.
   Invocation invocation;
 };
 

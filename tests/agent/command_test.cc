@@ -26,9 +26,13 @@ class AgentCommand : public ::testing::Test {
     std::string out;
   };
   Result Perseus(std::vector<std::string> arguments) {
+    if (arguments.front() == "status") {
+      arguments.insert(arguments.end(), {"--socket", drill_.Socket()});
+    } else {
+      const auto place = drill_.PlaceArguments();
+      arguments.insert(arguments.end(), place.begin(), place.end());
+    }
     arguments.insert(arguments.begin(), {PERSEUS_BINARY, "agent"});
-    const auto place = drill_.PlaceArguments();
-    arguments.insert(arguments.end(), place.begin(), place.end());
     // Its sentence for people comes with its output.
     std::string command = "exec \"$0\" \"$@\" 2>&1";
     std::vector<std::string> shell = {"/bin/sh", "-c", command};
@@ -66,7 +70,7 @@ TEST_F(AgentCommand, SaysWhenNoAgentIsThere) {
   const Result status = Perseus({"status"});
   EXPECT_EQ(status.code, 2);
   EXPECT_THAT(status.out,
-              AllOf(HasSubstr(drill_.Socket()), HasSubstr("'perseus agent' starts one")));
+              AllOf(HasSubstr(drill_.Socket()), HasSubstr("'perseus agent run' starts one")));
 }
 
 TEST_F(AgentCommand, ReleaseWantsToKnowWhich) {
@@ -87,7 +91,7 @@ TEST_F(AgentCommand, ReleaseWantsToKnowWhich) {
 TEST_F(AgentCommand, SaysWhatItCannotDo) {
   const Result action = Perseus({"dance"});
   EXPECT_EQ(action.code, 2);
-  EXPECT_THAT(action.out, HasSubstr("run, relay, release or status, not 'dance'"));
+  EXPECT_THAT(action.out, AllOf(HasSubstr("'dance'"), HasSubstr("release")));
   const Result user = Perseus({"run", "--allow-user", "no-such-user"});
   EXPECT_EQ(user.code, 2);
   EXPECT_THAT(user.out, HasSubstr("--allow-user: there is no user 'no-such-user'"));

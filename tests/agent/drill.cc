@@ -131,7 +131,7 @@ std::vector<std::string> Drill::Environment() const {
 
 bool Drill::StartAgent() {
   agent_.reset();
-  std::vector<std::string> arguments = {PERSEUS_BINARY, "agent"};
+  std::vector<std::string> arguments = {PERSEUS_BINARY, "agent", "run"};
   const std::vector<std::string> place = PlaceArguments();
   arguments.insert(arguments.end(), place.begin(), place.end());
   arguments.insert(arguments.end(), options_.agent_arguments.begin(),

@@ -139,7 +139,7 @@ TEST(SafePlace, RootWritesWhereOnlyRootCan) {
     return std::filesystem::is_empty(place);
   };
   ASSERT_EQ(::chmod(place.c_str(), 0777), 0);
-  EXPECT_TRUE(refused("can be written by users other than root"));
+  EXPECT_TRUE(refused("can be written by"));
   ASSERT_EQ(::chmod(place.c_str(), 01777), 0);  // As /tmp: only owners replace.
   EXPECT_TRUE(GpuClaim::Take(place, kClaimed));
   ASSERT_EQ(::chmod(place.c_str(), 0700), 0);

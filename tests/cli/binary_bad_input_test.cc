@@ -168,6 +168,23 @@ TEST_F(BinaryBadInputTest, SynthWritesNoJobThatPlanRefuses) {
   EXPECT_EQ(RunPerseus(good).exit_code, 0);
 }
 
+// All commands that talk to a server take the same variables; an option wins.
+TEST_F(BinaryBadInputTest, AServersVariablesAreRead) {
+  RunOptions options;
+  options.environment = {"LANG=C", "PERSEUS_SERVER=https://127.0.0.1:1",
+                         "PERSEUS_CA_FILE=/none/ca.pem"};
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"job", "list"},
+           {"profile", "list"},
+           {"agent", "relay", "--socket", folder_.Path("relay.sock")}}) {
+    const RunResult run = RunPerseus(words, options);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.err, HasSubstr("/none/ca.pem"));
+  }
+  const RunResult run = RunPerseus({"job", "list", "--ca-file", "/none/mine.pem"}, options);
+  EXPECT_THAT(run.err, HasSubstr("/none/mine.pem"));
+}
+
 TEST_F(BinaryBadInputTest, AnOutputThatCannotBeWrittenLeavesNothing) {
   const std::string file = folder_.Write("taken", "mine");
   EXPECT_THAT(Refused(Plan(profile_, {"-o", file})), HasSubstr(file));

@@ -108,7 +108,7 @@ TEST_F(BinaryConditionsEmulateTest, ThePriceOfChangesIsStatedApart) {
   // In text, too, and what the plan says of itself.
   std::vector<std::string> plan = Arguments("plan", flags_);
   plan.insert(plan.end(), {"--effort", "0.05", "--change-price", "0.5"});
-  EXPECT_THAT(Out(plan), HasSubstr("(--change-price), 0.0 J at maximum clocks; in"));
+  EXPECT_THAT(Out(plan), HasSubstr("(--change-price), 0.0 J at maximum clocks."));
 }
 
 TEST_F(BinaryConditionsEmulateTest, APlanForMicrobatchesThatDifferIsNotReplayedSilently) {

@@ -98,7 +98,7 @@ TEST_F(BinaryConditionsTest, TheTableMarksThePlanThatIsWritten) {
   }
   EXPECT_EQ(chosen, 1);
   EXPECT_THAT(ReadText(folder_.Path("out/report.html")),
-              HasSubstr("Energy per iteration, under the conditions"));
+              HasSubstr("Saving of energy, under the conditions"));
 }
 
 TEST_F(BinaryConditionsTest, WhatIsMisplacedInAJobFileIsSaid) {

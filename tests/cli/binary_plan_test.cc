@@ -45,7 +45,7 @@ TEST_F(BinaryPlanTest, SaysWhatWasReadAndWritesNothing) {
           "Today     all clocks at maximum: 4.5000 s, 1,773.0 J, 394.0 W for one iteration of one "
           "pipeline.\n"
           "\n"
-          "   point           time s    slower  energy J   saving  power W      gap\n"
+          "   point           time s  slowdown  energy J   saving  power W      gap\n"
           "------------------------------------------------------------------------\n"
           ">  no slowdown     4.5000   +0.00 %   1,635.8   7.74 %    363.5  0.000 %\n"))
       << run.out;

@@ -77,7 +77,7 @@ TEST(CommandLineTest, ReadsTheEmulateCommand) {
                                         "15ms",
                                         "--switch-stall",
                                         "2ms",
-                                        "--switch-ahead",
+                                        "--call-ahead=end",
                                         "--straggler",
                                         "slow=1.5",
                                         "--straggler",
@@ -114,7 +114,7 @@ TEST(CommandLineTest, ReadsTheEmulateCommand) {
   EXPECT_EQ(given.gpu_noise, 0.03);
   EXPECT_EQ(given.switch_latency_seconds, 15 * 1e-3);
   EXPECT_EQ(given.switch_stall_seconds, 2 * 1e-3);
-  EXPECT_TRUE(parsed->invocation.job.switch_ahead);
+  EXPECT_EQ(given.call_ahead, CallAhead::kEnd);
   ASSERT_EQ(flags.spec.stragglers.size(), 2u);
   EXPECT_EQ(flags.spec.stragglers[0].value, 1.5);
   EXPECT_EQ(flags.spec.stragglers[1].kind, StragglerKind::kClockCap);
@@ -254,6 +254,51 @@ TEST(CommandLineTest, ReadsActions) {
     EXPECT_THAT(ErrorOf(words), HasSubstr("needs an action")) << words.back();
   }
   EXPECT_THAT(ErrorOf({"job", "list", "--factor", "2"}), HasSubstr("unknown option '--factor'"));
+}
+
+// Scripts for 0.1 go on, with one note for each name.
+TEST(CommandLineTest, TakesOldNames) {
+  const auto ahead = ParseCommandLine({"emulate", "job.toml", "--switch-ahead", "--", "x"}, 80);
+  EXPECT_FALSE(ahead);  // As "x" is too much.
+  const auto relay = ParseCommandLine({"agent", "relay", "--server-token-file=a", "--server-ca",
+                                       "b", "--allow-user", "1", "--server", "--server-ca"},
+                                      80);
+  ASSERT_TRUE(relay) << relay.error().message;
+  EXPECT_EQ(relay->invocation.agent.server.token_file, "a");
+  EXPECT_EQ(relay->invocation.agent.server.ca_file, "b");
+  ASSERT_EQ(relay->renamed.size(), 2U);
+  EXPECT_THAT(relay->renamed[0],
+              AllOf(HasSubstr("'--server-token-file'"), HasSubstr("'--token-file'")));
+  EXPECT_THAT(relay->renamed[1], HasSubstr("'--ca-file'"));
+  const auto run = ParseCommandLine({"agent", "--allow-group", "a"}, 80);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->invocation.agent.action, "run");
+  EXPECT_EQ(run->invocation.agent.groups, (std::vector<std::string>{"a"}));
+  EXPECT_THAT(run->renamed, testing::ElementsAre(HasSubstr("'perseus agent run'")));
+  const auto call = ParseCommandLine({"plan", "job.toml", "--switch-ahead"}, 80);
+  ASSERT_TRUE(call) << call.error().message;
+  EXPECT_EQ(call->invocation.job.overrides.call_ahead, CallAhead::kEnd);
+  EXPECT_EQ(call->renamed.size(), 1U);
+  // No text tells of them, and today's names need no note.
+  const auto help = ParseCommandLine({"help", "agent", "relay"}, 80);
+  EXPECT_THAT(*help->text, testing::Not(HasSubstr("--server-ca")));
+  EXPECT_THAT(*ParseCommandLine({"agent", "--help"}, 80)->text, HasSubstr("relay"));
+  EXPECT_TRUE(ParseCommandLine({"plan", "job.toml", "--call-ahead", "end"}, 80)->renamed.empty());
+}
+
+// As the unit gives it: all that the agent is run with.
+TEST(CommandLineTest, ReleaseTakesWhatRunTakes) {
+  const auto run = ParseCommandLine({"help", "agent", "run"}, 80);
+  const CommandData root = DescribeCommandLine();
+  for (const CommandData& command : root.commands) {
+    if (command.name != "agent") continue;
+    for (const OptionData& option : command.commands.front().options) {
+      if (option.long_name == "--help") continue;
+      std::vector<std::string> words = {"agent", "release", "--journaled", option.long_name};
+      if (!option.value.empty()) words.push_back(option.value == "TIME" ? "1s" : "1");
+      EXPECT_EQ(ErrorOf(words), "") << option.long_name;
+    }
+  }
 }
 
 TEST(CommandLineTest, SuggestsTheNearestWord) {

@@ -41,7 +41,7 @@ class DoctorTest : public testing::Test {
   std::string Gpus() const { return folder_.Path("gpus"); }
   std::vector<std::string> Arguments(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {
-        "doctor",    "--driver", "simulated:" + Gpus(), "--agent", folder_.Path("agent.sock"),
+        "doctor",    "--driver", "simulated:" + Gpus(), "--socket", folder_.Path("agent.sock"),
         "--seconds", "0.3"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
@@ -68,7 +68,7 @@ TEST_F(DoctorTest, AGoodNodeCanFollowPlans) {
   EXPECT_THAT(text.out, HasSubstr("Test GPU"));
   EXPECT_THAT(text.out, HasSubstr("81 of 210-1410 MHz"));
   EXPECT_THAT(text.out, HasSubstr("This node can follow plans"));
-  EXPECT_THAT(text.out, HasSubstr("To do: run 'perseus agent' as root"));
+  EXPECT_THAT(text.out, HasSubstr("To do: run 'perseus agent run' as root"));
   EXPECT_EQ(text.err, "");
 
   const RunResult run = RunPerseus(Arguments({"--json"}));
@@ -103,12 +103,12 @@ TEST_F(DoctorTest, WithoutTheRightNobodyCan) {
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json["can_follow_plans"], false);
   EXPECT_THAT(Findings(json, "rights"), HasSubstr("fault: nobody may set clocks"));
-  EXPECT_THAT(Findings(json, "rights"), HasSubstr("TO DO run 'perseus agent'"));
+  EXPECT_THAT(Findings(json, "rights"), HasSubstr("TO DO run 'perseus agent run'"));
 }
 
 TEST_F(DoctorTest, WithoutADriverNobodyCan) {
   const RunResult run = RunPerseus({"doctor", "--driver", "nvml:/nonexistent/libnvidia-ml.so.1",
-                                    "--agent", folder_.Path("none"), "--json"});
+                                    "--socket", folder_.Path("none"), "--json"});
   EXPECT_EQ(run.exit_code, 2);
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_THAT(Findings(json, "driver"), HasSubstr("fault: cannot load NVIDIA's library"));

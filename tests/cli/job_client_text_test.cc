@@ -136,7 +136,7 @@ TEST(JobClientTextTest, TheHeadlineIsTheWholeJobs) {
   const Style plain;
   const std::string text = JobText(StragglingJob(), plain, 1795307430);
   EXPECT_THAT(text, HasSubstr("iteration    1.0655 s, as long as the straggler is slow\n"));
-  EXPECT_THAT(text, HasSubstr("saves        15.50 % against maximum clocks with the same"));
+  EXPECT_THAT(text, HasSubstr("saving       15.50 % against maximum clocks with the same"));
   EXPECT_THAT(text, HasSubstr("pipeline 1 straggles"));
   EXPECT_THAT(text, HasSubstr("the others end in 1.0588 s and wait"));
   EXPECT_THAT(text, Not(HasSubstr("23.3")));
@@ -177,9 +177,10 @@ TEST(JobClientTextTest, AStragglerSaysWhenItIsOne) {
 
 TEST(JobClientTextTest, EventsAreLines) {
   const nlohmann::ordered_json plan = {{"job", "j-1"}, {"version", 3}, {"reason", "straggler"}};
-  EXPECT_EQ(EventLine("plan", plan, StragglingJob()),
-            "plan       j-1 llama: running, plan 3 (straggler), iteration 1.0655 s, saves 15.50 %, "
-            "1 straggler\n");
+  EXPECT_EQ(
+      EventLine("plan", plan, StragglingJob()),
+      "plan       j-1 llama: running, plan 3 (straggler), iteration 1.0655 s, saving 15.50 %, "
+      "1 straggler\n");
   EXPECT_EQ(EventLine("detection", {{"job", "j-1"}, {"sentence", "Rank 3 is slow."}}, {}),
             "detection  j-1: Rank 3 is slow.\n");
   EXPECT_EQ(EventLine("job", {{"job", "j-1"}, {"deleted", true}}, {}), "job        j-1: deleted\n");

@@ -62,9 +62,7 @@ def _add_switching(rng: random.Random, made: RandomEmulation) -> None:
         made.flags += ["--switch-stall", repr(scenario.stall)]
     scenario.ahead = rng.choice(("none", "end", "predicted", "predicted"))
     if scenario.ahead != "none" or rng.random() < 0.5:
-        # Another word for it, which old scripts use.
-        old = scenario.ahead == "end" and rng.random() < 0.5
-        made.flags += ["--switch-ahead"] if old else ["--call-ahead", scenario.ahead]
+        made.flags += ["--call-ahead", scenario.ahead]
     if scenario.latency > 0 and rng.random() < 0.3:
         scenario.latency_spread = scenario.latency * rng.choice((0.05, 0.3, 1.0))
         made.flags += ["--switch-latency-spread", repr(scenario.latency_spread)]

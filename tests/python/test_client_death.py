@@ -78,7 +78,7 @@ def agent(tmp_path: Path) -> Iterator[str]:
     socket = str(tmp_path / "agent.sock")
     journal = ["--journal", str(tmp_path / "journal")]
     process = subprocess.Popen(
-        [BINARY, "agent", "--driver", f"simulated:{gpus}", "--socket", socket, *journal],
+        [BINARY, "agent", "run", "--driver", f"simulated:{gpus}", "--socket", socket, *journal],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -357,6 +357,16 @@ def test_a_token_is_read_from_its_file(tmp_path: Path, monkeypatch: pytest.Monke
     assert "PERSEUS_TOKEN_FILE" in job.last_error
 
 
+def test_certificates_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the trainer names others."""
+    made: list[dict[str, object]] = []
+    monkeypatch.setattr("perseus.hooks.job.Client", lambda *_, **options: made.append(options))
+    monkeypatch.setenv("PERSEUS_CA_FILE", "/etc/ours.pem")
+    perseus.Job("https://server")
+    perseus.Job("https://server", ca_file="/etc/theirs.pem")
+    assert [options["ca_file"] for options in made] == ["/etc/ours.pem", "/etc/theirs.pem"]
+
+
 class Mesh:
     """What is needed of a `DeviceMesh`."""
 

@@ -127,7 +127,7 @@ TEST_F(RelayTest, TheTokenIsTheRelaysAndNeverReachesARank) {
   });
   answers.push_back(Call(&rank, "POST", "/api/v1/jobs/j/ranks", "{}"));
   EXPECT_EQ(answers.back().status, 503);
-  EXPECT_THAT(answers.back().body, HasSubstr("--server-token-file"));
+  EXPECT_THAT(answers.back().body, HasSubstr("--token-file"));
   folder_.Write("token", second);
   EXPECT_TRUE(http::Eventually([&] {
     answers.push_back(Call(&rank, "POST", "/api/v1/jobs/j/ranks", "{}"));

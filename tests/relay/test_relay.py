@@ -83,7 +83,7 @@ class Node:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
-                    *(str(BINARY), "agent", "--driver", f"simulated:{self.gpus}"),
+                    *(str(BINARY), "agent", "run", "--driver", f"simulated:{self.gpus}"),
                     *("--socket", str(self.agent), "--journal", str(folder / "journal")),
                 ],
                 stderr=log,
@@ -266,17 +266,17 @@ def test_a_node_of_real_clients(server: Server, tmp_path: Path) -> None:
 
 
 def test_the_agent_itself_reaches_no_server() -> None:
-    """What may set clocks meets nothing from a network; the sentence says what does."""
-    for flag in ("--server", "--server-token-file", "--server-ca"):
+    """What may set clocks meets nothing from a network: that is the relay's."""
+    for flag in ("--server", "--token-file", "--ca-file"):
         done = subprocess.run(
-            [str(BINARY), "agent", flag, "x", "--driver", "simulated:/nonexistent"],
+            [str(BINARY), "agent", "run", flag, "x", "--driver", "simulated:/nonexistent"],
             capture_output=True,
             text=True,
             check=False,
             timeout=PATIENCE,
         )
         assert done.returncode == 2
-        assert "'perseus agent relay'" in done.stderr
+        assert f"'{flag}'" in done.stderr
 
 
 def test_what_a_relay_needs(tmp_path: Path) -> None:

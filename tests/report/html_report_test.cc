@@ -34,7 +34,7 @@ TEST(HtmlReportTest, HasEverySection) {
   EXPECT_EQ(Count(markup, "<tr class=\"chosen\">"), 1);
   EXPECT_EQ(Count(markup, "<th scope=\"row\" class=\"text\">"),
             1 + static_cast<int>(sample.rows.size()) + 4 + 1);  // Both tables.
-  EXPECT_EQ(Count(markup, ChangePercent(sample.chosen.saving_percent, 2)), 4)
+  EXPECT_EQ(Count(markup, SavingPercent(sample.chosen.saving_percent, 2)), 4)
       << "key figure, plot's label and point, table";
 }
 

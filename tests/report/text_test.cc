@@ -45,9 +45,12 @@ TEST(TextTest, UnitsShowFiveDigits) {
 }
 
 TEST(TextTest, ChangesAreSigned) {
-  EXPECT_EQ(ChangePercent(15.2, 2), "\u221215.20\u00a0%");
-  EXPECT_EQ(ChangePercent(-3, 1), "+3.0\u00a0%");
+  EXPECT_EQ(ChangePercent(15.2, 2), "+15.20\u00a0%");
+  EXPECT_EQ(ChangePercent(-3, 1), "\u22123.0\u00a0%");
   EXPECT_EQ(ChangePercent(-0.001, 2), "0.00\u00a0%");
+  EXPECT_EQ(ChangePercent(0.001, 2), "0.00\u00a0%");
+  EXPECT_EQ(SavingPercent(15.2, 2), "15.20\u00a0%");
+  EXPECT_EQ(SavingPercent(-3, 1), "\u22123.0\u00a0%");
 }
 
 // Rounded up: what may exist is never more than what is said.
@@ -55,19 +58,18 @@ TEST(TextTest, SharedKnobTextStaysTrue) {
   EXPECT_EQ(SharedKnobText({.lower_bound_joules = 1, .gap_percent = 0.0301}, Granularity::kPhase,
                            "clock"),
             "with one clock per phase: at most 0.031 % better exists for the same time.");
-  EXPECT_EQ(SharedKnobText({.lower_bound_joules = 1, .gap_percent = 1e-9, .proven_best = true},
-                           Granularity::kStageType, "knob"),
-            "with one knob per stage-type: proven; no such plan that ends in time saves more.");
+  EXPECT_EQ(
+      SharedKnobText({.lower_bound_joules = 1, .gap_percent = 1e-9, .proven_best = true},
+                     Granularity::kStageType, "knob"),
+      "with one knob per stage-type: proven best: no such plan that ends in time saves more.");
 }
 
 TEST(TextTest, DiscreteBoundTextStaysTrue) {
   Plan plan;
   plan.gap_percent = 0.0655;
   plan.discrete_bound = DiscreteBound{.lower_bound_joules = 100, .gap_percent = 0.0201};
-  EXPECT_EQ(DiscreteBoundText(plan),
-            "This plan uses at most 0.021 % more energy than the best plan of the same time could: "
-            "proven block by block, with real options; the relaxation, which mixes options, proves "
-            "0.066 %.");
+  EXPECT_NE(DiscreteBoundText(plan).find("at most 0.021 % more energy"), std::string::npos);
+  EXPECT_NE(DiscreteBoundText(plan).find(" 0.066 %"), std::string::npos);
 }
 
 TEST(TextTest, WhatAKwhIsSaysItsUnits) {

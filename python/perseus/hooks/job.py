@@ -71,8 +71,8 @@ strict, ahead, options
 
     Notes
     -----
-    `$PERSEUS_SERVER`, `$PERSEUS_JOB_ID`, `$PERSEUS_DEVICE` and `$PERSEUS_TOKEN_FILE` are used for
-    what is not given.
+    `$PERSEUS_SERVER`, `$PERSEUS_JOB_ID`, `$PERSEUS_DEVICE`, `$PERSEUS_TOKEN_FILE` and
+    `$PERSEUS_CA_FILE` are used for what is not given.
     """
 
     def __init__(
@@ -122,6 +122,9 @@ strict, ahead, options
                 options["token"] = Path(token).read_text(encoding="utf-8").strip()
             except OSError as error:
                 self.fail(f"the token in PERSEUS_TOKEN_FILE ({token}) cannot be read", error)
+        certificates = os.environ.get("PERSEUS_CA_FILE")
+        if certificates and client is None:
+            options.setdefault("ca_file", certificates)
         self.client = client or Client(
             server or os.environ.get("PERSEUS_SERVER"),
             job_id=job_id or (os.environ.get("PERSEUS_JOB_ID") if job is None else None),

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/cluster/server_flags.h"
+#include "cli/framework/server_flags.h"
 
 namespace perseus::cli {
 

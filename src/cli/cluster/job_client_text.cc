@@ -46,15 +46,13 @@ std::string CountText(const Json& value) {
   return value.is_array() ? std::to_string(value.size()) : Printable(value.dump());
 }
 
-// Percent with its interval; `sign` -1: what is saved is shown as less.
-std::string EstimateText(const Json& estimate, int sign) {
+// Percent with its interval.
+std::string EstimateText(const Json& estimate, std::string (*format)(double, int)) {
   const auto mean = NumberOf(estimate, "mean");
   if (!mean) return "not known yet";
-  const double one = sign * NumberOf(estimate, "least").value_or(0);
-  const double other = sign * NumberOf(estimate, "most").value_or(0);
-  return fmt::format("{} (95 %: {} to {})", FormatSignedPercent(sign * *mean, 2),
-                     FormatSignedPercent(std::min(one, other), 2),
-                     FormatSignedPercent(std::max(one, other), 2));
+  return fmt::format("{} (95 %: {} to {})", format(*mean, 2),
+                     format(NumberOf(estimate, "least").value_or(0), 2),
+                     format(NumberOf(estimate, "most").value_or(0), 2));
 }
 
 // "2026-11-22 00:31:09 UTC".
@@ -186,7 +184,7 @@ std::string EventLine(const std::string& name, const Json& data, const Json& job
   if (plan.empty()) return text + "\n";
   text += fmt::format(", plan {} ({})", MemberText(plan, "version"), MemberText(plan, "reason"));
   text += part(", iteration ", SecondsOf(WholeJobOf(plan), "iteration_time_s"));
-  text += part(", saves ", SavingOf(WholeJobOf(plan)));
+  text += part(", saving ", SavingOf(WholeJobOf(plan)));
   const std::size_t stragglers = ListOf(job, "stragglers").size();
   if (stragglers > 0) {
     text += fmt::format(", {} straggler{}", stragglers, stragglers == 1 ? "" : "s");
@@ -206,7 +204,7 @@ bool HasFirstPlan(const Json& job) {
 
 std::string JobTable(const Json& jobs, const Style& style) {
   constexpr std::size_t kWidestName = 32;
-  Table table({"job", "name", "state", "ranks", "plan", "iteration", "saves", "stragglers"},
+  Table table({"job", "name", "state", "ranks", "plan", "iteration", "saving", "stragglers"},
               {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight,
                Align::kRight, Align::kRight, Align::kRight});
   for (const Json& job : jobs) {
@@ -259,8 +257,8 @@ std::string SavingsText(const Json& savings) {
   if (const auto saving = NumberOf(promised, "saving_percent")) {
     text +=
         Line(is_estimated ? "ESTIMATED" : "promised",
-             fmt::format("energy {}, time {} of an iteration at maximum clocks{}",
-                         FormatSignedPercent(-*saving, 2),
+             fmt::format("saving {}, slowdown {}, against an iteration at maximum clocks{}",
+                         FormatPercent(*saving, 2),
                          FormatSignedPercent(NumberOf(promised, "time_percent").value_or(0), 2),
                          is_estimated ? ": what would be saved; in shadow mode nothing is" : ""));
   }
@@ -278,11 +276,12 @@ std::string SavingsText(const Json& savings) {
     text += Line("realised", "nothing was measured; compare with --every N --iterations M");
   }
   for (const Json& realised : ListOf(savings, "realised")) {
-    text += Line("realised",
-                 fmt::format("plan {}, {} pairs: energy {}, time {}",
-                             MemberText(realised, "plan_version"), MemberText(realised, "pairs"),
-                             EstimateText(ObjectOf(realised, "saving_percent"), -1),
-                             EstimateText(ObjectOf(realised, "time_percent"), 1)));
+    text +=
+        Line("realised",
+             fmt::format("plan {}, {} pairs: saving {}, slowdown {}",
+                         MemberText(realised, "plan_version"), MemberText(realised, "pairs"),
+                         EstimateText(ObjectOf(realised, "saving_percent"), FormatPercent),
+                         EstimateText(ObjectOf(realised, "time_percent"), FormatSignedPercent)));
   }
   return text;
 }
@@ -358,9 +357,9 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                           : seconds + (has_conditions ? ", under the job's conditions" : "") +
                                 (is_straggling ? ", as long as the straggler is slow" : ""));
     const std::string saving = SavingOf(whole);
-    line("saves", saving.empty() || !is_straggling
-                      ? saving
-                      : saving + " against maximum clocks with the same straggler");
+    line("saving", saving.empty() || !is_straggling
+                       ? saving
+                       : saving + " against maximum clocks with the same straggler");
     const Json& pipelines = ObjectOf(plan, "pipelines");
     for (const auto& [pipeline, own] : pipelines.items()) {
       line("", fmt::format("pipeline {} straggles; its own plan would end in {}",

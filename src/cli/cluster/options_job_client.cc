@@ -69,10 +69,11 @@ void AddStragglerActions(CommandParser* parser, JobClientFlags* flags) {
                              return ParseQuantity(text, {1, kMostFactor}, job::kInTimes);
                            });
   parser->AddValue<double>(&flags->delay_seconds, "--delay", "TIME",
-                           "Takes so much longer an iteration (400ms).", ParseLongDuration);
-  parser->AddValue<double>(&flags->starts_seconds, "--starts", "TIME", "From so long from now on.",
-                           ParseLongDuration);
-  parser->AddValue<double>(&flags->expires_seconds, "--expires", "TIME", "Until so long from now.",
+                           "Each iteration takes this much longer (400ms).", ParseLongDuration);
+  parser->AddValue<double>(&flags->starts_seconds, "--starts", "TIME",
+                           "Starts after this time (default: now).", ParseLongDuration);
+  parser->AddValue<double>(&flags->expires_seconds, "--expires", "TIME",
+                           "Ends after this time (default: when it is cleared).",
                            ParseLongDuration);
   parser->SetGroup("Output");
   parser->AddFlag(&flags->json, "--json", "Print the server's JSON.");
@@ -154,9 +155,10 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   add_json();
   add_server();
   add("point", "Choose the iteration time that a job aims for.",
-      {{"save more, at 5 % more time", "perseus job point llama-7 1.05x"}});
+      {{"save more, with a slowdown of 5 %", "perseus job point llama-7 1.05x"}});
   add_job();
-  parser->AddInput(&flags->at, "AT", "1.05x, 5.3s, economic or fastest.", {ValueKind::kText, {}});
+  parser->AddInput(&flags->at, "AT", "As --at of perseus plan: 1.05x, 5.3s, economic, fastest.",
+                   {ValueKind::kText, {}});
   add_json();
   add_server();
   add("straggler", "Say which pipeline or rank is slow, or is so no more.");
@@ -172,9 +174,9 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
       {{"of every 100 iterations 10 run at maximum clocks",
         "perseus job compare llama-7 --every 100 --iterations 10"}});
   add_job();
-  parser->AddCount(&flags->every, "--every", "Of so many iterations, ...", 4, kMostPlaces);
-  parser->AddCount(&flags->iterations, "--iterations", "... so many run at maximum clocks.", 2,
-                   kMostPlaces);
+  parser->AddCount(&flags->every, "--every", "Length of one cycle, in iterations.", 4, kMostPlaces);
+  parser->AddCount(&flags->iterations, "--iterations", "How many of a cycle run at maximum clocks.",
+                   2, kMostPlaces);
   parser->AddFlag(&flags->off, "--off", "Compare no more.");
   add_json();
   add_server();

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "cli/cluster/server_flags.h"
+#include "cli/framework/server_flags.h"
 
 namespace perseus::cli {
 

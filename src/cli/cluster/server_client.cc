@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -22,22 +21,15 @@ namespace {
 
 constexpr std::string_view kDefaultServer = "http://127.0.0.1:7787";
 
-std::string EnvironmentText(const char* name) {
-  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread.
-  return value == nullptr ? "" : value;
-}
-
 }  // namespace
 
-Result<ServerClient> ServerClient::Connect(const ServerFlags& flags) {
+Result<ServerClient> ServerClient::Connect(const ServerFlags& given) {
+  const ServerFlags flags = WithEnvironment(given);
   http::ClientOptions options;
-  options.url = !flags.server.empty() ? flags.server : EnvironmentText("PERSEUS_SERVER");
-  if (options.url.empty()) options.url = kDefaultServer;
+  options.url = flags.server.empty() ? std::string(kDefaultServer) : flags.server;
   options.ca_file = flags.ca_file;
-  const std::string token_file =
-      !flags.token_file.empty() ? flags.token_file : EnvironmentText("PERSEUS_TOKEN_FILE");
-  if (!token_file.empty()) {
-    Result<std::string> token = http::ReadTokenFile(token_file);
+  if (!flags.token_file.empty()) {
+    Result<std::string> token = http::ReadTokenFile(flags.token_file);
     if (!token) return tl::unexpected(token.error());
     options.token = *std::move(token);
   }

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/cluster/server_flags.h"
+#include "cli/framework/server_flags.h"
 #include "http/client.h"
 #include "perseus/result.h"
 
@@ -19,7 +19,7 @@ namespace perseus::cli {
 // A server, asked until one answer is an error. One thread.
 class ServerClient {
  public:
-  static Result<ServerClient> Connect(const ServerFlags& flags);
+  static Result<ServerClient> Connect(const ServerFlags& given);
 
   // The body of an answer; what the server refuses is an error with its sentence.
   Result<std::string> Text(const char* method, const std::string& target,

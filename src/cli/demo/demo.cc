@@ -94,8 +94,8 @@ std::string GpuConfig(const DemoSpec& spec) {
   return fmt::format(
       "[[gpus]]\ncount = {}\nname = \"NVIDIA A100-SXM4-80GB (simulated)\"\n"
       "min_clock_mhz = 855\nmax_clock_mhz = 1410\nclock_step_mhz = 15\n"
-      "idle_watts = {}\ncall_ms = {}\nsettle_ms = 0\n",
-      kRanks, kBlockingWatts, spec.clock_call_ms);
+      "idle_watts = {}\ncall_ms = {:g}\nsettle_ms = 0\n",
+      kRanks, kBlockingWatts, 1e3 * spec.switch_latency_seconds);
 }
 
 std::string JobJson(const std::string& profile, const DemoSpec& spec) {
@@ -109,7 +109,7 @@ std::string JobJson(const std::string& profile, const DemoSpec& spec) {
                                   {"blocking_power", kBlockingWatts}}},
                                 {"profile_csv", profile}};
   if (spec.max_changes) {
-    job["job"]["conditions"] = {{"switch_latency", 1e-3 * spec.clock_call_ms},
+    job["job"]["conditions"] = {{"switch_latency", spec.switch_latency_seconds},
                                 {"call_ahead", spec.plan.ahead ? "predicted" : "none"},
                                 {"max_changes", *spec.max_changes}};
   }
@@ -193,8 +193,8 @@ class Demonstration {
 
   Result<void> StartAgent() {
     Result<void> started = Start(&agent_, "agent",
-                                 {"agent", "--driver", "simulated:" + files_.gpus(), "--socket",
-                                  files_.socket(), "--journal", files_.journal()});
+                                 {"agent", "run", "--driver", "simulated:" + files_.gpus(),
+                                  "--socket", files_.socket(), "--journal", files_.journal()});
     if (!started) return started;
     for (double waited = 0; !AnswersAt(files_.socket()); waited += kLookNs * 1e-9) {
       if (const auto end = agent_->Ended()) return tl::unexpected(agent_->Failure(*end));
@@ -204,8 +204,8 @@ class Demonstration {
       }
       Look();
     }
-    watcher_.says(fmt::format("agent    on {} simulated GPUs, clock calls take {} ms", kRanks,
-                              spec_.clock_call_ms));
+    watcher_.says(fmt::format("agent    on {} simulated GPUs, clock calls take {:g} ms", kRanks,
+                              1e3 * spec_.switch_latency_seconds));
     return {};
   }
 

@@ -19,7 +19,7 @@ namespace perseus::demo {
 
 struct DemoSpec {
   DemoPlan plan;
-  double clock_call_ms = 15;  // How long a clock call blocks.
+  double switch_latency_seconds = 0.015;  // How long a clock call blocks.
   // The plan holds under clocks that come that late, with at most so many changes in an iteration
   // of a pipeline; none: the plan knows no conditions.
   std::optional<int> max_changes;

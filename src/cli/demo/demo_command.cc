@@ -79,8 +79,8 @@ Result<Printout> RunDemo(const DemoFlags& flags, const Style& style) {
   spec.plan.straggler = !flags.no_straggler;
   spec.plan.detect = flags.detect;
   if (flags.detect) spec.plan.straggler_until = 25;
-  spec.plan.ahead = !flags.no_ahead;
-  spec.clock_call_ms = flags.clock_latency_ms;
+  spec.plan.ahead = flags.ahead;
+  spec.switch_latency_seconds = flags.switch_latency_seconds;
   spec.max_changes = flags.max_changes;
   spec.keep_folder = flags.keep_directory;
   std::error_code error;

@@ -13,8 +13,8 @@ struct DemoFlags {
   std::optional<int> iterations;
   bool detect = false;
   bool no_straggler = false;
-  bool no_ahead = false;
-  double clock_latency_ms = 15;
+  bool ahead = true;  // Clocks are called for ahead of time.
+  double switch_latency_seconds = 0.015;
   std::optional<int> max_changes;
   std::string keep_directory;
 };

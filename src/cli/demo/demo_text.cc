@@ -99,7 +99,7 @@ std::string DemoSummary(const DemoResult& result) {
     }
   }
   Table table(
-      {"", "iterations", "median s", "", "median J", "saved"},
+      {"", "iterations", "median s", "slowdown", "median J", "saving"},
       {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   double saved = 0;
   double spent = 0;

@@ -1,6 +1,9 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fmt/format.h>
+
+#include <string>
 #include <string_view>
 
 #include "cli/command_options.h"
@@ -29,15 +32,24 @@ void AddDemoCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddFlag(&flags->no_straggler, "--no-straggler", "No pipeline falls behind.");
   parser->AddFlag(&flags->detect, "--detect",
                   "Nobody says who falls behind: the server finds out. It is slow until 25.");
-  parser->AddFlag(&flags->no_ahead, "--no-ahead",
-                  "Ask for a clock when its computation begins, not ahead of time: to compare.");
-  parser->AddValue<double>(
-      &flags->clock_latency_ms, "--clock-latency", "MS",
-      "How long a simulated GPU takes to set a clock, in milliseconds (default 15).",
-      [](std::string_view text) {
-        constexpr UnitScale kUnits[] = {{"ms", 1}};
-        return ParseQuantity(text, {0, 1000}, {"milliseconds", "15 or 15ms", kUnits});
-      });
+  parser->AddText(
+      "--call-ahead", "none|predicted",
+      "When a clock is asked for: as its computation starts (none), or early enough that it is in "
+      "effect by then (predicted, the default).",
+      [flags](const std::string& text) -> Result<void> {
+        flags->ahead = text == "predicted";
+        if (flags->ahead || text == "none") return {};
+        return InvalidInput(fmt::format("expected none or predicted, got '{}'", text));
+      },
+      {ValueKind::kChoice, {"none", "predicted"}});
+  parser->AddValue<double>(&flags->switch_latency_seconds, "--switch-latency", "TIME",
+                           "How long a simulated GPU takes to set a clock (default 15ms).",
+                           [](std::string_view text) -> Result<double> {
+                             const Result<double> seconds = ParseDuration(text);
+                             if (!seconds || *seconds <= 1) return seconds;
+                             return InvalidInput(fmt::format(
+                                 "expected a time from 0 to 1 s, such as 15ms, got '{}'", text));
+                           });
   parser->AddValue<int>(
       &flags->max_changes, "--max-changes", "N",
       "Plan for clocks that come late, as they do here, and change them at most N "

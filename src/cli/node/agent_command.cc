@@ -90,13 +90,6 @@ Result<agent::AgentOptions> AgentOptionsOf(const AgentFlags& flags) {
 }
 
 Result<Printout> ServeAgent(const AgentFlags& flags) {
-  if (!flags.server.empty() || !flags.server_token_file.empty() || !flags.server_ca_file.empty()) {
-    return InvalidInput(
-        "the agent no longer leads ranks to a server, so that nothing from a network meets what "
-        "may "
-        "set clocks; run 'perseus agent relay' with --server beside it "
-        "(docs/explanation/relay.md)");
-  }
   const Result<agent::AgentOptions> options = AgentOptionsOf(flags);
   if (!options) return tl::unexpected(options.error());
   const StopSignals signals;  // Before the driver makes threads.
@@ -201,7 +194,7 @@ Result<Printout> ShowAgentStatus(const AgentFlags& flags, const Style& style) {
   if (!control) {
     if (control.error().code != ErrorCode::kIo) return tl::unexpected(control.error());
     return MakeError(ErrorCode::kIo,
-                     fmt::format("{}; 'perseus agent' starts one", control.error().message));
+                     fmt::format("{}; 'perseus agent run' starts one", control.error().message));
   }
   agent::Request request;
   request.operation = agent::Operation::kStatus;
@@ -216,14 +209,10 @@ Result<Printout> ShowAgentStatus(const AgentFlags& flags, const Style& style) {
 }  // namespace
 
 Result<Printout> RunAgent(const AgentFlags& flags, const Style& style) {
-  if (flags.action.empty() || flags.action == "run") return ServeAgent(flags);
-  if (flags.action == "relay") return ServeRanks(flags);
-  if (flags.action == "release") return ReleaseClocks(flags);
   if (flags.action == "status") return ShowAgentStatus(flags, style);
-  return InvalidInput(
-      fmt::format("'perseus agent' does run, relay, release or status, not '{}'; 'perseus agent "
-                  "--help' says more",
-                  flags.action));
+  if (flags.action == "release") return ReleaseClocks(flags);
+  if (flags.action == "relay") return ServeRanks(flags);
+  return ServeAgent(flags);
 }
 
 }  // namespace perseus::cli

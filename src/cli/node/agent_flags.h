@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/framework/server_flags.h"
+
 namespace perseus::cli {
 
 // What `agent` is asked for. Empty: the agent's own default.
 struct AgentFlags {
-  std::string action;  // run (also where it is empty), relay, release, status
+  std::string action;  // run, status, release, relay
 
   std::string driver;
   std::string socket;
@@ -29,9 +31,7 @@ struct AgentFlags {
   std::optional<double> poll_seconds;
 
   // relay
-  std::string server;
-  std::string server_token_file;
-  std::string server_ca_file;
+  ServerFlags server;
 
   // release
   bool all = false;

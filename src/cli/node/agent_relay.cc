@@ -18,10 +18,10 @@
 namespace perseus::cli {
 namespace {
 
-relay::RelayOptions RelayOptionsOf(const AgentFlags& flags, const agent::AccessList& access,
+relay::RelayOptions RelayOptionsOf(const ServerFlags& server, const agent::AccessList& access,
                                    std::string socket, const std::shared_ptr<Log>& log) {
   relay::RelayOptions options;
-  options.server = {flags.server, flags.server_token_file, flags.server_ca_file};
+  options.server = {server.server, server.token_file, server.ca_file};
   options.socket_path = std::move(socket);
   options.may_use = [access](const UnixPeer& peer) { return access.MayUse(peer); };
   options.log = [log](bool is_error, std::string_view event, const std::string& message) {
@@ -33,7 +33,8 @@ relay::RelayOptions RelayOptionsOf(const AgentFlags& flags, const agent::AccessL
 }  // namespace
 
 Result<Printout> ServeRelay(const AgentFlags& flags, const agent::AccessList& access) {
-  if (flags.server.empty()) {
+  const ServerFlags server = WithEnvironment(flags.server);
+  if (server.server.empty()) {
     return InvalidInput(
         "which server? Give its address with --server, as in "
         "'perseus agent relay --server https://perseus:7787'");
@@ -41,7 +42,7 @@ Result<Printout> ServeRelay(const AgentFlags& flags, const agent::AccessList& ac
   const StopSignals signals;  // Before there are threads.
   const auto log = std::make_shared<Log>([](const std::string& line) { WriteStandardError(line); });
   const std::string socket = flags.socket.empty() ? kDefaultRelaySocket : flags.socket;
-  const auto relay = relay::Relay::Start(RelayOptionsOf(flags, access, socket, log));
+  const auto relay = relay::Relay::Start(RelayOptionsOf(server, access, socket, log));
   if (!relay) return tl::unexpected(relay.error());
   // Whoever started us waits for this line; one that went away needs none.
   static_cast<void>(

@@ -34,7 +34,8 @@ constexpr std::chrono::milliseconds kHelloPatience(2000);
 constexpr double kPowerTolerance = 0.1;
 
 constexpr const char* kStartAgent =
-    "run 'perseus agent' as root on this node (docs/explanation/agent.md); jobs then set clocks "
+    "run 'perseus agent run' as root on this node (docs/explanation/agent.md); jobs then set "
+    "clocks "
     "through it "
     "without any right of their own";
 

@@ -42,70 +42,49 @@ Result<double> ParseAgentTime(std::string_view text, double least, double most) 
       fmt::format("expected a time from {} s to {} s, found '{}'", least, most, text));
 }
 
-}  // namespace
-
-void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
-  AgentFlags* flags = &invocation->agent;
-  parser->AddCommand(
-      Command::kAgent, "agent",
-      "Run the one privileged process of a node, which sets clocks for trainers.\n\n"
-      "run (the default) serves until SIGTERM. Trainers lease GPUs over its Unix socket. However a "
-      "trainer ends, the agent gives its clocks back at once. If an agent is killed, the next one "
-      "gives back the clocks that it left. Needs root or CAP_SYS_ADMIN, or --observe.\n\n"
-      "relay passes requests from the ranks of the node to the server. Ranks reach it at its Unix "
-      "socket (unix:PATH as their server) without a token. The node then has two connections to "
-      "the server instead of two per rank. It needs no privilege.\n\n"
-      "status shows which process has which GPU. release gives clocks back, whichever process set "
-      "them: through the agent or, if none answers, by calling the driver.",
-      {{"on a node, as root, for the members of a group", "perseus agent --allow-group trainers"},
-       {"pass requests of ranks to the server, without any privilege",
-        "perseus agent relay --server https://perseus:7787 --server-token-file token "
-        "--allow-group trainers"},
-       {"which process has which GPU", "perseus agent status"},
-       {"give every clock of the node back", "perseus agent release --all"},
-       {"on simulated GPUs",
-        "perseus agent --driver simulated:/tmp/gpus --socket /tmp/agent.sock --journal "
-        "/tmp/agent.journal"}});
-  parser->AddInput(&flags->action, "run|relay|release|status", "What to do (default: run).",
-                   {ValueKind::kChoice, {"run", "relay", "release", "status"}});
-  parser->SetGroup("Where");
+void AddDriverOption(CommandParser* parser, AgentFlags* flags) {
   parser->AddText("--driver", "SPEC",
                   "How to reach the GPUs: nvml (default), nvml:/path/lib.so, or simulated:FILE.",
                   NotEmpty(&flags->driver), {});
-  parser->AddText("--socket", "PATH",
-                  fmt::format("The agent's socket (default {}); for relay: its own (default {}).",
-                              agent::kDefaultSocketPath, kDefaultRelaySocket),
+}
+
+void AddSocketOption(CommandParser* parser, AgentFlags* flags, const std::string& whose,
+                     const char* usual) {
+  parser->AddText("--socket", "PATH", fmt::format("{} socket (default {}).", whose, usual),
                   NotEmpty(&flags->socket), {ValueKind::kFile, {}});
+}
+
+// What one agent is told apart from another by.
+void AddPlaceOptions(CommandParser* parser, AgentFlags* flags) {
+  AddDriverOption(parser, flags);
+  AddSocketOption(parser, flags, "The agent's", agent::kDefaultSocketPath);
   parser->AddText("--journal", "FILE",
                   fmt::format("Where the agent records which clocks it has changed (default {}).",
                               agent::kDefaultJournalPath),
                   NotEmpty(&flags->journal), {ValueKind::kFile, {}});
   parser->AddText("--gpu-locks", "DIR",
-                  fmt::format("Folder of lock files, so that no two agents of a machine use one "
-                              "GPU (default {}; for simulated GPUs FILE.locks).",
+                  fmt::format("Folder of lock files. They keep two agents of a machine from using "
+                              "one GPU (default {}; for simulated GPUs FILE.locks).",
                               agent::kDefaultGpuLocks),
                   NotEmpty(&flags->gpu_locks), {ValueKind::kDirectory, {}});
-  parser->SetGroup("relay");
-  parser->AddText("--server", "URL", "The server that gets the ranks' requests: https://HOST:PORT.",
-                  NotEmpty(&flags->server), {});
-  parser->AddText("--server-token-file", "FILE",
-                  "A file with one token of the role train. Ranks never see it.",
-                  NotEmpty(&flags->server_token_file), {ValueKind::kFile, {}});
-  parser->AddText("--server-ca", "FILE", "Certificates to trust (PEM; default: the system's).",
-                  NotEmpty(&flags->server_ca_file), {ValueKind::kFile, {}});
-  parser->SetGroup("run and relay");
+}
+
+void AddAccessOptions(CommandParser* parser, AgentFlags* flags, const std::string& what) {
   parser->AddRepeated(
       "--allow-user", "NAME",
-      "A user who may lease GPUs (relay: reach the server), in addition to root and "
-      "the agent's own user; a name or a number. May be given several times.",
+      fmt::format("A user who may {}, besides root and the user that runs this; a name or a "
+                  "number. May be given several times.",
+                  what),
       AppendedTo(&flags->users));
   parser->AddRepeated("--allow-group", "NAME", "The same for the members of a group.",
                       AppendedTo(&flags->groups));
-  parser->SetGroup("run");
-  parser->AddFlag(&flags->observe, "--observe", "Set no clock; only show GPUs and conditions.");
+}
+
+void AddRunOptions(CommandParser* parser, AgentFlags* flags) {
   parser->AddRepeated("--operator", "NAME",
                       "A user who may also give back the clocks of others (release).",
                       AppendedTo(&flags->operators));
+  parser->AddFlag(&flags->observe, "--observe", "Set no clock; only show GPUs and conditions.");
   parser->AddValue<double>(&flags->min_interval_seconds, "--min-interval", "TIME",
                            "Change the clock of a GPU at most once in this time (default 10ms).",
                            [](std::string_view text) { return ParseAgentTime(text, 0, 60); });
@@ -117,15 +96,81 @@ void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
                            "How often to look for reasons why a GPU does not reach its locked "
                            "clock: power caps, heat (default 10s).",
                            [](std::string_view text) { return ParseAgentTime(text, 1, 86400); });
-  parser->SetGroup("release");
-  parser->AddFlag(&flags->all, "--all", "Give back the clocks of all GPUs of the node.");
-  parser->AddText("--gpu", "GPU", "Give back only this GPU's clock: UUID or index.",
-                  NotEmpty(&flags->gpu), {});
-  parser->AddFlag(
-      &flags->journaled, "--journaled",
-      "Give back only clocks that a dead agent's journal names. For the service manager.");
-  parser->SetGroup("status");
-  parser->AddFlag(&flags->json, "--json", "Print one JSON document.");
+}
+
+void AddRunAction(CommandParser* parser, AgentFlags* flags) {
+  parser->AddAction(
+      &flags->action, "run",
+      "Serve trainers until SIGTERM: they lease GPUs, and the agent sets clocks.\n\n"
+      "Trainers lease GPUs over the agent's Unix socket. However a trainer ends, the agent gives "
+      "its clocks back at once. If an agent is killed, the next one gives back the clocks that it "
+      "left. Needs root or CAP_SYS_ADMIN, or --observe.",
+      {{"as root, for the members of a group", "perseus agent run --allow-group trainers"},
+       {"on simulated GPUs",
+        "perseus agent run --driver simulated:/tmp/gpus --socket /tmp/agent.sock --journal "
+        "/tmp/agent.journal"}});
+  parser->SetGroup("Where");
+  AddPlaceOptions(parser, flags);
+  parser->SetGroup("Who may do what");
+  AddAccessOptions(parser, flags, "lease GPUs");
+  AddRunOptions(parser, flags);
+}
+
+void AddReleaseAction(CommandParser* parser, AgentFlags* flags) {
+  parser->AddAction(&flags->action, "release",
+                    "Give clocks back, whichever process set them.\n\n"
+                    "Asks the agent for it. If no agent answers, calls the driver itself.",
+                    {{"every clock of the node", "perseus agent release --all"}});
+  parser->SetGroup("Which clocks");
+  parser->AddFlag(&flags->all, "--all", "Those of all GPUs of the node.");
+  parser->AddText("--gpu", "GPU", "This GPU's alone: UUID or index.", NotEmpty(&flags->gpu), {});
+  parser->AddFlag(&flags->journaled, "--journaled",
+                  "Those alone that a dead agent's journal names. For the service manager.");
+  parser->SetGroup("Where");
+  AddPlaceOptions(parser, flags);
+  // The service manager gives it all options of run.
+  parser->SetGroup("");
+  AddAccessOptions(parser, flags, "lease GPUs");
+  AddRunOptions(parser, flags);
+}
+
+void AddRelayAction(CommandParser* parser, AgentFlags* flags) {
+  parser->AddAction(
+      &flags->action, "relay",
+      "Pass requests from the ranks of this node to the server. Needs no privilege.\n\n"
+      "Ranks give unix:PATH, the relay's socket, as their server, and need no token. The node then "
+      "has two connections to the server instead of two per rank. The relay's own token has the "
+      "role train; ranks never see it.",
+      {{"as a user of its own",
+        "perseus agent relay --server https://perseus:7787 --token-file token --allow-group "
+        "trainers"}});
+  AddSocketOption(parser, flags, "The relay's", kDefaultRelaySocket);
+  AddAccessOptions(parser, flags, "reach the server through it");
+  AddServerOptions(parser, &flags->server);
+  parser->AddOldName("--server-token-file", "--token-file");
+  parser->AddOldName("--server-ca", "--ca-file");
+}
+
+}  // namespace
+
+void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
+  AgentFlags* flags = &invocation->agent;
+  parser->AddCommand(
+      Command::kAgent, "agent",
+      "Run the one privileged process of a node, which sets clocks for trainers.\n\n"
+      "It sets clocks for trainers, which need no privilege themselves. The relay beside it has "
+      "no privilege, and passes requests of ranks to the server.",
+      {{"on a node, as root, for the members of a group",
+        "perseus agent run --allow-group trainers"},
+       {"which process has which GPU", "perseus agent status"},
+       {"give every clock of the node back", "perseus agent release --all"}});
+  parser->SetOldAction("run");
+  AddRunAction(parser, flags);
+  parser->AddAction(&flags->action, "status", "Show which process has which GPU.");
+  AddSocketOption(parser, flags, "The agent's", agent::kDefaultSocketPath);
+  parser->AddFlag(&flags->json, "--json", "Print one JSON document instead of text.");
+  AddReleaseAction(parser, flags);
+  AddRelayAction(parser, flags);
 }
 
 }  // namespace perseus::cli

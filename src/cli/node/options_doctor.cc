@@ -39,9 +39,10 @@ void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
   add_name(&flags->driver, "--driver", "DRIVER",
            "How to reach the GPUs: nvml (default), nvml:LIBRARY, zeusd:SOCKET, or simulated:FILE.",
            ValueKind::kText);
-  add_name(&flags->agent_socket, "--agent", "SOCKET",
+  add_name(&flags->agent_socket, "--socket", "PATH",
            fmt::format("The agent's socket (default {}).", agent::kDefaultSocketPath),
            ValueKind::kFile);
+  parser->AddOldName("--agent", "--socket");
   parser->SetGroup("What to measure");
   parser->AddValue<double>(&flags->seconds, "--seconds", "SECONDS",
                            "How long energy counters are read, 100 times a second (default 2).",

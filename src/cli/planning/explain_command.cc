@@ -123,8 +123,8 @@ double Percent(double part, double whole) { return whole == 0 ? 0 : 100 * part /
 std::string SharesText(const std::string& heading, const std::vector<SavingShare>& shares,
                        double iteration_before, double iteration_after, bool with_busy,
                        const Style& style) {
-  std::vector<std::string> header = {heading,  "computations", "slowed", "critical",
-                                     "slower", "saving J",     "share"};
+  std::vector<std::string> header = {heading,    "computations", "slowed", "critical",
+                                     "slowdown", "saving J",     "share"};
   if (with_busy) header.insert(header.begin() + 4, "busy");
   Table table(header, {Align::kLeft});
   for (const SavingShare& share : shares) {
@@ -184,7 +184,7 @@ std::string ConditionsText(const PlanDocument& plan, const Style& style) {
 std::string ExplainText(const Explanation& explanation, const ExplainInput& input,
                         const PlanDocument& plan, const Style& style) {
   std::string out = Wrap(
-      fmt::format("{}, {}, {}: {} and {} an iteration instead of {} and {}; {} saved ({}).",
+      fmt::format("{}, {}, {}: {} and {} an iteration instead of {} and {}; saving {} ({}).",
                   Printable(plan.schedule), CountOf(plan.stages, "stage"),
                   CountOf(plan.microbatches, "microbatch"),
                   FormatSeconds(plan.iteration_time_seconds), FormatJoules(plan.energy_joules),

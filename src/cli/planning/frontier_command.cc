@@ -50,7 +50,7 @@ std::string FrontierText(const Job& job, const Planner& planner,
   out += FormatNotes(job.notes, style);
   const bool milliseconds = baseline.iteration_time_seconds < 0.1;
   const bool millijoules = baseline.energy_joules < 1;
-  Table table({"", milliseconds ? "time ms" : "time s", "slower",
+  Table table({"", milliseconds ? "time ms" : "time s", "slowdown",
                millijoules ? "energy mJ" : "energy J", "saving", "power W"},
               {Align::kLeft});
   for (const double seconds : TableTimes(frontier, baseline.iteration_time_seconds)) {
@@ -72,7 +72,7 @@ std::string FrontierText(const Job& job, const Planner& planner,
   if (frontier.fitted) bound = "from an exponential fit of the profile, which bounds nothing";
   out +=
       Wrap(fmt::format(
-               "{} of one pipeline's energy at each time: {}. Slower and saving are "
+               "{} of one pipeline's energy at each time: {}. Slowdown and saving are "
                "against {} ({}, {}). {} All breakpoints: --csv, or -o FILE.",
                IsCoarse(frontier) ? "A bound" : "The frontier",
                fmt::format("{}, {}", bound,

@@ -58,14 +58,13 @@ double NetSaving(const HeldPlan& held, const ExpectedFigures& figures) {
   return NetSaving(held.robust.conditions.change_joules, figures, held.max_clocks);
 }
 
-// "12.19 % on paper", and for which time where that is another one than asked for.
-std::string PaperInWords(const HeldPlan& held) {
-  const std::string saving = FormatPercent(held.on_paper.net_saving_percent, 2);
-  const std::string text =
-      held.at_own_time
-          ? fmt::format("{} that a plan without conditions has on paper in the same time ({})",
-                        saving, FormatSignedPercent(held.on_paper.slowdown_percent, 3))
-          : fmt::format("{} that a plan without conditions has on paper", saving);
+// " in the same time (+0.3 %), both with the price of changes": what figures are compared of.
+std::string ComparedHow(const HeldPlan& held) {
+  std::string text;
+  if (held.at_own_time) {
+    text = fmt::format(" in the same time ({})",
+                       FormatSignedPercent(held.on_paper.slowdown_percent, 3));
+  }
   return HasPrice(held) ? text + ", both with the price of their changes" : text;
 }
 
@@ -76,16 +75,21 @@ std::string Why(const HeldPlan& held) {
   const double here = Rounded(NetSaving(held, held.expected));
   const double free = Rounded(robust.bound.saving_without_switching_percent);
   if (here >= paper) {
-    return fmt::format("It gives up nothing against the {}.", PaperInWords(held));
+    return fmt::format("nothing. Without the conditions a plan would save {}{}, no more.",
+                       FormatPercent(paper, 2), ComparedHow(held));
   }
+  const std::string text =
+      fmt::format("the plan saves {}. Without the conditions a plan would save {}{}.",
+                  FormatPercent(here, 2), FormatPercent(paper, 2), ComparedHow(held));
   const std::string rest = WhatElse(robust.conditions);
-  const std::string text = fmt::format("{} is {:.2f} points less than the {}",
-                                       FormatPercent(here, 2), paper - here, PaperInWords(held));
   // Where all of it, or nothing, is due to the time that is left.
-  if (free >= paper || free <= here) return fmt::format("{}: {}.", text, rest);
+  if (free >= paper || free <= here) {
+    return fmt::format("{} The {:.2f} points between them are {}.", text, paper - here, rest);
+  }
   return fmt::format(
-      "{}: {:.2f} since no plan saves more than {} in the accepted time {}, and {:.2f} for {}.",
-      text, paper - free, FormatPercent(free, 2),
+      "{} Of the {:.2f} points between them, {:.2f} are out of reach: no plan of the accepted time "
+      "saves more than {} {}. The other {:.2f} are {}.",
+      text, paper - here, paper - free, FormatPercent(free, 2),
       robust.conditions.noise.any() ? "with this noise (an estimate)" : "at any latency",
       free - here, rest);
 }
@@ -116,30 +120,31 @@ std::string WhatWouldHelp(const HeldPlan& held) {
   const std::string more =
       may_be_taken
           ? fmt::format(
-                "With {} the plan without conditions would do, which saves {}{}; less {} helps, "
-                "too",
+                "If you accept {}, the plan without conditions is good enough and saves {}{}. A "
+                "lower {} also helps",
                 SettingOf(held.settings, "max_slowdown", AsAccepted(robust.paper_max_slowdown)),
                 FormatPercent(NetSaving(held, held.paper), 2),
                 HasPrice(held) ? " with the price of its changes" : "", confidence)
-          : fmt::format("More {}, or less {}, lets more be slowed",
+          : fmt::format("A higher {} or a lower {} lets more computations be slowed",
                         NameOf(held.settings, "max_slowdown"), confidence);
   return fmt::format(
-      "which {} are slow differs from job to job, and nobody knows it beforehand: to be at most "
-      "{:g} % slower in {:g} % of all jobs, {} may be slowed. {}.",
-      what, 100 * conditions.max_slowdown, 100 * conditions.confidence,
-      NetSaving(held, held.expected) < kWorthSaying ? "hardly anything" : "less", more);
+      "nobody knows beforehand which {0} of a job are slow. So that at least {1:g} % of all jobs "
+      "are at most {2:g} % slower, {3} can be slowed down. {4}.",
+      what, 100 * conditions.confidence, 100 * conditions.max_slowdown,
+      NetSaving(held, held.expected) < kWorthSaying ? "hardly anything" : "only little", more);
 }
 
 // Of calls in another mode, where they save more.
 std::string OtherCalls(const HeldPlan& held) {
   const OtherCallMode& other = *held.other_calls;
-  return fmt::format("with {} instead of {} such a plan saves at least {}{}, and is {} slower{}.",
-                     SettingOf(held.settings, "call_ahead", CallAheadName(other.call_ahead)),
-                     CallAheadName(held.robust.conditions.switching.call_ahead),
-                     FormatPercent(other.net_saving_percent, 2),
-                     HasPrice(held) ? " with the price of its changes" : "",
-                     FormatPercent(other.expected.slowdown_percent, 3),
-                     other.call_ahead == CallAhead::kPredicted ? " (the client calls so)" : "");
+  return fmt::format(
+      "with {} instead of {} such a plan saves at least {}{}, with a slowdown of {}{}.",
+      SettingOf(held.settings, "call_ahead", CallAheadName(other.call_ahead)),
+      CallAheadName(held.robust.conditions.switching.call_ahead),
+      FormatPercent(other.net_saving_percent, 2),
+      HasPrice(held) ? " with the price of its changes" : "",
+      FormatPercent(other.expected.slowdown_percent, 3),
+      other.call_ahead == CallAhead::kPredicted ? " (the client calls so)" : "");
 }
 
 // "an iteration with 100 changes of clock saves 11.20 %, with 200 changes 12.01 %", a few of many.
@@ -195,10 +200,10 @@ std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& 
   }
   if (held.other_calls) sentences.emplace_back("Calls", OtherCalls(held));
   std::string paper = fmt::format(
-      "a plan without conditions saves {} there. Emulated under them it comes to {}.",
+      "a plan without conditions saves {} in that time. Emulated under the conditions: {}.",
       FormatPercent(held.robust.paper_plan.saving_percent, 2), ExpectedInWords(held.paper));
   if (HasPrice(held)) {
-    paper += fmt::format(" With the price of its changes {} would be saved.",
+    paper += fmt::format(" With the price of its changes the saving is {}.",
                          FormatPercent(NetSaving(held, held.paper), 2));
   }
   sentences.emplace_back("On paper", std::move(paper));

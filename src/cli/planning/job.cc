@@ -55,22 +55,12 @@ Result<void> CheckComplete(const JobFile& settings, const std::string& input,
 }  // namespace
 
 Result<JobFile> MergeSettings(const JobFlags& flags) {
-  Result<JobFile> overrides = Overrides(flags);
-  if (!overrides) return overrides;
-  return LoadSettings(flags.input, *overrides);
+  return LoadSettings(flags.input, Overrides(flags));
 }
 
-Result<JobFile> Overrides(const JobFlags& flags) {
+JobFile Overrides(const JobFlags& flags) {
   JobFile overrides = flags.overrides;
   if (flags.strict) overrides.strict = true;
-  if (flags.switch_ahead) {
-    if (overrides.call_ahead.value_or(CallAhead::kEnd) != CallAhead::kEnd) {
-      return InvalidInput(fmt::format(
-          "--switch-ahead means --call-ahead end, but --call-ahead {} is given; keep one of them",
-          CallAheadName(*overrides.call_ahead)));
-    }
-    overrides.call_ahead = CallAhead::kEnd;
-  }
   return overrides;
 }
 

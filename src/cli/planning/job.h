@@ -19,7 +19,7 @@
 namespace perseus::cli {
 
 // What the flags say of the job.
-Result<JobFile> Overrides(const JobFlags& flags);
+JobFile Overrides(const JobFlags& flags);
 
 // The job file, where there is one, with the flags over it.
 Result<JobFile> MergeSettings(const JobFlags& flags);

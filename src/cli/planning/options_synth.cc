@@ -73,7 +73,8 @@ void AddSynthCommand(CommandParser* parser, Invocation* invocation) {
   add_number(&spec->microbatches, "--microbatches",
              "Microbatches of one iteration, for the job file (default: four per rank).");
   add_name(&spec->partition, "--partition", "uniform|balanced|N,N,...",
-           "Layers of each stage: balanced (default: the least slowest stage), uniform, or a list.",
+           "Layers of each stage: balanced (default: the slowest stage is as fast as possible), "
+           "uniform, or a list.",
            {});
   add_name(&spec->schedule, "--schedule", "NAME",
            "Schedule of the job file (default 1f1b, or interleaved-1f1b with virtual stages).",

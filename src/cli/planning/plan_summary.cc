@@ -41,7 +41,7 @@ std::string PointsTable(const PlanSummary& summary, const Style& style) {
   const bool millijoules = summary.baseline->energy_joules < 1;
   const double time_scale = milliseconds ? 1e3 : 1;
   const double energy_scale = millijoules ? 1e3 : 1;
-  Table table({"", "point", milliseconds ? "time ms" : "time s", "slower",
+  Table table({"", "point", milliseconds ? "time ms" : "time s", "slowdown",
                millijoules ? "energy mJ" : "energy J", "saving", "power W", "gap"},
               {Align::kLeft, Align::kLeft});
   const auto add = [&](bool chosen, std::string_view label, const Plan& plan) {
@@ -95,7 +95,7 @@ std::string JobTotal(const PlanSummary& summary, const Style& style) {
   const double before = pipelines * summary.baseline->energy_joules;
   const double after = pipelines * summary.chosen.energy_joules;
   return Fact("Job",
-              fmt::format("{} (--dp): {} an iteration instead of {}, {} saved; {} instead of {}.",
+              fmt::format("{} (--dp): {} an iteration instead of {}, saving {}; {} instead of {}.",
                           CountOf(summary.data_parallel, "pipeline"), FormatJoules(after),
                           FormatJoules(before), FormatJoules(before - after),
                           FormatWatts(pipelines * summary.chosen.average_power_watts),
@@ -222,8 +222,8 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
   out += PointsTable(summary, style) + "\n";
   std::string legend = fmt::format(
       "> is {}. Every row is a real plan, replayed on the profile's times; the marked one was "
-      "searched for longest. Saving is against {}. Gap is the distance to the lower bound that no "
-      "plan can beat.",
+      "searched for longest. Slowdown and saving are against {}. Gap: how far the plan's energy is "
+      "above the least possible.",
       ChosenRow(summary), BaselineText(*summary.profile));
   if (!summary.beyond_tstar.empty()) {
     legend += fmt::format(" Beyond T* more time saves nothing: {} left out.",
@@ -240,7 +240,7 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
   out += Fact(
       "Plan",
       fmt::format(
-          "{} and {} an iteration, {} saved; {} distinct {}, {}.",
+          "{} and {} an iteration, saving {}; {} distinct {}, {}.",
           FormatSeconds(chosen.iteration_time_seconds), FormatJoules(chosen.energy_joules),
           FormatPercent(chosen.saving_percent, 2), chosen.distinct_knobs,
           chosen.distinct_knobs == 1 ? KnobNoun(summary) : fmt::format("{}s", KnobNoun(summary)),

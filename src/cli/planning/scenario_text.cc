@@ -145,7 +145,7 @@ std::string ExpectedInWords(const ExpectedFigures& figures) {
   constexpr double kRounding = 1e-9;  // A spread below is none.
   const auto spread = [](double points) { return points < kRounding ? 0 : points; };
   return fmt::format(
-      "{} saved \u00b1 {:.2g} points, {} time \u00b1 {:.2g} points, {:.0f} clock calls an "
+      "saving {} \u00b1 {:.2g} points, slowdown {} \u00b1 {:.2g} points, {:.0f} clock calls an "
       "iteration",
       FormatPercent(figures.saving_percent, 2), spread(figures.saving_spread_percent),
       FormatSignedPercent(figures.slowdown_percent, 3), spread(figures.slowdown_spread_percent),
@@ -166,8 +166,8 @@ std::string PriceOfChangesText(double change_joules, std::string_view name,
   const double before = change_joules * max_clocks.clock_calls;
   const double after = change_joules * run.clock_calls;
   return fmt::format(
-      "{}{} at {} are {} ({}), {} at maximum clocks; in no other figure here that does "
-      "not say so. With them {} would be saved.",
+      "{}{} at {} are {} ({}), {} at maximum clocks. Other figures leave them out, "
+      "unless they say so. With them the saving is {}.",
       CountOf(std::llround(run.clock_calls), "clock call"), of_what, FormatJoules(change_joules),
       FormatJoules(after), name, FormatJoules(before),
       FormatPercent(report::PercentSaved(run.joules + after, max_clocks.joules + before), 2));

@@ -252,9 +252,7 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
   if (!policy) return policy;
   if (conditions) {
     // The plan's, unless a flag says otherwise.
-    if (const Result<JobFile> flags = Overrides(invocation.job)) {
-      ApplyConditions(*flags, &*conditions);
-    }
+    ApplyConditions(Overrides(invocation.job), &*conditions);
     const ClockSwitching& switching = conditions->switching;
     if (switching.latency_spread_seconds > switching.latency_seconds) {
       const bool is_given = invocation.job.overrides.switch_latency_spread_seconds.has_value();

@@ -33,7 +33,7 @@ std::string PlanInWords(const EmulationSummary& summary, const PlanAnswer& answe
       answer.wait_seconds == 0
           ? ""
           : fmt::format(" (its GPUs wait {} at the end)", FormatSeconds(answer.wait_seconds));
-  return fmt::format("{} an iteration{}, {}; {} for the job; {} of the energy saved",
+  return fmt::format("{} an iteration{}, {}; {} for the job; saving {}",
                      FormatSeconds(plan.iteration_time_seconds), wait,
                      FormatSignedPercent(
                          PercentOver(plan.iteration_time_seconds, today.iteration_time_seconds), 2),
@@ -90,8 +90,8 @@ std::string RunTable(const EmulationSummary& summary, const Style& style) {
   const RunCost& after = *summary.run_cost;
   add("max-clocks", before);
   add(summary.label, after);
-  add("saved", {before.gpu_hours - after.gpu_hours, before.mwh - after.mwh,
-                before.price - after.price, before.carbon_kg - after.carbon_kg});
+  add("saving", {before.gpu_hours - after.gpu_hours, before.mwh - after.mwh,
+                 before.price - after.price, before.carbon_kg - after.carbon_kg});
   const std::string kwh = report::KwhText(summary.run, summary.currency, "CO2");
   return table.Format(style.rule()) +
          (kwh.empty() ? "" : "\n" + Wrap(Printable(kwh), style.columns, 0) + "\n");

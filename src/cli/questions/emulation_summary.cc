@@ -175,7 +175,7 @@ std::string ComparisonTable(const EmulationSummary& summary, const Style& style)
   }
   const Scale energy = EnergyScale(most_joules);
   const Scale power = PowerScale(most_watts);
-  Table table({"policy", "total s", "slower", fmt::format("total {}", energy.unit), "saving",
+  Table table({"policy", "total s", "slowdown", fmt::format("total {}", energy.unit), "saving",
                "intrinsic", "extrinsic", "blocking", fmt::format("peak {}", power.unit)},
               {Align::kLeft});
   std::string legend;

@@ -65,8 +65,8 @@ void AddJobOptions(CommandParser* parser, EmulateFlags* flags) {
                   {ValueKind::kFile, {}});
   parser->AddFlag(&flags->compare, "--compare",
                   "Run every policy, and perseus at every granularity, in the same scenario, and "
-                  "show them in one table. Give --at 1.05x to see what those can do that save "
-                  "nothing without slowdown.");
+                  "show them in one table. Some policies save only if the job may be slower; "
+                  "give them --at 1.05x.");
 }
 
 void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
@@ -104,8 +104,8 @@ void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
                            ParseLongDuration);
   parser->AddValue<double>(
       &flags->reaction_delay_seconds, "--reaction-delay", "TIME",
-      "From the start of an iteration in which a straggler comes or goes until "
-      "the other pipelines can have new plans (2s; default 0).",
+      "How long the other pipelines wait for new plans after a straggler appears or recovers "
+      "(2s; default 0).",
       ParseLongDuration);
   parser->AddFlag(&flags->no_reaction, "--no-reaction",
                   "Nobody tells the other pipelines about stragglers.");
@@ -177,8 +177,9 @@ void AddShapeOptions(CommandParser* parser, EmulateFlags* flags) {
       ParseBand);
   parser->AddValue<double>(
       &flags->power_limits.ramp_watts_per_second, "--ramp-limit", "POWER/s",
-      "Which plans keep the change of the job's power, from one second to the next, within this "
-      "(50kW/s), which slower one would, and what ballast would cost.",
+      "Limit on the change of the job's power from one second to the next (50kW/s). Shows which "
+      "plans keep it, the fastest slower plan that does, and the cost of burning power to smooth "
+      "it.",
       ParseRamp);
   parser->AddValue<double>(&flags->power_limits.band_rms_watts, "--band-limit", "POWER",
                            "The same for the swing in --power-band (root mean square): 20kW.",

@@ -45,8 +45,8 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
                            });
   parser->AddCount(
       &flags->gpus_per_rank, "--tp",
-      "GPUs of each recorded rank, tensor and sequence parallel together (default: what rank "
-      "numbers leave out).",
+      "GPUs of each recorded rank, tensor and sequence parallel together (default: derived "
+      "from gaps in the rank numbers).",
       1, 1024);
   parser->AddValue<int>(&flags->detector_steps, "--detector-steps", "N",
                         "Recorded steps that a straggler has to be seen in before plans answer it "

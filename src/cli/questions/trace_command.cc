@@ -165,7 +165,7 @@ std::string EnergyText(const TraceAnswer& answer, const Style& style) {
   row("blocking", energy.blocking_joules);
   row("all", energy.energy_joules);
   text += "\n" + split.Format(style.rule()) + "\n";
-  Table plans({"plan", "step s", "slower", "energy J", "saved"}, {Align::kLeft});
+  Table plans({"plan", "step s", "slowdown", "energy J", "saving"}, {Align::kLeft});
   const std::string no_plan_saves = trace::NoPlanSaves(energy);
   for (const trace::TracePlanOutcome& plan : energy.plans) {
     plans.AddRow({plan.name, fmt::format("{:.4f}", plan.step_seconds),

@@ -27,6 +27,7 @@ namespace {
 using report::ChangePercent;
 using report::DisplayUnit;
 using report::Plural;
+using report::SavingPercent;
 
 class Page {
  public:
@@ -135,7 +136,7 @@ class Page {
     const double before = max_clocks_->energy.total_joules();
     const double saving_percent = report::PercentSaved(joules, before);
     return {
-        "Energy against maximum clocks", ChangePercent(saving_percent, 2),
+        "Saving against maximum clocks", SavingPercent(saving_percent, 2),
         fmt::format("{} \u2192 {}", report::EnergyUnit(before).Text(before), energy.Text(joules)),
         report::ClassOfSaving(saving_percent)};
   }
@@ -147,7 +148,7 @@ class Page {
     if (max_clocks_ != nullptr && max_clocks_->time_seconds > 0) {
       detail = fmt::format(
           "{} against maximum clocks; {}",
-          ChangePercent(100 * (1 - emulation_.time_seconds / max_clocks_->time_seconds), 2),
+          ChangePercent(report::PercentOver(emulation_.time_seconds, max_clocks_->time_seconds), 2),
           detail);
     }
     const auto power = [](double watts) { return report::PowerUnit(watts).Text(watts); };

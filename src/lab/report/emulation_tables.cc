@@ -54,7 +54,7 @@ Table PolicyTable(const EmulationReportInput& input) {
                    fmt::format("Time ({})", time.name),
                    "Slowdown",
                    fmt::format("Energy ({})", energy.name),
-                   "Energy, change",
+                   "Saving",
                    "Useful",
                    "Intrinsic",
                    "Extrinsic",
@@ -71,9 +71,9 @@ Table PolicyTable(const EmulationReportInput& input) {
     const double total = row.energy.total_joules();
     table.Add({name,
                {time.Number(row.time_seconds)},
-               {ChangePercent(-row.slowdown_percent, 2)},
+               {ChangePercent(row.slowdown_percent, 2)},
                {energy.Number(total)},
-               {ChangePercent(row.saving_percent, 2)},
+               {SavingPercent(row.saving_percent, 2)},
                {Share(row.energy.useful_joules, total)},
                {Share(row.energy.intrinsic_bloat_joules, total)},
                {Share(row.energy.extrinsic_bloat_joules, total)},
@@ -116,7 +116,7 @@ Table PartitionTable(const std::vector<PartitionResult>& partitions) {
                    fmt::format("Energy, maximum clocks ({})", energy.name),
                    fmt::format("Time, plan ({})", time.name),
                    fmt::format("Energy, plan ({})", energy.name),
-                   "Energy, change"};
+                   "Saving"};
   for (const PartitionResult& each : partitions) {
     const Cell name{
         each.name, "",
@@ -133,7 +133,7 @@ Table PartitionTable(const std::vector<PartitionResult>& partitions) {
                {energy.Number(each.baseline_joules)},
                {time.Number(each.iteration_time_seconds)},
                {energy.Number(each.energy_joules)},
-               {ChangePercent(each.saving_percent, 2)}});
+               {SavingPercent(each.saving_percent, 2)}});
   }
   return table;
 }
@@ -148,9 +148,9 @@ std::string CostOfImbalance(const std::vector<PartitionResult>& partitions) {
     text += fmt::format(
         "{} would change time at maximum clocks by {} and energy by {}; with the plans of each, "
         "energy by {}, each at its own time.",
-        what, ChangePercent(100 * (1 - other->baseline_seconds / measured->baseline_seconds), 2),
-        ChangePercent(100 * (1 - other->baseline_joules / measured->baseline_joules), 2),
-        ChangePercent(100 * (1 - other->energy_joules / measured->energy_joules), 2));
+        what, ChangePercent(PercentOver(other->baseline_seconds, measured->baseline_seconds), 2),
+        ChangePercent(PercentOver(other->baseline_joules, measured->baseline_joules), 2),
+        ChangePercent(PercentOver(other->energy_joules, measured->energy_joules), 2));
   };
   against(FindPartition(partitions, "best partition"), "The best partition into whole layers");
   against(FindPartition(partitions, "perfectly even"), "Perfectly even stages");
@@ -180,7 +180,7 @@ Table SweepTable(const std::vector<SweepRow>& sweep) {
                    fmt::format("Energy, maximum clocks ({})", energy.name),
                    fmt::format("Time, plan ({})", time.name),
                    fmt::format("Energy, plan ({})", energy.name),
-                   "Energy, change",
+                   "Saving",
                    fmt::format("Time per microbatch ({})", each_time.name),
                    fmt::format("Energy per microbatch ({})", each_energy.name)};
   for (const SweepRow& row : sweep) {
@@ -194,7 +194,7 @@ Table SweepTable(const std::vector<SweepRow>& sweep) {
       for (std::string text :
            {time.Number(row.baseline_seconds), fmt::format("{:.2f}\u00a0%", row.bubble_percent),
             energy.Number(row.baseline_joules), time.Number(row.iteration_time_seconds),
-            energy.Number(row.energy_joules), ChangePercent(row.saving_percent, 2),
+            energy.Number(row.energy_joules), SavingPercent(row.saving_percent, 2),
             each_time.Number(row.seconds_per_microbatch),
             each_energy.Number(row.joules_per_microbatch)}) {
         cells.push_back({std::move(text)});
@@ -227,7 +227,7 @@ Table RunCostTable(const EmulationReportInput& input) {
   if (input.run_at_max_clocks) add("maximum clocks", before, "baseline");
   if (input.run) add(input.label.empty() ? "this policy" : input.label, run, "");
   if (input.run && input.run_at_max_clocks) {
-    add("saved",
+    add("saving",
         {before.gpu_hours - run.gpu_hours, before.mwh - run.mwh, before.price - run.price,
          before.carbon_kg - run.carbon_kg},
         "total");

@@ -139,7 +139,7 @@ class Plot {
   std::string Description() const {
     return fmt::format(
         "{} falls from {} at {} to {} at {}. All-maximum clocks need {} and {}; the chosen plan {} "
-        "and {}, {:.3f} % above the lower bound. The savings table holds the same points.",
+        "and {}, {:.3f} % above the lower bound. The table below holds the same points.",
         frontier_.fitted ? "The exponential fit of energy" : "The lower bound of energy",
         energy_unit_.Text(Bound(frontier_.fastest_seconds)),
         time_unit_.Text(frontier_.fastest_seconds),
@@ -188,7 +188,7 @@ class Plot {
     for (const double tick : savings) {
       const double y = y_(base_energy * (1 - tick / 100));
       Line("stub", kPlotRight, y, kPlotRight + 5, y);
-      Text("tick", kPlotRight + 10, y + 4, "start", ChangePercent(tick, TickDecimals(savings)));
+      Text("tick", kPlotRight + 10, y + 4, "start", SavingPercent(tick, TickDecimals(savings)));
     }
     const double base_time = baseline_.iteration_time_seconds;
     const std::vector<double> factors = RoundTicks(x_.low / base_time, x_.high / base_time, 9);
@@ -204,7 +204,7 @@ class Plot {
                    "<text class=\"axis\" transform=\"translate(20 {:.1f}) rotate(-90)\" "
                    "text-anchor=\"middle\">energy per iteration ({})</text>\n"
                    "<text class=\"axis\" transform=\"translate({} {:.1f}) rotate(90)\" "
-                   "text-anchor=\"middle\">against all-maximum clocks</text>\n",
+                   "text-anchor=\"middle\">saving against all-maximum clocks</text>\n",
                    (kPlotTop + kBottom) / 2, energy_unit_.name, kPlotWidth - 10,
                    (kPlotTop + kBottom) / 2);
     svg_ += "</g>\n";
@@ -284,7 +284,7 @@ class Plot {
         fmt::format("all-maximum clocks  {}", energy_unit_.Text(baseline_.energy_joules));
     taken.push_back({base_x, base_y - 9, base_x + 14 + TextWidth(base_label), base_y + 9});
     const std::string plan_label =
-        fmt::format("this plan  {}", ChangePercent(input_.chosen->saving_percent, 2));
+        fmt::format("this plan saves {}", SavingPercent(input_.chosen->saving_percent, 2));
     for (const ReportRow& row : input_.rows) {
       if (!row.feasible) continue;
       const double x = x_(row.iteration_time_seconds), y = y_(row.energy_joules);
@@ -300,7 +300,7 @@ class Plot {
                      "<circle class=\"point\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.5\"><title>{}: {}, "
                      "{}, {}</title></circle>\n",
                      x, y, EscapeHtml(row.label), time_unit_.Text(row.iteration_time_seconds),
-                     energy_unit_.Text(row.energy_joules), ChangePercent(row.saving_percent, 2));
+                     energy_unit_.Text(row.energy_joules), SavingPercent(row.saving_percent, 2));
       // The names of times stand at the top already.
       if (row.chosen || row.label.starts_with("T_") || row.label == "T*") continue;
       PlaceLabel("point-name", x, y, row.label, 16, &taken);

@@ -28,6 +28,7 @@ using report::ChangePercent;
 using report::DisplayUnit;
 using report::FileName;
 using report::Plural;
+using report::SavingPercent;
 
 constexpr std::string_view kControls =
     "<noscript><p>The timelines are drawn by a script. timeline.pftrace, beside this file, holds "
@@ -86,18 +87,19 @@ class PlanPage {
       HeaderUnderConditions();
       return;
     }
-    document_.figures = {{"Energy per iteration", ChangePercent(chosen_.saving_percent, 2),
-                          fmt::format("{} \u2192 {}", energy_.Text(baseline_.energy_joules),
-                                      energy_.Text(chosen_.energy_joules)),
-                          report::ClassOfSaving(chosen_.saving_percent)},
-                         {"Iteration time", time_.Text(chosen_.iteration_time_seconds),
-                          fmt::format("{} against {}", ChangePercent(-slower, 2), baseline_name_)},
-                         {"Average power of the pipeline", power_.Text(chosen_.average_power_watts),
-                          fmt::format("from {}", power_.Text(baseline_.average_power_watts))},
-                         {"Certificate",
-                          fmt::format("\u2264\u00a0{:.3f}\u00a0%",
-                                      report::ShownGap(report::ProvenBoundOf(chosen_).gap_percent)),
-                          "above the least possible energy"}};
+    document_.figures = {
+        {"Saving of energy", SavingPercent(chosen_.saving_percent, 2),
+         fmt::format("{} \u2192 {} an iteration", energy_.Text(baseline_.energy_joules),
+                     energy_.Text(chosen_.energy_joules)),
+         report::ClassOfSaving(chosen_.saving_percent)},
+        {"Iteration time", time_.Text(chosen_.iteration_time_seconds),
+         fmt::format("{} against {}", ChangePercent(slower, 2), baseline_name_)},
+        {"Average power of the pipeline", power_.Text(chosen_.average_power_watts),
+         fmt::format("from {}", power_.Text(baseline_.average_power_watts))},
+        {"Certificate",
+         fmt::format("\u2264\u00a0{:.3f}\u00a0%",
+                     report::ShownGap(report::ProvenBoundOf(chosen_).gap_percent)),
+         "above the least possible energy"}};
   }
 
   // What the emulator makes of the plan, not what it has on paper.
@@ -105,19 +107,19 @@ class PlanPage {
     const ExpectedFigures& expected = input_.expected;
     const double before = expected.energy_joules / (1 - expected.saving_percent / 100);
     document_.figures = {
-        {"Energy per iteration, under the conditions", ChangePercent(expected.saving_percent, 2),
-         fmt::format("{} \u2192 {}; on paper {}", energy_.Text(before),
+        {"Saving of energy, under the conditions", SavingPercent(expected.saving_percent, 2),
+         fmt::format("{} \u2192 {} an iteration; on paper {}", energy_.Text(before),
                      energy_.Text(expected.energy_joules),
-                     ChangePercent(chosen_.saving_percent, 2)),
+                     SavingPercent(chosen_.saving_percent, 2)),
          report::ClassOfSaving(expected.saving_percent)},
         {"Iteration time, under the conditions", time_.Text(expected.iteration_time_seconds),
-         fmt::format("{} against {} under the same", ChangePercent(-expected.slowdown_percent, 2),
+         fmt::format("{} against {} under the same", ChangePercent(expected.slowdown_percent, 2),
                      baseline_name_)},
         {"Average power of the pipeline",
          power_.Text(expected.energy_joules / expected.iteration_time_seconds),
          "under the conditions"},
         {input_.bound_is_proven ? "Bound" : "Bound (an estimate)",
-         ChangePercent(input_.bound_percent, 2), "no plan saves more under the conditions"}};
+         SavingPercent(input_.bound_percent, 2), "no plan saves more under the conditions"}};
   }
 
   void FrontierSection(std::string_view svg) {
@@ -147,7 +149,7 @@ class PlanPage {
                      fmt::format("Time ({})", time_.name),
                      "Slowdown",
                      fmt::format("Energy ({})", energy_.name),
-                     "Change",
+                     "Saving",
                      fmt::format("Average power ({})", power_.name),
                      fmt::format("Lower bound ({})", energy_.name),
                      "Gap"};
@@ -166,10 +168,10 @@ class PlanPage {
     table->Add(
         {{row.label},
          {time_.Number(row.iteration_time_seconds)},
-         {fmt::format("{:.3f}\u00d7",
-                      row.iteration_time_seconds / baseline_.iteration_time_seconds)},
+         {ChangePercent(
+             report::PercentOver(row.iteration_time_seconds, baseline_.iteration_time_seconds), 2)},
          {energy_.Number(row.energy_joules)},
-         {css == "baseline" ? "\u2013" : ChangePercent(row.saving_percent, 2)},
+         {css == "baseline" ? "\u2013" : SavingPercent(row.saving_percent, 2)},
          {power_.Number(row.average_power_watts)},
          {energy_.Number(report::ProvenBoundOf(row).lower_bound_joules)},
          {fmt::format("{:.3f}\u00a0%", report::ShownGap(report::ProvenBoundOf(row).gap_percent))}},
@@ -286,8 +288,8 @@ class PlanPage {
                                       100 * input_.frontier->certified_error)
                         : std::string("The curve is exact.")),
         "Energy is that of one pipeline: its computations, and blocking power while a rank waits. "
-        "T_economic is the time of least energy; up to T* a pipeline that must wait for a slower "
-        "one still saves by slowing down."};
+        "T_economic is the time of least energy. T* is the longest time worth planning for: a "
+        "pipeline that must wait for a slower one saves by slowing down, up to T*."};
     if (chosen_.shared_knobs) {
       items.insert(items.begin() + 2,
                    "Best " + report::SharedKnobText(*chosen_.shared_knobs,

@@ -141,9 +141,9 @@ Table ShapeTable(const EmulationReportInput& input) {
   const bool ballast = input.power_limits.ramp_watts_per_second.has_value();
   Table table;
   table.caption =
-      "Ramps: the fastest rise and fall of mean power from one window to the next. Swing: root "
-      "mean square of the power around its mean; its square is the variance, of which the share "
-      "is the band's part. Less is better in every column.";
+      "Ramps: the fastest rise and fall of mean power from one window to the next. Swing: how far "
+      "the power is from its mean (root mean square). Share: how much of the variance lies in the "
+      "band; the variance is the square of the swing. Less is better in every column.";
   table.columns = {
       "Policy",
       fmt::format("Ramp over 1 s ({}/s)", ramp_unit.name),
@@ -192,7 +192,7 @@ Table LimitTable(const EmulationReportInput& input) {
       fmt::format("Time ({})", time.name),
       "Slowdown",
       fmt::format("Energy ({})", energy.name),
-      "Energy, change",
+      "Saving",
       fmt::format("Ramp over 1 s ({}/s)", ramp_unit.name),
       fmt::format("Swing in {} ({})", BandText(input.spec->power_shape.band), rms_unit.name),
       "Keeps the limits"};
@@ -200,9 +200,9 @@ Table LimitTable(const EmulationReportInput& input) {
   for (const SlowerRun& run : input.slower) {
     table.Add({{target.Text(run.target_seconds)},
                {time.Number(run.time_seconds)},
-               {ChangePercent(-PercentOver(run.time_seconds, baseline.time_seconds), 2)},
+               {ChangePercent(PercentOver(run.time_seconds, baseline.time_seconds), 2)},
                {energy.Number(run.energy_joules)},
-               {ChangePercent(PercentSaved(run.energy_joules, baseline.energy.total_joules()), 2)},
+               {SavingPercent(PercentSaved(run.energy_joules, baseline.energy.total_joules()), 2)},
                {Ramp(ramp_unit, run.shape.ramp_1s)},
                {Swing(rms_unit, run.shape)},
                {std::string(VerdictText(input.power_limits.Verdict(run.shape)))}},

@@ -128,25 +128,30 @@ DisplayUnit PowerUnit(double watts) {
   return unit;
 }
 
-std::string ChangePercent(double saving_percent, int decimals) {
+std::string ChangePercent(double change_percent, int decimals) {
+  const std::string text = SavingPercent(change_percent, decimals);
+  const bool is_zero = text.find_first_of("123456789") == std::string::npos;
+  return change_percent > 0 && !is_zero ? "+" + text : text;
+}
+
+std::string SavingPercent(double saving_percent, int decimals) {
   const std::string digits = fmt::format("{:.{}f}", std::abs(saving_percent), decimals);
-  if (digits.find_first_not_of("0.") == std::string::npos) return digits + "\u00a0%";
-  return fmt::format("{}{}\u00a0%", saving_percent > 0 ? "\u2212" : "+", digits);
+  const bool is_zero = digits.find_first_not_of("0.") == std::string::npos;
+  return fmt::format("{}{}\u00a0%", saving_percent < 0 && !is_zero ? "\u2212" : "", digits);
 }
 
 std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity,
                            std::string_view knob) {
   const std::string head = fmt::format("with one {} per {}: ", knob, GranularityName(granularity));
-  if (bound.proven_best) return head + "proven; no such plan that ends in time saves more.";
+  if (bound.proven_best) return head + "proven best: no such plan that ends in time saves more.";
   return head + fmt::format("at most {:.3f} % better exists for the same time.",
                             ShownGap(bound.gap_percent));
 }
 
 std::string DiscreteBoundText(const Plan& plan) {
   return fmt::format(
-      "This plan uses at most {:.3f} % more energy than the best plan of the same time could: "
-      "proven block by block, with real options; the relaxation, which mixes options, proves "
-      "{:.3f} %.",
+      "This plan uses at most {:.3f} % more energy than the best plan of the same time. A simpler "
+      "bound, the column gap, gives {:.3f} %: it lets a computation mix two options.",
       ShownGap(plan.discrete_bound->gap_percent), ShownGap(plan.gap_percent));
 }
 

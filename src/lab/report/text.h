@@ -40,8 +40,10 @@ DisplayUnit TimeUnit(double seconds);
 DisplayUnit EnergyUnit(double joules);
 DisplayUnit PowerUnit(double watts);
 
-// A signed percentage of energy or time saved, read as a change: 12.3 -> "−12.3 %".
-std::string ChangePercent(double saving_percent, int decimals);
+// With its sign: 5 -> "+5.0 %". For slowdowns, and for what a change does.
+std::string ChangePercent(double change_percent, int decimals);
+// A saving: 12.3 -> "12.3 %"; "−1.0 %" of what costs more.
+std::string SavingPercent(double saving_percent, int decimals);
 
 // What follows "Best": "with one clock per stage: proven; no ...". Rounded so
 // that it stays true.

@@ -133,11 +133,10 @@ class TracePage {
     double gaps = 0;
     for (const LaunchDelay& delay : what_if_.launch_delays) gaps += delay.seconds;
     document_.Paragraph(fmt::format(
-        "On the chain of operations that made each recorded step as long as it was: time in which "
-        "the chain waited for nothing that was recorded (data loading, launches). All of it is {} "
-        "of the {} by which recorded and replayed steps differ; the rest is that without it "
-        "another "
-        "chain is the longest.",
+        "A recorded step is {1} longer than a replayed one. Launch delays are {0} of that: time in "
+        "which the longest chain of operations waited for nothing that was recorded (data loading, "
+        "launches). The rest: the replay may begin transfers earlier, and another chain may be the "
+        "longest there.",
         Seconds(gaps), Seconds(what_if_.recorded_seconds - what_if_.replayed_seconds)));
     report::Table table{"", {"Before", "Stage", "Seconds a step"}, 1, {}};
     constexpr std::size_t kMostRows = 12;
@@ -168,7 +167,7 @@ class TracePage {
     row("extrinsic bloat", energy.extrinsic_joules);
     row("blocking", energy.blocking_joules);
     document_.Put(std::move(split));
-    report::Table plans{"", {"Plan", "Step s", "Slower %", "Energy J", "Saved %"}, 1, {}};
+    report::Table plans{"", {"Plan", "Step s", "Slowdown %", "Energy J", "Saving %"}, 1, {}};
     const std::string no_plan_saves = NoPlanSaves(energy);
     for (const TracePlanOutcome& plan : energy.plans) {
       plans.Add({{plan.name},

@@ -114,7 +114,7 @@ Result<http::Response> ServerLine::Call(std::string_view method, std::string_vie
     Close();
     const std::string why = fmt::format(
         "The server refuses the relay (status {}): it needs a token of the role train "
-        "(--server-token-file).",
+        "(--token-file).",
         response->status);
     health_->Failed(why);
     return MakeError(ErrorCode::kIo, why);

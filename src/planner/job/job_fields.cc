@@ -82,7 +82,7 @@ const Field kFields[] = {
      "microbatch,stage,type,factor (times the profile's work), or microbatch,tokens."},
     {"work_fit", &JobFile::work_fit, Unit::kPath, kAnyNumber, Group::kCosts, false, "--work-fit",
      "FILE.csv",
-     "For a work table in tokens: what they take at the highest clock, "
+     "For a work table in tokens: the time per token at the highest clock, as a table "
      "stage,type,time,time_per_token. Default: time in proportion to tokens."},
     {"work_tokens", &JobFile::work_tokens, Unit::kNone, kTokens, Group::kCosts, false,
      "--work-tokens", "N",
@@ -126,42 +126,44 @@ const Field kFields[] = {
     {"noise", &JobFile::noise, Unit::kShare, kNoise, Group::kConditions, false, "--noise", "P%",
      "Standard deviation of the time of every computation, drawn anew each time: 1% or 0.01."},
     {"stage_noise", &JobFile::stage_noise, Unit::kShare, kNoise, Group::kConditions, false,
-     "--stage-noise", "P%", "The same, drawn once for every stage: the profile is off by so much."},
+     "--stage-noise", "P%",
+     "The same, drawn once for each stage of a job: how far the profile is off."},
     {"gpu_noise", &JobFile::gpu_noise, Unit::kShare, kNoise, Group::kConditions, false,
-     "--gpu-noise", "P%", "The same, drawn once for every GPU; a rank goes as its slowest GPU."},
+     "--gpu-noise", "P%",
+     "The same, drawn once for each GPU of a job. A rank is as slow as its slowest GPU."},
     {"switch_latency", &JobFile::switch_latency_seconds, Unit::kSeconds, kSeconds,
      Group::kConditions, false, "--switch-latency", "TIME",
      "From asking for a clock until it is in effect, for example 15ms; work goes on at the "
      "old one."},
     {"switch_latency_spread", &JobFile::switch_latency_spread_seconds, Unit::kSeconds, kSeconds,
      Group::kConditions, false, "--switch-latency-spread", "TIME",
-     "Standard deviation of that, drawn anew for each call; at most the latency."},
+     "Standard deviation of the latency, drawn anew for each change; at most the latency."},
     {"switch_stall", &JobFile::switch_stall_seconds, Unit::kSeconds, kSeconds, Group::kConditions,
      false, "--switch-stall", "TIME",
-     "So long a rank does nothing when its clock changes, for example 2ms."},
+     "How long a rank pauses at each change of clock, for example 2ms."},
     {"call_ahead", &JobFile::call_ahead, Unit::kNone, kAnyNumber, Group::kConditions, false,
      "--call-ahead", "WHEN",
      "When a clock is asked for: none (default; as its computation starts), end (when the "
-     "one before has ended), or predicted (a latency before the predicted start, as the "
-     "client does)."},
+     "one before has ended), or predicted (early enough that it is in effect when the "
+     "computation starts; the client does so)."},
     {"max_early_loss", &JobFile::max_early_loss, Unit::kShare, kShare, Group::kConditions, false,
      "--max-early-loss", "P%",
      "With --call-ahead predicted: what a computation may lose of its time to a lower "
      "clock that comes before its end (default 5%)."},
     {"min_call_interval", &JobFile::min_call_interval_seconds, Unit::kSeconds, kSeconds,
      Group::kConditions, false, "--min-call-interval", "TIME",
-     "Least time between two calls of a rank, for example 10ms."},
+     "A rank changes its clock at most once in this time, for example 10ms."},
     {"change_price", &JobFile::change_price_joules, Unit::kJoules, kJoules, Group::kHolding, false,
      "--change-price", "JOULES",
      "What one change of clock costs beside its latency and stall, in joules of the rank "
-     "whose clock changes. The search weighs it; what all calls come to is stated apart, "
-     "and is in no other figure."},
+     "whose clock changes. The search counts this cost. It is printed on its own line, "
+     "and is not in the energy figures."},
     {"max_slowdown", &JobFile::max_slowdown, Unit::kShare, kShare, Group::kHolding, false,
      "--max-slowdown", "P%",
      "How much longer than all clocks at maximum, under the same conditions, an iteration "
      "may be on average, beyond --at (default 0.1%)."},
     {"confidence", &JobFile::confidence, Unit::kShare, kConfidence, Group::kHolding, false,
-     "--confidence", "P%", "With which probability that must hold (default 95%)."},
+     "--confidence", "P%", "Probability with which --max-slowdown must hold (default 95%)."},
     {"max_changes", &JobFile::max_changes, Unit::kNone, kChanges, Group::kHolding, false,
      "--max-changes", "N",
      "Most changes of clock in one iteration of one pipeline, all ranks together. If a "

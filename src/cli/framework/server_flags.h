@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_CLI_CLUSTER_SERVER_FLAGS_H_
-#define PERSEUS_CLI_CLUSTER_SERVER_FLAGS_H_
+#ifndef PERSEUS_CLI_FRAMEWORK_SERVER_FLAGS_H_
+#define PERSEUS_CLI_FRAMEWORK_SERVER_FLAGS_H_
 
 #include <string>
 
@@ -12,9 +12,12 @@ namespace perseus::cli {
 struct ServerFlags {
   std::string server;      // URL; or PERSEUS_SERVER, or this machine.
   std::string token_file;  // Holds one token; or PERSEUS_TOKEN_FILE, or none.
-  std::string ca_file;
+  std::string ca_file;     // To trust; or PERSEUS_CA_FILE, or the system's.
 };
+
+// What is empty as the environment has it.
+ServerFlags WithEnvironment(ServerFlags flags);
 
 }  // namespace perseus::cli
 
-#endif  // PERSEUS_CLI_CLUSTER_SERVER_FLAGS_H_
+#endif  // PERSEUS_CLI_FRAMEWORK_SERVER_FLAGS_H_
