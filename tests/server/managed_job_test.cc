@@ -22,6 +22,10 @@ namespace {
 
 using store::Parts;
 
+// The server of the test, and another one of the same store.
+constexpr int kWriter = 1;
+constexpr int kOther = 2;
+
 class ManagedJobTest : public ::testing::Test {
  protected:
   void SetUp() override { Load(maker().record()); }
@@ -34,7 +38,7 @@ class ManagedJobTest : public ::testing::Test {
 
   void Load(const store::JobRecord& record) {
     rows_ = {};
-    ASSERT_TRUE(rows_.Commit({record}, std::nullopt));
+    ASSERT_TRUE(rows_.Commit(kWriter, {record}, std::nullopt));
     job_ = std::make_shared<ManagedJob>(&context_, Replay(rows_.job, {}));
     job_->Resume({}, /*ask_for_work=*/false);
     FinishAll();
@@ -54,7 +58,7 @@ class ManagedJobTest : public ::testing::Test {
     ASSERT_FALSE(gate_.writes.empty());
     const SimulatedGate::Write write = std::move(gate_.writes.front());
     gate_.writes.pop_front();
-    const bool is_taken = rows_.Commit(write.facts, write.expected_revision);
+    const bool is_taken = rows_.Commit(kWriter, write.facts, write.expected_revision);
     gate_.answers.emplace_back([write, is_taken, marks = rows_.job.marks] {
       if (is_taken) return write.written(marks);
       write.written(MakeError(ErrorCode::kConflict, "the tables refuse it"));
@@ -99,7 +103,7 @@ class ManagedJobTest : public ::testing::Test {
   }
 
   SimulatedRows rows_;
-  SimulatedGate gate_{&maker()};
+  SimulatedGate gate_{&maker(), /*is_shared=*/true};
   EventHub events_;
   double seconds_ = 1000;
   int throws_at_ = 0;  // At this look at the clock from now on. 0: at none.
@@ -142,7 +146,7 @@ TEST_F(ManagedJobTest, ReportsOfOneRankThatAreUnderwayTogetherEndInAnyOrder) {
 // another one has changed the job.
 TEST_F(ManagedJobTest, ADeletionHoldsOnlyAtTheRevisionThatItsClientNamed) {
   const std::int64_t revision = job_->revision();
-  ASSERT_TRUE(rows_.Commit({store::TargetChange{.job = job_->id(), .target = "1.1x"}}, {}));
+  ASSERT_TRUE(rows_.Commit(kOther, {store::TargetChange{.job = job_->id(), .target = "1.1x"}}, {}));
   const Answered deleted = Do(DeleteJob{}, {.if_revision = revision});
   FinishAll();
   ASSERT_TRUE(*deleted);
