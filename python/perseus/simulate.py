@@ -3,7 +3,8 @@
 r"""Simulated GPUs: to try a trainer with Perseus on any machine.
 
     python -m perseus.simulate create /tmp/gpus --gpus 4
-    perseus agent run --driver simulated:/tmp/gpus --socket /tmp/agent.sock --journal /tmp/agent.journal
+    perseus agent run --driver simulated:/tmp/gpus --socket /tmp/agent.sock \
+        --journal /tmp/agent.journal
 
 They live in a file that every process maps: clients, agents and `perseus doctor` name it as
 ``simulated:/tmp/gpus``, and a trainer runs computations on them:

@@ -283,7 +283,7 @@ def python_errors(
     expected = printed.get("expected")
     if (plan.expected is None) != (expected is None):
         errors.append("Python and --json do not agree on what is expected")
-    elif expected is not None:
+    elif plan.expected is not None and expected is not None:
         have = plan.expected._asdict()
         for key, value in have.items():
             short = re.sub(r"_(seconds|joules)$", lambda unit: "_" + unit[1][0], key)

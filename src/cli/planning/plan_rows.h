@@ -34,8 +34,8 @@ struct RowsProgress {
 // share a plan. A point for which the constraints allow no plan gets none. No plan, the chosen one
 // neither, is left worse than one for less time (CarryForward). The bound is in what is returned
 // only, not in the points' copies of it. T_economic, and the chosen time where `economic`, get the
-// plan of least energy of all, and its time. The points are then sorted by time. Errors: those of the chosen plan, at once, then of its
-// bound, then of a row.
+// plan of least energy of all, and its time. The points are then sorted by time. Errors: those of
+// the chosen plan, at once, then of its bound, then of a row.
 Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints,
                       const RowEfforts& efforts, int threads, double chosen_seconds,
                       const RowsProgress& progress, std::vector<PlanPoint>* points,

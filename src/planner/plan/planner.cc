@@ -75,7 +75,13 @@ struct Planner::Impl {
   Plan baseline;
 
   // A plan of options that are the pipeline's.
-  Plan Realised(std::vector<CostOption> options) const;
+  Plan Realised(std::vector<CostOption> options) const {
+    Plan plan;
+    plan.options = std::move(options);
+    Evaluate(&plan);
+    plan.requested_time_seconds = plan.iteration_time_seconds;
+    return plan;
+  }
   // Fills in every figure of a plan from its options.
   void Evaluate(Plan* plan) const {
     plan->pipeline = fingerprint;
@@ -115,14 +121,6 @@ Result<Plan> Planner::Evaluate(std::vector<CostOption> options) const {
     return tl::unexpected(good.error());
   }
   return impl_->Realised(std::move(options));
-}
-
-Plan Planner::Impl::Realised(std::vector<CostOption> options) const {
-  Plan plan;
-  plan.options = std::move(options);
-  Evaluate(&plan);
-  plan.requested_time_seconds = plan.iteration_time_seconds;
-  return plan;
 }
 
 Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& options) {
