@@ -67,7 +67,7 @@ def _expected_errors(text: str, page: str, printed: dict[str, Any]) -> list[str]
     if expected is None:
         return []
     errors = []
-    said = re.search(rf"Emulated ({NUMBER}) % saved .{{1,30}}?, ({NUMBER}) % time", text)
+    said = re.search(rf"Emulated saving ({NUMBER}) % .{{1,30}}?, slowdown ({NUMBER}) %", text)
     wanted = (expected["saving_percent"], expected["slowdown_percent"])
     for k, value in enumerate(wanted, start=1):
         if said is None or abs(number(said[k]) - value) > decimals(said[k]):

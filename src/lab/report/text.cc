@@ -151,7 +151,7 @@ std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity
 std::string DiscreteBoundText(const Plan& plan) {
   return fmt::format(
       "This plan uses at most {:.3f} % more energy than the best plan of the same time. A simpler "
-      "bound, the column gap, gives {:.3f} %: it lets a computation mix two options.",
+      "bound gives {:.3f} %: it lets a computation mix two options.",
       ShownGap(plan.discrete_bound->gap_percent), ShownGap(plan.gap_percent));
 }
 
