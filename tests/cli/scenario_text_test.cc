@@ -36,7 +36,7 @@ TEST(ScenarioTextTest, EveryDisturbanceIsNamed) {
   spec.switching = {
       .latency_seconds = 0.015, .stall_seconds = 0.002, .call_ahead = CallAhead::kEnd};
   spec.stragglers.push_back({StragglerKind::kSlow, 1.2, 3, std::nullopt, 20, 1});
-  spec.stragglers.push_back({StragglerKind::kDataStall, 0.5, 0, 0, 0, 0});
+  spec.stragglers.push_back({StragglerKind::kDataStall, 0.5, 0, 0, 0, std::nullopt});
   spec.random_stragglers.share_of_gpus_per_day = 0.05;
   spec.random_stragglers.kind = StragglerKind::kClockCap;
   spec.random_stragglers.value = 1100;
@@ -75,7 +75,8 @@ TEST(ScenarioTextTest, ConditionsAreSaidInOneSentence) {
 TEST(ScenarioTextTest, ManyStragglersAreCounted) {
   EmulationSpec spec;
   for (int pipeline = 0; pipeline < 6; ++pipeline) {
-    spec.stragglers.push_back({StragglerKind::kPowerCap, 250, pipeline, std::nullopt, 0, 0});
+    spec.stragglers.push_back(
+        {StragglerKind::kPowerCap, 250, pipeline, std::nullopt, 0, std::nullopt});
   }
   const std::string words = ScenarioInWords(spec);
   EXPECT_NE(words.find("pipeline 3 draws 250 W a GPU at most; 2 stragglers more;"),

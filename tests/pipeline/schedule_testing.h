@@ -5,6 +5,7 @@
 #define PERSEUS_TESTS_PIPELINE_SCHEDULE_TESTING_H_
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +28,7 @@ inline std::vector<ScheduleSpec> AllShapes(int max_ranks, int max_microbatches,
           if (name == "dualpipev" && m < 2 * p) continue;
           if (name.starts_with("interleaved") && m % std::max(1, m / p) != 0) continue;
           if (name != "megatron-interleaved") {
-            specs.push_back({name, p * v, v, m, 0});
+            specs.push_back({name, p * v, v, m, std::nullopt});
             continue;
           }
           for (int g = p; g <= m; ++g) {

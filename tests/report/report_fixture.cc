@@ -4,6 +4,7 @@
 #include "report_fixture.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "perseus/pipeline.h"
@@ -124,7 +125,8 @@ Sample MakeSample(const std::string& schedule, int stages, int virtual_stages, i
   sample.profile.source = "folder/sample.csv";
   sample.profile.sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
   sample.profile.num_stages = stages;
-  const Schedule order = BuildSchedule({schedule, stages, virtual_stages, microbatches, 0}).value();
+  const Schedule order =
+      BuildSchedule({schedule, stages, virtual_stages, microbatches, std::nullopt}).value();
   sample.pipeline.dag = BuildDag(order, FixedTimes{}).value();
   CostedPipeline& pipeline = sample.pipeline;
   for (int mhz = kHighestMhz; mhz >= kLowestMhz; mhz -= kStepMhz) {
