@@ -177,7 +177,7 @@ struct EmulateUnderSpec {
 // no search for plans uses. Errors: as Emulate(). Deterministic; thread-safe.
 Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                                   const std::vector<const Plan*>& plans,
-                                                  const EmulateUnderSpec& spec);
+                                                  const EmulateUnderSpec& under);
 
 }  // namespace v0
 }  // namespace perseus

@@ -85,8 +85,9 @@ Result<bool> ServerEvents::TryAgain() {
   }
   if (!known) return false;
   Result<http::EventReader> reader = client_->http().OpenEvents(path_, kOpenSeconds, last_id_);
-  if (reader) reader_ = *std::move(reader);
-  return reader.has_value();
+  if (!reader) return false;
+  reader_ = *std::move(reader);
+  return true;
 }
 
 }  // namespace perseus::cli

@@ -45,7 +45,7 @@ void AddDemoCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddValue<double>(&flags->switch_latency_seconds, "--switch-latency", "TIME",
                            "How long a simulated GPU takes to set a clock (default 15ms).",
                            [](std::string_view text) -> Result<double> {
-                             const Result<double> seconds = ParseDuration(text);
+                             Result<double> seconds = ParseDuration(text);
                              if (!seconds || *seconds <= 1) return seconds;
                              return InvalidInput(fmt::format(
                                  "expected a time from 0 to 1 s, such as 15ms, got '{}'", text));

@@ -70,7 +70,7 @@ std::string NameOf(const JobFile& settings, std::string_view key) {
 
 std::string NameAndPlaceOf(const JobFile& settings, std::string_view key) {
   const auto place = settings.places.find(key);
-  const std::string name = NameOf(settings, key);
+  std::string name = NameOf(settings, key);
   if (place == settings.places.end()) return name;
   const JobPlace& at = place->second;
   return fmt::format("{}:{}:{}: {}", at.file, at.line, at.column, name);

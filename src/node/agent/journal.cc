@@ -106,11 +106,14 @@ Result<Journal> Journal::Open(const std::string& path) {
   const Result<bool> was_here = journal.Lock();
   if (!was_here) return tl::unexpected(was_here.error());
   journal.Read(*was_here);
-  journal.gpus_ = journal.found_;
+  {
+    const MutexLock lock(journal.mutex_);
+    journal.gpus_ = journal.found_;
+  }
   // A corrupt one stays as it is until Replace. One that names GPUs stays, too: their clocks
   // wait to be given back, and should not wait for a disk.
   if (journal.corruption_ || journal.unwritable_) return journal;
-  const auto written = journal.gpus_.empty() ? journal.Write(journal.gpus_) : CheckWritable(path);
+  const auto written = journal.found_.empty() ? journal.Write(journal.found_) : CheckWritable(path);
   if (!written) journal.unwritable_ = NoJournal(path, written.error().message);
   return journal;
 }

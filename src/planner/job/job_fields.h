@@ -52,6 +52,8 @@ enum class Group : std::uint8_t {
   kHolding      // How well the plan must hold under the conditions.
 };
 
+// In the order in which its list is read; some bytes less for each of 41 fields are no gain.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 struct Field {
   std::string_view key;  // In a job file.
   Member member;
