@@ -147,7 +147,10 @@ Result<void> JobService::Restore() {
   // or the one before gave up is tried again.
   for (const store::JobHead& head : *heads) {
     if (head.state == store::JobState::kFinished) continue;
-    Load(head.id, /*ask_for_work=*/true, [](const Outcome<JobPointer>&) {});
+    Load(head.id, /*ask_for_work=*/true, [this](const Outcome<JobPointer>& job) {
+      const bool is_damaged = !job && job.error().code == FailureCode::kInvalid;
+      if (is_damaged && options_.on_problem) options_.on_problem(job.error().message);
+    });
   }
   return {};
 }
