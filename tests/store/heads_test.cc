@@ -11,9 +11,12 @@
 #include <soci/sqlite3/soci-sqlite3.h>
 
 #include <chrono>
+#include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/boot_clock.h"
@@ -114,6 +117,29 @@ TEST_P(HeadsTest, AChangeWhoseDeadlineIsPastIsRefused) {
                            BootClock::now() + std::chrono::minutes(1)));
   EXPECT_EQ(JobOrThrow(*store, "a").job.target, "1.2x");
   EXPECT_EQ(JobOrThrow(*store, "a").marks.revision, 2);
+}
+
+// Its client goes while the row is being written.
+TEST_P(HeadsTest, AJobWhoseClientIsGoneIsNotThere) {
+  const auto store = Open();
+  const auto create = [&](std::function<bool()> is_wanted) {
+    std::promise<Result<JobMarks>> promise;
+    store->Add(
+        {SampleJob("a"), WorkWanted{.job = "a"}},
+        [&](const Result<JobMarks>& written) { promise.set_value(written); }, std::nullopt,
+        std::move(is_wanted));
+    return promise.get_future().get();
+  };
+  int looks = 0;
+  const auto late = create([&] { return ++looks == 1; });
+  EXPECT_EQ(looks, 2);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, kTooLate);
+  EXPECT_EQ(store->ListHeads()->size(), 0);
+  EXPECT_EQ(store->ListMarks()->size(), 0);
+  EXPECT_EQ(*store->ClaimWork(60), std::nullopt);
+  // Its id and its key are free.
+  EXPECT_TRUE(create({}));
 }
 
 class DamageTest : public ::testing::Test {

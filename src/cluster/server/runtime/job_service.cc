@@ -214,8 +214,8 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
     built.job = *std::move(made);
     facts.emplace_back(store::WorkWanted{.job = record.id, .urgent = true});
   }
-  store_.Add(std::move(facts), [this, record, built, caller,
-                                created = std::move(created)](const auto& written) {
+  const auto on_written = [this, record, built, caller,
+                           created = std::move(created)](const auto& written) {
     if (!written && written.error().code == ErrorCode::kConflict) {
       // The store has a job of this key, which another request or server made.
       return GetByKey(record.client_key, [created](const Outcome<JobPointer>& job) {
@@ -239,7 +239,8 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
       context_.on_change({record.id, "job", "", "created", caller.token_name, caller.peer});
     }
     created(Created{std::move(job), true});
-  });
+  };
+  store_.Add(std::move(facts), on_written, std::nullopt, caller.is_wanted);
 }
 
 std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
