@@ -116,17 +116,18 @@ JobService::~JobService() {
   }
   stop_.NotifyAll();
   if (ticker_.joinable()) ticker_.join();
+  // Before the waits below: the process may be ended in them.
+  for (const JobPointer& job : Jobs()) {
+    std::vector<store::Fact> facts = job->TakeIterations();
+    // There is no next time for what the store refuses. It ends after it has written all.
+    if (!facts.empty() && !job->is_gone()) store_.Add(std::move(facts), [](const auto&) {});
+  }
   if (worker_ != nullptr) {
     worker_->Stop();
     worker_->Wait();
   }
   refresher_->Stop();
   readers_.Stop();
-  for (const JobPointer& job : Jobs()) {
-    std::vector<store::Fact> facts = job->TakeIterations();
-    // There is no next time for what the store refuses. It ends after it has written all.
-    if (!facts.empty() && !job->is_gone()) store_.Add(std::move(facts), [](const auto&) {});
-  }
 }
 
 Moment JobService::Now() const {
