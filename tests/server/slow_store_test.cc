@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "server/runtime/waiting.h"
 #include "server/service_testing.h"
 
 namespace perseus::server {
@@ -122,6 +123,19 @@ TEST_F(SlowStoreTest, AChangeThatIsRefusedWhileTheServerEndsDoesNoHarm) {
   ASSERT_TRUE(Eventually([&] { return *looks == 2; }));
   service_.reset();
   EXPECT_TRUE(is_refused);
+}
+
+// It would be made anew after somebody has deleted it elsewhere.
+TEST_F(SlowStoreTest, AJobWhoseClientIsGoneIsNotMade) {
+  const Outcome<JobSpec> spec = MakeJobSpec(kSmallSettings, kSmallProfile);
+  const auto created = Await<Outcome<JobService::Created>>([&](auto&& done) {
+    service_->Create(*spec, store::JobOrigin::kApi, {.is_wanted = [] { return false; }}, done);
+  });
+  ASSERT_FALSE(created);
+  EXPECT_EQ(created.error().code, FailureCode::kUnavailable);
+  EXPECT_EQ(service_->unfinished_jobs(), 0);
+  Restart();
+  EXPECT_EQ(service_->unfinished_jobs(), 0);
 }
 
 TEST_F(SlowStoreTest, AFinishedJobLeavesTheMemoryWhenNobodyHasIt) {

@@ -250,6 +250,7 @@ def test_10_old_versions_are_deleted(tmp_path: Path) -> None:
     ("table", "column", "key"),
     [
         ("jobs", "state", "id"),
+        ("jobs", "target", "id"),
         ("ranks", "clocks", "job"),
         ("versions", "exceptions", "job"),
         ("plans", "knobs", "job"),
@@ -269,7 +270,9 @@ def test_12_one_damaged_cell_stops_no_other_job(
     server = Server(BINARY, store)
     assert server.call("GET", whole + "/plan?rank=0&after=-1")[0] == 200
     assert len(server.call("GET", "/api/v1/jobs")[1]["jobs"]) > 0
+    assert server.call("GET", damaged)[0] != 200
     assert server.stop() == 0, server.log()
+    assert f"job {damaged.rpartition('/')[2]} is damaged" in server.log()
 
 
 def test_19_who_changed_what(tmp_path: Path) -> None:

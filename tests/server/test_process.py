@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -145,6 +146,38 @@ def test_a_blocked_standard_output_stops_nothing(tmp_path: Path) -> None:
         finally:
             server.kill()
             server.wait()
+
+
+@pytest.mark.parametrize("is_blocked", [False, True])
+def test_it_obeys_while_a_commit_does_not_end(tmp_path: Path, is_blocked: bool) -> None:
+    """What was acknowledged is there afterwards; the change under way gets no answer."""
+    port = free_port()
+    store = tmp_path / "jobs.db"
+    with contextlib.ExitStack() as stack:
+        error = stack.enter_context(full_pipe()) if is_blocked else None
+        server = start(port, f"sqlite:{store}", error=error)
+        stack.callback(server.wait)
+        stack.callback(server.kill)
+        wait_until_ready(port)
+        new = {"job": SETTINGS, "profile_csv": PROFILE}
+        path = "/api/v1/jobs/" + ask(port, "POST", "/api/v1/jobs", new)[1]["id"]
+        assert ask(port, "PUT", path + "/point", {"at": "1.1x"})[0] == 200
+        other = stack.enter_context(
+            contextlib.closing(sqlite3.connect(store, isolation_level=None, timeout=60))
+        )
+        other.execute("BEGIN IMMEDIATE")
+        client = stack.enter_context(
+            contextlib.closing(http.client.HTTPConnection("127.0.0.1", port))
+        )
+        client.request("PUT", path + "/point", json.dumps({"at": "1.2x"}))
+        # Its request has been read when the next one of the same worker is answered.
+        assert ask(port, "GET", path)[0] == 200
+        assert end_of(server) < 4
+        with pytest.raises((http.client.HTTPException, ConnectionError)):
+            client.getresponse()
+    again = Server(BINARY, store)
+    assert again.call("GET", path)[1]["at"] == "1.1x"
+    assert again.stop() == 0, again.log()
 
 
 def test_it_answers_and_obeys_while_it_starts() -> None:

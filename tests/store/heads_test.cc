@@ -11,9 +11,12 @@
 #include <soci/sqlite3/soci-sqlite3.h>
 
 #include <chrono>
+#include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/boot_clock.h"
@@ -104,16 +107,39 @@ TEST_P(HeadsTest, OfAllVersionsTheNewestAreKeptAndOfIterationsAllSums) {
 TEST_P(HeadsTest, AChangeWhoseDeadlineIsPastIsRefused) {
   const auto store = Open();
   ASSERT_TRUE(store->Write({SampleJob("a")}));
-  const auto late = store->Write({TargetChange{"a", "late"}}, std::nullopt, BootClock::now());
+  const auto late = store->Write({TargetChange{"a", "1.1x"}}, std::nullopt, BootClock::now());
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, kTooLate);
   EXPECT_THAT(late.error().message,
               AllOf(HasSubstr("job a came too late"), HasSubstr("nothing was written")));
   EXPECT_FALSE(store->counters().is_failing);
-  EXPECT_TRUE(store->Write({TargetChange{"a", "punctual"}}, std::nullopt,
+  EXPECT_TRUE(store->Write({TargetChange{"a", "1.2x"}}, std::nullopt,
                            BootClock::now() + std::chrono::minutes(1)));
-  EXPECT_EQ(JobOrThrow(*store, "a").job.target, "punctual");
+  EXPECT_EQ(JobOrThrow(*store, "a").job.target, "1.2x");
   EXPECT_EQ(JobOrThrow(*store, "a").marks.revision, 2);
+}
+
+// Its client goes while the row is being written.
+TEST_P(HeadsTest, AJobWhoseClientIsGoneIsNotThere) {
+  const auto store = Open();
+  const auto create = [&](std::function<bool()> is_wanted) {
+    std::promise<Result<JobMarks>> promise;
+    store->Add(
+        {SampleJob("a"), WorkWanted{.job = "a"}},
+        [&](const Result<JobMarks>& written) { promise.set_value(written); }, std::nullopt,
+        std::move(is_wanted));
+    return promise.get_future().get();
+  };
+  int looks = 0;
+  const auto late = create([&] { return ++looks == 1; });
+  EXPECT_EQ(looks, 2);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, kTooLate);
+  EXPECT_EQ(store->ListHeads()->size(), 0);
+  EXPECT_EQ(store->ListMarks()->size(), 0);
+  EXPECT_EQ(*store->ClaimWork(60), std::nullopt);
+  // Its id and its key are free.
+  EXPECT_TRUE(create({}));
 }
 
 class DamageTest : public ::testing::Test {
@@ -158,6 +184,18 @@ TEST_F(DamageTest, ADamagedHeadIsLeftOutAndTold) {
   EXPECT_EQ(heads->front().id, "b");
   EXPECT_THAT(told_, ElementsAre(HasSubstr("job a is damaged"), HasSubstr("job c is damaged")));
   EXPECT_EQ(store_->LoadJob("c").error().code, kDamaged);
+}
+
+TEST_F(DamageTest, ATargetThatNobodyCanReadSetsItsJobAside) {
+  for (const char* const job : {"a", "b"}) ASSERT_TRUE(store_->Write(SampleFacts(job)));
+  Damage("UPDATE jobs SET target = '1.1' WHERE id = 'a'");
+  EXPECT_EQ(store_->LoadJob("a").error().code, kDamaged);
+  EXPECT_EQ(store_->LoadJob("a", Parts::kPhase).error().code, kDamaged);
+  EXPECT_EQ(store_->LoadJobs()->size(), 1);
+  EXPECT_THAT(told_, ElementsAre(HasSubstr("job a is damaged: table jobs")));
+  // A job without one goes by its settings.
+  Damage("UPDATE jobs SET target = '' WHERE id = 'a'");
+  EXPECT_TRUE(store_->LoadJob("a"));
 }
 
 // What is behind a long text in a row is found without reading the text.

@@ -78,7 +78,7 @@ TEST_P(MarksTest, FactsBumpTheMarksOfTheirKind) {
 
 TEST_P(MarksTest, OfARequestEachGoesOnOnce) {
   const JobMarks born = Written({SampleJob("a")});
-  const JobMarks after = Written({TargetChange{"a", "min"}, DetectionChange{"a", "{}"},
+  const JobMarks after = Written({TargetChange{"a", "fastest"}, DetectionChange{"a", "{}"},
                                   SampleRank("a", 0), SampleRank("a", 1)});
   EXPECT_EQ(after.revision, born.revision + 1);
   EXPECT_EQ(after.rows, born.rows + 1);
@@ -86,13 +86,13 @@ TEST_P(MarksTest, OfARequestEachGoesOnOnce) {
 
 TEST_P(MarksTest, AnUnexpectedRevisionIsAConflictAndWritesNothing) {
   const JobMarks born = Written({SampleJob("a")});
-  const JobMarks next = Written({TargetChange{"a", "one"}}, born.revision);
+  const JobMarks next = Written({TargetChange{"a", "1.1x"}}, born.revision);
   EXPECT_EQ(next.revision, born.revision + 1);
   const Error late = Refused({TargetChange{"a", "two"}, SampleRank("a", 0)}, born.revision);
   EXPECT_EQ(late.code, ErrorCode::kConflict);
   EXPECT_THAT(late.message, HasSubstr("has changed meanwhile"));
   const StoredJob job = JobOrThrow(*store_, "a");
-  EXPECT_EQ(job.job.target, "one");
+  EXPECT_EQ(job.job.target, "1.1x");
   EXPECT_TRUE(job.ranks.empty());
   EXPECT_EQ(job.marks, next);
   // A race that was lost is no failure of the store.

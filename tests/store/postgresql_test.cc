@@ -103,13 +103,13 @@ TEST_P(SeveralStoresTest, OfTwoThatExpectOneRevisionOneIsFirst) {
     const auto change = [&](Store* store, const std::string& target) {
       return store->Write({TargetChange{"a", target}}, marks.revision);
     };
-    std::future<Result<JobMarks>> first = std::async(std::launch::async, change, one.get(), "one");
-    const Result<JobMarks> second = change(other.get(), "other");
+    std::future<Result<JobMarks>> first = std::async(std::launch::async, change, one.get(), "1.1x");
+    const Result<JobMarks> second = change(other.get(), "1.2x");
     const Result<JobMarks> both[] = {first.get(), second};
     ASSERT_NE(both[0].has_value(), both[1].has_value()) << round;
     EXPECT_EQ((both[0] ? both[1] : both[0]).error().code, ErrorCode::kConflict);
     const StoredJob job = JobOrThrow(*one, "a");
-    EXPECT_EQ(job.job.target, both[0] ? "one" : "other");
+    EXPECT_EQ(job.job.target, both[0] ? "1.1x" : "1.2x");
     EXPECT_EQ(job.marks, both[0] ? *both[0] : *both[1]);
     EXPECT_EQ(job.marks.revision, marks.revision + 1);
     marks = job.marks;
@@ -304,7 +304,7 @@ TEST_P(PostgresqlTest, OnlyNewsAreTold) {
   for (int rank = 0; rank < 20; ++rank) ASSERT_TRUE(store->Write({SampleRank("a", rank)}));
   ASSERT_TRUE(store->Write({Measurements{.job = "a", .rank = 0}}));
   ASSERT_TRUE(store->Write({IterationSummary{.job = "a", .plan_version = 1, .reports = 1}}));
-  ASSERT_TRUE(store->Write({TargetChange{"a", "min"}}));
+  ASSERT_TRUE(store->Write({TargetChange{"a", "fastest"}}));
   settle();
   EXPECT_TRUE(told().empty());
   const JobMarks planned = store->Write({PlanVersion{.job = "a", .version = 1}}).value();

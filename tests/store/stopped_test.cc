@@ -51,8 +51,8 @@ class PostgresqlFailuresStoppedTest : public ::testing::Test {
   std::unique_ptr<PostgresServer> server_;
 };
 
-// What a child says of two changes: "first" is in its transaction when it is stopped, and
-// "second" waits behind it.
+// What a child says of two changes: the first is in its transaction when it is stopped, and
+// the second waits behind it.
 [[noreturn]] void ChangeTwice(const std::string& uri, int out) {
   {
     // The store, which calls it, is closed before it ends.
@@ -63,12 +63,12 @@ class PostgresqlFailuresStoppedTest : public ::testing::Test {
       if (::write(out, said.data(), said.size()) != 2) ::_exit(1);
     };
     const auto store = OpenOrThrow(uri);
-    store->Add({TargetChange{"a", "first"}}, [&](const auto& written) { answer('1', written); });
+    store->Add({TargetChange{"a", "1.1x"}}, [&](const auto& written) { answer('1', written); });
     // The writer has taken the first one alone.
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     const auto until = BootClock::now() + std::chrono::seconds(5);
     store->Add(
-        {TargetChange{"a", "second"}}, [&](const auto& written) { answer('2', written); },
+        {TargetChange{"a", "1.2x"}}, [&](const auto& written) { answer('2', written); },
         std::nullopt, [until] { return BootClock::now() < until; });
     if (::write(out, "2a", 2) != 2) ::_exit(1);
   }
@@ -83,7 +83,7 @@ TEST_F(PostgresqlFailuresStoppedTest, ItWritesNothingOverWhatOthersWroteMeanwhil
   }
   server_->Run(
       "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-      "IF NEW.target = 'first' THEN PERFORM pg_sleep(2); END IF; RETURN NEW; END $$; "
+      "IF NEW.target = '1.1x' THEN PERFORM pg_sleep(2); END IF; RETURN NEW; END $$; "
       "CREATE TRIGGER waits BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION wait()");
   std::array<int, 2> ends = {};
   ASSERT_EQ(::pipe(ends.data()), 0);
@@ -103,8 +103,8 @@ TEST_F(PostgresqlFailuresStoppedTest, ItWritesNothingOverWhatOthersWroteMeanwhil
   const auto stopped = BootClock::now();
   // Before the write, as connecting takes its time.
   const auto store = OpenOrThrow(server_->Uri());
-  Result<JobMarks> newer = store->Write({TargetChange{"a", "newer"}});
-  for (int i = 0; i < 2 && !newer; ++i) newer = store->Write({TargetChange{"a", "newer"}});
+  Result<JobMarks> newer = store->Write({TargetChange{"a", "1.3x"}});
+  for (int i = 0; i < 2 && !newer; ++i) newer = store->Write({TargetChange{"a", "1.3x"}});
   EXPECT_TRUE(newer) << newer.error().message;
   // The database has given the first one up after kStoppedSeconds.
   EXPECT_LT(BootClock::now() - stopped, std::chrono::seconds(10));
@@ -116,7 +116,7 @@ TEST_F(PostgresqlFailuresStoppedTest, ItWritesNothingOverWhatOthersWroteMeanwhil
   ::close(ends[0]);
   ::waitpid(child, nullptr, 0);
   EXPECT_EQ(said, "1f2l");
-  EXPECT_EQ(JobOrThrow(*store, "a").job.target, "newer");
+  EXPECT_EQ(JobOrThrow(*store, "a").job.target, "1.3x");
   EXPECT_EQ(JobOrThrow(*store, "a").marks, *newer);
 }
 

@@ -118,7 +118,8 @@ const std::array<ServeSetting, 13> kSettings = {{
      [](const std::string& text, ServeOptions* options) {
        return SetCount(text, kMostWorkers, &options->workers);
      }},
-    {"grace", "SECONDS", "How long requests may take to end when the server stops (default 5).",
+    {"grace", "SECONDS",
+     "How long requests and commits may take to end when the server stops (default 0.8).",
      [](const std::string& text, ServeOptions* options) -> Result<void> {
        const Result<double> seconds = ParseDuration(text);
        if (!seconds) return tl::unexpected(seconds.error());

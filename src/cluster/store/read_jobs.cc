@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "perseus/plan.h"
 #include "store/cells.h"
 #include "store/query.h"
 #include "store/tables.h"
@@ -41,6 +42,11 @@ JobState StateOf(std::string_view name) {
 JobOrigin OriginOf(int number) {
   if (number < 0 || number > static_cast<int>(JobOrigin::kZeus)) throw OddCell{"jobs"};
   return static_cast<JobOrigin>(number);
+}
+
+// Empty: the settings say it.
+void CheckTarget(const std::string& text) {
+  if (!text.empty() && !ParsePlanTarget(text)) throw OddCell{"jobs"};
 }
 
 Error DamageOf(const std::string& name, const std::string& job, std::string_view table) {
@@ -106,6 +112,7 @@ class JobReader {
     job.origin = OriginOf(origin);
     job.blocking_power_watts = Checked(ParseNumbers(power), "jobs");
     job.state = StateOf(state);
+    CheckTarget(job.target);
     stored->last_straggler = last_straggler;
   }
 

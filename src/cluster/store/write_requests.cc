@@ -128,6 +128,7 @@ Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,
     // The job's row is locked now, so no other server can write anything newer before this
     // transaction ends, even if this process is stopped here for a while.
     if (!request->IsInTime()) {
+      if (is_new) WriteFact(sql, backend, server_id, JobGone{job});
       late->insert(request);
       continue;
     }

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -41,10 +42,10 @@ using std::chrono::milliseconds;
 // Requests that took this long for another reason than waiting for news.
 constexpr double kSlowSeconds = 1;
 constexpr milliseconds kLook{250};
-// For what is opening to see that it is to end.
-constexpr milliseconds kOpeningPatience{500};
-// For the end, beyond the grace of requests: a store may hang.
-constexpr double kEndSeconds = 10;
+// For what is opening to see that it is to end, and then for the log.
+constexpr milliseconds kOpeningPatience{400};
+// For what is left to do beyond the grace: with the default, SIGTERM is obeyed within a second.
+constexpr milliseconds kEndPatience{50};
 
 void LogAccess(Log* log, const http::AccessRecord& record) {
   const bool is_wait = record.pattern == "/api/v1/jobs/{id}/plan" ||
@@ -164,9 +165,9 @@ class Process {
       if (opened) store_watch_.Look(service_->store_counters());
     }
     log_.Write(LogLevel::kInfo, "stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
+    EndInTime(signals);
     opening_.Cancel();
     if (!opening_.WaitForEnd(kOpeningPatience)) EndAtOnce();
-    EndInTime(signals);
     if (service_) service_->StopWork();
     server_->Stop(options_.grace_seconds);
     service_.reset();
@@ -242,12 +243,14 @@ class Process {
   // On a second signal, or where something hangs, without more ado: what was acknowledged is
   // durable.
   void EndInTime(const std::shared_ptr<const StopSignals>& signals) const {
-    const auto end = std::chrono::steady_clock::now() +
-                     std::chrono::duration<double>(options_.grace_seconds + kEndSeconds);
+    using Clock = std::chrono::steady_clock;
+    using Seconds = std::chrono::duration<double>;
+    const auto end = Clock::now() + kEndPatience + Seconds(options_.grace_seconds);
     std::thread([signals, end] {
       int signal = 0;
-      while (signal != SIGTERM && signal != SIGINT && std::chrono::steady_clock::now() < end) {
-        signal = signals->Wait(kLook, -1);
+      while (signal != SIGTERM && signal != SIGINT && Clock::now() < end) {
+        const auto left = std::clamp<Seconds>(end - Clock::now(), Seconds(0), kLook);
+        signal = signals->Wait(std::chrono::ceil<milliseconds>(left), -1);
       }
       ::_exit(0);
     }).detach();

@@ -26,14 +26,14 @@ struct ServeOptions {
   int max_jobs = 10'000;                             // Limit of unfinished jobs.
   std::optional<double> keep_finished_seconds = {};  // None: finished jobs are never deleted.
   int workers = 4;
-  double grace_seconds = 5;  // Time that requests under way have at the end.
+  double grace_seconds = 0.8;  // Time that requests and commits under way have at the end.
 };
 
 // Runs the server until SIGTERM or SIGINT. SIGHUP makes it read tokens and certificate again.
 // `ready` is called once with the address when the server answers requests, on a thread of its own
 // that may outlive this call. The calling thread must be the only one of the process: all threads
-// that start later inherit that signals are blocked. If the store hangs at the end, or a second
-// signal comes, this function ends the process.
+// that start later inherit that signals are blocked. If the store hangs beyond the grace at the
+// end, or a second signal comes, this function ends the process.
 Result<void> Serve(const ServeOptions& options,
                    const std::function<void(const std::string&)>& ready);
 

@@ -116,17 +116,18 @@ JobService::~JobService() {
   }
   stop_.NotifyAll();
   if (ticker_.joinable()) ticker_.join();
+  // Before the waits below: the process may be ended in them.
+  for (const JobPointer& job : Jobs()) {
+    std::vector<store::Fact> facts = job->TakeIterations();
+    // There is no next time for what the store refuses. It ends after it has written all.
+    if (!facts.empty() && !job->is_gone()) store_.Add(std::move(facts), [](const auto&) {});
+  }
   if (worker_ != nullptr) {
     worker_->Stop();
     worker_->Wait();
   }
   refresher_->Stop();
   readers_.Stop();
-  for (const JobPointer& job : Jobs()) {
-    std::vector<store::Fact> facts = job->TakeIterations();
-    // There is no next time for what the store refuses. It ends after it has written all.
-    if (!facts.empty() && !job->is_gone()) store_.Add(std::move(facts), [](const auto&) {});
-  }
 }
 
 Moment JobService::Now() const {
@@ -147,7 +148,10 @@ Result<void> JobService::Restore() {
   // or the one before gave up is tried again.
   for (const store::JobHead& head : *heads) {
     if (head.state == store::JobState::kFinished) continue;
-    Load(head.id, /*ask_for_work=*/true, [](const Outcome<JobPointer>&) {});
+    Load(head.id, /*ask_for_work=*/true, [this](const Outcome<JobPointer>& job) {
+      const bool is_damaged = !job && job.error().code == FailureCode::kInvalid;
+      if (is_damaged && options_.on_problem) options_.on_problem(job.error().message);
+    });
   }
   return {};
 }
@@ -211,8 +215,8 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
     built.job = *std::move(made);
     facts.emplace_back(store::WorkWanted{.job = record.id, .urgent = true});
   }
-  store_.Add(std::move(facts), [this, record, built, caller,
-                                created = std::move(created)](const auto& written) {
+  const auto on_written = [this, record, built, caller,
+                           created = std::move(created)](const auto& written) {
     if (!written && written.error().code == ErrorCode::kConflict) {
       // The store has a job of this key, which another request or server made.
       return GetByKey(record.client_key, [created](const Outcome<JobPointer>& job) {
@@ -236,7 +240,8 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
       context_.on_change({record.id, "job", "", "created", caller.token_name, caller.peer});
     }
     created(Created{std::move(job), true});
-  });
+  };
+  store_.Add(std::move(facts), on_written, std::nullopt, caller.is_wanted);
 }
 
 std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
