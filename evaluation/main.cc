@@ -75,7 +75,7 @@ std::string CommandText(const Flags& flags) {
 Result<void> Evaluate(const Flags& flags) {
   const std::string& folder = flags.output_directory;
   if (!folder.empty()) {
-    const auto good =
+    auto good =
         perseus::CheckWritable(folder, {"evaluation.md", "evaluation.html", "evaluation.json"});
     if (!good) return good;
   }
@@ -97,7 +97,7 @@ Result<void> Evaluate(const Flags& flags) {
   const std::string markdown = FormatEvaluationMarkdown(*evaluation, command);
   const std::string json = FormatEvaluationJson(*evaluation, command);
   if (!folder.empty()) {
-    const auto written = perseus::WriteFilesAtomically(
+    auto written = perseus::WriteFilesAtomically(
         folder, {{"evaluation.md", markdown},
                  {"evaluation.html", FormatEvaluationHtml(*evaluation, command)},
                  {"evaluation.json", json}});

@@ -98,7 +98,7 @@ class ProfileBuilder {
   // One measured way to run a computation. `joules` are those of one GPU.
   ProfileBuilder& Add(int stage, ComputationType type, double mhz, double seconds, double joules);
   // The same at a knob with a label or a unit ("300W").
-  ProfileBuilder& Add(int stage, ComputationType type, std::string knob, double seconds,
+  ProfileBuilder& Add(int stage, ComputationType type, std::string_view knob, double seconds,
                       double joules);
 
   // The profile of all that was added. Errors: those of ParseProfile(), where line n + 1 is the

@@ -25,6 +25,7 @@
 
 // What locks themselves are made of.
 #define PERSEUS_NO_THREAD_SAFETY_ANALYSIS PERSEUS_THREAD_ATTRIBUTE(no_thread_safety_analysis)
+#define PERSEUS_ASSERTS(lock) PERSEUS_THREAD_ATTRIBUTE(assert_capability(lock))
 #define PERSEUS_CAPABILITY(name) PERSEUS_THREAD_ATTRIBUTE(capability(name))
 #define PERSEUS_SCOPED_CAPABILITY PERSEUS_THREAD_ATTRIBUTE(scoped_lockable)
 #define PERSEUS_ACQUIRE(...) PERSEUS_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))

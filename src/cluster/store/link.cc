@@ -90,7 +90,7 @@ std::optional<Failure> Link::TryOnce(const std::string& begin, double seconds, c
     const Watchdog::Watch watch(watchdog_, backend_->SocketOf(*session_), seconds);
     *session_ << begin;
     work(*session_);
-    is_ending = true;
+    is_ending = true;  // NOLINT(clang-analyzer-deadcode.DeadStores): read if Commit() throws.
     *session_ << backend_->Commit();
     return std::nullopt;
   } catch (Unconnected& none) {

@@ -32,7 +32,7 @@ ProfileBuilder& ProfileBuilder::Add(int stage, ComputationType type, double mhz,
   return Add(stage, type, fmt::format("{}", mhz), seconds, joules);
 }
 
-ProfileBuilder& ProfileBuilder::Add(int stage, ComputationType type, std::string knob,
+ProfileBuilder& ProfileBuilder::Add(int stage, ComputationType type, std::string_view knob,
                                     double seconds, double joules) {
   if (knob.find_first_of("\r\n") != std::string::npos && wrong_.empty()) {
     wrong_ = fmt::format("{}: a knob of {} of stage {} has a line's end in it", name_,

@@ -181,7 +181,6 @@ perseus_plan_columns PlanColumns::Columns() const {
 }  // namespace perseus::planner_c
 
 namespace pc = perseus::planner_c;
-using perseus::c_boundary::TextOf;
 
 perseus_status perseus_planner_plan(const perseus_planner* planner, const char* settings_json,
                                     size_t settings_json_size, perseus_planner_progress progress,
@@ -191,7 +190,8 @@ perseus_status perseus_planner_plan(const perseus_planner* planner, const char* 
     if (planner == nullptr || plan == nullptr) {
       return pc::FailInvalid("there is no planner, or no place for the plan", message);
     }
-    const auto json = TextOf("settings_json", settings_json, settings_json_size);
+    const auto json =
+        perseus::c_boundary::TextOf("settings_json", settings_json, settings_json_size);
     if (!json) return pc::Fail(json.error(), message);
     auto made = pc::MakePlan(*planner->job, *json, {progress, user});
     if (!made) return pc::Fail(made.error(), message);
@@ -223,7 +223,8 @@ perseus_status perseus_planner_plan_work_among(const perseus_planner* planner, c
     if (others == nullptr && num_others > 0) {
       return pc::FailInvalid("the work of other pipelines is not given", message);
     }
-    const auto json = TextOf("settings_json", settings_json, settings_json_size);
+    const auto json =
+        perseus::c_boundary::TextOf("settings_json", settings_json, settings_json_size);
     if (!json) return pc::Fail(json.error(), message);
     auto made = pc::MakePlanForWork(*planner->job, work, work_count, others, num_others, *json,
                                     {progress, user});

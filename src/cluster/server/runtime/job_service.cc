@@ -265,7 +265,7 @@ std::vector<JobService::Listed> JobService::All() const {
     for (const auto& [id, head] : heads_) all.push_back({.head = head, .job = nullptr});
     for (const auto& [id, job] : jobs_) at_work.push_back(job);
   }
-  for (JobPointer& job : at_work) all.push_back({.head = job->head(), .job = std::move(job)});
+  for (const JobPointer& job : at_work) all.push_back({.head = job->head(), .job = job});
   std::stable_sort(all.begin(), all.end(), [](const Listed& a, const Listed& b) {
     return a.head.created_at_seconds < b.head.created_at_seconds;
   });

@@ -116,8 +116,10 @@ void ManagedJob::Run(const OperationPointer& operation) {
     return;
   }
   Moment now;
-  Outcome<Decision> decision =
-      WithoutThrowing("decide a command", [&] { return DecideNow(operation.get(), &now); });
+  Outcome<Decision> decision = WithoutThrowing("decide a command", [&] {
+    strand_.IsHeld();
+    return DecideNow(operation.get(), &now);
+  });
   // What is refused, or needs no change, may be so only here: the store is asked first.
   const bool is_doubtful = decision ? decision->facts.empty() && operation->is_change()
                                     : MayRetry(*operation, decision.error());
@@ -199,6 +201,7 @@ void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& de
     return RunNext();
   }
   const Result<void> applied = WithoutThrowing("apply a change", [&]() -> Result<void> {
+    strand_.IsHeld();
     if (!operation->is_change()) {
       ApplyRows(decision, *written);
     } else {

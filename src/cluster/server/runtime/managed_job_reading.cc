@@ -59,8 +59,10 @@ void ManagedJob::ReadOnce(std::int64_t last_waiter, int readings) {
 
 void ManagedJob::OnRead(const Result<Reading>& reading, std::int64_t last_waiter, int readings) {
   if (!reading) return EndReading(tl::unexpected(reading.error()), last_waiter);
-  const Result<bool> fits =
-      WithoutThrowing("take what was read", [&] { return TakeReading(*reading); });
+  const Result<bool> fits = WithoutThrowing("take what was read", [&] {
+    strand_.IsHeld();
+    return TakeReading(*reading);
+  });
   if (!fits) {
     Tell(fits.error().message);
     life_.marks.rows = 0;  // Half of them may have come.

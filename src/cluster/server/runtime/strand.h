@@ -42,6 +42,9 @@ class PERSEUS_CAPABILITY("strand") Strand {
     const Strand& strand_;
   };
 
+  // Tells clang, within a lambda that is called at once, that this is a turn.
+  void IsHeld() const PERSEUS_ASSERTS(this) {}
+
   // Within a turn: `effect` is to be done once the mutex is free.
   void Then(Effect effect) const PERSEUS_REQUIRES(this) PERSEUS_NO_THREAD_SAFETY_ANALYSIS {
     effects_.push_back(std::move(effect));
