@@ -259,6 +259,12 @@ class Drill:
 
     def _check(self, server: Server | Cluster, job: Known) -> None:
         status, shown = _look(server, self._path(job))
+        end = time.monotonic() + RECOVERY_SECONDS
+        # A server looks up only so many jobs a second that it does not know.
+        while status == 503 and (job.deleted or job.perhaps_deleted):
+            assert time.monotonic() < end, (job, shown)
+            time.sleep(0.1)
+            status, shown = _look(server, self._path(job))
         if job.deleted:
             assert status == 404, (job, shown)
             return
