@@ -1,6 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -89,6 +91,10 @@ inline namespace v0 {
 Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                                   const std::vector<const Plan*>& plans,
                                                   const EmulateUnderSpec& under) {
+  if (under.pipelines < 1) {
+    return InvalidInput(
+        fmt::format("the number of pipelines is {}; expected at least 1", under.pipelines));
+  }
   for (const Plan* const plan : plans) {
     if (plan == nullptr) return InvalidInput("a plan to emulate is missing");
     if (auto good = CheckPlan(planner.pipeline(), *plan); !good) {
