@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/input_limits.h"
 #include "perseus/profile.h"
 #include "perseus/work.h"
 
