@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto straggler = perseus::emulate::ParseStraggler(text);
   if (straggler && (straggler->pipeline < 0 || straggler->rank.value_or(0) < 0 ||
-                    straggler->iterations < 0 || straggler->first_iteration < 0)) {
+                    straggler->iterations.value_or(0) < 0 || straggler->first_iteration < 0)) {
     std::abort();
   }
   perseus::SweepSpec sweep;
