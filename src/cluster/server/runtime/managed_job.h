@@ -91,7 +91,7 @@ struct Answer {
   WatchSettings settings = {};
 };
 
-// One job in memory. It runs the rules of domain/ on a strand (see outbox.h) and never waits for
+// One job in memory. It runs the rules of domain/ on a strand (strand.h) and never waits for
 // the store.
 // - Do() decides a command at once. Its facts are durable before the job publishes a plan, sends an
 //   event or answers. If the store refuses the facts, nothing has happened.
