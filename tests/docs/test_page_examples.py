@@ -20,7 +20,7 @@ BINARY = Path(os.environ.get("PERSEUS_BINARY", ROOT / "build/release/src/cli/per
 # What other checks run: .ci/run the first two, tests/demo the third.
 ELSEWHERE = {"./quickstart", "./run-tests", "perseus demo"}
 # What runs until it is stopped, in a terminal of its own.
-SERVICES = ("perseus agent --driver", "perseus serve")
+SERVICES = ("perseus agent run", "perseus serve")
 
 
 class Shell:

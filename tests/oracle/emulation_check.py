@@ -87,7 +87,7 @@ class Plans:
         text = f"{seconds!r}s"
         if text not in self._plans:
             try:
-                self._plans[text] = self._make(f"{text}s")
+                self._plans[text] = self._make(text)
             except InfeasibleError:  # The choice of few clocks is greedy: it may find none.
                 self._plans[text] = self.base
         return self._plans[text]
