@@ -15,8 +15,9 @@ import os
 from typing import TYPE_CHECKING, Any, Callable
 
 from perseus.hooks.attached import Attached, AttachError, open_job
-from perseus.hooks.job import Job, say
+from perseus.hooks.job import Job
 from perseus.hooks.layout import Layout
+from perseus.hooks.speaker import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
