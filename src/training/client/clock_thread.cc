@@ -97,8 +97,11 @@ void ClockThread::DrainEvents() {
   Event event;
   while (state_->page().ring.Pop(&reader_, &event)) {
     const std::int64_t at_ns = converter_.ToNs(event.ticks);
-    // What was offered before the step began is there by now.
-    if (event.kind == EventKind::kStepBegin) TakeStepPlans();
+    if (event.kind == EventKind::kStepBegin) {
+      TakeStepPlans();  // What was offered before the step began is there by now.
+      // Of a trainer whose steps follow each other at once there is no time in between.
+      if (caller_.open()) BeginSweep();
+    }
     follower_.Handle(event, at_ns);
     if (sweep_) sweep_->Handle(event, at_ns);
   }
