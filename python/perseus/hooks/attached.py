@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import logging
 import os
@@ -128,13 +129,22 @@ class Attached:
 
     def detach(self) -> None:
         """Take the hooks off and close the job; the clock goes back. May be called again."""
-        self._listen(False)
+        job = self.job
+        for wrap in self._computations:
+            self._guarded(functools.partial(wrap.put, False))
         self._computations.clear()
         while self._undo:
-            self._undo.pop()()
-        if self.job is not None:
-            self.job.gpu = None
-            self.job.close()
+            self._guarded(self._undo.pop())
+        if job is not None:
+            job.gpu = None
+            self._guarded(job.close)
+
+    def _guarded(self, end: Callable[[], None]) -> None:
+        try:
+            end()
+        except Exception as error:
+            if self.job is not None:
+                self.job.fail("not all of Perseus could be taken off", error)
 
     def _listen(self, on: bool) -> None:
         """Put the wrappers of the stages on, or take them off while nobody asks for them."""

@@ -390,13 +390,15 @@ strict, ahead, options
         if not self._open:
             return
         self._abandoned += 1
-        self.client.step_abandon()
-        if self._timeline is not None:
-            try:
-                self._timeline.step_abandon()
-            except Exception as error:
-                self._lose_timeline(error)
-        self._close_step()
+        try:
+            self.client.step_abandon()
+            if self._timeline is not None:
+                try:
+                    self._timeline.step_abandon()
+                except Exception as error:
+                    self._lose_timeline(error)
+        finally:
+            self._close_step()
 
     def begin(
         self,

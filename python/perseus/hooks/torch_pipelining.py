@@ -344,7 +344,7 @@ class _Steps:
 
     def _has_changed(self) -> bool:
         planned = self._shape.microbatches
-        now = getattr(self._shape.schedule, "_n_microbatches", planned)
+        now = int(getattr(self._shape.schedule, "_n_microbatches", planned))
         if now == planned:
             self._job.recover(_MICROBATCHES)
             return False
@@ -373,6 +373,7 @@ def _step_wrapper(
                 recorded = trains and steps.begin()
             except Exception as error:
                 job.fail("a step is not recorded", error)
+                _guarded(job, steps.abandon)
                 trains = False
             if not trains:  # Evaluation.
                 with job.skip():
@@ -383,7 +384,11 @@ def _step_wrapper(
                 if recorded:
                     _guarded(job, steps.abandon)
                 raise
-            _guarded(job, steps.end, recorded)
+            try:
+                steps.end(recorded)
+            except Exception as error:
+                job.fail("a step is not recorded", error)
+                _guarded(job, steps.abandon)
             return result
 
         return step

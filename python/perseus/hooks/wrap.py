@@ -29,8 +29,10 @@ class Wrap:
         if self._entry is not None:
             self._entry.active = on
         if on and self._entry is None:
-            self._before = attributes.get(self._name)
             original = getattr(self._owner, self._name)
+            if not callable(original):
+                raise TypeError(f"{type(self._owner).__name__} has no method {self._name}")
+            self._before = attributes.get(self._name)
             self._entry = _Entry(self._owner, self._name, original, self._make(original))
             setattr(self._owner, self._name, self._entry)
         elif not on and self._entry is not None and attributes.get(self._name) is self._entry:
