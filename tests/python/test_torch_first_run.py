@@ -58,6 +58,24 @@ def test_without_an_agent_everybody_is_told_until_there_is_one(drill: Drill) -> 
     assert len(drill.said()) == 1
 
 
+def test_shadow_mode_measures_without_the_right_to_set_clocks(drill: Drill) -> None:
+    """What is offered to whoever has no agent."""
+    for gpu in (0, 1):
+        drill.gpus.set_refuse(gpu, True)
+    drill.train(shadow=True, profile=str(drill.folder / "profile.csv"))
+
+    def estimated() -> dict[str, Any]:
+        return dict(drill.job()["savings"]) if drill.lines(0) else {}
+
+    drill.until(lambda: bool(estimated().get("measured_at_maximum_s")), "no iteration is measured")
+    savings = estimated()
+    assert savings["kind"] == "estimated"
+    assert savings["promised"]["saving_percent"] > 5
+    assert [drill.lines(rank)[-1]["last_error"] for rank in (0, 1)] == ["", ""]
+    drill.end()
+    assert drill.said() == []
+
+
 def test_several_steps_of_a_schedule_in_one_of_the_optimizer(drill: Drill) -> None:
     """Each of them is an iteration, and follows the plan."""
     drill.train(accumulate=3, profile=str(drill.folder / "profile.csv"))

@@ -415,55 +415,61 @@ def _wrap_stage(
     with_loss = bool(stage.is_last)
 
     def amount(microbatch: int) -> float | None:
-        if work is None:
-            return None
+        assert work is not None
         try:
             return float(work(microbatch))
         except Exception as error:
             job.fail("the function for work failed", error)
             return None
 
-    def begin(kind: str, chunk: int) -> None:
-        losses.close()
-        job.begin(kind, chunk, index, amount(chunk))
-
     def computation(
-        original: Callable[..., Any], name: str, kind_of: Callable[[Any, Any], str]
+        original: Callable[..., Any], name: str, whole: str, half: str
     ) -> Callable[..., Any]:
-        """Return `original` with its begin and end told; `name`: of the microbatch's argument."""
+        """Return `original` with its begin and end told.
+
+        Parameters
+        ----------
+        name
+            Of the argument that is the microbatch.
+        whole, half
+            What it is, and what it is without `full_backward`.
+        """
+        has_loss_after = whole == "forward" and with_loss
 
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            kind, chunk, begun = "", -1, False
+            begun = False
             try:
+                if losses.open is not None:
+                    losses.close()
                 chunk = args[0] if args else kwargs.get(name, -1)
-                kind = kind_of(args, kwargs)
-                begin(kind, chunk)
+                full = args[2] if len(args) > 2 else kwargs.get("full_backward", True)
+                kind = whole if full else half
+                job.begin(kind, chunk, index, None if work is None else amount(chunk))
                 begun = True
             except Exception as error:
                 job.fail("a computation is not recorded", error)
             result = original(*args, **kwargs)
             if not begun:
                 return result
-            if kind == "forward" and with_loss and losses.hooked:
+            if has_loss_after and losses.hooked:
                 losses.open = (chunk, index)
-            else:
-                _guarded(job, job.end, kind, chunk, index)
+                return result
+            try:
+                job.end(kind, chunk, index)
+            except Exception as error:
+                job.fail("a computation is not recorded", error)
             return result
 
         return wrapped
 
     def forward(original: Callable[..., Any]) -> Callable[..., Any]:
-        return computation(original, "fwd_chunk_id", lambda args, kwargs: "forward")
-
-    def of_backward(args: Any, kwargs: Any) -> str:
-        full = args[2] if len(args) > 2 else kwargs.get("full_backward", True)
-        return "backward" if full else "backward_input"
+        return computation(original, "fwd_chunk_id", "forward", "forward")
 
     def backward(original: Callable[..., Any]) -> Callable[..., Any]:
-        return computation(original, "bwd_chunk_id", of_backward)
+        return computation(original, "bwd_chunk_id", "backward", "backward_input")
 
     def weight(original: Callable[..., Any]) -> Callable[..., Any]:
-        return computation(original, "bwd_chunk_id", lambda args, kwargs: "backward_weight")
+        return computation(original, "bwd_chunk_id", "backward_weight", "backward_weight")
 
     attached._computations.append(Wrap(stage, "forward_one_chunk", forward))
     attached._computations.append(Wrap(stage, "backward_one_chunk", backward))
@@ -479,7 +485,8 @@ def _wrap_loss(attached: Attached, job: Job, schedule: Any, losses: _LossOf) -> 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def maybe_compute_loss(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            _guarded(job, losses.close)
+            if losses.open is not None:
+                _guarded(job, losses.close)
             return result
 
         return maybe_compute_loss
