@@ -38,6 +38,7 @@ _MOST_COMPLAINTS = 20
 # So many computations one after another outside of a step are no accident.
 _MANY_OUTSIDE = 16
 _OUTSIDE = "outside"
+_MICROBATCHES = "microbatches"
 _LOOK_SECONDS = 0.005
 
 
@@ -472,6 +473,18 @@ strict, ahead, options
     def recover(self, about: str) -> None:
         """Say that what `fail` said is over."""
         self._failures.pop(about, None)
+
+    def is_changed(self, microbatches: float, planned: int) -> bool:
+        """Return whether an iteration has another number of microbatches than the plan is for."""
+        if microbatches == planned:
+            self.recover(_MICROBATCHES)
+            return False
+        self.fail(
+            f"an iteration has {microbatches:g} microbatches and the plan is for {planned}: "
+            "such iterations are not used; detach and attach again where this stays",
+            about=_MICROBATCHES,
+        )
+        return True
 
     def wait_for_complaint(self, seconds: float) -> None:
         """Pass on the client's first complaint, for which it waits so long at most."""

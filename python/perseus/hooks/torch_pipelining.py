@@ -293,9 +293,6 @@ class _LossOf:
             self._job.end("forward", *waiting)
 
 
-_MICROBATCHES = "microbatches"
-
-
 class _Steps:
     """Tells a job of the calls of `schedule.step`. Its methods may raise, and are guarded."""
 
@@ -332,7 +329,9 @@ class _Steps:
         self._losses.close()
         if not recorded:
             return
-        if self._has_changed():
+        planned = self._shape.microbatches
+        now = int(getattr(self._shape.schedule, "_n_microbatches", planned))
+        if self._job.is_changed(now, planned):
             self._job.step_abandon()
         else:
             self._job.step_end(self._attached.tokens_of_iteration())
@@ -341,19 +340,6 @@ class _Steps:
         """The step raised."""
         self._losses.open = None
         self._job.step_abandon()
-
-    def _has_changed(self) -> bool:
-        planned = self._shape.microbatches
-        now = int(getattr(self._shape.schedule, "_n_microbatches", planned))
-        if now == planned:
-            self._job.recover(_MICROBATCHES)
-            return False
-        self._job.fail(
-            f"an iteration has {now} microbatches and the plan is for {planned}: "
-            "such iterations are not used; detach and attach again where this stays",
-            about=_MICROBATCHES,
-        )
-        return True
 
 
 def _step_wrapper(
