@@ -142,7 +142,7 @@ bool World::ReadSome(Server* server, bool may_fail) {
       read(MakeError(ErrorCode::kIo, "the database is away"));
     });
   } else if (!pending.parts) {
-    pending.parts = PartsToRead(synced_.job.marks, pending.known.marks);
+    pending.parts = PartsToRead(synced_.job.marks, pending.known);
     gate.reads.insert(gate.reads.begin(), std::move(pending));
   } else {
     gate.readings.emplace_back(

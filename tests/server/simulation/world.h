@@ -104,6 +104,7 @@ class World {
 
   // world_end.cc: all comes to rest, and is as it must be.
   void Settle();
+  void PassHours();
   void CheckEnd();
   void CheckServer(const Server& server, const JobLife& facts);
   void CheckSums(const Server& server);
