@@ -193,7 +193,7 @@ TEST_F(ManagedJobTest, WhatThrowsWhileItIsDecidedIsAnsweredAndHoldsUpNothing) {
 // It is durable, so the job reads it.
 TEST_F(ManagedJobTest, WhatThrowsWhileItIsAppliedIsReadFromTheStore) {
   RegisterRanks();
-  job_->Do(maker().Make(*job_->NextStep()), {}, [](const auto&) {});
+  job_->Do(maker().Make(*job_->NextStep(), rows_.job.job), {}, [](const auto&) {});
   Commit();
   throws_at_ = 1;
   Answer();

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <variant>
+
+#include "server/domain/decide.h"
 #include "server/service_testing.h"
 #include "server/simulation/simulated_store.h"
 
@@ -37,6 +40,25 @@ TEST(ReadingTest, ARankThatThisServerWroteAndTheStoreLostIsForgotten) {
   EXPECT_TRUE(job.positions.empty());
   // Nothing is lost any more.
   EXPECT_EQ(PartsToRead(standby.job.marks, KnownOf(job)), store::Parts::kNone);
+}
+
+// Else its ranks would follow the plan that is lost, and not measure what is lost with it.
+TEST(ReadingTest, AJobWithoutPlansTakesBackAVersionThatTheStoreLost) {
+  PlanMaker maker;
+  SimulatedRows rows;
+  ASSERT_TRUE(rows.Commit(kThisServer, {maker.record()}, {}));
+  const JobLife job = maker.LifeOf(rows);
+  const auto none = Decide(job, {}, /*last_version=*/0, LookAtTime{}, {});
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->facts.empty());
+
+  const auto decision = Decide(job, {}, /*last_version=*/1, LookAtTime{}, {});
+  ASSERT_TRUE(decision);
+  ASSERT_EQ(decision->facts.size(), 1U);
+  const auto* const version = std::get_if<store::PlanVersion>(&decision->facts.front());
+  ASSERT_NE(version, nullptr);
+  EXPECT_EQ(version->version, 2);
+  EXPECT_EQ(version->plan, 0);
 }
 
 }  // namespace
