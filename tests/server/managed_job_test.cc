@@ -75,7 +75,7 @@ class ManagedJobTest : public ::testing::Test {
     ASSERT_FALSE(gate_.reads.empty());
     const SimulatedGate::PendingRead pending = std::move(gate_.reads.front());
     gate_.reads.erase(gate_.reads.begin());
-    const Parts parts = PartsToRead(rows_.job.marks, pending.known.marks);
+    const Parts parts = PartsToRead(rows_.job.marks, pending.known);
     pending.read(gate_.Find(rows_, pending.known, parts));
   }
   void FinishAll() {
@@ -193,7 +193,7 @@ TEST_F(ManagedJobTest, WhatThrowsWhileItIsDecidedIsAnsweredAndHoldsUpNothing) {
 // It is durable, so the job reads it.
 TEST_F(ManagedJobTest, WhatThrowsWhileItIsAppliedIsReadFromTheStore) {
   RegisterRanks();
-  job_->Do(maker().Make(*job_->NextStep()), {}, [](const auto&) {});
+  job_->Do(maker().Make(*job_->NextStep(), rows_.job.job), {}, [](const auto&) {});
   Commit();
   throws_at_ = 1;
   Answer();

@@ -105,6 +105,12 @@ RULES: list[tuple[str, str, str, str]] = [
         "",
     ),
     (
+        "rows that this server wrote and has not read may be lost, too",
+        "domain/reading.cc",
+        "std::max(known.marks.rows, known.own_rows)",
+        "known.marks.rows",
+    ),
+    (
         "rows that came by reading are not counted twice",
         "domain/reading.cc",
         "  if (written.rows <= job->read_rows) return OwnRows::kNo;",

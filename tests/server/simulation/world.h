@@ -84,6 +84,7 @@ class World {
   void LoseCommits();
   void EndConnections(Server* server);
   void StepTime();
+  void CheckProfile(const Server& server);
   void SeePublished();
 
   // world_clients.cc: ranks and operators.
@@ -104,6 +105,7 @@ class World {
 
   // world_end.cc: all comes to rest, and is as it must be.
   void Settle();
+  void PassHours();
   void CheckEnd();
   void CheckServer(const Server& server, const JobLife& facts);
   void CheckSums(const Server& server);
@@ -112,8 +114,9 @@ class World {
 
   PlanMaker* const maker_;
   std::mt19937_64 random_;
-  const bool is_shared_;      // Two servers on one store; else one server has it alone.
-  const bool loses_commits_;  // Once in a while a standby of the store takes over.
+  const bool is_shared_;       // Two servers on one store; else one server has it alone.
+  const bool loses_commits_;   // Once in a while a standby of the store takes over.
+  const bool measures_often_;  // So that profiles are replaced, and plans are late for one.
   std::string broken_;
   SimulatedRows synced_;   // What survives.
   SimulatedRows standby_;  // What a standby has of it.

@@ -179,6 +179,9 @@ void World::PollSome() {
 }
 
 void World::StepClient() {
+  if (measures_often_ && Chance(40)) {
+    return Chance(15) ? Ask("a new sweep", Reprofile{}, {}) : MeasureSome();
+  }
   const std::size_t what = Below(22);
   if (what < 3) return RegisterSome();
   if (what < 11) return PollSome();

@@ -34,7 +34,7 @@ Result<Reading> ReadNow(store::Store& store, const std::string& id, Known known)
   reading.known = std::move(known);
   if (auto read = ReadParts(store, id, &reading); !read) return tl::unexpected(read.error());
   if (reading.is_gone) return reading;
-  reading.parts = PartsToRead(reading.stored.marks, reading.known.marks);
+  reading.parts = PartsToRead(reading.stored.marks, reading.known);
   if (reading.parts == Parts::kNone) return reading;
   if (auto read = ReadParts(store, id, &reading); !read) return tl::unexpected(read.error());
   if (reading.is_gone || !reading.stored.curve) return reading;
