@@ -60,9 +60,11 @@ TEST_F(ServersTest, ARankThatJoinedAtTheOtherServerIsKnownAtOnce) {
   const auto job = Create();
   const auto other = Other(job);
   ASSERT_TRUE(Register(*job, SmallRank(2)));
-  const auto rank = sync::FindRank(*other, 2);
-  ASSERT_TRUE(rank);
-  EXPECT_EQ(rank->node, "node1");
+  const auto place = sync::FindRank(*other, 2);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->dp_rank, 1);
+  EXPECT_EQ(place->pp_rank, 0);
+  EXPECT_EQ(other->KnownRank(2)->node, "node1");
   EXPECT_FALSE(sync::FindRank(*other, 3));
 }
 

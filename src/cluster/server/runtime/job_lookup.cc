@@ -76,8 +76,8 @@ void JobService::Forget(const std::string& id) {
 }
 
 std::optional<store::JobHead> JobService::HeadOf(const std::string& id) const {
+  if (const JobPointer job = Known(id); job != nullptr) return job->head();
   const ReaderLock lock(mutex_);
-  if (const auto job = jobs_.find(id); job != jobs_.end()) return job->second->head();
   const auto head = heads_.find(id);
   if (head == heads_.end()) return std::nullopt;
   return head->second;
