@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -74,16 +73,22 @@ TEST_F(SlowStoreTest, NobodyWhoReadsWaitsForACommit) {
   EXPECT_EQ(job->View().target, "1.2x");
 }
 
-// Runs in the thread that it is set in, when that next looks at the clock.
-thread_local std::function<void()> at_the_clock;
+// At how many looks at the clock from now this thread is held up. 0: at none.
+thread_local int looks_until_held = 0;
 
 // A decision that does not end holds the job's strand. Plans are read all the same.
 TEST_F(SlowStoreTest, ABusyStrandDelaysNoPlan) {
+  std::promise<void> is_held;
+  std::promise<void> is_free;
   ServiceOptions options;
-  options.now_seconds = [this] {
-    if (at_the_clock) at_the_clock();
+  options.now_seconds = [&] {
+    if (looks_until_held > 0 && --looks_until_held == 0) {
+      is_held.set_value();
+      is_free.get_future().wait();
+    }
     return now_.load();
   };
+  options.steady_seconds = [this] { return now_.load(); };
   Restart(options);
   const auto job = Create();
   RegisterAll(*job);
@@ -98,17 +103,8 @@ TEST_F(SlowStoreTest, ABusyStrandDelaysNoPlan) {
   auto client = http::Client::Create(to);
   ASSERT_TRUE(client);
 
-  std::promise<void> is_held;
-  std::promise<void> is_free;
   std::thread holder([&] {
-    // The first look is that of Do(), the next one that of the decision.
-    at_the_clock = [&] {
-      at_the_clock = [&] {
-        at_the_clock = nullptr;
-        is_held.set_value();
-        is_free.get_future().wait();
-      };
-    };
+    looks_until_held = 2;  // The first look is that of Do(), the next one that of the decision.
     DoAndWait(*job, SetTarget{"1.2x"});
   });
   is_held.get_future().wait();

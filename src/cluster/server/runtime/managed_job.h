@@ -290,8 +290,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   double flush_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
   double iterations_read_at_seconds_ PERSEUS_GUARDED_BY(strand_);
   std::map<int, ClientReport> clients_
-      PERSEUS_GUARDED_BY(strand_);              // The last of each rank; not durable.
-  JobWatch watch_ PERSEUS_GUARDED_BY(strand_);  // Its lock is a leaf.
+      PERSEUS_GUARDED_BY(strand_);  // The last of each rank; not durable.
+  JobWatch watch_ PERSEUS_GUARDED_BY(strand_);
   DriftWatch drift_ PERSEUS_GUARDED_BY(strand_);
   std::optional<double> looked_at_day_seconds_
       PERSEUS_GUARDED_BY(strand_);  // For stragglers. None: look again.
