@@ -7,9 +7,12 @@
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "server/service_testing.h"
 
@@ -125,6 +128,37 @@ TEST_F(RestartTest, ACurveThatIsLostIsComputedAgain) {
   // Ranks that hold the old version hear of a later one.
   EXPECT_GT(job->board().Current()->version.version, version);
   EXPECT_EQ(job->View().record.state, JobState::kRunning);
+}
+
+// Its key is free again then, and nobody asks for its plans meanwhile.
+TEST_F(RestartTest, ADamagedJobIsDeletedWithoutBeingRead) {
+  const std::string id = Create()->id();
+  service_.reset();
+  soci::session(soci::sqlite3, "dbname=" + directory_.Path("store.sqlite"))
+      << "UPDATE jobs SET target = 'soon'";
+  std::atomic<int> problems = 0;
+  std::vector<AuditRecord> changes;
+  ServiceOptions options;
+  options.on_problem = [&](const std::string&) { ++problems; };
+  options.on_change = [&](const AuditRecord& change) { changes.push_back(change); };
+  Start(options);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(sync::Get(*service_, id).error().code, FailureCode::kInvalid);
+  EXPECT_EQ(service_->damaged_jobs(), 1U);
+  EXPECT_EQ(problems, 1);
+  const auto remove = [&](Caller caller) {
+    return Await<Outcome<void>>(
+        [&](auto&& deleted) { service_->DeleteDamaged(id, caller, deleted); });
+  };
+  const std::int64_t revision = service_->HeadOf(id)->marks.revision;
+  EXPECT_EQ(remove({.if_revision = revision + 7}).error().code, FailureCode::kPast);
+  ASSERT_TRUE(remove({.token_name = "alice", .if_revision = revision}));
+  EXPECT_EQ(service_->damaged_jobs(), 0U);
+  EXPECT_EQ(sync::Get(*service_, id).error().code, FailureCode::kNotFound);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].before, "damaged");
+  EXPECT_EQ(changes[0].token_name, "alice");
+  EXPECT_NE(Create()->id(), id);
 }
 
 TEST_F(RestartTest, SummariesOfIterationsArePartOfIt) {

@@ -68,6 +68,24 @@ TEST_F(ServersTest, ARankThatJoinedAtTheOtherServerIsKnownAtOnce) {
   EXPECT_FALSE(sync::FindRank(*other, 3));
 }
 
+TEST_F(ServersTest, ADamagedJobIsDeletedAtAnyServer) {
+  const auto created = CreateAt(1, kSmallSettings, kSmallProfile, "damaged");
+  ASSERT_TRUE(created);
+  const std::string id = created->job->id();
+  // A server that begins now cannot read it; the other one has it.
+  services_[0].reset();
+  postgres_->Run("UPDATE jobs SET target = 'soon'", database_);
+  int problems = 0;
+  Start(0, [&](const std::string&) { ++problems; });
+  EXPECT_EQ(sync::Get(*services_[0], id).error().code, FailureCode::kInvalid);
+  const auto deleted =
+      Await<Outcome<void>>([&](auto&& done) { services_[0]->DeleteDamaged(id, {}, done); });
+  ASSERT_TRUE(deleted) << deleted.error().message;
+  EXPECT_EQ(sync::Get(*services_[0], id).error().code, FailureCode::kNotFound);
+  EXPECT_TRUE(Eventually([&] { return created->job->is_gone(); }));
+  EXPECT_EQ(problems, 1);
+}
+
 TEST_F(ServersTest, APositionThatTheOtherServerGaveIsTaken) {
   const auto job = Create();
   const auto other = Other(job);
