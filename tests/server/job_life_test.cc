@@ -88,7 +88,7 @@ TEST_F(JobLifeTest, ARankMayRegisterAgain) {
   moved.node = "node9";
   ASSERT_TRUE(Register(*job, moved));
   EXPECT_EQ(job->View().ranks_registered, 4);
-  EXPECT_EQ(sync::FindRank(*job, 2)->node, "node9");
+  EXPECT_EQ(job->KnownRank(2)->node, "node9");
 }
 
 TEST_F(JobLifeTest, RanksThatCannotBeAreToldWhy) {
@@ -257,7 +257,7 @@ TEST_F(JobLifeTest, TheLastRecordOfARankThatIsAcknowledgedIsTheOneThatCounts) {
   job->Do(RegisterRank{moved}, {}, count);
   job->Do(RegisterRank{SmallRank(2)}, {}, count);  // Back, before the store has the other.
   ASSERT_TRUE(Eventually([&] { return answered == 2; }));
-  EXPECT_EQ(sync::FindRank(*job, 2)->node, "node1");
+  EXPECT_EQ(job->KnownRank(2)->node, "node1");
 }
 
 TEST_F(JobLifeTest, TheTargetCanBeChanged) {

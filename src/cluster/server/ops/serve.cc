@@ -213,7 +213,6 @@ class Process {
     route.at_least = Role::kRead;
     route.handle = [this](const Request&, const auto&, const Responder& responder) {
       const ServerFigures figures = {.max_connections = server_->max_connections(),
-                                     .max_jobs = static_cast<std::size_t>(options_.max_jobs),
                                      .is_store_up = store_watch_.is_up()};
       Response response;
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -9,12 +9,14 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/json_text.h"
 #include "server/runtime/job_service.h"
 #include "server/runtime/plan_work.h"
 #include "server/runtime/waiting.h"
@@ -73,11 +75,37 @@ void JobService::Forget(const std::string& id) {
   std::erase_if(ids_, [&](const auto& key) { return key.second == id; });
   jobs_.erase(id);
   heads_.erase(id);
+  const MutexLock lookup_lock(lookup_mutex_);
+  damaged_.erase(id);
+}
+
+void JobService::DeleteDamaged(const std::string& id, const Caller& caller,
+                               DeletedCallback deleted) {
+  const auto on_written = [this, id, caller, deleted = std::move(deleted)](const auto& written) {
+    if (!written && written.error().code == ErrorCode::kConflict) {
+      return deleted(Fail(FailureCode::kPast, written.error().message, "If-Match"));
+    }
+    if (!written) return deleted(Unavailable(written.error()));
+    Forget(id);
+    events_.Emit({.kind = EventKind::kJob,
+                  .job = id,
+                  .data = FormatCompact({{"job", id}, {"deleted", true}})});
+    if (context_.on_change) {
+      context_.on_change({id, "job", "damaged", "deleted", caller.token_name, caller.peer});
+    }
+    deleted({});
+  };
+  store_.Add({store::JobGone{id}}, on_written, caller.if_revision, caller.is_wanted);
+}
+
+std::size_t JobService::damaged_jobs() const {
+  const MutexLock lock(lookup_mutex_);
+  return damaged_.size();
 }
 
 std::optional<store::JobHead> JobService::HeadOf(const std::string& id) const {
+  if (const JobPointer job = Known(id); job != nullptr) return job->head();
   const ReaderLock lock(mutex_);
-  if (const auto job = jobs_.find(id); job != jobs_.end()) return job->second->head();
   const auto head = heads_.find(id);
   if (head == heads_.end()) return std::nullopt;
   return head->second;
@@ -109,15 +137,18 @@ void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallb
   };
   readers_.Read("load a job", load, [this, id](const Outcome<JobPointer>& job) {
     const bool is_absent = !job && job.error().code == FailureCode::kNotFound;
+    bool is_news = false;
     std::vector<FoundCallback> waiting;
     {
       const MutexLock lock(lookup_mutex_);
+      is_news = IsDamaged(job) && damaged_.insert(id).second;
       if (absent_.size() >= kMostAbsent) absent_.clear();
       if (is_absent) absent_.insert(id);
       waiting = std::exchange(loading_[id], {});
       loading_.erase(id);
     }
     if (is_absent) Forget(id);
+    if (is_news && options_.on_problem) options_.on_problem(job.error().message);
     for (const FoundCallback& each : waiting) each(job);
   });
 }
@@ -256,7 +287,8 @@ Outcome<void> JobService::DeleteProfile(const std::string& id) {
 bool JobService::PerformWork(const std::string& id, const std::function<bool()>& keep_going) {
   const auto job = Await<Outcome<JobPointer>>([&](auto&& found) { Get(id, found); });
   if (job) return WorkOnPlans(**job, store_, keep_going);
-  return job.error().code == FailureCode::kNotFound;
+  // What is damaged waits for an operator.
+  return job.error().code == FailureCode::kNotFound || IsDamaged(job);
 }
 
 }  // namespace perseus::server

@@ -148,10 +148,7 @@ Result<void> JobService::Restore() {
   // or the one before gave up is tried again.
   for (const store::JobHead& head : *heads) {
     if (head.state == store::JobState::kFinished) continue;
-    Load(head.id, /*ask_for_work=*/true, [this](const Outcome<JobPointer>& job) {
-      const bool is_damaged = !job && job.error().code == FailureCode::kInvalid;
-      if (is_damaged && options_.on_problem) options_.on_problem(job.error().message);
-    });
+    Load(head.id, /*ask_for_work=*/true, [](const Outcome<JobPointer>&) {});
   }
   return {};
 }
@@ -304,13 +301,14 @@ void JobService::Rest() {
       if (is_old) old.push_back(id);
     }
   }
+  const Caller caller{"--keep-finished", "", std::nullopt, {}};
   for (const std::string& id : old) {
-    Get(id, [this](const Outcome<JobPointer>& job) {
+    Get(id, [this, id, caller](const Outcome<JobPointer>& job) {
+      if (IsDamaged(job)) return DeleteDamaged(id, caller, [](const auto&) {});
       if (!job) return;
-      (*job)->Do(DeleteJob{}, Caller{"--keep-finished", "", std::nullopt, {}},
-                 [this, id = (*job)->id()](const auto& deleted) {
-                   if (deleted) Forget(id);
-                 });
+      (*job)->Do(DeleteJob{}, caller, [this, id](const auto& deleted) {
+        if (deleted) Forget(id);
+      });
     });
   }
 }

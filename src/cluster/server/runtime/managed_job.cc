@@ -43,6 +43,7 @@ ManagedJob::ManagedJob(JobContext* context, JobLife life)
     : context_(context),
       record_(life.record),
       shape_(life.shape),
+      places_(shape_.world_size()),
       strand_(context->on_problem),
       life_(std::move(life)),
       sums_(record_.id) {
@@ -52,6 +53,7 @@ ManagedJob::ManagedJob(JobContext* context, JobLife life)
   checked_rows_ = life_.marks.rows;
   highest_version_ = life_.phase.version.version;
   asked_at_seconds_ = now.seconds;
+  places_.SetAll(life_.ranks);
   SeeMarks();
 }
 
@@ -293,7 +295,10 @@ void ManagedJob::ApplyRows(const Decision& decision, const store::JobMarks& mark
   }
   // A rank asks for its plan next, so it is known here at once; other rows come by reading.
   if (own == OwnRows::kAdd || (own == OwnRows::kReadFirst && has_rank)) {
-    for (const Fact& fact : decision.facts) Apply(fact, {}, &life_);
+    for (const Fact& fact : decision.facts) {
+      Apply(fact, {}, &life_);
+      if (const auto* const rank = std::get_if<store::RankRecord>(&fact)) places_.Set(*rank);
+    }
   }
   if (has_rank) looked_at_day_seconds_.reset();  // A straggling node may have one more.
   if (has_measured) last_measured_seconds_ = context_->now().seconds;
@@ -313,6 +318,7 @@ void ManagedJob::SeeMarks() {
   seen_rows_ = life_.marks.rows;
   is_gone_ = life_.phase.is_gone;
   is_finished_ = life_.phase.state == store::JobState::kFinished;
+  is_profiling_ = life_.phase.state == store::JobState::kProfiling;
 }
 
 // The phase was `before`, and is now another.

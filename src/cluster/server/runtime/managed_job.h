@@ -25,6 +25,7 @@
 #include "server/runtime/events.h"
 #include "server/runtime/job_store.h"
 #include "server/runtime/plan_board.h"
+#include "server/runtime/rank_places.h"
 #include "server/runtime/strand.h"
 #include "server/watch/drift_watch.h"
 #include "server/watch/iteration_sums.h"
@@ -174,17 +175,19 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // ones.
   bool GiveUpBetterPlans(const PlanningStep& step);
   bool WantsWork() const;
-  // Whether ranks must measure now.
-  bool WantsProfile() const;
+  // Whether ranks must measure now. Takes no lock.
+  bool WantsProfile() const { return is_profiling_; }
 
   JobView View() const;
   // A copy of the durable state.
   JobLife Life() const;
   std::vector<store::RankRecord> Ranks() const;
-  // Finds a rank's record. Reads the store if the rank may have registered with another server.
-  // kUnavailable: the store does not answer.
-  using RankFound = std::function<void(const Outcome<store::RankRecord>&)>;
+  // Finds a rank's place; takes no lock if the rank is known. If it may have registered with
+  // another server, reads the store. kUnavailable: the store does not answer.
+  using RankFound = std::function<void(const Outcome<RankPlace>&)>;
   void FindRank(int rank, RankFound found);
+  // The rank's record, as far as this server knows it.
+  std::optional<store::RankRecord> KnownRank(int rank) const;
   // What the rank has reported of its present or last sweep.
   struct ReportedRows {
     std::vector<ProfileKey> rows;
@@ -207,7 +210,6 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   using OperationPointer = std::shared_ptr<Operation>;
 
   void Begin(const OperationPointer& operation);
-  std::optional<store::RankRecord> KnownRank(int rank) const;
   bool MayReadIterations();
   void Run(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
   Outcome<Decision> DecideNow(Operation* operation, Moment* now) const PERSEUS_REQUIRES(strand_);
@@ -259,7 +261,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   const store::JobRecord record_;  // As created, without profile.
   const Shape shape_;
   PlanBoard board_;
+  RankPlaces places_;
   std::atomic<bool> is_gone_ = false;
+  std::atomic<bool> is_profiling_ = false;
   std::atomic<bool> is_finished_ = false;
   std::atomic<double> asked_at_seconds_ = 0;
   std::atomic<double> progress_ = 0;
@@ -286,8 +290,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   double flush_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
   double iterations_read_at_seconds_ PERSEUS_GUARDED_BY(strand_);
   std::map<int, ClientReport> clients_
-      PERSEUS_GUARDED_BY(strand_);              // The last of each rank; not durable.
-  JobWatch watch_ PERSEUS_GUARDED_BY(strand_);  // Its lock is a leaf.
+      PERSEUS_GUARDED_BY(strand_);  // The last of each rank; not durable.
+  JobWatch watch_ PERSEUS_GUARDED_BY(strand_);
   DriftWatch drift_ PERSEUS_GUARDED_BY(strand_);
   std::optional<double> looked_at_day_seconds_
       PERSEUS_GUARDED_BY(strand_);  // For stragglers. None: look again.

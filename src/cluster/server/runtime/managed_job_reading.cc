@@ -94,6 +94,7 @@ Result<bool> ManagedJob::TakeReading(const Reading& reading) {
     OnPhase(before);
   }
   if (life_.marks.rows != rows) {
+    places_.SetAll(life_.ranks);
     looked_at_day_seconds_.reset();  // A slow node may have one more rank.
     if (life_.measurements != measurements) last_measured_seconds_ = now.seconds;
   }
@@ -164,7 +165,7 @@ std::optional<store::RankRecord> ManagedJob::KnownRank(int rank) const {
 }
 
 void ManagedJob::FindRank(int rank, RankFound found) {
-  if (const auto record = KnownRank(rank)) return found(*record);
+  if (const auto place = places_.Find(rank)) return found(*place);
   const auto none = [rank] {
     return Fail(FailureCode::kNotFound,
                 fmt::format("rank {} is not registered; register it first", rank), "rank");
@@ -173,8 +174,8 @@ void ManagedJob::FindRank(int rank, RankFound found) {
   if (!may_be_elsewhere) return found(none());
   Refresh([self = shared_from_this(), rank, found = std::move(found), none](const auto& read) {
     if (!read) return found(Unavailable(read.error()));
-    const auto record = self->KnownRank(rank);
-    found(record ? Outcome<store::RankRecord>(*record) : none());
+    const auto place = self->places_.Find(rank);
+    found(place ? Outcome<RankPlace>(*place) : none());
   });
 }
 
