@@ -11,8 +11,10 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "http/client.h"
 #include "http/server.h"
@@ -204,6 +206,73 @@ TEST_F(SlowStoreTest, AFinishedJobLeavesTheMemoryWhenNobodyHasIt) {
   }));
   EXPECT_EQ(service_->HeadOf(id)->state, store::JobState::kFinished);
   EXPECT_EQ(sync::Find(*service_, id)->View().ranks_registered, 4);
+}
+
+// A write of sums replaces what this process wrote before, also what it wrote before the rest.
+TEST_F(SlowStoreTest, ReportsBeforeAndAfterARestOfTheirJobAreCountedTogether) {
+  auto job = Create();
+  const std::string id = job->id();
+  RegisterAll(*job);
+  const std::vector<IterationReport> report = {
+      {.rank = 0, .plan_version = 0, .time_seconds = 1.5, .clocks = ReportedClocks::kMaximum}};
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(sync::Report(*job, report));
+  ASSERT_TRUE(sync::Finish(*job));
+  job.reset();
+  ASSERT_TRUE(Eventually([&] {
+    now_ = now_ + 700;
+    return service_->Jobs().empty();
+  }));
+  job = sync::Find(*service_, id);
+  ASSERT_EQ(job->View().iterations.size(), 1U);
+  EXPECT_EQ(job->View().iterations[0].reports, 3);
+  ASSERT_TRUE(sync::Report(*job, report));
+  job.reset();
+  Restart();
+  const auto iterations = sync::Find(*service_, id)->View().iterations;
+  ASSERT_EQ(iterations.size(), 1U);
+  EXPECT_EQ(iterations[0].reports, 4);
+  EXPECT_EQ(iterations[0].total_seconds, 6);
+}
+
+// Those who wait for one reading of a job are told each by itself.
+TEST_F(SlowStoreTest, AnAnswerThatThrowsKeepsNobodyElseFromTheirs) {
+  std::string id;
+  {
+    const auto job = Create();
+    id = job->id();
+    ASSERT_TRUE(sync::Finish(*job));
+  }
+  Restart();
+  std::promise<void> go;
+  const std::shared_future<void> may_go = go.get_future().share();
+  // No reading begins until both have asked.
+  for (int i = 0; i < 8; ++i) service_->OnReader([may_go] { may_go.wait(); });
+  const auto found = std::make_shared<std::promise<bool>>();
+  service_->Get(id, [](const auto&) { throw std::runtime_error("an answer"); });
+  service_->Get(id, [found](const auto& job) { found->set_value(job.has_value()); });
+  auto is_found = found->get_future();
+  go.set_value();
+  ASSERT_EQ(is_found.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_TRUE(is_found.get());
+}
+
+// Clients that go on asking for it do not keep it.
+TEST_F(SlowStoreTest, AnOldFinishedJobIsDeletedAlthoughItIsAskedFor) {
+  ServiceOptions options;
+  options.keep_finished_seconds = 1000;
+  Restart(options);
+  const auto job = Create();
+  RegisterAll(*job);
+  ASSERT_TRUE(sync::Finish(*job));
+  double waited = 0;
+  EXPECT_TRUE(Eventually([&] {
+    now_ = now_ + 100;
+    waited += 100;
+    static_cast<void>(sync::Get(*service_, job->id()));
+    return job->is_gone();
+  }));
+  EXPECT_GT(waited, 1000);
+  EXPECT_FALSE(service_->HeadOf(job->id()));
 }
 
 }  // namespace

@@ -154,18 +154,21 @@ bool SimulatedRows::Commit(int writer, const std::vector<Fact>& facts,
   return true;
 }
 
-std::vector<store::IterationSummary> SimulatedRows::IterationsElsewhere(int writer) const {
+StoredSums SimulatedRows::SumsFor(int writer) const {
+  StoredSums stored;
   std::map<std::int64_t, store::IterationSummary> sums;
   for (const auto& [key, sum] : iterations) {
-    if (key.first == writer) continue;
+    if (key.first == writer) {
+      stored.own.push_back(sum);
+      continue;
+    }
     store::IterationSummary& all = sums[key.second];
     all.plan_version = key.second;
     all.reports += sum.reports;
     all.total_seconds += sum.total_seconds;
   }
-  std::vector<store::IterationSummary> list;
-  for (const auto& [version, sum] : sums) list.push_back(sum);
-  return list;
+  for (const auto& [version, sum] : sums) stored.elsewhere.push_back(sum);
+  return stored;
 }
 
 PlanMaker::PlanMaker() {

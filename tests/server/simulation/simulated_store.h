@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "server/runtime/job_store.h"
+#include "server/watch/iteration_sums.h"
 #include "store/facts.h"
 
 // One job's rows as a database would hold them, and what servers have asked of it and not heard
@@ -33,8 +34,8 @@ struct SimulatedRows {
   // Writes all of `facts` or none: false where the tables refuse them.
   bool Commit(int writer, const std::vector<store::Fact>& facts,
               std::optional<std::int64_t> expected_revision);
-  // The sums over all writers but this one.
-  std::vector<store::IterationSummary> IterationsElsewhere(int writer) const;
+  // The sums of this writer, and those over all others.
+  StoredSums SumsFor(int writer) const;
 };
 
 // Makes plans and builds jobs and curves, each once for all runs: they cost milliseconds.

@@ -71,9 +71,22 @@ void World::StartServer(Server* server) {
       .wake_worker = [] {},
       .refresh_soon = [server](const std::string&) { server->is_asked_to_refresh = true; },
       .on_problem = [this](const std::string& sentence) { Break("an exception: " + sentence); }});
+  LoadJob(server, /*ask_for_work=*/true);
+}
+
+void World::LoadJob(Server* server, bool ask_for_work) {
   if (!synced_.is_there) return;
-  server->job = std::make_shared<ManagedJob>(server->context.get(), maker_->LifeOf(synced_));
-  server->job->Resume(synced_.IterationsElsewhere(server->writer), /*ask_for_work=*/true);
+  server->job = std::make_shared<ManagedJob>(server->context.get(), maker_->LifeOf(synced_),
+                                             synced_.SumsFor(server->writer));
+  server->job->Resume(ask_for_work);
+}
+
+// A finished job that nobody has leaves the memory, and is loaded when it is next asked for.
+void World::RestAndLoad(Server* server) {
+  const bool is_had = server->job.use_count() > 1 || server->step;
+  if (is_had || !synced_.is_there || !server->job->MayRest(steady_seconds_ + 1)) return;
+  server->job.reset();
+  LoadJob(server, /*ask_for_work=*/false);
 }
 
 // What it had not committed, and whom it had not answered, is lost.
@@ -129,10 +142,8 @@ bool World::ReadSome(Server* server, bool may_fail) {
   SimulatedGate& gate = server->gate;
   if (gate.reads.empty()) {
     if (gate.sums.empty()) return false;
-    gate.readings.emplace_back(
-        [read = std::move(gate.sums.front()), sums = synced_.IterationsElsewhere(server->writer)] {
-          read(sums);
-        });
+    gate.readings.emplace_back([read = std::move(gate.sums.front()),
+                                sums = synced_.SumsFor(server->writer).elsewhere] { read(sums); });
     gate.sums.pop_front();
     return true;
   }
@@ -201,6 +212,7 @@ bool World::StepServer(Server* server, bool may_fail) {
       return TellReading(server);
     case 4:
       server->job->Tick();
+      if (may_fail) RestAndLoad(server);
       return false;
     case 5: {
       const bool is_asked = std::exchange(server->is_asked_to_refresh, false);

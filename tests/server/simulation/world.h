@@ -73,6 +73,8 @@ class World {
 
   // world.cc: servers and their store.
   void StartServer(Server* server);
+  void LoadJob(Server* server, bool ask_for_work);
+  void RestAndLoad(Server* server);
   void CrashServer(Server* server);
   // One thing that a server does by itself; false: it has nothing to do.
   bool StepServer(Server* server, bool may_fail);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/json_text.h"
+#include "server/base/without_throwing.h"
 #include "server/runtime/job_service.h"
 #include "server/runtime/plan_work.h"
 #include "server/runtime/waiting.h"
@@ -57,7 +58,7 @@ std::string JobService::KnownKey(const std::string& client_key) const {
 
 // The job of this row; the one that is known already, where another thread was first.
 std::shared_ptr<ManagedJob> JobService::Add(LoadedJob loaded, bool ask_for_work) {
-  auto job = std::make_shared<ManagedJob>(&context_, std::move(loaded.life));
+  auto job = std::make_shared<ManagedJob>(&context_, std::move(loaded.life), loaded.sums);
   {
     const WriterLock lock(mutex_);
     const auto [known, is_new] = jobs_.try_emplace(job->id(), job);
@@ -65,7 +66,7 @@ std::shared_ptr<ManagedJob> JobService::Add(LoadedJob loaded, bool ask_for_work)
     heads_.erase(job->id());
     ids_[job->client_key()] = job->id();
   }
-  job->Resume(loaded.iterations, ask_for_work);
+  job->Resume(ask_for_work);
   return job;
 }
 
@@ -149,7 +150,13 @@ void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallb
     }
     if (is_absent) Forget(id);
     if (is_news && options_.on_problem) options_.on_problem(job.error().message);
-    for (const FoundCallback& each : waiting) each(job);
+    for (const FoundCallback& each : waiting) {
+      const Result<void> told = WithoutThrowing("answer with a job", [&]() -> Result<void> {
+        each(job);
+        return {};
+      });
+      if (!told && options_.on_problem) options_.on_problem(told.error().message);
+    }
   });
 }
 

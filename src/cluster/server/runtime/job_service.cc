@@ -228,7 +228,7 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
     store::StoredJob stored;
     stored.job = record;
     stored.marks = *written;
-    JobPointer job = Add({.life = Replay(stored, built), .iterations = {}}, /*ask_for_work=*/false);
+    JobPointer job = Add({.life = Replay(stored, built), .sums = {}}, /*ask_for_work=*/false);
     worker_->Wake();
     events_.Emit({.kind = EventKind::kJob,
                   .job = record.id,
@@ -282,7 +282,6 @@ std::size_t JobService::unfinished_jobs() const {
 // Finished jobs leave the memory when nobody asks for them, and the store when they are old.
 void JobService::Rest() {
   const Moment now = Now();
-  std::vector<std::string> old;
   {
     const WriterLock lock(mutex_);
     for (auto next = jobs_.begin(); next != jobs_.end();) {
@@ -293,13 +292,15 @@ void JobService::Rest() {
       heads_[entry->first] = job->head();
       jobs_.erase(entry);
     }
-    for (const auto& [id, head] : heads_) {
-      const bool is_old =
-          options_.keep_finished_seconds && head.finished_at_seconds > 0 &&
-          head.state == store::JobState::kFinished &&
-          now.day_seconds - head.finished_at_seconds > *options_.keep_finished_seconds;
-      if (is_old) old.push_back(id);
-    }
+  }
+  if (!options_.keep_finished_seconds) return;
+  std::vector<std::string> old;
+  for (const Listed& each : All()) {
+    const store::JobHead& head = each.head;
+    const bool is_old =
+        head.state == store::JobState::kFinished && head.finished_at_seconds > 0 &&
+        now.day_seconds - head.finished_at_seconds > *options_.keep_finished_seconds;
+    if (is_old) old.push_back(head.id);
   }
   const Caller caller{"--keep-finished", "", std::nullopt, {}};
   for (const std::string& id : old) {

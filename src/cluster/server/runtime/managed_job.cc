@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "server/base/without_throwing.h"
+#include "server/runtime/ask_store.h"
 #include "server/runtime/tentative_change.h"
 
 namespace perseus::server {
@@ -39,14 +40,14 @@ std::set<std::int64_t> IdsOf(const std::vector<store::StragglerRecord>& straggle
 
 }  // namespace
 
-ManagedJob::ManagedJob(JobContext* context, JobLife life)
+ManagedJob::ManagedJob(JobContext* context, JobLife life, const StoredSums& sums)
     : context_(context),
       record_(life.record),
       shape_(life.shape),
       places_(shape_.world_size()),
       strand_(context->on_problem),
       life_(std::move(life)),
-      sums_(record_.id) {
+      sums_(record_.id, sums) {
   const Moment now = context_->now();
   last_measured_seconds_ = now.seconds;
   iterations_read_at_seconds_ = now.seconds;
@@ -57,9 +58,8 @@ ManagedJob::ManagedJob(JobContext* context, JobLife life)
   SeeMarks();
 }
 
-void ManagedJob::Resume(const std::vector<store::IterationSummary>& elsewhere, bool ask_for_work) {
+void ManagedJob::Resume(bool ask_for_work) {
   const Strand::Turn turn(strand_);
-  sums_.SetElsewhere(elsewhere);
   watch_.SetState(life_.phase.watch, IdsOf(life_.phase.stragglers), context_->now().day_seconds);
   Publish();
   AdvanceJob();
@@ -182,12 +182,19 @@ void ManagedJob::Carry(const OperationPointer& operation, Decision decision, con
   }
   const auto shared = std::make_shared<const Decision>(std::move(decision));
   strand_.Then([self = shared_from_this(), operation, shared, expected, looked_at] {
-    self->context_->store.Add(
-        shared->facts, expected, operation->caller.is_wanted,
-        [self, operation, shared, looked_at](const Result<store::JobMarks>& written) {
-          const Strand::Turn turn(self->strand_);
-          self->OnWritten(operation, *shared, looked_at, written);
-        });
+    const auto add = [&] {
+      self->context_->store.Add(
+          shared->facts, expected, operation->caller.is_wanted,
+          [self, operation, shared, looked_at](const Result<store::JobMarks>& written) {
+            const Strand::Turn turn(self->strand_);
+            self->OnWritten(operation, *shared, looked_at, written);
+          });
+    };
+    AskStore("write a change", add, [&](const Error& why) {
+      const Strand::Turn turn(self->strand_);
+      self->Tell(why.message);
+      self->OnWritten(operation, *shared, looked_at, tl::unexpected(why));
+    });
   });
 }
 

@@ -107,14 +107,14 @@ struct Answer {
 // rules.
 class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
  public:
-  ManagedJob(JobContext* context, JobLife life);
+  ManagedJob(JobContext* context, JobLife life, const StoredSums& sums);
   ManagedJob(const ManagedJob&) = delete;
   ManagedJob& operator=(const ManagedJob&) = delete;
 
-  // Continues a loaded job. Call it once, before anything else. `elsewhere`: the sums of iterations
-  // that the store has. `ask_for_work`: also ask for the plans that the job lacks. Usually the
-  // server that changed the job has asked already, but an older version may not have.
-  void Resume(const std::vector<store::IterationSummary>& elsewhere, bool ask_for_work);
+  // Continues a loaded job. Call it once, before anything else. `ask_for_work`: also ask for the
+  // plans that the job lacks. Usually the server that changed the job has asked already, but an
+  // older version may not have.
+  void Resume(bool ask_for_work);
 
   const std::string& id() const { return record_.id; }
   const std::string& client_key() const { return record_.client_key; }

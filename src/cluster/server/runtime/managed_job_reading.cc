@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/base/without_throwing.h"
+#include "server/runtime/ask_store.h"
 #include "server/runtime/managed_job.h"
 #include "server/runtime/tentative_change.h"
 
@@ -49,11 +50,18 @@ void ManagedJob::StartReading() {
 
 void ManagedJob::ReadOnce(std::int64_t last_waiter, int readings) {
   strand_.Then([self = shared_from_this(), known = KnownOf(life_), last_waiter, readings] {
-    self->context_->store.ReadJob(self->id(), known,
-                                  [self, last_waiter, readings](const Result<Reading>& reading) {
-                                    const Strand::Turn turn(self->strand_);
-                                    self->OnRead(reading, last_waiter, readings);
-                                  });
+    const auto read = [&] {
+      self->context_->store.ReadJob(self->id(), known,
+                                    [self, last_waiter, readings](const Result<Reading>& reading) {
+                                      const Strand::Turn turn(self->strand_);
+                                      self->OnRead(reading, last_waiter, readings);
+                                    });
+    };
+    AskStore("read a job", read, [&](const Error& why) {
+      const Strand::Turn turn(self->strand_);
+      self->Tell(why.message);
+      self->OnRead(tl::unexpected(why), last_waiter, readings);
+    });
   });
 }
 
@@ -130,13 +138,16 @@ void ManagedJob::RefreshAll(Refreshed done) {
   Refresh([self = shared_from_this(), done = std::move(done)](const Result<void>& read) {
     if (!read || !self->MayReadIterations()) return done(read);
     // What cannot be read now is shown as it was.
-    self->context_->store.ReadIterations(self->id(), [self, done](const auto& iterations) {
-      if (iterations) {
-        const Strand::Turn turn(self->strand_);
-        self->sums_.SetElsewhere(*iterations);
-      }
-      done({});
-    });
+    const auto ask = [&] {
+      self->context_->store.ReadIterations(self->id(), [self, done](const auto& iterations) {
+        if (iterations) {
+          const Strand::Turn turn(self->strand_);
+          self->sums_.SetElsewhere(*iterations);
+        }
+        done({});
+      });
+    };
+    AskStore("read the sums of iterations", ask, [&](const Error&) { done({}); });
   });
 }
 

@@ -58,7 +58,8 @@ LoadedJob LifeOf(const store::StoredJob& stored) {
   Built built;
   // Without a curve whoever plans the job builds it.
   if (stored.curve && stored.job.state != store::JobState::kFinished) Build(stored, &built);
-  return {.life = Replay(stored, built), .iterations = stored.iterations_elsewhere};
+  return {.life = Replay(stored, built),
+          .sums = {.own = stored.iterations_here, .elsewhere = stored.iterations_elsewhere}};
 }
 
 Result<std::optional<LoadedJob>> LoadJobLife(store::Store& store, const std::string& id) {
