@@ -196,6 +196,25 @@ TEST_F(ManagedJobTest, ADeletionHoldsOnlyAtTheRevisionThatItsClientNamed) {
   EXPECT_TRUE(job_->is_gone());
 }
 
+// The store lost a revision and gave its number to another server's change, so that this server's
+// change was written on it.
+TEST_F(ManagedJobTest, AChangeThatWasWrittenOnAnotherHistoryIsRead) {
+  const SimulatedRows standby = rows_;
+  Do(SetTarget{"1.1x"});
+  FinishAll();
+  const Answered watch = Do(SetWatch{.window = 8});
+  rows_ = standby;
+  job_->Refresh([](const Result<void>&) {});
+  Read();
+  ASSERT_TRUE(rows_.Commit(kOther, {store::TargetChange{.job = job_->id(), .target = "1.3x"}}, {}));
+  FinishAll();
+  ASSERT_TRUE(*watch);
+  EXPECT_TRUE((*watch)->has_value());
+  EXPECT_EQ(job_->revision(), rows_.job.marks.revision);
+  EXPECT_EQ(job_->View().target, "1.3x");
+  EXPECT_EQ(job_->View().watch.settings.shift.window, 8);
+}
+
 TEST_F(ManagedJobTest, AReadingThatNeverFitsIsAnError) {
   std::optional<Result<void>> read;
   job_->Refresh([&](const Result<void>& outcome) { read = outcome; });

@@ -42,6 +42,34 @@ TEST(ReadingTest, ARankThatThisServerWroteAndTheStoreLostIsForgotten) {
   EXPECT_EQ(PartsToRead(standby.job.marks, KnownOf(job)), store::Parts::kNone);
 }
 
+// They would be dropped: they are of a sweep that this server does not know yet.
+TEST(ReadingTest, RowsAreNotTakenWithoutThePhaseThatTheyBelongTo) {
+  PlanMaker maker;
+  SimulatedRows rows;
+  ASSERT_TRUE(rows.Commit(kThisServer, {maker.record()}, {}));
+  ASSERT_TRUE(rows.Commit(kOtherServer, {SmallRank(0)}, {}));
+  JobLife job = maker.LifeOf(rows);
+  ASSERT_TRUE(rows.Commit(kOtherServer, {SmallRank(1)}, {}));
+  Reading reading;
+  reading.known = KnownOf(job);
+  reading.parts = PartsToRead(rows.job.marks, reading.known);
+  ASSERT_FALSE(Has(reading.parts, store::Parts::kPhase));
+  // Between the look at the marks and the reading.
+  store::Measurements measured = Sweep(0, /*done=*/true);
+  measured.sweep_round = 1;
+  const store::StateChange sweep{.state = store::JobState::kProfiling, .sweep_round = 1};
+  ASSERT_TRUE(rows.Commit(kOtherServer, {sweep}, {}));
+  ASSERT_TRUE(rows.Commit(kOtherServer, {measured}, {}));
+  reading.stored = rows.job;
+  EXPECT_FALSE(Absorb(reading, &job));
+
+  reading.known = KnownOf(job);
+  reading.parts = PartsToRead(rows.job.marks, reading.known);
+  EXPECT_TRUE(Absorb(reading, &job));
+  EXPECT_EQ(job.measurements, 1U);
+  EXPECT_EQ(job.ranks.size(), 2U);
+}
+
 // Else its ranks would follow the plan that is lost, and not measure what is lost with it.
 TEST(ReadingTest, AJobWithoutPlansTakesBackAVersionThatTheStoreLost) {
   PlanMaker maker;

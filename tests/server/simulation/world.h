@@ -49,7 +49,7 @@ class World {
     store::RankRecord record;
     bool is_registered = false;
     std::int64_t version = 0;  // The last one that it was told.
-    int told_in = 0;           // The value of `losses_` then.
+    int told_in = 0;           // The value of `losses_` then. -1: it was lost already.
     RequestPointer poll;
   };
   struct Message {

@@ -162,7 +162,9 @@ void World::OnPlan(Rank* rank, const RequestPointer& request,
                       version));
   }
   rank->version = version;
-  rank->told_in = losses_;
+  // A server may tell of a version that was lost until its next turn, and then gives a higher one.
+  const bool is_lost = !synced_.job.version || synced_.job.version->version < version;
+  rank->told_in = is_lost ? -1 : losses_;
 }
 
 void World::PollSome() {

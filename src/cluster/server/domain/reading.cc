@@ -84,7 +84,10 @@ bool Absorb(const Reading& reading, JobLife* job) {
     return true;
   }
   if (Has(reading.parts, Parts::kPhase) && !AbsorbPhase(reading, job)) return false;
-  if (Has(reading.parts, Parts::kRanks)) AbsorbRows(reading, job);
+  if (!Has(reading.parts, Parts::kRanks)) return true;
+  // The phase changed after it was looked at: measurements of a new sweep would be dropped.
+  if (reading.stored.marks.revision > job->marks.revision) return false;
+  AbsorbRows(reading, job);
   return true;
 }
 
