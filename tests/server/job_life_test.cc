@@ -80,6 +80,12 @@ TEST_F(JobLifeTest, KeysThatRaceMakeOneJob) {
 }
 
 TEST_F(JobLifeTest, ARankMayRegisterAgain) {
+  std::vector<AuditRecord> changes;
+  ServiceOptions options;
+  options.on_change = [&](const AuditRecord& change) {
+    if (change.what != "job") changes.push_back(change);
+  };
+  Restart(options);
   const auto job = Create();
   RegisterAll(*job);
   RegisterAll(*job);
@@ -89,6 +95,11 @@ TEST_F(JobLifeTest, ARankMayRegisterAgain) {
   ASSERT_TRUE(Register(*job, moved));
   EXPECT_EQ(job->View().ranks_registered, 4);
   EXPECT_EQ(job->KnownRank(2)->node, "node9");
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].what, "node of rank 2");
+  EXPECT_EQ(changes[0].before, "node1");
+  EXPECT_EQ(changes[0].after, "node9");
+  service_.reset();
 }
 
 TEST_F(JobLifeTest, RanksThatCannotBeAreToldWhy) {

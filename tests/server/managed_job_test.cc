@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -140,7 +141,8 @@ class ManagedJobTest : public ::testing::Test {
   ThrowingGate gate_{&maker(), /*is_shared=*/true};
   EventHub events_;
   double seconds_ = 1000;
-  int throws_at_ = 0;  // At this look at the clock from now on. 0: at none.
+  int throws_at_ = 0;       // At this look at the clock from now on. 0: at none.
+  bool is_broken_ = false;  // Whatever the job decides by itself throws.
   std::vector<std::string> problems_;
   JobContext context_{.store = gate_,
                       .events = events_,
@@ -151,7 +153,11 @@ class ManagedJobTest : public ::testing::Test {
                             }
                             return Moment{.day_seconds = seconds_, .seconds = seconds_};
                           },
-                      .has_given_plan = [](const Shape&) { return false; },
+                      .has_given_plan =
+                          [this](const Shape&) {
+                            if (is_broken_) throw std::runtime_error("a bug");
+                            return false;
+                          },
                       .wake_worker = [] {},
                       .refresh_soon = [](const std::string&) {},
                       .on_problem = [this](const std::string& why) { problems_.push_back(why); }};
@@ -241,6 +247,55 @@ TEST_F(ManagedJobTest, WhatThrowsWhileItIsDecidedIsAnsweredAndHoldsUpNothing) {
   FinishAll();
   ASSERT_TRUE(*next);
   EXPECT_TRUE((*next)->has_value());
+}
+
+// It would be tried at each tick, and told each time.
+TEST_F(ManagedJobTest, AJobWhoseRulesAlwaysThrowIsSetAsideOnce) {
+  LoadUnmeasured();
+  RegisterRanks();
+  is_broken_ = true;
+  for (int i = 0; i < 4; ++i) job_->Tick();
+  EXPECT_FALSE(job_->is_aside());
+  for (int i = 0; i < 20; ++i) job_->Tick();
+  EXPECT_TRUE(job_->is_aside());
+  EXPECT_EQ(problems_.size(), 5U);
+  EXPECT_EQ(std::count_if(problems_.begin(), problems_.end(),
+                          [](const std::string& each) {
+                            return each.find("set aside") != std::string::npos;
+                          }),
+            1);
+  // What somebody asks for is done.
+  for (Command command : {Command(SetTarget{"1.2x"}), Command(DeleteJob{})}) {
+    const Answered answered = Do(std::move(command));
+    FinishAll();
+    ASSERT_TRUE(*answered);
+    EXPECT_TRUE((*answered)->has_value());
+  }
+  EXPECT_TRUE(job_->is_gone());
+  EXPECT_EQ(problems_.size(), 5U);
+}
+
+TEST_F(ManagedJobTest, AJobWhosePlansCannotBeTakenIsSetAside) {
+  RegisterRanks();
+  const AdoptPlans made = maker().Make(*job_->NextStep());
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(job_->is_aside());
+    throws_at_ = 2;  // The first look is that of Do().
+    EXPECT_FALSE((*Do(made))->has_value());
+  }
+  EXPECT_TRUE(job_->is_aside());
+}
+
+// One that works in between is no reason.
+TEST_F(ManagedJobTest, AJobWhoseRulesThrowNowAndThenGoesOn) {
+  for (int i = 0; i < 20; ++i) {
+    throws_at_ = 2;
+    Do(SetTarget{"1.1x"});
+    Do(SetTarget{i % 2 == 0 ? "1.2x" : "1.1x"});
+    FinishAll();
+  }
+  EXPECT_EQ(problems_.size(), 20U);
+  EXPECT_FALSE(job_->is_aside());
 }
 
 // It is durable, so the job reads it.

@@ -7,10 +7,12 @@
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -188,6 +190,35 @@ TEST_F(SlowStoreTest, AJobWhoseClientIsGoneIsNotMade) {
   EXPECT_EQ(service_->unfinished_jobs(), 0);
   Restart();
   EXPECT_EQ(service_->unfinished_jobs(), 0);
+}
+
+TEST_F(SlowStoreTest, FinishedJobsAreDeletedOnceTheyWereKeptLongEnough) {
+  std::mutex mutex;
+  std::vector<AuditRecord> changes;
+  ServiceOptions options;
+  options.keep_finished_seconds = 5000;
+  options.on_change = [&](const AuditRecord& change) {
+    const std::lock_guard lock(mutex);
+    if (change.after == "deleted") changes.push_back(change);
+  };
+  Restart(options);
+  const std::string kept = Create(kSmallSettings, kSmallProfile, "kept")->id();
+  const std::string id = Create()->id();
+  ASSERT_TRUE(sync::Finish(*sync::Find(*service_, id)));  // At 1,000 s.
+  EXPECT_TRUE(Eventually([&] {
+    now_ = std::min(now_ + 100, 5900.0);
+    return service_->Jobs().size() == 1;
+  }));
+  EXPECT_TRUE(service_->HeadOf(id));
+  EXPECT_TRUE(Eventually([&] {
+    now_ = now_ + 100;
+    return !service_->HeadOf(id);
+  }));
+  EXPECT_TRUE(service_->HeadOf(kept));
+  EXPECT_EQ(sync::Get(*service_, id).error().code, FailureCode::kNotFound);
+  service_.reset();
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].token_name, "--keep-finished");
 }
 
 TEST_F(SlowStoreTest, AFinishedJobLeavesTheMemoryWhenNobodyHasIt) {

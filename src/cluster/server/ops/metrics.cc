@@ -228,7 +228,9 @@ std::string Metrics::Text(const JobService& service, const http::Counters& http,
         figures.is_store_up ? 1 : 0);
   gauge("perseus_jobs_limit", "Jobs that may be unfinished at once (--max-jobs).",
         service.max_jobs());
-  gauge("perseus_jobs_damaged", "Jobs that cannot be read from the store.", service.damaged_jobs());
+  gauge("perseus_jobs_damaged",
+        "Jobs that cannot be read from the store, or were set aside after a bug.",
+        service.damaged_jobs());
   gauge("perseus_characterizations_waiting",
         "Jobs that wait for plans or whose plans are being computed.",
         service.jobs_that_want_work());

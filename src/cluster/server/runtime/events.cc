@@ -37,9 +37,10 @@ constexpr Member kProfilingMembers[] = {kOfJob, Text("sentence"), Integer("rank"
 constexpr Member kDriftMembers[] = {kOfJob, Choice("kind", "drift drift_over"), Integer("stage"),
                                     Number("percent"), Text("sentence")};
 constexpr Member kTroubleMembers[] = {kOfJob, Integer("rank"), Text("state"), Text("sentence")};
+constexpr Member kStoreMembers[] = {Boolean("is_up"), Text("sentence")};
 constexpr Member kResetMembers[] = {Text("sentence")};
 
-constexpr std::array<EventType, 9> kTypes = {{
+constexpr std::array<EventType, 10> kTypes = {{
     {EventKind::kJob, "job", "A job was created or deleted.", "JobEvent", kJobMembers},
     {EventKind::kState, "state",
      "A job is in another state. Also at the beginning of a stream and after reset, of each job; "
@@ -57,6 +58,10 @@ constexpr std::array<EventType, 9> kTypes = {{
      "DriftEvent", kDriftMembers},
     {EventKind::kTrouble, "trouble", "A rank reports a problem, each one once.", "TroubleEvent",
      kTroubleMembers},
+    {EventKind::kStore, "store",
+     "The store stops or resumes taking changes. Only in streams of all jobs, without a bound "
+     "token.",
+     "StoreEvent", kStoreMembers},
     {EventKind::kReset, "reset",
      "Events were missed that are not known any more, or another server answers. What was known "
      "before is old; the state of each job follows.",

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -100,8 +101,11 @@ void JobService::DeleteDamaged(const std::string& id, const Caller& caller,
 }
 
 std::size_t JobService::damaged_jobs() const {
+  const auto jobs = Jobs();
+  const auto aside =
+      std::count_if(jobs.begin(), jobs.end(), [](const auto& job) { return job->is_aside(); });
   const MutexLock lock(lookup_mutex_);
-  return damaged_.size();
+  return damaged_.size() + static_cast<std::size_t>(aside);
 }
 
 std::optional<store::JobHead> JobService::HeadOf(const std::string& id) const {
@@ -285,9 +289,13 @@ Outcome<store::ProfileRecord> JobService::FindProfile(const std::string& id) {
   return **std::move(profile);
 }
 
-Outcome<void> JobService::DeleteProfile(const std::string& id) {
-  if (auto known = FindProfile(id); !known) return tl::unexpected(known.error());
+Outcome<void> JobService::DeleteProfile(const std::string& id, const Caller& caller) {
+  const auto known = FindProfile(id);
+  if (!known) return tl::unexpected(known.error());
   if (auto deleted = store_.DeleteProfile(id); !deleted) return Unavailable(deleted.error());
+  if (context_.on_change) {
+    context_.on_change({known->job, "profile", id, "deleted", caller.token_name, caller.peer});
+  }
   return {};
 }
 

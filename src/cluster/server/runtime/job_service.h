@@ -108,13 +108,13 @@ class JobService {
   // Deletes a job that Get() refuses as damaged (kInvalid), without reading it.
   using DeletedCallback = std::function<void(const Outcome<void>&)>;
   void DeleteDamaged(const std::string& id, const Caller& caller, DeletedCallback deleted);
-  // Number of damaged jobs that were met and are still there.
+  // Number of jobs that are there and were found damaged or set aside (ManagedJob::is_aside()).
   std::size_t damaged_jobs() const;
 
   // The library of profiles, the newest first. List entries have no CSV.
   Outcome<std::vector<store::ProfileRecord>> ListProfiles();
   Outcome<store::ProfileRecord> FindProfile(const std::string& id);
-  Outcome<void> DeleteProfile(const std::string& id);
+  Outcome<void> DeleteProfile(const std::string& id, const Caller& caller);
 
   EventHub& events() { return events_; }
   const std::optional<GivenPlan>& given_plan() const { return options_.given_plan; }

@@ -25,6 +25,10 @@ using store::Fact;
 // Of changes that another server was always faster than.
 constexpr double kPatienceSeconds = 5;
 constexpr double kRetrySeconds = 5;
+// A job whose rules throw so often, one time after the other, is set aside.
+constexpr int kMostThrows = 5;
+constexpr std::string_view kDecide = "decide a command";
+constexpr std::string_view kApply = "apply a change";
 
 template <typename T>
 bool Holds(const std::vector<Fact>& facts) {
@@ -96,7 +100,8 @@ void ManagedJob::RunInternal(Command command, Reply reply) {
   operation->reply = std::move(reply);
   // What fails is tried again by Tick().
   operation->has_looked = true;
-  Run(operation);
+  if (!is_aside_) return Run(operation);
+  Settle(operation, Fail(FailureCode::kInternal, "the job is set aside"));
 }
 
 Outcome<Decision> ManagedJob::DecideNow(Operation* operation, Moment* now) const {
@@ -118,7 +123,7 @@ void ManagedJob::Run(const OperationPointer& operation) {
     return;
   }
   Moment now;
-  Outcome<Decision> decision = WithoutThrowing("decide a command", [&] {
+  Outcome<Decision> decision = WithoutThrowing(kDecide, [&] {
     strand_.IsHeld();
     return DecideNow(operation.get(), &now);
   });
@@ -126,8 +131,12 @@ void ManagedJob::Run(const OperationPointer& operation) {
   const bool is_doubtful = decision ? decision->facts.empty() && operation->is_change()
                                     : MayRetry(*operation, decision.error());
   if (is_doubtful && is_shared() && !operation->has_looked) return RefreshThenRun(operation);
+  const Attempt attempt(kDecide, operation->command.index());
+  if (decision || decision.error().code != FailureCode::kInternal) throws_.erase(attempt);
   if (decision) return Carry(operation, *std::move(decision), now);
-  if (decision.error().code == FailureCode::kInternal) Tell(decision.error().message);
+  if (decision.error().code == FailureCode::kInternal) {
+    NoteThrow(attempt, decision.error().message, *operation);
+  }
   Settle(operation, tl::unexpected(decision.error()));
   RunNext();
 }
@@ -209,7 +218,7 @@ void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& de
     OnRefused(operation, written.error());
     return RunNext();
   }
-  const Result<void> applied = WithoutThrowing("apply a change", [&]() -> Result<void> {
+  const Result<void> applied = WithoutThrowing(kApply, [&]() -> Result<void> {
     strand_.IsHeld();
     if (!operation->is_change()) {
       ApplyRows(decision, *written);
@@ -221,9 +230,11 @@ void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& de
   });
   if (!applied) {
     Settle(operation, tl::unexpected<Failure>({FailureCode::kInternal, applied.error().message}));
-    ReadAnew(applied.error());
+    NoteThrow({kApply, operation->command.index()}, applied.error().message, *operation);
+    ReadAnew();
     return RunNext();
   }
+  throws_.erase({kApply, operation->command.index()});
   for (const Announcement& announcement : decision.announcements) Announce(announcement);
   Audit(*operation, decision);
   if (Holds<store::WorkWanted>(decision.facts)) {
@@ -288,8 +299,7 @@ void ManagedJob::ApplyEnd(const Decision& decision) {
 }
 
 // What is durable threw when it was applied: it is read from the store, whole.
-void ManagedJob::ReadAnew(const Error& why) {
-  Tell(why.message);
+void ManagedJob::ReadAnew() {
   life_.marks.rows = 0;
   WhenRead([](const Result<void>&) {});
 }
@@ -365,6 +375,18 @@ void ManagedJob::Tell(const std::string& problem) const {
   strand_.Then([context = context_, sentence = fmt::format("job {}: {}", id(), problem)] {
     context->on_problem(sentence);
   });
+}
+
+// What no client asked for would be tried again and again: by each tick, or by the planners.
+void ManagedJob::NoteThrow(const Attempt& attempt, std::string problem,
+                           const Operation& operation) {
+  const bool is_of_client = operation.caller.is_wanted != nullptr;
+  if (!is_of_client && ++throws_[attempt] >= kMostThrows && !is_aside_.exchange(true)) {
+    problem += fmt::format(
+        "; after {} times the job is set aside until the server starts again, or it is deleted",
+        kMostThrows);
+  }
+  Tell(problem);
 }
 
 void ManagedJob::Announce(const Announcement& announcement) {

@@ -14,6 +14,8 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/base/failure.h"
@@ -127,6 +129,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   PlanBoard& board() { return board_; }
   bool is_gone() const { return is_gone_; }
   bool is_finished() const { return is_finished_; }
+  // The rules threw again and again, so the server does nothing with the job by itself until it is
+  // started again. Plans are read and commands are carried out as ever.
+  bool is_aside() const { return is_aside_; }
   // The job's entry in a list.
   store::JobHead head() const;
   // Notes that a client asks for the job; see MayRest().
@@ -209,6 +214,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   };
   using OperationPointer = std::shared_ptr<Operation>;
 
+  // What may throw, and at which command; 0 if at none.
+  using Attempt = std::pair<std::string_view, std::size_t>;
+
   void Begin(const OperationPointer& operation);
   bool MayReadIterations();
   void Run(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
@@ -226,7 +234,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void ApplyWritten(const Decision& decision, const store::JobMarks& marks)
       PERSEUS_REQUIRES(strand_);
   void ApplyEnd(const Decision& decision) PERSEUS_REQUIRES(strand_);
-  void ReadAnew(const Error& why) PERSEUS_REQUIRES(strand_);
+  void ReadAnew() PERSEUS_REQUIRES(strand_);
   void ApplyRows(const Decision& decision, const store::JobMarks& marks) PERSEUS_REQUIRES(strand_);
   Answer AnswerWith(std::int64_t straggler) const PERSEUS_REQUIRES(strand_);
   void RunNext() PERSEUS_REQUIRES(strand_);
@@ -253,6 +261,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void WatchDrift(const std::vector<KindReport>& kinds) PERSEUS_REQUIRES(strand_);
   void WatchIterations(const std::vector<IterationReport>& reports) PERSEUS_REQUIRES(strand_);
   void Tell(const std::string& problem) const PERSEUS_REQUIRES(strand_);
+  void NoteThrow(const Attempt& attempt, std::string problem, const Operation& operation)
+      PERSEUS_REQUIRES(strand_);
   void Announce(const Announcement& announcement) PERSEUS_REQUIRES(strand_);
   void Audit(const Operation& operation, const Decision& decision) PERSEUS_REQUIRES(strand_);
   bool is_shared() const { return context_->store.is_shared(); }
@@ -265,6 +275,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::atomic<bool> is_gone_ = false;
   std::atomic<bool> is_profiling_ = false;
   std::atomic<bool> is_finished_ = false;
+  std::atomic<bool> is_aside_ = false;
   std::atomic<double> asked_at_seconds_ = 0;
   std::atomic<double> progress_ = 0;
   std::atomic<std::int64_t> seen_revision_ = 0;  // As life_.marks.
@@ -297,6 +308,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
       PERSEUS_GUARDED_BY(strand_);  // For stragglers. None: look again.
   double work_again_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;  // 0: not.
   bool has_given_up_ PERSEUS_GUARDED_BY(strand_) = false;  // No better plan is to come for long.
+  std::map<Attempt, int> throws_ PERSEUS_GUARDED_BY(strand_);  // One after the other.
 };
 
 }  // namespace perseus::server

@@ -67,15 +67,17 @@ void ManagedJob::ReadOnce(std::int64_t last_waiter, int readings) {
 
 void ManagedJob::OnRead(const Result<Reading>& reading, std::int64_t last_waiter, int readings) {
   if (!reading) return EndReading(tl::unexpected(reading.error()), last_waiter);
-  const Result<bool> fits = WithoutThrowing("take what was read", [&] {
+  constexpr std::string_view kTake = "take what was read";
+  const Result<bool> fits = WithoutThrowing(kTake, [&] {
     strand_.IsHeld();
     return TakeReading(*reading);
   });
   if (!fits) {
-    Tell(fits.error().message);
+    NoteThrow({kTake, 0}, fits.error().message, {});
     life_.marks.rows = 0;  // Half of them may have come.
     return EndReading(tl::unexpected(fits.error()), last_waiter);
   }
+  throws_.erase({kTake, 0});
   if (!*fits && readings < kMostReadings) return ReadOnce(last_waiter, readings + 1);
   if (!*fits) {
     return EndReading(
