@@ -277,7 +277,7 @@ TEST_F(ManagedJobTest, AJobWhoseRulesAlwaysThrowIsSetAsideOnce) {
 
 TEST_F(ManagedJobTest, AJobWhosePlansCannotBeTakenIsSetAside) {
   RegisterRanks();
-  const AdoptPlans made = maker().Make(*job_->NextStep());
+  const AdoptPlans made = maker().Make(*job_->NextStep(), rows_.job.job);
   for (int i = 0; i < 5; ++i) {
     EXPECT_FALSE(job_->is_aside());
     throws_at_ = 2;  // The first look is that of Do().

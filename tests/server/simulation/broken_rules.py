@@ -135,6 +135,12 @@ RULES: list[tuple[str, str, str, str]] = [
         "",
     ),
     (
+        "a job that is loaded again goes on with the sums that its server has stored",
+        "watch/iteration_sums.cc",
+        "  for (const store::IterationSummary& sum : stored.own) own_[sum.plan_version] = sum;\n",
+        "",
+    ),
+    (
         "a deletion is told to who waits for a plan",
         "runtime/managed_job.cc",
         "phase.version.version != before.version.version || phase.is_gone != before.is_gone;",
