@@ -80,6 +80,12 @@ TEST_F(JobLifeTest, KeysThatRaceMakeOneJob) {
 }
 
 TEST_F(JobLifeTest, ARankMayRegisterAgain) {
+  std::vector<AuditRecord> changes;
+  ServiceOptions options;
+  options.on_change = [&](const AuditRecord& change) {
+    if (change.what != "job") changes.push_back(change);
+  };
+  Restart(options);
   const auto job = Create();
   RegisterAll(*job);
   RegisterAll(*job);
@@ -88,7 +94,12 @@ TEST_F(JobLifeTest, ARankMayRegisterAgain) {
   moved.node = "node9";
   ASSERT_TRUE(Register(*job, moved));
   EXPECT_EQ(job->View().ranks_registered, 4);
-  EXPECT_EQ(sync::FindRank(*job, 2)->node, "node9");
+  EXPECT_EQ(job->KnownRank(2)->node, "node9");
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].what, "node of rank 2");
+  EXPECT_EQ(changes[0].before, "node1");
+  EXPECT_EQ(changes[0].after, "node9");
+  service_.reset();
 }
 
 TEST_F(JobLifeTest, RanksThatCannotBeAreToldWhy) {
@@ -257,7 +268,7 @@ TEST_F(JobLifeTest, TheLastRecordOfARankThatIsAcknowledgedIsTheOneThatCounts) {
   job->Do(RegisterRank{moved}, {}, count);
   job->Do(RegisterRank{SmallRank(2)}, {}, count);  // Back, before the store has the other.
   ASSERT_TRUE(Eventually([&] { return answered == 2; }));
-  EXPECT_EQ(sync::FindRank(*job, 2)->node, "node1");
+  EXPECT_EQ(job->KnownRank(2)->node, "node1");
 }
 
 TEST_F(JobLifeTest, TheTargetCanBeChanged) {

@@ -123,6 +123,12 @@ TEST_F(ProfileLifeTest, WhatIsNotTheSameInAllMeasures) {
 }
 
 TEST_F(ProfileLifeTest, TheLibraryKeepsWhatWasMeasured) {
+  std::vector<AuditRecord> changes;
+  ServiceOptions options;
+  options.on_change = [&](const AuditRecord& change) {
+    if (change.what == "profile") changes.push_back(change);
+  };
+  Restart(options);
   const auto job = Measured(kLabelled, "first");
   const auto profiles = service_->ListProfiles();
   ASSERT_TRUE(profiles);
@@ -136,9 +142,15 @@ TEST_F(ProfileLifeTest, TheLibraryKeepsWhatWasMeasured) {
   EXPECT_EQ(metadata["gpus"], nlohmann::json::array({"A100"}));
   EXPECT_EQ(metadata["stages"], 2);
   EXPECT_EQ(metadata["rows"], 12);
-  ASSERT_TRUE(service_->DeleteProfile(profile->id));
+  ASSERT_TRUE(service_->DeleteProfile(profile->id, {.token_name = "alice"}));
   EXPECT_EQ(service_->FindProfile(profile->id).error().code, FailureCode::kNotFound);
-  EXPECT_EQ(service_->DeleteProfile(profile->id).error().code, FailureCode::kNotFound);
+  EXPECT_EQ(service_->DeleteProfile(profile->id, {}).error().code, FailureCode::kNotFound);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].job, job->id());
+  EXPECT_EQ(changes[0].before, profile->id);
+  EXPECT_EQ(changes[0].after, "deleted");
+  EXPECT_EQ(changes[0].token_name, "alice");
+  service_.reset();
 }
 
 TEST_F(ProfileLifeTest, BadLibraryKeysAreRefusedWithASentence) {

@@ -126,6 +126,10 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
     register_all(server, f"/api/v1/jobs/{job['id']}")
     server.call("GET", f"/api/v1/jobs/{job['id']}/plan?rank=0&wait=30")
     assert "llama" in job_command(server, "list")
+    state = server.call("GET", f"/api/v1/jobs/{job['id']}")[1]["state"]
+    asked = ("--state", state, "--name", "llama", "--client-key", "key-7")
+    assert "llama" in job_command(server, "list", *asked)
+    assert "no such job" in job_command(server, "list", "--state", "failed")
     server.call("POST", "/api/v1/jobs", {"name": "$(id)", "client_key": "odd", "job": SETTINGS})
     names = job_command(server, "list", "--names").split()
     assert {"llama", "key-7", "odd", job["id"]} <= {*names}
@@ -159,3 +163,19 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
     assert "there is no job" in job_command(server, "show", job["id"], fails=True)
     assert "no job has the name or client key" in job_command(server, "show", "llama", fails=True)
     assert "did you mean 'show'?" in job_command(server, "shwo", "x", fails=True)
+
+
+def test_lists_of_more_than_a_page(server: Server) -> None:
+    """All pages are shown, or as many jobs as are asked for; and a job of the last page is found."""
+    for i in range(1002):
+        body = {"name": f"n{i % 501}", "client_key": f"k{i}", "job": SETTINGS}
+        assert server.call("POST", "/api/v1/jobs", body)[0] == 201
+    listed = json.loads(job_command(server, "list", "--json"))
+    assert [job["client_key"] for job in listed["jobs"]] == [f"k{i}" for i in range(1002)]
+    assert listed["next"] is None
+    few = json.loads(job_command(server, "list", "--json", "--limit", "1001"))
+    assert len(few["jobs"]) == 1001
+    assert few["next"]
+    twice = json.loads(job_command(server, "list", "--json", "--name", "n7"))
+    assert [job["client_key"] for job in twice["jobs"]] == ["k7", "k508"]
+    assert json.loads(job_command(server, "show", "k1001", "--json"))["name"] == "n500"

@@ -196,7 +196,8 @@ TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
     settings->comparison = {.every = 10, .iterations = 4};
   }));
   EXPECT_EQ(Plan()->version.version, version + 1);
-  const RankPlanText text = RankPlanJson("j", *Plan(), 0, 0, "\"rank\":0");
+  const RankPlanText text =
+      RankPlanJson("j", *Plan(), 0, 0, "\"rank\":0", job_->board().texts().get());
   EXPECT_THAT(text.own, HasSubstr(R"("comparison":{"every":10,"iterations":4},)"));
   IterateTimes(60);
   const auto json = SavingsJson(job_->View());

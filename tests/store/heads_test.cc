@@ -119,6 +119,23 @@ TEST_P(HeadsTest, AChangeWhoseDeadlineIsPastIsRefused) {
   EXPECT_EQ(JobOrThrow(*store, "a").marks.revision, 2);
 }
 
+// Its client goes while the job's row is locked. Nothing was written, and the marks do not say so.
+TEST_P(HeadsTest, AChangeThatIsFoundLateLeavesTheMarksAsTheyWere) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  const JobMarks before = JobOrThrow(*store, "a").marks;
+  int looks = 0;
+  std::promise<Result<JobMarks>> late;
+  store->Add(
+      {TargetChange{"a", "1.1x"}},
+      [&](const Result<JobMarks>& written) { late.set_value(written); }, before.revision,
+      [&] { return ++looks == 1; });
+  EXPECT_EQ(late.get_future().get().error().code, kTooLate);
+  EXPECT_EQ(looks, 2);
+  EXPECT_EQ(JobOrThrow(*store, "a").marks, before);
+  EXPECT_TRUE(store->Write({TargetChange{"a", "1.2x"}}, before.revision));
+}
+
 // Its client goes while the row is being written.
 TEST_P(HeadsTest, AJobWhoseClientIsGoneIsNotThere) {
   const auto store = Open();

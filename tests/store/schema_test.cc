@@ -128,7 +128,8 @@ TEST_F(SchemaTest, AFileOfVersion4IsMigratedWithAllItHolds) {
   ASSERT_EQ(heads->size(), 3);
   EXPECT_EQ((*heads)[2].id, "b");
   EXPECT_EQ((*heads)[2].state, JobState::kFinished);
-  EXPECT_EQ((*heads)[2].finished_at_seconds, 0);  // Nobody wrote it down.
+  // The time of its last version: nobody wrote down another.
+  EXPECT_EQ((*heads)[2].finished_at_seconds, 3);
   const StoredJob a = JobOrThrow(*store, "a");
   EXPECT_EQ(a.job.finished_at_seconds, 0);
   EXPECT_EQ(a.measurements[0].sweep_round, 2);

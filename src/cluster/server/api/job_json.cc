@@ -290,7 +290,7 @@ Json RankJson(const store::RankRecord& rank) {
 }
 
 RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
-                          int pp_rank, const std::string& for_ranks) {
+                          int pp_rank, const std::string& for_ranks, PlanTexts* texts) {
   const std::string head = fmt::format(
       "{{\"job\":\"{}\",\"version\":{},{},\"pipeline\":{},\"pp_rank\":{},\"profile_wanted\":{}",
       job, plan.version.version, for_ranks, pipeline, pp_rank, plan.profile_wanted);
@@ -314,7 +314,7 @@ RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int
                       head, plan.version.reason, curve_plan->iteration_time_seconds,
                       curve_plan->requested_time_seconds, plan.curve->baseline_time_seconds(),
                       curve_plan->saving_percent, comparison),
-          plan.curve->ComputationsTail(*curve_plan, pp_rank)};
+          texts->Of(plan.curve, *curve_plan, pp_rank)};
 }
 
 }  // namespace perseus::server

@@ -113,9 +113,4 @@ bool ManagedJob::WantsWork() const {
   return LacksPlans(life_.phase);
 }
 
-bool ManagedJob::WantsProfile() const {
-  const Strand::Turn turn(strand_);
-  return life_.phase.state == store::JobState::kProfiling;
-}
-
 }  // namespace perseus::server
