@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -129,6 +130,9 @@ def test_a_job_is_shown_with_its_notes(server: Server, tmp_path: Path) -> None:
         ("loud", slow, "WARNING", "in milliseconds"),
         ("odd", one_clock, "note", "one clock only"),
     ):
+        made = create(name, table).split()[0]
+        while server.call("GET", f"/api/v1/jobs/{made}")[1]["plan"] is None:
+            time.sleep(0.05)
         for text in (create(name, table), job_command(server, "show", name)):
             words = " ".join(text.split())
             assert 0 <= words.find(f" {severity} ") < words.find(says), text
