@@ -94,6 +94,10 @@ TEST_F(BinaryNotesTest, WhatTheProfileAndItsCostsNote) {
       rows += "0," + std::string(instruction) + "," + std::to_string(mhz) + ",0.25,75\n";
     }
   }
+  // Five clocks that cost the same save nothing.
+  EXPECT_THAT(Notes(header + rows),
+              ElementsAre(StartsWith("no clock of the profile saves energy")));
+  rows += "0,forward,900,0.3,70\n0,backward,900,0.3,70\n";
   EXPECT_THAT(Notes(header + rows), IsEmpty());
   EXPECT_THAT(Notes(header + rows + "0,backward_input,1400,0.1,30\n"),
               ElementsAre(StartsWith("the schedule does not run backward_input by itself")));
@@ -101,7 +105,8 @@ TEST_F(BinaryNotesTest, WhatTheProfileAndItsCostsNote) {
   EXPECT_THAT(Notes(header + rows),
               ElementsAre(HasSubstr("the energy of stage 0 forward at 1400")));
   EXPECT_THAT(Notes(header + "0,forward,a,0.25,75\n0,backward,a,0.25,75\n"),
-              ElementsAre(HasSubstr("knobs are labels, which have no highest")));
+              ElementsAre(HasSubstr("knobs are labels, which have no highest"),
+                          HasSubstr("has one knob only")));
 }
 
 TEST_F(BinaryNotesTest, TheFrontierHasThemToo) {

@@ -281,7 +281,7 @@ TEST(JobTest, RowsThatNothingRunsAreRefusedWhereAskedTo) {
   const TemporaryDirectory directory;
   directory.Put("profile.csv",
                 "stage,instruction,frequency,time,energy\n0,forward,1400,1,100\n"
-                "0,backward,1400,2,200\n0,backward_input,1400,1,100\n");
+                "0,backward,1400,2,200\n0,backward,1200,2.5,140\n0,backward_input,1400,1,100\n");
   JobFile settings = SmallJob();
   EXPECT_TRUE(Job::Load(directory.Path("profile.csv"), settings));
   settings.strict = true;
