@@ -28,7 +28,6 @@ void SharedState::Complain(const std::string& sentence) {
   const MutexLock lock(mutex_);
   if (sentence == last_error_) return;
   last_error_ = sentence;
-  unreported_error_ = sentence;
 }
 
 void SharedState::ComplainOf(const char* thread, const std::exception& exception) noexcept {
@@ -42,11 +41,6 @@ void SharedState::ComplainOf(const char* thread, const std::exception& exception
 std::string SharedState::last_error() const {
   const MutexLock lock(mutex_);
   return last_error_;
-}
-
-std::string SharedState::TakeUnreportedError() {
-  const MutexLock lock(mutex_);
-  return std::exchange(unreported_error_, {});
 }
 
 void SharedState::StopClock() {

@@ -42,8 +42,6 @@ class SharedState {
   // Records an exception in a background thread, which then continues. Throws nothing.
   void ComplainOf(const char* thread, const std::exception& exception) noexcept;
   std::string last_error() const;
-  // A problem that was not reported to the server yet; "": none.
-  std::string TakeUnreportedError();
 
   // Ends the client: StopClock() ends the clock thread first, so that its last reports are still
   // sent. Then all other threads finish.
@@ -130,7 +128,6 @@ class SharedState {
   mutable Mutex mutex_;
   ConditionVariable changed_;
   std::string last_error_ PERSEUS_GUARDED_BY(mutex_);
-  std::string unreported_error_ PERSEUS_GUARDED_BY(mutex_);
   std::shared_ptr<const RankPlan> plan_ PERSEUS_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<const RankPlan>> step_plans_ PERSEUS_GUARDED_BY(mutex_);
   std::deque<StepTimes> step_times_ PERSEUS_GUARDED_BY(mutex_);
