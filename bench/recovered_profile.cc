@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How well a sweep during training recovers a profile whose truth is known, and
-// what plans from the recovered one lose: docs/how-to/measuring.md, "How well it works".
+// what plans from the recovered one lose: docs/evidence/measuring-table.md.
 // Truth: the measured tables of the Perseus paper.
 //
 //   PERSEUS_SHARED_DATA=DATA build/release/bench/recovered_profile [SEEDS] [FILTER]

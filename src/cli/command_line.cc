@@ -65,11 +65,11 @@ class PerseusParser : public CommandParser {
   explicit PerseusParser(Invocation* invocation)
       : CommandParser(
             "perseus",
-            "Plans the cheapest clock for every computation of pipeline-parallel training.\n\n"
-            "Perseus reads what each stage of a training pipeline costs at each GPU clock (time "
-            "and energy), computes the exact frontier between iteration time and energy, and gives "
-            "every computation a clock so that the iteration ends as early as you ask for at the "
-            "least energy.",
+            "Chooses a GPU clock for every computation of pipeline-parallel training, to save "
+            "energy.\n\nPerseus reads what each stage of a training pipeline costs at each GPU "
+            "clock (time and energy), finds the least energy for every iteration time, and gives "
+            "every computation a clock, so that the iteration takes the time that you choose and "
+            "uses the least energy.",
             fmt::format("perseus {}", Version()),
             {{"what can be saved, and which clock each computation gets",
               "perseus plan profile.csv --schedule 1f1b --microbatches 96 --blocking-power 75 "

@@ -39,14 +39,18 @@ void AddCreateAction(CommandParser* parser, JobClientFlags* flags) {
   parser->AddAction(&flags->action, "create", "Make a job for ranks to join.",
                     {{"from a job file", "perseus job create job.toml --name llama-7"}});
   parser->AddInput(&flags->file, "JOB.toml", "A job file.");
-  AddName(parser, &flags->name, "--name", "TEXT", "A name for people.", ValueKind::kText);
-  AddName(parser, &flags->client_key, "--client-key", "KEY",
-          "The same key always means the same job.", ValueKind::kText);
-  AddName(parser, &flags->model, "--model", "LABEL",
-          "Names the model: the profile of an earlier job with this label, layout and GPUs is "
-          "taken over.",
+  AddName(parser, &flags->name, "--name", "TEXT", "A name for the job, as lists show it.",
           ValueKind::kText);
-  parser->AddFlag(&flags->no_reuse, "--no-reuse", "Measure all the same.");
+  AddName(parser, &flags->client_key, "--client-key", "KEY",
+          "A key of your choice. The same key always means the same job, so creating it again "
+          "changes nothing.",
+          ValueKind::kText);
+  AddName(parser, &flags->model, "--model", "LABEL",
+          "A label for the model. If an earlier job with the same label, layout and GPUs measured "
+          "a profile, this job takes it over.",
+          ValueKind::kText);
+  parser->AddFlag(&flags->no_reuse, "--no-reuse",
+                  "Measure, even if there is a profile to take over.");
 }
 
 void AddStragglerActions(CommandParser* parser, JobClientFlags* flags) {
@@ -54,11 +58,11 @@ void AddStragglerActions(CommandParser* parser, JobClientFlags* flags) {
     parser->AddInput(&flags->job, "JOB", "An id, or the name or the client key of one job.",
                      {ValueKind::kJob, {}});
   };
-  parser->AddAction(
-      &flags->action, "straggler set",
-      "Say that a pipeline, a rank or a node is slow: the plans of the others wait for it.",
-      {{"pipeline 1 is slow for an hour",
-        "perseus job straggler set llama-7 --pipeline 1 --factor 1.2 --expires 1h"}});
+  parser->AddAction(&flags->action, "straggler set",
+                    "Report that a pipeline, a rank or a node is slow: the other pipelines then "
+                    "slow down to save energy.",
+                    {{"pipeline 1 is slow for an hour",
+                      "perseus job straggler set llama-7 --pipeline 1 --factor 1.2 --expires 1h"}});
   add_job();
   parser->SetGroup("Where, and how slow");
   AddPipelineOption(parser, flags, "A pipeline (dp_rank).");
@@ -78,25 +82,29 @@ void AddStragglerActions(CommandParser* parser, JobClientFlags* flags) {
   parser->SetGroup("Output");
   parser->AddFlag(&flags->json, "--json", "Print the server's JSON.");
   AddServerOptions(parser, &flags->server);
-  parser->AddAction(&flags->action, "straggler clear",
-                    "Say that a straggler is slow no more; without an ID, all of the job.");
+  parser->AddAction(
+      &flags->action, "straggler clear",
+      "Report that a straggler has recovered; without an ID, all stragglers of the job.");
   add_job();
   parser->AddInput(&flags->straggler, "[ID]", "The straggler's number.", {ValueKind::kText, {}});
   AddServerOptions(parser, &flags->server);
 }
 
 void AddDetectionOptions(CommandParser* parser, JobClientFlags* flags) {
-  parser->AddText("--mode", "MODE", "off, advisory (says so) or act (the plans answer).",
-                  [flags](const std::string& text) -> Result<void> {
-                    flags->mode = text;  // The server knows which there are.
-                    return {};
-                  },
-                  {ValueKind::kChoice, {"off", "advisory", "act"}});
+  parser->AddText(
+      "--mode", "MODE",
+      "off, advisory (only report stragglers) or act (also give the other pipelines slower plans).",
+      [flags](const std::string& text) -> Result<void> {
+        flags->mode = text;  // The server knows which there are.
+        return {};
+      },
+      {ValueKind::kChoice, {"off", "advisory", "act"}});
   parser->AddValue<double>(&flags->threshold, "--threshold", "SHARE",
-                           "A rank that is slower by less is no straggler (5%).",
+                           "A rank that is slower by less than this is no straggler (default 5%).",
                            [](std::string_view text) { return ParseShare(text, kMostThreshold); });
-  parser->AddCount(&flags->window, "--window", "Iterations that are looked at together (16).",
-                   kLeastWindow, kMostWindow);
+  parser->AddCount(&flags->window, "--window",
+                   "Number of iterations that are looked at together (default 16).", kLeastWindow,
+                   kMostWindow);
 }
 
 }  // namespace
@@ -104,24 +112,24 @@ void AddDetectionOptions(CommandParser* parser, JobClientFlags* flags) {
 void AddServerOptions(CommandParser* parser, ServerFlags* flags) {
   parser->SetGroup("Server");
   AddName(parser, &flags->server, "--server", "URL",
-          "http://HOST:PORT, https://HOST:PORT or unix:PATH.", ValueKind::kText);
+          "The server: http://HOST:PORT, https://HOST:PORT or unix:PATH.", ValueKind::kText);
   AddName(parser, &flags->token_file, "--token-file", "FILE", "A file with one token.",
           ValueKind::kFile);
   AddName(parser, &flags->ca_file, "--ca-file", "FILE",
-          "Certificates to trust, PEM, instead of the system's.", ValueKind::kFile);
+          "A PEM file of certificates to trust instead of the system's.", ValueKind::kFile);
 }
 
 void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   JobClientFlags* flags = &invocation->job_client;
-  parser->AddCommand(Command::kJob, "job",
-                     "Look after the jobs of a server.\n\n"
-                     "JOB is an id, or the name or the client key of one job. Which server: "
-                     "--server, else PERSEUS_SERVER, else http://127.0.0.1:7787; a token: "
-                     "--token-file, else PERSEUS_TOKEN_FILE.",
-                     {{"what runs", "perseus job list"},
-                      {"a job whose ranks are to follow", "perseus job create job.toml --name a"},
-                      {"pipeline 1 is slow for an hour",
-                       "perseus job straggler set a --pipeline 1 --factor 1.2 --expires 1h"}});
+  parser->AddCommand(
+      Command::kJob, "job",
+      "Manage the jobs of a server.\n\nJOB is the id, the name or the client key of a job. The "
+      "server is that of --server, else of PERSEUS_SERVER, else http://127.0.0.1:7787. The token "
+      "is in the file of --token-file, else of PERSEUS_TOKEN_FILE.",
+      {{"all jobs", "perseus job list"},
+       {"a new job, which ranks can join", "perseus job create job.toml --name a"},
+       {"pipeline 1 is slow for an hour",
+        "perseus job straggler set a --pipeline 1 --factor 1.2 --expires 1h"}});
   const auto add = [=](const std::string& name, const std::string& description,
                        std::vector<ExampleData> examples = {}) {
     parser->AddAction(&flags->action, name, description, std::move(examples));
@@ -141,64 +149,67 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   add_json();
   parser->AddHiddenFlag(&flags->names, "--names");
   add_server();
-  add("show", "Show how a job is: its plan, its ranks, what was found.");
+  add("show", "Show a job: its state, plan, ranks and stragglers.");
   add_job();
   add_json();
   add_server();
   add("watch",
-      "Show what happens to a job, or to all, until it is deleted.\n\n"
-      "On a terminal the state anew each time, elsewhere a line for each event.");
+      "Show what happens to a job, or to all jobs, as it happens.\n\nOn a terminal, the state is "
+      "drawn anew after each event. Elsewhere, each event is a line. Ends when the job is "
+      "deleted.");
   add_job("[JOB]");
   add_json();
   add_server();
   AddCreateAction(parser, flags);
   add_json();
   add_server();
-  add("point", "Choose the iteration time that a job aims for.",
+  add("point", "Set the iteration time that a job is planned for.",
       {{"save more, with a slowdown of 5 %", "perseus job point llama-7 1.05x"}});
   add_job();
   parser->AddInput(&flags->at, "AT", "As --at of perseus plan: 1.05x, 5.3s, economic, fastest.",
                    {ValueKind::kText, {}});
   add_json();
   add_server();
-  add("straggler", "Say which pipeline or rank is slow, or is so no more.");
+  add("straggler", "Report that a pipeline, a rank or a node is slow, or has recovered.");
   AddStragglerActions(parser, flags);
-  add("detection", "Show what stragglers the server finds by itself, or change how.",
-      {{"have stragglers found, and answered",
+  add("detection",
+      "Show the stragglers that the server finds by itself, or change how it looks for them.",
+      {{"let the server find stragglers and change plans",
         "perseus job detection llama-7 --mode act --threshold 5%"}});
   add_job();
   AddDetectionOptions(parser, flags);
   add_json();
   add_server();
-  add("compare", "Show what the plan saves, measured; or begin and end to measure it.",
-      {{"of every 100 iterations 10 run at maximum clocks",
+  add("compare", "Show the measured saving of a job, or start or stop measuring it.",
+      {{"run 10 of every 100 iterations at maximum clocks",
         "perseus job compare llama-7 --every 100 --iterations 10"}});
   add_job();
   parser->AddCount(&flags->every, "--every", "Length of one cycle, in iterations.", 4, kMostPlaces);
-  parser->AddCount(&flags->iterations, "--iterations", "How many of a cycle run at maximum clocks.",
-                   2, kMostPlaces);
-  parser->AddFlag(&flags->off, "--off", "Compare no more.");
+  parser->AddCount(&flags->iterations, "--iterations",
+                   "How many iterations of a cycle run at maximum clocks.", 2, kMostPlaces);
+  parser->AddFlag(&flags->off, "--off", "Stop measuring.");
   add_json();
   add_server();
-  add("reprofile", "Have the ranks measure all computations anew, while they train.");
+  add("reprofile", "Let the ranks measure all computations again while they train.");
   add_job();
-  parser->AddFlag(&flags->off, "--off", "Measure no more; the old profile stays.");
+  parser->AddFlag(&flags->off, "--off", "Stop measuring; the old profile stays.");
   add_json();
   add_server();
   add("export", "Print a job's plan.json, or its frontier.");
   add_job();
-  parser->AddFlag(&flags->frontier, "--frontier", "The frontier as CSV instead.");
-  AddPipelineOption(parser, flags, "Of this pipeline (default 0).");
+  parser->AddFlag(&flags->frontier, "--frontier", "Print the frontier as CSV instead.");
+  AddPipelineOption(parser, flags, "The plan of this pipeline (default 0).");
   parser->AddOutput(&flags->output_file, ValueKind::kFile,
                     "Write to this file instead of standard output.");
   add_server();
-  add("finish", "Say that a job has ended; it stays readable.");
+  add("finish", "Mark a job as ended; it can still be shown.");
   add_job();
   add_json();
   add_server();
   add("delete", "Delete a job, with its plans and all that was measured.");
   add_job();
-  parser->AddFlag(&flags->yes, "--yes", "Without a question; one is asked only on a terminal.");
+  parser->AddFlag(&flags->yes, "--yes",
+                  "Do not ask before deleting. Perseus asks only on a terminal.");
   add_server();
 }
 

@@ -12,16 +12,15 @@ namespace perseus::cli {
 
 void AddProfileCommand(CommandParser* parser, Invocation* invocation) {
   ProfileFlags* flags = &invocation->profile;
-  parser->AddCommand(
-      Command::kProfile, "profile",
-      "Look at what jobs measured: the profile library of a server.\n\n"
-      "A job that names its model (perseus job create --model) takes over the profile of an "
-      "earlier "
-      "one that is the same in model, layout and GPUs. Which server: --server, else "
-      "PERSEUS_SERVER, else http://127.0.0.1:7787; a token: --token-file, else "
-      "PERSEUS_TOKEN_FILE.",
-      {{"what is known", "perseus profile list"},
-       {"plan by hand from it", "perseus profile export p-1f2e3d4c5b6a7988 -o profile.csv"}});
+  parser->AddCommand(Command::kProfile, "profile",
+                     "Manage the profiles that jobs measured and a server keeps.\n\nA job with a "
+                     "label for its model (perseus job create --model) takes over the profile of "
+                     "an earlier job with the same label, layout and GPUs. The server is that of "
+                     "--server, else of PERSEUS_SERVER, else http://127.0.0.1:7787. The token is "
+                     "in the file of --token-file, else of PERSEUS_TOKEN_FILE.",
+                     {{"all profiles", "perseus profile list"},
+                      {"a profile as a CSV, to plan from",
+                       "perseus profile export p-1f2e3d4c5b6a7988 -o profile.csv"}});
   const auto add = [=](const std::string& name, const std::string& description,
                        std::vector<ExampleData> examples = {}) {
     parser->AddAction(&flags->action, name, description, std::move(examples));
@@ -42,10 +41,10 @@ void AddProfileCommand(CommandParser* parser, Invocation* invocation) {
   add_profile();
   add_json();
   add_server();
-  add("compare", "Show in what two profiles differ.",
+  add("compare", "Show how two profiles differ.",
       {{"what changed since", "perseus profile compare p-1f2e3d4c5b6a7988 p-8897a6b5c4d3e2f1"}});
   parser->AddInput(&flags->profile, "ID|FILE", "A profile of the library, or a file.");
-  parser->AddInput(&flags->other, "ID|FILE", "With which.");
+  parser->AddInput(&flags->other, "ID|FILE", "The profile or file to compare it with.");
   add_json();
   add_server();
   add("export", "Print a profile as CSV, for perseus plan.");

@@ -11,15 +11,14 @@ namespace perseus::cli {
 void AddServeCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kServe, "serve",
-      "Run the server: jobs, ranks, plans, stragglers.\n\n"
-      "Ranks join a job, measure their stages (unless the job comes with a profile), and get the "
-      "plan of their stage and each later version of it. If a straggler is reported, all other "
-      "pipelines get a slower plan of the frontier. Jobs survive the death of the server. Clients "
-      "of Zeus' pipeline frequency optimizer can use the same port. Prints one line when it is "
-      "ready; ends on SIGTERM or SIGINT.\n\n"
-      "Every option can also be given in the environment, as PERSEUS_SERVE_LISTEN for --listen, or "
-      "in a TOML file (--config, PERSEUS_SERVE_CONFIG), as listen = \"...\"; '-' becomes '_'. "
-      "Options win over the environment, the environment over the file.",
+      "Run the server: jobs, ranks, plans, stragglers.\n\nRanks join a job and get its plan, and "
+      "every new version of the plan. If the job has no profile, the ranks measure one first. If "
+      "one pipeline becomes slow, the others get slower plans, which save energy. If the server is "
+      "killed, its jobs go on after a restart. Clients of Zeus' pipeline frequency optimizer can "
+      "use the same port. The server prints one line when it is ready, and ends on SIGTERM or "
+      "SIGINT.\n\nEvery option can also be given in the environment, as PERSEUS_SERVE_LISTEN for "
+      "--listen, or in a TOML file (--config, PERSEUS_SERVE_CONFIG), as listen = \"...\"; '-' "
+      "becomes '_'. Options win over the environment, the environment over the file.",
       {{"for this machine only", "perseus serve --store sqlite:/var/lib/perseus/jobs.db"},
        {"for a cluster",
         "perseus serve --listen 0.0.0.0:7787 --token-file tokens --tls-cert cert.pem --tls-key "

@@ -59,13 +59,13 @@ std::optional<double> ParseKeep(std::string_view text) {
 
 const std::array<ServeSetting, 13> kSettings = {{
     {"listen", "ADDRESS",
-     "Where to listen: HOST:PORT (default 127.0.0.1:7787), port 0 for one that the system chooses, "
-     "or unix:PATH. An address that others can reach needs --token-file and TLS.",
+     "Where to listen: HOST:PORT (default 127.0.0.1:7787), port 0 for a free one, or unix:PATH. An "
+     "address that others can reach needs --token-file and TLS.",
      SetText<&ServeOptions::listen>},
     {"store", "SPEC",
      "Where jobs are kept: sqlite:FILE (default sqlite:perseus.db), or "
-     "postgresql://USER@HOST/DATABASE, which several servers may share. Its password stands in "
-     "~/.pgpass, or in the file that PGPASSFILE names.",
+     "postgresql://USER@HOST/DATABASE, which several servers may share. The password is read from "
+     "~/.pgpass, or from the file that PGPASSFILE names.",
      SetText<&ServeOptions::store>},
     {"token-file", "FILE",
      "Who may do what: one 'ROLE TOKEN NAME' a line; roles are read, train and operate. Read again "
@@ -75,10 +75,10 @@ const std::array<ServeSetting, 13> kSettings = {{
      SetText<&ServeOptions::tls_certificate_file>},
     {"tls-key", "FILE", "Its private key, PEM.", SetText<&ServeOptions::tls_key_file>},
     {"zeus-plan", "FILE",
-     "Jobs that register over Zeus' wire and fit its shape follow this plan: plan.json, or a list "
-     "as Zeus' PointSolution reads it.",
+     "The plan for jobs of Zeus' client that have its shape: plan.json, or a list as Zeus' "
+     "PointSolution reads it.",
      SetText<&ServeOptions::zeus_plan_file>},
-    {"log-format", "text|json", "Lines on standard error (default text).",
+    {"log-format", "text|json", "Format of the log on standard error (default text).",
      [](const std::string& text, ServeOptions* options) -> Result<void> {
        if (text != "text" && text != "json") {
          return InvalidInput(fmt::format("expected text or json, got '{}'", text));
@@ -96,16 +96,17 @@ const std::array<ServeSetting, 13> kSettings = {{
        options->log_level = static_cast<LogLevel>(found - kLevels.begin());
        return {};
      }},
-    {"max-connections", "N", "Connections at once (default 12000).",
+    {"max-connections", "N", "Most connections at once (default 12000).",
      [](const std::string& text, ServeOptions* options) {
        return SetCount(text, kMostConnections, &options->max_connections);
      }},
-    {"max-jobs", "N", "Jobs at once that have not finished (default 10000).",
+    {"max-jobs", "N", "Most unfinished jobs at once (default 10000).",
      [](const std::string& text, ServeOptions* options) {
        return SetCount(text, kMostJobs, &options->max_jobs);
      }},
     {"keep-finished", "TIME",
-     "Delete a job so long after it has finished: 30d, 12h. Without it finished jobs are kept.",
+     "Delete a job this long after it has finished: 30d, 12h. Without this option, finished jobs "
+     "are kept.",
      [](const std::string& text, ServeOptions* options) -> Result<void> {
        const auto keep = ParseKeep(text);
        if (!keep) {

@@ -22,16 +22,17 @@ void AddDemoCommand(CommandParser* parser, Invocation* invocation) {
       "at maximum clocks, then follows the plan; at iteration 10 one pipeline becomes a straggler, "
       "at 20 it is well again. Takes under a minute, and leaves nothing behind.",
       {{"the whole story", "perseus demo"},
-       {"a plan that holds with clocks that come late", "perseus demo --max-changes 16"},
+       {"a plan that allows for late clocks", "perseus demo --max-changes 16"},
        {"keep all logs and files", "perseus demo --keep demo/"}});
   DemoFlags* flags = &invocation->demo;
   parser->SetGroup("Options");
   parser->AddValue<int>(&flags->iterations, "--iterations", "N",
                         "Iterations under the plan (default 30; 40 with --detect).",
                         [](std::string_view text) { return ParseCount(text, 1, 500); });
-  parser->AddFlag(&flags->no_straggler, "--no-straggler", "No pipeline falls behind.");
+  parser->AddFlag(&flags->no_straggler, "--no-straggler", "No pipeline becomes slow.");
   parser->AddFlag(&flags->detect, "--detect",
-                  "Nobody says who falls behind: the server finds out. It is slow until 25.");
+                  "Nobody reports the slow pipeline: the server has to find it. It stays slow "
+                  "until iteration 25.");
   parser->AddText(
       "--call-ahead", "none|predicted",
       "When a clock is asked for: as its computation starts (none), or early enough that it is in "
@@ -50,11 +51,10 @@ void AddDemoCommand(CommandParser* parser, Invocation* invocation) {
                              return InvalidInput(fmt::format(
                                  "expected a time from 0 to 1 s, such as 15ms, got '{}'", text));
                            });
-  parser->AddValue<int>(
-      &flags->max_changes, "--max-changes", "N",
-      "Plan for clocks that come late, as they do here, and change them at most N "
-      "times in an iteration of a pipeline.",
-      [](std::string_view text) { return ParseCount(text, 0, 1000); });
+  parser->AddValue<int>(&flags->max_changes, "--max-changes", "N",
+                        "Make a plan that allows for late clocks, and that changes clocks at most "
+                        "N times in an iteration of a pipeline.",
+                        [](std::string_view text) { return ParseCount(text, 0, 1000); });
   parser->AddText("--keep", "DIR", "Keep logs, store and profile in this new folder.",
                   [flags](const std::string& text) -> Result<void> {
                     if (text.empty()) return InvalidInput("the name of the folder is empty");

@@ -63,8 +63,8 @@ void AddPlaceOptions(CommandParser* parser, AgentFlags* flags) {
                               agent::kDefaultJournalPath),
                   NotEmpty(&flags->journal), {ValueKind::kFile, {}});
   parser->AddText("--gpu-locks", "DIR",
-                  fmt::format("Folder of lock files. They keep two agents of a machine from using "
-                              "one GPU (default {}; for simulated GPUs FILE.locks).",
+                  fmt::format("Folder of lock files. They prevent two agents of a machine from "
+                              "using the same GPU (default {}; for simulated GPUs FILE.locks).",
                               agent::kDefaultGpuLocks),
                   NotEmpty(&flags->gpu_locks), {ValueKind::kDirectory, {}});
 }
@@ -118,14 +118,16 @@ void AddRunAction(CommandParser* parser, AgentFlags* flags) {
 
 void AddReleaseAction(CommandParser* parser, AgentFlags* flags) {
   parser->AddAction(&flags->action, "release",
-                    "Give clocks back, whichever process set them.\n\n"
-                    "Asks the agent for it. If no agent answers, calls the driver itself.",
+                    "Give clocks back, whichever process set them.\n\nThe agent does it. If no "
+                    "agent answers, this command calls the driver itself.",
                     {{"every clock of the node", "perseus agent release --all"}});
   parser->SetGroup("Which clocks");
-  parser->AddFlag(&flags->all, "--all", "Those of all GPUs of the node.");
-  parser->AddText("--gpu", "GPU", "This GPU's alone: UUID or index.", NotEmpty(&flags->gpu), {});
-  parser->AddFlag(&flags->journaled, "--journaled",
-                  "Those alone that a dead agent's journal names. For the service manager.");
+  parser->AddFlag(&flags->all, "--all", "The clocks of all GPUs of the node.");
+  parser->AddText("--gpu", "GPU", "Only the clock of this GPU: its UUID or index.",
+                  NotEmpty(&flags->gpu), {});
+  parser->AddFlag(
+      &flags->journaled, "--journaled",
+      "Only the clocks that the journal of a dead agent names. The service manager uses this.");
   parser->SetGroup("Where");
   AddPlaceOptions(parser, flags);
   // The service manager gives it all options of run.
@@ -155,15 +157,14 @@ void AddRelayAction(CommandParser* parser, AgentFlags* flags) {
 
 void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
   AgentFlags* flags = &invocation->agent;
-  parser->AddCommand(
-      Command::kAgent, "agent",
-      "Run the one privileged process of a node, which sets clocks for trainers.\n\n"
-      "It sets clocks for trainers, which need no privilege themselves. The relay beside it has "
-      "no privilege, and passes requests of ranks to the server.",
-      {{"on a node, as root, for the members of a group",
-        "perseus agent run --allow-group trainers"},
-       {"which process has which GPU", "perseus agent status"},
-       {"give every clock of the node back", "perseus agent release --all"}});
+  parser->AddCommand(Command::kAgent, "agent",
+                     "Set the clocks of a node's GPUs for its trainers.\n\nThe agent runs as root, "
+                     "so that trainers need no privilege. The relay passes requests of ranks to "
+                     "the server and needs no privilege, either.",
+                     {{"on a node, as root, for the members of a group",
+                       "perseus agent run --allow-group trainers"},
+                      {"which process has which GPU", "perseus agent status"},
+                      {"give every clock of the node back", "perseus agent release --all"}});
   parser->SetOldAction("run");
   AddRunAction(parser, flags);
   parser->AddAction(&flags->action, "status", "Show which process has which GPU.");

@@ -15,13 +15,13 @@ namespace perseus::cli {
 void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kDoctor, "doctor",
-      "Say whether this node's GPUs can follow a plan, and what is missing.\n\n"
-      "Looks for the driver, the right to set clocks, an agent, and what else acts on the GPUs "
-      "(power limits, power profiles, throttling), and measures how often their energy counters "
-      "step. Changes nothing on a GPU unless --set-clocks asks for it. Exit code 0: the node can "
-      "follow plans; 2: it cannot.",
+      "Check whether this node's GPUs can follow a plan, and what is missing.\n\nLooks for the "
+      "driver, the right to set clocks, an agent, and whatever else changes the GPUs' clocks "
+      "(power limits, power profiles, throttling). Measures how often their energy counters step. "
+      "Changes nothing on a GPU without --set-clocks. The exit code is 0 if the node can follow "
+      "plans, and 2 if it cannot.",
       {{"look at this node", "perseus doctor"},
-       {"also measure, as root and without jobs, what setting a clock takes",
+       {"also measure how long setting a clock takes, as root and without jobs",
         "perseus doctor --set-clocks"},
        {"for a program", "perseus doctor --json"}});
   DoctorFlags* flags = &invocation->doctor;
@@ -49,9 +49,10 @@ void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
                            [](std::string_view text) {
                              return ParseQuantity(text, {0.1, 60}, job::kInSeconds);
                            });
-  parser->AddFlag(&flags->set_clocks, "--set-clocks",
-                  "Set clocks ten times on each GPU to measure it, then give them back. Disturbs "
-                  "jobs that run, and ends a lock that somebody else had set.");
+  parser->AddFlag(
+      &flags->set_clocks, "--set-clocks",
+      "Set clocks ten times on each GPU, measure how long that takes, and give the clocks back. "
+      "This disturbs running jobs, and removes a lock that somebody else has set on a clock.");
   parser->SetGroup("Output");
   parser->AddFlag(&flags->json, "--json", "Print one JSON document instead of text.");
 }

@@ -8,9 +8,9 @@ namespace perseus::cli {
 void AddExplainCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kExplain, "explain",
-      "Say which stage is critical and where the savings of a plan come from.\n\n"
-      "Reads a plan.json that `perseus plan -o` wrote, and divides its saving by stage, by type of "
-      "computation and by warm-up, steady state and cool-down.",
+      "Show which stages the others wait for, and where a plan saves energy.\n\nReads a plan.json "
+      "that `perseus plan -o` wrote, and shows its saving for each stage, each type of "
+      "computation, and each phase (warm-up, steady state, cool-down).",
       {{"explain a plan", "perseus explain plan/plan.json"}});
   parser->AddInput(&invocation->explain.input, "PLAN.json", "The plan.");
   parser->SetGroup("Output");

@@ -8,15 +8,16 @@ namespace perseus::cli {
 void AddFrontierCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kFrontier, "frontier",
-      "Compute the time-energy frontier alone.\n\n"
-      "Prints the exact lower bound of the energy of one pipeline at every iteration time, about "
-      "twenty rows of it as a table, or all breakpoints as CSV "
+      "Compute only the frontier: the least energy for every iteration time.\n\nThe frontier is an "
+      "exact lower bound: no plan of one pipeline uses less energy in that time. Prints about "
+      "twenty of its rows as a table, or all its corners (breakpoints) as CSV "
       "(iteration_time_s,energy_j,slope_w).",
       {{"the curve at a glance",
         "perseus frontier profile.csv --schedule 1f1b --microbatches 96 --blocking-power 83.64"},
        {"every breakpoint into a file", "perseus frontier job.toml -o frontier.csv"}});
   AddPipelineOptions(parser, &invocation->job,
-                     "Pipelines of the job; only the job's total depends on it (default 1).");
+                     "Data-parallel pipelines of the job (default 1). Only the job's total depends "
+                     "on this number.");
   AddSolverOptions(parser, &invocation->job);
   FrontierFlags* flags = &invocation->frontier;
   parser->SetGroup("Output");

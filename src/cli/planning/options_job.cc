@@ -169,9 +169,9 @@ std::string_view FlagOfField(std::string_view key) {
 void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string& dp_help) {
   parser->AddInput(
       &job->input, "PROFILE.csv|JOB.toml|JOB.json",
-      "What each computation costs at each clock: the CSV of Zeus and lowtime "
-      "(stage,instruction,frequency,time,energy). Or a job file that names the profile and "
-      "holds everything that the options can say; an option given here wins over it.");
+      "A profile: a CSV with the time and energy of each computation at each clock (columns "
+      "stage,instruction,frequency,time,energy). Or a job file, which names a profile and can set "
+      "every option. An option on the command line wins over the job file.");
   const job::Field& strict = *job::FindField("strict");
   parser->AddFlag(&job->strict, std::string(strict.flag), std::string(strict.help));
   AddGroup(parser, job, job::Group::kGeneral);

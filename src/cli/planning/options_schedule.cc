@@ -16,15 +16,14 @@ namespace perseus::cli {
 void AddScheduleCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kSchedule, "schedule",
-      "Print, validate, convert or draw a pipeline schedule.\n\n"
-      "Takes the name of a schedule and its shape, or a file in PyTorch's CSV text (compute_only, "
-      "compute_comms, and old files with B and W). Every schedule that is shown has been run to "
-      "the end without deadlock.",
+      "Print, validate, convert or draw a pipeline schedule.\n\nTakes the name of a schedule and "
+      "its shape, or a file in PyTorch's CSV text (compute_only, compute_comms, and old files with "
+      "B and W). Perseus first runs a schedule to its end, and refuses it if it deadlocks.",
       {{"draw a schedule", "perseus schedule 1f1b --stages 4 --microbatches 8"},
        {"write it for PyTorch",
         "perseus schedule interleaved-1f1b --stages 8 --virtual-stages 2 --microbatches 8 "
         "--format csv -o schedule.csv"},
-       {"is this file a schedule that ends?", "perseus schedule schedule.csv --validate"}});
+       {"is this file a valid schedule?", "perseus schedule schedule.csv --validate"}});
   ScheduleFlags* flags = &invocation->schedule;
   parser->AddInput(&flags->input, "NAME|FILE.csv",
                    fmt::format("A name ({}), or a file.", fmt::join(ScheduleNames(), ", ")),
@@ -43,7 +42,7 @@ void AddScheduleCommand(CommandParser* parser, Invocation* invocation) {
       [](std::string_view text) { return ParseCount(text, 1, job::kMaxMicrobatches); });
   parser->SetGroup("Output");
   parser->AddText(
-      "--format", "draw|csv|json", "draw (default), PyTorch's csv, or json.",
+      "--format", "draw|csv|json", "draw (default), csv (as PyTorch reads it), or json.",
       [flags](const std::string& text) -> Result<void> {
         if (text == "draw") {
           flags->format = ScheduleFormat::kDraw;
@@ -58,7 +57,7 @@ void AddScheduleCommand(CommandParser* parser, Invocation* invocation) {
       },
       {ValueKind::kChoice, {"draw", "csv", "json"}});
   parser->AddFlag(&flags->validate, "--validate",
-                  "Only say in one line whether the schedule is valid.");
+                  "Only print one line: whether the schedule is valid.");
   parser->AddOutput(&flags->output_file, ValueKind::kFile,
                     "Write to this file instead of standard output.");
 }

@@ -21,11 +21,10 @@ namespace perseus::cli {
 void AddSynthCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kSynth, "synth",
-      "Model a profile where nothing was measured yet.\n\n"
-      "Computes time and energy of every stage at every clock from the shape of a transformer or "
-      "Wide-ResNet and an analytic model of the GPU. The result is modelled, not measured: good to "
-      "learn what can be "
-      "saved, no replacement for a measurement of your job. Without -o the profile is printed.",
+      "Make a modelled profile, without measuring anything.\n\nComputes time and energy of every "
+      "stage at every clock from the shape of a transformer or Wide-ResNet and an analytic model "
+      "of the GPU. The result is modelled, not measured. Use it to learn what can be saved, and "
+      "measure your own job before you rely on a figure. Without -o the profile is printed.",
       {{"a profile and a job file to plan from",
         "perseus synth --model gpt3-1.3b --gpu a100-sxm --stages 4 --microbatches 16 -o sample/"},
        {"then plan", "perseus plan sample/job.toml"}});
@@ -80,13 +79,13 @@ void AddSynthCommand(CommandParser* parser, Invocation* invocation) {
            "Schedule of the job file (default 1f1b, or interleaved-1f1b with virtual stages).",
            ScheduleNames());
   parser->AddFlag(&spec->recompute, "--recompute", "Recompute all activations in the backward.");
-  parser->AddValue<double>(&spec->efficiency, "--efficiency", "SHARE",
-                           "Share of the peak rate that a forward reaches at the highest clock.",
-                           [](std::string_view text) {
-                             return ParseQuantity(
-                                 text,
-                                 {.least = 0, .most = 1, .above_least = true, .below_most = true});
-                           });
+  parser->AddValue<double>(
+      &spec->efficiency, "--efficiency", "SHARE",
+      "Share of the GPU's peak FLOP rate that a forward reaches at the highest clock.",
+      [](std::string_view text) {
+        return ParseQuantity(text,
+                             {.least = 0, .most = 1, .above_least = true, .below_most = true});
+      });
   add_clock(&spec->min_clock_mhz, "--min-clock", "Lowest clock in MHz.");
   add_clock(&spec->max_clock_mhz, "--max-clock", "Highest clock in MHz.");
   add_clock(&spec->clock_step_mhz, "--clock-step", "Step between clocks in MHz.");
@@ -99,16 +98,20 @@ void AddSynthCommand(CommandParser* parser, Invocation* invocation) {
   add_number(&shape->head_dim, "--head-dim", "Size of a head (default: hidden / heads).");
   add_number(&shape->ffn, "--ffn", "Inner size of the feed-forward block (default: 4 x hidden).");
   add_number(&shape->ffn_matrices, "--ffn-matrices",
-             "Matrices of the feed-forward block: 2, or 3 where it is gated.");
+             "Matrices of the feed-forward block: 2, or 3 if it is gated.");
   add_number(&shape->vocabulary, "--vocabulary", "Tokens of the vocabulary.");
   add_number(&shape->sequence, "--sequence", "Tokens of a sample.");
-  add_number(&shape->encoder_layers, "--encoder-layers",
-             "Encoder-decoder models: so many of the layers, the first ones, are the encoder's.");
-  add_number(&shape->experts, "--experts", "Mixture of experts: experts of a layer.");
-  add_number(&shape->active_experts, "--active-experts", "Routed experts that see a token.");
-  add_number(&shape->shared_experts, "--shared-experts", "Experts that see every token.");
+  add_number(
+      &shape->encoder_layers, "--encoder-layers",
+      "Encoder-decoder models: how many of the layers, counted from the first, are the encoder's.");
+  add_number(&shape->experts, "--experts", "Mixture of experts: experts in a layer.");
+  add_number(&shape->active_experts, "--active-experts",
+             "Mixture of experts: routed experts that a token goes to.");
+  add_number(&shape->shared_experts, "--shared-experts",
+             "Mixture of experts: experts that every token goes to.");
   add_number(&shape->expert_ffn, "--expert-ffn", "Inner size of one expert (default: --ffn).");
-  add_number(&shape->dense_layers, "--dense-layers", "So many first layers have no experts.");
+  add_number(&shape->dense_layers, "--dense-layers",
+             "Mixture of experts: how many of the first layers have no experts.");
   add_number(&shape->q_lora_rank, "--q-lora-rank",
              "Latent attention: rank of the queries' projection.");
   add_number(&shape->kv_lora_rank, "--kv-lora-rank",

@@ -36,11 +36,10 @@ std::vector<std::string> Policies() {
 void AddJobOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->SetGroup("Job");
   parser->AddValue<std::int64_t>(
-      &flags->iterations, "--iterations", "N", "Iterations to replay (default 100).",
+      &flags->iterations, "--iterations", "N", "Iterations to simulate (default 100).",
       [](std::string_view text) { return ParseLongCount(text, 1, kMaxIterations); });
   parser->AddValue<std::uint64_t>(&flags->spec.seed, "--seed", "N",
-                                  "Seed of everything that is drawn by chance (default 0).",
-                                  ParseSeed);
+                                  "Seed of all random numbers (default 0).", ParseSeed);
   parser->AddText(
       "--policy", "NAME",
       fmt::format("Who chooses the clocks: {} (default perseus).", fmt::join(Policies(), ", ")),
@@ -55,27 +54,28 @@ void AddJobOptions(CommandParser* parser, EmulateFlags* flags) {
       },
       {ValueKind::kChoice, Policies()});
   parser->AddText("--plan", "FILE",
-                  "Replay this plan instead of a policy: a plan.json, or a Python plan of Zeus or "
-                  "lowtime (.py). Without --at its own time is the target.",
+                  "Follow this plan instead of a policy: a plan.json, or a Python plan of Zeus or "
+                  "lowtime (.py). Without --at, the plan's own time is the target.",
                   [flags](const std::string& text) -> Result<void> {
                     flags->plan_file = text;
                     if (text.empty()) return InvalidInput("the name of the file is empty");
                     return {};
                   },
                   {ValueKind::kFile, {}});
-  parser->AddFlag(&flags->compare, "--compare",
-                  "Run every policy, and perseus at every granularity, in the same scenario, and "
-                  "show them in one table. Some policies save only if the job may be slower; "
-                  "give them --at 1.05x.");
+  parser->AddFlag(
+      &flags->compare, "--compare",
+      "Run every policy, and perseus at every granularity, under the same conditions, and show "
+      "them in one table. Some policies save only if the job may be slower; give them --at 1.05x.");
 }
 
 void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->AddRepeated(
       "--straggler", "KIND=X[,KEY=N...]",
-      "Something wrong with one pipeline: slow=1.2 (times as long), clock=1100MHz (at most), "
-      "power=250W (a GPU at most) or stall=500ms (before its first computation); then "
-      "pipeline=N (default 0), rank=N (default all), from=N (iteration, default 0), for=N "
-      "(iterations, default to the end). May be given several times.",
+      "Make one pipeline slow: slow=1.2 (its computations take 1.2 times as long), clock=1100MHz "
+      "(no clock above this), power=250W (no GPU draws more) or stall=500ms (its first computation "
+      "starts this much later). Then say where and when: pipeline=N (default 0), rank=N (default "
+      "all), from=N (first iteration, default 0), for=N (number of iterations, default to the "
+      "end). May be given several times.",
       [flags](const std::string& text) -> Result<void> {
         const Result<Straggler> straggler = emulate::ParseStraggler(text);
         if (!straggler) return tl::unexpected(straggler.error());
@@ -84,10 +84,10 @@ void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
       });
   parser->AddValue<double>(
       &flags->straggler_rate, "--straggler-rate", "P%",
-      "Share of the GPUs that become a straggler every day, by chance: 5%.",
+      "Share of the GPUs that become slow in a day, at random: 5%.",
       [](std::string_view text) { return ParseShare(text, kMostStragglerShare); });
   parser->AddText("--straggler-kind", "KIND=X",
-                  "What those have: see --straggler (default slow=1.2).",
+                  "How these GPUs are slow: see --straggler (default slow=1.2).",
                   [flags](const std::string& text) -> Result<void> {
                     if (text.find(',') != std::string::npos) {
                       return InvalidInput(fmt::format(
@@ -100,25 +100,26 @@ void AddStragglerOptions(CommandParser* parser, EmulateFlags* flags) {
                   },
                   {});
   parser->AddValue<double>(&flags->straggler_duration_seconds, "--straggler-duration", "TIME",
-                           "How long they have it: 90s, 15min, 1h (default 1h).",
+                           "How long these GPUs stay slow: 90s, 15min, 1h (default 1h).",
                            ParseLongDuration);
-  parser->AddValue<double>(
-      &flags->reaction_delay_seconds, "--reaction-delay", "TIME",
-      "How long the other pipelines wait for new plans after a straggler appears or recovers "
-      "(2s; default 0).",
-      ParseLongDuration);
+  parser->AddValue<double>(&flags->reaction_delay_seconds, "--reaction-delay", "TIME",
+                           "How long the other pipelines wait for new plans after a straggler "
+                           "appears or recovers: 2s (default 0).",
+                           ParseLongDuration);
   parser->AddFlag(&flags->no_reaction, "--no-reaction",
-                  "Nobody tells the other pipelines about stragglers.");
+                  "The other pipelines keep their plans when a straggler appears.");
 }
 
 void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
   parser->SetGroup("A training run");
-  parser->AddValue<double>(&flags->run.gpu_hours, "--gpu-hours", "HOURS",
-                           "GPU hours of the run at maximum clocks: states its MWh.",
-                           [](std::string_view text) {
-                             return ParseQuantity(text, {0, 1e12}, job::kInHours);
-                           });
-  parser->AddText("--price", "PRICE", "Price of a kWh: a number, or with a label ('0.12 EUR').",
+  parser->AddValue<double>(
+      &flags->run.gpu_hours, "--gpu-hours", "HOURS",
+      "GPU hours that the run takes at maximum clocks. Shows the energy of the run.",
+      [](std::string_view text) {
+        return ParseQuantity(text, {0, 1e12}, job::kInHours);
+      });
+  parser->AddText("--price", "PRICE",
+                  "Price of a kWh: a number, or a number with a currency ('0.12 EUR').",
                   [flags](const std::string& text) -> Result<void> {
                     Result<Price> price = ParsePrice(text);
                     if (!price) return tl::unexpected(price.error());
@@ -128,19 +129,19 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
                   },
                   {});
   parser->AddValue<double>(&flags->run.carbon_g_per_kwh, "--carbon", "GRAMS",
-                           "Grams of CO2 of a kWh: 380, or with a unit 0.38kg.", ParseCarbon);
+                           "CO2 of a kWh in grams (380), or with a unit (0.38kg).", ParseCarbon);
   parser->SetGroup("Questions");
   parser->AddFlag(&flags->imbalance, "--imbalance",
-                  "What uneven stages cost, and what a better partition would save.");
+                  "Show what uneven stages cost, and what a better partition would save.");
   parser->AddValue<std::vector<int>>(
       &flags->layers, "--layers", "N,N,...",
-      "Layers of each stage, for --imbalance: then the best partition is searched for.",
+      "Layers of each stage. --imbalance then also finds the best partition of these layers.",
       [](std::string_view text) { return ParseCounts(text, 1, kMostLayers); });
   parser->AddText(
       "--assignment", "FILE.csv",
-      "What another order of microbatches that differ would save, and another share-out between "
-      "pipelines: a work table (microbatch,factor or microbatch,tokens) of all pipelines' "
-      "microbatches, one pipeline's after the other's.",
+      "Show what microbatches of different lengths would save in another order, or shared out "
+      "otherwise between the pipelines. The file is a work table (microbatch,factor or "
+      "microbatch,tokens) with the microbatches of all pipelines, pipeline by pipeline.",
       [flags](const std::string& text) -> Result<void> {
         if (text.empty()) return InvalidInput("the name of the file is empty");
         flags->assignment_file = text;
@@ -149,23 +150,25 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
       {ValueKind::kFile, {}});
   parser->AddRepeated(
       "--sweep", "KEY=V,V,...",
-      "How the saving changes with the shape: microbatches=8,16,32, stages=4,8, virtual-stages=1,2 "
-      "or schedule=1f1b,gpipe. Stages are the model's (ranks x virtual stages), a divisor of the "
-      "profile's. May be given several times: every combination is tried.",
+      "Show how the saving changes with the shape of the job: microbatches=8,16,32, stages=4,8, "
+      "virtual-stages=1,2 or schedule=1f1b,gpipe. The number of stages (ranks x virtual stages) "
+      "must divide that of the profile. May be given several times: then every combination is "
+      "tried.",
       [flags](const std::string& text) -> Result<void> {
         flags->has_sweep = true;
         return analyse::ParseSweep(text, &flags->sweep);
       });
+  parser->AddValue<double>(&flags->power_budget_watts, "--power-budget", "POWER",
+                           "Find the fastest plan with which the whole job (all --dp pipelines) "
+                           "draws no more than this on average: 300kW.",
+                           ParsePower);
   parser->AddValue<double>(
-      &flags->power_budget_watts, "--power-budget", "POWER",
-      "The fastest plan with which the whole job (all --dp pipelines) draws no "
-      "more than this on average: 300kW.",
-      ParsePower);
-  parser->AddValue<double>(&flags->deadline_seconds, "--deadline", "TIME",
-                           "The cheapest plan that ends --run-iterations by then: 12h, 30d.",
-                           ParseLongDuration);
+      &flags->deadline_seconds, "--deadline", "TIME",
+      "Find the plan of least energy that does --run-iterations within this time: 12h, 30d.",
+      ParseLongDuration);
   parser->AddValue<std::int64_t>(
-      &flags->run_iterations, "--run-iterations", "N", "Iterations of the whole run.",
+      &flags->run_iterations, "--run-iterations", "N",
+      "Iterations of the whole run, for --deadline.",
       [](std::string_view text) { return ParseLongCount(text, 1, kMostRunIterations); });
 }
 
@@ -173,32 +176,32 @@ void AddShapeOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->SetGroup("Power as the grid sees it");
   parser->AddValue<PowerBand>(
       &flags->spec.power_shape.band, "--power-band", "HZ-HZ",
-      "Band of frequencies in which the swing of the job's power is stated (default 0.1-20).",
+      "Range of frequencies for which the swing of the job's power is shown (default 0.1-20).",
       ParseBand);
   parser->AddValue<double>(
       &flags->power_limits.ramp_watts_per_second, "--ramp-limit", "POWER/s",
-      "Limit on the change of the job's power from one second to the next (50kW/s). Shows which "
-      "plans keep it, the fastest slower plan that does, and the cost of burning power to smooth "
-      "it.",
+      "How much the job's power may change from one second to the next: 50kW/s. Shows which plans "
+      "keep this limit, the fastest slower plan that does, and the energy that a load beside the "
+      "job would burn to keep it.",
       ParseRamp);
-  parser->AddValue<double>(&flags->power_limits.band_rms_watts, "--band-limit", "POWER",
-                           "The same for the swing in --power-band (root mean square): 20kW.",
-                           ParsePower);
+  parser->AddValue<double>(
+      &flags->power_limits.band_rms_watts, "--band-limit", "POWER",
+      "How much the job's power may swing in --power-band (root mean square): 20kW.", ParsePower);
 }
 
 void AddOutputOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->SetGroup("Output");
   parser->AddValue<double>(&flags->power_interval_seconds, "--power-interval", "TIME",
-                           "Interval of the power trace, and so of the peak (default: a hundredth "
-                           "of an iteration).",
+                           "Interval over which power is averaged, in power.csv and for the peak "
+                           "(default: a hundredth of an iteration).",
                            ParseDuration);
   parser->AddValue<std::int64_t>(
       &flags->timeline_iteration, "--timeline-iteration", "N",
-      "The iteration of timeline.pftrace (default: the first with a straggler, else 0).",
+      "The iteration that timeline.pftrace shows (default: the first with a straggler, else 0).",
       [](std::string_view text) { return ParseLongCount(text, 0, kMaxIterations - 1); });
   parser->AddOutput(&flags->output_directory, ValueKind::kDirectory,
-                    "Write emulation.json, iterations.csv, power.csv, timeline.pftrace "
-                    "and report.html into this folder: all of them or none.");
+                    "Write emulation.json, iterations.csv, power.csv, timeline.pftrace and "
+                    "report.html into this folder. After an error, none of them is written.");
   parser->AddFlag(&flags->json, "--json", "Print one JSON document instead of text.");
 }
 
@@ -208,25 +211,25 @@ void AddEmulateCommand(CommandParser* parser, Invocation* invocation) {
   EmulateFlags* flags = &invocation->emulate;
   parser->AddCommand(
       Command::kEmulate, "emulate",
-      "Replay a whole job on paper, and answer what a plan would do to it.\n\n"
-      "Runs all pipelines of the job for many iterations with the clocks of a policy, with noisy "
-      "times, late clocks and stragglers where you ask for them, and says what it takes in time, "
-      "energy and power against all clocks at maximum in the same scenario. The same arguments "
-      "give the same numbers. Without -o nothing is written.",
+      "Simulate a whole job with a plan: its time, energy and power.\n\nSimulates all pipelines of "
+      "the job for many iterations. A policy chooses the clocks. Noise, late clocks and stragglers "
+      "come in if you ask for them. The figures are compared with those at maximum clocks under "
+      "the same conditions. The same arguments give the same numbers. Without -o no file is "
+      "written.",
       {{"16 pipelines with a straggler from iteration 20 on",
         "perseus emulate profile.csv --schedule 1f1b --microbatches 96 --blocking-power 83.64 "
         "--dp 16 --straggler slow=1.2,from=20"},
-       {"what each policy buys, with noise and clocks that settle late",
+       {"what each policy saves, with noise and late clocks",
         "perseus emulate job.toml --compare --noise 1% --switch-latency 15ms"},
-       {"stragglers by chance, with report and timeline",
+       {"random stragglers, with report and timeline",
         "perseus emulate job.toml --iterations 1000 --straggler-rate 5% --reaction-delay 2s -o "
         "emulation/"},
        {"the fastest plan under a power budget, and the cheapest for a deadline",
         "perseus emulate job.toml --power-budget 300kW --deadline 30d --run-iterations 500000"}});
-  AddPipelineOptions(parser, &invocation->job, "Pipelines of the job (default 1).");
+  AddPipelineOptions(parser, &invocation->job, "Data-parallel pipelines of the job (default 1).");
   AddPlanOptions(
       parser, &invocation->job,
-      fmt::format("How much work to search for each plan (default {}); see 'perseus plan'.",
+      fmt::format("How much work to search for each plan (default {}); see 'perseus plan --help'.",
                   kTableEffort));
   AddSolverOptions(parser, &invocation->job);
   AddJobOptions(parser, flags);

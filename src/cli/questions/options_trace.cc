@@ -14,11 +14,10 @@ namespace perseus::cli {
 void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kTrace, "trace",
-      "Say what stragglers cost a job that was recorded, and what plans would have saved.\n\n"
-      "Reads the operations of every rank in a few steps (CSV or CSV.gz, "
-      "docs/explanation/traces.md), rebuilds "
-      "what waits for what, replays the steps, and replays them without stragglers: by stage, "
-      "pipeline, rank and kind of operation. With a profile, also energies.",
+      "Show what stragglers cost a recorded job, and what plans would have saved.\n\nReads what "
+      "every rank did in a few steps (CSV or CSV.gz; docs/explanation/traces.md has the format). "
+      "Works out which operation waited for which, and replays the steps without the stragglers of "
+      "each stage, pipeline, rank and kind of operation. With a profile, it also shows energies.",
       {{"what did stragglers cost?", "perseus trace trace.csv.gz"},
        {"a page with heat map and timeline", "perseus trace trace.csv.gz -o answer"},
        {"what would plans have saved?",
@@ -28,8 +27,7 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
   parser->SetGroup("Energy");
   parser->AddText(
       "--profile", "FILE",
-      "Option tables; their costs are taken relative to the highest clock, at which the job is "
-      "taken to have run.",
+      "A profile. Perseus assumes that the recorded job ran at the profile's highest clock.",
       [flags](const std::string& text) -> Result<void> {
         if (text.empty()) return InvalidInput("the name of the profile is empty");
         flags->profile = text;
@@ -43,22 +41,22 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
                            [](std::string_view text) {
                              return ParseQuantity(text, {0, 1e6}, job::kInWatts);
                            });
-  parser->AddCount(
-      &flags->gpus_per_rank, "--tp",
-      "GPUs of each recorded rank, tensor and sequence parallel together (default: derived "
-      "from gaps in the rank numbers).",
-      1, 1024);
-  parser->AddValue<int>(&flags->detector_steps, "--detector-steps", "N",
-                        "Recorded steps that a straggler has to be seen in before plans answer it "
-                        "(default 12).",
-                        [](std::string_view text) { return ParseCount(text, 1, 1'000'000); });
-  parser->AddValue<double>(&flags->effort, "--effort", "FACTOR",
-                           fmt::format("How much work to search for each plan (default {}); see "
-                                       "'perseus plan'.",
-                                       kTraceEffort),
-                           [](std::string_view text) {
-                             return ParseQuantity(text, {0.001, 1000});
-                           });
+  parser->AddCount(&flags->gpus_per_rank, "--tp",
+                   "GPUs that share the work of each recorded rank, by tensor or sequence "
+                   "parallelism (default: derived from gaps in the rank numbers).",
+                   1, 1024);
+  parser->AddValue<int>(
+      &flags->detector_steps, "--detector-steps", "N",
+      "How many recorded steps are looked at to find a straggler. A pipeline that was slow in "
+      "three quarters of them is one; the others then get slower plans (default 12).",
+      [](std::string_view text) { return ParseCount(text, 1, 1'000'000); });
+  parser->AddValue<double>(
+      &flags->effort, "--effort", "FACTOR",
+      fmt::format("How much work to search for each plan (default {}); see 'perseus plan --help'.",
+                  kTraceEffort),
+      [](std::string_view text) {
+        return ParseQuantity(text, {0.001, 1000});
+      });
   parser->SetGroup("Output");
   parser->AddOutput(&flags->output_directory, ValueKind::kDirectory,
                     "Write trace.html and trace.json into this folder.");

@@ -66,7 +66,7 @@ constexpr std::array<Known, 16> kWords = {{
     {"no pg_hba.conf entry", FaultKind::kFailed,
      "the database lets nobody in from here as this user; add a line to its pg_hba.conf"},
     {"does not exist", FaultKind::kFailed,
-     "there is no such database or role; make them (docs/explanation/store.md says how)"},
+     "there is no such database or role; make them (docs/how-to/postgresql.md says how)"},
     {"permission denied for database", FaultKind::kFailed,
      "this user may not connect to the database; GRANT CONNECT to it"},
     {"no such database", FaultKind::kFailed, "the pooler knows no such database"},
