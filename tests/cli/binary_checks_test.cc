@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli/run_perseus.h"
+#include "support/mentions.h"
 
 namespace perseus::cli {
 namespace {
@@ -328,14 +329,14 @@ TEST_F(CheckCommandTest, WhatCannotBeReadIsImpossible) {
   const RunResult text = RunPerseus({"check", profile});
   EXPECT_EQ(text.exit_code, 2);
   EXPECT_EQ(text.out, "");
-  EXPECT_THAT(text.err, HasSubstr("profile.csv:1:"));
+  EXPECT_THAT(text.err, Mentions("profile.csv:1:"));
 }
 
 TEST_F(CheckCommandTest, AProfileAloneMayHaveOneClock) {
   const RunResult run =
       RunPerseus({"check", folder_.Write("profile.csv", Csv({{"1400", 0.1, 25}}))});
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.out, HasSubstr("one clock only"));
+  EXPECT_THAT(run.out, Mentions("one clock"));
 }
 
 TEST_F(CheckCommandTest, LimitsOfStragglersAreWithinTheProfile) {
@@ -353,7 +354,7 @@ TEST_F(CheckCommandTest, LimitsOfStragglersAreWithinTheProfile) {
                     "--blocking-power", "20", "--iterations", "2", "--straggler", limit});
     EXPECT_EQ(run.exit_code, code) << limit << run.err;
     if (code == 2) {
-      EXPECT_THAT(run.err, HasSubstr(limit[0] == 'c' ? "800 to 1400 MHz" : "20.0 to 250.0 W"));
+      EXPECT_THAT(run.err, limit[0] == 'c' ? Mentions("800", "1400") : Mentions("20.0", "250.0"));
     }
   }
 }

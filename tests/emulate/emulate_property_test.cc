@@ -16,7 +16,7 @@
 
 #include "emulate/emulate.h"
 #include "emulate/emulation_testing.h"
-#include "emulate/noise.h"
+#include "model/noise.h"
 #include "perseus/emulator.h"
 
 // What must hold for every job.
@@ -125,7 +125,8 @@ EmulationSpec RandomSpec(std::mt19937& random, const Planner& planner, bool nois
 // The energy of the iteration in the timeline, from its computations.
 double JoulesOfTimeline(const CostedPipeline& pipeline, const EmulationSpec& spec,
                         const EmulatedTimeline& timeline) {
-  const auto gpus = emulate::DrawFixedNoise(pipeline, spec).gpus_of_rank;
+  const auto gpus =
+      model::DrawFixedNoise(pipeline, spec.noise, spec.pipelines, spec.seed).gpus_of_rank;
   double joules = 0;
   for (const EmulatedPipeline& kept : timeline.pipelines) {
     joules += pipeline.total_blocking_power_watts * timeline.time_seconds;
