@@ -111,7 +111,7 @@ def test_each_option_in_the_prose_exists() -> None:
     """What a page calls an option is one, of some program of ours."""
     every = subprocess.run([BINARY, "man"], capture_output=True, text=True, check=True).stdout
     known = set(re.findall(r"--[a-z][\w-]*", every.replace("\\-", "-")))
-    for script in ("scripts", "bench", "evaluation", "tests/hostile", "tests/server"):
+    for script in ("scripts", "bench", "evaluation", "tests/hostile", "tests/server/simulation"):
         for file in (ROOT / script).iterdir():
             if file.is_file() and file.suffix in ("", ".py", ".cc", ".sh"):
                 known |= set(re.findall(r"--[a-z][\w-]*", file.read_text(errors="replace")))
