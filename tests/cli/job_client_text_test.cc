@@ -58,6 +58,34 @@ TEST(JobClientTextTest, NothingThatAServerNamesReachesTheTerminal) {
   ExpectHarmless(EventText("state", kHostile));
 }
 
+nlohmann::ordered_json Complaint(int rank, const char* error) {
+  return {{"rank", rank}, {"error", error}};
+}
+
+TEST(JobClientTextTest, AComplaintIsShownOnceWithItsRanks) {
+  nlohmann::ordered_json job = {{"id", "j-1"}, {"world_size", 4}};
+  job["clients"]["complaining"] = 3;
+  job["clients"]["troubled"] = {Complaint(0, "no agent"), Complaint(2, "no server"),
+                                Complaint(3, "no agent")};
+  const std::string text = JobText(job, Style{}, 0);
+  EXPECT_THAT(text, HasSubstr("2 of 4 ranks (rank 0, 3): no agent\n"));
+  EXPECT_THAT(text, HasSubstr("1 of 4 ranks (rank 2): no server\n"));
+  // Of many ranks the server names the first.
+  job["clients"]["complaining"] = 4;
+  job["clients"]["troubled"] = {Complaint(0, "no agent")};
+  EXPECT_THAT(JobText(job, Style{}, 0), HasSubstr("4 of 4 ranks: no agent\n"));
+}
+
+TEST(JobClientTextTest, ASavingIsShownWhileSomebodyFollows) {
+  nlohmann::ordered_json job = {{"id", "j-1"}, {"state", "running"}};
+  job["plan"] = {{"version", 1}, {"saving_percent", 12.5}};
+  EXPECT_THAT(JobText(job, Style{}, 0), HasSubstr("12.50 %"));
+  job["clients"]["states"] = {{"released", 3}};
+  EXPECT_THAT(JobText(job, Style{}, 0), Not(HasSubstr("12.50 %")));
+  job["clients"]["states"]["following"] = 1;
+  EXPECT_THAT(JobText(job, Style{}, 0), HasSubstr("12.50 %"));
+}
+
 TEST(JobClientTextTest, ALongNameDoesNotWidenTheTable) {
   const Style plain;
   const nlohmann::ordered_json job = {{"id", "j-1"}, {"name", std::string(4'000, 'n') + "\u202e"}};

@@ -73,10 +73,12 @@ struct JobView {
   std::shared_ptr<const PublishedPlan> plan;  // Null: none was published.
   bool refined = false;                       // No better plan will come.
   std::vector<store::IterationSummary> iterations;
-  double progress = 0;                               // Share of the planning step done, 0..1.
-  std::map<std::string, double> client_counts = {};  // Sums over ranks.
-  std::vector<ClientReport> troubled_clients = {};   // Clients that report an error.
-  std::int64_t shadow_clients = 0;                   // Clients in shadow mode: they set no clock.
+  double progress = 0;                                     // Share of the planning step done, 0..1.
+  std::map<std::string, double> client_counts = {};        // Sums over ranks.
+  std::map<std::string, std::int64_t> client_states = {};  // Ranks by the state they report.
+  std::int64_t complaining_clients = 0;                    // Clients that report an error,
+  std::vector<ClientReport> troubled_clients = {};         // and the first of them.
+  std::int64_t shadow_clients = 0;  // Clients in shadow mode: they set no clock.
   WatchView watch = {};
   std::string profile_source = {};  // Empty: there is no profile yet.
   bool sweeps_again = false;        // Ranks measure again and follow the old profile's plans.
