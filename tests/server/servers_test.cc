@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "server/servers_testing.h"
+#include "support/mentions.h"
 
 namespace perseus::server {
 namespace {
 
 using store::JobState;
-using ::testing::HasSubstr;
 
 TEST_F(ServersTest, AJobIsFoundAtTheOtherServerAtOnce) {
   const auto job = Create();
@@ -104,7 +104,7 @@ TEST_F(ServersTest, APositionThatTheOtherServerGaveIsTaken) {
   rank.rank = 0;
   const auto moved = Register(*unheard, rank);
   ASSERT_FALSE(moved);
-  EXPECT_THAT(moved.error().message, HasSubstr("rank 0 is registered as dp_rank 0, pp_rank 0"));
+  EXPECT_THAT(moved.error().message, Mentions("0", "dp_rank", "pp_rank"));
   // The other rank's position is still to be had.
   const auto still_free = Register(*unheard, SmallRank(1));
   EXPECT_TRUE(still_free) << still_free.error().message;

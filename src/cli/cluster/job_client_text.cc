@@ -205,17 +205,18 @@ bool HasFirstPlan(const Json& job) {
 
 std::string JobTable(const Json& jobs, const Style& style) {
   constexpr std::size_t kWidestName = 32;
-  Table table({"job", "name", "state", "ranks", "plan", "iteration", "saving", "stragglers"},
+  Table table({"job", "name", "state", "ranks", "plan", "iteration s", "saving", "stragglers"},
               {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight,
                Align::kRight, Align::kRight, Align::kRight});
   for (const Json& job : jobs) {
     const Json& plan = ObjectOf(job, "plan");
+    const std::optional<double> seconds = NumberOf(WholeJobOf(plan), "iteration_time_s");
     table.AddRow(
         {MemberText(job, "id"), CutTo(kWidestName, MemberText(job, "name"), "\u2026"),
          MemberText(job, "state"),
          fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
          MemberText(plan, "version") + (HasFirstPlan(job) ? " (first)" : ""),
-         SecondsOf(WholeJobOf(plan), "iteration_time_s"), SavingOf(WholeJobOf(plan)),
+         seconds ? WithThousands(*seconds, 4) : "", SavingOf(WholeJobOf(plan)),
          CountText(job.value("stragglers", Json(0)))});
   }
   return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
