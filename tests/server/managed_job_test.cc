@@ -390,6 +390,7 @@ TEST_F(ManagedJobTest, ALibraryThatCannotBeAskedIsAsOneThatHasNothing) {
   gate_.throws = true;
   Answer();
   gate_.throws = false;
+  job_->Tick();
   FinishAll();
   EXPECT_EQ(job_->View().record.state, store::JobState::kProfiling);
 }

@@ -294,16 +294,18 @@ void JobService::Rest() {
     }
   }
   if (!options_.keep_finished_seconds) return;
-  std::vector<std::string> old;
+  std::vector<store::JobHead> old;
   for (const Listed& each : All()) {
     const store::JobHead& head = each.head;
     const bool is_old =
         head.state == store::JobState::kFinished && head.finished_at_seconds > 0 &&
         now.day_seconds - head.finished_at_seconds > *options_.keep_finished_seconds;
-    if (is_old) old.push_back(head.id);
+    if (is_old) old.push_back(head);
   }
-  const Caller caller{"--keep-finished", "", std::nullopt, {}};
-  for (const std::string& id : old) {
+  for (const store::JobHead& head : old) {
+    const std::string& id = head.id;
+    // At this revision: a job that is looked at again while it is being deleted is deleted once.
+    const Caller caller{"--keep-finished", "", head.marks.revision, {}};
     Get(id, [this, id, caller](const Outcome<JobPointer>& job) {
       if (IsDamaged(job)) return DeleteDamaged(id, caller, [](const auto&) {});
       if (!job) return;
