@@ -4,6 +4,7 @@
 // What time brings: the next state, stragglers that begin or expire, what is written again.
 
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -88,12 +89,26 @@ void ManagedJob::FlushIterations() {
   flush_at_seconds_ = context_->now().seconds + kFlushSeconds;
   strand_.Then([self = shared_from_this(), facts = sums_.Take()] {
     self->context_->store.Add(facts, std::nullopt, {}, [self, facts](const auto& written) {
-      // Kept for the next time where the store cannot take them now.
-      if (written) return;
-      const Strand::Turn turn(self->strand_);
-      self->sums_.Unwritten(facts);
+      self->OnIterationsWritten(facts, written.has_value());
     });
   });
+}
+
+void ManagedJob::OnIterationsWritten(const std::vector<store::Fact>& facts, bool are_written) {
+  const Strand::Turn turn(strand_);
+  if (are_written) {
+    sums_.Written(facts);
+  } else {
+    sums_.Unwritten(facts);  // Kept for the next time.
+  }
+  CountUnwritten();
+}
+
+// Nobody misses those of a job that was deleted.
+void ManagedJob::CountUnwritten() {
+  if (!context_->on_unwritten) return;
+  const std::int64_t reports = is_gone_ ? 0 : sums_.unwritten_reports();
+  context_->on_unwritten(reports - std::exchange(counted_unwritten_, reports));
 }
 
 // Tells what was found, and has the plans answer it where the operator wants that.
